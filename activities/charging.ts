@@ -65,7 +65,8 @@ export interface ChargeAttemptInput {
   /** The state with the open attempt, as `openAttempt` or an accepted command returned it. */
   state: SubscriptionState;
   /**
-   * The transition that opened the attempt; the activity records it before the send. Null if it is recorded.
+   * The transition that opened the attempt, which the activity records before the send. Null if the
+   * transition is recorded already.
    */
   opening: Opening | null;
   /** The subscription's own time. */
@@ -113,7 +114,8 @@ export function createChargingActivities(deps: ChargingDeps) {
         return { kind: 'adopt', state: opened.state, result };
       }
       const { openAttempt } = input.state;
-      // An early look-up counts as a repeat of the last one, so that it cannot lead to REVIEW before 24 h.
+      // An early look-up counts as a repeat of the previous look-up, so that it cannot lead to REVIEW before
+      // 24 h.
       const isEarly = isEarlyLookup(openAttempt, input.realNowAt);
       const lookups = isEarly ? openAttempt.lookups - 1 : openAttempt.lookups;
       const isVoided = status === 'ENDED' || status === 'PAUSED';

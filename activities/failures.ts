@@ -21,7 +21,7 @@ function unreadableState({ message }: UnreadableStateError): ApplicationFailure 
 /**
  * Wraps activities to remove the query and its parameters from database errors. The parameters contain
  * personal data, and Temporal writes an activity's error to the history and the logs. Temporal still retries
- * a database error; it does not retry after an unreadable state.
+ * the activity after a database error, but not after an unreadable state.
  */
 export function withoutQueryData<T extends object>(activities: T): T {
   const guarded = Object.entries(activities).map(([name, activity]) => [

@@ -62,8 +62,8 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
 }
 
 /**
- * Opens an attempt or finds the order's earlier one. Redeems the token only after all other checks, so that a
- * refused order does not use up its token.
+ * Opens an attempt or finds the attempt that an earlier call of the order opened. Redeems the token only
+ * after all other checks, so that a refused order does not use up its token.
  */
 async function openOrFindAttempt(
   deps: PaymentDeps,

@@ -37,7 +37,7 @@ const RECORD_TOGETHER_MS = 25;
 const RECORD_AFTER_MS = 200;
 /** If `knownEndpoints` has more merchants, it is cleared. */
 const MOST_MERCHANTS = 1_000;
-/** If `knownEndpoints` has more endpoints of one merchant, they are cleared. */
+/** If `knownEndpoints` has more endpoints of one merchant, these endpoints are cleared. */
 const MOST_ENDPOINTS = 50;
 
 /** A batch in flight. */
@@ -157,7 +157,9 @@ export class StreamRound {
     this.requests.add(request);
   }
 
-  /** Handles deliveries that this round does not send. Wakes the endpoint queue if it must send them. */
+  /**
+   * Handles deliveries that this round does not send. Wakes the endpoint queue if the queue must send them.
+   */
   private async leave(endpoint: Endpoint, reason: LeftReason): Promise<void> {
     switch (reason) {
       case 'inactive':
@@ -198,7 +200,8 @@ export class StreamRound {
     const hasMore = await recordProgress(this.deps, merchantId, progress, { streamId, nowAt });
     if (hasMore) this.stream.isWanted = true;
     for (const sending of sendings) {
-      // Keep a batch that is still being sent, or that ended during this record: it needs another record.
+      // Keep a batch that is still being sent. Also keep a batch that ended during this record, because it
+      // needs another record.
       if (!sending.isOver || !sending.progress.isRecorded) continue;
       this.sendings.delete(sending);
       const { endpoint, deactivation } = sending.progress;

@@ -22,7 +22,7 @@ import { useCurrencies } from './currencies.ts';
 import { limitsPerSecond } from './middleware/rate-limit.ts';
 import { createApiServer } from './server.ts';
 
-/** Connections to Postgres. A request holds one for a few milliseconds. */
+/** Maximum number of connections to Postgres. A request holds a connection for a few milliseconds. */
 const POOL_SIZE = 20;
 /** Time limit in ms for a client to send a request. */
 const RECEIVE_WITHIN_MS = 15_000;

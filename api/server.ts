@@ -33,7 +33,8 @@ export function createApiServer(
   const connections: Connections = new Map();
   let isDraining = false;
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
-    // No answer can follow one with `Connection: close`, so a client could not learn this request's outcome.
+    // No answer can follow an answer with `Connection: close`, so a client could not learn this request's
+    // outcome.
     if (connections.get(request.socket)?.getHeader('Connection') === 'close') return;
     connections.set(request.socket, response);
     if (isDraining) makeLast(response);
@@ -82,8 +83,8 @@ function closeWhenIdle(server: Server, connections: Connections): Promise<void> 
         if (answer === null || answer.writableFinished) socket.destroy();
       }
     }, IDLE_CHECK_MS);
-    // `http.Server.close` would close at once even connections on which a request is arriving. It would also
-    // wait for connections that never send a request.
+    // `http.Server.close` would close at once even connections on which a request is arriving. This method
+    // would also wait for connections that never send a request.
     TcpServer.prototype.close.call(server, (error) => {
       clearInterval(timer);
       if (error) reject(error);

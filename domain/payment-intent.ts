@@ -84,8 +84,8 @@ export function chargeKey(intentId: string, attemptNumber: number): string {
 }
 
 /**
- * The command id of every charge that a merchant orders outside a cycle. Such an intent is charged by one
- * order only.
+ * The command id of every charge that a merchant orders outside a cycle. Only one order charges the intent of
+ * such a charge.
  */
 export const DIRECT_COMMAND = 'direct';
 

@@ -37,7 +37,7 @@ export interface Service {
    * `waitMs` for the end of the process.
    */
   readonly stopSteps: readonly { readonly signal: NodeJS.Signals; readonly waitMs: number }[];
-  /** True for our own programs. They exit when their stdin closes, so they end with this process. */
+  /** True for our own programs, which exit when their stdin closes and thus end with this process. */
   readonly isOurProgram: boolean;
 }
 

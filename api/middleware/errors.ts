@@ -5,8 +5,8 @@ import type { Context } from '../context.ts';
 
 /**
  * Turns an error into an answer. A {@link DomainError} is answered with its code and message. Any other error
- * is logged with the request's id. It is answered 503 if it has one of the {@link UNAVAILABLE_CODES}, else 500
- * without details. Rules: IF-7, D-§8.
+ * is logged with the request's id. An error with one of the {@link UNAVAILABLE_CODES} is answered 503, and
+ * the rest 500 without details. Rules: IF-7, D-§8.
  */
 export function errorBoundary(logger: Logger) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
@@ -24,7 +24,10 @@ export function errorBoundary(logger: Logger) {
   };
 }
 
-/** Returns the error to answer with. It has `thrown` as its cause if `thrown` contains no DomainError. */
+/**
+ * Returns the error to answer with. If `thrown` contains no DomainError, the returned error has `thrown` as
+ * its cause.
+ */
 export function toDomainError(thrown: unknown): DomainError {
   // Drizzle wraps every error of a statement, also a DomainError that `checkUnanswered` throws.
   for (let error = thrown; error instanceof Error; error = error.cause) {

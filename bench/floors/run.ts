@@ -35,7 +35,10 @@ const CONCURRENT_STARTS = 16;
 const CONCURRENT_READS = 8;
 /** Time in ms between the last start and the due time. All starts are processed in this time. */
 const REST_MS = 3_000;
-/** Number of workflows that are started first, to measure how long a start takes. They never fall due. */
+/**
+ * Number of workflows that are started first, to measure how long a start takes. These workflows never fall
+ * due.
+ */
 const PROBES = 32;
 const NEVER_DUE_MS = 30 * 86_400_000;
 /** The due time allows for this multiple of the expected time of the starts. */

@@ -1,5 +1,6 @@
-// The worker of the baseline workflows, in a separate process. Its arguments are Temporal's address and
-// namespace. Its options are fixed here, so a baseline does not change with the product's worker.
+// The worker of the baseline workflows, in a separate process. The process has two arguments: Temporal's
+// address and namespace. The worker's options are fixed here, so a baseline does not change with the
+// product's worker.
 
 import { fileURLToPath } from 'node:url';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';

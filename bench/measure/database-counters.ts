@@ -59,8 +59,8 @@ export async function readCounters(
 }
 
 /**
- * The work between two readings. The idle system's share is subtracted from commits and statements. It
- * is not subtracted from the WAL, because the idle system's WAL varies too much.
+ * The work between two readings. The idle system's share is subtracted from commits and statements, but not
+ * from the WAL, because the idle system's WAL varies too much.
  */
 export function workBetween(
   before: DatabaseCounters,

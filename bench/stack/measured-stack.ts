@@ -30,7 +30,7 @@ export interface MeasuredStack {
   readonly temporalKind: TemporalKind;
   /** Connection to the product's database. */
   readonly sql: postgres.Sql;
-  /** Connection to the database `postgres`. Its commits do not count as the product's. */
+  /** Connection to the database `postgres`. Commits in this database do not count as the product's. */
   readonly statistics: postgres.Sql;
   /** True if Postgres counts statements (pg_stat_statements). */
   readonly countsStatements: boolean;

@@ -22,9 +22,8 @@ import { testClocks } from './test-clocks.ts';
 /**
  * One subscription: the merchant's order, and the last recorded state of its workflow. `state` is complete,
  * so that a lost workflow can start again from the row. Other columns repeat facts of `state` for queries.
- *
  * Writers: the API creates the row and fills in the payer's details from the hosted page. After that only
- * activities change `state`, and only if the row still has the `version` that they read.
+ * activities change `state`, and only if the row still has the `version` that the activity has read.
  */
 export const subscriptions = pgTable(
   'subscription',
@@ -60,7 +59,7 @@ export const subscriptions = pgTable(
     presentmentCurrency: currency('presentment_currency').notNull(),
     /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),
-    /** Real time of the insert. The sweep for missing workflows reads it. */
+    /** Real time of the insert, for the sweep for missing workflows. */
     insertedAt: instant('inserted_at')
       .notNull()
       .default(sql`now()`),

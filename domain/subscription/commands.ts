@@ -45,7 +45,10 @@ export interface CancelCommand extends Order {
   kind: 'cancel';
   /** `checkout_cancelled`: the merchant cancelled the first payment's intent, not the subscription. */
   reason: 'cancelled' | 'checkout_cancelled';
-  /** True: the subscription ends at the end of the paid period, or of its trial. Absent: it ends at once. */
+  /**
+   * True: the subscription ends at the end of the paid period, or of its trial. Absent: the subscription ends
+   * at once.
+   */
   atPeriodEnd?: boolean | undefined;
 }
 

@@ -3,7 +3,8 @@ export const JITTER_WINDOW_MAX_MS = 12 * 3_600_000;
 
 /**
  * Returns the delay of each charge after its billing date, in ms from 0 to `windowMs`. The delay spreads
- * renewals that are due at the same instant. It is a hash of the id, so every call returns the same value.
+ * renewals that are due at the same instant. The delay is a hash of the id, so every call returns the same
+ * value.
  */
 export function jitterOf(subscriptionId: string, windowMs: number): number {
   return windowMs <= 0 ? 0 : fnv1a(subscriptionId) % (windowMs + 1);

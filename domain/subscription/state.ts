@@ -45,7 +45,7 @@ export interface Terms {
   trial: { interval: IntervalUnit; count: number } | null;
 }
 
-/** A billing cycle that is due and not yet paid. Its amount is fixed. */
+/** A billing cycle that is due and not yet paid. The amount of an owed cycle is fixed. */
 export interface OwedCycle {
   cycleNumber: number;
   intentId: string;

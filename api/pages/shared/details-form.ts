@@ -28,7 +28,7 @@ const PROBLEMS: Readonly<Record<DetailName, { pattern: RegExp; message: string }
   },
 };
 
-/** Reads the requested fields of a form and checks each. */
+/** Reads the requested fields of a form and checks each field. */
 export function readDetails(form: URLSearchParams, names: readonly DetailName[]): TypedDetails {
   return new Map(
     names.map((name) => {

@@ -47,7 +47,8 @@ export function documentRoutes(
   { publicUrl, testCards }: Pick<ApiDeps, 'publicUrl' | 'testCards'>,
   operations: readonly Operation[],
 ): void {
-  // The document is built at the first request, because most processes that load this file never get one.
+  // The document is built at the first request for it, because most processes that load this file never get
+  // such a request.
   const document = once(async () => {
     return bytesOf(JSON.stringify(createDocument(operations, { publicUrl, testCards })));
   });

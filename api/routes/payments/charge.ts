@@ -37,7 +37,7 @@ export const TokenisedCharge = z.object({
 /** The outcome of a merchant's charge. `pending`: the outcome is not known yet. Rule: D-40. */
 export type Charged = Exclude<PaymentOutcome, { kind: 'refused' }>;
 
-/** Returns the answer. Its error fields are null only on success. Rules: IF-4.10, D-10a, D-40, D-42. */
+/** Returns the answer, whose error fields are null only on success. Rules: IF-4.10, D-10a, D-40, D-42. */
 export function presentCharge(intentId: string, charged: Charged): z.input<typeof OneTimeCharge> {
   switch (charged.kind) {
     case 'succeeded':

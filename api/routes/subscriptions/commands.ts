@@ -229,8 +229,7 @@ export const retrySubscription = route({
 });
 
 /**
- * Returns the answer to a manual retry. Its nullable fields are always present. Rules: IF-4.9, D-31, D-10a,
- * D-42.
+ * Returns the answer to a manual retry, in which null fields are present. Rules: IF-4.9, D-31, D-10a, D-42.
  */
 function presentManualRetry(result: CommandResult) {
   if (result.kind !== 'manualRetry') throw new Error(`not a retry's result: ${result.kind}`);

@@ -75,8 +75,8 @@ const UPCOMING_LIMIT_DEFAULT = 12;
 const UPCOMING_LIMIT_MAX = 100;
 
 /**
- * The answer comes from a query of the workflow. For an ended subscription, and if Temporal has no workflow,
- * it comes from the row. Rules: D-§7, D-22.
+ * The answer comes from a query of the workflow. If the subscription has ended, or if Temporal has no
+ * workflow, the answer comes from the row. Rules: D-§7, D-22.
  */
 export const getUpcomingCharges = route({
   operationId: 'upcomingCharges',

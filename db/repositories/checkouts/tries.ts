@@ -10,7 +10,7 @@ export interface SessionRef {
   sessionId: string;
 }
 
-/** One try with a card. A reload of the return page has the same `key`, so it is the same try. */
+/** One try with a card. A reload of the return page has the same `key`, so the reload is the same try. */
 export interface TryRef extends SessionRef {
   key: Buffer;
 }

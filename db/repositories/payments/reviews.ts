@@ -214,7 +214,10 @@ export async function decideReview(
   });
 }
 
-/** Returns the id of another attempt or refund that is settled or decided with this gateway id; or null. */
+/**
+ * Returns the id of another attempt or refund that is settled or decided with this gateway id; null if there
+ * is none.
+ */
 async function ownerOf(
   tx: Db,
   subjectId: string,

@@ -26,7 +26,7 @@ export interface Link {
   readonly expiredUses: number;
 }
 
-/** Returns the link of a code at `nowAt`, also if it is expired or used up. Null for an unknown code. */
+/** Returns the link of a code at `nowAt`, even an expired or used-up link. Null for an unknown code. */
 export async function findLink(db: Db, code: string, nowAt: number): Promise<Link | null> {
   const [row] = await db
     .select({

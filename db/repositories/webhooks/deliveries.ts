@@ -208,12 +208,12 @@ export async function endpointsOf(
 const STALLED_AFTER_MS = 30_000;
 
 /**
- * Returns the endpoints with a stalled delivery: it has been due for more than 30 s, is not claimed, and does
- * not wait for an earlier delivery.
+ * Returns the endpoints with a stalled delivery: a delivery that has been due for more than 30 s, is not
+ * claimed, and does not wait for an earlier delivery.
  *
- * Two kinds of endpoints are omitted, because their queue works: an endpoint whose breaker pauses it or
- * paused it until less than 30 s ago, and an endpoint with another overdue delivery that is claimed. The
- * order is random, so that endpoints that stay stalled do not use up the limit. `nowAt` is real time.
+ * Two kinds of endpoints are omitted, because their queue works: an endpoint whose breaker is pausing or
+ * paused until less than 30 s ago, and an endpoint with another overdue delivery that is claimed. The order
+ * is random, so that endpoints that stay stalled do not use up the limit. `nowAt` is real time.
  */
 export async function stalledEndpoints(
   db: Db,
