@@ -88,7 +88,7 @@ export type WithdrawOutcome = DecidedCharge | { readonly kind: 'withdrawn' } | U
 
 /**
  * - `absent`: the gateway has not begun the charge. A send now charges at most once.
- * - `another_charge`: the charge of this key has another amount or currency. This needs manual review.
+ * - `another_charge`: the charge of this key has another amount or currency, and needs manual review.
  * - `unknown`: the look-up itself failed.
  */
 export type LookupOutcome =
@@ -176,7 +176,7 @@ export interface PublishedTestCard {
  * errors. A method throws only {@link GatewayRejectedRequest}.
  */
 export interface PaymentGateway {
-  /** The adapter's name in the rows of payment methods and attempts. It never changes. */
+  /** The adapter's name in the rows of payment methods and attempts, which never changes. */
   readonly name: string;
   readonly capabilities: GatewayCapabilities;
   /**

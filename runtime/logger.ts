@@ -6,8 +6,8 @@ export type { Logger } from 'pino';
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
 /**
- * Fields whose values the logger replaces, at any depth. This is only a second protection: code must not log
- * card numbers and secrets at all.
+ * Fields whose values the logger replaces, at any depth. The replacement is only a second protection: code
+ * must not log card numbers and secrets at all.
  */
 export const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'authorization',

@@ -11,7 +11,7 @@ import { isMainThread } from 'node:worker_threads';
 
 if (!isMainThread) {
   // The SDK supports runtimes without promise hooks, so an error here is safe. The SDK uses `createHook` only
-  // for the stack traces. Node's own hooks, which carry the SDK's context across awaits, do not use it.
+  // for the stack traces. Node's own hooks, which carry the SDK's context across awaits, do not use `createHook`.
   Object.assign(v8, {
     promiseHooks: {
       ...v8.promiseHooks,

@@ -17,8 +17,8 @@ export const INSIDE_WORKFLOW_TASK = {
 
 /**
  * Money movement. The activity begins no request after 6 s, and a request takes at most 5 s. So a timeout
- * means that the process died. After five attempts the workflow regains control: it executes waiting
- * commands before it tries again, so that an outage does not block commands.
+ * means that the process died. After five attempts the workflow regains control and executes waiting commands
+ * before it tries again, so that an outage does not block commands.
  */
 export const MONEY_MOVEMENT = {
   startToCloseTimeout: '15 seconds',

@@ -2,7 +2,7 @@ import type { DeclineCode } from '../../domain/declines.ts';
 import { testCard } from './test-cards.ts';
 import type { TestCard } from './test-cards.ts';
 
-/** A card as the payer typed it. It exists only during one request, and is never stored or logged. */
+/** A card as the payer typed it. The card exists only during one request, and is never stored or logged. */
 export interface TypedCard {
   readonly number: string;
   readonly expiry: string;

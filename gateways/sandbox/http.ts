@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** One request. Its body is not read yet: each handler reads it with its own limit. */
+/** One request. The body is not read yet: each handler reads the body with its own limit. */
 export interface Call {
   readonly request: IncomingMessage;
   readonly url: URL;

@@ -48,8 +48,8 @@ const KEEP_ALIVE_MS = 65_000;
 const CLOSE_GRACE_MS = 3_000;
 
 /**
- * Starts the sandbox gateway, a payment gateway that moves no money. It stores its data in the schema
- * `sandbox_gateway`. Rejects and leaves nothing open if the database or the port is not available.
+ * Starts the sandbox gateway, a payment gateway that moves no money. The gateway stores its data in the
+ * schema `sandbox_gateway`. Rejects and leaves nothing open if the database or the port is not available.
  */
 export async function createSandboxGateway(
   options: SandboxGatewayOptions,

@@ -12,8 +12,8 @@ import type { Outage } from './outage.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /**
- * Number of test clocks. They advance independently, so cycles fall due at every moment. A clock waits for
- * its slowest subscription, so only a few subscriptions share a clock.
+ * Number of test clocks. The clocks advance independently, so cycles fall due at every moment. A clock waits
+ * for its slowest subscription, so only a few subscriptions share a clock.
  */
 const CLOCKS = 30;
 const REPORT_EVERY_MS = 15_000;

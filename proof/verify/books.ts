@@ -33,7 +33,7 @@ const STATEMENT_TIMEOUT_MS = 120_000;
 const GATEWAY_WITHIN_MS = 30_000;
 const BATCH = 2_000;
 
-/** The temporary tables for the books. They exist only on this connection. */
+/** The temporary tables for the books, which exist only on this connection. */
 const TABLES = `
   create temp table book_charge (
     key text primary key, intent_id text, amount_minor bigint, currency text, outcome text,

@@ -9,7 +9,10 @@ const PAID = `('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED')`;
 const LATE = `(select a.gateway_key from late_charge l
   join payment_attempt a on a.merchant_id = l.merchant_id and a.id = l.attempt_id)`;
 
-/** SQL that is true if a manual review settled the attempt as paid. Its charge may have another key. */
+/**
+ * SQL that is true if a manual review settled the attempt as paid. The charge of such an attempt may have
+ * another key.
+ */
 const PAID_BY_PERSON = `exists (select from payment_review v
   where v.merchant_id = a.merchant_id and v.subject_id = a.id and v.outcome = 'paid')`;
 

@@ -24,7 +24,7 @@ export interface CheckResult {
   /** Number of checked records; null if a data source that the check needs was not given. */
   readonly counted: number | null;
   readonly wrong: readonly string[];
-  /** Records that need manual review (`npm run review`). They are no violations. */
+  /** Records that need manual review (`npm run review`), which are no violations. */
   readonly forPerson: readonly string[];
 }
 

@@ -4,7 +4,7 @@ import type { RefundOutcome, RefundRef } from '../../domain/refund.ts';
 import type { AttemptRef, LateChargeOutcome } from '../../domain/review.ts';
 import type { SetupOrder, SetupOutcome } from '../../domain/setup-method.ts';
 
-/** The registered types of the workflows; they never change. */
+/** The registered types of the workflows, which never change. */
 export const PAYMENT_WORKFLOW = 'payment';
 export const REFUND_WORKFLOW = 'refund';
 export const SETUP_METHOD_WORKFLOW = 'setupMethod';

@@ -31,7 +31,9 @@ export interface Poll<Outcome> {
 /** The result of `ask` if there is no outcome yet. */
 interface Undecided {
   kind: 'pending';
-  /** The attempt or refund is in REVIEW: it waits for a manual decision, and `ask` is called once a day. */
+  /**
+   * The attempt or refund is in REVIEW and waits for a manual decision. Meanwhile `ask` is called once a day.
+   */
   needsPerson?: true;
 }
 

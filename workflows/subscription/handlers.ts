@@ -124,8 +124,8 @@ function onUpdate(run: Run, kind: Command['kind'], description: string): void {
 }
 
 /**
- * Accepts a command as a signal from the Web UI. Its sender gets no answer, so the run logs the reason of a
- * refusal and shows it in the Web UI. Rule: D-32.
+ * Accepts a command as a signal from the Web UI. A signal's sender gets no answer, so the run logs the reason
+ * of a refusal and shows the reason in the Web UI. Rule: D-32.
  */
 function onSignal(
   run: Run,

@@ -38,7 +38,7 @@ export class Inbox {
   async submit(command: Command): Promise<Answer> {
     const item: Item = { command, isAwaited: true, answer: null };
     this.items.push(item);
-    // A cancellation request must not end this wait: it becomes a command in this inbox.
+    // A cancellation request must not end this wait, because the request becomes a command in this inbox.
     await CancellationScope.nonCancellable(() => condition(() => item.answer !== null));
     if (item.answer === null) throw new Error('the answer was taken back');
     return item.answer;

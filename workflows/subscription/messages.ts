@@ -33,7 +33,7 @@ export interface SubscriptionInput {
   isInDoubt: boolean;
   /**
    * True if the run uses local activities, and does not continue as new after every change. Absent in older
-   * runs, which must replay as recorded. Their successors have the field.
+   * runs, which must replay as recorded; the successors of such runs have the field.
    */
   isLocalFirst?: true;
   /**

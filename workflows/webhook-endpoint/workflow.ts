@@ -27,7 +27,7 @@ const LONGEST_PAUSE_MS = 60_000;
  * The delivery queue of one endpoint. Sends the deliveries that the dispatcher did not send, until the
  * endpoint accepts them or the schedule is used up. Rule: D-54.
  *
- * 1. Drain: one activity sends the due deliveries. It returns how many remain and when the next one is due.
+ * 1. Drain: one activity sends the due deliveries, and returns how many remain and when the next is due.
  * 2. If none remains and no signal came during the drain, end. The next `wake` starts a new run.
  * 3. If the history is long, continue as new. The new run begins with a drain.
  * 4. Sleep until the next attempt is due or `wake` arrives. While the breaker is open, only `breakerClosed`
