@@ -227,7 +227,7 @@ describe('a stalled workflow run', () => {
     expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
-  test('sends nothing when the subscription was cancelled meanwhile [D-32, D-§4]', async ({
+  test('sends nothing when the subscription was cancelled during the stall [D-32, D-§4]', async ({
     env,
   }) => {
     const subscription = await paidForJanuary(env);

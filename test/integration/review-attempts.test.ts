@@ -19,7 +19,7 @@ import { unpaidIn } from '../support/unpaid.ts';
 
 const REASON = 'the gateway refused the request: 400 field_invalid';
 
-test('a stalled worker sends nothing when its attempt was reviewed and decided meanwhile', async ({
+test('a stalled worker sends nothing when its attempt was reviewed and decided during the stall', async ({
   env,
   payments,
 }) => {
@@ -155,7 +155,7 @@ test('a gateway charge can settle only one attempt, also before a review is book
   });
 });
 
-test('a stalled run settles nothing when its subscription was cancelled meanwhile [D-32]', async ({
+test('a stalled run settles nothing when its subscription was cancelled during the stall [D-32]', async ({
   env,
 }) => {
   const { ref } = await unpaidIn(env);

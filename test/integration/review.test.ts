@@ -146,7 +146,7 @@ describe('a payment in review', () => {
       },
     ]);
     expect((await review(env, ['list'])).stdout).toContain(`${ref.subscriptionId}, cycle 2, in_`);
-    // Meanwhile an edit is accepted, and a second attempt is refused.
+    // While the payment is in review, an edit is accepted and a second attempt is refused.
     const done = { kind: 'result', result: { kind: 'done' } };
     expect(await execute(env, ref, 'edit', { newAmountMinor: 2_500 })).toEqual(done);
     expect(await execute(env, ref, 'manualRetry')).toMatchObject({

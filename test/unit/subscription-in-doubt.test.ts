@@ -169,7 +169,7 @@ describe('a retry whose outcome is unknown', () => {
     expect(periodEnd(simulation)).toBe('2026-04-30T00:00:00.000Z');
   });
 
-  test('pays the period until 30 April when the subscription is cancelled meanwhile [D-34]', () => {
+  test('pays the period until 30 April when the subscription is cancelled before the outcome is known [D-34]', () => {
     const simulation = retriedInApril();
     simulation.command('cancel', { reason: 'cancelled' });
     simulation.runTo('2026-04-11T00:00:00Z');
@@ -178,7 +178,7 @@ describe('a retry whose outcome is unknown', () => {
     expectNothingFurther(simulation);
   });
 
-  test('pays the period until 30 April when the subscription is paused meanwhile [D-34]', () => {
+  test('pays the period until 30 April when the subscription is paused before the outcome is known [D-34]', () => {
     const simulation = retriedInApril();
     simulation.command('pause', {});
     simulation.runTo('2026-04-11T00:00:00Z');

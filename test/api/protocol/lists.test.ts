@@ -134,7 +134,7 @@ describe.each(LISTS)('GET $path', ({ path, idField, read, create, body, table })
     },
   );
 
-  test('lists later pages unchanged when a record is created meanwhile [D-§7]', async ({
+  test('lists later pages unchanged when a record is created after the read of the first page [D-§7]', async ({
     api,
     ids,
   }) => {
