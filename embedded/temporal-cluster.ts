@@ -130,7 +130,7 @@ const INNER_PORTS = [
   'WORKER_MEMBERSHIP_PORT',
 ] as const;
 const INNER_PORTS_FROM = 2_001;
-/** The cluster stores the ports of its services in a signed column of two bytes. */
+/** Maximum port. The cluster stores the ports of its services in a signed column of two bytes. */
 const PORT_MAX = 32_767;
 
 /**

@@ -36,7 +36,7 @@ export interface SandboxGateway {
   close(): Promise<void>;
 }
 
-/** Time limit in ms for a client to send a request. */
+/** Time limit in ms for a client to send the headers, and to send the whole request. */
 const REQUEST_TIMEOUT_MS = 15_000;
 
 /**

@@ -67,7 +67,7 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
   const waiting = Array.from({ length: count }, (_, index) =>
     index % REAL_TIME_EVERY === REAL_TIME_EVERY - 1
       ? inRealTime
-      : // Assigned to the clocks in turn, so that every clock has a subscription.
+      : // The subscriptions are assigned to the clocks one after another, so that every clock has a subscription.
         (clocked[(index - Math.floor(index / REAL_TIME_EVERY)) % clocks] ?? inRealTime),
   );
   const makeNext = async (): Promise<void> => {

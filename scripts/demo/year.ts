@@ -11,7 +11,7 @@ import * as expected from './expected.ts';
 import type { ExpectedEvent, Step } from './expected.ts';
 import { printEvents, printHeading, printNote } from './timeline.ts';
 
-/** Enough time for all events of a month on a busy machine. */
+/** Time limit in ms of one advance, enough for all events of a month on a busy machine. */
 const ADVANCE_WITHIN_MS = 60_000;
 const EVENTS_WITHIN_MS = 30_000;
 

@@ -16,7 +16,7 @@ import type { Problem } from '../../fields.ts';
 
 const CODE_LENGTH = 12;
 
-/** No link is expected to need more uses. */
+/** Maximum number of uses of a link. No link is expected to need more uses. */
 const MULTI_USE_LIMIT_MAX = 1_000_000;
 
 /** A link expires, and has one use unless the request allows more. Rules: IF-4.4, D-37. */
