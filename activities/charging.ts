@@ -62,14 +62,14 @@ export interface ChargingDeps extends SendBudgetDeps {
 }
 
 export interface ChargeAttemptInput {
-  /** The state with the open attempt, as `openAttempt` or an accepted command returned it. */
+  /** The subscription's state with the open attempt: the result of the transition that opened the attempt. */
   state: SubscriptionState;
   /**
    * The transition that opened the attempt, which the activity records before the send. Null if the
    * transition is recorded already.
    */
   opening: Opening | null;
-  /** The subscription's own time. */
+  /** Now, by the subscription's test clock; real time if it has none. */
   nowAt: number;
   /** The workflow's real time. The delay before the next look-up starts at this instant. */
   realNowAt: number;
@@ -91,8 +91,8 @@ export type ChargeAttemptResult =
  * Charges an attempt exactly once. The attempt's row and key are committed before the charge is sent, and a
  * repeated call finds this row. If the row is settled, the call returns the row's outcome. If the charge may
  * have been sent, a look-up by key precedes a resend. A decline and an unknown outcome are results, not
- * errors. Throws only if the database does not answer; a repeat is then safe and finds the outcome. Rules:
- * D-32, D-40.
+ * errors. Throws if the database does not answer; a repeat is then safe and finds the outcome. Throws also
+ * if no attempt is open. Rules: D-32, D-40.
  */
 export function createChargingActivities(deps: ChargingDeps) {
   return {
@@ -218,7 +218,8 @@ async function settle(
 }
 
 /**
- * Adds the link to replace the payment method to the events of dunning, if the status allows a replacement.
+ * Adds a link to the events of dunning. Through this link the payer replaces the payment method. Adds none if
+ * the status allows no replacement.
  */
 function linked(links: LinkSettings, change: Change): Change {
   const { state, events } = change;

@@ -10,8 +10,9 @@ export interface StreamToDeliver extends StreamRef {
 }
 
 /**
- * Makes the first delivery attempt of events in the background, in the process that committed them. The
- * endpoint queue sends the deliveries that the dispatcher cannot send at once.
+ * Makes the first delivery attempts of events, and their retries that are due, in the background of the
+ * process that committed the events. The endpoint queue sends the deliveries that the dispatcher cannot send
+ * at once.
  */
 export interface DeliveryDispatcher {
   /** Sends the pending events of the stream soon. Returns at once and never throws. */
@@ -65,7 +66,7 @@ export function createDeliveryDispatcher(deps: DispatcherDeps): DeliveryDispatch
     try {
       while (round.isWanted) await new StreamRound(roundDeps, round).run();
     } catch (error) {
-      // The deliveries stay pending until their claims expire. Then the sweep wakes the endpoint queues.
+      // No process sends these deliveries until their claims expire. Then the sweep wakes the queues.
       const reason = error instanceof Error ? error.message : String(error);
       deps.logger?.warn({ ...round.ref, error: reason }, 'first delivery failed');
     } finally {

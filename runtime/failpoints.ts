@@ -1,14 +1,14 @@
 /**
- * Points in the code at which a process can kill itself, in the order in which a request and an attempt pass
- * them. The variable FAILPOINT names one of these points. The crash tables in docs/architecture.md have a row
- * for each point.
+ * Points in the code at which a process can kill itself. The points of the API come first, then those of a
+ * worker. The variable FAILPOINT names one of these points. The crash tables in docs/architecture.md describe
+ * the states that such crashes leave.
  */
 export const FAILPOINTS = [
-  /** API: the work and the answer are written under the key; nothing is committed. */
+  /** API: the order's rows, and the answer under its Idempotency-Key, are written; nothing is committed. */
   'before_claim_commits',
-  /** API: the work and the answer are committed; the workflow is not started. */
+  /** API: the order's rows and the answer are committed; the workflow is not started. */
   'after_commit',
-  /** API: the key is claimed; the work has not begun. */
+  /** API: the Idempotency-Key is claimed; the work has not begun. */
   'after_claim',
   /** API and sweeps: the row is committed; Temporal does not know of the row. */
   'before_hand_over',
@@ -52,7 +52,7 @@ export function armFailpoint(failpoint: ArmedFailpoint | undefined): void {
   timesSeen = 0;
 }
 
-/** Kills this process, as `kill -9` does, if this failpoint is active and the ordered pass is reached. */
+/** Kills this process with SIGKILL if this failpoint is active and this is its pass number `time`. */
 export function failpoint(name: Failpoint): void {
   if (armed?.name !== name) return;
   timesSeen += 1;

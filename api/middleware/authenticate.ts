@@ -10,7 +10,7 @@ const CACHE_MS = 5_000;
 const CACHE_ENTRIES_MAX = 10_000;
 const HEADER_LENGTH_MAX = 700;
 
-/** The hash to compare with if the key id is unknown, so that every check takes the same time. */
+/** The hash to compare with if the key id is unknown, so that the comparison takes the same time. */
 const PLACEHOLDER_HASH = Buffer.alloc(32);
 
 export interface AuthenticationDeps {

@@ -49,9 +49,9 @@ export function failureOf(error: unknown): NotSent | UnknownOutcome {
   }
   const { statusCode = 0, code, rawType } = error;
   const reason = `Stripe answered ${statusCode} ${code ?? rawType ?? ''}`.trim();
-  // Stripe refuses a request over the rate limit before it processes the request.
+  // Stripe refuses a request over the rate limit, or for a locked object, before it processes the request.
   if (statusCode === 429) return { kind: 'not_sent', reason };
-  // 409: another request with the same key is in progress, or another request has locked the object.
+  // 409: another request with the same idempotency key is in progress.
   if (statusCode === 409 || statusCode >= 500) return { kind: 'unknown', reason };
   throw new GatewayRejectedRequest(statusCode, code ?? rawType ?? 'unknown');
 }

@@ -1,4 +1,4 @@
-/** One row of the document's tables. */
+/** One row of a table in docs/interface-coverage.md: a rule, its statement and its proofs. */
 export interface Row {
   readonly line: number;
   readonly id: string;
@@ -13,9 +13,9 @@ export interface Proof {
 }
 
 /**
- * Reads every row of every table: `| id | statement | proofs |`. A proof is `` `file` title ``; several
- * proofs are separated by `<br>`. A malformed proof gets a `file` that does not exist, so the check reports
- * it.
+ * Reads the rows that begin with the id of a rule: `| id | statement | proofs |`. A proof is
+ * `` `file` title ``; several proofs are separated by `<br>`. A malformed proof gets a `file` that does not
+ * exist, so the check reports the proof.
  *
  * @throws Error naming the first malformed row.
  */

@@ -103,7 +103,9 @@ describe('a PaymentIntent of the Stripe double', () => {
     );
   });
 
-  it('after a decline needs another payment method, with which it succeeds', async ({ world }) => {
+  it('cannot be confirmed again after a decline without another payment method', async ({
+    world,
+  }) => {
     const { stripe } = world;
     const declining = await savedCard(stripe, '4000000000000341');
     const intent = await prepare(stripe, declining);
@@ -138,7 +140,7 @@ describe('a PaymentIntent of the Stripe double', () => {
     ]);
   });
 
-  it('declines the next confirms of a payment method or of metadata as ordered', async ({
+  it('is declined as often as a control route orders for its payment method or its metadata', async ({
     world,
   }) => {
     const { stripe, control } = world;
@@ -207,7 +209,9 @@ describe('a PaymentIntent of the Stripe double', () => {
     expect(await booked(world, declined.id)).toHaveLength(1);
   });
 
-  it('declines a card off-session that needs authentication each time', async ({ world }) => {
+  it('is declined off-session if its card needs authentication for every payment', async ({
+    world,
+  }) => {
     const { stripe } = world;
     const always = await prepare(stripe, await savedCard(stripe, '4000002760003184'));
     expect(await refusalOf(stripe.paymentIntents.confirm(always.id, offSession))).toMatchObject({
@@ -240,10 +244,13 @@ describe('a PaymentIntent of the Stripe double', () => {
     ['jpy', 49, 'amount_too_small', 'Amount must be at least 50 jpy'],
     ['kwd', 1_001, undefined, 'Amount must be divisible by 10 in kwd.'],
     ['isk', 150, undefined, 'Amount must be divisible by 100 in isk.'],
-  ] as const)('is refused in %s for %i', async ([currency, amount, code, message], { world }) => {
-    const refusal = await refusalOf(world.stripe.paymentIntents.create({ currency, amount }));
-    expect(refusal).toMatchObject({ statusCode: 400, code, param: 'amount', message });
-  });
+  ] as const)(
+    'is refused at its creation when Stripe cannot charge the amount: in %s, %i',
+    async ([currency, amount, code, message], { world }) => {
+      const refusal = await refusalOf(world.stripe.paymentIntents.create({ currency, amount }));
+      expect(refusal).toMatchObject({ statusCode: 400, code, param: 'amount', message });
+    },
+  );
 
   it('is listed by creation, newest first, over pages', async ({ world }) => {
     const { stripe } = await world.account();

@@ -110,7 +110,7 @@ test('the maintenance workflow runs once when several workers check it', async (
   expect(failures).toEqual([]);
 });
 
-test('the maintenance workflow is started again once when an operator terminated it', async ({
+test('the maintenance workflow gets exactly one new run after an operator terminated it', async ({
   env,
 }) => {
   const keepers = [keepRunning(env), keepRunning(env)];

@@ -84,7 +84,7 @@ export class PageOutOfReach extends Error {
 /**
  * Opens a URL in the given browser or in a new one.
  *
- * @throws PageOutOfReach when a server cannot be reached or closes the connection.
+ * @throws PageOutOfReach when a server cannot be reached, closes the connection, or does not answer for 45 s.
  */
 export function openPage(url: string, browser = new Browser()): Promise<Page> {
   return navigate(new URL(url), { method: 'GET' }, browser, () => true);

@@ -165,7 +165,7 @@ describe('an IP address', () => {
     expect((await rowOf(api, path)).uses).toBe(1);
   });
 
-  test('is stored only as a hash, and as its /64 network if it is an IPv6 address [D-37]', async ({
+  test('is stored only as a hash; for an IPv6 address, as the hash of its /64 network [D-37]', async ({
     api,
   }) => {
     const path = await makeLink(api, { multiUseLimit: 30 });
@@ -281,9 +281,7 @@ describe('a checkout of a link', () => {
     }
   });
 
-  test('redirects to its callbackUrl with the subscription’s id [IF-4.4, D-44]', async ({
-    api,
-  }) => {
+  test('links to its callbackUrl with the subscription’s id [IF-4.4, D-44]', async ({ api }) => {
     const path = await makeLink(api, {
       callbackUrl: 'https://merchant.example/b?x=1',
       receiptId: 'r',

@@ -25,7 +25,7 @@ interface Call {
 interface KeyedRoute {
   route: string;
   rules: string;
-  /** A call that succeeds once. */
+  /** Prepares the records and returns a call that succeeds. */
   valid: (api: ApiEnvironment) => Promise<Call>;
   /** A call that is refused by the state of a record. */
   refused: (api: ApiEnvironment) => Promise<Call>;
@@ -195,7 +195,7 @@ describe.each(ROUTES)('POST $route', ({ rules, valid, refused, rows, moves }) =>
     expect(moved(api)).toBe(before);
   });
 
-  test(`has one effect and one answer in 100 parallel calls with one key [${rules}, D-17]`, async ({
+  test(`has one effect and one successful answer in 100 parallel calls with one key [${rules}, D-17]`, async ({
     api,
   }) => {
     const call = await valid(api);
