@@ -1,5 +1,5 @@
-import { object, oneOf, optionalText, wholeNumber, wrong } from '../sandbox/fields.ts';
-import type { Fields } from '../sandbox/fields.ts';
+import { object, oneOf, optionalText, wholeNumber, wrong } from '../http-server/fields.ts';
+import type { Fields } from '../http-server/fields.ts';
 
 /**
  * - `lose_answer`: the request is forwarded, then the connection is closed without an answer.

@@ -1,23 +1,20 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
-import { expectControlKey } from '../control-key.ts';
-import { json, readJson, refusal, RequestRefused, writeAnswer } from '../sandbox/http.ts';
+import { expectControlKey } from '../http-server/access.ts';
+import { json, readJson, refusal, RequestRefused, writeAnswer } from '../http-server/http.ts';
+import { listen } from '../http-server/listening.ts';
+import type { ListenOptions } from '../http-server/listening.ts';
 import { createFaults, readFault } from './faults.ts';
 import type { Fault, Faults } from './faults.ts';
 
-export interface FaultProxyOptions {
+export interface FaultProxyOptions extends ListenOptions {
   /** The origin to which requests are forwarded. */
   readonly targetUrl: string;
   /** Bearer token of `/control/faults` of the proxy. Other control routes are forwarded. */
   readonly controlKey: string;
-  /** Default 127.0.0.1. */
-  readonly host?: string;
-  /** Default 0: any free port. */
-  readonly port?: number;
 }
 
 export interface FaultProxy {
@@ -80,12 +77,10 @@ export async function createFaultProxy(options: FaultProxyOptions): Promise<Faul
       else write(response, { status: 502, headers: {}, body: Buffer.from(String(error)) });
     });
   });
-  server.listen(options.port ?? 0, options.host ?? '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const url = await listen(server, options);
 
   return {
-    url: `http://${options.host ?? '127.0.0.1'}:${port}`,
+    url,
     close: async () => {
       closing.abort();
       const closed = once(server, 'close');

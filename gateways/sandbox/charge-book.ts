@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Sql, TransactionSql } from 'postgres';
 import type { DeclineCode } from '../../domain/declines.ts';
 import type { ChargeReference, RefundRefusal } from '../port.ts';
-import { RequestRefused } from './http.ts';
+import { RequestRefused } from '../http-server/http.ts';
 
 /** A charge as the gateway answers it. */
 export interface BookedCharge {

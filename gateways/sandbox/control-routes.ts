@@ -3,10 +3,10 @@ import type { DeclineCode } from '../../domain/declines.ts';
 import type { ChargeBook } from './charge-book.ts';
 import { EFFECTS, FAULTS, OPERATIONS } from './faults.ts';
 import type { Fault, Faults } from './faults.ts';
-import { object, oneOf, optionalText, wholeNumber, wrong } from './fields.ts';
-import type { Fields } from './fields.ts';
-import { json, readJson } from './http.ts';
-import type { Route } from './http.ts';
+import { object, oneOf, optionalText, wholeNumber, wrong } from '../http-server/fields.ts';
+import type { Fields } from '../http-server/fields.ts';
+import { json, readJson } from '../http-server/http.ts';
+import type { Route } from '../http-server/http.ts';
 
 const DECLINE_CODES = Object.keys(DECLINES) as DeclineCode[];
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { json, LOST } from './http.ts';
-import type { GatewayAnswer, Reply } from './http.ts';
+import { json, LOST } from '../http-server/http.ts';
+import type { GatewayAnswer, Reply } from '../http-server/http.ts';
 
 export const OPERATIONS = ['charge', 'lookup', 'methods', 'refund'] as const;
 export type Operation = (typeof OPERATIONS)[number];

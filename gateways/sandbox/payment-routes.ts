@@ -1,10 +1,10 @@
 import type { CardBook } from './card-book.ts';
 import type { ChargeBook, ChargeOrder } from './charge-book.ts';
 import type { Faults } from './faults.ts';
-import { currency, object, optionalText, text, wholeNumber } from './fields.ts';
-import type { Fields } from './fields.ts';
-import { json, readJson, RequestRefused } from './http.ts';
-import type { Call, Handler, Route } from './http.ts';
+import { currency, object, optionalText, text, wholeNumber } from '../http-server/fields.ts';
+import type { Fields } from '../http-server/fields.ts';
+import { json, readJson, RequestRefused } from '../http-server/http.ts';
+import type { Call, Handler, Route } from '../http-server/http.ts';
 
 /** Header of an answer that repeats the result of an earlier request with the same key. */
 const REPLAYED_HEADER = 'idempotent-replayed';

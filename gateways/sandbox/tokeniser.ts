@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { readCard } from './card-form.ts';
 import type { CardBook } from './card-book.ts';
-import { expectContentType, readText, RequestRefused } from './http.ts';
-import type { Call, GatewayAnswer, Route } from './http.ts';
+import { expectContentType, readText, RequestRefused } from '../http-server/http.ts';
+import type { Call, GatewayAnswer, Route } from '../http-server/http.ts';
 
 /** Longest form. A card form has a few hundred bytes. */
 const FORM_LIMIT_BYTES = 8_192;

@@ -1,5 +1,5 @@
 import type { Sql } from 'postgres';
-import { wholeNumber } from '../sandbox/fields.ts';
+import { wholeNumber } from '../http-server/fields.ts';
 import type { StripeObject } from './errors.ts';
 
 /** Maximum number of charges in one page. */

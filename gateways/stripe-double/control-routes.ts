@@ -1,8 +1,8 @@
 import type { JSONValue, Sql } from 'postgres';
-import { object, oneOf, optionalText, text, wholeNumber, wrong } from '../sandbox/fields.ts';
-import type { Fields } from '../sandbox/fields.ts';
-import { json, readJson, RequestRefused } from '../sandbox/http.ts';
-import type { Call, Route } from '../sandbox/http.ts';
+import { object, oneOf, optionalText, text, wholeNumber, wrong } from '../http-server/fields.ts';
+import type { Fields } from '../http-server/fields.ts';
+import { json, readJson, RequestRefused } from '../http-server/http.ts';
+import type { Call, Route } from '../http-server/http.ts';
 import { saveAccount } from './accounts.ts';
 import { newId } from './book.ts';
 import type { Stored } from './book.ts';

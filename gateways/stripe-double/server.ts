@@ -1,9 +1,9 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { json, readText, refusal, RequestRefused, writeAnswer } from '../sandbox/http.ts';
-import type { Reply, Route } from '../sandbox/http.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { json, readText, refusal, RequestRefused, writeAnswer } from '../http-server/http.ts';
+import type { Reply, Route } from '../http-server/http.ts';
+import { listen, stop } from '../http-server/listening.ts';
+import type { ListenOptions } from '../http-server/listening.ts';
 import { createAnswerCheck } from './answer-check.ts';
 import { createApi, ENDPOINTS } from './api.ts';
 import type { Api } from './api.ts';
@@ -12,7 +12,7 @@ import { openBook } from './book-schema.ts';
 import { answerChallenge, showChallenge, showCheckout, submitCard } from './checkout-pages.ts';
 import type { PageAnswer } from './checkout-pages.ts';
 import { currentSession } from './checkout-sessions.ts';
-import { expectControlKey } from '../control-key.ts';
+import { expectControlKey } from '../http-server/access.ts';
 import { controlRoutes } from './control-routes.ts';
 import { StripeRefusal } from './errors.ts';
 import { createEvents } from './events.ts';
@@ -21,7 +21,7 @@ import { createHolds } from './holds.ts';
 import { createRequestCheck } from './request-check.ts';
 import type { Scope } from './scope.ts';
 
-export interface StripeDoubleOptions {
+export interface StripeDoubleOptions extends ListenOptions {
   readonly databaseUrl: string;
   /** Bearer token of the control routes. */
   readonly controlKey: string;
@@ -32,10 +32,6 @@ export interface StripeDoubleOptions {
   readonly check: { readonly stripeMockUrl: string; readonly specFile: string } | null;
   /** The origin of the hosted pages. Default: the origin of the double. */
   readonly publicUrl?: string;
-  /** Default 127.0.0.1. */
-  readonly host?: string;
-  /** Default 0: any free port. */
-  readonly port?: number;
   /** Epoch ms. Default: real time. */
   readonly now?: () => number;
   /** Called for every failure of the double itself. Default: writes the failure to stderr. */
@@ -50,13 +46,6 @@ export interface StripeDouble {
 }
 
 const BODY_LIMIT_BYTES = 65_536;
-const REQUEST_TIMEOUT_MS = 15_000;
-/**
- * Idle timeout of a connection, in ms. The clients' timeout is shorter, so the clients close connections
- * first.
- */
-const KEEP_ALIVE_MS = 65_000;
-const CLOSE_GRACE_MS = 3_000;
 const EXPIRY_POLL_MS = 1_000;
 
 /**
@@ -117,9 +106,6 @@ export async function createStripeDouble(options: StripeDoubleOptions): Promise<
   const control = controlRoutes({ sql, events, holds, nowMs, onObject });
   const listener = createListener({ api, control, onObject, options, onFailure });
   const server = createServer(listener);
-  server.requestTimeout = REQUEST_TIMEOUT_MS;
-  server.headersTimeout = REQUEST_TIMEOUT_MS;
-  server.keepAliveTimeout = KEEP_ALIVE_MS;
 
   const close = async (): Promise<void> => {
     clearInterval(timer);
@@ -129,13 +115,11 @@ export async function createStripeDouble(options: StripeDoubleOptions): Promise<
     await sql.end({ timeout: 1 });
   };
   try {
-    server.listen(options.port ?? 0, options.host ?? '127.0.0.1');
-    await once(server, 'listening');
+    url = await listen(server, options);
   } catch (error) {
     await close();
     throw error;
   }
-  url = originOf(server.address() as AddressInfo);
   return { url, close };
 }
 
@@ -216,17 +200,4 @@ function pageReply(answer: PageAnswer): Reply {
 function reportOnStderr(error: unknown, route: string): void {
   const shown = error instanceof Error ? (error.stack ?? error.message) : String(error);
   process.stderr.write(`STRIPE DOUBLE: ${route} failed\n${shown}\n`);
-}
-
-async function stop(server: Server): Promise<void> {
-  const closed = once(server, 'close');
-  server.close();
-  server.closeIdleConnections();
-  const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
-  await closed;
-  clearTimeout(cut);
-}
-
-function originOf({ address, family, port }: AddressInfo): string {
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
