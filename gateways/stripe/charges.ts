@@ -9,7 +9,6 @@ import type {
   WithdrawOutcome,
 } from '../port.ts';
 import { stripeAmount } from './amounts.ts';
-import { declineCodeOf } from './declines.ts';
 import { failureOf, isUnexpectedState, outcomeOf, unknown } from './outcomes.ts';
 
 const ABORTED = { kind: 'not_sent', reason: 'the caller gave up' } as const;
@@ -64,25 +63,27 @@ export async function lookup(stripe: Stripe, ref: ChargeRef): Promise<LookupOutc
   }
 }
 
-/** Cancels the PaymentIntent, which Stripe then never charges. */
+/** Cancels the PaymentIntent, which Stripe then never charges. If it is decided already, returns the outcome. */
 export async function withdraw(stripe: Stripe, ref: ChargeRef): Promise<WithdrawOutcome> {
   const id = chargeIdOf(ref);
   try {
-    const { last_payment_error: declined } = await stripe.paymentIntents.cancel(id);
-    if (!declined) return { kind: 'withdrawn' };
-    return { kind: 'declined', code: declineCodeOf(declined), gatewayChargeId: id };
+    return withdrawalOf(await stripe.paymentIntents.cancel(id));
   } catch (error) {
     if (!isUnexpectedState(error)) return unknown(failureOf(error).reason);
   }
   try {
-    const intent = await stripe.paymentIntents.retrieve(id);
-    if (intent.status === 'canceled' && !intent.last_payment_error) return { kind: 'withdrawn' };
-    const outcome = outcomeOf(intent);
-    if (outcome.kind === 'succeeded' || outcome.kind === 'declined') return outcome;
-    return unknown(`it cannot be cancelled while it is ${intent.status}`);
+    return withdrawalOf(await stripe.paymentIntents.retrieve(id));
   } catch (error) {
     return unknown(failureOf(error).reason);
   }
+}
+
+/** Returns what a PaymentIntent shows after a request to cancel it. */
+function withdrawalOf(intent: Stripe.PaymentIntent): WithdrawOutcome {
+  if (intent.status === 'canceled' && !intent.last_payment_error) return { kind: 'withdrawn' };
+  const outcome = outcomeOf(intent);
+  if (outcome.kind === 'succeeded' || outcome.kind === 'declined') return outcome;
+  return unknown(`it cannot be cancelled while it is ${intent.status}`);
 }
 
 /** After a confirmation or its refusal, a PaymentIntent that reads as not confirmed has no known outcome. */

@@ -21,7 +21,7 @@ const API_VERSION = '2026-08-26.dahlia';
  * dispatcher, and the new dispatcher refuses the SDK's Content-Length. The client therefore uses the `fetch`
  * of `undici`.
  */
-export function createStripeClient(options: StripeGatewayOptions): Stripe {
+export function createStripeClient(options: Omit<StripeGatewayOptions, 'accountId'>): Stripe {
   const { secretKey, timeoutMs, url } = options;
   const address = url === undefined ? null : new URL(url);
   return new Stripe(secretKey, {

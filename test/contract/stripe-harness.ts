@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Stripe } from 'stripe';
-import { fetch as undiciFetch } from 'undici';
 import { test, vi } from 'vitest';
 import { startStripeMock, stripeMockFiles } from '../../embedded/stripe-mock.ts';
 import { createFaultProxy } from '../../gateways/fault-proxy/proxy.ts';
+import { createStripeClient } from '../../gateways/stripe/client.ts';
 import { createStripeDouble } from '../../gateways/stripe-double/server.ts';
 import type { StripeDoubleOptions } from '../../gateways/stripe-double/server.ts';
 import { loadEmbeddedConfig } from '../../runtime/config.ts';
@@ -21,7 +21,7 @@ export type StripeWorld = Awaited<ReturnType<typeof startStripe>>;
 
 /**
  * Starts a real Stripe client with the proxy, the double and stripe-mock behind it. `failures` collects the
- * failures of the double itself; after each test the fixture `world` expects none.
+ * failures of the double itself; `close` rejects if there is one.
  */
 export async function startStripe(options: Partial<StripeDoubleOptions> = {}) {
   const files = await stripeMockFiles(loadEmbeddedConfig().cacheDir, say);
@@ -71,22 +71,8 @@ export async function startStripe(options: Partial<StripeDoubleOptions> = {}) {
     return { id: String(accountId), secretKey, stripe: client(secretKey) };
   };
 
-  /**
-   * The client as an adapter must create it. stripe-node's default HTTP client may send a request twice. The
-   * global `fetch` fails here: the package `undici` has replaced its dispatcher, and the new dispatcher
-   * refuses Stripe's Content-Length.
-   */
-  const client = (secretKey: string, timeout = 20_000) =>
-    new Stripe(secretKey, {
-      host: '127.0.0.1',
-      port: Number(new URL(proxy.url).port),
-      protocol: 'http',
-      httpClient: Stripe.createFetchHttpClient(undiciFetch as unknown as typeof fetch),
-      apiVersion: '2026-08-26.dahlia',
-      maxNetworkRetries: 0,
-      telemetry: false,
-      timeout,
-    });
+  const client = (secretKey: string, timeoutMs = 20_000) =>
+    createStripeClient({ secretKey, timeoutMs, url: proxy.url });
 
   const own = await account({ webhookUrl: receiver.url });
   return {
@@ -107,6 +93,8 @@ export async function startStripe(options: Partial<StripeDoubleOptions> = {}) {
       await double.close();
       await Promise.all([mock.stop(), receiver.close()]);
       await database.drop();
+      // An answer that Stripe would not give becomes a 500 of the double, which a test may overlook.
+      if (failures.length > 0) throw new Error(failures.join('\n'));
     },
   };
 }
@@ -116,11 +104,7 @@ export const onStripe = test
   // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
   .extend('world', { scope: 'file' }, async ({}, { onCleanup }) => {
     const world = await startStripe();
-    onCleanup(async () => {
-      await world.close();
-      // An answer that Stripe would not give becomes a 500 of the double, which a test may overlook.
-      if (world.failures.length > 0) throw new Error(world.failures.join('\n'));
-    });
+    onCleanup(() => world.close());
     return world;
   });
 
