@@ -63,8 +63,9 @@ export async function collect(
     isMarked: limits.isFresh === true,
     mayBeAtGateway: mayBeAtGateway(gateway, attempt, limits),
   };
-  if (limits.isVoided && !exchange.mayBeAtGateway) return VOIDED;
-  if (limits.isVoided && !gateway.capabilities.lookup && gateway.withdraw === null) {
+  const { isVoided } = exchange;
+  if (isVoided && !exchange.mayBeAtGateway) return VOIDED;
+  if (isVoided && !gateway.capabilities.lookup && gateway.withdraw === null) {
     return {
       kind: 'review',
       reason: 'the charge was voided, and the gateway has no look-up to show whether it was made',
@@ -79,7 +80,7 @@ export async function collect(
       case 'withdrawn':
         return { ...VOIDED, isProven: true };
       case 'absent':
-        if (limits.isVoided) return VOIDED;
+        if (isVoided) return VOIDED;
         if (isKeyTooOld(attempt.firstSentAt, gateway)) {
           return { kind: 'review', reason: 'not at the gateway, and its key is too old to resend' };
         }
