@@ -60,7 +60,7 @@ export function currencyProblem(code: string, table: CurrencyTable = CURRENCIES)
   return table.get(code)?.active === true ? null : 'must be a supported ISO 4217 currency code';
 }
 
-/** What is charged: a billing cycle, or a charge outside the cycles, which has a lower minimum. */
+/** What an amount is for: a billing cycle, or a charge outside the cycles. A charge has a lower minimum. */
 export type AmountUse = 'cycle' | 'charge';
 
 /**

@@ -45,7 +45,7 @@ function linesOf(stdout: string): string[] {
 }
 
 describe('the example of a whole life', () => {
-  test('sees what it expects at every step in TypeScript [D-§7, D-60]', async ({ shop }) => {
+  test('gets every expected answer and event in TypeScript [D-§7, D-60]', async ({ shop }) => {
     const ended = await run(process.execPath, inTypeScript, shop.variables);
     expect({ ...ended, stdout: linesOf(ended.stdout) }).toEqual({
       exitCode: 0,
@@ -54,7 +54,7 @@ describe('the example of a whole life', () => {
     });
   });
 
-  test('sees what it expects at every step in Python [D-§7, D-60]', async ({ shop }) => {
+  test('gets every expected answer and event in Python [D-§7, D-60]', async ({ shop }) => {
     const ended = await run('python3', inPython, shop.variables);
     expect({ ...ended, stdout: linesOf(ended.stdout) }).toEqual({
       exitCode: 0,

@@ -105,8 +105,8 @@ function storedDate(shop: Shop, subscriptionId: string): number | null {
   return (newest?.['currentPeriodEnd'] as number | undefined) ?? null;
 }
 
-describe('access by the recipe', () => {
-  test('equals what was paid, at every edge of a year, by events and by the state of the customer [D-34, D-§7]', async ({
+describe('access by the guide’s recipe', () => {
+  test('equals what was paid at each start and end of paid time in a year, by events and by the customer’s state [D-34, D-§7]', async ({
     env,
     shop,
   }) => {

@@ -19,9 +19,9 @@ export function countExpiredUses(db: Db, link: LinkRef, nowAt: number): Promise<
 }
 
 /**
- * Cancels the link's unpaid payments whose pages have expired at `nowAt` (real time), and returns their uses to
- * the link. Returns the number of these uses. The caller must hold the lock of the link's row. A cancelled payment takes no card any more, so its
- * use cannot be sold twice. Rule: D-37.
+ * Cancels the link's unpaid payments whose pages have expired at `nowAt` (real time), and gives their uses back
+ * to the link. Returns the number of these uses. The caller must hold the lock of the link's row. A cancelled
+ * payment takes no card any more, so its use cannot be sold twice. Rule: D-37.
  */
 export async function releaseExpiredUses(tx: Db, link: LinkRef, nowAt: number): Promise<number> {
   const expired = tx
