@@ -5,9 +5,9 @@
 // delivered.
 
 import { writeFileSync } from 'node:fs';
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import { EVENT_TYPES } from '../domain/events.ts';
-import { wholeNumber } from '../scripts/client/options.ts';
+import { commandLine, wholeNumber } from '../scripts/client/options.ts';
 import { runBillingDay } from './day/billing-day.ts';
 import type { DayFigures } from './day/billing-day.ts';
 import { CHARGED } from './day/wave.ts';
@@ -27,8 +27,10 @@ interface Options extends OwnRunOptions {
 
 const MAX_FLOOR = 500;
 
-const command = new Command('bench:billing-day')
-  .description('Every subscription falls due at one time: lateness, costs, baselines.')
+const command = commandLine(
+  'run bench:billing-day',
+  'Every subscription falls due at one time: lateness, costs, baselines.',
+)
   .option('--subscriptions <count>', 'number of subscriptions', wholeNumber, 1_000)
   .option(
     '--months <count>',

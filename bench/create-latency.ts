@@ -3,9 +3,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import { Command } from 'commander';
 import { Pool } from 'undici';
-import { wholeNumber } from '../scripts/client/options.ts';
+import { commandLine, wholeNumber } from '../scripts/client/options.ts';
 import { findRunningStart } from '../scripts/client/running-start.ts';
 import type { RunningStart } from '../scripts/client/running-start.ts';
 import { cells, print, runScript, styled } from '../scripts/client/terminal.ts';
@@ -26,8 +25,7 @@ const COLUMNS: readonly Column[] = [
   { width: 10, align: 'right' },
 ];
 
-const program = new Command('bench:create')
-  .description('Latency of POST /subscription/create.')
+const program = commandLine('run bench:create', 'Latency of POST /subscription/create.')
   .option('--requests <count>', 'number of requests at each concurrency', wholeNumber, 300)
   .option('--json <file>', 'write every figure as JSON');
 

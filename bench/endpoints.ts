@@ -5,8 +5,8 @@
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { Command, Option } from 'commander';
-import { wholeNumber } from '../scripts/client/options.ts';
+import { Option } from 'commander';
+import { commandLine, wholeNumber } from '../scripts/client/options.ts';
 import { BAD_ENDPOINTS, runBadEndpoint } from './bad-endpoints/run.ts';
 import type { BadEndpoint, EndpointFigures, EndpointOptions } from './bad-endpoints/run.ts';
 import { printEndpoints } from './report/endpoints-text.ts';
@@ -17,8 +17,10 @@ interface Options extends EndpointOptions, OwnRunOptions {
   readonly endpoint: BadEndpoint | 'both';
 }
 
-const command = new Command('bench:endpoints')
-  .description('How a bad webhook endpoint, for which streams wait, affects other work.')
+const command = commandLine(
+  'run bench:endpoints',
+  'How a bad webhook endpoint, for which streams wait, affects other work.',
+)
   .option(
     '--streams <count>',
     'subscriptions with an event for the bad endpoint',

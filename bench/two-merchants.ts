@@ -2,8 +2,7 @@
 // the same time as a big merchant's, on a separate stack. The benchmark exits with 1 if a renewal was not
 // charged exactly once.
 
-import { Command } from 'commander';
-import { wholeNumber } from '../scripts/client/options.ts';
+import { commandLine, wholeNumber } from '../scripts/client/options.ts';
 import { print, styled } from '../scripts/client/terminal.ts';
 import {
   p50p99,
@@ -19,8 +18,10 @@ import type { OwnRunOptions } from './stack/own-run.ts';
 import { runTwoMerchants } from './two-merchants/run.ts';
 import type { TwoMerchantsOptions } from './two-merchants/run.ts';
 
-const command = new Command('bench:two-merchants')
-  .description('Lateness of a small merchant’s renewals, alone and beside a big merchant’s.')
+const command = commandLine(
+  'run bench:two-merchants',
+  'Lateness of a small merchant’s renewals, alone and beside a big merchant’s.',
+)
   .option('--small <count>', 'subscriptions of the small merchant', wholeNumber, 50)
   .option('--big <count>', 'subscriptions of the big merchant', wholeNumber, 2_000);
 

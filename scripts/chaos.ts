@@ -6,12 +6,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command } from 'commander';
 import { isRight, outageText, recoveryText, toMarkdown } from '../proof/chaos/report.ts';
 import type { RunReport } from '../proof/chaos/report.ts';
 import { run } from '../proof/chaos/run.ts';
 import type { RunOptions } from '../proof/chaos/surroundings.ts';
-import { wholeNumber } from './client/options.ts';
+import { commandLine, wholeNumber } from './client/options.ts';
 import { startStack } from './client/own-stack.ts';
 import { print, runScript, styled } from './client/terminal.ts';
 import { printResult } from '../proof/verify/print-result.ts';
@@ -22,8 +21,10 @@ interface Options extends RunOptions {
   readonly keep?: boolean;
 }
 
-const program = new Command('chaos')
-  .description('Injects faults while subscriptions are charged, then verifies all records.')
+const program = commandLine(
+  'run chaos',
+  'Injects faults while subscriptions are charged, then verifies all records.',
+)
   .option('--cycles <count>', 'stop after this number of paid cycles', wholeNumber, 2_000)
   .option('--subscriptions <count>', 'number of subscriptions at the start', wholeNumber, 120)
   .option('--minutes <count>', 'time limit of the fault phase', wholeNumber, 60)

@@ -14,6 +14,7 @@ import { Differences } from './demo/check.ts';
 import { sellByLink } from './demo/link.ts';
 import { operate } from './demo/operations.ts';
 import { liveThroughYear } from './demo/year.ts';
+import { commandLine } from './client/options.ts';
 
 const EVENT_TYPES = [
   'intent.created',
@@ -32,7 +33,13 @@ const EVENT_TYPES = [
 /** Time in ms for which a request is repeated when the API answers 429. */
 const RATE_LIMITED_MS = 10_000;
 
+const program = commandLine(
+  'run demo',
+  'A year of a subscription, a merchant’s commands and a link, against a running npm start.',
+);
+
 await runScript(async () => {
+  program.parse();
   const start = await findRunningStart();
   // The API allows 10 reads a second of one subscription. Steps that take less than 0.1 s may get 429.
   const merchant = start.merchant({ patienceMs: RATE_LIMITED_MS, isConflictFinal: true });

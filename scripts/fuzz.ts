@@ -6,7 +6,6 @@
 // this merchant has no subscriptions or payments. So no event is ever sent to a generated address.
 
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { createDb } from '../db/client.ts';
 import { createMerchantWithCredential } from '../db/repositories/merchants/merchants.ts';
 import { loadOrMakeSecrets } from '../embedded/secrets.ts';
@@ -20,6 +19,7 @@ import type { Call } from '../proof/fuzz/calls.ts';
 import { dictionariesOf } from '../proof/fuzz/dictionaries.ts';
 import { makeRecords } from '../proof/fuzz/records.ts';
 import { fuzz, schemathesis } from '../proof/fuzz/schemathesis.ts';
+import { commandLine, wholeNumber } from './client/options.ts';
 
 /** A run with fewer requests fails, because it proves too little. */
 const CALLS_MIN = 5_000;
@@ -28,12 +28,13 @@ const WEBHOOK_SECONDS = 45;
 const WEBHOOK_PATHS = '^/webhook';
 const RETRIES_WITHIN_MS = 30_000;
 
+const program = commandLine(
+  'run fuzz',
+  'Sends generated requests to a running npm start, and checks every answer.',
+).option('--seconds <count>', 'length of the first part', wholeNumber, DEFAULT_SECONDS);
+
 await runScript(async () => {
-  const { values } = parseArgs({
-    options: { seconds: { type: 'string', default: String(DEFAULT_SECONDS) } },
-  });
-  const seconds = Number(values.seconds);
-  if (!Number.isInteger(seconds) || seconds < 1) throw new Error('--seconds must be an integer');
+  const { seconds } = program.parse().opts<{ seconds: number }>();
 
   const start = await findRunningStart();
   const python = await schemathesis(loadEmbeddedConfig().cacheDir, (line) => print(`· ${line}`));

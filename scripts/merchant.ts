@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import { createDb } from '../db/client.ts';
 import type { Db } from '../db/client.ts';
 import {
@@ -32,6 +32,7 @@ import {
   shownSettings,
 } from './merchant/configure.ts';
 import type { ConfigureOptions } from './merchant/configure.ts';
+import { commandLine } from './client/options.ts';
 
 interface Place {
   readonly db: Db;
@@ -44,10 +45,10 @@ interface Report {
   readonly data: unknown;
 }
 
-const program = new Command('merchant')
-  .description('Merchants, their API credentials and their settings.')
-  .option('--json', 'print JSON instead of text')
-  .showHelpAfterError();
+const program = commandLine(
+  'run merchant',
+  'Merchants, their API credentials and their settings.',
+).option('--json', 'print JSON instead of text');
 
 program
   .command('create')

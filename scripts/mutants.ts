@@ -14,10 +14,10 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { Command } from 'commander';
 import { print, runScript, styled } from './client/terminal.ts';
 import { MUTANTS } from '../proof/mutants/planted.ts';
 import type { Mutant } from '../proof/mutants/planted.ts';
+import { commandLine } from './client/options.ts';
 
 /** Time limit in ms of a test run. A longer run is killed, and the command fails. */
 const RUN_WITHIN_MS = 10 * 60_000;
@@ -27,8 +27,10 @@ interface Outcome {
   readonly passed: number;
 }
 
-const program = new Command('mutants')
-  .description('Plants defects in a copy of this checkout; a test must detect each.')
+const program = commandLine(
+  'run mutants',
+  'Plants defects in a copy of this checkout; a test must detect each.',
+)
   .option('--only <text>', 'plant only the defects whose description contains this text')
   .option('--report <file>', 'write the table as Markdown');
 

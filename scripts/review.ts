@@ -3,7 +3,6 @@
 // Temporal is unreachable, the command still stores the decision, and the sweep applies the decision later.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { Command } from 'commander';
 import { createDb } from '../db/client.ts';
 import type { Db } from '../db/client.ts';
 import { paymentRows } from '../db/repositories/payments/charges.ts';
@@ -21,14 +20,13 @@ import { print } from './client/terminal.ts';
 import { decisionOf } from './review/decision.ts';
 import type { SettleOptions } from './review/decision.ts';
 import { reviewData, reviewLines } from './review/listing.ts';
+import { commandLine } from './client/options.ts';
 
 /** Maximum number of listed reviews. */
 const LIMIT = 1_000;
 const BOOKED_WITHIN_MS = 10_000;
 
-const program = new Command('review')
-  .description('Payments and refunds that need manual review.')
-  .showHelpAfterError();
+const program = commandLine('run review', 'Payments and refunds that need manual review.');
 
 program
   .command('list')

@@ -35,6 +35,11 @@ import {
 import { temporalAddress, temporalService } from '../embedded/temporal-server.ts';
 import { loadEmbeddedConfig } from '../runtime/config.ts';
 import { onShutdown } from '../runtime/shutdown.ts';
+import { commandLine } from './client/options.ts';
+
+commandLine('start', 'Runs the whole system on this machine until Ctrl-C.')
+  .addHelpText('after', '\nPorts and the data folder are environment variables: see .env.example.')
+  .parse();
 
 const startedAt = performance.now();
 const say = (line: string): void => console.log(`· ${line}`);

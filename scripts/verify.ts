@@ -3,7 +3,6 @@
 // against a live system at any time. If an invariant is violated, the command lists the violations and exits
 // with 1.
 
-import { Command } from 'commander';
 import { readDemoFile } from '../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../runtime/config.ts';
 import { grouped, print, runScript } from './client/terminal.ts';
@@ -13,6 +12,7 @@ import { checkBooks } from '../proof/verify/invariants.ts';
 import { printResult } from '../proof/verify/print-result.ts';
 import { readRepairs } from '../proof/verify/repairs.ts';
 import type { Repairs } from '../proof/verify/repairs.ts';
+import { commandLine } from './client/options.ts';
 
 interface Options {
   readonly databaseUrl?: string;
@@ -23,8 +23,10 @@ interface Options {
   readonly json?: boolean;
 }
 
-const program = new Command('verify')
-  .description('Compares all records: every due cycle is charged once, every event is delivered.')
+const program = commandLine(
+  'run verify',
+  'Compares all records: every due cycle is charged once, every event is delivered.',
+)
   .option('--database-url <url>', 'default: that of the running npm start')
   .option(
     '--gateway-url <url>',

@@ -1,4 +1,12 @@
-import { InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
+
+/**
+ * Returns the command line of an npm command. A wrong option prints the error and the usage, and the process
+ * exits with 1. `--help` prints the usage.
+ */
+export function commandLine(npmCommand: string, description: string): Command {
+  return new Command(`npm ${npmCommand} --`).description(description).showHelpAfterError();
+}
 
 /** Reads the argument of an option that takes a whole number above 0. */
 export function wholeNumber(text: string): number {
