@@ -1,7 +1,7 @@
 import { describe, expect, vi } from 'vitest';
 import { createFaultProxy } from '../../gateways/fault-proxy/proxy.ts';
-import { onStripe as it, prepare, refusalOf, savedCard } from './stripe-harness.ts';
-import type { StripeWorld } from './stripe-harness.ts';
+import { onStripe as it, prepare, refusalOf, savedCard } from '../support/stripe.ts';
+import type { StripeWorld } from '../support/stripe.ts';
 
 const CONFIRM = { method: 'POST', path: '/v1/payment_intents/*/confirm', count: 1 };
 

@@ -1,7 +1,7 @@
 import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
 import { openCardEntry } from '../../gateways/stripe/card-entry.ts';
 import type { FaultOrder, GatewayHarness } from './gateway-harness.ts';
-import { RETURN_URL, startStripe, submitCard, submitForm } from './stripe-harness.ts';
+import { RETURN_URL, startStripe, submitCard, submitForm } from '../support/stripe.ts';
 
 /** The requests of an operation, as the fault proxy matches them. */
 const REQUESTS = {

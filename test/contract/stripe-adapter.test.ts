@@ -5,8 +5,8 @@ import { describe, expect } from 'vitest';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import type { ChargeRequest } from '../../gateways/port.ts';
 import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
-import { onStripe as it, savedCard } from './stripe-harness.ts';
-import type { StripeWorld } from './stripe-harness.ts';
+import { onStripe as it, savedCard } from '../support/stripe.ts';
+import type { StripeWorld } from '../support/stripe.ts';
 
 /** The behaviour of Stripe's adapter beyond the contract of all gateways. */
 

@@ -2,7 +2,7 @@ import { describe, expect } from 'vitest';
 import { createAnswerCheck } from '../../gateways/stripe-double/answer-check.ts';
 import { ENDPOINTS } from '../../gateways/stripe-double/api.ts';
 import { createStripeDouble } from '../../gateways/stripe-double/server.ts';
-import { onStripe as it, prepare, refusalOf, savedCard } from './stripe-harness.ts';
+import { onStripe as it, prepare, refusalOf, savedCard } from '../support/stripe.ts';
 
 describe('the check of the Stripe double’s answers', () => {
   it('accepts an expanded PaymentIntent and names each wrong field of a PaymentIntent', async ({

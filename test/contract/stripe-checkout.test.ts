@@ -7,8 +7,8 @@ import {
   setupSession,
   submitCard,
   submitForm,
-} from './stripe-harness.ts';
-import type { StripeWorld } from './stripe-harness.ts';
+} from '../support/stripe.ts';
+import type { StripeWorld } from '../support/stripe.ts';
 
 const returnUrlOf = (sessionId: string) => RETURN_URL.replace('{CHECKOUT_SESSION_ID}', sessionId);
 

@@ -5,7 +5,7 @@ import { describe, expect, vi } from 'vitest';
 import { freePort } from '../../embedded/ports.ts';
 import { STORED_500_HEADER } from '../../gateways/stripe-double/api.ts';
 import { createStripeDouble } from '../../gateways/stripe-double/server.ts';
-import { onStripe as it, prepare, refusalOf, savedCard } from './stripe-harness.ts';
+import { onStripe as it, prepare, refusalOf, savedCard } from '../support/stripe.ts';
 
 const WAIT = { timeout: 60_000, interval: 50 };
 

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
-import { onStripe as it, prepare, refusalOf, savedCard } from './stripe-harness.ts';
-import type { StripeWorld } from './stripe-harness.ts';
+import { onStripe as it, prepare, refusalOf, savedCard } from '../support/stripe.ts';
+import type { StripeWorld } from '../support/stripe.ts';
 
 /** The charges of a PaymentIntent in the double's own records. */
 const booked = async ({ control }: StripeWorld, intentId: string) => {

@@ -1,7 +1,13 @@
 import { Stripe } from 'stripe';
 import { describe, expect, vi } from 'vitest';
-import { onStripe as it, prepare, refusalOf, savedCard, WEBHOOK_SECRET } from './stripe-harness.ts';
-import type { ReceivedEvent, StripeWorld } from './stripe-harness.ts';
+import {
+  onStripe as it,
+  prepare,
+  refusalOf,
+  savedCard,
+  WEBHOOK_SECRET,
+} from '../support/stripe.ts';
+import type { ReceivedEvent, StripeWorld } from '../support/stripe.ts';
 
 const offSession = { off_session: true } as const;
 

@@ -9,7 +9,7 @@ import { createStripeClient } from '../../gateways/stripe/client.ts';
 import { createStripeDouble } from '../../gateways/stripe-double/server.ts';
 import type { StripeDoubleOptions } from '../../gateways/stripe-double/server.ts';
 import { loadEmbeddedConfig } from '../../runtime/config.ts';
-import { createTestDatabase } from '../support/database.ts';
+import { createTestDatabase } from './database.ts';
 
 const CONTROL_KEY = 'control-key-of-the-contract-tests-01';
 export const WEBHOOK_SECRET = 'whsec_contract_tests';
