@@ -149,6 +149,37 @@ export type SaveMethodOutcome =
   /** The outcome is not known. A repeat with the same key is safe. */
   | UnknownOutcome;
 
+/** A request for a page of the gateway on which one payer enters one card. */
+export interface CardEntryRequest {
+  /** The id of our checkout session. The token is valid only with this session. */
+  readonly session: string;
+  /** The number of cards that were tried in the session. After a tried card the payer needs a new page. */
+  readonly tries: number;
+  readonly customer: {
+    /** Our id. */
+    readonly id: string;
+    readonly name: string | undefined;
+    readonly email: string | undefined;
+    /** A payment method that the gateway saved earlier for the customer; null if there is none. */
+    readonly gatewayMethodId: string | null;
+  };
+  /** Where the payer’s browser returns. The gateway adds its one-time token as `payment_token`. */
+  readonly returnUrl: string;
+  /** Where the payer’s browser goes without having entered a card. */
+  readonly cancelUrl: string;
+  /** After this time, in epoch ms, we take no card. A gateway may keep its page open longer. */
+  readonly expiresAt: number;
+}
+
+export type CardEntryOutcome =
+  | { readonly kind: 'redirect'; readonly url: string }
+  | NotSent
+  /** The gateway may have opened a page. A repeat is safe. */
+  | UnknownOutcome;
+
+/** A refund has no minimum amount. */
+export type AmountUse = 'charge' | 'refund';
+
 /** What an adapter supports. */
 export interface GatewayCapabilities {
   /** False if the gateway has no look-up. Then only a resend with the key can reveal an unknown outcome. */
@@ -181,11 +212,23 @@ export interface PaymentGateway {
   readonly capabilities: GatewayCapabilities;
   /**
    * The URL that the hosted card form posts to. The page's `form-action` must allow its origin. Null if payers
-   * enter cards on a page of the gateway.
+   * enter cards on a page of the gateway, which `openCardEntry` opens.
    */
   readonly tokeniserUrl: string | null;
   /** Empty for a live gateway. */
   readonly testCards: readonly PublishedTestCard[];
+  /** The name of the company that processes the cards, for payers. */
+  readonly company: string;
+  /**
+   * Opens a page of the gateway on which the payer enters a card. Moves no money. A repeat within a minute
+   * returns the same page. Null if payers enter cards in the hosted card form.
+   */
+  readonly openCardEntry: ((request: CardEntryRequest) => Promise<CardEntryOutcome>) | null;
+  /**
+   * Returns why the gateway can never charge or refund this amount of our minor units; null if it can. The text
+   * continues a sentence that begins with the name of the amount's field. Pure. Rule: D-03.
+   */
+  amountProblem(amountMinor: number, currency: string, use: AmountUse): string | null;
 
   /**
    * Prepares a charge, once per key, and returns its id, which every later request about the charge needs.

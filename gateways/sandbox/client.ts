@@ -57,6 +57,9 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
     capabilities: { lookup: true, refunds: true, keyLifetimeMs: KEY_LIFETIME_MS, mode: 'test' },
     tokeniserUrl: `${options.publicUrl.replace(/\/$/, '')}/tokenise`,
     testCards: TEST_CARDS.map(({ number, label }) => ({ number, label })),
+    company: 'the sandbox gateway',
+    openCardEntry: null,
+    amountProblem: () => null,
 
     charge: async (request) => {
       const sent = await exchange.send(chargeCall(request));

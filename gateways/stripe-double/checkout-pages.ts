@@ -7,7 +7,7 @@ import type { Stored } from './book.ts';
 import { docUrl, invalid } from './errors.ts';
 import { cardPage, challengePage, closedPage } from './page-html.ts';
 import type { Scope } from './scope.ts';
-import { paymentIntent, paymentMethod } from './shapes.ts';
+import { customer, paymentIntent, paymentMethod } from './shapes.ts';
 import type { EnteredCard } from './shapes.ts';
 
 /** The answer of a hosted page: a page, or the URL of the next page. */
@@ -142,14 +142,26 @@ async function completeSetup(
   isAuthenticated: boolean,
 ): Promise<PageAnswer> {
   const { book } = scope;
-  await book.update(method, { customer: session.body['customer'] }, { isAuthenticated });
+  const owner = { customer: await customerOf(scope, session, method) };
+  await book.update(method, owner, { isAuthenticated });
   await book.update(intent, {
+    ...owner,
     status: 'succeeded',
     payment_method: method.id,
     last_setup_error: null,
     next_action: null,
   });
-  return complete(scope, session, {});
+  return complete(scope, session, owner);
+}
+
+/** Returns the session's customer, whom the session may create now; null if it has none. */
+async function customerOf(scope: Scope, session: Stored, method: Stored): Promise<string | null> {
+  const { customer: known, customer_creation: creation, customer_email: email } = session.body;
+  if (typeof known === 'string') return known;
+  if (creation !== 'always') return null;
+  const { name } = method.body['billing_details'] as { name: string | null };
+  const created = customer(newId('cus'), scope.now, { email, name });
+  return (await scope.book.insert('customer', created)).id;
 }
 
 async function pay(scope: Scope, session: Stored, method: Stored): Promise<PageAnswer> {

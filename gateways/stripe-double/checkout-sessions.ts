@@ -13,6 +13,7 @@ import { setupIntent } from './shapes.ts';
 const CREATE_PARAMS = [
   'mode',
   'customer',
+  'customer_creation',
   'customer_email',
   'currency',
   'payment_method_types',
@@ -98,6 +99,7 @@ async function create(scope: Scope, params: Params) {
   if (mode !== 'setup' && mode !== 'payment') throw notInDouble(`the Checkout mode ${mode}`);
   const customerId = text(params, 'customer');
   if (customerId !== null) await book.get('customer', customerId, 'customer');
+  const customerCreation = customerCreationOf(params, mode, customerId);
   const types = texts(params, 'payment_method_types');
   if (mode === 'setup' && types.length === 0) requiredText(params, 'currency');
   const id = newId('cs_test');
@@ -110,6 +112,7 @@ async function create(scope: Scope, params: Params) {
       cancel_url: text(params, 'cancel_url'),
       client_reference_id: text(params, 'client_reference_id'),
       customer: customerId,
+      customer_creation: customerCreation,
       customer_email: text(params, 'customer_email'),
       currency: text(params, 'currency'),
       locale: text(params, 'locale'),
@@ -122,6 +125,17 @@ async function create(scope: Scope, params: Params) {
     mode === 'payment' ? { intentData: intentData(params) } : {},
   );
   return session.body;
+}
+
+/** Returns whether the session creates a customer when the payer's card is saved. */
+function customerCreationOf(params: Params, mode: string, customerId: string | null) {
+  const creation = text(params, 'customer_creation');
+  const both = ['customer_creation', 'customer_email'].find((name) => text(params, name) !== null);
+  if (customerId !== null && both !== undefined) {
+    throw invalid(`You may only specify one of these parameters: customer, ${both}.`);
+  }
+  if (creation !== null && mode === 'payment') throw notInDouble('customer_creation in a payment');
+  return creation;
 }
 
 function expiry(params: Params, now: number): number {

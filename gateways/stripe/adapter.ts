@@ -1,5 +1,6 @@
 import type { PaymentGateway } from '../port.ts';
-import { readCard } from './card-entry.ts';
+import { amountProblem } from './amounts.ts';
+import { openCardEntry, readCard } from './card-entry.ts';
 import { charge, lookup, prepare, withdraw } from './charges.ts';
 import { createStripeClient } from './client.ts';
 import type { StripeGatewayOptions } from './client.ts';
@@ -23,6 +24,9 @@ export function createStripeGateway(options: StripeGatewayOptions): PaymentGatew
     },
     tokeniserUrl: null,
     testCards: [],
+    company: 'Stripe',
+    openCardEntry: (request) => openCardEntry(stripe, request, options.timeoutMs),
+    amountProblem,
     prepare: (request) => prepare(stripe, request),
     charge: (request) => charge(stripe, request),
     lookup: (ref) => lookup(stripe, ref),

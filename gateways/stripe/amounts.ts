@@ -1,3 +1,5 @@
+import type { AmountUse } from '../port.ts';
+
 /** Currencies that have no decimals at Stripe and two decimals here. */
 const WITHOUT_DECIMALS = ['MGA'];
 /** Currencies that have two decimals at Stripe and none here. Both decimals must be zero. */
@@ -9,8 +11,39 @@ const THREE_DECIMALS = ['BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'];
 const MAXIMUM = 99_999_999;
 
 /**
+ * Stripe's documented minimum charges, in minor units. Stripe compares a charge in another currency with the
+ * minimum of the account's settlement currency, at an exchange rate that only Stripe knows.
+ */
+const MINIMUM: Readonly<Record<string, number>> = {
+  AED: 200,
+  AUD: 50,
+  BGN: 100,
+  BRL: 50,
+  CAD: 50,
+  CHF: 50,
+  CZK: 1_500,
+  DKK: 250,
+  EUR: 50,
+  GBP: 30,
+  HKD: 400,
+  HUF: 17_500,
+  INR: 50,
+  JPY: 50,
+  MXN: 1_000,
+  MYR: 200,
+  NOK: 300,
+  NZD: 50,
+  PLN: 200,
+  RON: 200,
+  SEK: 300,
+  SGD: 50,
+  THB: 1_000,
+  USD: 50,
+};
+
+/**
  * Returns the amount in Stripe's units, or the reason why Stripe cannot charge the amount. `amountMinor` is
- * in our minor units.
+ * in our minor units. Does not check the minimum.
  */
 export function stripeAmount(
   amountMinor: number,
@@ -22,8 +55,30 @@ export function stripeAmount(
   return { amount: scaled };
 }
 
+/** Returns why Stripe never charges or refunds the amount, as `amountProblem` of the port promises. */
+export function amountProblem(
+  amountMinor: number,
+  currency: string,
+  use: AmountUse,
+): string | null {
+  const scaled = scale(amountMinor, currency);
+  if (scaled === null) {
+    return `must be a multiple of ${stepOf(currency)} in ${currency}, because Stripe charges no other amount`;
+  }
+  if (scaled > MAXIMUM) return 'must have at most eight digits at Stripe';
+  const minimum = MINIMUM[currency] ?? 0;
+  if (use === 'refund' || scaled >= minimum) return null;
+  return `must be at least ${minimum} in ${currency}, which is the minimum charge of Stripe`;
+}
+
 function scale(amountMinor: number, currency: string): number | null {
+  if (amountMinor % stepOf(currency) !== 0) return null;
   if (WITH_ZERO_DECIMALS.includes(currency)) return amountMinor * 100;
-  if (WITHOUT_DECIMALS.includes(currency)) return amountMinor % 100 ? null : amountMinor / 100;
-  return THREE_DECIMALS.includes(currency) && amountMinor % 10 ? null : amountMinor;
+  return WITHOUT_DECIMALS.includes(currency) ? amountMinor / 100 : amountMinor;
+}
+
+/** Returns the number of our minor units of which an amount must be a multiple. */
+function stepOf(currency: string): number {
+  if (WITHOUT_DECIMALS.includes(currency)) return 100;
+  return THREE_DECIMALS.includes(currency) ? 10 : 1;
 }

@@ -1,36 +1,105 @@
-import type { Stripe } from 'stripe';
-import type { SaveMethodOutcome } from '../port.ts';
+import { createHash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Stripe } from 'stripe';
+import type { CardEntryOutcome, CardEntryRequest, SaveMethodOutcome } from '../port.ts';
+import { failureOf, unknown } from './outcomes.ts';
+
+const MINUTE_MS = 60_000;
+/** Stripe keeps a page open for 30 min to 24 h. Both bounds leave 5 min for differing clocks. */
+const LEAST_OPEN_MS = 35 * MINUTE_MS;
+const MOST_OPEN_MS = 24 * 60 * MINUTE_MS - 5 * MINUTE_MS;
+/** Pause before a repeat while Stripe still executes an earlier request with the same key. */
+const PAUSE_MS = 200;
 
 /**
- * The data of a Checkout Session in which a payer enters a card. Stripe replaces `{CHECKOUT_SESSION_ID}` in
- * `returnUrl` by the token.
+ * Opens a Checkout Session in mode `setup`, on whose page the payer enters a card. No card number reaches our
+ * processes. `payment_token` in the return URL is the id of Stripe's session. Ends within `timeoutMs`.
+ *
+ * A saved card belongs to the Stripe customer of an earlier payment method, else to a customer that Stripe
+ * creates with the card. Requests of one minute have one idempotency key, so a double click opens one session.
+ * Stripe's session ends with `expiresAt`, but it lives at least 35 min.
  */
-export interface CardEntry {
-  /** The id of our checkout session. Stripe's session is valid only for this checkout session. */
-  readonly session: string;
-  readonly currency: string;
-  readonly returnUrl: string;
-  readonly cancelUrl: string;
+export async function openCardEntry(
+  stripe: Stripe,
+  request: CardEntryRequest,
+  timeoutMs: number,
+): Promise<CardEntryOutcome> {
+  const nowAt = Date.now();
+  const untilAt = nowAt + timeoutMs;
+  const known = request.customer.gatewayMethodId?.split('/')[0] ?? null;
+  try {
+    const { url } = await createOnce(stripe, sessionOf(request, known, nowAt), untilAt).catch(
+      (error: unknown) => {
+        if (known === null || !isMissingCustomer(error)) throw error;
+        return createOnce(stripe, sessionOf(request, null, nowAt), untilAt);
+      },
+    );
+    if (url !== null) return { kind: 'redirect', url };
+    return unknown('the Checkout Session has no page');
+  } catch (error) {
+    return failureOf(error);
+  }
+}
+
+function sessionOf(
+  { session, tries, customer, returnUrl, cancelUrl, expiresAt }: CardEntryRequest,
+  stripeCustomer: string | null,
+  nowAt: number,
+): Stripe.Checkout.SessionCreateParams {
+  const minuteAt = nowAt - (nowAt % MINUTE_MS);
+  const endsAt = Math.min(Math.max(expiresAt, minuteAt + LEAST_OPEN_MS), minuteAt + MOST_OPEN_MS);
+  const separator = returnUrl.includes('?') ? '&' : '?';
+  return {
+    mode: 'setup',
+    payment_method_types: ['card'],
+    ...(stripeCustomer !== null
+      ? { customer: stripeCustomer }
+      : {
+          customer_creation: 'always',
+          ...(customer.email !== undefined && { customer_email: customer.email }),
+        }),
+    client_reference_id: session,
+    setup_intent_data: { metadata: { session, customerId: customer.id } },
+    success_url: `${returnUrl}${separator}payment_token={CHECKOUT_SESSION_ID}`,
+    cancel_url: cancelUrl,
+    expires_at: Math.floor(endsAt / 1_000),
+    // Another minute and another card need another page, so both are part of the hash of the parameters.
+    metadata: { openedAt: minuteAt, tries },
+  };
 }
 
 /**
- * Opens Stripe's page on which the payer enters a card, for a new customer of the account. Returns the URL of
- * the page. No card number reaches our processes. Throws the SDK's error: a repeat opens another page.
+ * Creates the session under a key that is a hash of the parameters, so that Stripe never gets a key with other
+ * parameters. While Stripe executes an earlier request with the key, repeats the request until `untilAt`.
  */
-export async function openCardEntry(stripe: Stripe, entry: CardEntry): Promise<{ url: string }> {
-  const metadata = { session: entry.session };
-  const customer = await stripe.customers.create({ metadata });
-  const { url } = await stripe.checkout.sessions.create({
-    mode: 'setup',
-    customer: customer.id,
-    currency: entry.currency.toLowerCase(),
-    payment_method_types: ['card'],
-    client_reference_id: entry.session,
-    success_url: entry.returnUrl,
-    cancel_url: entry.cancelUrl,
-  });
-  if (url === null) throw new Error('the Checkout Session has no page');
-  return { url };
+async function createOnce(
+  stripe: Stripe,
+  params: Stripe.Checkout.SessionCreateParams,
+  untilAt: number,
+): Promise<Stripe.Checkout.Session> {
+  const hash = createHash('sha256').update(JSON.stringify(params)).digest('base64url');
+  for (;;) {
+    const timeout = Math.max(1, untilAt - Date.now());
+    try {
+      return await stripe.checkout.sessions.create(params, {
+        idempotencyKey: `entry:${hash}`,
+        timeout,
+      });
+    } catch (error) {
+      const isInProgress = error instanceof Stripe.errors.StripeError && error.statusCode === 409;
+      if (!isInProgress || Date.now() + PAUSE_MS >= untilAt) throw error;
+      await pause(PAUSE_MS);
+    }
+  }
+}
+
+/** True if Stripe has no such customer any more. */
+function isMissingCustomer(error: unknown): boolean {
+  return (
+    error instanceof Stripe.errors.StripeInvalidRequestError &&
+    error.code === 'resource_missing' &&
+    error.param === 'customer'
+  );
 }
 
 /**

@@ -1,7 +1,6 @@
 import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
-import { openCardEntry } from '../../gateways/stripe/card-entry.ts';
 import type { FaultOrder, GatewayHarness } from './gateway-harness.ts';
-import { RETURN_URL, startStripe, submitCard, submitForm } from '../support/stripe.ts';
+import { cardEntry, startStripe, submitCard, submitForm } from '../support/stripe.ts';
 
 /** The requests of an operation, as the fault proxy matches them. */
 const REQUESTS = {
@@ -32,8 +31,9 @@ export async function startStripeGatewayHarness(): Promise<GatewayHarness> {
     timeoutMs,
     url: world.proxy.url,
   });
+  const gateway = createStripeGateway(options(30_000));
   return {
-    gateway: createStripeGateway(options(30_000)),
+    gateway,
     impatient: createStripeGateway(options(750)),
     rereadableTokens: 'Stripe’s session may be read again, and gives the same card',
     payingCard: '4242424242424242',
@@ -42,13 +42,9 @@ export async function startStripeGatewayHarness(): Promise<GatewayHarness> {
       { number: '4000002760003184', code: 'authentication_required' },
     ],
     issueToken: async (number, session) => {
-      const { url } = await openCardEntry(world.stripe, {
-        session,
-        currency: 'USD',
-        returnUrl: RETURN_URL,
-        cancelUrl: 'http://127.0.0.1:8080/back',
-      });
-      let { location } = await submitCard(url, number);
+      const entry = await gateway.openCardEntry?.(cardEntry({ session }));
+      if (entry?.kind !== 'redirect') throw new Error(`no page: ${entry?.kind}`);
+      let { location } = await submitCard(entry.url, number);
       if (location?.includes('/challenge/') === true) {
         ({ location } = await submitForm(location, { outcome: 'complete' }));
       }

@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Stripe } from 'stripe';
 import { test, vi } from 'vitest';
 import { startStripeMock, stripeMockFiles } from '../../embedded/stripe-mock.ts';
+import type { CardEntryRequest } from '../../gateways/port.ts';
 import { createFaultProxy } from '../../gateways/fault-proxy/proxy.ts';
 import { createStripeClient } from '../../gateways/stripe/client.ts';
 import { createStripeDouble } from '../../gateways/stripe-double/server.ts';
@@ -196,6 +198,24 @@ export async function setupSession(stripe: Stripe) {
     success_url: RETURN_URL,
     cancel_url: 'http://127.0.0.1:8080/back',
   });
+}
+
+/** A request to open Stripe's card page for a new customer, with these changes. */
+export function cardEntry(changes: Partial<CardEntryRequest> = {}): CardEntryRequest {
+  return {
+    session: `cs_${randomUUID()}`,
+    tries: 0,
+    customer: {
+      id: 'cus_ours',
+      name: 'Ada Example',
+      email: 'ada@example.com',
+      gatewayMethodId: null,
+    },
+    returnUrl: 'http://127.0.0.1:8080/return?state=abc',
+    cancelUrl: 'http://127.0.0.1:8080/back',
+    expiresAt: Date.now() + 86_400_000,
+    ...changes,
+  };
 }
 
 /** Saves a card on the hosted page. Returns the ids of its customer and payment method. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { stripeAmount } from '../../gateways/stripe/amounts.ts';
+import { amountProblem, stripeAmount } from '../../gateways/stripe/amounts.ts';
 import { declineCodeOf } from '../../gateways/stripe/declines.ts';
 
 describe('a decline of Stripe', () => {
@@ -51,5 +51,37 @@ describe('an amount at Stripe', () => {
     [1_000_000, 'ISK', { problem: 'Stripe charges at most eight digits' }],
   ] as const)('for %i minor units of %s is %j [D-02]', (amountMinor, currency, expected) => {
     expect(stripeAmount(amountMinor, currency)).toEqual(expected);
+  });
+});
+
+describe('an amount of a request', () => {
+  it.each([
+    [50, 'USD', null],
+    [49, 'USD', 'must be at least 50 in USD, which is the minimum charge of Stripe'],
+    [50, 'JPY', null],
+    [49, 'JPY', 'must be at least 50 in JPY, which is the minimum charge of Stripe'],
+    [30, 'GBP', null],
+    [17_499, 'HUF', 'must be at least 17500 in HUF, which is the minimum charge of Stripe'],
+    [1, 'ISK', null],
+    [999_999, 'ISK', null],
+    [1_000_000, 'ISK', 'must have at most eight digits at Stripe'],
+    [12_300, 'MGA', null],
+    [12_345, 'MGA', 'must be a multiple of 100 in MGA, because Stripe charges no other amount'],
+    [1_230, 'KWD', null],
+    [1_234, 'KWD', 'must be a multiple of 10 in KWD, because Stripe charges no other amount'],
+    [99_999_999, 'USD', null],
+    [100_000_000, 'USD', 'must have at most eight digits at Stripe'],
+  ] as const)(
+    'of %i minor units of %s has at Stripe the problem %j [D-03]',
+    (amount, code, problem) => {
+      expect(amountProblem(amount, code, 'charge')).toBe(problem);
+    },
+  );
+
+  it('of a refund has no minimum at Stripe, but the same steps [D-03]', () => {
+    expect(amountProblem(1, 'USD', 'refund')).toBeNull();
+    expect(amountProblem(1_234, 'KWD', 'refund')).toBe(
+      'must be a multiple of 10 in KWD, because Stripe charges no other amount',
+    );
   });
 });

@@ -93,6 +93,9 @@ function createBook(faults: Faults) {
     capabilities: { lookup: true, refunds: true, keyLifetimeMs: 86_400_000, mode: 'test' },
     tokeniserUrl: '',
     testCards: [],
+    company: 'the fake',
+    openCardEntry: null,
+    amountProblem: () => null,
     prepare: null,
     withdraw: null,
     async saveMethod({ token, verify }: SaveMethodRequest) {

@@ -222,6 +222,9 @@ function fakeGateway(faults: { card: string | null }): PaymentGateway {
     capabilities: { lookup: true, refunds: false, keyLifetimeMs: DAY_MS, mode: 'test' },
     tokeniserUrl: '',
     testCards: [],
+    company: 'the fake',
+    openCardEntry: null,
+    amountProblem: () => null,
     prepare: null,
     withdraw: null,
     async saveMethod({ token, verify }) {

@@ -1,0 +1,131 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { describe, expect } from 'vitest';
+import type { CardEntryRequest } from '../../gateways/port.ts';
+import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
+import { cardEntry, onStripe as it, submitCard } from '../support/stripe.ts';
+import type { StripeWorld } from '../support/stripe.ts';
+
+const HOUR_MS = 3_600_000;
+const OPEN = { method: 'POST', path: '/v1/checkout/sessions' };
+
+function gatewayOf({ secretKey, id, proxy }: StripeWorld, timeoutMs = 20_000, url = proxy.url) {
+  return createStripeGateway({ secretKey, accountId: id, timeoutMs, url });
+}
+
+async function open(world: StripeWorld, request: CardEntryRequest): Promise<string> {
+  const opened = await gatewayOf(world).openCardEntry?.(request);
+  if (opened?.kind !== 'redirect') throw new Error(JSON.stringify(opened));
+  return opened.url;
+}
+
+const sessionAt = ({ stripe }: StripeWorld, url: string) =>
+  stripe.checkout.sessions.retrieve(url.split('/').at(-1) ?? '');
+
+/** Enters a card on the page at `url` and returns the saved payment method's id at the gateway. */
+async function saveCard(world: StripeWorld, url: string, session: string): Promise<string> {
+  const { location } = await submitCard(url, '4242424242424242');
+  const token = new URL(location ?? '').searchParams.get('payment_token') ?? '';
+  const outcome = await gatewayOf(world).saveMethod({ key: `save:${session}`, token, session });
+  if (outcome.kind !== 'saved') throw new Error(JSON.stringify(outcome));
+  return outcome.card.gatewayMethodId;
+}
+
+describe('a page of Stripe to enter a card', () => {
+  it('returns to returnUrl with the session’s id and goes back to cancelUrl', async ({ world }) => {
+    const request = cardEntry();
+    const url = await open(world, request);
+    const session = await sessionAt(world, url);
+    expect(session).toMatchObject({
+      mode: 'setup',
+      client_reference_id: request.session,
+      customer: null,
+      customer_email: 'ada@example.com',
+      cancel_url: 'http://127.0.0.1:8080/back',
+    });
+    const { location } = await submitCard(url, '4242424242424242');
+    expect(location).toBe(`http://127.0.0.1:8080/return?state=abc&payment_token=${session.id}`);
+  });
+
+  it('is the same for a double click, and another one after a tried card', async ({ world }) => {
+    const request = cardEntry();
+    await world.control('POST', 'holds', { path: OPEN.path, count: 1 });
+    const first = open(world, request);
+    const held = async () => (await world.control('GET', 'holds'))['held'];
+    await expect.poll(held, { timeout: 20_000 }).toBe(1);
+    // Stripe answers 409 while it executes the first request.
+    expect(await gatewayOf(world, 500).openCardEntry?.(request)).toEqual({
+      kind: 'unknown',
+      reason: 'Stripe answered 409 idempotency_key_in_use',
+    });
+    const second = open(world, request);
+    await world.control('POST', 'holds/release', {});
+    const url = await first;
+    expect(await second).toBe(url);
+    expect(await open(world, { ...request, tries: 1 })).not.toBe(url);
+  });
+
+  it('saves the cards of one customer for one customer at Stripe', async ({ world }) => {
+    const request = cardEntry();
+    const method = await saveCard(world, await open(world, request), request.session);
+    const [customer = ''] = method.split('/');
+    expect(await world.stripe.customers.retrieve(customer)).toMatchObject({
+      email: 'ada@example.com',
+      name: 'Ada Example',
+    });
+
+    const next = cardEntry({ customer: { ...request.customer, gatewayMethodId: method } });
+    const other = await saveCard(world, await open(world, next), next.session);
+    expect(other).toMatch(new RegExp(`^${customer}/pm_`));
+    expect(other).not.toBe(method);
+  });
+
+  it('opens for a new customer when the earlier one was deleted at Stripe', async ({ world }) => {
+    const gatewayMethodId = 'cus_deleted/pm_1';
+    const { customer } = cardEntry();
+    const request = cardEntry({ customer: { ...customer, gatewayMethodId } });
+    const method = await saveCard(world, await open(world, request), request.session);
+    expect(method).toMatch(/^cus_(?!deleted)\w+\/pm_\w+$/);
+  });
+
+  it.for([
+    ['with our checkout', 2 * HOUR_MS, 2 * HOUR_MS],
+    ['at the earliest after 30 min', 60_000, HOUR_MS / 2],
+    ['at the latest after 24 h', 30 * 24 * HOUR_MS, 24 * HOUR_MS],
+  ] as const)('expires %s', async ([, ours, expected], { world }) => {
+    const nowAt = Date.now();
+    const session = await sessionAt(
+      world,
+      await open(world, cardEntry({ expiresAt: nowAt + ours })),
+    );
+    const lifetimeMs = session.expires_at * 1_000 - nowAt;
+    expect(Math.abs(lifetimeMs - expected)).toBeLessThan(6 * 60_000);
+  });
+
+  it('is not opened when nothing listens at the address', async ({ world }) => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await once(server, 'close');
+    const gateway = gatewayOf(world, 20_000, `http://127.0.0.1:${port}`);
+    expect((await gateway.openCardEntry?.(cardEntry()))?.kind).toBe('not_sent');
+  });
+
+  it.for([
+    ['never answers', { fault: 'hang', effect: 'done' }],
+    ['closes the connection', { fault: 'lose_answer' }],
+    ['answers 503', { fault: 'answer', status: 503, body: { error: { type: 'api_error' } } }],
+  ] as const)(
+    'is of unknown outcome when Stripe %s, and a repeat opens it',
+    async ([, fault], { world }) => {
+      const request = cardEntry();
+      await world.faults('DELETE', 'faults');
+      await world.faults('POST', 'faults', { ...OPEN, count: 1, ...fault });
+      const impatient = gatewayOf(world, 1_000);
+      expect((await impatient.openCardEntry?.(request))?.kind).toBe('unknown');
+      expect(await open(world, request)).toContain('/checkout/cs_test_');
+    },
+  );
+});
