@@ -40,8 +40,16 @@ export interface ChargeRef {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The payer, who is in a browser while the charge is sent, and can confirm the charge with the bank. */
+interface PresentPayer {
+  /** The URL to which the bank's page sends the browser back. */
+  readonly returnUrl: string;
+}
+
 export interface ChargeRequest extends ChargeRef {
   readonly gatewayMethodId: string;
+  /** Only for a gateway with the capability `payerPresent`. Absent: the charge is made without the payer. */
+  readonly payer?: PresentPayer | undefined;
   readonly reference: ChargeReference;
 }
 
@@ -72,6 +80,8 @@ export interface NotSent {
 /** The gateway has the charge and has not decided it yet. A look-up finds the outcome. */
 export interface InProgress {
   readonly kind: 'in_progress';
+  /** The page on which the payer confirms the charge with the bank. Absent: the payer has nothing to do. */
+  readonly payerUrl?: string;
 }
 
 export type ChargeOutcome = DecidedCharge | InProgress | NotSent | UnknownOutcome;
@@ -190,6 +200,11 @@ export interface GatewayCapabilities {
    * without a limit.
    */
   readonly keyLifetimeMs: number | null;
+  /**
+   * True if a present payer can confirm a charge with the bank. Such a gateway has `withdraw`, which ends a
+   * charge that the payer does not confirm.
+   */
+  readonly payerPresent: boolean;
   /** `test`: no money moves, for test credentials only. `live`: for live credentials only. Rule: D-20. */
   readonly mode: 'test' | 'live';
 }

@@ -54,7 +54,13 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
 
   return {
     name: 'sandbox',
-    capabilities: { lookup: true, refunds: true, keyLifetimeMs: KEY_LIFETIME_MS, mode: 'test' },
+    capabilities: {
+      lookup: true,
+      refunds: true,
+      keyLifetimeMs: KEY_LIFETIME_MS,
+      payerPresent: false,
+      mode: 'test',
+    },
     tokeniserUrl: `${options.publicUrl.replace(/\/$/, '')}/tokenise`,
     testCards: TEST_CARDS.map(({ number, label }) => ({ number, label })),
     company: 'the sandbox gateway',

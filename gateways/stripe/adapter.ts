@@ -9,8 +9,8 @@ import { refund } from './refunds.ts';
 
 /**
  * Stripe as a payment gateway, for one account. Each attempt has its own PaymentIntent: `prepare` creates the
- * PaymentIntent with its payment method, `charge` confirms it off-session, `withdraw` cancels it. A
- * PaymentIntent is confirmed at most once, because a decline removes its payment method. ADR 0021.
+ * PaymentIntent with its payment method, `charge` confirms it, off-session or with the payer, and `withdraw`
+ * cancels it. A PaymentIntent is confirmed at most once, because a decline removes its payment method. ADR 0021.
  */
 export function createStripeGateway(options: StripeGatewayOptions): PaymentGateway {
   const stripe = createStripeClient(options);
@@ -20,6 +20,7 @@ export function createStripeGateway(options: StripeGatewayOptions): PaymentGatew
       lookup: true,
       refunds: true,
       keyLifetimeMs: null,
+      payerPresent: true,
       mode: /^(sk|rk)_live_/.test(options.secretKey) ? 'live' : 'test',
     },
     tokeniserUrl: null,

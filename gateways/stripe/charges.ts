@@ -26,15 +26,15 @@ export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<P
 }
 
 /**
- * Confirms the PaymentIntent off-session. If the PaymentIntent was confirmed or cancelled before, returns its
- * outcome.
+ * Confirms the PaymentIntent, off-session unless the payer is present. If the PaymentIntent was confirmed or
+ * cancelled before, returns its outcome.
  */
 export async function charge(stripe: Stripe, request: ChargeRequest): Promise<ChargeOutcome> {
   const id = chargeIdOf(request);
   if (request.signal?.aborted === true) return ABORTED;
   try {
     return undecidedIfAbsent(
-      outcomeOf(await stripe.paymentIntents.confirm(id, { off_session: true })),
+      outcomeOf(await stripe.paymentIntents.confirm(id, confirmationOf(request))),
     );
   } catch (error) {
     const isDeclined = error instanceof Stripe.errors.StripeCardError;
@@ -89,6 +89,13 @@ function withdrawalOf(intent: Stripe.PaymentIntent): WithdrawOutcome {
 /** After a confirmation or its refusal, a PaymentIntent that reads as not confirmed has no known outcome. */
 function undecidedIfAbsent(outcome: ReturnType<typeof outcomeOf>): ChargeOutcome {
   return outcome.kind === 'absent' ? unknown('it was sent and reads as not confirmed') : outcome;
+}
+
+/** With the payer, the confirmation also permits later charges of the payment method without the payer. */
+function confirmationOf({ payer }: ChargeRequest): Stripe.PaymentIntentConfirmParams {
+  return payer === undefined
+    ? { off_session: true }
+    : { return_url: payer.returnUrl, setup_future_usage: 'off_session' };
 }
 
 function chargeIdOf({ key, gatewayChargeId }: ChargeRef): string {

@@ -23,8 +23,11 @@ export function outcomeOf(
   if (intent.status === 'canceled') {
     return { kind: 'declined', code: 'processing_error', gatewayChargeId };
   }
-  const isSent = !['requires_confirmation', 'requires_payment_method'].includes(intent.status);
-  return { kind: isSent ? 'in_progress' : 'absent' };
+  if (['requires_confirmation', 'requires_payment_method'].includes(intent.status)) {
+    return { kind: 'absent' };
+  }
+  const payerUrl = intent.next_action?.redirect_to_url?.url;
+  return { kind: 'in_progress', ...(payerUrl ? { payerUrl } : {}) };
 }
 
 /** True if Stripe refused a request because of the PaymentIntent's state. */

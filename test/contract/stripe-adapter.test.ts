@@ -5,7 +5,7 @@ import { describe, expect } from 'vitest';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import type { ChargeRequest } from '../../gateways/port.ts';
 import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
-import { onStripe as it, savedCard } from '../support/stripe.ts';
+import { onStripe as it, savedCard, submitForm } from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 
 /** The behaviour of Stripe's adapter beyond the contract of all gateways. */
@@ -17,8 +17,8 @@ function gatewayOf({ secretKey, id, proxy }: StripeWorld, url = proxy.url) {
 }
 
 /** A prepared charge of 19.99 USD. */
-async function preparedCharge(world: StripeWorld): Promise<ChargeRequest> {
-  const { customer, payment_method } = await savedCard(world.stripe);
+async function preparedCharge(world: StripeWorld, number?: string): Promise<ChargeRequest> {
+  const { customer, payment_method } = await savedCard(world.stripe, number);
   const request = {
     key: `charge:in_${customer}:1`,
     gatewayChargeId: null,
@@ -106,6 +106,71 @@ describe('a charge at Stripe', () => {
     await expect(gatewayOf(world).prepare?.(request)).rejects.toThrow(
       'Stripe cannot charge 1005 of KWD',
     );
+  });
+});
+
+describe('a charge with the payer at Stripe', () => {
+  const BACK = 'http://127.0.0.1:8080/bank';
+  /** This card needs 3D Secure for every charge. */
+  const CONFIRMED_CARD = '4000002760003184';
+  const payer = { returnUrl: BACK };
+
+  async function sentToBank(world: StripeWorld) {
+    const request = { ...(await preparedCharge(world, CONFIRMED_CARD)), payer };
+    const gateway = gatewayOf(world);
+    const sent = await gateway.charge(request);
+    if (sent.kind !== 'in_progress' || sent.payerUrl === undefined) throw new Error(sent.kind);
+    return { request, gateway, payerUrl: sent.payerUrl };
+  }
+
+  it('succeeds when the payer confirms on the page of the bank, and permits later charges', async ({
+    world,
+  }) => {
+    const { request, gateway, payerUrl } = await sentToBank(world);
+    expect(await gateway.lookup(request)).toEqual({ kind: 'in_progress', payerUrl });
+    const { location } = await submitForm(payerUrl, { outcome: 'complete' });
+    expect(location?.startsWith(`${BACK}?`)).toBe(true);
+    const { gatewayChargeId } = request;
+    expect(await gateway.lookup(request)).toEqual({ kind: 'succeeded', gatewayChargeId });
+    expect(await world.stripe.paymentIntents.retrieve(gatewayChargeId ?? '')).toMatchObject({
+      setup_future_usage: 'off_session',
+      amount_received: 1_999,
+    });
+  });
+
+  it('is declined when the payer refuses', async ({ world }) => {
+    const { request, gateway, payerUrl } = await sentToBank(world);
+    await submitForm(payerUrl, { outcome: 'fail' });
+    const declined = {
+      kind: 'declined',
+      code: 'authentication_required',
+      gatewayChargeId: request.gatewayChargeId,
+    };
+    expect(await gateway.lookup(request)).toEqual(declined);
+    expect(await gateway.withdraw?.(request)).toEqual(declined);
+    expect(await gateway.charge(request)).toEqual(declined);
+  });
+
+  it('is never made when the payer confirms after the withdrawal', async ({ world }) => {
+    const { request, gateway, payerUrl } = await sentToBank(world);
+    expect(await gateway.withdraw?.(request)).toEqual({ kind: 'withdrawn' });
+    expect((await submitForm(payerUrl, { outcome: 'complete' })).status).toBe(400);
+    expect(await gateway.withdraw?.(request)).toEqual({ kind: 'withdrawn' });
+    const intent = await world.stripe.paymentIntents.retrieve(request.gatewayChargeId ?? '');
+    expect(intent).toMatchObject({ status: 'canceled', amount_received: 0 });
+  });
+
+  it('cannot be withdrawn after the payer has confirmed', async ({ world }) => {
+    const { request, gateway, payerUrl } = await sentToBank(world);
+    await submitForm(payerUrl, { outcome: 'complete' });
+    const { gatewayChargeId } = request;
+    expect(await gateway.withdraw?.(request)).toEqual({ kind: 'succeeded', gatewayChargeId });
+  });
+
+  it('succeeds at once when the bank asks for nothing', async ({ world }) => {
+    const request = { ...(await preparedCharge(world)), payer };
+    const { gatewayChargeId } = request;
+    expect(await gatewayOf(world).charge(request)).toEqual({ kind: 'succeeded', gatewayChargeId });
   });
 });
 

@@ -90,7 +90,13 @@ function createBook(faults: Faults) {
 
   const gateway: PaymentGateway = {
     name: 'fake',
-    capabilities: { lookup: true, refunds: true, keyLifetimeMs: 86_400_000, mode: 'test' },
+    capabilities: {
+      lookup: true,
+      refunds: true,
+      keyLifetimeMs: 86_400_000,
+      payerPresent: false,
+      mode: 'test',
+    },
     tokeniserUrl: '',
     testCards: [],
     company: 'the fake',

@@ -219,7 +219,13 @@ function fakeGateway(faults: { card: string | null }): PaymentGateway {
   const DAY_MS = 86_400_000;
   return {
     name: 'fake',
-    capabilities: { lookup: true, refunds: false, keyLifetimeMs: DAY_MS, mode: 'test' },
+    capabilities: {
+      lookup: true,
+      refunds: false,
+      keyLifetimeMs: DAY_MS,
+      payerPresent: false,
+      mode: 'test',
+    },
     tokeniserUrl: '',
     testCards: [],
     company: 'the fake',
