@@ -278,7 +278,9 @@ function declined(
   // retried.
   const isDunned =
     state.status !== 'CREATED' && state.status !== 'ENDED' && cancelAt(state) === null;
-  const owedAfter = isDunned ? dunning(state, owed, attempt, outcome) : owed;
+  const owedAfter = isDunned
+    ? dunning(state, owed, attempt, outcome)
+    : withHardDecline(state, owed, attempt, outcome);
   const isExhausted =
     isDunned &&
     state.status !== 'PAUSED' &&
@@ -355,16 +357,30 @@ function endsRetries(
   return status === 'UNPAID' && hadRetry && owed?.nextRetryAt === null && !isTold;
 }
 
-/** Returns the owed cycle with its next automatic retry after a decline. Rule: D-30. */
-function dunning(
+/**
+ * Returns the owed cycle without automatic retries if the decline is hard and the payer has given no newer
+ * method. The stop also holds after a cancellation at the end of the period is withdrawn. Rule: D-30.
+ */
+function withHardDecline(
   state: SubscriptionState,
   owed: OwedCycle,
   attempt: OpenAttempt,
+  { code }: Extract<AttemptOutcome, { kind: 'declined' }>,
+): OwedCycle {
+  const isHard = isDeclineCode(code) && stopsAutomaticRetries(code);
+  const hasNewerMethod = attempt.paymentMethodId !== state.paymentMethodId;
+  return isHard && !hasNewerMethod ? { ...owed, retriesStopped: true, nextRetryAt: null } : owed;
+}
+
+/** Returns the owed cycle with its next automatic retry after a decline. Rule: D-30. */
+function dunning(
+  state: SubscriptionState,
+  owedBefore: OwedCycle,
+  attempt: OpenAttempt,
   outcome: Extract<AttemptOutcome, { kind: 'declined' }>,
 ): OwedCycle {
-  const isHardDecline = isDeclineCode(outcome.code) && stopsAutomaticRetries(outcome.code);
-  const hasNewerMethod = attempt.paymentMethodId !== state.paymentMethodId;
-  if (isHardDecline && !hasNewerMethod) return { ...owed, retriesStopped: true, nextRetryAt: null };
+  const owed = withHardDecline(state, owedBefore, attempt, outcome);
+  if (owed !== owedBefore) return owed;
   // A manual retry does not change the plan. An automatic attempt clears `nextRetryAt` when the attempt
   // starts. If `nextRetryAt` is set here, an edit, an unpause or a new method has set it during the attempt,
   // so it stays. After a hard decline, only a new method restarts the retries.

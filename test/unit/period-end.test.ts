@@ -161,6 +161,32 @@ describe('a cancellation at the end of the period', () => {
     expect(simulation.events).toEqual(['intent.failed', 'subscription.ended']);
     expectNothingFurther(simulation);
   });
+
+  test('and a hard decline before its resume leave no automatic retry after a further decline [D-§4, D-30]', () => {
+    const simulation = subscribed({ trial: { interval: 'DAY', count: 14 } });
+    const early = at('2026-01-21T00:00:00Z');
+    simulation.command('pause', { resumeAt: early });
+    simulation.replies.push({ kind: 'unknown' }, declined('stolen_card'), declined());
+    simulation.runTo(early);
+    expect(cancel(simulation)).toEqual({ ok: true });
+    simulation.runTo(early + 3_600_000);
+    expect(simulation.state).toMatchObject({
+      status: 'ACTIVE',
+      owed: { lastDeclineCode: 'stolen_card', retriesStopped: true, nextRetryAt: null },
+    });
+    simulation.command('resume', {});
+    simulation.runTo('2027-01-20T00:00:00Z');
+    expect(simulation.state).toMatchObject({ status: 'UNPAID', cyclesCharged: 0 });
+    expect(simulation.events).toEqual([
+      'subscription.paused',
+      'subscription.active',
+      'intent.failed',
+      'intent.failed',
+      'subscription.unpaid',
+      'subscription.retries_exhausted',
+    ]);
+    expectNothingFurther(simulation);
+  });
 });
 
 describe('a pause with a date', () => {
