@@ -89,7 +89,7 @@ export function isErrorCode(value: unknown): value is ErrorCode {
 export const UNREADABLE_STATE = 'unreadable_state';
 
 export interface DomainErrorOptions {
-  /** The original error, which is logged and never answered. */
+  /** The original error. The API logs it and never shows it in an answer. */
   readonly cause?: unknown;
   /** Whole seconds, for the answer's `Retry-After` header. */
   readonly retryAfterSeconds?: number;

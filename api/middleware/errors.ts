@@ -4,8 +4,8 @@ import { errorAnswer, send } from '../answers.ts';
 import type { Context } from '../context.ts';
 
 /**
- * Turns an error into an answer. A {@link DomainError} is answered with its code and message. Any other error
- * is logged with the request's id. An error with one of the {@link UNAVAILABLE_CODES} is answered 503, and
+ * Turns an error into an answer. A {@link DomainError} is answered with its code and message; its cause is
+ * logged with the request's id. Any other error is logged too. An error with one of the {@link UNAVAILABLE_CODES} is answered 503, and
  * the rest 500 without details. Rules: IF-7, D-§8.
  */
 export function errorBoundary(logger: Logger) {
@@ -14,7 +14,7 @@ export function errorBoundary(logger: Logger) {
       await next();
     } catch (thrown) {
       const error = toDomainError(thrown);
-      if (error.cause === thrown) logFailure(logger, ctx, thrown);
+      if (error.cause !== undefined) logFailure(logger, ctx, error.cause);
       ctx.state.errorCode = error.code;
       if (error.retryAfterSeconds !== undefined) {
         ctx.set('Retry-After', String(error.retryAfterSeconds));
@@ -69,7 +69,7 @@ export function logFailure(logger: Logger, ctx: Context, thrown: unknown): void 
 }
 
 /**
- * Returns the name and the code of an error and of each of its causes. Names and codes are safe to log:
+ * Returns the name and the code of an error and of its causes, at most five in all. Names and codes are safe to log:
  * unlike messages, they never contain the values of an SQL statement.
  */
 export function causesOf(thrown: unknown): string[] {
