@@ -16,7 +16,7 @@ export interface DrainDeps extends AttemptDeps, RecordDeps {
 }
 
 export interface DrainEndpointInput extends EndpointRef {
-  /** The workflow's real time, which decides which retries are due. */
+  /** Epoch ms, read by the workflow when it requests the drain. Decides which retries are due. */
   nowAt: number;
 }
 
@@ -38,10 +38,10 @@ const RECORD_AFTER_MS = 200;
  * drain if another process has claimed deliveries, or if no slot was free.
  */
 const LOOK_AGAIN_MS = 1_000;
-/** Longest wait, in ms, for a slot while the dispatcher of this process uses all slots. */
+/** Longest wait, in ms, for a free slot while this drain has no batch in flight. */
 const SLOT_WAIT_MS = 2_000;
 const SLOT_POLL_MS = 20;
-/** Maximum number of batches that one statement claims, for each request that may still begin. */
+/** Number of batches that one statement claims for each free place in the delivery window. */
 const BATCHES_PER_SLOT = 2;
 
 /**
@@ -123,8 +123,8 @@ class Drain {
   }
 
   /**
-   * Sends until nothing is due, the breaker opens, 20 s are over, an error occurs, or the configuration is
-   * deactivated. Returns the number of attempts. Throws the first error.
+   * Sends until nothing is due, the breaker opens, 20 s are over, no slot was free for 2 s, an error occurs, or
+   * the configuration is deactivated. Returns the number of attempts. Throws the first error.
    */
   async sendDue(): Promise<number> {
     const sentBefore = this.sent;
@@ -236,8 +236,8 @@ class Drain {
   }
 
   /**
-   * Waits until a request ends, but at most 1 s, or 200 ms if there are unrecorded attempts. Records the
-   * attempts every 200 ms.
+   * Waits until a batch ends, but at most 1 s, or 200 ms if there are unrecorded attempts. Then records the
+   * attempts if the last record is more than 200 ms old.
    */
   private async endOrTick(): Promise<void> {
     const timeout = new AbortController();

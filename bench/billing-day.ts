@@ -1,8 +1,8 @@
 // npm run bench:billing-day: simulates a day on which all subscriptions fall due at one time, on a separate
 // stack. The benchmark measures the lateness of each charge, the cost of a renewal, and the API's latency
-// during the renewals. For comparison it also measures baselines: the same load of workflows whose activities
-// do nothing. The benchmark exits with 1 if a renewal was not charged exactly once, or an event was not
-// delivered.
+// during the renewals. For comparison it also measures baselines: workflows of two shapes whose activities do
+// nothing, by default at most 500 of each. The benchmark exits with 1 if it finds a problem, for example a
+// renewal that was not charged exactly once.
 
 import { writeFileSync } from 'node:fs';
 import { Option } from 'commander';

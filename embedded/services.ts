@@ -46,7 +46,8 @@ export interface SupervisedService {
   /**
    * Resolves when the service is ready. After that, a process that ends is restarted.
    *
-   * @throws ServiceFailedError if the process ends or is not ready in time.
+   * @throws ServiceFailedError if the service is not ready in time, or its process ends at the last launch (see
+   * `FOREIGN_LAUNCHES`).
    */
   start(): Promise<void>;
   /** Stops the service in any state and does not restart it. Resolves when its process has ended. */
@@ -58,7 +59,7 @@ export interface ServiceSurroundings {
   readonly report: Report;
 }
 
-/** A service that did not start. The message contains the end of the service's log. */
+/** A service did not become ready, or is being stopped. The message of a failed launch has the end of its log. */
 class ServiceFailedError extends Error {
   override readonly name = 'ServiceFailedError';
 }

@@ -10,7 +10,7 @@ export const FAILPOINTS = [
   'after_commit',
   /** API: the Idempotency-Key is claimed; the work has not begun. */
   'after_claim',
-  /** API and sweeps: the row is committed; Temporal does not know of the row. */
+  /** API and sweeps: the order's workflow is not started yet, or the command is not sent yet. */
   'before_hand_over',
   /** API: the outcome is recorded; no answer is stored under the key. */
   'before_answer_stored',
@@ -22,7 +22,7 @@ export const FAILPOINTS = [
   'after_opening',
   /** Worker: the gateway has prepared the charge; its id is not committed. */
   'after_prepare',
-  /** Worker: the row of the attempt or refund is SENDING; no request is sent. */
+  /** Worker: the charge, refund or token redemption is not sent. The row of a charge or refund is SENDING. */
   'before_gateway',
   /** Worker: the gateway has answered; its answer is not recorded. */
   'after_gateway',
@@ -46,7 +46,7 @@ export interface ArmedFailpoint {
 let armed: ArmedFailpoint | undefined;
 let timesSeen = 0;
 
-/** Activates a failpoint. Each entry point calls this once. In production `config.ts` refuses FAILPOINT. */
+/** Activates a failpoint. `api/main.ts` and `worker.ts` call this once. In production `config.ts` refuses FAILPOINT. */
 export function armFailpoint(failpoint: ArmedFailpoint | undefined): void {
   armed = failpoint;
   timesSeen = 0;

@@ -10,7 +10,7 @@ const AT_ONCE = 4;
  */
 const MAX_WAITING = 200;
 
-/** Starts the workflows of new subscriptions after the API has answered the requests. */
+/** Starts the workflows of new subscriptions in the background. */
 export interface WorkflowStarts {
   /**
    * Queues the start of the workflow of a committed row. Resolves when fewer than 200 starts wait. Never
@@ -23,8 +23,8 @@ export interface WorkflowStarts {
 }
 
 /**
- * `start` must not throw, and a repeat must have no effect. `start` returns false if Temporal is unreachable;
- * then all waiting starts are dropped.
+ * `start` must not throw, and a repeat must have no effect. `start` returns false if the workflow was not
+ * started; then all waiting starts are dropped.
  */
 export function createWorkflowStarts(
   start: (subscription: SubscriptionRef) => Promise<boolean>,

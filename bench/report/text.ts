@@ -44,7 +44,7 @@ export function printRunConditions(runConditions: RunConditions): void {
   );
 }
 
-/** Prints a red line for each problem. Without problems, prints `allRight` in green. */
+/** Prints the first 30 problems in red, and how many others there are. Without problems, prints `allRight` in green. */
 export function printProblems(problems: readonly string[], allRight: string): void {
   print();
   for (const line of problems.slice(0, 30)) print(styled('red', `  ✗ ${line}`));

@@ -15,7 +15,10 @@ export function orderOf({ actor = 'merchant' }: Command): Cause {
   return { why: askedForBy(actor), actor };
 }
 
-/** Returns why an attempt was settled and the actor that caused it, for the timeline. */
+/**
+ * Returns why an attempt was made and its actor, for the timeline. Adds that the attempt was voided before it was
+ * sent, or that manual review settled it; then the actor is the operator.
+ */
 export function causeOf(
   attempt: OpenAttempt,
   { byPerson, isWithdrawn }: { byPerson?: true; isWithdrawn?: true },

@@ -118,7 +118,7 @@ describe('docker-compose.yml', () => {
     expect(Number(seconds) * 1_000).toBeGreaterThan(STOP_WITHIN_MS);
   });
 
-  it('configures every process completely and makes it reachable from other containers', () => {
+  it('configures every process completely, and makes the API and the gateway listen on 0.0.0.0', () => {
     const api = loadApiConfig(environmentOf('api'));
     const worker = loadWorkerConfig(environmentOf('worker'));
     const gateway = loadGatewayConfig(environmentOf('sandbox-gateway'));

@@ -53,7 +53,7 @@ test('over several sweeps, the counts of repairs grow by one for each repair', a
   expect(await counted(env)).toEqual({ neverStarted: 3 });
 });
 
-test('a lagging test clock counts as a repair only when the look-up of its unknown payment is overdue [D-60]', async ({
+test('the sweep repairs a subscription behind its test clock during an unknown outcome only when the look-up is overdue [D-60]', async ({
   env,
 }) => {
   const createdAt = Date.parse('2027-01-01T00:00:00Z');
@@ -137,7 +137,7 @@ test('a late charge is refunded by the sweep when its refund’s workflow never 
     reference: { ...paid, subscriptionId: null, paymentMethodId },
   });
   if (late.kind !== 'succeeded') throw new Error('not charged');
-  // No workflow is started for the refund. The sweep takes a refund that is older than a minute.
+  // No workflow is started for the refund. The sweep takes a refund that has not changed for a minute.
   const { gatewayChargeId } = late;
   const { refundId } = await bookLateCharge(env.db, attempt, gatewayChargeId, Date.now());
   await env.db

@@ -26,7 +26,7 @@ export interface TestServers {
   readonly testServerPath: string;
   /** The workflow bundle, for `workflowBundle: { codePath }`. */
   readonly workflowBundlePath: string;
-  /** Folder of this project's bundled programs, for `bundledProgram`. */
+  /** Folder of the bundled programs, for `bundledProgram`. */
   readonly programFolder: string;
 }
 

@@ -90,7 +90,10 @@ export async function eventsOf(db: Db, ref: SubscriptionRef): Promise<Record<str
   return rows.map((row) => JSON.parse(row.body) as Record<string, unknown>);
 }
 
-/** Makes a history longer by `count` signals `advanceClock` with a target that is already reached. */
+/**
+ * Sends the signal `advanceClock` at least `count` times, to make the history longer. `targetAt` must be reached
+ * already, so that the signals have no other effect.
+ */
 export async function lengthenHistory(
   handle: Pick<WorkflowHandle, 'signal'>,
   targetAt: number,

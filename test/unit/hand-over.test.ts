@@ -54,7 +54,7 @@ const cases: [string, () => Promise<boolean>, string][] = [
 ];
 
 test.each(cases)(
-  'an order without an outcome at the deadline is %s [D-17, D-40]',
+  'an order without an outcome at the deadline returns %s [D-17, D-40]',
   async (_, withdraw, result) => {
     const { order, done } = recordedOrder(() => new Promise(() => undefined), withdraw);
     const late = new AbortController();

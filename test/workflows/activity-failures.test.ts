@@ -129,7 +129,7 @@ describe('an activity failure', () => {
         env.workflows.execute(ref, pause).catch((error: unknown) => error),
       );
       faults.record = { times: 0, effect };
-      // Longer than the backoff before the last failing attempt.
+      // Longer than the longest backoff, 30 s.
       await env.server.sleep(60_000);
       expect(await whileTimePasses(env, env.workflows.execute(ref, pause))).toEqual({
         kind: 'result',
@@ -189,7 +189,7 @@ describe('an activity failure', () => {
     expect((await env.state(ref)).status).toBe('ACTIVE');
   });
 
-  test('during the read of the row lets a repeat of the command succeed later [D-17]', async ({
+  test('during the read of the row makes the command answer 503, and a later repeat succeeds [D-17]', async ({
     env,
   }) => {
     const ref = await active(env);
@@ -214,7 +214,7 @@ describe('an activity failure', () => {
     expect(await env.book(ref)).toHaveLength(1);
   });
 
-  test('delays an operator’s pause signal in a full run until the database is back', async ({
+  test('delays an operator’s pause signal until the database is back, also in a run with more than 400 events', async ({
     env,
   }) => {
     const createdAt = await env.server.currentTimeMs();

@@ -99,7 +99,9 @@ test('a hosted payment emits its event in its own stream, and wakes the delivery
   });
 });
 
-test('a read of a hosted payment has no field that was not given [D-10a]', async ({ api }) => {
+test('a read of a hosted payment omits the optional fields that the request omitted [D-10a]', async ({
+  api,
+}) => {
   const { xIntentId } = await makeHosted(api);
   expect(Object.keys(await readIntent(api, xIntentId))).toEqual([
     'xIntentId',
@@ -118,7 +120,7 @@ test('a read of a hosted payment has no field that was not given [D-10a]', async
   ]);
 });
 
-test('a hosted payment uses the merchant’s named customer, or creates one [D-11]', async ({
+test('a hosted payment uses the customer that the request names, or creates a customer [D-11]', async ({
   api,
 }) => {
   const customerId = await makeCustomer(api);

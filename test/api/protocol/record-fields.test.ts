@@ -15,9 +15,9 @@ import {
 } from '../../support/fixtures/subscriptions.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 
-/** A read returns the fields that the merchant sent. */
+/** Fields of subscriptions, intents and their events in reads. */
 
-test('a subscription shows its order id and its test clock [D-§7]', async ({ api }) => {
+test('a subscription shows its receiptId and its testClockId [D-§7]', async ({ api }) => {
   const testClockId = await createClock(api, Date.UTC(2027, 0, 1));
   const created = await createSubscription(api, { receiptId: 'order-9', testClockId });
   expect(await readSubscription(api, created)).toMatchObject({ receiptId: 'order-9', testClockId });
@@ -93,7 +93,7 @@ test('the events of an intent show its kind and its comments as a read does [D-5
   expect(await bodies(hosted, hosted)).toEqual([['intent.created', 'hosted', null]]);
 });
 
-test('an intent shows the card that was charged as the list of saved methods does [D-§7]', async ({
+test('an intent shows the card of its latest attempt in the fields of the list of saved methods [D-§7]', async ({
   api,
 }) => {
   const { xIntentId } = await makeHosted(api);
@@ -122,7 +122,7 @@ test('an intent shows the card that was charged as the list of saved methods doe
   expect(list.json).toMatchObject({ data: [read] });
 });
 
-test('the intent of a subscription shows its callbackUrl, also without a description [D-§7]', async ({
+test('the intent of a subscription without a description shows the subscription’s callbackUrl [D-§7]', async ({
   api,
 }) => {
   const { subscriptionId } = await createSubscription(api, {
