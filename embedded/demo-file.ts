@@ -13,8 +13,19 @@ export interface DemoFile {
   readonly temporalNamespace: string;
   readonly databaseUrl: string;
   readonly gatewayUrl: string;
-  /** Bearer token of the sandbox gateway's server-to-server and control endpoints. */
+  /**
+   * Bearer token of the sandbox gateway's server-to-server and control endpoints, and of the control routes of
+   * the Stripe double and of the fault proxy.
+   */
   readonly gatewayKey: string;
+  /** Absent without the Stripe double. */
+  readonly stripeDouble?: {
+    readonly url: string;
+    /** The address by which API and worker call the double. */
+    readonly proxyUrl: string;
+    /** The demo merchant's account at the double. */
+    readonly accountId: string;
+  };
 }
 
 const path = (dataDir: string): string => join(dataDir, 'demo.json');
@@ -24,17 +35,22 @@ export function writeDemoFile(dataDir: string, content: DemoFile): void {
   writeForOwner(path(dataDir), content);
 }
 
+/** Returns the content of `demo.json`; undefined if it cannot be read, as before the first start. */
+export function findDemoFile(dataDir: string): DemoFile | undefined {
+  try {
+    return JSON.parse(readFileSync(path(dataDir), 'utf8')) as DemoFile;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Reads `demo.json` of a data folder.
  *
  * @throws Error if the file is missing. The message says to run `npm start` first.
  */
 export function readDemoFile(dataDir: string): DemoFile {
-  try {
-    return JSON.parse(readFileSync(path(dataDir), 'utf8')) as DemoFile;
-  } catch (cause) {
-    throw new Error(`There is no ${path(dataDir)}. Run npm start first and leave it running.`, {
-      cause,
-    });
-  }
+  const found = findDemoFile(dataDir);
+  if (found !== undefined) return found;
+  throw new Error(`There is no ${path(dataDir)}. Run npm start first and leave it running.`);
 }

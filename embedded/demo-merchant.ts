@@ -2,7 +2,7 @@ import { createDb } from '../db/client.ts';
 import { migrate } from '../db/migrate.ts';
 import { findCredential } from '../db/repositories/merchants/credentials.ts';
 import { createMerchantWithCredential } from '../db/repositories/merchants/merchants.ts';
-import { readDemoFile } from './demo-file.ts';
+import { findDemoFile } from './demo-file.ts';
 
 export interface DemoMerchant {
   readonly keyId: string;
@@ -25,9 +25,10 @@ export async function migrateAndFindDemoMerchant(options: {
     applicationName: 'perennial-start',
   });
   try {
-    const known = knownCredential(options.dataDir);
-    if (known !== undefined && (await findCredential(database.db, known.keyId)) !== null)
-      return known;
+    const known = findDemoFile(options.dataDir);
+    if (known !== undefined && (await findCredential(database.db, known.keyId)) !== null) {
+      return { keyId: known.keyId, secret: known.secret };
+    }
     const { pepper } = options;
     const made = await createMerchantWithCredential(database.db, {
       name: 'Demo',
@@ -37,14 +38,5 @@ export async function migrateAndFindDemoMerchant(options: {
     return { keyId: made.keyId, secret: made.secret };
   } finally {
     await database.close();
-  }
-}
-
-function knownCredential(dataDir: string): DemoMerchant | undefined {
-  try {
-    const { keyId, secret } = readDemoFile(dataDir);
-    return { keyId, secret };
-  } catch {
-    return undefined;
   }
 }

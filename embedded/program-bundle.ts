@@ -7,12 +7,14 @@ import type { Plugin } from 'esbuild';
 /** A process that runs workflows must import this file first; the file explains why. */
 const WORKFLOW_THREADS = 'runtime/workflow-threads.mjs';
 
-/** The programs that start often: three servers and two commands of `npm run`. */
+/** The programs that start often: five servers and two commands of `npm run`. */
 const PROGRAMS = [
   'worker.ts',
   WORKFLOW_THREADS,
   'api/main.ts',
   'gateways/sandbox/main.ts',
+  'gateways/stripe-double/main.ts',
+  'gateways/fault-proxy/main.ts',
   'scripts/merchant.ts',
   'scripts/review.ts',
 ] as const;

@@ -3,11 +3,14 @@ import { bundledProgram } from './program-bundle.ts';
 import type { ProgramFile } from './program-bundle.ts';
 import type { Service } from './services.ts';
 
-export interface ProgramSettings {
+export interface ProgramPlaces {
   readonly environment: Readonly<Record<string, string>>;
   readonly logFolder: string;
   /** The folder that `bundlePrograms` wrote. */
   readonly programFolder: string;
+}
+
+export interface ProgramSettings extends ProgramPlaces {
   readonly apiUrl: string;
   readonly gatewayUrl: string;
 }
@@ -20,33 +23,51 @@ export function ourPrograms(settings: ProgramSettings): {
   api: Service;
   worker: Service;
 } {
-  const program = (
-    name: string,
-    file: ProgramFile,
-    stopWaitMs: number,
-    isReady: Service['isReady'],
-  ): Service => ({
+  return {
+    gateway: ourProgram(settings, {
+      name: 'gateway',
+      file: 'gateways/sandbox/main.ts',
+      stopWaitMs: 2_000,
+      isReady: () => isHealthy(settings.gatewayUrl),
+    }),
+    api: ourProgram(settings, {
+      name: 'api',
+      file: 'api/main.ts',
+      stopWaitMs: 4_000,
+      isReady: () => isHealthy(settings.apiUrl),
+    }),
+    worker: ourProgram(settings, { name: 'worker', file: 'worker.ts', stopWaitMs: 5_000 }),
+  };
+}
+
+export interface OurProgram {
+  readonly name: string;
+  readonly file: ProgramFile;
+  readonly args?: readonly string[];
+  /** Time in ms between SIGTERM and SIGKILL. */
+  readonly stopWaitMs: number;
+  /** Default: true after the program's ready message. */
+  readonly isReady?: Service['isReady'];
+}
+
+/** A bundled program of this project as a service. */
+export function ourProgram(places: ProgramPlaces, program: OurProgram): Service {
+  const { name, file, args = [], stopWaitMs } = program;
+  return {
     name,
     program: () => ({
       command: process.execPath,
-      args: bundledProgram(settings.programFolder, file),
+      args: [...bundledProgram(places.programFolder, file), ...args],
     }),
-    environment: settings.environment,
-    logFile: join(settings.logFolder, `${name}.log`),
-    isReady,
+    environment: places.environment,
+    logFile: join(places.logFolder, `${name}.log`),
+    isReady: program.isReady ?? (async (saysReady) => saysReady),
     readyWithinMs: READY_WITHIN_MS,
     stopSteps: [
       { signal: 'SIGTERM', waitMs: stopWaitMs },
       { signal: 'SIGKILL', waitMs: 1_000 },
     ],
     isOurProgram: true,
-  });
-  return {
-    gateway: program('gateway', 'gateways/sandbox/main.ts', 2_000, () =>
-      isHealthy(settings.gatewayUrl),
-    ),
-    api: program('api', 'api/main.ts', 4_000, () => isHealthy(settings.apiUrl)),
-    worker: program('worker', 'worker.ts', 5_000, async (saysReady) => saysReady),
   };
 }
 

@@ -8,6 +8,7 @@ import { cachedFolder } from './cache.ts';
 import { CommandError, runCommand } from './commands.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
+import type { Service } from './services.ts';
 import { ComponentMissingError, onPath } from './temporal-cli.ts';
 
 /**
@@ -80,6 +81,25 @@ function missing(reason: string): ComponentMissingError {
   );
 }
 
+/** stripe-mock as a service on `port` of 127.0.0.1. */
+export function stripeMockService(program: string, port: number, logFile: string): Service {
+  return {
+    name: 'stripe-mock',
+    program: () => ({ command: program, args: argumentsFor(port) }),
+    logFile,
+    isReady: () => answers(`http://127.0.0.1:${port}`),
+    readyWithinMs: READY_WITHIN_MS,
+    stopSteps: [{ signal: 'SIGKILL', waitMs: 1_000 }],
+    isOurProgram: false,
+  };
+}
+
+/** Without an address for HTTPS stripe-mock would listen on port 12112 of every interface. */
+function argumentsFor(port: number): string[] {
+  const addresses = ['-http-addr', `127.0.0.1:${port}`, '-https-addr', '127.0.0.1:0'];
+  return [...addresses, '-strict-version-check'];
+}
+
 export interface StripeMock {
   readonly url: string;
   stop(): Promise<void>;
@@ -93,9 +113,7 @@ export interface StripeMock {
  * @throws Error with the program's output if stripe-mock ends or does not answer within 60 s.
  */
 export async function startStripeMock(program: string): Promise<StripeMock> {
-  // Without an address for HTTPS stripe-mock would listen on port 12112 of every interface.
-  const addresses = ['-http-addr', '127.0.0.1:0', '-https-addr', '127.0.0.1:0'];
-  const child = spawn('sh', ['-c', WITH_PARENT, program, ...addresses, '-strict-version-check'], {
+  const child = spawn('sh', ['-c', WITH_PARENT, program, ...argumentsFor(0)], {
     stdio: ['pipe', 'pipe', 'pipe'],
     env: childEnvironment({}),
   });
@@ -155,6 +173,7 @@ async function announcedUrl(child: ChildProcess, gone: Promise<void>): Promise<s
   }
 }
 
+/** True if stripe-mock answers at `url` within 1 s. */
 async function answers(url: string): Promise<boolean> {
   try {
     const response = await fetch(`${url}/v1/account`, {

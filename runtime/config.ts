@@ -57,6 +57,9 @@ const variables = {
   POSTGRES_PORT: port.default(54_329),
   TEMPORAL_PORT: port.default(7233),
   TEMPORAL_UI_PORT: port.default(8233),
+  STRIPE_DOUBLE_PORT: port.default(8082),
+  FAULT_PROXY_PORT: port.default(8083),
+  STRIPE_MOCK_PORT: port.default(12_111),
 
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
   TEMPORAL_ADDRESS: z
@@ -259,6 +262,27 @@ export function loadGatewayConfig(environment: Environment = processEnvironment(
   };
 }
 
+/**
+ * Returns the settings of the Stripe double and of the fault proxy in front of it.
+ * - `doubleUrl`: the double's origin for the proxy and for a browser on this machine.
+ * - `controlKey`: bearer token of the control routes of both.
+ *
+ * @throws ConfigError with every problem at once.
+ */
+export function loadStripeDoubleConfig(environment: Environment = processEnvironment()) {
+  const names = [...SHARED, ...SERVER, 'STRIPE_DOUBLE_PORT', 'FAULT_PROXY_PORT'] as const;
+  const env = read(names, environment);
+  return {
+    host: env.HOST,
+    port: env.STRIPE_DOUBLE_PORT,
+    doubleUrl: `http://${urlHost(env.HOST)}:${env.STRIPE_DOUBLE_PORT}`,
+    proxyPort: env.FAULT_PROXY_PORT,
+    databaseUrl: env.DATABASE_URL,
+    controlKey: env.GATEWAY_KEY,
+    logLevel: env.LOG_LEVEL,
+  };
+}
+
 export type EmbeddedConfig = ReturnType<typeof loadEmbeddedConfig>;
 
 /**
@@ -275,6 +299,9 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     'POSTGRES_PORT',
     'TEMPORAL_PORT',
     'TEMPORAL_UI_PORT',
+    'STRIPE_DOUBLE_PORT',
+    'FAULT_PROXY_PORT',
+    'STRIPE_MOCK_PORT',
     'TEMPORAL_NAMESPACE',
     'TEMPORAL_UI_URL',
     'PUBLIC_URL',
@@ -299,6 +326,9 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     postgresPort: env.POSTGRES_PORT,
     temporalPort: env.TEMPORAL_PORT,
     temporalUiPort: env.TEMPORAL_UI_PORT,
+    stripeDoublePort: env.STRIPE_DOUBLE_PORT,
+    faultProxyPort: env.FAULT_PROXY_PORT,
+    stripeMockPort: env.STRIPE_MOCK_PORT,
     temporalNamespace: env.TEMPORAL_NAMESPACE,
     temporalUiUrl: env.TEMPORAL_UI_URL,
     publicUrl: env.PUBLIC_URL,

@@ -1,11 +1,13 @@
 // npm start: runs the whole system on one machine. The command downloads or builds missing programs. Then the
 // command starts Postgres, the Temporal server, the sandbox gateway, the API and the worker, each as a
 // separate process. Ctrl-C stops all of them. If DATABASE_URL or TEMPORAL_ADDRESS is set, the command uses
-// that server and does not start its own.
+// that server and does not start its own. With `--gateway stripe-double` the command also starts a double of
+// Stripe behind a fault proxy.
 
 import { join, relative } from 'node:path';
+import { Option } from 'commander';
 import { runCommand } from '../embedded/commands.ts';
-import { writeDemoFile } from '../embedded/demo-file.ts';
+import { findDemoFile, writeDemoFile } from '../embedded/demo-file.ts';
 import type { DemoFile } from '../embedded/demo-file.ts';
 import { migrateAndFindDemoMerchant } from '../embedded/demo-merchant.ts';
 import { prepareGivenServer } from '../embedded/given-temporal.ts';
@@ -21,9 +23,12 @@ import {
 import { openProcessTable } from '../embedded/process-table.ts';
 import { bundlePrograms } from '../embedded/program-bundle.ts';
 import { ourPrograms } from '../embedded/programs.ts';
+import type { ProgramPlaces } from '../embedded/programs.ts';
 import { loadOrMakeSecrets } from '../embedded/secrets.ts';
 import { supervise } from '../embedded/services.ts';
 import type { Service, SupervisedService } from '../embedded/services.ts';
+import { registerAccount, stripeDoubleServices } from '../embedded/stripe-double.ts';
+import { stripeMockFiles } from '../embedded/stripe-mock.ts';
 import { temporalCli } from '../embedded/temporal-cli.ts';
 import {
   ensureNamespace,
@@ -37,9 +42,16 @@ import { loadEmbeddedConfig } from '../runtime/config.ts';
 import { onShutdown } from '../runtime/shutdown.ts';
 import { commandLine } from './client/options.ts';
 
-commandLine('start', 'Runs the whole system on this machine until Ctrl-C.')
+const { gateway } = commandLine('start', 'Runs the whole system on this machine until Ctrl-C.')
+  .addOption(
+    new Option('--gateway <name>', 'stripe-double: also start a double of Stripe').choices([
+      'sandbox',
+      'stripe-double',
+    ]),
+  )
   .addHelpText('after', '\nPorts and the data folder are environment variables: see .env.example.')
-  .parse();
+  .parse()
+  .opts<{ gateway?: 'sandbox' | 'stripe-double' }>();
 
 const startedAt = performance.now();
 const say = (line: string): void => console.log(`· ${line}`);
@@ -49,6 +61,9 @@ process.stdout.on('error', () => undefined);
 const BUNDLE_WITHIN_MS = 120_000;
 
 const config = loadEmbeddedConfig();
+/** A later start without the option starts the double again, because stored payment methods need it. */
+const hasStripeDouble =
+  gateway === 'stripe-double' || findDemoFile(config.dataDir)?.stripeDouble !== undefined;
 const logFolder = join(config.dataDir, 'logs');
 const programFolder = join(config.dataDir, 'programs');
 const table = openProcessTable(join(config.dataDir, 'processes.json'));
@@ -68,7 +83,9 @@ const stop = (...names: string[]) => ({
 const shutdown = onShutdown(
   [
     stop('api', 'worker'),
-    stop('gateway'),
+    stop('fault-proxy'),
+    stop('gateway', 'stripe-double'),
+    stop('stripe-mock'),
     stop('temporal', 'postgres'),
     { name: 'process table', close: () => isListed && table.remove(STARTER) },
   ],
@@ -116,11 +133,9 @@ async function startAll(): Promise<void> {
   const apiUrl = localUrl(config.apiPort);
   const gatewayUrl = config.gatewayUrl ?? localUrl(config.gatewayPort);
   const temporalUiUrl = config.temporalUiUrl ?? localUrl(config.temporalUiPort);
-  const programs = ourPrograms({
+  const places: ProgramPlaces = {
     logFolder,
     programFolder,
-    apiUrl,
-    gatewayUrl: localUrl(config.gatewayPort),
     environment: {
       // With NODE_ENV=production the programs refuse WEBHOOK_ALLOW_LOOPBACK.
       NODE_ENV: 'development',
@@ -140,7 +155,9 @@ async function startAll(): Promise<void> {
       ENCRYPTION_KEY: secrets.ENCRYPTION_KEY,
       WORKFLOW_BUNDLE: workflowBundle,
     },
-  });
+  };
+  const programs = ourPrograms({ ...places, apiUrl, gatewayUrl: localUrl(config.gatewayPort) });
+  const stripeDouble = hasStripeDouble ? await startStripeDouble(places, localUrl) : undefined;
   await Promise.all([run(programs.gateway), run(programs.api), run(programs.worker)]);
 
   const demo = {
@@ -152,6 +169,7 @@ async function startAll(): Promise<void> {
     databaseUrl,
     gatewayUrl,
     gatewayKey: secrets.GATEWAY_KEY,
+    ...(stripeDouble === undefined ? {} : { stripeDouble }),
   };
   writeDemoFile(config.dataDir, demo);
   console.log(banner(demo));
@@ -221,6 +239,21 @@ async function startCluster(databaseUrl: string): Promise<string> {
   return address;
 }
 
+/** Starts the Stripe double with its proxy, and registers the demo merchant's account there. */
+async function startStripeDouble(places: ProgramPlaces, localUrl: (port: number) => string) {
+  const services = stripeDoubleServices(
+    await stripeMockFiles(config.cacheDir, say),
+    config,
+    places,
+  );
+  await run(services.stripeMock);
+  await run(services.double);
+  await run(services.proxy);
+  const url = localUrl(config.stripeDoublePort);
+  const account = await registerAccount(url, String(places.environment['GATEWAY_KEY']));
+  return { url, proxyUrl: localUrl(config.faultProxyPort), accountId: account.accountId };
+}
+
 /**
  * Bundles the workflows once, so that a restarted worker does not bundle them again. Returns the path of the
  * bundle.
@@ -239,10 +272,20 @@ function wantedPorts(): WantedPort[] {
   return [
     { port: apiPort, purpose: 'API', variable: 'API_PORT' },
     { port: gatewayPort, purpose: 'sandbox gateway', variable: 'GATEWAY_PORT' },
+    ...(hasStripeDouble ? stripePorts() : []),
     ...(config.databaseUrl === undefined
       ? [{ port: postgresPort, purpose: 'Postgres', variable: 'POSTGRES_PORT' }]
       : []),
     ...(config.temporalAddress === undefined ? temporalPorts(temporalPort, temporalUiPort) : []),
+  ];
+}
+
+function stripePorts(): WantedPort[] {
+  const { stripeDoublePort, faultProxyPort, stripeMockPort } = config;
+  return [
+    { port: stripeDoublePort, purpose: 'Stripe double', variable: 'STRIPE_DOUBLE_PORT' },
+    { port: faultProxyPort, purpose: 'fault proxy', variable: 'FAULT_PROXY_PORT' },
+    { port: stripeMockPort, purpose: 'stripe-mock', variable: 'STRIPE_MOCK_PORT' },
   ];
 }
 
@@ -272,6 +315,12 @@ function withoutPassword(databaseUrl: string): string {
   return url.href;
 }
 
+function stripeLine({ stripeDouble }: DemoFile): string {
+  return stripeDouble === undefined
+    ? ''
+    : `\n  Stripe double     ${stripeDouble.url}, moves no money; fault proxy at ${stripeDouble.proxyUrl}`;
+}
+
 function banner(demo: DemoFile): string {
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
   return `
@@ -279,7 +328,7 @@ Perennial is running (ready after ${seconds} s).
 
   API               ${demo.apiUrl}
   Temporal Web UI   ${demo.temporalUiUrl}
-  Sandbox gateway   ${demo.gatewayUrl}
+  Sandbox gateway   ${demo.gatewayUrl}${stripeLine(demo)}
   Database          ${withoutPassword(demo.databaseUrl)}
   Logs              ${shown(logFolder)}
 

@@ -1,28 +1,29 @@
 import { parseArgs } from 'node:util';
+import { loadStripeDoubleConfig } from '../../runtime/config.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { announceReady, onShutdown } from '../../runtime/shutdown.ts';
 import { createStripeDouble } from './server.ts';
 
 /**
- * Command-line options and no environment variables, because this program runs only for tests on this
- * machine. `--unchecked` is for load tests.
+ * The options name what checks requests and answers. `--unchecked` is for load tests. Everything else is a
+ * setting, because other users of the machine can read the arguments of a process.
  */
 const { values } = parseArgs({
   options: {
-    'database-url': { type: 'string', default: '' },
-    'control-key': { type: 'string', default: '' },
-    port: { type: 'string', default: '0' },
     'stripe-mock-url': { type: 'string', default: '' },
     'spec-file': { type: 'string', default: '' },
     unchecked: { type: 'boolean', default: false },
   },
 });
 
-const logger = createLogger({ name: 'stripe-double', level: 'info' });
+const config = loadStripeDoubleConfig();
+const logger = createLogger({ name: 'stripe-double', level: config.logLevel });
 const double = await createStripeDouble({
-  databaseUrl: values['database-url'],
-  controlKey: values['control-key'],
-  port: Number(values.port),
+  databaseUrl: config.databaseUrl,
+  controlKey: config.controlKey,
+  host: config.host,
+  port: config.port,
+  publicUrl: config.doubleUrl,
   check: values.unchecked
     ? null
     : { stripeMockUrl: values['stripe-mock-url'], specFile: values['spec-file'] },

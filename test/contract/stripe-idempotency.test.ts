@@ -48,16 +48,17 @@ describe('an Idempotency-Key of the Stripe double', () => {
     const intent = await prepare(stripe, await savedCard(stripe));
     const path = `/v1/payment_intents/${intent.id}/confirm`;
     const port = await freePort();
-    const options = {
-      'database-url': doubleOptions.databaseUrl,
-      'control-key': doubleOptions.controlKey,
-      'stripe-mock-url': mock.url,
-      'spec-file': files.specFile,
-      port: String(port),
-    };
-    const args = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
+    const args = [`--stripe-mock-url=${mock.url}`, `--spec-file=${files.specFile}`];
     const main = ['--import', 'tsx', 'gateways/stripe-double/main.ts', ...args];
-    const child = spawn(process.execPath, main, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+    const child = spawn(process.execPath, main, {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      env: {
+        ...process.env,
+        DATABASE_URL: doubleOptions.databaseUrl,
+        GATEWAY_KEY: doubleOptions.controlKey,
+        STRIPE_DOUBLE_PORT: String(port),
+      },
+    });
     onTestFinished(() => void child.kill('SIGKILL'));
     await once(child, 'message');
     const post = (route: string, bearer: string, headers: object, body: string) =>

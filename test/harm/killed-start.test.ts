@@ -17,8 +17,11 @@ let current: { child: ChildProcess; output: () => string } | undefined;
 
 beforeAll(async () => {
   dataDir = mkdtempSync(join(tmpdir(), 'perennial-start-'));
-  const ports = ['API_PORT', 'GATEWAY_PORT', 'POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT'];
-  const numbers = await Promise.all(ports.map(async (name) => [name, String(await freePort())]));
+  const servers = ['API', 'GATEWAY', 'POSTGRES', 'TEMPORAL', 'TEMPORAL_UI'];
+  const doubles = ['STRIPE_DOUBLE', 'FAULT_PROXY', 'STRIPE_MOCK'];
+  const numbers = await Promise.all(
+    [...servers, ...doubles].map(async (name) => [`${name}_PORT`, String(await freePort())]),
+  );
   environment = { DATA_DIR: dataDir, ...Object.fromEntries(numbers) };
 });
 
@@ -34,8 +37,8 @@ const pidOf = (name: string): number => running().find((record) => record.name =
 /**
  * Starts the program of `npm start` without npm, and waits until the output says that the program is ready.
  */
-async function start() {
-  const child = spawn(process.execPath, ['scripts/run.mjs', 'start'], {
+async function start(...options: string[]) {
+  const child = spawn(process.execPath, ['scripts/run.mjs', 'start', ...options], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...environment },
   });
@@ -112,33 +115,37 @@ it(
 it(
   'npm start stops the servers that a killed start left behind and keeps the data of that start',
   async () => {
-    // Given a running start with a customer in its database
-    const first = await start();
+    // Given a running start with the Stripe double, and with a customer in its database
+    const first = await start('--gateway', 'stripe-double');
     const customerDetails = { name: 'Ada', email: 'ada@example.com' };
     const created = await call('/customer/create', { customerDetails });
     expect(created.status).toBe(200);
     const credentials = demo();
     expect(statSync(join(dataDir, 'demo.json')).mode & 0o777).toBe(0o600);
 
-    // When this start is killed, so that Postgres and the Temporal server keep running
-    const names = ['postgres', 'temporal', 'gateway', 'api', 'worker'];
-    const ours = names.slice(2).map((name) => identify(pidOf(name))!);
-    const orphans = [pidOf('postgres'), pidOf('temporal')];
+    // When this start is killed, so that the servers that are not ours keep running
+    const foreign = ['postgres', 'temporal', 'stripe-mock'];
+    const programs = ['gateway', 'api', 'worker', 'stripe-double', 'fault-proxy'];
+    const ours = programs.map((name) => identify(pidOf(name))!);
+    const orphans = foreign.map(pidOf);
     const closed = once(first.child, 'close');
     process.kill(pidOf('start'), 'SIGKILL');
     await closed;
     expect(orphans.map((pid) => identify(pid)?.pid)).toEqual(orphans);
     const second = await start();
 
-    // Then the second start names both servers, and continues with the data of the first start
-    for (const [index, name] of ['postgres', 'temporal'].entries()) {
+    // Then the second start names these servers, and continues with the data and the double of the first start
+    for (const [index, name] of foreign.entries()) {
       expect(second.output()).toContain(
         `stopping ${name} (pid ${orphans[index]}), left behind by an earlier start that was killed`,
       );
     }
     expect(
       ours.map((identity) => identify(identity.pid)?.startedAs === identity.startedAs),
-    ).toEqual([false, false, false]);
+    ).toEqual([false, false, false, false, false]);
+    expect(running().map(({ name }) => name)).toEqual(
+      expect.arrayContaining([...foreign, ...programs]),
+    );
     expect(demo()).toEqual(credentials);
     const read = await call(`/customer/${String(created.body['customerId'])}`);
     expect(read.body).toEqual({ customerId: created.body['customerId'], customerDetails });
