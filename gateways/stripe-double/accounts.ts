@@ -28,6 +28,11 @@ export async function saveAccount(sql: Sql, account: NewAccount, now: number): P
   return row.id;
 }
 
+/** Replaces the account's key. The double refuses the old key from now on. */
+export async function replaceKey(sql: Sql, accountId: string, secretKey: string): Promise<void> {
+  await sql`update stripe_double.account set key_hash = ${hash(secretKey)} where id = ${accountId}`;
+}
+
 /**
  * Returns the id of a request's account: the account of the secret key, or one of its connected accounts if
  * the request has `Stripe-Account`. Refuses a missing, unknown or live key with 401, and any other account

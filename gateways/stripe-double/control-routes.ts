@@ -3,7 +3,7 @@ import { object, oneOf, optionalText, text, wholeNumber, wrong } from '../http-s
 import type { Fields } from '../http-server/fields.ts';
 import { json, readJson, RequestRefused } from '../http-server/http.ts';
 import type { Call, Route } from '../http-server/http.ts';
-import { saveAccount } from './accounts.ts';
+import { replaceKey, saveAccount } from './accounts.ts';
 import { newId } from './book.ts';
 import type { Stored } from './book.ts';
 import type { Kind } from './kinds.ts';
@@ -44,11 +44,13 @@ const post = (path: string, handle: (fields: Fields) => Promise<unknown>): Route
 
 function accountRoutes({ sql, nowMs }: ControlOptions): Route[] {
   return [
+    post('accounts/key', async (fields) => {
+      await replaceKey(sql, text(fields, 'accountId'), testKey(fields));
+      return {};
+    }),
     post('accounts', async (fields) => {
-      const secretKey = text(fields, 'secretKey');
-      if (!/^[sr]k_test_/.test(secretKey)) throw wrong('secretKey', 'a test key (sk_test_…)');
       const account = {
-        secretKey,
+        secretKey: testKey(fields),
         platformId: optionalText(fields, 'platformId'),
         webhookUrl: optionalText(fields, 'webhookUrl'),
         webhookSecret: optionalText(fields, 'webhookSecret'),
@@ -68,6 +70,12 @@ function accountRoutes({ sql, nowMs }: ControlOptions): Route[] {
       },
     },
   ];
+}
+
+function testKey(fields: Fields): string {
+  const secretKey = text(fields, 'secretKey');
+  if (!/^[sr]k_test_/.test(secretKey)) throw wrong('secretKey', 'a test key (sk_test_…)');
+  return secretKey;
 }
 
 function outcomeRoutes({ sql, onObject }: ControlOptions): Route[] {
