@@ -169,7 +169,7 @@ const processes = [
     'api-sees-gateway-port-and-events',
     'Which gateway it is, api/main.ts decides.',
     { path: '^api/', pathNot: '^api/main\\.ts$' },
-    { path: '^gateways/', pathNot: '^gateways/(port|events)\\.ts$' },
+    { path: '^gateways/', pathNot: '^gateways/(port|events|registry)\\.ts$' },
   ),
   rule(
     'api-knows-workflows-by-type',

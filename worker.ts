@@ -5,9 +5,10 @@ import { createWebhookDelivery } from './activities/webhooks.ts';
 import { createDb } from './db/client.ts';
 import { migrate } from './db/migrate.ts';
 import { endpointsOf } from './db/repositories/webhooks/deliveries.ts';
+import { findMerchantGateways } from './db/repositories/merchants/gateways.ts';
 import { paymentRows } from './db/repositories/payments/charges.ts';
 import { subscriptionRows } from './db/repositories/subscriptions/transitions.ts';
-import { oneGateway } from './gateways/registry.ts';
+import { createMerchantGateways } from './gateways/merchant-gateways.ts';
 import { createSandboxClient } from './gateways/sandbox/client.ts';
 import { loadWorkerConfig } from './runtime/config.ts';
 import { armFailpoint } from './runtime/failpoints.ts';
@@ -28,6 +29,8 @@ import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
 
 /** Maximum number of connections to Postgres. Further activities wait for a free connection. */
 const POOL_SIZE = 20;
+/** Time limit in ms of a request to a gateway. {@link MONEY_MOVEMENT} depends on it. */
+const GATEWAY_TIMEOUT_MS = 5_000;
 /**
  * Time limit in ms to drain the dispatcher: 15 s for a request to an endpoint, and 1 s to record its result.
  */
@@ -58,13 +61,21 @@ const workflows = createSubscriptionWorkflows({
   taskQueuePrefix: config.taskQueuePrefix,
   logger,
 });
-const gateway = createSandboxClient({
+const sealing = createSealing(config.encryptionKey);
+const sandbox = createSandboxClient({
   url: config.gatewayUrl,
   publicUrl: config.gatewayUrl,
   apiKey: config.gatewayKey,
-  timeoutMs: 5_000,
+  timeoutMs: GATEWAY_TIMEOUT_MS,
 });
-const sealing = createSealing(config.encryptionKey);
+const gateways = createMerchantGateways({
+  sandbox,
+  accountsOf: (merchantId) => findMerchantGateways(db, merchantId),
+  sealing,
+  stripe: { url: config.stripeUrl, timeoutMs: GATEWAY_TIMEOUT_MS },
+  onKeyRefused: (merchantId, gateway) =>
+    logger.error({ merchantId, gateway }, 'the gateway refuses the key of the account'),
+});
 const queues = createWebhookQueues({
   client: temporal.client,
   taskQueuePrefix: config.taskQueuePrefix,
@@ -80,7 +91,7 @@ const { dispatcher, activities: webhooks } = createWebhookDelivery({
 });
 const activities = createActivities({
   db,
-  gateways: oneGateway(gateway),
+  gateways,
   subscriptionWorkflows: workflows,
   payments: createPaymentWorkflows({
     client: temporal.client,

@@ -1,6 +1,7 @@
 import type { Db } from '../db/client.ts';
 import type { RandomBytes } from '../domain/ids.ts';
 import type { ForcedDeclines, PublishedTestCard } from '../gateways/port.ts';
+import type { GatewayRegistry } from '../gateways/registry.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Sealing } from '../runtime/sealing.ts';
 import type { PaymentWorkflows } from '../temporal/payment-workflows.ts';
@@ -37,6 +38,8 @@ export interface ApiDeps {
   readonly sessionKey: string;
   /** HMAC key with which API secrets are hashed. */
   readonly credentialPepper: string;
+  /** The gateways of all merchants. */
+  readonly gateways: GatewayRegistry;
   /** Public URL that the hosted card form posts to. */
   readonly tokeniserUrl: string;
   /**

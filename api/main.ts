@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { createDb } from '../db/client.ts';
 import { migrate } from '../db/migrate.ts';
 import { endpointsOf } from '../db/repositories/webhooks/deliveries.ts';
+import { findMerchantGateways } from '../db/repositories/merchants/gateways.ts';
 import { paymentRows } from '../db/repositories/payments/charges.ts';
 import { subscriptionRows } from '../db/repositories/subscriptions/transitions.ts';
+import { createMerchantGateways } from '../gateways/merchant-gateways.ts';
 import { createSandboxClient } from '../gateways/sandbox/client.ts';
 import { loadApiConfig } from '../runtime/config.ts';
 import { armFailpoint } from '../runtime/failpoints.ts';
@@ -30,6 +32,8 @@ const RECEIVE_WITHIN_MS = 15_000;
 const KEEP_ALIVE_MS = 65_000;
 /** Time limit in ms for open requests at a shutdown. Longer than a request may take (35 s). */
 const DRAIN_MS = 40_000;
+/** Time limit in ms of a request to Stripe, for which a payer waits. */
+const STRIPE_TIMEOUT_MS = 8_000;
 
 const config = loadApiConfig();
 const logger = createLogger({ name: 'api', level: config.logLevel });
@@ -45,10 +49,19 @@ const database = createDb({
 });
 const { db } = database;
 const temporal = createTemporalClient(config);
-const gateway = createSandboxClient({
+const sealing = createSealing(config.encryptionKey);
+const sandbox = createSandboxClient({
   url: config.gatewayUrl,
   publicUrl: config.gatewayPublicUrl,
   apiKey: config.gatewayKey,
+});
+const gateways = createMerchantGateways({
+  sandbox,
+  accountsOf: (merchantId) => findMerchantGateways(db, merchantId),
+  sealing,
+  stripe: { url: config.stripeUrl, timeoutMs: STRIPE_TIMEOUT_MS },
+  onKeyRefused: (merchantId, gateway) =>
+    logger.error({ merchantId, gateway }, 'the gateway refuses the key of the account'),
 });
 const workflows = createSubscriptionWorkflows({
   client: temporal.client,
@@ -81,10 +94,11 @@ const app = createApp({
   rateLimits: limitsPerSecond(config.requestsPerSecond),
   sessionKey: config.sessionKey,
   credentialPepper: config.credentialPepper,
-  tokeniserUrl: gateway.tokeniserUrl,
-  testCards: gateway.testCards,
-  declineNext: (order) => gateway.declineNext(order),
-  sealing: createSealing(config.encryptionKey),
+  gateways,
+  tokeniserUrl: sandbox.tokeniserUrl,
+  testCards: sandbox.testCards,
+  declineNext: (order) => sandbox.declineNext(order),
+  sealing,
   endpointProblem: (endpoint) =>
     endpointProblem(endpoint, { allowLoopback: config.webhookAllowLoopback }),
 });
@@ -100,7 +114,7 @@ const shutdown = onShutdown(
     { name: 'requests', timeoutMs: DRAIN_MS, close: () => server.drain() },
     { name: 'workflow starts', close: () => starts.stop() },
     { name: 'temporal', close: () => temporal.close() },
-    { name: 'gateway', close: () => gateway.close() },
+    { name: 'gateway', close: () => sandbox.close() },
     { name: 'database', close: () => database.close() },
   ],
   { logger },

@@ -82,6 +82,7 @@ const variables = {
   PUBLIC_URL: url.optional(),
   GATEWAY_URL: url.optional(),
   GATEWAY_PUBLIC_URL: url.optional(),
+  STRIPE_API_URL: url.optional(),
   TRUSTED_PROXIES: z.coerce.number().int().min(0).max(10).default(0),
   CHECKOUT_EXPIRY_HOURS: z.coerce.number().positive().max(8_760).default(24),
   RATE_LIMIT_PER_SECOND: z.coerce.number().int().min(1).max(1_000_000).default(100),
@@ -156,6 +157,7 @@ export const SECRETS = [
  * - `publicUrl`: base URL of the hosted pages in a payer's browser.
  * - `gatewayUrl`: base URL of the sandbox gateway for this process.
  * - `gatewayPublicUrl`: the tokeniser's origin for a browser.
+ * - `stripeUrl`: another address than Stripe's, for tests.
  * - `requestsPerSecond`: the rate limit of one merchant in this process.
  * - `trustedProxies`: number of our own proxies that add to `X-Forwarded-For`.
  * - `currencies`: the currency table with the limits of `CURRENCY_LIMITS_FILE`.
@@ -170,6 +172,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     ...HOSTED_PAGES,
     ...WEBHOOKS,
     'GATEWAY_PUBLIC_URL',
+    'STRIPE_API_URL',
     'CREDENTIAL_PEPPER',
     'RATE_LIMIT_PER_SECOND',
     'CURRENCY_LIMITS_FILE',
@@ -186,6 +189,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     gatewayUrl,
     gatewayPublicUrl: env.GATEWAY_PUBLIC_URL ?? gatewayUrl,
     gatewayKey: env.GATEWAY_KEY,
+    stripeUrl: env.STRIPE_API_URL,
     credentialPepper: env.CREDENTIAL_PEPPER,
     encryptionKey: env.ENCRYPTION_KEY,
     sessionKey: env.SESSION_KEY,
@@ -217,6 +221,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     ...WEBHOOKS,
     'PUBLIC_URL',
     'SESSION_KEY',
+    'STRIPE_API_URL',
     'WORKER_QUEUES',
     'WORKFLOW_BUNDLE',
     'MAINTENANCE',
@@ -235,6 +240,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     retentionMs: env.RETENTION_DAYS * 24 * 3_600_000,
     gatewayUrl: env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
     gatewayKey: env.GATEWAY_KEY,
+    stripeUrl: env.STRIPE_API_URL,
     encryptionKey: env.ENCRYPTION_KEY,
     webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
     failpoint: env.FAILPOINT,
@@ -406,6 +412,12 @@ const refuseFailpointInProduction: Check = (environment) =>
     ? 'FAILPOINT: must not be set when NODE_ENV is production'
     : undefined;
 
+/** Another address would receive the merchants' keys. */
+const refuseStripeDoubleInProduction: Check = (environment) =>
+  present(environment['STRIPE_API_URL']) !== undefined && environment['NODE_ENV'] === 'production'
+    ? 'STRIPE_API_URL: must not be set when NODE_ENV is production'
+    : undefined;
+
 /** The worker refuses a wrong file, too, although only the API checks amounts against the limits. */
 const refuseWrongCurrencyLimits: Check = (environment) => {
   try {
@@ -418,6 +430,7 @@ const refuseWrongCurrencyLimits: Check = (environment) => {
 const SERVICE_CHECKS: readonly Check[] = [
   refuseLoopbackInProduction,
   refuseFailpointInProduction,
+  refuseStripeDoubleInProduction,
   refuseWrongCurrencyLimits,
 ];
 

@@ -24,3 +24,4 @@ export * from './delivery-leases.ts';
 export * from './sweep-counts.ts';
 export * from './retention-counts.ts';
 export * from './gateway-health.ts';
+export * from './merchant-gateways.ts';

@@ -1,5 +1,6 @@
 import { Stripe } from 'stripe';
-import { fetch as undiciFetch } from 'undici';
+import type { Pace } from './pace.ts';
+import { createSending } from './sending.ts';
 
 export interface StripeGatewayOptions {
   /** A secret or restricted key of the account. A `_live_` key moves money. */
@@ -9,7 +10,13 @@ export interface StripeGatewayOptions {
   /** Time limit of a request in ms. */
   readonly timeoutMs: number;
   /** A test's address instead of Stripe's. */
-  readonly url?: string;
+  readonly url?: string | undefined;
+  /** Secrets that verify the account's events; two during a rotation. */
+  readonly webhookSecrets?: readonly string[];
+  /** The pace of the account's requests in this process. Default: no limit. */
+  readonly pace?: Pace;
+  /** Returns the account's key if it is no longer `refused`; else null. Default: there is no newer key. */
+  readonly newerKey?: (refused: string) => Promise<string | null>;
 }
 
 /** The API version for which the pinned package has types. */
@@ -21,12 +28,15 @@ const API_VERSION = '2026-08-26.dahlia';
  * dispatcher, and the new dispatcher refuses the SDK's Content-Length. The client therefore uses the `fetch`
  * of `undici`.
  */
-export function createStripeClient(options: Omit<StripeGatewayOptions, 'accountId'>): Stripe {
-  const { secretKey, timeoutMs, url } = options;
+export function createStripeClient(
+  options: Omit<StripeGatewayOptions, 'accountId' | 'webhookSecrets'>,
+): Stripe {
+  const { secretKey, timeoutMs, url, pace, newerKey } = options;
+  const send = createSending({ secretKey, pace, newerKey });
   const address = url === undefined ? null : new URL(url);
   return new Stripe(secretKey, {
     apiVersion: API_VERSION,
-    httpClient: Stripe.createFetchHttpClient(undiciFetch as unknown as typeof fetch),
+    httpClient: Stripe.createFetchHttpClient(send as unknown as typeof fetch),
     maxNetworkRetries: 0,
     timeout: timeoutMs,
     telemetry: false,

@@ -2,9 +2,16 @@ import { Stripe } from 'stripe';
 import { GatewayRejectedRequest } from '../port.ts';
 import type { DecidedCharge, InProgress, NotSent, UnknownOutcome } from '../port.ts';
 import { declineCodeOf } from './declines.ts';
+import { PACED_OUT } from './pace.ts';
 
-/** Node's codes of a connection that was never established, so that no byte was sent. */
-const NOT_CONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'];
+/** Codes of a request that was not sent: Node's of a connection that was never established, and our own. */
+const NOT_CONNECTED = [
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+  PACED_OUT,
+];
 
 /**
  * Returns the outcome that a PaymentIntent shows. `absent`: the PaymentIntent was not confirmed. A
@@ -52,8 +59,9 @@ export function failureOf(error: unknown): NotSent | UnknownOutcome {
   }
   const { statusCode = 0, code, rawType } = error;
   const reason = `Stripe answered ${statusCode} ${code ?? rawType ?? ''}`.trim();
-  // Stripe refuses a request over the rate limit, or for a locked object, before it processes the request.
-  if (statusCode === 429) return { kind: 'not_sent', reason };
+  // Stripe refuses these before it processes the request: a request over the rate limit or for a locked object,
+  // and a request with a key that was revoked or may not do this. A later send uses the operator's newer key.
+  if ([401, 403, 429].includes(statusCode)) return { kind: 'not_sent', reason };
   // 409: another request with the same idempotency key is in progress.
   if (statusCode === 409 || statusCode >= 500) return { kind: 'unknown', reason };
   throw new GatewayRejectedRequest(statusCode, code ?? rawType ?? 'unknown');

@@ -12,7 +12,10 @@ import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
 import type { CreatedMerchant } from '../../db/repositories/merchants/merchants.ts';
+import { findMerchantGateways } from '../../db/repositories/merchants/gateways.ts';
+import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import type { ForcedDeclines } from '../../gateways/port.ts';
+import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { checkUnanswered } from '../../runtime/request-scope.ts';
 import { createSealing } from '../../runtime/sealing.ts';
@@ -124,6 +127,12 @@ export async function createApiEnvironment({
     { name: 'api-test' },
     { write: (line: string) => void logLines.push(JSON.parse(line) as Record<string, unknown>) },
   );
+  const sealing = createSealing(randomBytes(32));
+  const sandbox = createSandboxClient({
+    url: 'http://127.0.0.1:1',
+    publicUrl: new URL(TOKENISER_URL).origin,
+    apiKey: '',
+  });
   const app = createApp({
     db,
     workflows,
@@ -141,10 +150,16 @@ export async function createApiEnvironment({
     clockWaitMs: 2_000,
     sessionKey: SESSION_KEY,
     credentialPepper: PEPPER,
-    tokeniserUrl: TOKENISER_URL,
+    gateways: createMerchantGateways({
+      sandbox,
+      accountsOf: (id) => findMerchantGateways(db, id),
+      sealing,
+      stripe: { timeoutMs: 5_000, url: 'http://127.0.0.1:1' },
+    }),
+    tokeniserUrl: sandbox.tokeniserUrl,
     testCards: [{ number: '4242424242424242', label: 'pays' }],
     declineNext: async (order) => void forcedDeclines.push(order),
-    sealing: createSealing(randomBytes(32)),
+    sealing,
     endpointProblem: (endpoint) => endpointProblem(endpoint, { allowLoopback: false }),
   });
   const server = createApiServer(

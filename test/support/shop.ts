@@ -50,6 +50,7 @@ export async function openShop(env: TestEnvironment) {
     rateLimits: limitsPerSecond(100),
     sessionKey: 'session-key-of-the-test-shop-00000000001',
     credentialPepper: PEPPER,
+    gateways: env.gateways,
     tokeniserUrl: env.gateway.tokeniserUrl,
     testCards: env.gateway.testCards,
     declineNext: (order) => env.gateway.declineNext(order),

@@ -5,13 +5,14 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
 import { expect, inject, vi } from 'vitest';
 import { activityInterceptor } from '../../activities/interceptors.ts';
-import { oneGateway } from '../../gateways/registry.ts';
+import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import type { SendBudget } from '../../activities/gateway-exchange.ts';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
 import { createWebhookDelivery } from '../../activities/webhooks.ts';
 import { createDb } from '../../db/client.ts';
 import { endpointsOf } from '../../db/repositories/webhooks/deliveries.ts';
+import { findMerchantGateways } from '../../db/repositories/merchants/gateways.ts';
 import { paymentRows } from '../../db/repositories/payments/charges.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import {
@@ -81,6 +82,8 @@ export async function createEnvironment<Server extends TemporalPlace>(
     postgresUrl?: string;
     /** The gateway client's timeout for activities in this process, in ms. */
     gatewayTimeoutMs?: number;
+    /** The address of a Stripe double, for merchants with an account there. */
+    stripeUrl?: string;
     /** The send budget of activities in this process. */
     sendBudget?: SendBudget;
   } = {},
@@ -121,6 +124,12 @@ export async function createEnvironment<Server extends TemporalPlace>(
   });
   const encryptionKey = randomBytes(32);
   const sealing = createSealing(encryptionKey);
+  const gateways = createMerchantGateways({
+    sandbox: gateway,
+    accountsOf: (id) => findMerchantGateways(db, id),
+    sealing,
+    stripe: { url: options.stripeUrl, timeoutMs: options.gatewayTimeoutMs ?? GATEWAY_TIMEOUT_MS },
+  });
   const webhooks = createWebhookQueues({
     client,
     taskQueuePrefix,
@@ -135,7 +144,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
   });
   const activities = createActivities({
     db,
-    gateways: oneGateway(gateway),
+    gateways,
     links: LINKS,
     subscriptionWorkflows: workflows,
     payments,
@@ -194,6 +203,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
   return {
     db,
     gateway,
+    gateways,
     sealing,
     logger,
     workflows,
@@ -213,6 +223,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
       WORKFLOW_BUNDLE: inject('workflowBundlePath'),
       GATEWAY_URL: gatewayServer.url,
       GATEWAY_KEY,
+      STRIPE_API_URL: options.stripeUrl ?? '',
       ENCRYPTION_KEY: encryptionKey.toString('base64'),
       SESSION_KEY: LINKS.sessionKey,
       WEBHOOK_ALLOW_LOOPBACK: 'true',

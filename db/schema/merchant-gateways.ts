@@ -1,0 +1,41 @@
+import { sql } from 'drizzle-orm';
+import { boolean, check, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import { bytes, instant, merchantId, oneOf } from './_columns.ts';
+import { MERCHANT_MODES, merchants } from './merchants.ts';
+import type { MerchantMode } from './merchants.ts';
+
+/**
+ * An account of a merchant at a real gateway, with its key and its webhook secrets, sealed with AES-256-GCM.
+ * `name` is the gateway in payment methods and attempts, such as `stripe:acct_…`. The current account saves
+ * new payment methods; the others charge the methods that they have saved. Stripe has one account id for test
+ * and live mode. An account therefore belongs to one merchant in each mode. Rule: D-20. Writer: the operator
+ * command line.
+ */
+export const merchantGateways = pgTable(
+  'merchant_gateway',
+  {
+    merchantId: merchantId().references(() => merchants.id),
+    name: text('name').notNull(),
+    /** The merchant's mode. */
+    mode: text('mode').$type<MerchantMode>().notNull(),
+    sealedKey: bytes('sealed_key').notNull(),
+    /** The last four characters of the key, which the operator sees. */
+    keyEnding: text('key_ending').notNull(),
+    /** Verifies the gateway's events. Null if no secret was given. */
+    sealedWebhookSecret: bytes('sealed_webhook_secret'),
+    /** The secret before. It verifies events until `previousWebhookSecretUntil`. */
+    sealedPreviousWebhookSecret: bytes('sealed_previous_webhook_secret'),
+    previousWebhookSecretUntil: instant('previous_webhook_secret_until'),
+    isCurrent: boolean('is_current').notNull(),
+    createdAt: instant('created_at').notNull(),
+    updatedAt: instant('updated_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.name] }),
+    uniqueIndex('merchant_gateway__account__uq').on(table.name, table.mode),
+    uniqueIndex('merchant_gateway__current__uq')
+      .on(table.merchantId)
+      .where(sql`${table.isCurrent}`),
+    check('merchant_gateway__mode__ck', sql`${table.mode} in (${oneOf(MERCHANT_MODES)})`),
+  ],
+);

@@ -1,0 +1,157 @@
+import { DomainError } from '../domain/errors.ts';
+import type { PaymentGateway } from './port.ts';
+import { UnknownGateway } from './registry.ts';
+import type { GatewayRegistry } from './registry.ts';
+import { createStripeGateway } from './stripe/adapter.ts';
+import { createPace } from './stripe/pace.ts';
+import type { Pace } from './stripe/pace.ts';
+
+/** An account of a merchant at a gateway, with its sealed secrets. */
+export interface SealedAccount {
+  /** Such as `stripe:acct_…`. */
+  readonly name: string;
+  readonly sealedKey: Uint8Array;
+  readonly sealedWebhookSecret: Uint8Array | null;
+  readonly sealedPreviousWebhookSecret: Uint8Array | null;
+  readonly previousWebhookSecretUntil: number | null;
+  readonly isCurrent: boolean;
+}
+
+/** A merchant's mode, which never changes, and the merchant's accounts. */
+export interface MerchantAccounts {
+  readonly mode: 'test' | 'live';
+  readonly accounts: readonly SealedAccount[];
+}
+
+export interface MerchantGatewaysOptions {
+  /** The gateway of test merchants without an account of their own. */
+  readonly sandbox: PaymentGateway;
+  /** Reads a merchant's rows. Null if there is no such merchant. */
+  readonly accountsOf: (merchantId: string) => Promise<MerchantAccounts | null>;
+  readonly sealing: { open(sealed: Uint8Array, boundTo: string): string };
+  readonly stripe: {
+    /** Time limit of a request in ms. */
+    readonly timeoutMs: number;
+    /** A test's address instead of Stripe's. */
+    readonly url?: string | undefined;
+  };
+  /** Called if a gateway refuses the key of an account and the row has no newer key. */
+  readonly onKeyRefused?: (merchantId: string, gateway: string) => void;
+}
+
+/** How long rows are used before they are read again, in ms. A new current account is used after this time. */
+const FRESH_FOR_MS = 5_000;
+
+/** Maximum number of merchants whose rows are kept. */
+const MERCHANTS_KEPT = 10_000;
+
+/** The id to which the sealed secrets of an account are bound. */
+export function accountBinding(merchantId: string, name: string): string {
+  return `merchant_gateway:${merchantId}:${name}`;
+}
+
+/**
+ * The gateways of all merchants: the sandbox, and each merchant's accounts at Stripe. A process picks up a
+ * new key without a restart: it reads the rows again after 5 s, and at once if Stripe refuses the old key.
+ * The pace of an account belongs to this process. Rule: D-20.
+ *
+ * @throws UnknownGateway from `of` for a gateway that the merchant does not have; the sandbox counts as such
+ * for a live merchant.
+ * @throws DomainError `operation_not_allowed` from `forNewMethods` for a live merchant without an account.
+ */
+export function createMerchantGateways(options: MerchantGatewaysOptions): GatewayRegistry {
+  const { sandbox, sealing } = options;
+  const read = createReader(options.accountsOf);
+  const made = new Map<string, { secrets: string; gateway: PaymentGateway }>();
+  const paces = new Map<string, Pace>();
+
+  const secretsOf = (merchantId: string, account: SealedAccount) => {
+    const open = (sealed: Uint8Array | null) =>
+      sealed === null ? [] : [sealing.open(sealed, accountBinding(merchantId, account.name))];
+    const isPreviousValid = Date.now() < (account.previousWebhookSecretUntil ?? 0);
+    return {
+      secretKey: sealing.open(account.sealedKey, accountBinding(merchantId, account.name)),
+      webhookSecrets: [
+        ...open(account.sealedWebhookSecret),
+        ...(isPreviousValid ? open(account.sealedPreviousWebhookSecret) : []),
+      ],
+    };
+  };
+
+  const stripe = (merchantId: string, mode: 'test' | 'live', account: SealedAccount) => {
+    const { name } = account;
+    const { secretKey, webhookSecrets } = secretsOf(merchantId, account);
+    const id = accountBinding(merchantId, name);
+    const secrets = [secretKey, ...webhookSecrets].join('\n');
+    const known = made.get(id);
+    if (known?.secrets === secrets) return known.gateway;
+    const pace = paces.get(id) ?? createPace(mode);
+    paces.set(id, pace);
+    const gateway = createStripeGateway({
+      secretKey,
+      webhookSecrets,
+      accountId: name.slice('stripe:'.length),
+      timeoutMs: options.stripe.timeoutMs,
+      url: options.stripe.url,
+      pace,
+      newerKey: async (refused) => {
+        const now = find(await read(merchantId, 0), name);
+        const newer = now === undefined ? refused : secretsOf(merchantId, now).secretKey;
+        if (newer !== refused) return newer;
+        options.onKeyRefused?.(merchantId, name);
+        return null;
+      },
+    });
+    made.set(id, { secrets, gateway });
+    return gateway;
+  };
+
+  return {
+    async of(merchantId, name) {
+      if (name === sandbox.name) {
+        const { mode } = await read(merchantId, Infinity);
+        if (mode === 'live') throw new UnknownGateway(name);
+        return sandbox;
+      }
+      let found = await read(merchantId, FRESH_FOR_MS);
+      if (find(found, name) === undefined) found = await read(merchantId, 0);
+      const account = find(found, name);
+      if (account === undefined) throw new UnknownGateway(name);
+      return stripe(merchantId, found.mode, account);
+    },
+
+    async forNewMethods(merchantId) {
+      const { mode, accounts } = await read(merchantId, FRESH_FOR_MS);
+      const current = accounts.find(({ isCurrent }) => isCurrent);
+      if (current !== undefined) return stripe(merchantId, mode, current);
+      if (mode === 'test') return sandbox;
+      throw new DomainError(
+        'operation_not_allowed',
+        'This live merchant has no payment gateway. The operator of the service has to add a Stripe account.',
+      );
+    },
+  };
+}
+
+const find = ({ accounts }: MerchantAccounts, name: string) =>
+  accounts.find((account) => account.name === name);
+
+/** Returns a reader of merchants' rows. Rows are read again if they are older than `maximumAgeMs`. */
+function createReader(accountsOf: MerchantGatewaysOptions['accountsOf']) {
+  const known = new Map<string, { readAt: number; rows: Promise<MerchantAccounts> }>();
+  const readRows = async (merchantId: string) => {
+    const rows = await accountsOf(merchantId);
+    if (rows === null) throw new Error(`there is no merchant ${merchantId}`);
+    return rows;
+  };
+  return (merchantId: string, maximumAgeMs: number): Promise<MerchantAccounts> => {
+    const nowAt = performance.now();
+    const earlier = known.get(merchantId);
+    if (earlier !== undefined && nowAt - earlier.readAt < maximumAgeMs) return earlier.rows;
+    if (known.size >= MERCHANTS_KEPT) known.clear();
+    const rows = readRows(merchantId);
+    known.set(merchantId, { readAt: nowAt, rows });
+    rows.catch(() => known.delete(merchantId));
+    return rows;
+  };
+}

@@ -1,0 +1,67 @@
+import PQueue from 'p-queue';
+
+/** Limits the rate of the requests of one account. */
+export interface Pace {
+  /**
+   * Waits for the next place. Throws {@link PacedOut} if no place becomes free within 2 s or before `signal`
+   * aborts: the request was not sent.
+   */
+  take(method: string, signal?: AbortSignal | null): Promise<void>;
+  /** Stripe has refused a request because of its rate limit: later requests wait for 0.5 to 1 s. */
+  backOff(): void;
+}
+
+/** The code of {@link PacedOut}, in the place of Node's codes of a failed connection. */
+export const PACED_OUT = 'PACED_OUT';
+
+/** A request that was not sent, because the account's rate limit leaves no place for it. */
+class PacedOut extends Error {
+  override readonly name = 'PacedOut';
+  readonly code = PACED_OUT;
+
+  constructor() {
+    super('the rate limit of the account leaves no place for the request');
+  }
+}
+
+/**
+ * Requests in a second, of reads and of writes, for one account in one process. Stripe's limit for an account
+ * is about 100 of each in live mode and 25 in test mode. Two processes together stay below the limit.
+ */
+const REQUESTS_PER_SECOND = { live: 45, test: 12 } as const;
+
+/** The longest wait for a place, in ms: a part of the request's time limit. */
+const WAIT_MS = 2_000;
+
+/** Creates the pace of one account in one process. */
+export function createPace(mode: keyof typeof REQUESTS_PER_SECOND): Pace {
+  const queueOf = () =>
+    new PQueue({ interval: 1_000, intervalCap: REQUESTS_PER_SECOND[mode], strict: true });
+  const queues = { reads: queueOf(), writes: queueOf() };
+  let resume: NodeJS.Timeout | undefined;
+  return {
+    async take(method, signal) {
+      const queue = queues[method === 'GET' ? 'reads' : 'writes'];
+      const limit = AbortSignal.timeout(WAIT_MS);
+      try {
+        await queue.add(() => undefined, {
+          signal: signal ? AbortSignal.any([signal, limit]) : limit,
+        });
+      } catch {
+        throw new PacedOut();
+      }
+    },
+
+    backOff() {
+      for (const queue of Object.values(queues)) queue.pause();
+      clearTimeout(resume);
+      resume = setTimeout(
+        () => {
+          for (const queue of Object.values(queues)) queue.start();
+        },
+        500 + Math.random() * 500,
+      );
+      resume.unref();
+    },
+  };
+}

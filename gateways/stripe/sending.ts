@@ -1,0 +1,33 @@
+import { fetch } from 'undici';
+import type { RequestInit, Response } from 'undici';
+import type { Pace } from './pace.ts';
+
+export interface SendingOptions {
+  readonly secretKey: string;
+  readonly pace?: Pace | undefined;
+  /** Returns the account's key if it is no longer `refused`; else null. */
+  readonly newerKey?: ((refused: string) => Promise<string | null>) | undefined;
+}
+
+/**
+ * Returns the `fetch` of one account's client. A request waits for its place in the account's pace. A request
+ * that Stripe refuses with 401 had no effect, so it is sent once more with the newer key if there is one: a
+ * rotation of the key loses no request.
+ */
+export function createSending({ secretKey, pace, newerKey }: SendingOptions) {
+  const send = async (url: string, init: RequestInit, key: string): Promise<Response> => {
+    await pace?.take(init.method ?? 'GET', init.signal);
+    const headers = new Headers(init.headers as HeadersInit);
+    headers.set('authorization', `Bearer ${key}`);
+    const response = await fetch(url, { ...init, headers: Object.fromEntries(headers) });
+    if (response.status === 429) pace?.backOff();
+    return response;
+  };
+  return async (url: string, init: RequestInit): Promise<Response> => {
+    const response = await send(url, init, secretKey);
+    const newer = response.status === 401 ? await newerKey?.(secretKey) : null;
+    if (typeof newer !== 'string') return response;
+    await response.body?.cancel();
+    return send(url, init, newer);
+  };
+}
