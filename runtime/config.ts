@@ -313,6 +313,7 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     'PUBLIC_URL',
     'GATEWAY_URL',
     'GATEWAY_PUBLIC_URL',
+    'STRIPE_API_URL',
     'DATA_DIR',
     'PERENNIAL_CACHE_DIR',
     'XDG_CACHE_HOME',
@@ -322,7 +323,7 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     'CHROMIUM_PATH',
     'LOG_LEVEL',
   ] as const;
-  const env = read(names, environment);
+  const env = read(names, environment, [refuseStripeDoubleInProduction]);
   const replaced = readOptional(['DATABASE_URL', 'TEMPORAL_ADDRESS'], environment);
   readOptional(SECRETS, environment);
   return {
@@ -340,6 +341,7 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     publicUrl: env.PUBLIC_URL,
     gatewayUrl: env.GATEWAY_URL,
     gatewayPublicUrl: env.GATEWAY_PUBLIC_URL,
+    stripeUrl: env.STRIPE_API_URL,
     databaseUrl: replaced.DATABASE_URL,
     temporalAddress: replaced.TEMPORAL_ADDRESS,
     dataDir: resolve(env.DATA_DIR),

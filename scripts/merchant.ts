@@ -1,11 +1,11 @@
-// npm run merchant: operator command for merchants, their API credentials and settings. The command uses the
-// database of DATABASE_URL with CREDENTIAL_PEPPER, or the database of the running `npm start`.
+// npm run merchant: operator command for merchants, their API credentials, settings and gateways. The command
+// uses the database of DATABASE_URL with CREDENTIAL_PEPPER and ENCRYPTION_KEY, or the database of the running
+// `npm start`.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { Option } from 'commander';
+import { Argument, Option } from 'commander';
 import { createDb } from '../db/client.ts';
-import type { Db } from '../db/client.ts';
 import {
   issueCredential,
   listCredentials,
@@ -25,6 +25,7 @@ import { UNPAID_FROM } from '../domain/retry-plan.ts';
 import { readDemoFile } from '../embedded/demo-file.ts';
 import { loadOrMakeSecrets } from '../embedded/secrets.ts';
 import { loadEmbeddedConfig } from '../runtime/config.ts';
+import { createSealing } from '../runtime/sealing.ts';
 import {
   AFTER_EXHAUSTED,
   settingsChanges,
@@ -32,11 +33,17 @@ import {
   shownSettings,
 } from './merchant/configure.ts';
 import type { ConfigureOptions } from './merchant/configure.ts';
+import { configureGateway, readKey, readWebhookSecret, storeAccount } from './merchant/gateway.ts';
+import type { GatewayOptions, GatewayPlace } from './merchant/gateway.ts';
 import { commandLine } from './client/options.ts';
 
-interface Place {
-  readonly db: Db;
+interface Place extends GatewayPlace {
   readonly pepper: string;
+}
+
+interface CreateOptions extends Pick<GatewayOptions, 'keyFile' | 'webhookSecretFile'> {
+  readonly name: string;
+  readonly mode: MerchantMode;
 }
 
 /** The result of a command, as lines of text and as data for `--json`. */
@@ -55,9 +62,9 @@ program
   .description('create a merchant and its first credential')
   .requiredOption('--name <name>', 'shown to payers')
   .addOption(new Option('--mode <mode>').choices([...MERCHANT_MODES]).default('test'))
-  .action((options: { name: string; mode: MerchantMode }) =>
-    run((place) => create(place, options)),
-  );
+  .option('--key-file <file>', 'secret key of a Stripe account; live merchants need one')
+  .option('--webhook-secret-file <file>', 'signing secret of the account’s webhook endpoint')
+  .action((options: CreateOptions) => run((place) => create(place, options)));
 program
   .command('list')
   .description('list every merchant with its credentials')
@@ -96,20 +103,51 @@ program
   .action((merchantId: string, options: ConfigureOptions) =>
     run((place) => configure(place, merchantId, options)),
   );
+program
+  .command('gateway')
+  .description(
+    'add an account at a gateway or replace its key; without a gateway, list the accounts',
+  )
+  .argument('<merchantId>')
+  .addArgument(new Argument('[gateway]').choices(['stripe']))
+  .option('--key-file <file>', 'file with the secret key; - reads the standard input')
+  .option('--webhook-secret-file <file>', 'file with the signing secret of the webhook endpoint')
+  .option('--account <acct>', 'the account to change without a key; default: the current one')
+  .option('--current', 'save new payment methods at this account')
+  .action((merchantId: string, kind: 'stripe' | undefined, options: GatewayOptions) =>
+    run((place) => configureGateway(place, merchantId, kind, options)),
+  );
 
 await program.parseAsync();
 
-async function create(
-  { db, pepper }: Place,
-  { name, mode }: { name: string; mode: MerchantMode },
-): Promise<Report> {
-  if (mode === 'live') {
-    throw new Error('No live gateway is configured, so there can be no live credentials.');
+async function create(place: Place, options: CreateOptions): Promise<Report> {
+  const { name, mode, keyFile, webhookSecretFile } = options;
+  if (mode === 'live' && keyFile === undefined) {
+    throw new Error(
+      'A live merchant needs an account: --key-file with a key sk_live_… or rk_live_….',
+    );
   }
-  const made = await createMerchantWithCredential(db, { name, mode, pepper });
+  const key = keyFile === undefined ? null : await readKey(keyFile, mode, place.stripeUrl);
+  const webhookSecret =
+    webhookSecretFile === undefined ? null : await readWebhookSecret(webhookSecretFile);
+  const made = await place.db.transaction(async (tx) => {
+    const merchant = await createMerchantWithCredential(tx, { name, mode, pepper: place.pepper });
+    if (key !== null) {
+      const { merchantId } = merchant;
+      const { accountId } = key;
+      const entry = { merchantId, mode, accountId, key, webhookSecret, current: true };
+      await storeAccount({ db: tx, sealing: place.sealing }, entry);
+    }
+    return merchant;
+  });
+  const accountLines = key === null ? [] : [`  account   ${key.accountId}`];
   return {
-    lines: [`Merchant ${made.merchantId} "${name}", ${mode} mode.`, ...secretLines(made)],
-    data: { ...made, name, mode },
+    lines: [
+      `Merchant ${made.merchantId} "${name}", ${mode} mode.`,
+      ...accountLines,
+      ...secretLines(made),
+    ],
+    data: { ...made, name, mode, ...(key === null ? {} : { accountId: key.accountId }) },
   };
 }
 
@@ -187,14 +225,14 @@ function stateOf({ revokedAt, expiresAt }: Credential): string {
 /** Runs one command on the database and prints its result. A failure prints one line and exits with 1. */
 async function run(command: (place: Place) => Promise<Report>): Promise<void> {
   try {
-    const { databaseUrl, pepper } = settings();
+    const { databaseUrl, ...place } = settings();
     const database = createDb({
       url: databaseUrl,
       poolSize: 2,
       applicationName: 'perennial-merchant',
     });
     try {
-      const { lines, data } = await command({ db: database.db, pepper });
+      const { lines, data } = await command({ db: database.db, ...place });
       const { json } = program.opts<{ json?: boolean }>();
       console.log(json === true ? JSON.stringify(data, null, 2) : lines.join('\n'));
     } finally {
@@ -211,14 +249,24 @@ function reasonOf(error: Error): string {
   return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 }
 
-function settings(): { databaseUrl: string; pepper: string } {
-  const { databaseUrl, dataDir, givenSecrets } = loadEmbeddedConfig();
+function settings() {
+  const { databaseUrl, dataDir, givenSecrets, stripeUrl } = loadEmbeddedConfig();
   const secretsFile = join(dataDir, 'secrets.json');
-  const pepper =
-    givenSecrets.CREDENTIAL_PEPPER ??
-    (existsSync(secretsFile) ? loadOrMakeSecrets(secretsFile).CREDENTIAL_PEPPER : undefined);
+  const secrets = {
+    ...(existsSync(secretsFile) ? loadOrMakeSecrets(secretsFile) : {}),
+    ...givenSecrets,
+  };
+  const { CREDENTIAL_PEPPER: pepper, ENCRYPTION_KEY: encryptionKey } = secrets;
   if (pepper === undefined) {
     throw new Error('Set CREDENTIAL_PEPPER and DATABASE_URL, or run npm start first.');
   }
-  return { databaseUrl: databaseUrl ?? readDemoFile(dataDir).databaseUrl, pepper };
+  return {
+    databaseUrl: databaseUrl ?? readDemoFile(dataDir).databaseUrl,
+    pepper,
+    sealing: () => {
+      if (encryptionKey === undefined) throw new Error('Set the ENCRYPTION_KEY of API and worker.');
+      return createSealing(Buffer.from(encryptionKey, 'base64'));
+    },
+    stripeUrl,
+  };
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'vitest';
 import { createDb } from '../../db/client.ts';
-import { findMerchantGateways, saveGateway } from '../../db/repositories/merchants/gateways.ts';
+import { changeGateway, findMerchantGateways } from '../../db/repositories/merchants/gateways.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
 import { accountBinding, createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import type { ChargeRequest } from '../../gateways/port.ts';
@@ -37,13 +37,14 @@ const test = onStripe.extend('merchants', { scope: 'file' }, async ({ world }, {
     /** Stores an account with its key, as the operator's command does. */
     enter: (merchantId: string, { id, secretKey }: Pick<Account, 'id' | 'secretKey'>) => {
       const name = `stripe:${id}`;
-      return saveGateway(db, {
+      const sealed = sealing.seal(secretKey, accountBinding(merchantId, name));
+      return changeGateway(db, {
         merchantId,
         name,
         mode: 'test',
-        sealedKey: sealing.seal(secretKey, accountBinding(merchantId, name)),
-        keyEnding: secretKey.slice(-4),
+        key: { sealed, ending: secretKey.slice(-4) },
         sealedWebhookSecret: null,
+        makeCurrent: false,
         nowAt: Date.now(),
       });
     },
@@ -130,7 +131,7 @@ test('an account belongs to one merchant [D-21]', async ({ world, merchants }) =
   const [owner, other] = [await merchants.merchant(), await merchants.merchant()];
   const account = await world.account();
   expect(await merchants.enter(owner, account)).toBe('added');
-  expect(await merchants.enter(owner, account)).toBe('replaced');
+  expect(await merchants.enter(owner, account)).toBe('changed');
   expect(await merchants.enter(other, account)).toBe('taken');
   const registry = merchants.registry();
   expect((await registry.forNewMethods(other)).name).toBe('sandbox');
@@ -169,7 +170,7 @@ test('a running process loses and repeats no charge when the key is replaced and
   };
   const payers = [paying(), paying()];
   await expect.poll(() => outcomes.length, { timeout: 30_000 }).toBeGreaterThan(2);
-  expect(await merchants.enter(merchantId, { id: account.id, secretKey })).toBe('replaced');
+  expect(await merchants.enter(merchantId, { id: account.id, secretKey })).toBe('changed');
   await world.control('POST', 'accounts/key', { accountId: account.id, secretKey });
   isRotated = true;
   await Promise.all(payers);

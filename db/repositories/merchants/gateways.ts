@@ -1,4 +1,4 @@
-import { and, asc, eq, ne, sql } from 'drizzle-orm';
+import { and, asc, eq, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
 import { merchantGateways } from '../../schema/merchant-gateways.ts';
 import { merchants } from '../../schema/merchants.ts';
@@ -27,55 +27,74 @@ export async function findMerchantGateways(
   return { mode: first.mode, accounts: rows.flatMap(({ account }) => account ?? []) };
 }
 
-export interface GatewayEntry {
+export interface GatewayChange {
   merchantId: string;
   /** Such as `stripe:acct_…`. */
   name: string;
+  /** The merchant's mode. */
   mode: MerchantMode;
-  sealedKey: Buffer;
-  keyEnding: string;
-  /** Null: no new secret. */
+  /** A new key and its last four characters. Null: the stored key stays. */
+  key: { sealed: Buffer; ending: string } | null;
+  /** Null: the stored secret stays. */
   sealedWebhookSecret: Buffer | null;
+  /** True: the account becomes the current one. A new account always does. */
+  makeCurrent: boolean;
   nowAt: number;
 }
 
 /**
- * Stores an account of a merchant, or the new key of an account that is stored already, and makes the account
- * the current one. A new webhook secret leaves the previous one valid for 24 h. Returns `taken` and changes
- * nothing if the account belongs to another merchant. A repeat is safe.
+ * Adds an account of a merchant, or changes it. After a new webhook secret, the previous one is valid for 24 h.
+ * Changes nothing and returns `taken` if the account belongs to another merchant, or `unknown` if the account
+ * is not stored and `key` is null. A repeat is safe, except that a repeat with a webhook secret ends the
+ * validity of the secret before it.
  */
-export async function saveGateway(
+export async function changeGateway(
   db: Db,
-  { nowAt, ...entry }: GatewayEntry,
-): Promise<'added' | 'replaced' | 'taken'> {
-  const { merchantId, name, mode, sealedKey, keyEnding, sealedWebhookSecret } = entry;
+  change: GatewayChange,
+): Promise<'added' | 'changed' | 'taken' | 'unknown'> {
+  const { merchantId, name, mode, key, sealedWebhookSecret, nowAt } = change;
   return db.transaction(async (tx) => {
-    // Entries of one merchant run one after another, because only one account may be current.
+    // The changes of one merchant run one after another, because one account is the current one.
     await tx.select().from(merchants).where(eq(merchants.id, merchantId)).for('update');
-    const [owner] = await tx
+    const [stored] = await tx
       .select()
       .from(merchantGateways)
       .where(and(eq(merchantGateways.name, name), eq(merchantGateways.mode, mode)));
-    if (owner !== undefined && owner.merchantId !== merchantId) return 'taken';
+    if (stored !== undefined && stored.merchantId !== merchantId) return 'taken';
+    if (stored === undefined && key === null) return 'unknown';
+    if (stored === undefined || change.makeCurrent) {
+      await tx
+        .update(merchantGateways)
+        .set({ isCurrent: false })
+        .where(eq(merchantGateways.merchantId, merchantId));
+    }
+    if (stored === undefined && key !== null) {
+      await tx.insert(merchantGateways).values({
+        merchantId,
+        name,
+        mode,
+        sealedKey: key.sealed,
+        keyEnding: key.ending,
+        sealedWebhookSecret,
+        isCurrent: true,
+        createdAt: nowAt,
+        updatedAt: nowAt,
+      });
+      return 'added';
+    }
     await tx
       .update(merchantGateways)
-      .set({ isCurrent: false })
-      .where(and(eq(merchantGateways.merchantId, merchantId), ne(merchantGateways.name, name)));
-    const rotated =
-      sealedWebhookSecret === null
-        ? {}
-        : {
-            sealedWebhookSecret,
-            sealedPreviousWebhookSecret: sql`${merchantGateways.sealedWebhookSecret}`,
-            previousWebhookSecretUntil: nowAt + SECRET_OVERLAP_MS,
-          };
-    await tx
-      .insert(merchantGateways)
-      .values({ ...entry, isCurrent: true, createdAt: nowAt, updatedAt: nowAt })
-      .onConflictDoUpdate({
-        target: [merchantGateways.merchantId, merchantGateways.name],
-        set: { sealedKey, keyEnding, isCurrent: true, updatedAt: nowAt, ...rotated },
-      });
-    return owner === undefined ? 'added' : 'replaced';
+      .set({
+        updatedAt: nowAt,
+        ...(key && { sealedKey: key.sealed, keyEnding: key.ending }),
+        ...(change.makeCurrent && { isCurrent: true }),
+        ...(sealedWebhookSecret && {
+          sealedWebhookSecret,
+          sealedPreviousWebhookSecret: sql`${merchantGateways.sealedWebhookSecret}`,
+          previousWebhookSecretUntil: nowAt + SECRET_OVERLAP_MS,
+        }),
+      })
+      .where(and(eq(merchantGateways.merchantId, merchantId), eq(merchantGateways.name, name)));
+    return 'changed';
   });
 }

@@ -60,7 +60,7 @@ test('the merchant command creates a merchant and rotates and revokes the mercha
   expect(listed.stdout).not.toContain('sk_test_');
 });
 
-test('the merchant command refuses live credentials without a live gateway [D-20]', async ({
+test('the merchant command refuses a live merchant without a live account [D-20]', async ({
   api,
 }) => {
   const before = await api.countRows();
@@ -68,7 +68,7 @@ test('the merchant command refuses live credentials without a live gateway [D-20
   expect(refused).toMatchObject({
     code: 1,
     stdout: '',
-    stderr: 'No live gateway is configured, so there can be no live credentials.\n',
+    stderr: 'A live merchant needs an account: --key-file with a key sk_live_… or rk_live_….\n',
   });
   expect(await api.countRows()).toEqual(before);
 });

@@ -1,0 +1,292 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { createDb } from '../../db/client.ts';
+import { findMerchantGateways } from '../../db/repositories/merchants/gateways.ts';
+import { listMerchants } from '../../db/repositories/merchants/merchants.ts';
+import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
+import { createSandboxClient } from '../../gateways/sandbox/client.ts';
+import { createSealing } from '../../runtime/sealing.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { runMerchantCommand } from '../support/merchant-command.ts';
+import { onStripe } from '../support/stripe.ts';
+
+/** `npm run merchant -- gateway` against a database of its own and the Stripe double. */
+const test = onStripe.extend('operator', { scope: 'file' }, async ({ world }, { onCleanup }) => {
+  const database = await createTestDatabase();
+  const folder = await mkdtemp(join(tmpdir(), 'perennial-keys-'));
+  const { db, close } = createDb({
+    url: database.url,
+    poolSize: 4,
+    applicationName: 'test-merchant-gateway-command',
+  });
+  const encryptionKey = randomBytes(32);
+  const sandbox = createSandboxClient({ url: 'http://127.0.0.1:1', publicUrl: '', apiKey: '' });
+  onCleanup(async () => {
+    await sandbox.close();
+    await close();
+    await database.drop();
+    await rm(folder, { recursive: true });
+  });
+  const environment = {
+    DATABASE_URL: database.url,
+    CREDENTIAL_PEPPER: 'pepper-of-the-operator-tests-00000000001',
+    ENCRYPTION_KEY: encryptionKey.toString('base64'),
+    STRIPE_API_URL: world.proxy.url,
+  };
+  let files = 0;
+  return {
+    db,
+    run: (...args: string[]) => runMerchantCommand(environment, args),
+    runWithInput: (input: string, ...args: string[]) =>
+      runMerchantCommand(environment, args, input),
+    /** Creates a merchant in test mode and returns its id. */
+    merchant: async (): Promise<string> => {
+      const args = ['create', '--name', 'Shop', '--json'];
+      const { stdout } = await runMerchantCommand(environment, args);
+      return (JSON.parse(stdout) as { merchantId: string }).merchantId;
+    },
+    file: async (secret: string): Promise<string> => {
+      const path = join(folder, `secret-${(files += 1)}`);
+      await writeFile(path, `${secret}\n`, { mode: 0o600 });
+      return path;
+    },
+    registry: () =>
+      createMerchantGateways({
+        sandbox,
+        accountsOf: (merchantId) => findMerchantGateways(db, merchantId),
+        sealing: createSealing(encryptionKey),
+        stripe: { url: world.proxy.url, timeoutMs: 20_000 },
+      }),
+  };
+});
+
+test('the operator adds accounts to a merchant, and the last one added is the current one [D-20]', async ({
+  world,
+  operator,
+}) => {
+  const merchantId = await operator.merchant();
+  const [first, second] = [await world.account(), await world.account()];
+  expect(await operator.run('gateway', merchantId)).toEqual({
+    code: 0,
+    stdout: `Merchant ${merchantId}, test mode:\n  New cards go to the sandbox.\n`,
+    stderr: '',
+  });
+  const keyFile = await operator.file(first.secretKey);
+  const secretFile = await operator.file('whsec_first');
+  expect(
+    await operator.run(
+      'gateway',
+      merchantId,
+      'stripe',
+      '--key-file',
+      keyFile,
+      '--webhook-secret-file',
+      secretFile,
+    ),
+  ).toEqual({
+    code: 0,
+    stdout: `Merchant ${merchantId}, test mode:
+  stripe  ${first.id}  key …${first.secretKey.slice(-4)}  webhook secret set  current
+`,
+    stderr: '',
+  });
+  const added = await operator.runWithInput(
+    `${second.secretKey}\n`,
+    'gateway',
+    merchantId,
+    'stripe',
+    '--key-file',
+    '-',
+    '--json',
+  );
+  expect(JSON.parse(added.stdout)).toEqual({
+    merchantId,
+    mode: 'test',
+    gateways: [
+      {
+        gateway: 'stripe',
+        accountId: first.id,
+        isCurrent: false,
+        keyEnding: first.secretKey.slice(-4),
+        webhookSecret: 'set',
+        updatedAt: expect.stringMatching(/^\d{4}-/),
+      },
+      {
+        gateway: 'stripe',
+        accountId: second.id,
+        isCurrent: true,
+        keyEnding: second.secretKey.slice(-4),
+        webhookSecret: 'none',
+        updatedAt: expect.stringMatching(/^\d{4}-/),
+      },
+    ],
+  });
+
+  const back = await operator.run(
+    'gateway',
+    merchantId,
+    'stripe',
+    '--account',
+    first.id,
+    '--current',
+  );
+  expect(back.stdout).toBe(`Merchant ${merchantId}, test mode:
+  stripe  ${first.id}  key …${first.secretKey.slice(-4)}  webhook secret set  current
+  stripe  ${second.id}  key …${second.secretKey.slice(-4)}  webhook secret none
+`);
+  const gateway = await operator.registry().forNewMethods(merchantId);
+  expect(gateway.name).toBe(`stripe:${first.id}`);
+});
+
+test('a new key of an account replaces the old key, and a new webhook secret leaves the old one valid for 24 hours [D-20]', async ({
+  world,
+  operator,
+}) => {
+  const merchantId = await operator.merchant();
+  const [account, current] = [await world.account(), await world.account()];
+  const enter = async (...args: string[]) => operator.run('gateway', merchantId, 'stripe', ...args);
+  await enter('--key-file', await operator.file(account.secretKey));
+  await enter('--webhook-secret-file', await operator.file('whsec_old'));
+  await enter('--key-file', await operator.file(current.secretKey));
+
+  const secretKey = `${account.secretKey}_new1`;
+  await world.control('POST', 'accounts/key', { accountId: account.id, secretKey });
+  const replaced = await enter(
+    '--key-file',
+    await operator.file(secretKey),
+    '--webhook-secret-file',
+    await operator.file('whsec_new'),
+  );
+  expect(replaced.stdout).toBe(`Merchant ${merchantId}, test mode:
+  stripe  ${account.id}  key …new1  webhook secret set
+  stripe  ${current.id}  key …${current.secretKey.slice(-4)}  webhook secret none  current
+`);
+  const rows = await findMerchantGateways(operator.db, merchantId);
+  const [row] = rows?.accounts ?? [];
+  const overlapMs = (row?.previousWebhookSecretUntil ?? 0) - (row?.updatedAt ?? 0);
+  expect(overlapMs).toBe(86_400_000);
+  const gateway = await operator.registry().of(merchantId, `stripe:${account.id}`);
+  expect(
+    await gateway.lookup({
+      key: 'charge:in_none:1',
+      gatewayChargeId: null,
+      amountMinor: 1,
+      currency: 'USD',
+    }),
+  ).toEqual({ kind: 'absent' });
+});
+
+test('a wrong key or webhook secret changes nothing, and the refusal does not show it [D-20]', async ({
+  world,
+  operator,
+}) => {
+  const [merchantId, other] = [await operator.merchant(), await operator.merchant()];
+  const account = await world.account();
+  await operator.run(
+    'gateway',
+    other,
+    'stripe',
+    '--key-file',
+    await operator.file(account.secretKey),
+  );
+  const cases: [args: string[], message: string][] = [
+    [
+      ['--key-file', await operator.file('sk_live_canary0123456789')],
+      'This is a live key, and the merchant is in test mode.\n',
+    ],
+    [
+      ['--key-file', await operator.file('pk_test_canary0123456789')],
+      'The key must look like sk_test_… or rk_test_….\n',
+    ],
+    [
+      ['--key-file', await operator.file('sk_test_canary0123456789')],
+      'Nothing was changed: Stripe refuses the key.\n',
+    ],
+    [['--key-file', '/nowhere/key'], '/nowhere/key cannot be read.\n'],
+    [
+      ['--key-file', await operator.file(account.secretKey)],
+      `${account.id} belongs to another merchant.\n`,
+    ],
+    [
+      ['--key-file', await operator.file(account.secretKey), '--account', 'acct_other'],
+      `The key belongs to ${account.id}, not to acct_other.\n`,
+    ],
+    [
+      ['--webhook-secret-file', await operator.file('whsec_canary0123456789')],
+      'Give the key of the account: --key-file <file>.\n',
+    ],
+    [
+      ['--webhook-secret-file', await operator.file('canary0123456789'), '--account', account.id],
+      'The webhook secret must look like whsec_….\n',
+    ],
+    [['--account', 'acct_none', '--current'], 'The merchant has no account acct_none.\n'],
+  ];
+  for (const [args, stderr] of cases) {
+    const refused = await operator.run('gateway', merchantId, 'stripe', ...args);
+    expect(refused).toEqual({ code: 1, stdout: '', stderr });
+  }
+  await world.faults('POST', 'faults', { path: '/v1/account', count: 1, fault: 'lose_answer' });
+  expect(
+    await operator.run(
+      'gateway',
+      merchantId,
+      'stripe',
+      '--key-file',
+      await operator.file(account.secretKey),
+    ),
+  ).toEqual({ code: 1, stdout: '', stderr: 'Nothing was changed: Stripe did not answer.\n' });
+  expect(await operator.run('gateway', 'mer_nobody')).toMatchObject({
+    code: 1,
+    stderr: 'There is no merchant mer_nobody.\n',
+  });
+  expect(await findMerchantGateways(operator.db, merchantId)).toEqual({
+    mode: 'test',
+    accounts: [],
+  });
+});
+
+test('a live merchant is created together with a live account and not without one [D-20]', async ({
+  world,
+  operator,
+}) => {
+  const create = (...args: string[]) =>
+    operator.run('create', '--name', 'Live', '--mode', 'live', ...args);
+  const before = await listMerchants(operator.db);
+  expect(await create()).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'A live merchant needs an account: --key-file with a key sk_live_… or rk_live_….\n',
+  });
+  expect(await create('--key-file', await operator.file(world.secretKey))).toMatchObject({
+    code: 1,
+    stderr: 'This is a test key, and the merchant is in live mode.\n',
+  });
+  const keyFile = await operator.file('rk_live_0123456789');
+  expect(await create('--key-file', keyFile)).toMatchObject({
+    code: 1,
+    stderr: 'Nothing was changed: Stripe refuses the key.\n',
+  });
+  expect(await listMerchants(operator.db)).toEqual(before);
+
+  // The double has no live mode, so the proxy answers the check of the key.
+  const account = { id: 'acct_live1', object: 'account', charges_enabled: true };
+  const answer = { path: '/v1/account', count: 1, fault: 'answer', status: 200, body: account };
+  await world.faults('POST', 'faults', answer);
+  const made = JSON.parse((await create('--key-file', keyFile, '--json')).stdout) as {
+    merchantId: string;
+  };
+  expect(made).toEqual({
+    merchantId: expect.stringMatching(/^mer_/),
+    name: 'Live',
+    mode: 'live',
+    accountId: 'acct_live1',
+    keyId: expect.stringMatching(/^mk_live_/),
+    secret: expect.stringMatching(/^sk_live_/),
+  });
+  const gateway = await operator.registry().forNewMethods(made.merchantId);
+  expect(gateway.name).toBe('stripe:acct_live1');
+  expect(gateway.capabilities.mode).toBe('live');
+});
