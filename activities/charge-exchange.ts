@@ -9,6 +9,7 @@ import type {
   ChargeRequest,
   LookupOutcome,
   PaymentGateway,
+  PresentPayer,
   WithdrawOutcome,
 } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';
@@ -29,6 +30,13 @@ const VOIDED = {
   code: 'processing_error',
   gatewayChargeId: null,
   isWithdrawn: true,
+} as const;
+
+/** The outcome of an attempt that the payer did not confirm: the gateway will never make the charge. */
+const NOT_CONFIRMED = {
+  kind: 'declined',
+  code: 'authentication_required',
+  gatewayChargeId: null,
 } as const;
 
 /**
@@ -59,12 +67,14 @@ export async function collect(
     gateway,
     attempt,
     subscriptionId,
-    isVoided: limits.isVoided === true,
+    payer: limits.payer,
+    isVoided: limits.isVoided === true || limits.isAbandoned === true,
     isMarked: limits.isFresh === true,
     mayBeAtGateway: mayBeAtGateway(gateway, attempt, limits),
   };
   const { isVoided } = exchange;
-  if (isVoided && !exchange.mayBeAtGateway) return VOIDED;
+  const voided = limits.isVoided === true ? VOIDED : NOT_CONFIRMED;
+  if (isVoided && !exchange.mayBeAtGateway) return voided;
   if (isVoided && !gateway.capabilities.lookup && gateway.withdraw === null) {
     return {
       kind: 'review',
@@ -78,9 +88,9 @@ export async function collect(
       case 'declined':
         return outcome;
       case 'withdrawn':
-        return { ...VOIDED, isProven: true };
+        return { ...voided, isProven: true };
       case 'absent':
-        if (isVoided) return VOIDED;
+        if (isVoided) return voided;
         if (isKeyTooOld(attempt.firstSentAt, gateway)) {
           return { kind: 'review', reason: 'not at the gateway, and its key is too old to resend' };
         }
@@ -96,6 +106,11 @@ export async function collect(
       case 'in_progress':
       case 'unknown': {
         if (outcome.kind !== 'not_sent') exchange.mayBeAtGateway = true;
+        // The payer waits for this page, and the outcome takes minutes.
+        if (outcome.kind === 'in_progress' && outcome.payerUrl !== undefined) {
+          const { payerUrl } = outcome;
+          return { kind: 'unknown', reason: 'waits for the payer', unansweredAt: null, payerUrl };
+        }
         const hasTime = await pauseIfTimeLeft(deps, limits.stopAt);
         if (hasTime) continue;
         return outcome.kind === 'in_progress'
@@ -146,6 +161,7 @@ interface ChargeExchange {
   readonly db: Db;
   readonly gateway: PaymentGateway;
   readonly subscriptionId: string | null;
+  readonly payer: PresentPayer | undefined;
   /** The charge must not be made any more. */
   readonly isVoided: boolean;
   /** Has the id of the prepared charge as soon as the row has it. */
@@ -203,11 +219,12 @@ async function send(exchange: ChargeExchange): Promise<ChargeOutcome | Moved> {
   return outcome;
 }
 
-function chargeRequestOf({ attempt, subscriptionId }: ChargeExchange): ChargeRequest {
+function chargeRequestOf({ attempt, subscriptionId, payer }: ChargeExchange): ChargeRequest {
   const { merchantId, intentId, paymentMethodId, gatewayMethodId } = attempt;
   return {
     ...chargeRefOf(attempt),
     gatewayMethodId,
     reference: { merchantId, intentId, subscriptionId, paymentMethodId },
+    payer,
   };
 }

@@ -36,6 +36,12 @@ import {
   withIntent,
 } from '../domain/subscription/apply-attempt.ts';
 import type { AttemptOutcome } from '../domain/subscription/apply-attempt.ts';
+import {
+  AUTHENTICATION_MS,
+  isAuthentication,
+  isSuperseded,
+  isVoided,
+} from '../domain/subscription/authentication.ts';
 import type { Change } from '../domain/subscription/change.ts';
 import type { CommandResult } from '../domain/subscription/commands.ts';
 import { takesNewMethod } from '../domain/subscription/state.ts';
@@ -43,12 +49,12 @@ import type { SubscriptionState } from '../domain/subscription/state.ts';
 import type { RetryPlan } from '../domain/retry-plan.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import { failpoint } from '../runtime/failpoints.ts';
-import { updateMethodLink } from '../runtime/update-links.ts';
+import { bankReturnUrl, updateMethodLink } from '../runtime/update-links.ts';
 import type { LinkSettings } from '../runtime/update-links.ts';
 import { invalidInput } from './failures.ts';
 import { collect } from './charge-exchange.ts';
 import { sendDeadline } from './gateway-exchange.ts';
-import type { SendBudgetDeps } from './gateway-exchange.ts';
+import type { SendBudgetDeps, SendLimits } from './gateway-exchange.ts';
 import { watchUnproven } from './late-charges.ts';
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 
@@ -104,7 +110,7 @@ export function createChargingActivities(deps: ChargingDeps) {
         ? { kind: 'opened' as const, attempt: fresh.attempt }
         : await openAttemptRow(deps.db, input.state, input.opening);
       failpoint('after_opening');
-      const { merchantId, subscriptionId, status } = input.state;
+      const { merchantId, subscriptionId } = input.state;
       const stream = { merchantId, streamId: subscriptionId };
       if (opened.kind !== 'opened') {
         // The process that recorded the transition may have died before it delivered the events.
@@ -118,14 +124,19 @@ export function createChargingActivities(deps: ChargingDeps) {
       // 24 h.
       const isEarly = isEarlyLookup(openAttempt, input.realNowAt);
       const lookups = isEarly ? openAttempt.lookups - 1 : openAttempt.lookups;
-      const isVoided = status === 'ENDED' || status === 'PAUSED';
-      const stopAt = sendDeadline(deps);
       const { realNowAt } = input;
-      const limits = { stopAt, lookups, realNowAt, isVoided, isFresh: fresh !== null };
+      const limits = {
+        stopAt: sendDeadline(deps),
+        lookups,
+        realNowAt,
+        isVoided: isVoided(input.state),
+        isFresh: fresh !== null,
+        ...payerOf(deps.links, input.state, opened.attempt, realNowAt),
+      };
       const settlement = await collect(deps, opened.attempt, subscriptionId, limits);
       if (isUnchanged(opened.attempt, settlement)) {
         if (settlement.kind === 'unknown') {
-          await recordUnanswered(deps.db, opened.attempt, settlement.unansweredAt);
+          await recordUnanswered(deps.db, opened.attempt, settlement);
         }
         await recordLookup(deps.db, {
           ...input.state,
@@ -141,6 +152,21 @@ export function createChargingActivities(deps: ChargingDeps) {
       await deps.wakeStream(stream);
       return settled;
     },
+  };
+}
+
+/** Returns where the bank sends the payer of this attempt, and whether the payer may still confirm it. */
+function payerOf(
+  links: LinkSettings,
+  state: ChargeableState,
+  { firstSentAt }: Attempt,
+  realNowAt: number,
+): Pick<SendLimits, 'payer' | 'isAbandoned'> {
+  if (!isAuthentication(state.openAttempt)) return {};
+  const isLate = firstSentAt !== null && realNowAt - firstSentAt >= AUTHENTICATION_MS;
+  return {
+    payer: { returnUrl: bankReturnUrl(links, state, state.owed.intentId, Date.now()) },
+    isAbandoned: isLate || isSuperseded(state),
   };
 }
 
@@ -242,7 +268,9 @@ async function outcomeOf(
     case 'review':
       return { kind: 'review', reason: settlement.reason };
     case 'unknown':
-      return { kind: 'unknown' };
+      return settlement.payerUrl === undefined
+        ? { kind: 'unknown' }
+        : { kind: 'unknown', awaitsPayer: true };
   }
 }
 

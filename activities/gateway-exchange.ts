@@ -1,7 +1,7 @@
 import type { Db } from '../db/client.ts';
 import { isAskedLongEnough } from '../domain/lookup-delays.ts';
 import { GatewayRejectedRequest } from '../gateways/port.ts';
-import type { PaymentGateway } from '../gateways/port.ts';
+import type { PaymentGateway, PresentPayer } from '../gateways/port.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 
 /** Time limits of one activity for its requests to the gateway about one charge or refund. */
@@ -93,6 +93,10 @@ export interface SendLimits {
   realNowAt: number;
   /** True if the caller has just opened the attempt in state SENDING and has not sent the charge yet. */
   isFresh?: boolean;
-  /** True if the subscription is ENDED or PAUSED: the charge must not be sent any more. Rule: D-§4. */
+  /** True if the subscription's status forbids to send the charge. Rule: D-§4. */
   isVoided?: boolean;
+  /** True if the payer did not confirm the charge in time, or gave another payment method instead. */
+  isAbandoned?: boolean;
+  /** The payer of an attempt that the payer confirms with the bank. */
+  payer?: PresentPayer;
 }

@@ -73,6 +73,7 @@ export const ATTEMPT_TRIGGERS = [
   'automatic_retry',
   'manual_retry',
   'new_method',
+  'authentication',
   'one_time',
   'tokenised',
 ] as const;

@@ -4,7 +4,8 @@
  * `byPerson`: manual review decided it, not the gateway's answer. `isWithdrawn`: the attempt was voided
  * before the gateway received it, because its subscription ended or was paused. `isProven`: the gateway has
  * confirmed that it will never make the voided charge. `review`: the attempt needs manual review. `unansweredAt`: the real time of a request that the gateway did not answer; null if the
- * gateway answered that it has not decided yet.
+ * gateway answered that it has not decided yet. `payerUrl`: the page on which the payer has to confirm the
+ * charge.
  */
 export type Settlement =
   | { kind: 'succeeded'; gatewayChargeId: string; byPerson?: true }
@@ -16,7 +17,7 @@ export type Settlement =
       isWithdrawn?: true;
       isProven?: true;
     }
-  | { kind: 'unknown'; reason: string; unansweredAt: number | null }
+  | { kind: 'unknown'; reason: string; unansweredAt: number | null; payerUrl?: string }
   | { kind: 'review'; reason: string };
 
 /** True if the attempt is settled as not paid without the gateway's answer: the gateway may still charge. */

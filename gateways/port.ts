@@ -41,7 +41,7 @@ export interface ChargeRef {
 }
 
 /** The payer, who is in a browser while the charge is sent, and can confirm the charge with the bank. */
-interface PresentPayer {
+export interface PresentPayer {
   /** The URL to which the bank's page sends the browser back. */
   readonly returnUrl: string;
 }

@@ -54,6 +54,22 @@ export function updateMethodPath(token: string): string {
   return `/update-method/${token}`;
 }
 
+/**
+ * Returns the URL to which a bank sends the payer back after the payer has confirmed a payment. The page shows
+ * the outcome of the intent.
+ */
+export function bankReturnUrl(
+  deps: LinkSettings,
+  subscription: Updatable,
+  intentId: string,
+  nowAt: number,
+): string {
+  return `${updateMethodLink(deps, subscription, nowAt)}/bank/${intentId}?${BANK_RETURN}=1`;
+}
+
+/** Parameter of a request with which the bank sends the payer back. */
+const BANK_RETURN = 'returned';
+
 /** Returns `<merchant>.<subscription>.<expiry>.<signature>`. The ids have no prefixes. */
 function updateToken(deps: Signer, ref: SubscriptionRef, expiresAt: number): string {
   const body = [ref.merchantId.slice(4), ref.subscriptionId.slice(4), expiresAt.toString(36)];

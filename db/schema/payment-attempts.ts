@@ -43,6 +43,8 @@ export const paymentAttempts = pgTable(
     errorCode: text('error_code'),
     /** Why the outcome is unknown or needs manual review. */
     reason: text('reason'),
+    /** The page on which the payer has to confirm the charge with the bank; null if the payer has nothing to do. */
+    payerUrl: text('payer_url'),
     /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),
     /** Real time of the first and of the last send. */

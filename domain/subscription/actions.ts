@@ -1,6 +1,7 @@
 import { assertNever } from '../errors.ts';
-import { openAttempt, owe } from './apply-attempt.ts';
+import { openAttempt, owe, settleNow } from './apply-attempt.ts';
 import {
+  applyAuthentication,
   applyCancel,
   applyCheckoutExpiry,
   applyEdit,
@@ -12,6 +13,7 @@ import {
   applyTrialStart,
   applyUnpause,
 } from './apply-command.ts';
+import { isAuthentication, isSuperseded, isVoided } from './authentication.ts';
 import { orderOf } from './cause.ts';
 import type { Change } from './change.ts';
 import type {
@@ -72,6 +74,20 @@ export function actionForCommand(
   { now, realNow }: ActionTime,
   paymentMethodId: string | null,
 ): Action {
+  const action = actionOf(state, command, { now, realNow }, paymentMethodId);
+  const { change } = action;
+  const isOver = isVoided(change.state) || isSuperseded(change.state);
+  if (!state.openAttempt || !isAuthentication(state.openAttempt) || !isOver) return action;
+  // The payer must not be able to confirm the charge any more, so it is withdrawn at once.
+  return { ...action, change: { ...change, state: settleNow(change.state, realNow) } };
+}
+
+function actionOf(
+  state: SubscriptionState,
+  command: Command,
+  { now, realNow }: ActionTime,
+  paymentMethodId: string | null,
+): Action {
   switch (command.kind) {
     case 'edit':
       return { do: 'record', change: applyEdit(state, command, now), result: DONE };
@@ -89,6 +105,8 @@ export function actionForCommand(
       };
     case 'manualRetry':
       return { do: 'charge', change: applyManualRetry(state, command, now, realNow) };
+    case 'authenticatePayment':
+      return { do: 'charge', change: applyAuthentication(state, command, now, realNow) };
     case 'completeCheckout':
     case 'replacePaymentMethod':
       if (paymentMethodId === null) throw new Error(`${command.kind} without a payment method`);

@@ -17,8 +17,8 @@ import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } fr
  * The outcome of an attempt.
  *
  * `byPerson`: manual review decided it, not the gateway's answer. `retryPlan`: the merchant's retry plan at
- * the time of the decline. `isWithdrawn`: the charge was voided before the gateway received it. `review`: the
- * attempt needs manual review.
+ * the time of the decline. `isWithdrawn`: the charge was voided before the gateway received it. `awaitsPayer`:
+ * the payer has to confirm the charge with the bank. `review`: the attempt needs manual review.
  */
 export type AttemptOutcome =
   | { kind: 'succeeded'; byPerson?: true }
@@ -29,14 +29,19 @@ export type AttemptOutcome =
       byPerson?: true;
       isWithdrawn?: true;
     }
-  | { kind: 'unknown' }
+  | { kind: 'unknown'; awaitsPayer?: true }
   | { kind: 'review'; reason: string };
 
 const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];
+const RETRIES: readonly AttemptTrigger[] = [
+  'automatic_retry',
+  'manual_retry',
+  'new_method',
+  'authentication',
+];
 
 /** True if the attempt retries a declined cycle. */
-const isRetry = ({ trigger }: OpenAttempt): boolean =>
-  trigger === 'automatic_retry' || trigger === 'manual_retry' || trigger === 'new_method';
+const isRetry = ({ trigger }: OpenAttempt): boolean => RETRIES.includes(trigger);
 
 /** Makes the open attempt due at once, so that the workflow applies the decision of a manual review. */
 export function settleNow(state: SubscriptionState, realNow: number): SubscriptionState {
@@ -148,12 +153,14 @@ export function applyOutcome(
     const after = next(
       state,
       { openAttempt: postponed(openAttempt, realNow) },
-      {
-        at: now,
-        what: 'payment outcome unknown',
-        why: 'the gateway did not answer',
-        actor: 'gateway',
-      },
+      outcome.awaitsPayer
+        ? { at: now, what: 'waiting for the payer', why: 'the bank asked', actor: 'gateway' }
+        : {
+            at: now,
+            what: 'payment outcome unknown',
+            why: 'the gateway did not answer',
+            actor: 'gateway',
+          },
     );
     return { state: after, events: [], effects: {} };
   }

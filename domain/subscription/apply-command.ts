@@ -5,6 +5,7 @@ import type { Cause } from './cause.ts';
 import { entryEvents, next } from './change.ts';
 import type { Change } from './change.ts';
 import type {
+  AuthenticatePaymentCommand,
   CancelCommand,
   EditCommand,
   ManualRetryCommand,
@@ -186,6 +187,28 @@ export function applyManualRetry(
       cooldownUntilAt: now + MANUAL_RETRY_COOLDOWN_MS,
     },
     { at: now, what: 'manual retry accepted', ...orderOf(command) },
+  );
+  return { state: after, events: [], effects: {} };
+}
+
+/** Opens the attempt that the payer confirms with the bank. The retry plan does not change. Rule: D-33. */
+export function applyAuthentication(
+  state: SubscriptionState,
+  { commandId }: AuthenticatePaymentCommand,
+  now: number,
+  realNow: number,
+): Change {
+  const patch = attemptPatch(state, { trigger: 'authentication', commandId, now, realNow });
+  const authentications = (patch.owed.authentications ?? 0) + 1;
+  const after = next(
+    state,
+    { ...patch, owed: { ...patch.owed, authentications } },
+    {
+      at: now,
+      what: 'the payer began to confirm the payment',
+      why: 'the bank asks for it',
+      actor: 'payer',
+    },
   );
   return { state: after, events: [], effects: {} };
 }

@@ -32,6 +32,7 @@ export function causeOf(
       ? ['an operator asked for a retry', 'operator']
       : ['the merchant asked for a retry', 'merchant'],
     new_method: ['the payer gave another method', 'payer'],
+    authentication: ['the bank asked the payer to confirm it', 'payer'],
     one_time: ['the merchant asked for a one-time charge', 'merchant'],
     tokenised: ['the merchant charged a saved method', 'merchant'],
   };

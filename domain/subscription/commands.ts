@@ -14,6 +14,7 @@ export type Command =
   | UnpauseCommand
   | ResumeCommand
   | ManualRetryCommand
+  | AuthenticatePaymentCommand
   | CompleteCheckoutCommand
   | ReplacePaymentMethodCommand;
 
@@ -70,6 +71,11 @@ export interface UnpauseCommand extends Order {
 
 export interface ManualRetryCommand extends Order {
   kind: 'manualRetry';
+}
+
+/** The payer is in a browser and wants to confirm the owed payment with the bank. Rule: D-33. */
+export interface AuthenticatePaymentCommand extends Order {
+  kind: 'authenticatePayment';
 }
 
 /**

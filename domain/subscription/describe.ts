@@ -1,5 +1,6 @@
 import { formatInstant } from '../calendar.ts';
 import { formatAmount } from '../money.ts';
+import { isAuthentication } from './authentication.ts';
 import { cancelAt, cycleAmountMinor, nextPaymentAt, isDunned, resumeAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
@@ -61,6 +62,12 @@ function sentence(state: SubscriptionState): string {
     return (
       `**a person has to settle a payment** (${state.openAttempt.reviewReason}): ` +
       '`npm run review -- list`; until then the gateway is asked once a day'
+    );
+  }
+  if (state.openAttempt && isAuthentication(state.openAttempt)) {
+    return (
+      'the payer was asked to confirm a payment with the bank; ' +
+      'if nothing happens, the payment is withdrawn 22 minutes after it was sent'
     );
   }
   if (state.openAttempt && state.openAttempt.lookups > 0) {

@@ -149,6 +149,7 @@ const STATE = object({
       nextRetryAt: orNull(instant),
       lastDeclineCode: orNull(text),
       retriesStopped: flag,
+      authentications: orAbsent(count),
     }),
   ),
   openAttempt: orNull(

@@ -62,6 +62,8 @@ export interface OwedCycle {
   lastDeclineCode: string | null;
   /** True if a hard decline stopped the automatic retries. A new payment method restarts them. */
   retriesStopped: boolean;
+  /** The number of attempts that the payer confirmed with the bank, or was to confirm. Absent: none. */
+  authentications?: number;
 }
 
 /** The attempt whose outcome is not known yet. A subscription has at most one. */

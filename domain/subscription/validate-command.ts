@@ -7,6 +7,7 @@ import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
 import type { CancelCommand, Command, EditCommand } from './commands.ts';
 import { editsNothing, intervalProblems } from './edit-problems.ts';
 import type { EditFields } from './edit-problems.ts';
+import { needsAuthentication } from './authentication.ts';
 import { calendarDate, cancelAt, earliestAttemptAt } from './state.ts';
 import type { SubscriptionState, SubscriptionStatus } from './state.ts';
 
@@ -53,6 +54,14 @@ export function validateCommand(state: SubscriptionState, command: Command, now:
       );
     case 'manualRetry':
       return validateManualRetry(state, now);
+    case 'authenticatePayment':
+      return ifAllowed(allowedIn(state, ['UNPAID'], 'paid with a confirmation'), () =>
+        ifAllowed(noOpenAttempt(state), () =>
+          needsAuthentication(state)
+            ? ALLOWED
+            : refuse('operation_not_allowed', 'The payment needs no confirmation by the payer.'),
+        ),
+      );
     case 'completeCheckout':
       return ifAllowed(allowedIn(state, ['CREATED'], 'paid in its checkout'), () =>
         now >= state.checkoutExpiresAt && !state.openAttempt

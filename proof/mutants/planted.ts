@@ -171,9 +171,9 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect:
       'a charge that the gateway did not receive is sent again while the subscription is PAUSED',
-    file: 'activities/charging.ts',
-    find: "const isVoided = status === 'ENDED' || status === 'PAUSED';",
-    replace: "const isVoided = status === 'ENDED';",
+    file: 'domain/subscription/authentication.ts',
+    find: "if (status === 'ENDED' || status === 'PAUSED') return true;",
+    replace: "if (status === 'ENDED') return true;",
     project: 'integration',
     test: 'test/integration/subscription-outages.test.ts',
   },

@@ -40,8 +40,11 @@ interface LateChargeWatch {
   lookAt: number;
 }
 
-/** The only decline code in these scenarios that stops automatic retries. */
+/** The decline codes in these scenarios that stop automatic retries. */
 export const HARD = 'stolen_card';
+export const ASKS_PAYER = 'authentication_required';
+/** A present payer may take 20 min to confirm a charge. */
+const CONFIRM_WITHIN_MS = 1_200_000;
 /** The workflow's backoff after a failed activity. */
 const BACKOFF_MS = 10_000;
 /** An attempt is not resent after 80 % of the gateway's key lifetime of one day. */
@@ -54,6 +57,7 @@ const START_STATUSES: Partial<Record<AttemptTrigger, readonly SubscriptionStatus
   automatic_retry: ['UNPAID'],
   manual_retry: ['UNPAID'],
   new_method: ['UNPAID'],
+  authentication: ['UNPAID'],
 };
 
 /**
@@ -87,6 +91,8 @@ export class LifeInDoubt extends Simulation {
   private notBefore = { scheduled: -Infinity, automatic_retry: -Infinity };
   /** The number of the cycle whose automatic retries a hard decline stopped. */
   private stoppedCycle: number | null = null;
+  /** The code of the latest decline. */
+  private lastCode: string | null = null;
   /** True from an unpause until the next attempt begins. */
   private hasUnpaused = false;
 
@@ -146,6 +152,7 @@ export class LifeInDoubt extends Simulation {
         break;
       }
       case 'manualRetry':
+      case 'authenticatePayment':
       case 'completeCheckout':
         break;
     }
@@ -299,6 +306,10 @@ export class LifeInDoubt extends Simulation {
     }
     const isStopped = this.stoppedCycle === owed.cycleNumber && !this.hasUnpaused;
     must(trigger !== 'automatic_retry' || !isStopped, 'a hard decline stops automatic retries');
+    must(
+      trigger !== 'authentication' || this.lastCode === ASKS_PAYER,
+      'a payer confirms only a payment that the bank asked to confirm',
+    );
     this.hasUnpaused = false;
     if (this.requiredChargeAt !== null && this.now >= this.requiredChargeAt)
       this.requiredChargeAt = null;
@@ -324,7 +335,8 @@ export class LifeInDoubt extends Simulation {
     this.open = null;
     if (status === 'ENDED' || status === 'PAUSED') this.see(`${answer.kind} while ${status}`);
     row.state = answer.kind === 'succeeded' ? 'SUCCEEDED' : 'DECLINED';
-    const isHard = answer.kind === 'declined' && answer.code === HARD;
+    if (answer.kind === 'declined') this.lastCode = answer.code;
+    const isHard = answer.kind === 'declined' && [HARD, ASKS_PAYER].includes(answer.code);
     if (isHard && !row.hasNewerMethod) this.stoppedCycle = row.cycleNumber;
   }
 
@@ -332,15 +344,19 @@ export class LifeInDoubt extends Simulation {
    * A copy of the rules of `activities/gateway-exchange.ts`. An unknown answer ends the exchange, as with a
    * send budget of 0.
    */
-  private collect(row: AttemptRow, owed: OwedCycle, { lookups }: OpenAttempt): Exchange {
+  private collect(row: AttemptRow, owed: OwedCycle, attempt: OpenAttempt): Exchange {
+    const { lookups } = attempt;
     if (row.state === 'REVIEW') return this.outcomeInReview(row);
+    const isPayerPresent = attempt.trigger === 'authentication';
     const isVoided = this.state.status === 'ENDED' || this.state.status === 'PAUSED';
+    const isOver = this.state.status !== 'UNPAID' || this.isUnconfirmed(row);
+    if (isPayerPresent && isOver) return this.withdrawn(row);
     let mayBeAtGateway = row.state !== 'CREATED';
     if (isVoided && !mayBeAtGateway) return this.voided(row);
     for (;;) {
       const found = mayBeAtGateway
         ? this.gateway.lookup(row.key, this.now)
-        : this.send(row, owed.amountMinor);
+        : this.send(row, owed.amountMinor, isPayerPresent);
       switch (found.kind) {
         case 'succeeded':
         case 'declined':
@@ -357,6 +373,7 @@ export class LifeInDoubt extends Simulation {
         case 'rejected':
           return { kind: 'review', reason: 'rejected' };
         case 'unknown':
+          if (found.awaitsPayer) return { kind: 'unknown', awaitsPayer: true };
           return isAskedLongEnough(lookups)
             ? { kind: 'review', reason: 'asked for 24 h' }
             : { kind: 'unknown' };
@@ -364,14 +381,31 @@ export class LifeInDoubt extends Simulation {
     }
   }
 
-  private send(row: AttemptRow, amountMinor: number) {
+  /** True if the payer did not confirm the charge in time, or has given another payment method. */
+  private isUnconfirmed({ firstSentAt, hasNewerMethod }: AttemptRow): boolean {
+    const isLate = firstSentAt !== null && this.now - firstSentAt >= CONFIRM_WITHIN_MS;
+    return isLate || hasNewerMethod;
+  }
+
+  private withdrawn(row: AttemptRow): Exchange {
+    const { status } = this.state;
+    const code = status === 'UNPAID' ? ASKS_PAYER : 'processing_error';
+    if (row.state === 'CREATED') return { kind: 'declined', code };
+    const found = this.gateway.withdraw(row.key, row.amountMinor, this.now);
+    if (found.kind === 'rejected') return { kind: 'review', reason: 'rejected' };
+    if (found.kind !== 'withdrawn') return found;
+    this.see(`withdrawn from the payer, ${row.hasNewerMethod ? 'new method' : status}`);
+    return { kind: 'declined', code };
+  }
+
+  private send(row: AttemptRow, amountMinor: number, isPayerPresent: boolean) {
     must(this.cancelledAt === null && !this.isPaused, 'nothing is sent after a cancel or a pause');
     must(amountMinor === row.amountMinor, 'the sent amount is the amount owed on the due date');
     const death = this.deaths.shift();
     if (death === 'before_sending') return { kind: 'gave_up' } as const;
     row.state = 'SENDING';
     row.firstSentAt ??= this.now;
-    const found = this.gateway.charge(row.key, amountMinor, this.now);
+    const found = this.gateway.charge(row.key, amountMinor, this.now, isPayerPresent);
     return death ? ({ kind: 'gave_up' } as const) : found;
   }
 

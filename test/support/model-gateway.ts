@@ -8,8 +8,9 @@ import type { DeclineCode } from '../../domain/declines.ts';
  */
 export interface ChargeFault {
   line: 'clear' | 'answer_lost' | 'request_lost' | 'late' | 'rejected';
-  /** The outcome of the charge when the request arrives. */
+  /** The outcome of the charge when the request arrives, or when the payer confirms the charge. */
   card: 'good' | DeclineCode;
+  /** Also the time that a present payer takes to confirm the charge. */
   lateMs: number;
 }
 
@@ -19,7 +20,9 @@ export type LookupFault = 'unanswered' | 'rejected';
 export interface BookEntry {
   key: string;
   amountMinor: number;
-  outcome: 'charged' | DeclineCode;
+  outcome: 'charged' | 'withdrawn' | DeclineCode;
+  /** The payer confirms the charge then, and `outcome` is not known before; null without a payer. */
+  confirmedAt: number | null;
   /** When the request arrived. */
   at: number;
   isGivenBack: boolean;
@@ -28,7 +31,7 @@ export interface BookEntry {
 export type Found =
   | { kind: 'succeeded' }
   | { kind: 'declined'; code: DeclineCode }
-  | { kind: 'unknown' }
+  | { kind: 'unknown'; awaitsPayer?: true }
   | { kind: 'rejected' };
 
 const CLEAR: ChargeFault = { line: 'clear', card: 'good', lateMs: 0 };
@@ -50,7 +53,8 @@ export class ModelGateway {
     [];
   private readonly missed = new Set<string>();
 
-  charge(key: string, amountMinor: number, now: number): Found {
+  /** `isPayerPresent`: the charge is made when the payer confirms it, unless it is withdrawn before. */
+  charge(key: string, amountMinor: number, now: number, isPayerPresent = false): Found {
     this.letArrive(now);
     const { line, card, lateMs } = this.chargeFaults.shift() ?? CLEAR;
     if (now < this.awayUntil || line === 'request_lost') return { kind: 'unknown' };
@@ -59,7 +63,7 @@ export class ModelGateway {
       this.onTheWay.push({ key, amountMinor, card, at: now + lateMs });
       return { kind: 'unknown' };
     }
-    const entry = this.enter(key, amountMinor, card, now);
+    const entry = this.enter(key, amountMinor, card, now, isPayerPresent ? now + lateMs : null);
     return line === 'answer_lost' ? { kind: 'unknown' } : answer(entry);
   }
 
@@ -74,6 +78,16 @@ export class ModelGateway {
     return { kind: 'absent' };
   }
 
+  /** Ends a charge for good. Returns the outcome if the charge is decided. */
+  withdraw(key: string, amountMinor: number, now: number): Found | { kind: 'withdrawn' } {
+    this.letArrive(now);
+    if (now < this.awayUntil) return { kind: 'unknown' };
+    const entry = this.enter(key, amountMinor, 'good', now, Infinity);
+    if (entry.confirmedAt !== null)
+      Object.assign(entry, { outcome: 'withdrawn', confirmedAt: null });
+    return entry.outcome === 'withdrawn' ? { kind: 'withdrawn' } : answer(entry);
+  }
+
   /** Refunds a charge. Throws on a second refund, because a charge has one refund key. */
   giveBack(key: string): void {
     const entry = this.book.get(key);
@@ -86,7 +100,8 @@ export class ModelGateway {
   /** Whether the key is charged, as a manual check at the gateway would show. */
   hasCharged(key: string, now: number): boolean {
     this.letArrive(now);
-    return this.book.get(key)?.outcome === 'charged';
+    const entry = this.book.get(key);
+    return entry?.outcome === 'charged' && entry.confirmedAt === null;
   }
 
   /** Removes all faults. Late requests still arrive. */
@@ -98,6 +113,9 @@ export class ModelGateway {
 
   /** Delivers the late requests that are due by `now`. */
   letArrive(now: number): void {
+    for (const entry of this.book.values()) {
+      if (entry.confirmedAt !== null && entry.confirmedAt <= now) entry.confirmedAt = null;
+    }
     if (this.onTheWay.length === 0) return;
     const arrived = this.onTheWay.filter(({ at }) => at <= now).toSorted((a, b) => a.at - b.at);
     this.onTheWay = this.onTheWay.filter(({ at }) => at > now);
@@ -113,17 +131,28 @@ export class ModelGateway {
     amountMinor: number,
     card: ChargeFault['card'],
     at: number,
+    confirmedAt: number | null = null,
   ): BookEntry {
     const known = this.book.get(key);
     if (known && known.amountMinor !== amountMinor) throw new Error(`${key} has two amounts`);
     if (known) return known;
     const outcome: BookEntry['outcome'] = card === 'good' ? 'charged' : card;
-    const entry = { key, amountMinor, outcome, at, isGivenBack: false };
+    const isConfirmed = confirmedAt === null || confirmedAt <= at;
+    const entry = {
+      key,
+      amountMinor,
+      outcome,
+      confirmedAt: isConfirmed ? null : confirmedAt,
+      at,
+      isGivenBack: false,
+    };
     this.book.set(key, entry);
     return entry;
   }
 }
 
-function answer({ outcome }: BookEntry): Found {
+function answer({ outcome, confirmedAt }: BookEntry): Found {
+  if (confirmedAt !== null) return { kind: 'unknown', awaitsPayer: true };
+  if (outcome === 'withdrawn') return { kind: 'rejected' };
   return outcome === 'charged' ? { kind: 'succeeded' } : { kind: 'declined', code: outcome };
 }

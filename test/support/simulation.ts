@@ -32,7 +32,7 @@ export const DAY = 24 * HOUR;
 export type Reply =
   | { kind: 'succeeded'; byPerson?: true }
   | { kind: 'declined'; code: string; byPerson?: true }
-  | { kind: 'unknown' }
+  | { kind: 'unknown'; awaitsPayer?: true }
   | { kind: 'review'; reason: string };
 
 /**

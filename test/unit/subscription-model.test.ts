@@ -15,7 +15,7 @@ import { stateProblem } from '../../domain/subscription/recorded-state.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import { JITTER_WINDOW_MAX_MS } from '../../domain/subscription/jitter.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
-import { HARD, LifeInDoubt } from '../support/life-in-doubt.ts';
+import { ASKS_PAYER, HARD, LifeInDoubt } from '../support/life-in-doubt.ts';
 import type { Death, Finding } from '../support/life-in-doubt.ts';
 import type { ChargeFault, LookupFault } from '../support/model-gateway.ts';
 import { DAY, HOUR } from '../support/simulation.ts';
@@ -51,6 +51,8 @@ type Move =
   /** Runs to the next instant at which work is due, and does that work. */
   | { waitFor: 'next' }
   | { command: Exclude<Command['kind'], 'edit' | 'unpause' | 'cancel'> }
+  /** The payer begins to confirm the owed payment; the charge gets this fault. */
+  | { confirmation: ChargeFault }
   | { pauseForMs: number }
   | { cancel: 'cancelled' | 'checkout_cancelled' | 'at_period_end' }
   | { unpauseInMs: number }
@@ -63,7 +65,7 @@ interface EditFields {
   intervalCount?: number;
 }
 
-type Start = 'created' | 'paid' | 'owing';
+type Start = 'created' | 'paid' | 'owing' | 'owing a confirmation';
 
 const DECLINED: ChargeFault = { line: 'clear', card: 'card_declined', lateMs: 0 };
 const TOKEN = { paymentToken: 'ptk', checkoutSessionId: 'cs' };
@@ -80,7 +82,10 @@ function make(simulation: LifeInDoubt, move: Move): void {
     simulation.gateway.awayUntil = simulation.now + move.awayMs;
   } else if ('death' in move) simulation.deaths.push(move.death);
   else if ('finding' in move) simulation.settleReview(move.finding);
-  else if ('waitMs' in move) simulation.runTo(simulation.now + move.waitMs);
+  else if ('confirmation' in move) {
+    simulation.gateway.chargeFaults.unshift(move.confirmation);
+    simulation.command('authenticatePayment', {});
+  } else if ('waitMs' in move) simulation.runTo(simulation.now + move.waitMs);
   else if ('waitFor' in move) runToNext(simulation);
   else if ('cancel' in move) {
     const fields =
@@ -100,8 +105,9 @@ function make(simulation: LifeInDoubt, move: Move): void {
 
 function begin(simulation: LifeInDoubt, start: Start): void {
   if (start !== 'created') simulation.pay();
-  if (start !== 'owing') return;
-  simulation.gateway.chargeFaults.push(DECLINED);
+  if (start === 'created' || start === 'paid') return;
+  const card = start === 'owing' ? 'card_declined' : ASKS_PAYER;
+  simulation.gateway.chargeFaults.push({ ...DECLINED, card });
   runToNext(simulation);
 }
 
@@ -117,7 +123,7 @@ const secondsMs = fc.oneof(of(0, 1, 10_000), fc.integer({ min: 0, max: 90_000 })
 
 const chargeFault: fc.Arbitrary<ChargeFault> = fc.record({
   line: of('clear', 'clear', 'clear', 'answer_lost', 'request_lost', 'late', 'late', 'rejected'),
-  card: of('good', 'good', 'card_declined', 'card_declined', HARD),
+  card: of('good', 'good', 'card_declined', 'card_declined', HARD, ASKS_PAYER),
   lateMs: fc.oneof(secondsMs, hoursMs, fc.integer({ min: 0, max: 3 * DAY })),
 });
 
@@ -146,6 +152,8 @@ const moves: fc.Arbitrary<Move> = weighted<Move>(
   [1, of<Move>({ command: 'completeCheckout' })],
   [2, of<Move>({ command: 'replacePaymentMethod' })],
   [5, of<Move>({ command: 'manualRetry' })],
+  [4, of<Move>({ command: 'authenticatePayment' })],
+  [4, chargeFault.map((confirmation) => ({ confirmation }))],
   [2, of<Move>({ command: 'pause' })],
   [2, fc.oneof(hoursMs, daysMs).map((pauseForMs) => ({ pauseForMs }))],
   [2, of<Move>({ cancel: 'at_period_end' }, { command: 'resume' }, { command: 'resume' })],
@@ -176,7 +184,7 @@ const scenarios = fc.record({
   unpaidFrom: of('first_decline', 'retries_exhausted'),
   sequence: fc.array(moves, { minLength: 1, maxLength: 24, size: 'max' }),
   /** The state of the subscription before the first move. */
-  start: of<Start>('created', 'paid', 'paid', 'paid', 'owing', 'owing'),
+  start: of<Start>('created', 'paid', 'paid', 'paid', 'owing', 'owing', 'owing a confirmation'),
 });
 
 /** The names of the invariants that the subscription violates. */
@@ -294,9 +302,18 @@ const SITUATIONS = [
   'cancel at the end of the period accepted while in review',
   'resume accepted while sent',
   'cancel accepted while unsent',
-  ...['checkout', 'scheduled', 'automatic_retry', 'manual_retry', 'new_method'].flatMap((trigger) =>
+  ...[
+    'checkout',
+    'scheduled',
+    'automatic_retry',
+    'manual_retry',
+    'new_method',
+    'authentication',
+  ].flatMap((trigger) =>
     ['succeeded', 'declined', 'unknown', 'review'].map((outcome) => `${trigger} ${outcome}`),
   ),
+  'authenticatePayment refused while sent',
+  ...['UNPAID', 'PAUSED', 'ENDED', 'new method'].map((why) => `withdrawn from the payer, ${why}`),
   ...['PAUSED', 'ENDED'].flatMap((status) => [
     `succeeded while ${status}`,
     `declined while ${status}`,

@@ -73,6 +73,10 @@ const COMMANDS: readonly CommandMessages[] = [
     update: 'Try to collect the owed cycle now',
     signal: WITHOUT_FIELDS,
   },
+  {
+    kind: 'authenticatePayment',
+    update: 'The payer wants to confirm the owed payment with the bank',
+  },
   { kind: 'completeCheckout', update: 'The payer came back from the card form' },
   { kind: 'replacePaymentMethod', update: 'The payer gave another method' },
 ];

@@ -266,18 +266,28 @@ export async function markSending(
 }
 
 /**
- * Records the time of an unanswered request about an unsettled attempt; null if the gateway answered. Sets the
+ * Records the time of an unanswered request about an unsettled attempt, or what the gateway answered. Sets the
  * attempt to UNKNOWN, because a resend may have left it in SENDING.
  */
 export async function recordUnanswered(
   db: Db,
   attempt: Attempt,
-  unansweredAt: number | null,
+  settlement: Extract<Settlement, { kind: 'unknown' }>,
 ): Promise<void> {
   await db
     .update(paymentAttempts)
-    .set({ state: 'UNKNOWN', unansweredAt })
+    .set({
+      state: 'UNKNOWN',
+      unansweredAt: settlement.unansweredAt,
+      ...payerUrlOf(settlement),
+    })
     .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)));
+}
+
+/** The payer's page stays while the gateway does not answer. */
+function payerUrlOf(settlement: Settlement): { payerUrl?: string | null } {
+  if (settlement.kind !== 'unknown') return { payerUrl: null };
+  return settlement.unansweredAt === null ? { payerUrl: settlement.payerUrl ?? null } : {};
 }
 
 export async function findAttempt(
@@ -320,6 +330,7 @@ export async function settleAttempt(
         : {}),
       errorCode: settlement.kind === 'declined' ? settlement.code : null,
       reason: isDecided ? null : settlement.reason,
+      ...payerUrlOf(settlement),
       unansweredAt: settlement.kind === 'unknown' ? settlement.unansweredAt : null,
       settledAt: isDecided ? sql`now()` : null,
     })

@@ -219,6 +219,7 @@ function newAttempt(state: ChargeableState, { method }: FoundFacts): Attempt {
     gatewayChargeId: null,
     errorCode: null,
     reason: null,
+    payerUrl: null,
     createdAt: startedAt,
     firstSentAt: sentAt,
     lastSentAt: sentAt,

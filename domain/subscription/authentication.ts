@@ -1,0 +1,53 @@
+import type { OpenAttempt, SubscriptionState } from './state.ts';
+
+/**
+ * The payer's confirmation of an owed payment with the bank, after the bank has refused a charge without the
+ * payer. Rules: D-30, D-33.
+ */
+
+/**
+ * How long the payer may take, in ms of real time. The first look-up after that withdraws the charge: about
+ * 22 min after the charge was sent.
+ */
+export const AUTHENTICATION_MS = 20 * 60_000;
+
+/** The largest number of attempts of this kind on one cycle. */
+const AUTHENTICATIONS_MAX = 10;
+
+/** True if the payer confirms the attempt with the bank. */
+export function isAuthentication({ trigger }: Pick<OpenAttempt, 'trigger'>): boolean {
+  return trigger === 'authentication';
+}
+
+/**
+ * True if the payer can pay the owed cycle by a confirmation: the bank has asked for it, and the payment method
+ * is still the same.
+ */
+export function needsAuthentication({ status, owed, openAttempt }: SubscriptionState): boolean {
+  return (
+    status === 'UNPAID' &&
+    openAttempt === null &&
+    owed !== null &&
+    owed.retriesStopped &&
+    owed.lastDeclineCode === 'authentication_required' &&
+    (owed.authentications ?? 0) < AUTHENTICATIONS_MAX
+  );
+}
+
+/**
+ * True if the subscription's status forbids to charge the open attempt. An attempt that the payer confirms stays
+ * forbidden after a pause and an unpause. Rule: D-§4.
+ */
+export function isVoided({ status, openAttempt }: SubscriptionState): boolean {
+  if (status === 'ENDED' || status === 'PAUSED') return true;
+  return openAttempt !== null && isAuthentication(openAttempt) && status !== 'UNPAID';
+}
+
+/** True if the payer was to confirm the open attempt and then gave another payment method. */
+export function isSuperseded({ openAttempt, paymentMethodId }: SubscriptionState): boolean {
+  return (
+    openAttempt !== null &&
+    isAuthentication(openAttempt) &&
+    openAttempt.paymentMethodId !== paymentMethodId
+  );
+}
