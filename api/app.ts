@@ -49,7 +49,7 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
     .use(errorBoundary(deps.logger)) // wraps every middleware that throws
     .use(hostHeader()) // inside errorBoundary, because it throws bad_request
     .use(deadline(...(deps.deadlineMs ?? []))) // inside errorBoundary, because it throws service_unavailable
-    .use(intentAddress()) // before knownRoute, because `/` is a known path only with the parameter
+    .use(intentAddress()) // before knownRoute, because `/` has another route with the parameter
     .use(knownRoute(routers, check)); // before authentication: without credentials, an unknown path gets 404
   for (const router of routers) app.use(router.routes());
   return app;

@@ -9,6 +9,7 @@ import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.t
 import type { WebhookQueues } from '../temporal/webhook-queues.ts';
 import type { WorkflowStarts } from '../temporal/workflow-starts.ts';
 import type { RateLimits } from './middleware/rate-limit.ts';
+import type { HomeLink } from './routes/documents/home.ts';
 
 /** The dependencies of the API. `main.ts` and the tests provide them. */
 export interface ApiDeps {
@@ -23,6 +24,8 @@ export interface ApiDeps {
   readonly random: RandomBytes;
   /** Public base URL of the API and the hosted pages, without a trailing slash. */
   readonly publicUrl: string;
+  /** Further links of the page at `/`, for example to Temporal's Web UI. */
+  readonly homeLinks: readonly HomeLink[];
   readonly checkoutExpiryMs: number;
   /**
    * Number of our own proxies in front of the API. The API trusts this many entries at the end of

@@ -89,6 +89,7 @@ const app = createApp({
   now: Date.now,
   random: randomBytes,
   publicUrl: config.publicUrl,
+  homeLinks: config.homeLinks,
   checkoutExpiryMs: config.checkoutExpiryMs,
   trustedProxies: config.trustedProxies,
   rateLimits: limitsPerSecond(config.requestsPerSecond),

@@ -8,6 +8,8 @@ export interface DemoFile {
   /** `keyId` and `secret`: user and password of the demo merchant's HTTP Basic credentials, in test mode. */
   readonly keyId: string;
   readonly secret: string;
+  /** A link to subscribe to the demo merchant's product, for a browser. */
+  readonly checkoutUrl: string;
   readonly temporalUiUrl: string;
   readonly temporalAddress: string;
   readonly temporalNamespace: string;

@@ -68,6 +68,7 @@ const variables = {
     .default('127.0.0.1:7233'),
   TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
   TEMPORAL_UI_URL: url.optional(),
+  DEMO_CHECKOUT_URL: url.optional(),
   TASK_QUEUE_PREFIX: z.string().default(''),
   WORKER_QUEUES: z
     .string()
@@ -155,6 +156,7 @@ export const SECRETS = [
  * Returns the settings of the API process. URLs have no trailing slash.
  * - `host`, `port`: the listening address.
  * - `publicUrl`: base URL of the hosted pages in a payer's browser.
+ * - `homeLinks`: links of the page at `/`.
  * - `gatewayUrl`: base URL of the sandbox gateway for this process.
  * - `gatewayPublicUrl`: the tokeniser's origin for a browser.
  * - `stripeUrl`: another address than Stripe's, for tests.
@@ -173,6 +175,8 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     ...WEBHOOKS,
     'GATEWAY_PUBLIC_URL',
     'STRIPE_API_URL',
+    'TEMPORAL_UI_URL',
+    'DEMO_CHECKOUT_URL',
     'CREDENTIAL_PEPPER',
     'RATE_LIMIT_PER_SECOND',
     'CURRENCY_LIMITS_FILE',
@@ -184,6 +188,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     host: env.HOST,
     port: env.API_PORT,
     publicUrl: publicUrlOf(env),
+    homeLinks: homeLinksOf(env),
     databaseUrl: env.DATABASE_URL,
     ...temporalSettings(env),
     gatewayUrl,
@@ -387,6 +392,13 @@ function temporalSettings(env: Read<(typeof TEMPORAL)[number]>) {
 }
 
 /** Returns the base URL of the hosted pages in a payer's browser. */
+function homeLinksOf(env: Read<'TEMPORAL_UI_URL' | 'DEMO_CHECKOUT_URL'>) {
+  return [
+    { url: env.TEMPORAL_UI_URL, text: 'Temporal Web UI' },
+    { url: env.DEMO_CHECKOUT_URL, text: 'A checkout to try, in test mode' },
+  ].flatMap(({ url: link, text }) => (link === undefined ? [] : [{ url: link, text }]));
+}
+
 function publicUrlOf(env: Read<'PUBLIC_URL' | 'HOST' | 'API_PORT'>): string {
   return env.PUBLIC_URL ?? `http://${urlHost(env.HOST)}:${env.API_PORT}`;
 }

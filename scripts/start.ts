@@ -123,7 +123,7 @@ async function startAll(): Promise<void> {
     bundleWorkflows(),
     bundlePrograms(programFolder),
   ]);
-  const credential = await migrateAndFindDemoMerchant({
+  const { linkPath, ...credential } = await migrateAndFindDemoMerchant({
     databaseUrl,
     dataDir: config.dataDir,
     pepper: secrets.CREDENTIAL_PEPPER,
@@ -133,6 +133,8 @@ async function startAll(): Promise<void> {
   const apiUrl = localUrl(config.apiPort);
   const gatewayUrl = config.gatewayUrl ?? localUrl(config.gatewayPort);
   const temporalUiUrl = config.temporalUiUrl ?? localUrl(config.temporalUiPort);
+  const publicUrl = config.publicUrl ?? apiUrl;
+  const checkoutUrl = `${publicUrl}${linkPath}`;
   const places: ProgramPlaces = {
     logFolder,
     programFolder,
@@ -146,7 +148,9 @@ async function startAll(): Promise<void> {
       DATABASE_URL: databaseUrl,
       TEMPORAL_ADDRESS: address,
       TEMPORAL_NAMESPACE: config.temporalNamespace,
-      PUBLIC_URL: config.publicUrl ?? apiUrl,
+      PUBLIC_URL: publicUrl,
+      TEMPORAL_UI_URL: temporalUiUrl,
+      DEMO_CHECKOUT_URL: checkoutUrl,
       GATEWAY_URL: gatewayUrl,
       GATEWAY_PUBLIC_URL: config.gatewayPublicUrl ?? gatewayUrl,
       GATEWAY_KEY: secrets.GATEWAY_KEY,
@@ -163,6 +167,7 @@ async function startAll(): Promise<void> {
   const demo = {
     apiUrl,
     ...credential,
+    checkoutUrl,
     temporalUiUrl,
     temporalAddress: address,
     temporalNamespace: config.temporalNamespace,
@@ -326,7 +331,9 @@ function banner(demo: DemoFile): string {
   return `
 Perennial is running (ready after ${seconds} s).
 
+  A checkout to try ${demo.checkoutUrl}  (card 4242 4242 4242 4242)
   API               ${demo.apiUrl}
+  API documentation ${demo.apiUrl}/docs
   Temporal Web UI   ${demo.temporalUiUrl}
   Sandbox gateway   ${demo.gatewayUrl}${stripeLine(demo)}
   Database          ${withoutPassword(demo.databaseUrl)}

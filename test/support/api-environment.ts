@@ -143,6 +143,7 @@ export async function createApiEnvironment({
     now,
     random: randomBytes,
     publicUrl: PUBLIC_URL,
+    homeLinks: [{ url: 'https://temporal.example/ui?a=1&b=2', text: 'Temporal Web UI' }],
     checkoutExpiryMs: 24 * 3_600_000,
     rateLimits,
     trustedProxies,

@@ -46,6 +46,7 @@ export async function openShop(env: TestEnvironment) {
     now: Date.now,
     random: randomBytes,
     publicUrl: url,
+    homeLinks: [],
     checkoutExpiryMs: 24 * 3_600_000,
     rateLimits: limitsPerSecond(100),
     sessionKey: 'session-key-of-the-test-shop-00000000001',

@@ -36,6 +36,7 @@ describe('settings', () => {
       host: '127.0.0.1',
       port: 8080,
       publicUrl: 'http://127.0.0.1:8080',
+      homeLinks: [],
       databaseUrl: enough.DATABASE_URL,
       temporalAddress: '127.0.0.1:7233',
       temporalNamespace: 'default',

@@ -7,6 +7,7 @@ import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { createDocument } from '../../openapi/document.ts';
 import type { Operation } from '../../openapi/operation.ts';
+import { HOME_STYLE, homePage } from './home.ts';
 import { DOCS_PAGE, DOCS_POLICY, DOCS_SCRIPT } from './page.ts';
 
 /** Answers with the OpenAPI document. Rule: D-§7. */
@@ -39,12 +40,12 @@ const ASSETS = {
 };
 
 /**
- * Registers the routes of the OpenAPI document and of a page that shows it, both without credentials. The page
- * loads nothing from other servers. Rule: D-§7.
+ * Registers the routes of the OpenAPI document, of a page that shows it, and of `/`, all without credentials. `/`
+ * answers browsers with a page and programs with JSON. The pages load nothing from other servers. Rule: D-§7.
  */
 export function documentRoutes(
   router: Router<RequestState>,
-  { publicUrl, testCards }: Pick<ApiDeps, 'publicUrl' | 'testCards'>,
+  { publicUrl, testCards, homeLinks }: Pick<ApiDeps, 'publicUrl' | 'testCards' | 'homeLinks'>,
   operations: readonly Operation[],
 ): void {
   // The document is built at the first request for it, because most processes that load this file never get
@@ -54,6 +55,15 @@ export function documentRoutes(
   });
   router.get('/openapi.json', async (ctx) => {
     sendCacheable(ctx, 'application/json', await document());
+  });
+
+  const home = once(async () => bytesOf(homePage(homeLinks)));
+  router.get('/', async (ctx) => {
+    ctx.vary('Accept');
+    if (ctx.accepts('json', 'html') === 'html') {
+      ctx.set('Content-Security-Policy', HOME_POLICY);
+      sendCacheable(ctx, 'text/html', await home());
+    } else sendCacheable(ctx, 'application/json', HOME_OF_PROGRAMS);
   });
 
   const page = once(async () => bytesOf(DOCS_PAGE));
@@ -72,6 +82,20 @@ export function documentRoutes(
     router.get(`/docs/${name}`, async (ctx) => sendCacheable(ctx, type, await asset()));
   }
 }
+
+const HOME_POLICY = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash('sha256').update(HOME_STYLE).digest('base64')}'`,
+  'img-src data:',
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** The answer of `/` to a program, which learns the address of the OpenAPI document. */
+const HOME_OF_PROGRAMS = bytesOf(
+  JSON.stringify({ service: 'Perennial', openapi: '/openapi.json', documentation: '/docs' }),
+);
 
 interface Bytes {
   readonly body: Buffer;

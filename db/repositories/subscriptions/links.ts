@@ -48,6 +48,27 @@ export async function findLink(db: Db, code: string, nowAt: number): Promise<Lin
   return { ...row, expiredUses };
 }
 
+/** Returns the code of a link of the merchant with this receipt id that expires after `validAt`; null without one. */
+export async function findLinkByReceipt(
+  db: Db,
+  merchantId: string,
+  receiptId: string,
+  validAt: number,
+): Promise<string | null> {
+  const [link] = await db
+    .select({ code: subscriptionLinks.code })
+    .from(subscriptionLinks)
+    .where(
+      and(
+        eq(subscriptionLinks.merchantId, merchantId),
+        eq(subscriptionLinks.receiptId, receiptId),
+        gt(subscriptionLinks.expiresAt, validAt),
+      ),
+    )
+    .limit(1);
+  return link?.code ?? null;
+}
+
 /** True if a new payer may use the link at `nowAt`. {@link takeLinkUse} checks again under a lock. */
 export function isUsable({ template, expiredUses }: Link, nowAt: number): boolean {
   return template.uses - expiredUses < template.multiUseLimit && nowAt < template.expiresAt;

@@ -59,20 +59,16 @@ test('/?xpay_intent_id= with an empty id, an unknown id or the id of a payment w
   }
 });
 
-test('/ is an unknown path without xpay_intent_id or with another method than GET [D-§7, D-21]', async ({
+test('/ without xpay_intent_id shows no intent, and takes no POST [D-§7, D-21]', async ({
   api,
 }) => {
-  for (const [method, path] of [
-    ['GET', '/'],
-    ['GET', '/?status=SUCCESS'],
-    ['POST', '/?xpay_intent_id=x'],
-  ] as const) {
-    const answer = await api.call(method, path, { as: null });
-    expect([answer.status, answer.json]).toEqual([
-      404,
-      { errorCode: 'route_not_found', errorDescription: `There is no ${method} /.` },
-    ]);
-  }
+  const answer = await api.call('GET', '/?status=SUCCESS', { as: null });
+  expect([answer.status, answer.json]).toEqual([
+    200,
+    { service: 'Perennial', openapi: '/openapi.json', documentation: '/docs' },
+  ]);
+  const posted = await api.call('POST', '/?xpay_intent_id=x', { as: null });
+  expect([posted.status, posted.headers['allow']]).toEqual([405, 'HEAD, GET']);
 });
 
 test('an IP address is refused with 429 after twenty unknown intent ids in a minute [D-§7]', async ({

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect } from 'vitest';
 import { PUBLIC_URL, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
@@ -31,6 +32,48 @@ describe('GET /openapi.json', () => {
     expect([unchanged.status, unchanged.text]).toEqual([304, '']);
     const changed = await visit(api, '/openapi.json', { 'if-none-match': '"another"' });
     expect(changed.status).toBe(200);
+  });
+});
+
+describe('GET /', () => {
+  const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
+
+  test('is a page with links for a browser, and JSON for a program [D-§7]', async ({ api }) => {
+    const page = await visit(api, '/', BROWSER);
+    expect([page.status, page.headers['content-type'], page.headers['vary']]).toEqual([
+      200,
+      'text/html; charset=utf-8',
+      'Accept',
+    ]);
+    expect(
+      [...page.text.matchAll(/<a href="([^"]*)">([^<]*)</g)].map(([, ...link]) => link),
+    ).toEqual([
+      ['/docs', 'API documentation'],
+      ['/openapi.json', 'OpenAPI document'],
+      ['https://temporal.example/ui?a=1&amp;b=2', 'Temporal Web UI'],
+    ]);
+    for (const accept of ['*/*', 'application/json']) {
+      const answer = await visit(api, '/', { accept });
+      expect([answer.status, answer.headers['content-type'], answer.json]).toEqual([
+        200,
+        'application/json; charset=utf-8',
+        { service: 'Perennial', openapi: '/openapi.json', documentation: '/docs' },
+      ]);
+    }
+  });
+
+  test('allows no script and no style but the style of the page [D-§7]', async ({ api }) => {
+    const { headers, text } = await visit(api, '/', BROWSER);
+    const style = /<style>([^<]*)<\/style>/.exec(text)?.[1] ?? '';
+    const hash = createHash('sha256').update(style).digest('base64');
+    expect(String(headers['content-security-policy']).split('; ')).toEqual([
+      "default-src 'none'",
+      `style-src 'sha256-${hash}'`,
+      'img-src data:',
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+    ]);
   });
 });
 

@@ -1,0 +1,50 @@
+/** The page at `/` for people who open the API's address in a browser. */
+
+/** A link of the home page. */
+export interface HomeLink {
+  readonly url: string;
+  readonly text: string;
+}
+
+/** The links that every API has. */
+const OWN_LINKS: readonly HomeLink[] = [
+  { url: '/docs', text: 'API documentation' },
+  { url: '/openapi.json', text: 'OpenAPI document' },
+];
+
+export const HOME_STYLE = `:root { color-scheme: light dark; }
+body { margin: 0 auto; max-width: 36rem; padding: 3rem 1.25rem; font: 1rem/1.6 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; }
+`;
+
+/** Renders the page. `links` come after the links that every API has. */
+export function homePage(links: readonly HomeLink[]): string {
+  const items = [...OWN_LINKS, ...links].map(
+    ({ url, text }) => `<li><a href="${escaped(url)}">${escaped(text)}</a></li>`,
+  );
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Perennial</title>
+<link rel="icon" href="data:,">
+<style>${HOME_STYLE}</style>
+</head>
+<body>
+<main>
+<h1>Perennial</h1>
+<p>A payment and subscription-billing service. Merchants call its API with their credentials. Payers open links to
+its hosted pages.</p>
+<ul>
+${items.join('\n')}
+</ul>
+</main>
+</body>
+</html>
+`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
+}
