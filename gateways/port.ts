@@ -1,4 +1,6 @@
 import type { DeclineCode } from '../domain/declines.ts';
+import type { GatewayDispute } from '../domain/dispute.ts';
+import type { GatewayHint } from '../domain/gateway-hint.ts';
 
 /** A card as the gateway describes it. `gatewayMethodId` is the gateway's id of the card. */
 export interface SavedCard {
@@ -190,6 +192,17 @@ export type CardEntryOutcome =
 /** A refund has no minimum amount. */
 export type AmountUse = 'charge' | 'refund';
 
+export type DisputeLookup =
+  | { readonly kind: 'found'; readonly dispute: GatewayDispute }
+  | { readonly kind: 'absent' }
+  | UnknownOutcome;
+
+/** `removed`: the gateway cannot charge the payment method any more. */
+export type MethodLookup =
+  | { readonly kind: 'found'; readonly card: SavedCard }
+  | { readonly kind: 'removed' }
+  | UnknownOutcome;
+
 /** What an adapter supports. */
 export interface GatewayCapabilities {
   /** False if the gateway has no look-up. Then only a resend with the key can reveal an unknown outcome. */
@@ -264,6 +277,20 @@ export interface PaymentGateway {
   refund(request: RefundRequest): Promise<RefundOutcome>;
   /** Redeems a one-time token for a saved card, once per key. */
   saveMethod(request: SaveMethodRequest): Promise<SaveMethodOutcome>;
+  /**
+   * Verifies the signature of a request that claims to come from the gateway, and returns the hints of its
+   * events. Sends nothing. Null if the gateway sends no events.
+   */
+  readonly readEvents:
+    | ((
+        rawBody: Buffer,
+        headers: Readonly<Record<string, string | string[] | undefined>>,
+      ) => GatewayHint[] | 'bad_signature')
+    | null;
+  /** Reads a dispute. Null if the gateway reports no disputes. */
+  readonly lookupDispute: ((gatewayDisputeId: string) => Promise<DisputeLookup>) | null;
+  /** Reads the present card of a payment method. Null if cards do not change at the gateway. */
+  readonly lookupMethod: ((gatewayMethodId: string) => Promise<MethodLookup>) | null;
 }
 
 /**

@@ -43,6 +43,15 @@ const CONNECTIONS = 64;
 /** The sandbox keeps keys for ever, but guarantees one year. */
 const KEY_LIFETIME_MS = 365 * 24 * 3_600_000;
 
+/** The methods that the sandbox does not have. It sends no events. */
+const UNSUPPORTED = {
+  prepare: null,
+  withdraw: null,
+  readEvents: null,
+  lookupDispute: null,
+  lookupMethod: null,
+};
+
 /** The adapter of the sandbox gateway. Rule: D-20, D-61. */
 export function createSandboxClient(options: SandboxClientOptions): SandboxClient {
   const exchange = createExchange({
@@ -74,8 +83,7 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
       return body === null ? unknown(sent) : (decided(body['charge']) ?? unknown(sent));
     },
 
-    prepare: null,
-    withdraw: null,
+    ...UNSUPPORTED,
 
     lookup: async ({ key, amountMinor, currency, signal }) => {
       const path = `/v1/charges?key=${encodeURIComponent(key)}`;

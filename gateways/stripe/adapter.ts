@@ -4,6 +4,8 @@ import { openCardEntry, readCard } from './card-entry.ts';
 import { charge, lookup, prepare, withdraw } from './charges.ts';
 import { createStripeClient } from './client.ts';
 import type { StripeGatewayOptions } from './client.ts';
+import { readEvents } from './events.ts';
+import { lookupDispute, lookupMethod } from './lookups.ts';
 import { failureOf, unknown } from './outcomes.ts';
 import { refund } from './refunds.ts';
 
@@ -35,5 +37,9 @@ export function createStripeGateway(options: StripeGatewayOptions): PaymentGatew
     refund: (request) => refund(stripe, request),
     saveMethod: ({ token, session }) =>
       readCard(stripe, token, session).catch((error: unknown) => unknown(failureOf(error).reason)),
+    readEvents: (rawBody, headers) =>
+      readEvents(options.webhookSecrets ?? [], rawBody, headers['stripe-signature']),
+    lookupDispute: (gatewayDisputeId) => lookupDispute(stripe, gatewayDisputeId),
+    lookupMethod: (gatewayMethodId) => lookupMethod(stripe, gatewayMethodId),
   };
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Stripe } from 'stripe';
-import type { CardEntryOutcome, CardEntryRequest, SaveMethodOutcome } from '../port.ts';
+import type { CardEntryOutcome, CardEntryRequest, SavedCard, SaveMethodOutcome } from '../port.ts';
 import { failureOf, unknown } from './outcomes.ts';
 
 const MINUTE_MS = 60_000;
@@ -128,14 +128,23 @@ export async function readCard(
   if (!card || typeof customer !== 'string') return refused('the payment method is not a card');
   return {
     kind: 'saved',
-    card: {
-      gatewayMethodId: `${customer}/${method.id}`,
-      brand: card.brand,
-      country: card.country,
-      lastFourDigit: card.last4,
-      expiryMonth: card.exp_month,
-      expiryYear: card.exp_year,
-    },
+    card: cardOf(customer, method.id, card),
+  };
+}
+
+/** Returns a card in our form. Its id is the customer together with the payment method. */
+export function cardOf(
+  customer: string,
+  method: string,
+  card: Stripe.PaymentMethod.Card,
+): SavedCard {
+  return {
+    gatewayMethodId: `${customer}/${method}`,
+    brand: card.brand,
+    country: card.country,
+    lastFourDigit: card.last4,
+    expiryMonth: card.exp_month,
+    expiryYear: card.exp_year,
   };
 }
 

@@ -126,7 +126,7 @@ function creationOf(request: ChargeRequest): Stripe.PaymentIntentCreateParams {
 }
 
 /** Splits `cus_…/pm_…`, the id of a payment method together with its customer at Stripe. */
-function partsOf(gatewayMethodId: string): [customer: string | null, method: string] {
+export function partsOf(gatewayMethodId: string): [customer: string | null, method: string] {
   const [first = '', second] = gatewayMethodId.split('/');
   return second === undefined ? [null, first] : [first, second];
 }

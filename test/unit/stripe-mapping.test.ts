@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { amountProblem, stripeAmount } from '../../gateways/stripe/amounts.ts';
+import { amountProblem, ourAmount, stripeAmount } from '../../gateways/stripe/amounts.ts';
 import { declineCodeOf } from '../../gateways/stripe/declines.ts';
 
 describe('a decline of Stripe', () => {
@@ -83,5 +83,17 @@ describe('an amount of a request', () => {
     expect(amountProblem(1_234, 'KWD', 'refund')).toBe(
       'must be a multiple of 10 in KWD, because Stripe charges no other amount',
     );
+  });
+});
+
+describe('an amount that Stripe names', () => {
+  it.each([
+    ['USD', 1_999, 1_999],
+    ['ISK', 500_00, 500],
+    ['MGA', 20, 2_000],
+    ['KWD', 1_990, 1_990],
+  ])('in %s of %d is %d in our units', (currency, amount, amountMinor) => {
+    expect(ourAmount(amount, currency)).toBe(amountMinor);
+    expect(stripeAmount(amountMinor, currency)).toEqual({ amount });
   });
 });

@@ -104,6 +104,9 @@ function createBook(faults: Faults) {
     amountProblem: () => null,
     prepare: null,
     withdraw: null,
+    readEvents: null,
+    lookupDispute: null,
+    lookupMethod: null,
     async saveMethod({ token, verify }: SaveMethodRequest) {
       const code = verify ? declineOf(token) : null;
       if (code) return { kind: 'refused', code, reason: 'asked for' };

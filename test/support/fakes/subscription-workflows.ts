@@ -233,6 +233,9 @@ function fakeGateway(faults: { card: string | null }): PaymentGateway {
     amountProblem: () => null,
     prepare: null,
     withdraw: null,
+    readEvents: null,
+    lookupDispute: null,
+    lookupMethod: null,
     async saveMethod({ token, verify }) {
       const code = verify || token.includes('unsaved') ? declineOf(token) : undefined;
       if (code) return { kind: 'refused', code, reason: 'asked for' };

@@ -1,0 +1,18 @@
+/**
+ * Statuses of a dispute. OPEN: the payer's bank has not decided. WON: the merchant keeps the money. LOST: the
+ * payer keeps the money. CLOSED: the dispute ended without a decision about the money.
+ */
+export const DISPUTE_STATUSES = ['OPEN', 'WON', 'LOST', 'CLOSED'] as const;
+export type DisputeStatus = (typeof DISPUTE_STATUSES)[number];
+
+/** A dispute as the gateway describes it now. */
+export interface GatewayDispute {
+  readonly gatewayChargeId: string;
+  readonly amountMinor: number;
+  readonly currency: string;
+  /** The gateway's reason, such as `fraudulent`. */
+  readonly reason: string;
+  readonly status: DisputeStatus;
+  /** Real time. */
+  readonly openedAt: number;
+}
