@@ -49,6 +49,13 @@ export function createCardBook(sql: Sql) {
     save: (order: SaveOrder, now: number): Promise<SaveResult> =>
       sql.begin((tx) => saveWithin(tx, order, now)),
 
+    /** Returns a saved card; null for an unknown id. */
+    async find(gatewayMethodId: string): Promise<SavedCard | null> {
+      const [row] = await sql<MethodRow[]>`
+        select * from sandbox_gateway.method where id = ${gatewayMethodId}`;
+      return row === undefined ? null : toCard(row);
+    },
+
     /** Deletes tokens that expired more than 24 h ago. */
     async forgetOldTokens(now: number): Promise<void> {
       await sql`

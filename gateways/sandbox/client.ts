@@ -5,6 +5,8 @@ import type {
   ChargeRequest,
   DecidedCharge,
   ForcedDeclines,
+  LookupOutcome,
+  MethodLookup,
   PaymentGateway,
   SavedCard,
   SaveMethodOutcome,
@@ -49,7 +51,6 @@ const UNSUPPORTED = {
   withdraw: null,
   readEvents: null,
   lookupDispute: null,
-  lookupMethod: null,
 };
 
 /** The adapter of the sandbox gateway. Rule: D-20, D-61. */
@@ -85,6 +86,8 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
 
     ...UNSUPPORTED,
 
+    lookupMethod: (gatewayMethodId) => lookupMethod(exchange, gatewayMethodId),
+
     lookup: async ({ key, amountMinor, currency, signal }) => {
       const path = `/v1/charges?key=${encodeURIComponent(key)}`;
       const sent = await exchange.send({ method: 'GET', path, signal });
@@ -95,9 +98,7 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
       const found = decided(charge);
       if (found === null) return unknown(sent);
       if (charge?.['amountMinor'] === amountMinor && charge['currency'] === currency) return found;
-      const held = `${String(charge?.['amountMinor'])} ${String(charge?.['currency'])}`;
-      const reason = `under this key the gateway has a charge of ${held}`;
-      return { kind: 'another_charge', reason };
+      return anotherCharge(charge);
     },
 
     refund: async ({ signal, ...order }) => {
@@ -139,6 +140,24 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
 
     close: () => exchange.close(),
   };
+}
+
+function anotherCharge(charge: Record<string, unknown> | null): LookupOutcome {
+  const held = `${String(charge?.['amountMinor'])} ${String(charge?.['currency'])}`;
+  return { kind: 'another_charge', reason: `under this key the gateway has a charge of ${held}` };
+}
+
+async function lookupMethod(
+  exchange: ReturnType<typeof createExchange>,
+  gatewayMethodId: string,
+): Promise<MethodLookup> {
+  const path = `/v1/methods?id=${encodeURIComponent(gatewayMethodId)}`;
+  const sent = await exchange.send({ method: 'GET', path });
+  const body = accepted(sent);
+  if (body === null) return unknown(sent);
+  const card = record(body['method']);
+  if (card === null) return { kind: 'removed' };
+  return isSavedCard(card) ? { kind: 'found', card } : unknown(sent);
 }
 
 function chargeCall(request: ChargeRequest) {

@@ -23,6 +23,15 @@ export function paymentRoutes(options: PaymentRouteOptions): Route[] {
     { method: 'POST', path: '/v1/charges', access: 'key', handle: charge },
     { method: 'GET', path: '/v1/charges', access: 'key', handle: lookup },
     { method: 'POST', path: '/v1/methods', access: 'key', handle: methodHandler(options) },
+    {
+      method: 'GET',
+      path: '/v1/methods',
+      access: 'key',
+      handle: async ({ url }) => {
+        const id = text(Object.fromEntries(url.searchParams), 'id');
+        return json(200, { method: await options.cards.find(id) });
+      },
+    },
     { method: 'POST', path: '/v1/refunds', access: 'key', handle: refundHandler(options) },
   ];
 }

@@ -278,6 +278,18 @@ function describeSaving(it: GatewayTest): void {
     expect(await gateway.saveMethod(request)).toEqual(first);
   });
 
+  it('looks up the card of a saved method, and no method of an unknown id [D-36]', async ({
+    harness,
+  }) => {
+    const gatewayMethodId = await savedMethod(harness, harness.payingCard);
+    const lookup = (id: string) => harness.gateway.lookupMethod?.(id);
+    expect(await lookup(gatewayMethodId)).toMatchObject({
+      kind: 'found',
+      card: { gatewayMethodId, brand: 'visa', lastFourDigit: '4242', expiryMonth: 12 },
+    });
+    expect(await lookup(`${gatewayMethodId}x`)).toEqual({ kind: 'removed' });
+  });
+
   it('accepts a token only once [D-61]', async ({
     harness: { gateway, issueToken, payingCard, rereadableTokens },
     skip,
