@@ -7,7 +7,7 @@ import type { Plugin } from 'esbuild';
 /** A process that runs workflows must import this file first; the file explains why. */
 const WORKFLOW_THREADS = 'runtime/workflow-threads.mjs';
 
-/** The programs that start often: five servers and two commands of `npm run`. */
+/** The programs that start often: five servers and three commands of `npm run`. */
 const PROGRAMS = [
   'worker.ts',
   WORKFLOW_THREADS,
@@ -17,6 +17,7 @@ const PROGRAMS = [
   'gateways/fault-proxy/main.ts',
   'scripts/merchant.ts',
   'scripts/review.ts',
+  'scripts/import.ts',
 ] as const;
 
 /** A program of this project, named by its source file. */

@@ -375,11 +375,25 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
  * @throws ConfigError with every problem at once.
  */
 export function loadOperatorConfig(environment: Environment = processEnvironment()) {
-  const env = read([...TEMPORAL, 'DATA_DIR'], environment);
+  const names = [
+    ...TEMPORAL,
+    'DATA_DIR',
+    'GATEWAY_URL',
+    'GATEWAY_PORT',
+    'STRIPE_API_URL',
+    'CURRENCY_LIMITS_FILE',
+  ] as const;
+  const env = read(names, environment, SERVICE_CHECKS);
+  const given = readOptional(['DATABASE_URL', 'GATEWAY_KEY', 'ENCRYPTION_KEY'], environment);
   return {
-    databaseUrl: readOptional(['DATABASE_URL'], environment).DATABASE_URL,
+    databaseUrl: given.DATABASE_URL,
     dataDir: resolve(env.DATA_DIR),
     ...temporalSettings(env),
+    gatewayUrl: env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
+    gatewayKey: given.GATEWAY_KEY,
+    encryptionKey: given.ENCRYPTION_KEY,
+    stripeUrl: env.STRIPE_API_URL,
+    currencies: readCurrencyLimits(env.CURRENCY_LIMITS_FILE),
   };
 }
 

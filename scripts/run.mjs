@@ -3,7 +3,7 @@
 // package-lock.json if they are missing or outdated. This file is plain JavaScript, because it runs before
 // any package is installed.
 //
-//   node scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|verify|fuzz|
+//   node scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|import|verify|fuzz|
 //     bench:create|bench:billing-day|bench:endpoints|bench:two-merchants [arguments]
 
 import { spawn } from 'node:child_process';
@@ -49,6 +49,7 @@ const COMMANDS = {
   chaos: tsx('scripts/chaos.ts'),
   mutants: tsx('scripts/mutants.ts'),
   review: tsx('scripts/review.ts'),
+  import: tsx('scripts/import.ts'),
   verify: tsx('scripts/verify.ts'),
   fuzz: tsx('scripts/fuzz.ts'),
   'bench:create': tsx('bench/create-latency.ts'),

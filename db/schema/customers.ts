@@ -5,7 +5,7 @@ import { merchants } from './merchants.ts';
 
 /**
  * A payer as the merchant described it. A read returns the details exactly as given. Rule: D-10a.
- * Writer: the API.
+ * Writers: the API, and `npm run import`.
  */
 export const customers = pgTable(
   'customer',

@@ -6,6 +6,7 @@ export * from './test-clocks.ts';
 export * from './subscription-links.ts';
 export * from './link-uses.ts';
 export * from './subscriptions.ts';
+export * from './subscription-imports.ts';
 export * from './subscription-commands.ts';
 export * from './payment-intents.ts';
 export * from './payment-attempts.ts';

@@ -20,7 +20,8 @@ export type PaymentMethodStatus = (typeof PAYMENT_METHOD_STATUSES)[number];
 
 /**
  * A payment method that the gateway stores for us. `gatewayMethodId` is the gateway's id of the method. We
- * store only the card details that the gateway returns: no number, no CVC. Writer: activities.
+ * store only the card details that the gateway returns: no number, no CVC. Writers: activities, and
+ * `npm run import`, which stores the method as LIVE.
  */
 export const paymentMethods = pgTable(
   'payment_method',

@@ -1,5 +1,5 @@
 import type { Check } from './check.ts';
-import { dateOf, ENTERED } from './sql-parts.ts';
+import { atImport, dateOf, ENTERED } from './sql-parts.ts';
 
 const had = (kinds: string): string => `exists (
   select from subscription_command c where c.merchant_id = s.merchant_id
@@ -14,6 +14,11 @@ const KEEPS_DATES = `not ${had(`'edit', 'pause', 'unpause'`)} and not exists (
     on ra.merchant_id = ri.merchant_id and ra.intent_id = ri.id
   where ri.merchant_id = s.merchant_id and ri.subscription_id = s.id
     and ra.trigger in ('automatic_retry', 'manual_retry', 'new_method'))`;
+
+/** SQL for the index of a calendar's date minus the number of cycles paid before it: 0 unless imported. */
+const SHIFT = `coalesce(${atImport('next_index - m.cycles_charged', 's.merchant_id', 's.id')}, 0)`;
+
+const INDEX = `i.cycle_number - 1 + ${SHIFT}`;
 
 const CYCLES = `payment_intent i join subscription s
   on s.merchant_id = i.merchant_id and s.id = i.subscription_id and i.cycle_number is not null`;
@@ -36,10 +41,10 @@ export const calendarChecks: readonly Check[] = [
     invariant: 2,
     counted: `select count(*) as n from ${CYCLES} where i.cycle_number > 1 and ${KEEPS_DATES}`,
     wrong: `select format('%s: cycle %s fell due at %s, by its calendar at %s', s.id,
-        i.cycle_number, i.due_at, ${dateOf('i.cycle_number - 1')}) as wrong
+        i.cycle_number, i.due_at, ${dateOf(INDEX)}) as wrong
       from ${CYCLES} where i.cycle_number > 1 and ${KEEPS_DATES}
         and abs(extract(epoch from
-          i.due_at at time zone 'UTC' - ${dateOf('i.cycle_number - 1')})) > 0.001`,
+          i.due_at at time zone 'UTC' - ${dateOf(INDEX)})) > 0.001`,
   },
   {
     invariant: 2,
@@ -49,7 +54,8 @@ export const calendarChecks: readonly Check[] = [
         s.state->>'cyclesCharged', s.state->>'nextIndex') as wrong
       from subscription s
       where s.status in ('TRIALING', 'ACTIVE') and s.state->>'openAttempt' is null
-        and s.state->>'nextIndex' <> s.state->>'cyclesCharged' and ${KEEPS_DATES}`,
+        and (s.state->>'nextIndex')::int <> (s.state->>'cyclesCharged')::int + ${SHIFT}
+        and ${KEEPS_DATES}`,
   },
   {
     invariant: 2,

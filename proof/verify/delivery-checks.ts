@@ -1,4 +1,5 @@
 import type { Check } from './check.ts';
+import { PAID_BEFORE } from './sql-parts.ts';
 
 /**
  * SQL for the age from which a violation is reported: of a due delivery, a workflow that was not started, or
@@ -65,11 +66,11 @@ export const deliveryChecks: readonly Check[] = [
   {
     invariant: 5,
     counted: `select count(*) as n from outbox_event where type = 'subscription.cycle_charged'`,
-    wrong: `select format('%s: %s cycles paid, %s cycle_charged events', s.id, s.cycles_charged,
-        count(e.id)) as wrong
+    wrong: `select format('%s: %s cycles paid, %s cycle_charged events', s.id,
+        s.cycles_charged - ${PAID_BEFORE}, count(e.id)) as wrong
       from subscription s left join outbox_event e
         on e.merchant_id = s.merchant_id and e.stream_id = s.id and e.type = 'subscription.cycle_charged'
-      group by s.merchant_id, s.id, s.cycles_charged having count(e.id) <> s.cycles_charged`,
+      group by s.merchant_id, s.id, s.cycles_charged having count(e.id) + ${PAID_BEFORE} <> s.cycles_charged`,
   },
   // Only merchants in the receivers' book are checked: other merchants may have receivers without a book.
   {

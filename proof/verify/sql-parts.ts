@@ -13,3 +13,15 @@ export const ENTERED = `(
   from outbox_event
   where type in ('subscription.created', 'subscription.trialing', 'subscription.active',
     'subscription.unpaid', 'subscription.paused', 'subscription.ended'))`;
+
+/**
+ * SQL for a column of the import of subscription `id`; null for a subscription that was not imported. The import
+ * keeps status, number of paid cycles and index of the next date at the import. It stores no event. The arguments
+ * must be qualified column names.
+ */
+export const atImport = (column: string, merchantId: string, id: string): string => `(
+  select m.${column} from subscription_import m
+  where m.merchant_id = ${merchantId} and m.subscription_id = ${id})`;
+
+/** SQL for the number of cycles of subscription `s` that another system charged before the import. */
+export const PAID_BEFORE = `coalesce(${atImport('cycles_charged', 's.merchant_id', 's.id')}, 0)`;

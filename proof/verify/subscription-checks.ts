@@ -1,5 +1,5 @@
 import type { Check } from './check.ts';
-import { dateOf, ENTERED } from './sql-parts.ts';
+import { atImport, dateOf, ENTERED, PAID_BEFORE } from './sql-parts.ts';
 
 const DUE_AT = dateOf(`(state->>'nextIndex')::int`);
 
@@ -21,7 +21,8 @@ const instantAt = (path: string): string =>
 const IS_RETRIED = `(status = 'UNPAID' or (status in ('TRIALING', 'ACTIVE') and state->'owed'->>'nextRetryAt' is not null))`;
 
 const STATUS_CHANGES = `
-  select stream_id, status, lag(status) over (partition by stream_id order by sequence) as before
+  select stream_id, status, lag(status, 1, ${atImport('status', 'entered.merchant_id', 'entered.stream_id')})
+    over (partition by stream_id order by sequence) as before
   from ${ENTERED} entered`;
 
 /**
@@ -71,8 +72,9 @@ export const subscriptionChecks: readonly Check[] = [
     wrong: `select format('%s: cycle %s follows cycle %s', subscription_id, cycle_number, before) as wrong
       from (
         select subscription_id, cycle_number,
-          lag(cycle_number, 1, 0) over (partition by merchant_id, subscription_id order by cycle_number) as before
-        from payment_intent where cycle_number is not null) cycles
+          lag(cycle_number, 1, coalesce(${atImport('cycles_charged', 'i.merchant_id', 'i.subscription_id')}, 0))
+            over (partition by merchant_id, subscription_id order by cycle_number) as before
+        from payment_intent i where cycle_number is not null) cycles
       where cycle_number <> before + 1`,
   },
   {
@@ -88,12 +90,12 @@ export const subscriptionChecks: readonly Check[] = [
   {
     invariant: 4,
     counted: `select count(*) as n from subscription`,
-    wrong: `select format('%s has %s paid cycles in its row, %s paid intents', s.id,
-        s.cycles_charged, count(i.id)) as wrong
+    wrong: `select format('%s has %s paid cycles in its row, %s paid intents and imported cycles', s.id,
+        s.cycles_charged, count(i.id) + ${PAID_BEFORE}) as wrong
       from subscription s left join payment_intent i
         on i.merchant_id = s.merchant_id and i.subscription_id = s.id and i.cycle_number is not null
           and i.status in ('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED')
-      group by s.merchant_id, s.id, s.cycles_charged having count(i.id) <> s.cycles_charged`,
+      group by s.merchant_id, s.id, s.cycles_charged having count(i.id) + ${PAID_BEFORE} <> s.cycles_charged`,
   },
   {
     invariant: 4,
@@ -120,12 +122,13 @@ export const subscriptionChecks: readonly Check[] = [
     invariant: 8,
     counted: `select count(*) as n from subscription`,
     wrong: `select format('%s is %s, but its last event says %s', s.id, s.status,
-        coalesce(last_event.status, 'nothing')) as wrong
+        coalesce(last_event.status, ${atImport('status', 's.merchant_id', 's.id')}, 'nothing')) as wrong
       from subscription s left join (
         select distinct on (merchant_id, stream_id) merchant_id, stream_id, status
         from ${ENTERED} entered order by merchant_id, stream_id, sequence desc) last_event
         on last_event.merchant_id = s.merchant_id and last_event.stream_id = s.id
-      where last_event.status is distinct from s.status`,
+      where coalesce(last_event.status, ${atImport('status', 's.merchant_id', 's.id')})
+        is distinct from s.status`,
   },
   {
     invariant: 8,

@@ -272,7 +272,7 @@ const DAMAGES: Damage[] = [
     damage: `update subscription set cycles_charged = 5 where id = ${PAYING}`,
     undo: `update subscription set cycles_charged = 4 where id = ${PAYING}`,
     found: [
-      /^4: sub_\w+ has 5 paid cycles in its row, 4 paid intents$/,
+      /^4: sub_\w+ has 5 paid cycles in its row, 4 paid intents and imported cycles$/,
       /^4: sub_\w+: its columns have ACTIVE, 5 of 12 cycles; its state has ACTIVE, 4 of 12$/,
       /^5: sub_\w+: 5 cycles paid, 4 cycle_charged events$/,
     ],

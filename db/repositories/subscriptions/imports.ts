@@ -1,0 +1,233 @@
+import { and, eq, inArray, sql } from 'drizzle-orm';
+import { newId } from '../../../domain/ids.ts';
+import type { RandomBytes } from '../../../domain/ids.ts';
+import { importedSubscription } from '../../../domain/subscription/imported.ts';
+import type { ImportedSubscription } from '../../../domain/subscription/imported.ts';
+import { jitterOf } from '../../../domain/subscription/jitter.ts';
+import type { EventCard } from '../../../domain/events.ts';
+import type { Db } from '../../client.ts';
+import { customers } from '../../schema/customers.ts';
+import { paymentMethods } from '../../schema/payment-methods.ts';
+import { subscriptionImports } from '../../schema/subscription-imports.ts';
+import type { ImportedTerms } from '../../schema/subscription-imports.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
+import type { SubscriptionOrder } from './create.ts';
+import { rowOf } from './row.ts';
+
+/** An earlier import. `terms` are its terms under their wire names. */
+export interface EarlierImport {
+  readonly subscriptionId: string;
+  readonly terms: ImportedTerms;
+}
+
+/** Returns the merchant's earlier imports with these ids, by import id. */
+export async function findImports(
+  db: Db,
+  merchantId: string,
+  importIds: readonly string[],
+): Promise<Map<string, EarlierImport>> {
+  if (importIds.length === 0) return new Map();
+  const rows = await db
+    .select({
+      importId: subscriptionImports.importId,
+      subscriptionId: subscriptionImports.subscriptionId,
+      terms: subscriptionImports.terms,
+    })
+    .from(subscriptionImports)
+    .where(
+      and(
+        eq(subscriptionImports.merchantId, merchantId),
+        inArray(subscriptionImports.importId, [...importIds]),
+      ),
+    );
+  return new Map(rows.map(({ importId, ...earlier }) => [importId, earlier]));
+}
+
+export interface SubscriptionImport {
+  readonly importId: string;
+  readonly terms: ImportedTerms;
+  readonly gateway: string;
+  readonly gatewayCustomerId: string | null;
+  readonly card: EventCard & { readonly gatewayMethodId: string };
+  readonly order: SubscriptionOrder;
+  readonly subscription: Omit<
+    ImportedSubscription,
+    'subscriptionId' | 'customerId' | 'paymentMethodId' | 'jitterMs'
+  >;
+  /** The longest jitter of the merchant's subscriptions, in ms. */
+  readonly jitterWindowMs: number;
+}
+
+export type ImportOutcome =
+  | { readonly kind: 'imported'; readonly subscriptionId: string }
+  /** Another process has imported this id in the meantime. */
+  | { readonly kind: 'repeated' }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/**
+ * Writes an imported subscription in one transaction: customer, payment method, subscription and import.
+ * Imports of the same gateway customer share a customer. Stores no event. The caller must start the workflow
+ * afterwards; if the start fails, the sweep repeats it. Rules: D-11, D-21.
+ */
+export async function importSubscription(
+  db: Db,
+  given: SubscriptionImport,
+  random: RandomBytes,
+): Promise<ImportOutcome> {
+  const { merchantId } = given.subscription;
+  try {
+    return await db.transaction(async (tx): Promise<ImportOutcome> => {
+      const payer = await payerOf(tx, given);
+      if (typeof payer === 'string') return { kind: 'refused', reason: payer };
+      const id = (prefix: 'cus' | 'pmt' | 'sub') =>
+        newId(prefix, given.subscription.importedAt, random);
+      const subscriptionId = id('sub');
+      const customerId = payer.customerId ?? id('cus');
+      const paymentMethodId = payer.paymentMethodId ?? id('pmt');
+      const ids = { merchantId, subscriptionId, customerId, paymentMethodId };
+      // The statements are pipelined: the connection executes them in this order.
+      await Promise.all([
+        ...(payer.customerId === null ? [insertCustomer(tx, given, customerId)] : []),
+        ...(payer.paymentMethodId === null ? [insertMethod(tx, given, ids)] : []),
+        insertSubscription(tx, given, ids),
+        insertImport(tx, given, subscriptionId),
+      ]);
+      return { kind: 'imported', subscriptionId };
+    });
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    const repeated = await findImports(db, merchantId, [given.importId]);
+    if (repeated.size === 0) throw error;
+    return { kind: 'repeated' };
+  }
+}
+
+interface Payer {
+  readonly customerId: string | null;
+  readonly paymentMethodId: string | null;
+}
+
+/**
+ * Returns the customer and the payment method that the merchant already has for the gateway's customer and
+ * method, or why the method cannot be imported. Serialises imports of one gateway customer.
+ */
+async function payerOf(tx: Db, given: SubscriptionImport): Promise<Payer | string> {
+  const { gateway, gatewayCustomerId, card, subscription } = given;
+  const { merchantId } = subscription;
+  const lock = `import ${merchantId} ${gateway} ${gatewayCustomerId ?? card.gatewayMethodId}`;
+  const [, [method], [earlier]] = await Promise.all([
+    tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${lock}, 0))`),
+    tx
+      .select()
+      .from(paymentMethods)
+      .where(
+        and(
+          eq(paymentMethods.gateway, gateway),
+          eq(paymentMethods.gatewayMethodId, card.gatewayMethodId),
+        ),
+      ),
+    tx
+      .select({ customerId: subscriptions.customerId })
+      .from(subscriptionImports)
+      .innerJoin(
+        subscriptions,
+        and(
+          eq(subscriptions.merchantId, subscriptionImports.merchantId),
+          eq(subscriptions.id, subscriptionImports.subscriptionId),
+        ),
+      )
+      .where(
+        and(
+          eq(subscriptionImports.merchantId, merchantId),
+          eq(subscriptionImports.gateway, gateway),
+          // Null matches no row.
+          eq(subscriptionImports.gatewayCustomerId, sql`${gatewayCustomerId}::text`),
+        ),
+      )
+      .limit(1),
+  ]);
+  if (method === undefined) {
+    return { customerId: earlier?.customerId ?? null, paymentMethodId: null };
+  }
+  if (method.merchantId !== merchantId) return 'another merchant has this payment method';
+  if (method.status !== 'LIVE') return `the payment method is ${method.status} here`;
+  return { customerId: method.customerId, paymentMethodId: method.id };
+}
+
+function insertCustomer(tx: Db, { order, subscription }: SubscriptionImport, id: string) {
+  const { merchantId, importedAt: createdAt } = subscription;
+  return tx
+    .insert(customers)
+    .values({ merchantId, id, details: order.customerDetails, createdAt })
+    .execute();
+}
+
+interface Ids {
+  readonly merchantId: string;
+  readonly subscriptionId: string;
+  readonly customerId: string;
+  readonly paymentMethodId: string;
+}
+
+function insertMethod(tx: Db, { gateway, card, subscription }: SubscriptionImport, ids: Ids) {
+  const { merchantId, customerId, paymentMethodId } = ids;
+  return tx
+    .insert(paymentMethods)
+    .values({
+      ...card,
+      merchantId,
+      customerId,
+      id: paymentMethodId,
+      gateway,
+      kind: 'CARD',
+      status: 'LIVE',
+      createdAt: subscription.importedAt,
+    })
+    .execute();
+}
+
+function insertSubscription(tx: Db, given: SubscriptionImport, ids: Ids) {
+  const { merchantId, subscriptionId, customerId } = ids;
+  const jitterMs = jitterOf(subscriptionId, given.jitterWindowMs);
+  const state = importedSubscription({ ...given.subscription, ...ids, jitterMs });
+  return tx
+    .insert(subscriptions)
+    .values({
+      ...given.order,
+      ...rowOf(state),
+      merchantId,
+      id: subscriptionId,
+      customerId,
+      lastTransitionId: `${subscriptionId}:${state.version}`,
+      testClockId: null,
+      clockReachedAt: null,
+      presentmentCurrency: state.terms.currency,
+      createdAt: state.createdAt,
+    })
+    .execute();
+}
+
+function insertImport(tx: Db, given: SubscriptionImport, subscriptionId: string) {
+  const { importId, terms, gateway, gatewayCustomerId } = given;
+  const { merchantId, status, cyclesCharged, nextIndex, importedAt } = given.subscription;
+  return tx
+    .insert(subscriptionImports)
+    .values({
+      merchantId,
+      importId,
+      subscriptionId,
+      gateway,
+      gatewayCustomerId,
+      terms,
+      status,
+      cyclesCharged,
+      nextIndex,
+      importedAt,
+    })
+    .execute();
+}
+
+function isUniqueViolation(error: unknown): boolean {
+  const { cause } = error as { cause?: { code?: unknown } };
+  return cause?.code === '23505';
+}

@@ -1,0 +1,76 @@
+import { cycleAt, firstIndexAfter } from '../calendar.ts';
+import type { IntervalUnit } from '../calendar.ts';
+import { askedForBy } from './actor.ts';
+import type { SubscriptionState, Terms } from './state.ts';
+
+/** The statuses with which a subscription can be imported. */
+export const IMPORT_STATUSES = ['ACTIVE', 'TRIALING'] as const;
+export type ImportStatus = (typeof IMPORT_STATUSES)[number];
+
+/** A calendar: date 0 is `anchorAt`, and a date follows every `intervalCount` units. Rule: D-05. */
+export interface Calendar {
+  readonly anchorAt: number;
+  readonly interval: IntervalUnit;
+  readonly intervalCount: number;
+}
+
+/** Returns the index of the calendar's date `at`; null if the calendar has no such date. Rule: D-05. */
+export function indexOfDate(calendar: Calendar, at: number): number | null {
+  const index = indexAfter(calendar, at) - 1;
+  return index >= 0 && dateOf(calendar, index) === at ? index : null;
+}
+
+/** Returns the calendar's last date before `at` (none if the anchor is later) and its first date after `at`. */
+export function datesAround(calendar: Calendar, at: number): number[] {
+  const index = indexAfter(calendar, at);
+  return (index === 0 ? [0] : [index - 1, index]).map((each) => dateOf(calendar, each));
+}
+
+const indexAfter = ({ anchorAt, interval, intervalCount }: Calendar, at: number): number =>
+  firstIndexAfter(anchorAt, interval, intervalCount, at);
+
+const dateOf = ({ anchorAt, interval, intervalCount }: Calendar, index: number): number =>
+  cycleAt(anchorAt, interval, intervalCount, index);
+
+/** A subscription that another system has billed until now. Instants are epoch ms. */
+export interface ImportedSubscription {
+  readonly subscriptionId: string;
+  readonly merchantId: string;
+  readonly customerId: string;
+  readonly paymentMethodId: string;
+  readonly status: ImportStatus;
+  readonly terms: Omit<Terms, 'upfrontAmountMinor' | 'trial'>;
+  /** Number of cycles that the other system has charged. 0 in TRIALING. */
+  readonly cyclesCharged: number;
+  /** Date 0 of the calendar. In TRIALING the end of the trial. */
+  readonly anchorAt: number;
+  /** Index of the calendar's date on which the next cycle is charged. */
+  readonly nextIndex: number;
+  readonly currentPeriodEndAt: number;
+  readonly importedAt: number;
+  /** See `SubscriptionState.jitterMs`. */
+  readonly jitterMs: number;
+}
+
+/**
+ * Returns the state of an imported subscription. The subscription is created in `status`, without a checkout.
+ * Rules: D-§4, D-05.
+ */
+export function importedSubscription(input: ImportedSubscription): SubscriptionState {
+  const { terms, importedAt, jitterMs, ...fields } = input;
+  return {
+    schemaVersion: 1,
+    ...fields,
+    ...(jitterMs > 0 ? { jitterMs } : {}),
+    version: 1,
+    endReason: null,
+    terms: { ...terms, upfrontAmountMinor: null, trial: null },
+    createdAt: importedAt,
+    checkoutExpiresAt: importedAt,
+    owed: null,
+    openAttempt: null,
+    cooldownUntilAt: null,
+    testClockId: null,
+    log: [{ at: importedAt, what: 'imported', why: askedForBy('operator'), actor: 'operator' }],
+  };
+}

@@ -1,0 +1,32 @@
+import PQueue from 'p-queue';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+
+/** Maximum number of concurrent starts. */
+const AT_ONCE = 8;
+/** Number of starts that wait, from which on the import waits. */
+const MAX_WAITING = 200;
+/** After this number of failed starts no further start is tried: each takes a second without Temporal. */
+const FAILURES_MAX = 10;
+
+/**
+ * Starts the workflows of imported subscriptions while the import goes on. `begin` waits while too many starts
+ * wait. `end` waits for all starts and returns how many workflows the sweep must start.
+ */
+export function createStarts(start: (subscription: SubscriptionRef) => Promise<boolean>) {
+  const queue = new PQueue({ concurrency: AT_ONCE });
+  let failures = 0;
+  const startNext = async (subscription: SubscriptionRef): Promise<void> => {
+    if (failures < FAILURES_MAX && (await start(subscription))) return;
+    failures += 1;
+  };
+  return {
+    async begin(subscription: SubscriptionRef): Promise<void> {
+      await queue.onSizeLessThan(MAX_WAITING);
+      void queue.add(() => startNext(subscription));
+    },
+    async end(): Promise<number> {
+      await queue.onIdle();
+      return failures;
+    },
+  };
+}

@@ -1,0 +1,317 @@
+import { eq, like } from 'drizzle-orm';
+import { describe, expect, vi } from 'vitest';
+import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { subscriptionImports } from '../../db/schema/subscription-imports.ts';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import type { ImportResult } from '../../scripts/import/run.ts';
+import { onDevServer } from '../support/environment.ts';
+import { importsIn, LINE, violations } from '../support/imports.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+
+const test = onDevServer.extend('imports', { scope: 'file' }, async ({ env }, { onCleanup }) => {
+  const imports = importsIn(env);
+  onCleanup(() => imports.close());
+  return imports;
+});
+
+const at = (text: string): number => Date.parse(text);
+
+/** The events of a subscription, oldest first: type, status and cycle. */
+async function eventsOf(env: TestEnvironment, subscriptionId: string): Promise<string[]> {
+  const rows = await env.db
+    .select({ type: outboxEvents.type, sequence: outboxEvents.sequence })
+    .from(outboxEvents)
+    .where(eq(outboxEvents.streamId, subscriptionId))
+    .orderBy(outboxEvents.sequence);
+  return rows.map(({ type, sequence }) => `${sequence} ${type}`);
+}
+
+describe('a dry run of an import', () => {
+  test('writes nothing, and reports each line and the charges of each month [D-05]', async ({
+    imports,
+  }) => {
+    const pays = await imports.sandboxMethod();
+    const before = await imports.countRows();
+    const nextPaymentDate = at('2027-01-31T10:00:00Z');
+    const result = await imports.run(
+      [
+        { ...LINE, importId: 'a', nextPaymentDate, gatewayMethodId: pays },
+        '',
+        { ...LINE, importId: 'b', nextPaymentDate, gatewayMethodId: 'pm_nobody' },
+        { ...LINE, importId: 'c', nextPaymentDate, gatewayMethodId: pays, cyclesPaid: 3 },
+        '{"importId":',
+        { ...LINE, importId: 'a', nextPaymentDate, gatewayMethodId: pays },
+        {
+          ...LINE,
+          importId: 'd',
+          nextPaymentDate: at('2027-01-19T12:00:00Z'),
+          gatewayMethodId: pays,
+        },
+        {
+          ...LINE,
+          importId: 'e',
+          currency: 'JPY',
+          amount: 500,
+          interval: 'WEEK',
+          cycleCount: 3,
+          cyclesCharged: 0,
+          status: 'TRIALING',
+          nextPaymentDate: at('2035-01-20T12:00:00Z'),
+          gatewayMethodId: pays,
+        },
+        {
+          ...LINE,
+          importId: 'f',
+          currency: 'JPY',
+          amount: 500,
+          interval: 'WEEK',
+          cycleCount: 3,
+          cyclesCharged: 0,
+          status: 'TRIALING',
+          nextPaymentDate: at('2027-01-20T12:00:00Z'),
+          gatewayMethodId: pays,
+        },
+      ],
+      { now: () => at('2027-01-20T00:00:00Z') },
+    );
+    expect(await imports.countRows()).toEqual(before);
+    const card = { brand: 'visa', lastFourDigit: '4242' };
+    const ok = { result: 'ok', card };
+    const yen = { amount: 500, currency: 'JPY', remainingCycleCount: 3 };
+    const first = '2027-01-31T10:00:00.000Z';
+    expect(result.report).toEqual([
+      { line: 1, importId: 'a', ...ok, ...of(1_999, 7), firstPaymentDate: first },
+      wrong(3, 'b', 'gatewayMethodId: sandbox has no card pm_nobody'),
+      wrong(4, 'c', 'cyclesPaid: is not a field of an import'),
+      wrong(5, null, 'is not valid JSON'),
+      wrong(6, 'a', 'importId: line 1 has the same id'),
+      wrong(
+        7,
+        'd',
+        'nextPaymentDate: 2027-01-19T12:00:00.000Z is not in the future; ' +
+          'currentPeriodEnd: 2027-01-19T12:00:00.000Z is not in the future',
+      ),
+      {
+        line: 8,
+        importId: 'e',
+        ...ok,
+        ...yen,
+        firstPaymentDate: '2035-01-20T12:00:00.000Z',
+        warning: 'the card expires before the first payment',
+      },
+      { line: 9, importId: 'f', ...ok, ...yen, firstPaymentDate: '2027-01-20T12:00:00.000Z' },
+    ]);
+    expect(result.lines).toEqual({ ok: 3, imported: 0, already_imported: 0, problem: 5 });
+    expect(result.totals).toEqual([
+      { month: '2027-01', currency: 'JPY', amountMinor: 1_000, charges: 2 },
+      { month: '2027-02', currency: 'JPY', amountMinor: 500, charges: 1 },
+      { month: '2027-01', currency: 'USD', amountMinor: 1_999, charges: 1 },
+      { month: '2027-02', currency: 'USD', amountMinor: 1_999, charges: 1 },
+      { month: '2027-03', currency: 'USD', amountMinor: 1_999, charges: 1 },
+      { month: '2027-04', currency: 'USD', amountMinor: 1_999, charges: 1 },
+    ]);
+  });
+});
+
+const of = (amount: number, remainingCycleCount: number) => ({
+  amount,
+  currency: 'USD',
+  remainingCycleCount,
+});
+const wrong = (line: number, importId: string | null, problem: string) => ({
+  line,
+  importId,
+  result: 'problem',
+  problem,
+});
+
+describe('an imported subscription', () => {
+  test('is charged once on its date with the imported method, and then ends [D-§4]', async ({
+    env,
+    imports,
+  }) => {
+    const gatewayMethodId = await imports.sandboxMethod();
+    // The clock of the import stands before the date, however slow the machine is.
+    const nextPaymentDate = Date.now() + 2_000;
+    const now = () => nextPaymentDate - 1;
+    await env.stopWorkers();
+    const line = {
+      ...LINE,
+      importId: 'last-cycle',
+      cyclesCharged: 11,
+      nextPaymentDate,
+      gatewayMethodId,
+      description: 'Tea of the month',
+      metadata: { plan: 'oolong' },
+    };
+    const { report, notStarted } = await imports.run([line], { commit: true, now });
+    expect(notStarted).toBe(0);
+    const subscriptionId = report[0]?.subscriptionId ?? '';
+    const [row] = await env.db
+      .select()
+      .from(subscriptions)
+      .where(eq(subscriptions.id, subscriptionId));
+    expect(row).toMatchObject({
+      status: 'ACTIVE',
+      cyclesCharged: 11,
+      cycleCount: 12,
+      description: 'Tea of the month',
+      metadata: { plan: 'oolong' },
+      customerDetails: LINE.customerDetails,
+      wakeAt: nextPaymentDate,
+      presentmentCurrency: 'USD',
+    });
+    expect(await eventsOf(env, subscriptionId)).toEqual([]);
+    expect(await violations(env)).toEqual([]);
+
+    await env.startWorkers();
+    const ref = { merchantId: env.merchantId, subscriptionId };
+    await vi.waitFor(
+      async () => expect(await env.state(ref)).toMatchObject({ status: 'ENDED' }),
+      30_000,
+    );
+    expect(await env.book(ref)).toMatchObject([{ outcome: 'succeeded', amountMinor: 1_999 }]);
+    expect(await eventsOf(env, subscriptionId)).toEqual([
+      '1 intent.created',
+      '2 intent.success',
+      '3 subscription.cycle_charged',
+      '4 subscription.ended',
+    ]);
+    expect(await violations(env)).toEqual([]);
+
+    const again = await imports.run([line], { commit: true });
+    expect(again.report).toEqual([
+      { line: 1, importId: 'last-cycle', result: 'already_imported', subscriptionId },
+    ]);
+    const changed = await imports.run([{ ...line, amount: 2_999, cycleCount: 13 }], {
+      commit: true,
+    });
+    expect(changed.report).toEqual([
+      wrong(
+        1,
+        'last-cycle',
+        `is imported as ${subscriptionId} with other terms: amount was 1999, is 2999; cycleCount was 12, is 13`,
+      ),
+    ]);
+    expect(await env.book(ref)).toHaveLength(1);
+  });
+});
+
+describe('an import', () => {
+  test('that was killed is completed by a repeat, also by two at once [D-21]', async ({
+    env,
+    imports,
+  }) => {
+    const methods = await Promise.all(Array.from({ length: 12 }, () => imports.sandboxMethod()));
+    const lines = Array.from({ length: 120 }, (_, index) => ({
+      ...LINE,
+      importId: `killed-${index}`,
+      nextPaymentDate: at('2100-01-31T10:00:00Z'),
+      gatewayMethodId: methods[index % methods.length],
+    }));
+    const file = imports.write(lines);
+    const imported = () =>
+      env.db.$count(subscriptionImports, like(subscriptionImports.importId, 'killed-%'));
+    const before = await imports.countRows();
+
+    const killed = imports.command(env.merchantId, file, '--commit');
+    await vi.waitFor(async () => expect(await imported()).toBeGreaterThan(10), {
+      timeout: 30_000,
+      interval: 5,
+    });
+    killed.child.kill('SIGKILL');
+    expect(await killed.done).toMatchObject({ signal: 'SIGKILL' });
+    const done = await imported();
+    expect(done).toBeLessThan(120);
+
+    const reports = [`${file}.1`, `${file}.2`];
+    const runs = reports.map((report) =>
+      imports.command(env.merchantId, file, '--commit', '--report', report, '--json'),
+    );
+    const ended = await Promise.all(runs.map((run) => run.done));
+    expect(ended.map(({ code }) => code)).toEqual([0, 0]);
+    const counts = ended.map(({ stdout }) => (JSON.parse(stdout) as ImportResult).lines);
+    expect(counts.map(({ problem }) => problem)).toEqual([0, 0]);
+    expect(counts[0]!.imported + counts[1]!.imported).toBe(120 - done);
+
+    const after = await imports.countRows();
+    const added = Object.entries(after)
+      .map(([name, count]) => [name, count - (before[name] ?? 0)])
+      .filter(([, count]) => count !== 0);
+    expect(added).toEqual([
+      ['customer', 12],
+      ['payment_method', 12],
+      ['subscription', 120],
+      ['subscription_import', 120],
+    ]);
+    // The sweep starts the workflows of the killed process.
+    await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    expect(await violations(env)).toEqual([]);
+  });
+
+  test('whose number of paid cycles was changed later is found by verify [D-§4]', async ({
+    env,
+    imports,
+  }) => {
+    const line = {
+      ...LINE,
+      importId: 'damaged',
+      nextPaymentDate: at('2100-01-31T10:00:00Z'),
+      gatewayMethodId: await imports.sandboxMethod(),
+    };
+    const { report } = await imports.run([line], { commit: true });
+    const setCycles = (cyclesCharged: number) =>
+      env.db
+        .update(subscriptionImports)
+        .set({ cyclesCharged })
+        .where(eq(subscriptionImports.importId, 'damaged'));
+    expect(await violations(env)).toEqual([]);
+    await setCycles(4);
+    const id = report[0]?.subscriptionId;
+    expect(await violations(env)).toEqual([
+      `${id}: 5 cycles are paid, and date 0 of its calendar is next`,
+      `${id} has 5 paid cycles in its row, 4 paid intents and imported cycles`,
+      `${id}: 1 cycles paid, 0 cycle_charged events`,
+    ]);
+    await setCycles(5);
+  });
+
+  test('prints its problems, its summary and the next step, and never a stack trace', async ({
+    env,
+    imports,
+  }) => {
+    const gatewayMethodId = await imports.sandboxMethod();
+    const nextPaymentDate = at('2100-01-31T10:00:00Z');
+    const file = imports.write([
+      { ...LINE, importId: 'shown', nextPaymentDate, gatewayMethodId },
+      { ...LINE, importId: 'refused', nextPaymentDate, gatewayMethodId, amount: 5 },
+    ]);
+    const checked = await imports.command(env.merchantId, file).done;
+    const report = file.replace('.jsonl', '.report.jsonl');
+    expect(checked).toMatchObject({
+      code: 1,
+      stderr: '',
+      stdout: [
+        'line 2 (refused): amount: must be at least 101 in USD',
+        '1 can be imported, 0 imported earlier, 1 with a problem.',
+        `Report: ${report}`,
+        'Nothing was written. Import with --commit.',
+        '',
+      ].join('\n'),
+    });
+    const imported = await imports.command(env.merchantId, file, '--commit').done;
+    expect(imported.stdout).toContain('1 imported, 0 imported earlier, 1 with a problem.');
+
+    const noMerchant = await imports.command('mer_nobody', file).done;
+    expect(noMerchant).toMatchObject({ code: 1, stdout: '' });
+    expect(noMerchant.stderr).toBe('\nfailed: There is no merchant mer_nobody.\n\n');
+    const noFile = await imports.command(env.merchantId, 'absent.jsonl').done;
+    expect(noFile.stderr).toBe('\nfailed: There is no file absent.jsonl.\n\n');
+    const wrongOption = await imports.command(env.merchantId, file, '--comit').done;
+    expect(wrongOption.stderr).toMatch(
+      /^error: unknown option '--comit'[^]*Usage: npm run import --/,
+    );
+    const help = await imports.command('--help').done;
+    expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('--commit') });
+  });
+});

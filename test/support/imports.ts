@@ -1,0 +1,124 @@
+import { execFile } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { sql } from 'drizzle-orm';
+import { inject } from 'vitest';
+import { bundledProgram } from '../../embedded/program-bundle.ts';
+import type { PaymentGateway } from '../../gateways/port.ts';
+import { openBooks } from '../../proof/verify/books.ts';
+import { checkBooks } from '../../proof/verify/invariants.ts';
+import { runImport } from '../../scripts/import/run.ts';
+import type { ReportLine } from '../../scripts/import/report.ts';
+import { checkoutCommand } from './card-tokens.ts';
+import type { TestEnvironment } from './test-environment.ts';
+
+/** A line of a monthly subscription of 19.99 USD with 5 of 12 cycles paid. */
+export const LINE = {
+  customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+  amount: 1_999,
+  currency: 'USD',
+  interval: 'MONTH',
+  intervalCount: 1,
+  cycleCount: 12,
+  cyclesCharged: 5,
+};
+
+/** Imports of files with these lines, which may be text. The files are in a folder of their own. */
+export function importsIn(env: TestEnvironment) {
+  const folder = mkdtempSync(join(tmpdir(), 'perennial-import-'));
+  const write = (lines: readonly (object | string)[]) => {
+    const file = join(folder, `${randomUUID()}.jsonl`);
+    const texts = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line)));
+    writeFileSync(file, `${texts.join('\n')}\n`);
+    return file;
+  };
+  const reportOf = (reportFile: string): ReportLine[] =>
+    readFileSync(reportFile, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as ReportLine);
+  const variables = () => ({ ...process.env, ...env.variables });
+  const args = [...bundledProgram(inject('programFolder'), 'scripts/import.ts')];
+
+  return {
+    write,
+    /** Runs an import in this process. */
+    async run(
+      lines: readonly (object | string)[],
+      options: { commit?: boolean; gateway?: PaymentGateway; now?: () => number } = {},
+    ) {
+      const file = write(lines);
+      const reportFile = `${file}.report`;
+      const result = await runImport(
+        {
+          db: env.db,
+          merchantId: env.merchantId,
+          gateway: options.gateway ?? env.gateway,
+          start: (ref) => env.workflows.start(ref),
+          random: randomBytes,
+          now: options.now ?? Date.now,
+        },
+        {
+          file,
+          reportFile,
+          commit: options.commit === true,
+          onLine: () => undefined,
+          onProblem: () => undefined,
+        },
+      );
+      return { ...result, report: reportOf(reportFile) };
+    },
+    /** Starts `npm run import -- …` and returns the child process and its result. */
+    command(...given: string[]) {
+      const running = promisify(execFile)(process.execPath, [...args, ...given], {
+        env: variables(),
+      });
+      const done = running.then(
+        ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+        (error: { code: number | null; stdout: string; stderr: string }) => error,
+      );
+      return { child: running.child, done };
+    },
+    /** Saves a card at the sandbox and returns its id there. */
+    async sandboxMethod(number?: string): Promise<string> {
+      const { paymentToken: token, checkoutSessionId: session } = checkoutCommand(
+        await env.token(number),
+      );
+      const saved = await env.gateway.saveMethod({ key: `save:${token}`, token, session });
+      if (saved.kind !== 'saved') throw new Error(`not saved: ${saved.kind}`);
+      return saved.card.gatewayMethodId;
+    },
+    /** The number of rows of each table. */
+    async countRows(): Promise<Record<string, number>> {
+      const tables = await env.db.execute<{ name: string }>(sql`
+        select table_name as name from information_schema.tables
+        where table_schema = 'public' and table_type = 'BASE TABLE' order by 1`);
+      const counts: Record<string, number> = {};
+      for (const { name } of tables) {
+        const [row] = await env.db.execute<{ n: string }>(
+          sql`select count(*) as n from ${sql.identifier(name)}`,
+        );
+        counts[name] = Number(row?.n);
+      }
+      return counts;
+    },
+    close: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+/** What `npm run verify` finds wrong. Without `gateway` the gateway's records are not compared. */
+export async function violations(
+  env: TestEnvironment,
+  gateway: TestEnvironment['gatewayPlace'] | null = env.gatewayPlace,
+): Promise<string[]> {
+  const { databaseUrl } = env;
+  const books = await openBooks({ databaseUrl, gateway, receiverBook: null, clientBook: null });
+  try {
+    return (await checkBooks(books)).flatMap(({ wrong }) => wrong);
+  } finally {
+    await books.close();
+  }
+}

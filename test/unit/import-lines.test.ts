@@ -1,0 +1,209 @@
+import { readFileSync } from 'node:fs';
+import { Readable } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { LINE_BYTES_MAX, linesOf } from '../../scripts/import/lines.ts';
+import type { Line } from '../../scripts/import/lines.ts';
+import { dateProblem, readImport, termsDifference } from '../../scripts/import/fields.ts';
+
+async function read(...chunks: (string | Buffer)[]): Promise<Line[]> {
+  const lines: Line[] = [];
+  const stream = Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
+  for await (const line of linesOf(stream)) lines.push(line);
+  return lines;
+}
+
+const at = (text: string): number => Date.parse(text);
+
+/** A line of a monthly subscription whose anchor is 31 January. */
+const LINE = {
+  importId: 'old-17',
+  customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+  amount: 1_999,
+  currency: 'usd',
+  interval: 'MONTH',
+  intervalCount: 1,
+  cycleCount: 12,
+  cyclesCharged: 5,
+  anchorDate: at('2026-08-31T10:00:00Z'),
+  nextPaymentDate: at('2027-02-28T10:00:00Z'),
+  gatewayCustomerId: 'cus_A1',
+  gatewayMethodId: 'pm_B2',
+};
+
+const problemOf = (changes: object): string | null => {
+  const reading = readImport(JSON.stringify({ ...LINE, ...changes }));
+  return reading.kind === 'problem' ? reading.problem : null;
+};
+
+describe('the line reader', () => {
+  test('joins a line of several chunks, and counts empty lines and bytes', async () => {
+    const lines = await read('{"a"', ':1}\r\n\n{"é', '":2}');
+    expect(lines).toEqual([
+      { number: 1, text: '{"a":1}\r', problem: null, bytes: 9 },
+      { number: 2, text: '', problem: null, bytes: 1 },
+      { number: 3, text: '{"é":2}', problem: null, bytes: 8 },
+    ]);
+  });
+
+  test('joins a character whose bytes are in two chunks', async () => {
+    const bytes = Buffer.from('"é"\n');
+    const lines = await read(bytes.subarray(0, 2), bytes.subarray(2));
+    expect(lines.map(({ text }) => text)).toEqual(['"é"']);
+  });
+
+  test('refuses a line over 64 kB and goes on with the next line', async () => {
+    const full = 'x'.repeat(LINE_BYTES_MAX);
+    const lines = await read(`${full}\n`, full, 'x', '\nnext\n');
+    expect(lines.map(({ text, problem }) => text?.length ?? problem)).toEqual([
+      65_536,
+      'has 65537 bytes; at most 65536 are allowed',
+      4,
+    ]);
+  });
+
+  test('refuses bytes that are not UTF-8', async () => {
+    const lines = await read(Buffer.from([0x22, 0xff, 0x22, 0x0a]), 'next');
+    expect(lines.map(({ text, problem }) => text ?? problem)).toEqual(['is not UTF-8', 'next']);
+  });
+});
+
+describe('a line of an import', () => {
+  test('is read with its defaults and the index of its next date [D-05]', () => {
+    expect(readImport(JSON.stringify(LINE))).toEqual({
+      kind: 'read',
+      given: {
+        importId: 'old-17',
+        subscription: {
+          status: 'ACTIVE',
+          terms: {
+            amountMinor: 1_999,
+            currency: 'USD',
+            interval: 'MONTH',
+            intervalCount: 1,
+            cycleCount: 12,
+          },
+          cyclesCharged: 5,
+          anchorAt: at('2026-08-31T10:00:00Z'),
+          nextIndex: 6,
+          currentPeriodEndAt: at('2027-02-28T10:00:00Z'),
+        },
+        nextPaymentAt: at('2027-02-28T10:00:00Z'),
+        gatewayCustomerId: 'cus_A1',
+        gatewayMethodId: 'cus_A1/pm_B2',
+        order: {
+          customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+          phoneNumberRequired: false,
+        },
+        terms: {
+          amount: 1_999,
+          currency: 'USD',
+          interval: 'MONTH',
+          intervalCount: 1,
+          cycleCount: 12,
+          cyclesCharged: 5,
+          nextPaymentDate: at('2027-02-28T10:00:00Z'),
+          anchorDate: at('2026-08-31T10:00:00Z'),
+          currentPeriodEnd: at('2027-02-28T10:00:00Z'),
+          status: 'ACTIVE',
+          gatewayCustomerId: 'cus_A1',
+          gatewayMethodId: 'pm_B2',
+        },
+      },
+    });
+  });
+
+  test.for<[string, object, string]>([
+    ['an amount of 1 USD', { amount: 100 }, 'amount: must be at least 101 in USD'],
+    [
+      'an amount as text',
+      { amount: '1999' },
+      'amount: must be an integer in the smallest currency unit',
+    ],
+    ['a missing id', { importId: undefined }, 'importId: is required'],
+    ['an empty id', { importId: '' }, 'importId: must not be empty'],
+    ['a currency that does not exist', { currency: 'XYZ' }, 'currency: '],
+    ['a misspelled field', { anchorDat: 1 }, 'anchorDat: is not a field of an import'],
+    [
+      'a misspelled detail of the customer',
+      { customerDetails: { emial: 'a@b.c' } },
+      'customerDetails.emial: is not a field of an import',
+    ],
+    [
+      'two wrong fields and a misspelled one',
+      { amount: -1, interval: 'MONTHLY', cylces: 1 },
+      'amount: must be at least 101 in USD; interval: must be one of DAY, WEEK, MONTH, YEAR; cylces: is not a field of an import',
+    ],
+    ['all cycles charged', { cyclesCharged: 12 }, 'cyclesCharged: must be less than cycleCount'],
+    [
+      'an interval of 121 months',
+      { intervalCount: 121 },
+      'intervalCount: must be an integer from 1 to 120 for interval MONTH',
+    ],
+    ['1201 cycles', { cycleCount: 1_201 }, 'cycleCount: must be an integer from 1 to 1200'],
+    [
+      'a last date in 2200',
+      { interval: 'YEAR', nextPaymentDate: at('2027-08-31T10:00:00Z'), cycleCount: 200 },
+      'cycleCount: the last billing date must be before the year 2200',
+    ],
+    [
+      'a next date outside the calendar',
+      { nextPaymentDate: at('2027-02-27T10:00:00Z') },
+      'nextPaymentDate: is not a date of the calendar of anchorDate; the nearest are ' +
+        '1801389600000 (2027-01-31T10:00:00.000Z) and 1803808800000 (2027-02-28T10:00:00.000Z)',
+    ],
+    [
+      'an anchor after the next date',
+      { anchorDate: at('2027-03-31T10:00:00Z') },
+      'nextPaymentDate: is not a date of the calendar of anchorDate; the nearest are 1806487200000 (2027-03-31T10:00:00.000Z)',
+    ],
+    [
+      'a trial with paid cycles and another anchor',
+      { status: 'TRIALING' },
+      'cyclesCharged: must be 0 in TRIALING; anchorDate: must be nextPaymentDate or absent in TRIALING',
+    ],
+    [
+      'a status that cannot be imported',
+      { status: 'UNPAID' },
+      'status: must be one of ACTIVE, TRIALING',
+    ],
+    [
+      'a method id with a slash',
+      { gatewayMethodId: 'a/b' },
+      'gatewayMethodId: must not be empty or contain spaces or slashes',
+    ],
+  ])('is refused for %s [D-06]', ([, changes, message]) => {
+    expect(problemOf(changes)).toContain(message);
+  });
+
+  test.for([['{"importId":'], ['[]'], ['7'], ['null']])('is refused for the text %s', ([text]) => {
+    expect(readImport(String(text)).kind).toBe('problem');
+  });
+
+  test('with a next date that is not in the future is refused at this time only [D-15]', () => {
+    const reading = readImport(
+      JSON.stringify({ ...LINE, currentPeriodEnd: at('2027-02-01T00:00:00Z') }),
+    );
+    if (reading.kind !== 'read') throw new Error(reading.problem);
+    expect(dateProblem(reading.given, at('2027-01-31T00:00:00Z'))).toBeNull();
+    expect(dateProblem(reading.given, at('2027-02-01T00:00:00Z'))).toBe(
+      'currentPeriodEnd: 2027-02-01T00:00:00.000Z is not in the future',
+    );
+    expect(dateProblem(reading.given, at('2027-03-01T00:00:00Z'))).toBe(
+      'nextPaymentDate: 2027-02-28T10:00:00.000Z is not in the future; currentPeriodEnd: 2027-02-01T00:00:00.000Z is not in the future',
+    );
+  });
+
+  test('in docs/importing.md is valid', () => {
+    const [, example = ''] =
+      /```json\n(.*)\n```/.exec(readFileSync('docs/importing.md', 'utf8')) ?? [];
+    expect(readImport(example)).toMatchObject({ kind: 'read', given: { importId: 'old-4711' } });
+  });
+
+  test('differs from an earlier import by every term that changed', () => {
+    const before = { amount: 1_999, currency: 'USD', gatewayCustomerId: null };
+    expect(termsDifference(before, { ...before })).toBeNull();
+    expect(
+      termsDifference(before, { amount: 2_999, currency: 'USD', gatewayCustomerId: 'cus_1' }),
+    ).toBe('amount was 1999, is 2999; gatewayCustomerId was null, is cus_1');
+  });
+});

@@ -1,0 +1,144 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { INTERVAL_UNITS } from '../../domain/calendar.ts';
+import { importedSubscription, indexOfDate } from '../../domain/subscription/imported.ts';
+import { stateProblem } from '../../domain/subscription/recorded-state.ts';
+import { currentPeriodEndAt, nextPaymentAt } from '../../domain/subscription/state.ts';
+import { DAY, expectNothingFurther, Simulation } from '../support/simulation.ts';
+
+const at = (text: string): number => Date.parse(text);
+
+const TERMS = {
+  amountMinor: 1_999,
+  currency: 'USD',
+  interval: 'MONTH',
+  intervalCount: 1,
+  cycleCount: 6,
+} as const;
+
+/** A simulation of a subscription that was imported at `now`. */
+function imported(now: number, fields: Partial<Parameters<typeof importedSubscription>[0]>) {
+  const simulation = new Simulation(now);
+  simulation.statuses.length = 0;
+  simulation.state = importedSubscription({
+    subscriptionId: 'sub_1',
+    merchantId: 'mer_1',
+    customerId: 'cus_1',
+    paymentMethodId: 'pmt_1',
+    status: 'ACTIVE',
+    terms: TERMS,
+    cyclesCharged: 4,
+    anchorAt: at('2027-01-31T10:00:00Z'),
+    nextIndex: 1,
+    currentPeriodEndAt: at('2027-02-28T10:00:00Z'),
+    importedAt: now,
+    jitterMs: 0,
+    ...fields,
+  });
+  return simulation;
+}
+
+const sent = (simulation: Simulation) =>
+  simulation.sends.map(({ at: sentAt, cycleNumber, amountMinor }) => [
+    new Date(sentAt).toISOString(),
+    cycleNumber,
+    amountMinor,
+  ]);
+
+describe('an imported subscription', () => {
+  test('is charged for its remaining cycles by the anchor’s calendar, and then ends [D-05]', () => {
+    const simulation = imported(at('2027-02-10T00:00:00Z'), {});
+    expect(stateProblem(simulation.state)).toBeNull();
+    expect(simulation.state.log).toEqual([
+      {
+        at: at('2027-02-10T00:00:00Z'),
+        what: 'imported',
+        why: 'an operator asked for it',
+        actor: 'operator',
+      },
+    ]);
+    simulation.runTo('2027-02-28T09:59:59Z');
+    expect(simulation.events).toEqual([]);
+    simulation.runTo('2028-01-01T00:00:00Z');
+    expect(sent(simulation)).toEqual([
+      ['2027-02-28T10:00:00.000Z', 5, 1_999],
+      ['2027-03-31T10:00:00.000Z', 6, 1_999],
+    ]);
+    expect(simulation.events).toEqual([
+      'intent.success',
+      'subscription.cycle_charged',
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.ended',
+    ]);
+    expect(simulation.state).toMatchObject({ status: 'ENDED', endReason: 'completed' });
+    expectNothingFurther(simulation);
+  });
+
+  test('in its trial is charged first at the end of the trial [D-05]', () => {
+    const trialEndAt = at('2027-02-28T10:00:00Z');
+    const simulation = imported(at('2027-02-10T00:00:00Z'), {
+      status: 'TRIALING',
+      cyclesCharged: 0,
+      anchorAt: trialEndAt,
+      nextIndex: 0,
+      terms: { ...TERMS, cycleCount: 2 },
+    });
+    expect(currentPeriodEndAt(simulation.state)).toBe(trialEndAt);
+    simulation.runTo('2028-01-01T00:00:00Z');
+    expect(sent(simulation)).toEqual([
+      ['2027-02-28T10:00:00.000Z', 1, 1_999],
+      ['2027-03-28T10:00:00.000Z', 2, 1_999],
+    ]);
+    expect(simulation.events).toEqual([
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.active',
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.ended',
+    ]);
+    expectNothingFurther(simulation);
+  });
+
+  test('is charged when a native subscription with the same anchor is charged [D-05]', () => {
+    const anchors = fc
+      .tuple(fc.integer({ min: 2020, max: 2060 }), fc.nat(11), fc.integer({ min: 1, max: 31 }))
+      .map(([year, month, day]) => Date.UTC(year, month, day, 10, 20, 30, 400));
+    const given = fc.record({
+      anchorAt: anchors,
+      interval: fc.constantFrom(...INTERVAL_UNITS),
+      intervalCount: fc.integer({ min: 1, max: 5 }),
+      paidBefore: fc.integer({ min: 1, max: 8 }),
+      paidAfter: fc.integer({ min: 1, max: 8 }),
+      jitterMs: fc.constantFrom(0, 3_600_000),
+    });
+    fc.assert(
+      fc.property(given, ({ anchorAt, paidBefore, paidAfter, jitterMs, ...step }) => {
+        const terms = { ...TERMS, ...step, cycleCount: paidBefore + paidAfter };
+        const native = new Simulation(anchorAt, terms, undefined, jitterMs);
+        native.pay();
+        while (native.state.cyclesCharged < paidBefore) {
+          native.runTo((nextPaymentAt(native.state) ?? 0) + jitterMs);
+        }
+        native.sends.length = 0;
+        const nextAt = nextPaymentAt(native.state) ?? 0;
+        const nextIndex = indexOfDate({ anchorAt, ...step }, nextAt);
+        expect(nextIndex).toBe(native.state.nextIndex);
+        const copy = imported(native.now, {
+          terms,
+          cyclesCharged: paidBefore,
+          anchorAt,
+          nextIndex: nextIndex ?? -1,
+          currentPeriodEndAt: nextAt,
+          jitterMs,
+        });
+        const endAt = nextAt + paidAfter * 5 * 367 * DAY;
+        native.runTo(endAt);
+        copy.runTo(endAt);
+        expect(native.sends).toHaveLength(paidAfter);
+        expect(sent(copy)).toEqual(sent(native));
+      }),
+    );
+  });
+});
