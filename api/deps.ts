@@ -43,14 +43,12 @@ export interface ApiDeps {
   readonly credentialPepper: string;
   /** The gateways of all merchants. */
   readonly gateways: GatewayRegistry;
-  /** Public URL that the hosted card form posts to. */
-  readonly tokeniserUrl: string;
   /**
    * Makes the sandbox gateway decline later charges. Throws `service_unavailable` if the gateway does not
    * answer.
    */
   readonly declineNext: (order: ForcedDeclines) => Promise<void>;
-  /** Test card numbers that hosted pages show in test mode. */
+  /** The sandbox's test cards, for the API's description. */
   readonly testCards: readonly PublishedTestCard[];
   /** Encrypts webhook secrets for the database. Each ciphertext is bound to its configuration's id. */
   readonly sealing: Sealing;

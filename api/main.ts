@@ -96,7 +96,6 @@ const app = createApp({
   sessionKey: config.sessionKey,
   credentialPepper: config.credentialPepper,
   gateways,
-  tokeniserUrl: sandbox.tokeniserUrl,
   testCards: sandbox.testCards,
   declineNext: (order) => sandbox.declineNext(order),
   sealing,

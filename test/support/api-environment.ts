@@ -15,6 +15,7 @@ import type { CreatedMerchant } from '../../db/repositories/merchants/merchants.
 import { findMerchantGateways } from '../../db/repositories/merchants/gateways.ts';
 import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import type { ForcedDeclines } from '../../gateways/port.ts';
+import type { GatewayRegistry } from '../../gateways/registry.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { checkUnanswered } from '../../runtime/request-scope.ts';
@@ -59,6 +60,8 @@ export interface ApiOptions {
   deadlineMs?: readonly [lateAfter: number, grace: number];
   /** With 1, a test sets a payer's address by `X-Forwarded-For`. Default: 0. */
   trustedProxies?: number;
+  /** Default: the sandbox for every merchant, which does not listen. */
+  gateways?: GatewayRegistry;
 }
 
 /** As in `api/main.ts`. After Node's default of 5 s a slow test would write to closed connections. */
@@ -107,6 +110,7 @@ export async function createApiEnvironment({
   rateLimits = NO_LIMITS,
   trustedProxies = 0,
   deadlineMs,
+  gateways,
 }: ApiOptions = {}) {
   const database = await createTestDatabase();
   const handle = createDb({
@@ -128,6 +132,7 @@ export async function createApiEnvironment({
     { write: (line: string) => void logLines.push(JSON.parse(line) as Record<string, unknown>) },
   );
   const sealing = createSealing(randomBytes(32));
+  const testCards = [{ number: '4242424242424242', label: 'pays' }];
   const sandbox = createSandboxClient({
     url: 'http://127.0.0.1:1',
     publicUrl: new URL(TOKENISER_URL).origin,
@@ -151,14 +156,15 @@ export async function createApiEnvironment({
     clockWaitMs: 2_000,
     sessionKey: SESSION_KEY,
     credentialPepper: PEPPER,
-    gateways: createMerchantGateways({
-      sandbox,
-      accountsOf: (id) => findMerchantGateways(db, id),
-      sealing,
-      stripe: { timeoutMs: 5_000, url: 'http://127.0.0.1:1' },
-    }),
-    tokeniserUrl: sandbox.tokeniserUrl,
-    testCards: [{ number: '4242424242424242', label: 'pays' }],
+    gateways:
+      gateways ??
+      createMerchantGateways({
+        sandbox: { ...sandbox, testCards },
+        accountsOf: (id) => findMerchantGateways(db, id),
+        sealing,
+        stripe: { timeoutMs: 5_000, url: 'http://127.0.0.1:1' },
+      }),
+    testCards,
     declineNext: async (order) => void forcedDeclines.push(order),
     sealing,
     endpointProblem: (endpoint) => endpointProblem(endpoint, { allowLoopback: false }),

@@ -52,7 +52,6 @@ export async function openShop(env: TestEnvironment) {
     sessionKey: 'session-key-of-the-test-shop-00000000001',
     credentialPepper: PEPPER,
     gateways: env.gateways,
-    tokeniserUrl: env.gateway.tokeniserUrl,
     testCards: env.gateway.testCards,
     declineNext: (order) => env.gateway.declineNext(order),
     sealing: env.sealing,

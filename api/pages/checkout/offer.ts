@@ -20,6 +20,8 @@ export function offerOf(terms: Terms, nowAt: number): Offer {
   if (trial !== null) {
     return {
       action: 'Start free trial',
+      onceEntered:
+        'As soon as you have entered it, your free trial starts. Nothing is charged today.',
       lines: [
         { label: 'Today', text: 'Nothing' },
         {
@@ -36,6 +38,7 @@ export function offerOf(terms: Terms, nowAt: number): Offer {
   const today = formatAmount(cycleAmountMinor(terms, 1), terms.currency);
   return {
     action: `Pay ${today}`,
+    onceEntered: `As soon as you have entered it, ${today} is charged.`,
     lines: [
       { label: 'Today', text: today },
       ...(cycleCount === 1

@@ -11,6 +11,7 @@ import {
   lockedPage,
   processingPage,
   resultPage,
+  shownTestCards,
 } from '../shared/card-page.tsx';
 import type { PageDeps } from '../shared/card-page.tsx';
 import { knownDetails, missingDetails } from '../shared/details-form.ts';
@@ -103,7 +104,7 @@ type Order = Pick<Checkout, 'merchantName' | 'mode' | 'productPage' | 'descripti
 
 /** Returns the product, the merchant and the offer for a payer who pays at `nowAt`. Rules: IF-2.8, IF-2.3. */
 export function saleFrom(
-  { testCards }: Pick<PageDeps, 'testCards'>,
+  deps: Pick<PageDeps, 'gateway'>,
   order: Order,
   terms: Terms,
   nowAt: number,
@@ -116,7 +117,7 @@ export function saleFrom(
     productDescription: productPage?.description ?? (name === undefined ? null : description),
     offer: offerOf(terms, nowAt),
     cancelUrl: null,
-    testCards: order.mode === 'test' ? testCards : null,
+    testCards: shownTestCards(deps, order.mode),
   };
 }
 

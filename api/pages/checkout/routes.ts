@@ -28,17 +28,22 @@ export function checkoutRoutes(
     pathOf: pagePath,
     unknown: unknownPage('checkout'),
     find: (token) => findCheckout(db, token),
-    show: (token, checkout, browser) =>
-      checkoutPage(deps, token, checkout, nowOf(checkout), browser),
+    show: (page, checkout, { token, browser }) =>
+      checkoutPage(page, token, checkout, nowOf(checkout), browser),
     asks: (checkout) => stageOf(checkout, nowOf(checkout)) === 'open',
     isDecided: ({ state }) => state.status !== 'CREATED',
+    // The expiry of a subscription on a test clock is not real time.
+    limitsOf: ({ tries, state, clockReachedAt }) => ({
+      tries,
+      expiresAt: clockReachedAt === null ? state.checkoutExpiresAt : Infinity,
+    }),
     submit: (checkout, paymentToken) =>
       submitCard(workflows, checkout, 'completeCheckout', paymentToken),
     processing: processingPage,
     details: {
       missing: missingDetails,
-      askAgain: (token, checkout, typed) =>
-        detailsPage(deps, token, checkout, nowOf(checkout), typed),
+      askAgain: (page, token, checkout, typed) =>
+        detailsPage(page, token, checkout, nowOf(checkout), typed),
       fillIn: (checkout, given) => fillInDetails(db, checkout, given),
     },
     /** Emits `intent.checkout_opened` at the first opening. Rule: D-51. */

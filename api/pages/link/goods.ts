@@ -14,6 +14,7 @@ import { pagePath, saleFrom } from '../checkout/page.tsx';
 import { businessNow, stageOf } from '../checkout/stage.ts';
 import { paymentSale } from '../payment/page.tsx';
 import { paymentStageOf } from '../payment/stage.ts';
+import type { PageDeps } from '../shared/card-page.tsx';
 import type { Sale } from '../shared/views.tsx';
 
 /** A use of a link that a payer begins: the page's token, the payer, and the time. */
@@ -31,7 +32,7 @@ export interface Goods {
   /** True if the page of the token ended without a payment. Null if there is no such page. */
   isOver(deps: ApiDeps, token: string): Promise<boolean | null>;
   /** The offer for a payer who pays at `nowAt`. */
-  sale(deps: Pick<ApiDeps, 'testCards'>, nowAt: number): Sale;
+  sale(deps: Pick<PageDeps, 'gateway'>, nowAt: number): Sale;
   /**
    * Creates what the payer pays, inside the caller's transaction. Returns what the caller must do after the
    * commit.

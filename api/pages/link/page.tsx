@@ -1,6 +1,6 @@
 import type { Link } from '../../../db/repositories/subscriptions/links.ts';
-import type { ApiDeps } from '../../deps.ts';
-import { detailsFields } from '../shared/card-page.tsx';
+import { detailsFields, noGatewayPage } from '../shared/card-page.tsx';
+import type { PageDeps } from '../shared/card-page.tsx';
 import { missingDetails } from '../shared/details-form.ts';
 import type { DetailName, TypedDetails } from '../shared/details-form.ts';
 import { formToken } from '../shared/own-form.ts';
@@ -10,7 +10,7 @@ import { goodsOf } from './goods.ts';
 import { DetailsInput, SaleSummary } from '../shared/views.tsx';
 import type { DetailsField, Sale } from '../shared/views.tsx';
 
-type Deps = Pick<ApiDeps, 'sessionKey' | 'testCards'>;
+type Deps = Pick<PageDeps, 'sessionKey' | 'gateway'>;
 
 /** Returns the page with the offer and a form for the payer's missing details. Rules: IF-2.8, D-37. */
 export function linkPage(
@@ -22,6 +22,7 @@ export function linkPage(
 ): Page {
   const { code } = link.template;
   const sale = goodsOf(link).sale(deps, nowAt);
+  if (deps.gateway === null) return noGatewayPage(sale);
   const form = {
     action: linkPath(code),
     visit,

@@ -4,6 +4,7 @@ import type { Link } from '../../../db/repositories/subscriptions/links.ts';
 import { pathParam } from '../../context.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { cardGatewayOf } from '../shared/card-gateway.ts';
 import { readDetails } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
 import { isOwnForm, readForm } from '../shared/own-form.ts';
@@ -51,7 +52,8 @@ export function linkPageRoutes(
     // The cookie must be valid for the whole of a checkout that begins just before the link expires.
     const lifetimeMs = link.template.expiresAt - nowAt + deps.checkoutExpiryMs;
     if (visit !== known) setCookieVisit(deps, ctx, code, visit, lifetimeMs);
-    sendPage(deps, ctx, linkPage(deps, link, visit, new Map(), nowAt));
+    const gateway = await cardGatewayOf(deps, link.template.merchantId);
+    sendPage(deps, ctx, linkPage({ ...deps, gateway }, link, visit, new Map(), nowAt));
   });
 
   /** Receives the payer's form. A repeat with the same visit redirects to the same checkout. */
@@ -90,8 +92,9 @@ async function takeFirstStep(
     sendPage(deps, ctx, gonePage());
     return;
   }
-  if ([...typed.values()].some(({ problem }) => problem !== null)) {
-    sendPage(deps, ctx, linkPage(deps, link, visit, typed, nowAt));
+  const gateway = await cardGatewayOf(deps, link.template.merchantId);
+  if (gateway === null || [...typed.values()].some(({ problem }) => problem !== null)) {
+    sendPage(deps, ctx, linkPage({ ...deps, gateway }, link, visit, typed, nowAt));
     return;
   }
   const given = Object.fromEntries([...typed].map(([name, { value }]) => [name, value] as const));

@@ -11,6 +11,7 @@ import {
   lockedPage,
   processingPage,
   resultPage,
+  shownTestCards,
 } from '../shared/card-page.tsx';
 import type { PageDeps } from '../shared/card-page.tsx';
 import { knownDetails, missingDetails } from '../shared/details-form.ts';
@@ -94,7 +95,7 @@ type Order = Pick<
 >;
 
 /** Returns the offer of a payment, without a cancel link. */
-export function paymentSale({ testCards }: Pick<PageDeps, 'testCards'>, order: Order): Sale {
+export function paymentSale(deps: Pick<PageDeps, 'gateway'>, order: Order): Sale {
   const { description, merchantName } = order;
   const amount = formatAmount(order.amountMinor, order.currency);
   return {
@@ -103,10 +104,11 @@ export function paymentSale({ testCards }: Pick<PageDeps, 'testCards'>, order: O
     productDescription: null,
     offer: {
       action: `Pay ${amount}`,
+      onceEntered: `As soon as you have entered it, ${amount} is charged.`,
       lines: [{ label: 'To pay, once', text: amount }],
     },
     cancelUrl: null,
-    testCards: order.mode === 'test' ? testCards : null,
+    testCards: shownTestCards(deps, order.mode),
   };
 }
 

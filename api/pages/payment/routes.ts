@@ -10,7 +10,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { INTENT_PARAMETER, INTENT_PATH, paymentPath } from '../../page-links.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
-import type { CardOutcome } from '../shared/card-pages.ts';
+import type { CardOutcome } from '../shared/card-page-kind.ts';
 import { missingDetails } from '../shared/details-form.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { seeOther, sendPage } from '../shared/page.tsx';
@@ -40,15 +40,20 @@ export function paymentPageRoutes(
     pathOf: paymentPath,
     unknown,
     find: (token) => findHostedPayment(db, token),
-    show: (token, payment, browser) => paymentPage(deps, token, payment, now(), browser),
+    show: (page, payment, { token, browser }) => paymentPage(page, token, payment, now(), browser),
     asks: (payment) => paymentStageOf(payment, now()) === 'open',
     isDecided: (payment) =>
       !['open', 'locked', 'processing'].includes(paymentStageOf(payment, now())),
+    limitsOf: ({ tries, checkoutExpiresAt }) => ({
+      tries,
+      expiresAt: checkoutExpiresAt ?? Infinity,
+    }),
     submit: (payment, paymentToken) => pay(deps, payment, paymentToken),
     processing: processingPage,
     details: {
       missing: missingDetails,
-      askAgain: (token, payment, typed) => paymentDetailsPage(deps, token, payment, now(), typed),
+      askAgain: (page, token, payment, typed) =>
+        paymentDetailsPage(page, token, payment, now(), typed),
       fillIn: (payment, given) => fillInPaymentDetails(db, payment, given),
     },
     /** Emits `intent.checkout_opened` at the first opening. Rule: D-51. */

@@ -3,7 +3,14 @@ import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
 import { setupMethodPath } from '../../page-links.ts';
 import { callbackUrl } from '../shared/callback-url.ts';
 import { cardText } from '../shared/card-text.ts';
-import { askCard, askDetails, closedPage, lockedPage, resultPage } from '../shared/card-page.tsx';
+import {
+  askCard,
+  askDetails,
+  closedPage,
+  lockedPage,
+  resultPage,
+  shownTestCards,
+} from '../shared/card-page.tsx';
 import type { PageDeps } from '../shared/card-page.tsx';
 import { knownDetails, missingDetails } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
@@ -71,7 +78,7 @@ export function setupDetailsPage(
   });
 }
 
-function saleOf({ testCards }: PageDeps, setup: HostedSetup, nowAt: number): Sale {
+function saleOf(deps: PageDeps, setup: HostedSetup, nowAt: number): Sale {
   const { merchantName } = setup;
   return {
     merchantName,
@@ -80,10 +87,11 @@ function saleOf({ testCards }: PageDeps, setup: HostedSetup, nowAt: number): Sal
     offer: {
       heading: 'Your card',
       action: 'Save card',
+      onceEntered: 'Nothing is charged.',
       lines: [{ label: 'Charged today', text: 'Nothing' }],
     },
     cancelUrl: withFacts(setup, nowAt),
-    testCards: setup.mode === 'test' ? testCards : null,
+    testCards: shownTestCards(deps, setup.mode),
   };
 }
 

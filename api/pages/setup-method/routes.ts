@@ -11,7 +11,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { setupMethodPath } from '../../page-links.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
-import type { CardOutcome } from '../shared/card-pages.ts';
+import type { CardOutcome } from '../shared/card-page-kind.ts';
 import { missingDetails } from '../shared/details-form.ts';
 import { CARD_TRIES_MAX } from '../shared/limits.ts';
 import type { PageLimits } from '../shared/limits.ts';
@@ -30,14 +30,15 @@ export function setupMethodPageRoutes(
     pathOf: setupMethodPath,
     unknown: unknownPage('page for saving a card'),
     find: (token) => findHostedSetup(db, token),
-    show: (token, setup, browser) => setupPage(deps, token, setup, now(), browser),
+    show: (page, setup, { token, browser }) => setupPage(page, token, setup, now(), browser),
     asks: (setup) => setupStageOf(setup, now()) === 'open',
     isDecided: (setup) => setupMethodStatusAt(setup, now()) !== 'CREATED',
+    limitsOf: ({ tries, expiresAt }) => ({ tries, expiresAt }),
     submit: (setup, paymentToken) => save(deps, setup, paymentToken),
     processing: (url) => processingPage(url, 'Your card is being saved'),
     details: {
       missing: missingDetails,
-      askAgain: (token, setup, typed) => setupDetailsPage(deps, token, setup, now(), typed),
+      askAgain: (page, token, setup, typed) => setupDetailsPage(page, token, setup, now(), typed),
       fillIn: (setup, given) => fillInSetupDetails(db, setup, given),
     },
     afterDecline: (setup) => failSpentSetup(db, setup, CARD_TRIES_MAX),

@@ -1,13 +1,17 @@
 import type { ApiDeps } from '../../deps.ts';
+import type { CardGateway } from './card-gateway.ts';
 import type { DetailName, TypedDetails } from './details-form.ts';
 import { formToken } from './own-form.ts';
 import { returnUrl } from './own-return.ts';
 import { notice } from './page.tsx';
 import type { Page } from './page.tsx';
-import { CardPage, ConfirmPage, DetailsPage } from './views.tsx';
+import { CardPage, ConfirmPage, DetailsPage, EntryPage } from './views.tsx';
 import type { DetailsField, Sale } from './views.tsx';
 
-export type PageDeps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'testCards' | 'tokeniserUrl'>;
+export type PageDeps = Pick<ApiDeps, 'publicUrl' | 'sessionKey'> & {
+  /** The gateway of a page that asks for a card; null if the merchant has none. */
+  readonly gateway: CardGateway | null;
+};
 
 /** Seconds between two reloads while an outcome is unknown. */
 const PROCESSING_REFRESH_S = 3;
@@ -19,8 +23,16 @@ export const DECLINED_PAYMENT =
   'Your payment was declined and nothing was charged. Check the details and try again, or use ' +
   'another card.';
 
+/** The path of the form that opens the gateway's page for a card. `home`: the path of our page. */
+export const cardEntryPath = (home: string): string => `${home}/card`;
+
+/** The test cards that a page shows; null in live mode. Rule: D-61. */
+export function shownTestCards({ gateway }: Pick<PageDeps, 'gateway'>, mode: 'test' | 'live') {
+  return mode === 'test' ? (gateway?.testCards ?? []) : null;
+}
+
 /**
- * Returns a page with the card form. `home`: the page's path. `browser`: the id in the browser's cookie.
+ * Returns a page with the card form, or with a button that leads to the gateway's page for a card. `home`: the page's path. `browser`: the id in the browser's cookie.
  * `alert`: text about the last card, or null.
  */
 export function askCard(
@@ -35,14 +47,31 @@ export function askCard(
   },
 ): Page {
   const { home, browser, sessionId, sale, payerName, alert } = page;
+  const { tokeniserUrl = null, company = '' } = deps.gateway ?? {};
+  if (deps.gateway?.openCardEntry) {
+    const entry = {
+      action: cardEntryPath(home),
+      formToken: formToken(deps.sessionKey, sessionId),
+      company,
+      alert,
+    };
+    const content = <EntryPage sale={sale} form={entry} />;
+    return { status: 200, title: sale.productName, content };
+  }
+  if (tokeniserUrl === null) return noGatewayPage(sale);
   const form = {
-    tokeniserUrl: deps.tokeniserUrl,
+    tokeniserUrl,
     session: sessionId,
     returnUrl: returnUrl(deps, home, browser),
     payerName: payerName ?? '',
     alert,
   };
-  return { status: 200, title: sale.productName, content: <CardPage sale={sale} form={form} /> };
+  return {
+    status: 200,
+    title: sale.productName,
+    formOrigin: new URL(tokeniserUrl).origin,
+    content: <CardPage sale={sale} form={form} />,
+  };
 }
 
 const DETAIL_LABELS = {
@@ -75,6 +104,7 @@ export function askDetails(
   },
 ): Page {
   const { home, sessionId, sale, names, typed, button } = page;
+  if (deps.gateway === null) return noGatewayPage(sale);
   return {
     status: typed.size > 0 ? 400 : 200,
     title: sale.productName,
@@ -139,6 +169,40 @@ export function processingPage(url: string, title = 'Your payment is being proce
     ]),
     refresh: { seconds: PROCESSING_REFRESH_S, url },
   };
+}
+
+/** The page of a merchant without a gateway. */
+export function noGatewayPage({ merchantName, cancelUrl }: Sale): Page {
+  const texts = [
+    `${merchantName} cannot take cards yet. Nothing was charged. Ask ${merchantName} when to try again.`,
+  ];
+  return closedPage(
+    409,
+    { title: 'Cards cannot be entered here yet', texts },
+    { name: merchantName, url: cancelUrl },
+  );
+}
+
+/** The page that sends the browser to the gateway's page at once. The link is for browsers that stay. */
+export function leavePage(company: string, url: string): Page {
+  const title = `Continue to ${company}`;
+  const texts = [`You enter your card on a page of ${company}.`];
+  return { ...notice(200, title, texts, { href: url, text: title }), refresh: { seconds: 0, url } };
+}
+
+/** The page after the gateway did not open its page for a card. Its button tries again. */
+export function unopenedPage(
+  deps: Pick<PageDeps, 'sessionKey'>,
+  { home, sessionId, company }: { home: string; sessionId: string; company: string },
+): Page {
+  const title = 'Your card cannot be entered right now';
+  const text = `The page of ${company} did not open. Nothing was charged, and nothing is lost. Try again in a moment.`;
+  const form = {
+    action: cardEntryPath(home),
+    formToken: formToken(deps.sessionKey, sessionId),
+    button: 'Try again',
+  };
+  return { status: 503, title, content: <ConfirmPage title={title} text={text} {...form} /> };
 }
 
 /** The page for an unknown token. */

@@ -11,6 +11,9 @@ export const CARD_TRIES_MAX = 5;
 /** Declined cards per client address and hour, counted over all pages. */
 const DECLINES_PER_HOUR = 10;
 
+/** Card pages of a gateway opened per client address and 10 minutes. */
+const OPENINGS_PER_10_MINUTES = 30;
+
 /** Requests for unknown pages per client address and minute. */
 const UNKNOWN_PER_MINUTE = 20;
 
@@ -26,6 +29,11 @@ export interface PageLimits {
   lookUp<T>(ctx: Context, find: () => Promise<T | null>): Promise<T | null>;
   /** Throws `rate_limit_exceeded` if the client address has too many declined cards. */
   expectFewDeclines(ctx: Context): Promise<void>;
+  /**
+   * Counts a page of the gateway that is opened for a card. If the client address has opened too many, throws
+   * `rate_limit_exceeded`, so that one payer cannot use up the merchant's request rate at the gateway.
+   */
+  countOpening(ctx: Context): Promise<void>;
   /** Counts a declined card. The caller must call this once for each card. */
   countDecline(ctx: Context): Promise<void>;
 }
@@ -33,12 +41,17 @@ export interface PageLimits {
 export function createPageLimits(): PageLimits {
   const declines = new RateLimiterMemory({ points: DECLINES_PER_HOUR, duration: 3_600 });
   const unknown = new RateLimiterMemory({ points: UNKNOWN_PER_MINUTE, duration: 60 });
+  const openings = new RateLimiterMemory({ points: OPENINGS_PER_10_MINUTES, duration: 600 });
   return {
     async lookUp(ctx, find) {
       await checkLimit(unknown, ctx);
       const found = await find();
       if (found === null) await unknown.penalty(addressOf(ctx));
       return found;
+    },
+    async countOpening(ctx) {
+      await checkLimit(openings, ctx);
+      await openings.penalty(addressOf(ctx));
     },
     expectFewDeclines: (ctx) => checkLimit(declines, ctx),
     async countDecline(ctx) {

@@ -11,16 +11,18 @@ export interface Page {
   readonly status: number;
   readonly title: string;
   readonly refresh?: { readonly seconds: number; readonly url: string };
+  /** The origin of another server to which a form of the page posts. */
+  readonly formOrigin?: string;
   readonly content: ComponentChildren;
 }
 
-type Deps = Pick<ApiDeps, 'random' | 'tokeniserUrl' | 'logger'>;
+type Deps = Pick<ApiDeps, 'random' | 'logger'>;
 
 /**
  * Sends a page with a Content-Security-Policy that allows only our style, and forms only to this server and
- * to the tokeniser.
+ * to `formOrigin`. Chromium applies `form-action` also to the redirects that follow a form.
  */
-export function sendPage({ random, tokeniserUrl }: Deps, ctx: Context, page: Page): void {
+export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
   checkUnanswered();
   const nonce = Buffer.from(random(16)).toString('base64');
   ctx.set(
@@ -28,7 +30,7 @@ export function sendPage({ random, tokeniserUrl }: Deps, ctx: Context, page: Pag
     [
       "default-src 'none'",
       `style-src 'nonce-${nonce}'`,
-      `form-action 'self' ${new URL(tokeniserUrl).origin}`,
+      ["form-action 'self'", page.formOrigin].filter(Boolean).join(' '),
       "base-uri 'none'",
       "frame-ancestors 'none'",
     ].join('; '),
@@ -99,7 +101,7 @@ function errorPage(code: string, ctx: Context): Page {
   }
   if (code === 'rate_limit_exceeded') {
     return notice(429, 'Too many tries', [
-      'Too many cards were declined, or too many unknown links were opened, from your network. ' +
+      'Too many cards were tried or declined, or too many unknown links were opened, from your network. ' +
         'Nothing was charged. Open the link again later.',
     ]);
   }

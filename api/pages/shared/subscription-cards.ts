@@ -2,7 +2,7 @@ import { DomainError } from '../../../domain/errors.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { SubscriptionWorkflows } from '../../../temporal/subscription-workflows.ts';
 import { executeCommand } from '../../commands.ts';
-import type { CardOutcome } from './card-pages.ts';
+import type { CardOutcome } from './card-page-kind.ts';
 
 /**
  * Sends a card to a subscription as its first card or as a replacement. The command's id is the card token,

@@ -11,6 +11,8 @@ export interface Offer {
   readonly heading?: string;
   /** Text of the button. */
   readonly action: string;
+  /** A sentence that says what happens as soon as the payer has entered a card on the gateway's page. */
+  readonly onceEntered: string;
   readonly lines: readonly OfferLine[];
 }
 
@@ -22,7 +24,7 @@ export interface Sale {
   readonly offer: Offer;
   /** Null when the page has no cancel link. */
   readonly cancelUrl: string | null;
-  /** Null in live mode. */
+  /** Null in live mode. Empty if the gateway's own page lists its test cards. */
   readonly testCards: readonly PublishedTestCard[] | null;
 }
 
@@ -99,6 +101,41 @@ export function CardPage({ sale, form }: { sale: Sale; form: CardForm }) {
             </div>
           </div>
           <button type="submit">{sale.offer.action}</button>
+        </form>
+        <LeaveLink sale={sale} />
+      </section>
+    </>
+  );
+}
+
+export interface EntryForm {
+  readonly action: string;
+  readonly formToken: string;
+  /** The company on whose page the payer enters the card. */
+  readonly company: string;
+  /** Text above the form about the last card; null without such a text. */
+  readonly alert: string | null;
+}
+
+/** The offer, with a button that leads to the gateway's page for the card. */
+export function EntryPage({ sale, form }: { sale: Sale; form: EntryForm }) {
+  return (
+    <>
+      <SaleSummary sale={sale} />
+      <section class="card">
+        <h2>{sale.offer.heading ?? 'Pay by card'}</h2>
+        {form.alert !== null && (
+          <p class="bad" id="declined" role="alert">
+            {form.alert}
+          </p>
+        )}
+        <p>
+          You enter your card on a page of {form.company}, which processes cards for{' '}
+          {sale.merchantName}. {sale.offer.onceEntered}
+        </p>
+        <form method="post" action={form.action}>
+          <input type="hidden" name="form_token" value={form.formToken} />
+          <button type="submit">Continue to enter your card</button>
         </form>
         <LeaveLink sale={sale} />
       </section>
@@ -193,8 +230,9 @@ export function SaleSummary({ sale }: { sale: Sale }) {
   );
 }
 
-/** Lists the test cards on pages in test mode. Rule: D-61. */
+/** Says that the page is in test mode, and lists the test cards of the hosted card form. Rule: D-61. */
 function TestModeNote({ cards }: { cards: readonly PublishedTestCard[] }) {
+  if (cards.length === 0) return <p class="note">Test mode: no money moves.</p>;
   return (
     <details class="note">
       <summary>Test mode: no money moves. Test cards</summary>
@@ -228,6 +266,8 @@ export function ConfirmPage(props: {
   text: string;
   action: string;
   formToken: string;
+  /** Text of the button. Default: "Continue". */
+  button?: string;
 }) {
   return (
     <section class="card">
@@ -235,7 +275,7 @@ export function ConfirmPage(props: {
       <p>{props.text}</p>
       <form method="post" action={props.action}>
         <input type="hidden" name="form_token" value={props.formToken} />
-        <button type="submit">Continue</button>
+        <button type="submit">{props.button ?? 'Continue'}</button>
       </form>
     </section>
   );

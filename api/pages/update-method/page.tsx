@@ -7,7 +7,13 @@ import {
   nextPaymentAt,
 } from '../../../domain/subscription/state.ts';
 import { dateText } from '../checkout/offer.ts';
-import { askCard, closedPage, lockedPage, processingPage } from '../shared/card-page.tsx';
+import {
+  askCard,
+  closedPage,
+  lockedPage,
+  processingPage,
+  shownTestCards,
+} from '../shared/card-page.tsx';
 import type { PageDeps } from '../shared/card-page.tsx';
 import { cardText } from '../shared/card-text.ts';
 import { knownDetails } from '../shared/details-form.ts';
@@ -103,7 +109,7 @@ function newCardText({ card }: MethodUpdate): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)} is used from now on.`;
 }
 
-function saleOf({ testCards }: PageDeps, update: MethodUpdate, nowAt: number): Sale {
+function saleOf(deps: PageDeps, update: MethodUpdate, nowAt: number): Sale {
   const { productPage, description, merchantName } = update;
   return {
     merchantName,
@@ -111,7 +117,7 @@ function saleOf({ testCards }: PageDeps, update: MethodUpdate, nowAt: number): S
     productDescription: productPage?.name ?? description,
     offer: offerOf(update, nowAt),
     cancelUrl: null,
-    testCards: update.mode === 'test' ? testCards : null,
+    testCards: shownTestCards(deps, update.mode),
   };
 }
 
@@ -128,6 +134,7 @@ function offerOf(update: MethodUpdate, nowAt: number): Offer {
     return {
       heading: 'New card',
       action: `Save card and pay ${owed}`,
+      onceEntered: `As soon as you have entered it, ${owed} is charged.`,
       lines: [{ label: 'Charged today', text: `${owed}, which is due` }, now],
     };
   }
@@ -135,6 +142,7 @@ function offerOf(update: MethodUpdate, nowAt: number): Offer {
   return {
     heading: 'New card',
     action: 'Save card',
+    onceEntered: 'Nothing is charged today.',
     lines: [
       { label: 'Charged today', text: 'Nothing' },
       now,

@@ -27,9 +27,10 @@ export function updateMethodPageRoutes(
     pathOf: updateMethodPath,
     unknown: unknownPage('page for changing a card'),
     find: (token) => findUpdate(deps, token),
-    show: (_token, update, browser) => updatePage(deps, update, now(), browser),
+    show: (page, update, { browser }) => updatePage(page, update, now(), browser),
     asks: (update) => updateStageOf(update, now()) === 'open',
     isDecided: (update) => !['open', 'locked', 'processing'].includes(updateStageOf(update, now())),
+    limitsOf: ({ tries, expiresAt }) => ({ tries: tries.length, expiresAt }),
     submit: (update, paymentToken) =>
       submitCard(workflows, update, 'replacePaymentMethod', paymentToken),
     processing: processingPage,

@@ -41,6 +41,7 @@ export async function findCheckout(db: Db, token: string) {
       tries: checkoutSessions.tries,
       lastErrorCode: checkoutSessions.lastErrorCode,
       subscriptionId: subscriptions.id,
+      customerId: subscriptions.customerId,
       state: subscriptions.state,
       clockReachedAt: subscriptions.clockReachedAt,
       customerDetails: subscriptions.customerDetails,

@@ -73,6 +73,29 @@ export async function listPaymentMethods(
   return rows as SavedMethod[]; // the query omits PENDING methods
 }
 
+/**
+ * Returns the gateway's id of the customer's latest payment method at a gateway, whatever its status; null if there
+ * is none.
+ */
+export async function findGatewayMethod(
+  db: Db,
+  { merchantId, customerId, gateway }: { merchantId: string; customerId: string; gateway: string },
+): Promise<string | null> {
+  const [row] = await db
+    .select({ gatewayMethodId: paymentMethods.gatewayMethodId })
+    .from(paymentMethods)
+    .where(
+      and(
+        eq(paymentMethods.merchantId, merchantId),
+        eq(paymentMethods.customerId, customerId),
+        eq(paymentMethods.gateway, gateway),
+      ),
+    )
+    .orderBy(desc(paymentMethods.createdAt), desc(paymentMethods.id))
+    .limit(1);
+  return row?.gatewayMethodId ?? null;
+}
+
 /** True if the method belongs to this customer of the merchant and can be charged. Rules: D-21, D-36. */
 export async function hasLiveMethod(
   db: Db,

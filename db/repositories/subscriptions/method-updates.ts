@@ -23,6 +23,7 @@ export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
     .select({
       merchantId: subscriptions.merchantId,
       subscriptionId: subscriptions.id,
+      customerId: subscriptions.customerId,
       state: subscriptions.state,
       customerDetails: subscriptions.customerDetails,
       savedDetails: customers.details,

@@ -1,0 +1,108 @@
+import type { Router } from '@koa/router';
+import { findGatewayMethod } from '../../../db/repositories/customers/payment-methods.ts';
+import { GatewayRejectedRequest } from '../../../gateways/port.ts';
+import type { CardEntryRequest } from '../../../gateways/port.ts';
+import type { Context, RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { logFailure } from '../../middleware/errors.ts';
+import { cardGatewayOf } from './card-gateway.ts';
+import type { CardGateway } from './card-gateway.ts';
+import type { CardPages, CardSubject } from './card-page-kind.ts';
+import { cardEntryPath, leavePage, unopenedPage } from './card-page.tsx';
+import { knownDetails } from './details-form.ts';
+import type { PageLimits } from './limits.ts';
+import { browserOf, returnUrl } from './own-return.ts';
+import type { PageOpener } from './page-opener.ts';
+import { seeOther, sendPage } from './page.tsx';
+import type { Page } from './page.tsx';
+
+/** Registers the form that opens the gateway's page for a card. */
+export function entryRoutes<Subject extends CardSubject>(
+  router: Router<RequestState>,
+  deps: ApiDeps,
+  limits: PageLimits,
+  pages: CardPages<Subject>,
+  { open: openPage, openForm }: PageOpener<Subject>,
+): void {
+  const path = cardEntryPath(pages.pathOf(':token'));
+
+  /** Opens the gateway's page for a card. Nothing changes here, so the form may be sent again. */
+  router.post(path, async (ctx) => {
+    const opened = await openForm(ctx);
+    if (opened === null) return;
+    const { subject, home } = opened;
+    const isAsked = pages.asks(subject) && (pages.details?.missing(subject) ?? []).length === 0;
+    const gateway = isAsked ? await cardGatewayOf(deps, subject.merchantId) : null;
+    if (!gateway?.openCardEntry) {
+      seeOther(ctx, home);
+      return;
+    }
+    await limits.expectFewDeclines(ctx);
+    await limits.countOpening(ctx);
+    const entry = { home, subject, ...pages.limitsOf(subject), gateway };
+    sendPage(deps, ctx, await openCardEntry(deps, ctx, entry));
+  });
+
+  /** A payer who opens the form's URL again gets the page. */
+  router.get(path, async (ctx) => {
+    const { subject, home } = await openPage(ctx);
+    if (subject !== null) seeOther(ctx, home);
+  });
+}
+
+/** A card to be entered. `home`: the path of our page. `expiresAt`: real time, after which we take no card. */
+interface Entry {
+  readonly home: string;
+  readonly subject: CardSubject;
+  readonly tries: number;
+  readonly expiresAt: number;
+  readonly gateway: CardGateway;
+}
+
+/**
+ * Opens the gateway's page for a card, and returns a page that leads there. If the gateway does not open its
+ * page, returns a page with a button that tries again. Writes nothing.
+ */
+async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise<Page> {
+  const { home, subject, tries, expiresAt, gateway } = entry;
+  const { merchantId, sessionId, customerId } = subject;
+  const { name, email } = knownDetails(subject);
+  const customer = { merchantId, customerId, gateway: gateway.name };
+  const opened = await open(deps, ctx, gateway, {
+    session: sessionId,
+    tries,
+    customer: {
+      id: customerId,
+      name: name ?? undefined,
+      email: email ?? undefined,
+      gatewayMethodId: await findGatewayMethod(deps.db, customer),
+    },
+    returnUrl: returnUrl(deps, home, browserOf(deps, ctx, home)),
+    cancelUrl: `${deps.publicUrl}${home}`,
+    expiresAt,
+  });
+  return opened?.kind === 'redirect'
+    ? leavePage(gateway.company, opened.url)
+    : unopenedPage(deps, { home, sessionId, company: gateway.company });
+}
+
+/** Returns the outcome, which is logged unless it is a page. Null if the gateway refuses the request as wrong. */
+async function open(
+  { logger }: Pick<ApiDeps, 'logger'>,
+  ctx: Context,
+  { name, openCardEntry: send }: CardGateway,
+  request: CardEntryRequest,
+) {
+  try {
+    const outcome = (await send?.(request)) ?? null;
+    if (outcome !== null && outcome.kind !== 'redirect') {
+      const { requestId } = ctx.state;
+      logger.warn({ requestId, gateway: name, ...outcome }, 'the gateway opened no card page');
+    }
+    return outcome;
+  } catch (error) {
+    if (!(error instanceof GatewayRejectedRequest)) throw error;
+    logFailure(logger, ctx, error);
+    return null;
+  }
+}

@@ -1,0 +1,56 @@
+import type { SessionRef } from '../../../db/repositories/checkouts/tries.ts';
+import type { PageDeps } from './card-page.tsx';
+import type { DetailName, Payer, TypedDetails } from './details-form.ts';
+import type { Page } from './page.tsx';
+
+/** The outcome of submitting a card. */
+export type CardOutcome =
+  /** The outcome is in the database. The page shows it. */
+  | { kind: 'decided' }
+  | { kind: 'declined'; errorCode: string }
+  /** The outcome is unknown. A later reload of the same URL shows it. */
+  | { kind: 'pending' };
+
+/** What a page with a card form needs to know of its payment, subscription or setup session. */
+export interface CardSubject extends SessionRef, Payer {
+  readonly customerId: string;
+}
+
+/** One kind of hosted page with a card form. `Subject`: the page's payment, subscription or setup session. */
+export interface CardPages<Subject extends CardSubject> {
+  /** Returns the path of the page with this token. */
+  pathOf(token: string): string;
+  /** The page for an unknown token. */
+  readonly unknown: Page;
+  find(token: string): Promise<Subject | null>;
+  /** Returns the page in its present stage. `browser`: the id in the browser's cookie. */
+  show(page: PageDeps, subject: Subject, at: { token: string; browser: string }): Page;
+  /** True if the page shows a form for details or a card. */
+  asks(subject: Subject): boolean;
+  /** True if the outcome is final, so that no other card is accepted. */
+  isDecided(subject: Subject): boolean;
+  /** Returns the number of cards tried, and the real time after which the page takes no card. */
+  limitsOf(subject: Subject): { tries: number; expiresAt: number };
+  /**
+   * Submits the card, once for each token. Throws `service_unavailable` if it is unknown whether the card
+   * was submitted.
+   */
+  submit(subject: Subject, paymentToken: string): Promise<CardOutcome>;
+  /** The page while the outcome of a card is unknown. The browser loads `url` every 3 s. */
+  processing(url: string): Page;
+  /** The details form before the card form. Absent if the page has none. */
+  readonly details?: DetailsStep<Subject>;
+  /** Called when a browser opens the page and the page shows a form. */
+  opened?(subject: Subject): Promise<void>;
+  /** Called before a new card is counted as a try. */
+  beforeTry?(subject: Subject): Promise<void>;
+  /** Called after a card was declined and the decline was counted. */
+  afterDecline?(subject: Subject): Promise<void>;
+}
+
+export interface DetailsStep<Subject> {
+  missing(subject: Subject): DetailName[];
+  /** Returns the form again, with the problems of its fields. */
+  askAgain(page: PageDeps, token: string, subject: Subject, typed: TypedDetails): Page;
+  fillIn(subject: Subject, given: Partial<Record<DetailName, string>>): Promise<void>;
+}

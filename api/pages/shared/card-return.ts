@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto';
+import type { Router } from '@koa/router';
+import { admitTry, declineTry, findTry } from '../../../db/repositories/checkouts/tries.ts';
+import { isDeclineCode } from '../../../domain/declines.ts';
+import type { Context, RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+import type { CardOutcome, CardPages, CardSubject } from './card-page-kind.ts';
+import { confirmReturnPage } from './card-page.tsx';
+import { CARD_TRIES_MAX } from './limits.ts';
+import type { PageLimits } from './limits.ts';
+import { isOwnReturn } from './own-return.ts';
+import { isPreview } from './page-opener.ts';
+import type { PageOpener } from './page-opener.ts';
+import { seeOther, sendPage } from './page.tsx';
+
+/** Format of a gateway's one-time tokens: at most 200 characters. */
+const PAYMENT_TOKEN = /^[\w-]{1,200}$/;
+
+/** Registers the URL to which the gateway redirects a payer who has entered a card. */
+export function returnRoutes<Subject extends CardSubject>(
+  router: Router<RequestState>,
+  deps: ApiDeps,
+  limits: PageLimits,
+  pages: CardPages<Subject>,
+  { open, openForm }: PageOpener<Subject>,
+): void {
+  const path = `${pages.pathOf(':token')}/return`;
+
+  const finish = async (
+    ctx: Context,
+    { subject, home, isOwn }: { subject: Subject; home: string; isOwn: boolean },
+  ): Promise<void> => {
+    const returned = readReturn(ctx.querystring);
+    const changesNothing = returned === null || pages.isDecided(subject) || isPreview(ctx);
+    const taken = changesNothing
+      ? 'shown'
+      : await takeCard(deps, limits, ctx, pages, { subject, returned, isOwn });
+    if (taken === 'shown') seeOther(ctx, home);
+    else if (taken === 'pending') sendPage(deps, ctx, pages.processing(ctx.url));
+    else sendPage(deps, ctx, confirmReturnPage(deps, ctx.url, subject.sessionId));
+  };
+
+  /** The gateway redirects the browser to this route. A reload makes no second attempt. */
+  router.get(path, async (ctx) => {
+    const { subject, home } = await open(ctx);
+    if (subject !== null) await finish(ctx, { subject, home, isOwn: isOwnReturn(deps, ctx, home) });
+  });
+
+  /** Receives the form of `confirmReturnPage` from a browser that keeps no cookies. */
+  router.post(path, async (ctx) => {
+    const opened = await openForm(ctx);
+    if (opened !== null) await finish(ctx, { ...opened, isOwn: true });
+  });
+}
+
+/** The gateway's result: a token or a decline code. `key` is the same on every reload. */
+interface Returned {
+  readonly key: Buffer;
+  readonly card: { kind: 'token'; token: string } | { kind: 'refused'; errorCode: string };
+}
+
+/** Reads the gateway's result from the query; null if the query contains none. */
+function readReturn(querystring: string): Returned | null {
+  const query = new URLSearchParams(querystring);
+  const token = query.get('payment_token') ?? '';
+  if (PAYMENT_TOKEN.test(token)) return { key: digest(token), card: { kind: 'token', token } };
+  const refusal = query.get('payment_error');
+  if (refusal === null) return null;
+  const errorCode = isDeclineCode(refusal) ? refusal : 'processing_error';
+  // `payment_error_id` distinguishes two cards that were refused with the same code.
+  const key = digest(JSON.stringify([refusal, query.get('payment_error_id')]));
+  return { key, card: { kind: 'refused', errorCode } };
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text, 'utf8').digest();
+}
+
+/**
+ * Submits the card. A repeat does not count as a second try. `shown`: the page shows the outcome, or that the
+ * session has no tries left. `pending`: the outcome is unknown. `foreign`: nothing was done, because a foreign
+ * page may have sent the browser here. Rule: D-§4.
+ */
+async function takeCard<Subject extends CardSubject>(
+  { db, now }: ApiDeps,
+  limits: PageLimits,
+  ctx: Context,
+  pages: CardPages<Subject>,
+  given: { subject: Subject; returned: Returned; isOwn: boolean },
+): Promise<'shown' | 'pending' | 'foreign'> {
+  const { subject, isOwn } = given;
+  const { key, card } = given.returned;
+  const { merchantId, sessionId } = subject;
+  const ref = { merchantId, sessionId, key };
+  const known = await findTry(db, ref);
+  if (known !== null && known.errorCode !== null) return 'shown';
+  if (known === null) {
+    if (!isOwn) return 'foreign';
+    await limits.expectFewDeclines(ctx);
+    await pages.beforeTry?.(subject);
+    const isAdmitted = await admitTry(db, ref, { limit: CARD_TRIES_MAX, nowAt: now() });
+    if (!isAdmitted) return 'shown';
+  }
+  const outcome: CardOutcome =
+    card.kind === 'token'
+      ? await pages.submit(subject, card.token)
+      : { kind: 'declined', errorCode: card.errorCode };
+  if (outcome.kind === 'declined' && (await declineTry(db, ref, outcome.errorCode))) {
+    if (isOwn) await limits.countDecline(ctx);
+    await pages.afterDecline?.(subject);
+  }
+  return outcome.kind === 'pending' ? 'pending' : 'shown';
+}

@@ -1,0 +1,178 @@
+import { expect } from 'vitest';
+import { DomainError } from '../../../domain/errors.ts';
+import { oneGateway } from '../../../gateways/registry.ts';
+import { createStripeGateway } from '../../../gateways/stripe/adapter.ts';
+import { TOKENISER_URL, test as apiTest } from '../../support/api-environment.ts';
+import type { Answer, ApiEnvironment } from '../../support/api-environment.ts';
+import { createSubscription, readSubscription } from '../../support/fixtures/subscriptions.ts';
+import { subscriptionIn } from '../../support/fixtures/subscriptions.ts';
+import { intentBody, setupBody } from '../../support/fixtures/payments.ts';
+import { makeLink } from '../../support/hosted-pages/links.ts';
+import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
+import { browse, expectSeeOther, headingOf, visit } from '../../support/hosted-pages/visits.ts';
+import { postForm } from '../../support/hosted-pages/visits.ts';
+
+/** Nothing listens at this address, so Stripe opens no page. */
+const stripe = createStripeGateway({
+  secretKey: 'sk_test_pages',
+  accountId: 'acct_pages',
+  timeoutMs: 5_000,
+  url: 'http://127.0.0.1:2',
+});
+
+const test = apiTest.extend(
+  'apiOptions',
+  { scope: 'file' },
+  {
+    trustedProxies: 1,
+    gateways: oneGateway(stripe),
+  },
+);
+
+const openUrl = async (api: ApiEnvironment, path: string, body: object): Promise<string> =>
+  ((await api.call('POST', path, { body })).json as { fwdUrl: string }).fwdUrl;
+
+const formTokenIn = ({ text }: Answer): string =>
+  fieldsOf(text).find(({ name }) => name === 'form_token')?.value ?? '';
+
+/** Opens a checkout's page and returns a function that presses its button, from one address. */
+async function openCheckout(api: ApiEnvironment, address: string, changes: object = {}) {
+  const { fwdUrl } = await createSubscription(api, { ...changes });
+  const page = visit(api, fwdUrl, address);
+  const shown = await page.look();
+  const press = (more: Record<string, string> = {}) =>
+    postForm(
+      api,
+      `${page.path}/card`,
+      { form_token: formTokenIn(shown) },
+      { 'x-forwarded-for': address, ...more },
+    );
+  return { ...page, shown, press };
+}
+
+test.for([
+  [
+    'checkout',
+    async (api: ApiEnvironment) => (await createSubscription(api)).fwdUrl,
+    'As soon as you have entered it, 19.99 USD is charged.',
+  ],
+  [
+    'checkout with a trial',
+    async (api: ApiEnvironment) =>
+      (await createSubscription(api, { trialPeriodCount: 2, trialPeriodInterval: 'WEEK' })).fwdUrl,
+    'As soon as you have entered it, your free trial starts. Nothing is charged today.',
+  ],
+  [
+    'payment',
+    (api: ApiEnvironment) => openUrl(api, '/payments/create-intent', intentBody()),
+    'As soon as you have entered it, 25.00 USD is charged.',
+  ],
+  [
+    'setup',
+    (api: ApiEnvironment) => openUrl(api, '/setup-method/create', setupBody()),
+    'Nothing is charged.',
+  ],
+  [
+    'update',
+    async (api: ApiEnvironment) => {
+      const subscription = await subscriptionIn(api, 'ACTIVE');
+      return String((await readSubscription(api, subscription))['updatePaymentMethodLink']);
+    },
+    'Nothing is charged today.',
+  ],
+] as const)(
+  'the %s page of a Stripe merchant shows the offer and names Stripe, and has no card form [D-11]',
+  async ([, create, sentence], { api }) => {
+    const { look } = visit(api, await create(api));
+    const page = await look();
+    expect(page.status).toBe(200);
+    expect(linesOf(page.text).length).toBeGreaterThan(0);
+    expect(page.text).toContain(
+      `You enter your card on a page of Stripe, which processes cards for Acme Ltd. ${sentence}`,
+    );
+    expect(page.text).toContain('<button type="submit">Continue to enter your card</button>');
+    expect(fieldsOf(page.text).map(({ name }) => name)).toEqual(['form_token']);
+    expect(page.text).not.toContain(TOKENISER_URL);
+    expect(page.text).toContain('<p class="note">Test mode: no money moves.</p>');
+    expect(page.headers['content-security-policy']).toContain("form-action 'self';");
+  },
+);
+
+test('a button whose page does not open at Stripe can be pressed again, and changes nothing [D-11]', async ({
+  api,
+}) => {
+  const { press, path } = await openCheckout(api, '198.51.100.201');
+  const rows = await api.countRows();
+  for (const answer of [await press(), await press()]) {
+    expect([answer.status, headingOf(answer)]).toEqual([
+      503,
+      'Your card cannot be entered right now',
+    ]);
+    expect(answer.text).toContain(
+      'The page of Stripe did not open. Nothing was charged, and nothing is lost.',
+    );
+    expect(answer.text).toContain(`<form method="post" action="${path}/card">`);
+    expect(answer.text).toContain('<button type="submit">Try again</button>');
+    expect(formTokenIn(answer)).not.toBe('');
+  }
+  expect(await api.countRows()).toEqual(rows);
+  expect(api.logLines).toContainEqual(
+    expect.objectContaining({
+      msg: 'the gateway opened no card page',
+      gateway: 'stripe:acct_pages',
+      kind: 'not_sent',
+    }),
+  );
+});
+
+test('the button’s form is refused from another site and without its token [D-11]', async ({
+  api,
+}) => {
+  const { press, path } = await openCheckout(api, '198.51.100.202');
+  const foreign = await press({ 'sec-fetch-site': 'cross-site' });
+  const tokenless = await postForm(api, `${path}/card`, { form_token: 'guessed' });
+  for (const answer of [foreign, tokenless]) {
+    expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);
+  }
+});
+
+test('the button’s form leads back to the page while a name is missing, and its URL always does [D-11]', async ({
+  api,
+}) => {
+  const { press, path, shown } = await openCheckout(api, '198.51.100.203', { customerDetails: {} });
+  expect(shown.text).toContain('Your details');
+  expectSeeOther(await press(), path);
+  expectSeeOther(await browse(api, `${path}/card`), path);
+});
+
+test('the button’s form leads back to the page after the payment [D-32]', async ({ api }) => {
+  const { press, path, give } = await openCheckout(api, '198.51.100.204');
+  expect(headingOf(await give('payment_token=cs_test_paid'))).toBe(
+    'Thank you: your payment was received',
+  );
+  expectSeeOther(await press(), path);
+});
+
+test('one address opens at most 30 pages of the gateway in ten minutes [D-11]', async ({ api }) => {
+  const { press } = await openCheckout(api, '198.51.100.205');
+  for (let opened = 0; opened < 30; opened += 1) expect((await press()).status).toBe(503);
+  const refused = await press();
+  expect([refused.status, headingOf(refused)]).toEqual([429, 'Too many tries']);
+  expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+});
+
+test('a merchant without a gateway has pages that say so and take nothing [D-20]', async ({
+  createApi,
+}) => {
+  const none = () => Promise.reject(new DomainError('operation_not_allowed'));
+  const api = await createApi({ gateways: { of: none, forNewMethods: none } });
+  const checkout = await createSubscription(api, { customerDetails: {} });
+  const { fwdUrl } = await createSubscription(api);
+  for (const path of [checkout.fwdUrl, fwdUrl].map((url) => new URL(url).pathname)) {
+    const page = await browse(api, path);
+    expect([page.status, headingOf(page)]).toEqual([409, 'Cards cannot be entered here yet']);
+    expect(fieldsOf(page.text)).toEqual([]);
+  }
+  const link = await browse(api, await makeLink(api));
+  expect([link.status, headingOf(link)]).toEqual([409, 'Cards cannot be entered here yet']);
+});
