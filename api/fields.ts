@@ -108,6 +108,11 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
 /** Refuses invalid fields. Unlike other refusals, it is not stored under an Idempotency-Key. Rule: D-17. */
 export class FieldsError extends DomainError {}
 
+/** Throws {@link problemsError} if there is a problem. */
+export function refuseProblems(problems: readonly Problem[]): void {
+  if (problems.length > 0) throw problemsError(problems);
+}
+
 export function problemsError(problems: readonly Problem[]): FieldsError {
   const text = problems.map(({ field, message }) => `${field}: ${message}`).join('; ');
   return new FieldsError('bad_request', text);

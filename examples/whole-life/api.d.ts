@@ -1500,7 +1500,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
+                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
                     };
                 };
@@ -2086,7 +2086,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
+                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
                     };
                 };
@@ -2159,7 +2159,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
+                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
                     };
                 };
@@ -2349,7 +2349,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
+                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
                     };
                 };
@@ -2658,7 +2658,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
+                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
                     };
                 };

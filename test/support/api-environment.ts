@@ -198,6 +198,7 @@ export async function createApiEnvironment({
     logLines,
     merchant,
     other,
+    sealing,
     pepper: PEPPER,
     databaseUrl: database.url,
     /** `aheadMs` sets how far the API's real time is ahead of the machine's time. */

@@ -9,7 +9,7 @@ import { fallbackDisclaimer, PAYMENT_METHOD_KINDS } from '../../../domain/paymen
 import { url } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { instant, optional, problemsError, wholeNumber } from '../../fields.ts';
+import { instant, optional, refuseProblems, wholeNumber } from '../../fields.ts';
 import type { Problem } from '../../fields.ts';
 
 /** What links to subscribe and links to pay once have in common. Rule: D-37. */
@@ -60,25 +60,26 @@ export interface LinkRequest {
   currency: string;
   /** The names of the payment methods in the request. Undefined: the merchant's payment methods. */
   wanted?: readonly string[] | undefined;
+  /** The problems that the merchant's gateway has with the amounts. */
+  amountProblems: readonly Problem[];
   /** Returns the problems of the request's dates for a link created at `nowAt`. */
   dateProblems: (nowAt: number) => Problem[];
 }
 
 /**
- * Writes a link inside the caller's transaction and returns the answer. Checks the dates here, after the claim of
+ * Writes a link inside the caller's transaction and returns the answer. Checks the problems here, after the claim of
  * the idempotency key, so that a repeat gets the stored answer even after `expiryDate`.
  *
- * @throws DomainError `bad_request` for a date that is not valid; `resource_not_found` if the merchant has no
+ * @throws DomainError `bad_request` for an amount or a date that is not valid; `resource_not_found` if the merchant has no
  * such customer. Rules: D-11, D-17, D-37.
  */
 export async function writeLink(
   tx: Db,
   { now, random, publicUrl }: Pick<ApiDeps, 'now' | 'random' | 'publicUrl'>,
-  { link, currency, wanted, dateProblems }: LinkRequest,
+  { link, currency, wanted, amountProblems, dateProblems }: LinkRequest,
 ) {
   const createdAt = now();
-  const problems = dateProblems(createdAt);
-  if (problems.length > 0) throw problemsError(problems);
+  refuseProblems([...amountProblems, ...dateProblems(createdAt)]);
   const { merchantId, customerId } = link;
   if (customerId && !(await findCustomer(tx, merchantId, customerId))) throw notFound('customer');
   const settings = await loadSettings(tx, merchantId);

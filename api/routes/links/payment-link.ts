@@ -1,4 +1,5 @@
 import { httpUrl, optional } from '../../fields.ts';
+import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { offeredMethods } from '../../../domain/payment-method.ts';
 import { amountProblems, comments } from '../../payment-fields.ts';
@@ -44,7 +45,7 @@ export const generatePaymentLink = route({
     ],
   },
   answer: linkAnswer,
-  refusals: ['resource_not_found'],
+  refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) => {
     const { amount, currency, comments: note, metadata, storeFrontId, tokenise } = call.body;
     const {
@@ -55,8 +56,10 @@ export const generatePaymentLink = route({
     } = call.body;
     const { customerId, receiptId, description, callbackUrl, cancelUrl } = call.body;
     const paymentMethods = wanted === undefined ? null : offeredMethods(wanted, currency).offered;
+    const problems = await gatewayAmountProblems(deps, call.merchant.id, { amount }, currency);
     return inTransaction(call, deps, async (tx) =>
       writeLink(tx, deps, {
+        amountProblems: problems,
         link: {
           merchantId: call.merchant.id,
           payment: {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { httpUrl, optional } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
+import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { route } from '../../route.ts';
 import {
@@ -59,13 +60,17 @@ export const generateLink = route({
     ],
   },
   answer: linkAnswer,
-  refusals: ['resource_not_found'],
+  refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) => {
     const { merchant, body } = call;
     const { terms, customerId, order: fieldsOfLink } = termsAndOrder(body);
     const { expiryDate, multiUseLimit = 1, metadata: _never, ...order } = fieldsOfLink;
+    const { amount, upfrontAmount, currency } = body;
+    const amounts = { amount, upfrontAmount };
+    const problems = await gatewayAmountProblems(deps, merchant.id, amounts, currency);
     return inTransaction(call, deps, async (tx) =>
       writeLink(tx, deps, {
+        amountProblems: problems,
         link: {
           merchantId: merchant.id,
           terms,
@@ -74,7 +79,7 @@ export const generateLink = route({
           multiUseLimit,
           expiresAt: expiryDate,
         },
-        currency: body.currency,
+        currency,
         dateProblems: (nowAt) => [
           ...datedProblems(body, nowAt),
           ...expiryProblems(expiryDate, nowAt),

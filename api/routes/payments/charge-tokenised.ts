@@ -5,8 +5,9 @@ import { insertPayment } from '../../../db/repositories/payments/orders.ts';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import { EXTENSION } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
-import { idText, metadata, optional } from '../../fields.ts';
+import { idText, metadata, optional, refuseProblems } from '../../fields.ts';
 import type { Fields } from '../../fields.ts';
+import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import {
   amountProblems,
   chargeAmount,
@@ -68,14 +69,20 @@ export const chargeTokenised = route({
     ],
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
-  handle: (call, deps) =>
-    withCharge(call, deps, {
-      insert: (tx, ref) => insertTokenised(tx, ref, call.body, deps.now()),
+  handle: async (call, deps) => {
+    const { amount, currency: code } = call.body;
+    const problems = await gatewayAmountProblems(deps, call.merchant.id, { amount }, code);
+    return withCharge(call, deps, {
+      insert: async (tx, ref) => {
+        refuseProblems(problems);
+        await insertTokenised(tx, ref, call.body, deps.now());
+      },
       answer: (id, charged) => {
         const { intentId, status, errorCode } = presentCharge(id, charged);
         return ok({ intentId, status, ...(errorCode === null ? {} : { errorCode }) });
       },
-    }),
+    });
+  },
 });
 
 /**

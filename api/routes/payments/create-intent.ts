@@ -5,7 +5,8 @@ import { randomToken } from '../../../domain/ids.ts';
 import { offeredMethods } from '../../../domain/payment-method.ts';
 import { ok } from '../../answers.ts';
 import { customerDetails as customerDetailsField } from '../../customer-details.ts';
-import { httpUrl, idText, metadata, optional } from '../../fields.ts';
+import { httpUrl, idText, metadata, optional, refuseProblems } from '../../fields.ts';
+import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { writeHostedPayment } from '../../new-payment.ts';
 import { paymentPath } from '../../page-links.ts';
@@ -90,7 +91,7 @@ export const createIntent = route({
       },
     ],
   },
-  refusals: ['resource_not_found'],
+  refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) => {
     const {
       amount,
@@ -101,7 +102,9 @@ export const createIntent = route({
     } = call.body;
     const { offered, unavailable } = offeredMethods(wanted ?? [], order.currency);
     const merchantId = call.merchant.id;
+    const problems = await gatewayAmountProblems(deps, merchantId, { amount }, order.currency);
     return inTransaction(call, deps, async (tx) => {
+      refuseProblems(problems);
       const nowAt = deps.now();
       const token = randomToken(deps.random);
       const payer = { customerId, details: customerDetails };

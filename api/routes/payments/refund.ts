@@ -4,14 +4,16 @@ import {
   insertRefund,
   withdrawRefund,
 } from '../../../db/repositories/payments/refunds.ts';
+import { findIntent } from '../../../db/repositories/payments/orders.ts';
 import type { Refund } from '../../../db/repositories/payments/refunds.ts';
 import { DomainError, invariant } from '../../../domain/errors.ts';
 import { idOfCommand } from '../../../domain/ids.ts';
 import { currencyCode, epochMs, id, minorAmount } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idText, optional } from '../../fields.ts';
-import type { Fields } from '../../fields.ts';
+import { idText, optional, refuseProblems } from '../../fields.ts';
+import type { Fields, Problem } from '../../fields.ts';
+import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import { withOutcome } from '../../idempotency.ts';
 import type { Execution } from '../../idempotency.ts';
 import { route } from '../../route.ts';
@@ -79,14 +81,28 @@ export const createRefund = route({
     ],
   },
   refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
-  handle: (call, deps) =>
-    withOutcome(call, deps, async (execution) => {
+  handle: async (call, deps) => {
+    const problems = await amountProblemsOf(deps, call.merchant.id, call.body);
+    return withOutcome(call, deps, async (execution) => {
+      refuseProblems(problems);
       const refund = await refundIntent(deps, call.merchant.id, call.body, execution);
       const { id: refundId, intentId, amountMinor, currency, refundedAt } = refund;
       invariant(refundedAt !== null, 'a refund with an outcome has its time');
       return ok({ refundId, intentId, amount: amountMinor, currency, refundedAt });
-    }),
+    });
+  },
 });
+
+/** Returns why the gateway cannot refund the amount; nothing for a refund of the whole amount. Rule: D-03. */
+async function amountProblemsOf(
+  deps: ApiDeps,
+  merchantId: string,
+  { xIntentId, amount }: Fields<typeof fields>,
+): Promise<Problem[]> {
+  const intent = amount === undefined ? null : await findIntent(deps.db, merchantId, xIntentId);
+  if (intent === null) return [];
+  return gatewayAmountProblems(deps, merchantId, { amount }, intent.currency, 'refund');
+}
 
 /**
  * Refunds a payment, fully or partly, and waits for the outcome. A repeat of the command returns the same

@@ -85,9 +85,11 @@ export const createSetupMethod = route({
       },
     ],
   },
-  refusals: ['resource_not_found'],
-  handle: async (call, deps) =>
-    inTransaction(call, deps, async (tx) => {
+  refusals: ['operation_not_allowed', 'resource_not_found'],
+  handle: async (call, deps) => {
+    // A live merchant without a gateway is refused. Rule: D-20.
+    await deps.gateways.forNewMethods(call.merchant.id);
+    return inTransaction(call, deps, async (tx) => {
       const { billingDetails, customerId, paymentMethods: wanted, ...order } = call.body;
       const { offered, unavailable } = offeredMethods(wanted ?? [], order.currency);
       const merchantId = call.merchant.id;
@@ -111,7 +113,8 @@ export const createSetupMethod = route({
       const fwdUrl = `${deps.publicUrl}${setupMethodPath(token)}`;
       const leftOut = unavailable.length === 0 ? {} : { unavailablePaymentMethods: unavailable };
       return { answer: ok({ setupMethodId, fwdUrl, ...leftOut }) };
-    }),
+    });
+  },
 });
 
 /** A setup session in answers. Rules: IF-2.5, D-§7. */

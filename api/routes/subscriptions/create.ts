@@ -7,8 +7,9 @@ import { dateTime, EXTENSION, id, url } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
 import type { Merchant } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idText, optional, problemsError } from '../../fields.ts';
+import { idText, optional, refuseProblems } from '../../fields.ts';
 import type { Fields } from '../../fields.ts';
+import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { writeSubscription } from '../../new-subscription.ts';
 import { payerOf } from '../../payer.ts';
@@ -95,12 +96,16 @@ export const createSubscription = route({
       },
     ],
   },
-  refusals: ['resource_not_found'],
+  refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) => {
     const { merchant, body } = call;
     const { terms, customerId, order } = termsAndOrder(body);
     const { testClockId = null, ...stored } = order;
+    const { amount, upfrontAmount, currency } = body;
+    const amounts = { amount, upfrontAmount };
+    const problems = await gatewayAmountProblems(deps, merchant.id, amounts, currency);
     return inTransaction(call, deps, async (tx) => {
+      refuseProblems(problems);
       const createdAt = await creationTime(tx, deps, merchant, body);
       const token = randomToken(deps.random);
       const payer = { customerId, details: order.customerDetails };
@@ -139,7 +144,6 @@ async function creationTime(
   if (body.testClockId === undefined) return now();
   const clock = await findTestClock(tx, merchant.id, body.testClockId, 'share');
   if (!clock) throw notFound('test clock');
-  const problems = datedProblems(body, clock.targetAt);
-  if (problems.length > 0) throw problemsError(problems);
+  refuseProblems(datedProblems(body, clock.targetAt));
   return clock.targetAt;
 }

@@ -3,8 +3,9 @@ import type { EditFields } from '../../../domain/subscription/edit-problems.ts';
 import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
 import { changedCurrency } from '../../currencies.ts';
 import { nothing } from '../../answer-fields.ts';
-import { idText, instant, optional, problemsError } from '../../fields.ts';
+import { idText, instant, optional, problemsError, refuseProblems } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
+import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import { amount } from '../../payment-fields.ts';
 import { route } from '../../route.ts';
 import { withCommand } from './commands.ts';
@@ -76,7 +77,12 @@ export const editSubscription = route({
       edit.newAmountMinor === undefined
         ? null
         : await findSubscription(deps.db, call.merchant.id, call.body.subscriptionId);
-    const currencyRow = edited === null ? undefined : changedCurrency(edited.state.terms.currency);
+    const currency = edited?.state.terms.currency;
+    if (currency !== undefined) {
+      const { newAmount } = call.body;
+      refuseProblems(await gatewayAmountProblems(deps, call.merchant.id, { newAmount }, currency));
+    }
+    const currencyRow = currency === undefined ? undefined : changedCurrency(currency);
     return withCommand(call, deps, ({ commandId }) => ({
       kind: 'edit',
       commandId,

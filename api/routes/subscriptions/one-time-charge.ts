@@ -5,8 +5,9 @@ import { DomainError } from '../../../domain/errors.ts';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import { validateOneTimeCharge } from '../../../domain/subscription/validate-command.ts';
 import { notFound, ok } from '../../answers.ts';
-import { idText, optional } from '../../fields.ts';
+import { idText, optional, refuseProblems } from '../../fields.ts';
 import type { Fields } from '../../fields.ts';
+import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import { amountProblems, chargeAmount, comments, currency } from '../../payment-fields.ts';
 import { route } from '../../route.ts';
 import { OneTimeCharge, presentCharge, withCharge } from '../payments/charge.ts';
@@ -66,11 +67,17 @@ export const chargeSubscriptionOnce = route({
     ],
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
-  handle: (call, deps) =>
-    withCharge(call, deps, {
-      insert: (tx, ref) => insertOneTime(tx, ref, call.body, deps.now()),
+  handle: async (call, deps) => {
+    const { amount, currency: code } = call.body;
+    const problems = await gatewayAmountProblems(deps, call.merchant.id, { amount }, code);
+    return withCharge(call, deps, {
+      insert: async (tx, ref) => {
+        refuseProblems(problems);
+        await insertOneTime(tx, ref, call.body, deps.now());
+      },
       answer: (intentId, charged) => ok(presentCharge(intentId, charged)),
-    }),
+    });
+  },
 });
 
 /** Writes the intent, and locks the subscription's row until the transaction ends. Throws if refused. */

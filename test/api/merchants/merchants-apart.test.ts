@@ -1,5 +1,7 @@
 import { expect } from 'vitest';
+import { changeGateway } from '../../../db/repositories/merchants/gateways.ts';
 import { createMerchantWithCredential } from '../../../db/repositories/merchants/merchants.ts';
+import { accountBinding } from '../../../gateways/merchant-gateways.ts';
 import { subscriptionBody, test as apiTest } from '../../support/api-environment.ts';
 import type { CallOptions } from '../../support/api-environment.ts';
 import {
@@ -200,6 +202,12 @@ test('live credentials cannot use test clocks or see test records [D-20, D-60]',
     mode: 'live',
     pepper: api.pepper,
   });
+  const name = 'stripe:acct_live';
+  const { merchantId } = live;
+  const sealed = api.sealing.seal('sk_live_apart', accountBinding(merchantId, name));
+  const key = { sealed, ending: 'part' };
+  const account = { merchantId, name, mode: 'live', key, nowAt: Date.now() } as const;
+  await changeGateway(api.db, { ...account, sealedWebhookSecret: null, makeCurrent: true });
   const refused = [
     await api.call('POST', '/test-clock/create', { body: {}, as: live }),
     await api.call('POST', '/test-clock/advance', {

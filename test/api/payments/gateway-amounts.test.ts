@@ -1,0 +1,177 @@
+import { describe, expect } from 'vitest';
+import { createMerchantWithCredential } from '../../../db/repositories/merchants/merchants.ts';
+import { oneGateway } from '../../../gateways/registry.ts';
+import { createStripeGateway } from '../../../gateways/stripe/adapter.ts';
+import { subscriptionBody, test as apiTest } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import {
+  intentBody,
+  outcome,
+  refusal,
+  saveCard,
+  setupBody,
+  tokenisedBody,
+} from '../../support/fixtures/payments.ts';
+import { readSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
+import { paymentLinkBody, PAYMENT_LINK } from '../../support/hosted-pages/links.ts';
+
+/** Stripe's rules for amounts need no connection to Stripe, and nothing listens at this address. */
+const stripe = createStripeGateway({
+  secretKey: 'sk_test_amounts',
+  accountId: 'acct_amounts',
+  timeoutMs: 5_000,
+  url: 'http://127.0.0.1:2',
+});
+
+const test = apiTest.extend('apiOptions', { scope: 'file' }, { gateways: oneGateway(stripe) });
+
+const STEP = 'must be a multiple of 10 in KWD, because Stripe charges no other amount';
+const refused = (errorDescription: string) => [400, { errorCode: 'bad_request', errorDescription }];
+
+const CREATE = '/subscription/create';
+const LINK = '/subscription/link/merchant/generate-link';
+const linkBody = (changes: object) =>
+  subscriptionBody({ expiryDate: Date.now() + 86_400_000, ...changes });
+
+describe('an amount that Stripe cannot charge', () => {
+  test.for([
+    [
+      'a subscription',
+      CREATE,
+      subscriptionBody({ amount: 1_234, currency: 'KWD' }),
+      `amount: ${STEP}`,
+    ],
+    [
+      'a first cycle',
+      CREATE,
+      subscriptionBody({ amount: 1_230, upfrontAmount: 2_345, currency: 'KWD' }),
+      `upfrontAmount: ${STEP}`,
+    ],
+    [
+      'a subscription of more than eight digits at Stripe',
+      CREATE,
+      subscriptionBody({ amount: 1_000_000, currency: 'ISK' }),
+      'amount: must have at most eight digits at Stripe',
+    ],
+    [
+      'a subscription with a fraction of an ariary',
+      CREATE,
+      subscriptionBody({ amount: 500_050, currency: 'MGA' }),
+      'amount: must be a multiple of 100 in MGA, because Stripe charges no other amount',
+    ],
+    ['a link to subscribe', LINK, linkBody({ amount: 1_234, currency: 'KWD' }), `amount: ${STEP}`],
+    [
+      'a link to pay once',
+      PAYMENT_LINK,
+      paymentLinkBody({ amount: 1_234, currency: 'KWD' }),
+      `amount: ${STEP}`,
+    ],
+    [
+      'a hosted payment below Stripe’s minimum',
+      '/payments/create-intent',
+      intentBody({ amount: 45, currency: 'EUR' }),
+      'amount: must be at least 50 in EUR, which is the minimum charge of Stripe',
+    ],
+  ] as const)('of %s is refused at once [D-03]', async ([, path, body, description], { api }) => {
+    const rows = await api.countRows();
+    expect(outcome(await api.call('POST', path, { body }))).toEqual(refused(description));
+    expect(await api.countRows()).toEqual(rows);
+  });
+
+  test('of an edit is refused, and the amount stays [D-03]', async ({ api }) => {
+    const subscription = await subscriptionIn(api, 'ACTIVE', { amount: 1_230, currency: 'KWD' });
+    const { subscriptionId } = subscription;
+    const edit = (newAmount: number) =>
+      api.call('POST', '/subscription/edit', { body: { subscriptionId, newAmount } });
+    expect(outcome(await edit(1_234))).toEqual(refused(`newAmount: ${STEP}`));
+    expect(await readSubscription(api, subscription)).toMatchObject({ amount: 1_230 });
+    expect(outcome(await edit(1_240))).toEqual([200, {}]);
+    expect(await readSubscription(api, subscription)).toMatchObject({ amount: 1_240 });
+  });
+
+  test('of a one-time charge is refused before an intent is written [D-03]', async ({ api }) => {
+    const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
+    const body = { subscriptionId, amount: 45, currency: 'EUR' };
+    const path = '/subscription/merchant/one-time-charge';
+    const rows = await api.countRows();
+    expect(outcome(await api.call('POST', path, { body }))).toEqual(
+      refused('amount: must be at least 50 in EUR, which is the minimum charge of Stripe'),
+    );
+    expect(await api.countRows()).toEqual(rows);
+  });
+
+  test('of a tokenised charge or a part of its refund is refused [D-03]', async ({ api }) => {
+    const method = await saveCard(api);
+    const charge = (amount: number) =>
+      api.call('POST', '/payments/charge-tokenised-pm', {
+        body: tokenisedBody(method, { amount, currency: 'KWD' }),
+      });
+    expect(outcome(await charge(12_345))).toEqual(refused(`amount: ${STEP}`));
+    const paid = await charge(12_340);
+    expect(paid.json).toMatchObject({ status: 'SUCCESS' });
+    const { intentId: xIntentId } = paid.json as { intentId: string };
+    const refund = (amount: number) =>
+      api.call('POST', '/payments/merchant/refund', { body: { xIntentId, amount } });
+    expect(outcome(await refund(1_234))).toEqual(refused(`amount: ${STEP}`));
+    // A refund has no minimum.
+    expect((await refund(10)).json).toMatchObject({ amount: 10, currency: 'KWD' });
+    expect(api.payments.refunds.map(({ amountMinor }) => amountMinor)).toEqual([10]);
+  });
+
+  test('is refused without using up the Idempotency-Key [D-03, D-17]', async ({ api }) => {
+    const send = (amount: number) =>
+      api.call('POST', CREATE, {
+        body: subscriptionBody({ amount, currency: 'KWD' }),
+        key: 'stripe-amount',
+      });
+    expect(outcome(await send(1_234))).toEqual(refused(`amount: ${STEP}`));
+    const made = await send(1_230);
+    expect(made.status).toBe(200);
+    expect((await send(1_230)).json).toEqual(made.json);
+  });
+});
+
+test('yen, krónur and whole ariary are charged by Stripe [D-03]', async ({ api }) => {
+  for (const [amount, currency] of [
+    [158, 'JPY'],
+    [121, 'ISK'],
+    [4_000, 'UGX'],
+    [500_000, 'MGA'],
+    [1_230, 'KWD'],
+  ] as const) {
+    const body = subscriptionBody({ amount, currency });
+    expect((await api.call('POST', CREATE, { body })).status).toBe(200);
+  }
+});
+
+test('the sandbox takes every amount [D-03]', async ({ createApi }) => {
+  const api = await createApi({});
+  const body = subscriptionBody({ amount: 1_234, currency: 'KWD' });
+  expect((await api.call('POST', CREATE, { body })).status).toBe(200);
+});
+
+test('a live merchant without a gateway cannot create what a payer would pay [D-20]', async ({
+  createApi,
+}) => {
+  const api: ApiEnvironment = await createApi({});
+  const live = await createMerchantWithCredential(api.db, {
+    name: 'Live Ltd',
+    mode: 'live',
+    pepper: api.pepper,
+  });
+  const rows = await api.countRows();
+  for (const [path, body] of [
+    [CREATE, subscriptionBody()],
+    [LINK, linkBody({ callbackUrl: undefined })],
+    [PAYMENT_LINK, paymentLinkBody()],
+    ['/payments/create-intent', intentBody()],
+    ['/setup-method/create', setupBody()],
+  ] as const) {
+    expect(outcome(await api.call('POST', path, { body, as: live }))).toEqual(
+      refusal(
+        'This live merchant has no payment gateway. The operator of the service has to add a Stripe account.',
+      ),
+    );
+  }
+  expect(await api.countRows()).toEqual(rows);
+});
