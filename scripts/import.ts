@@ -78,7 +78,7 @@ async function main(): Promise<number> {
         db,
         merchantId,
         gateway: await gatewaysOf(place, db).forNewMethods(merchantId),
-        start: (ref) => workflows.start(ref),
+        workflows,
         random: randomBytes,
         now: Date.now,
       },

@@ -5,7 +5,6 @@ import { findImports, importSubscription } from '../../db/repositories/subscript
 import type { EarlierImport } from '../../db/repositories/subscriptions/imports.ts';
 import { loadSettings } from '../../db/repositories/merchants/settings.ts';
 import type { RandomBytes } from '../../domain/ids.ts';
-import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import type { PaymentGateway, SavedCard } from '../../gateways/port.ts';
 import { dateProblem, readImport, termsDifference } from './fields.ts';
 import type { ReadImport } from './fields.ts';
@@ -15,6 +14,7 @@ import { createMethodLookup } from './method-lookup.ts';
 import { createTotals, describeImport, openReport } from './report.ts';
 import type { ReportLine, Summary } from './report.ts';
 import { createStarts } from './starts.ts';
+import type { Starter } from './starts.ts';
 
 /** Number of lines that are read, checked and reported together. */
 const BATCH = 200;
@@ -27,8 +27,7 @@ export interface ImportDeps {
   readonly db: Db;
   readonly merchantId: string;
   readonly gateway: PaymentGateway;
-  /** Starts the workflow of a row. Returns false if Temporal is unreachable. */
-  readonly start: (subscription: SubscriptionRef) => Promise<boolean>;
+  readonly workflows: Starter;
   readonly random: RandomBytes;
   readonly now: () => number;
 }
@@ -64,7 +63,7 @@ type Batch = readonly { readonly line: Line; readonly reading: ReturnType<typeof
 export async function runImport(deps: ImportDeps, options: ImportOptions): Promise<ImportResult> {
   const { jitterMs: jitterWindowMs = 0 } = await loadSettings(deps.db, deps.merchantId);
   const lookup = createMethodLookup(deps.gateway);
-  const starts = createStarts(deps.start);
+  const starts = createStarts(deps.workflows);
   const totals = createTotals(deps.now());
   const lineOfId = new Map<string, number>();
   const queue = new PQueue({ concurrency: AT_ONCE });

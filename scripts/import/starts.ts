@@ -1,22 +1,25 @@
 import PQueue from 'p-queue';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import type { SubscriptionRuns } from '../../temporal/subscription-runs.ts';
 
 /** Maximum number of concurrent starts. */
 const AT_ONCE = 8;
 /** Number of starts that wait, from which on the import waits. */
 const MAX_WAITING = 200;
-/** After this number of failed starts no further start is tried: each takes a second without Temporal. */
+/** After this number of failed starts no further start is tried: each takes seconds without Temporal. */
 const FAILURES_MAX = 10;
+
+export type Starter = Pick<SubscriptionRuns, 'start' | 'ensureRunning'>;
 
 /**
  * Starts the workflows of imported subscriptions while the import goes on. `begin` waits while too many starts
  * wait. `end` waits for all starts and returns how many workflows the sweep must start.
  */
-export function createStarts(start: (subscription: SubscriptionRef) => Promise<boolean>) {
+export function createStarts(workflows: Starter) {
   const queue = new PQueue({ concurrency: AT_ONCE });
   let failures = 0;
   const startNext = async (subscription: SubscriptionRef): Promise<void> => {
-    if (failures < FAILURES_MAX && (await start(subscription))) return;
+    if (failures < FAILURES_MAX && (await isStarted(workflows, subscription))) return;
     failures += 1;
   };
   return {
@@ -29,4 +32,13 @@ export function createStarts(start: (subscription: SubscriptionRef) => Promise<b
       return failures;
     },
   };
+}
+
+/** A second try has more time: a busy server may need longer than the second that `start` waits. */
+async function isStarted(workflows: Starter, subscription: SubscriptionRef): Promise<boolean> {
+  if (await workflows.start(subscription)) return true;
+  return workflows.ensureRunning(subscription).then(
+    () => true,
+    () => false,
+  );
 }

@@ -290,7 +290,6 @@ describe('an import', () => {
     const report = file.replace('.jsonl', '.report.jsonl');
     expect(checked).toMatchObject({
       code: 1,
-      stderr: '',
       stdout: [
         'line 2 (refused): amount: must be at least 101 in USD',
         '1 can be imported, 0 imported earlier, 1 with a problem.',

@@ -57,7 +57,7 @@ export function importsIn(env: TestEnvironment) {
           db: env.db,
           merchantId: env.merchantId,
           gateway: options.gateway ?? env.gateway,
-          start: (ref) => env.workflows.start(ref),
+          workflows: env.workflows,
           random: randomBytes,
           now: options.now ?? Date.now,
         },
