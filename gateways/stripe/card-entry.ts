@@ -23,8 +23,8 @@ export async function openCardEntry(
   stripe: Stripe,
   request: CardEntryRequest,
   timeoutMs: number,
+  nowAt: number = Date.now(),
 ): Promise<CardEntryOutcome> {
-  const nowAt = Date.now();
   const untilAt = nowAt + timeoutMs;
   const known = request.customer.gatewayMethodId?.split('/')[0] ?? null;
   try {

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect } from 'vitest';
 import type { CardEntryRequest } from '../../gateways/port.ts';
 import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
+import { openCardEntry } from '../../gateways/stripe/card-entry.ts';
 import { cardEntry, onStripe as it, submitCard } from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 
@@ -48,22 +49,31 @@ describe('a page of Stripe to enter a card', () => {
     expect(location).toBe(`http://127.0.0.1:8080/return?state=abc&payment_token=${session.id}`);
   });
 
-  it('is the same for a double click, and another one after a tried card', async ({ world }) => {
+  it('is the same for a double click, and another one after a tried card or a minute', async ({
+    world,
+  }) => {
     const request = cardEntry();
+    const nowAt = Date.now();
+    const open = (changes = {}, timeoutMs = 20_000, atMs = nowAt) =>
+      openCardEntry(world.stripe, { ...request, ...changes }, timeoutMs, atMs);
     await world.control('POST', 'holds', { path: OPEN.path, count: 1 });
-    const first = open(world, request);
+    const first = open();
     const held = async () => (await world.control('GET', 'holds'))['held'];
     await expect.poll(held, { timeout: 20_000 }).toBe(1);
     // Stripe answers 409 while it executes the first request.
-    expect(await gatewayOf(world, 500).openCardEntry?.(request)).toEqual({
+    expect(await open({}, Date.now() - nowAt + 500)).toEqual({
       kind: 'unknown',
       reason: 'Stripe answered 409 idempotency_key_in_use',
     });
-    const second = open(world, request);
+    const second = open();
     await world.control('POST', 'holds/release', {});
-    const url = await first;
-    expect(await second).toBe(url);
-    expect(await open(world, { ...request, tries: 1 })).not.toBe(url);
+    const opened = await first;
+    expect(opened).toEqual({ kind: 'redirect', url: expect.any(String) });
+    expect(await second).toEqual(opened);
+    for (const other of [await open({ tries: 1 }), await open({}, 20_000, nowAt + 60_000)]) {
+      expect(other.kind).toBe('redirect');
+      expect(other).not.toEqual(opened);
+    }
   });
 
   it('saves the cards of one customer for one customer at Stripe', async ({ world }) => {

@@ -1,0 +1,314 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { eq } from 'drizzle-orm';
+import type { Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+import { changeGateway } from '../../db/repositories/merchants/gateways.ts';
+import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import { accountBinding } from '../../gateways/merchant-gateways.ts';
+import { DECLINED, onHostedPages } from '../support/hosted-pages.ts';
+import { heading, picture, SHOP_URL, tooWide } from '../support/payer-browser.ts';
+import { startStripe } from '../support/stripe.ts';
+import type { StripeWorld } from '../support/stripe.ts';
+import { createEnvironment } from '../support/test-environment.ts';
+
+const PAYING = '4242 4242 4242 4242';
+const CONTINUE = 'Continue to enter your card';
+const PAID = 'Thank you: your payment was received';
+
+/** The pages of the double are on another site than our pages, as Stripe's are. */
+async function startForeignStripe(): Promise<StripeWorld> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, 'close');
+  return startStripe({ port, publicUrl: `http://localhost:${port}` });
+}
+
+/** The merchant of the environment has an account at the Stripe double. */
+const test = onHostedPages()
+  // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
+  .extend('world', { scope: 'file' }, async ({}, { onCleanup }) => {
+    const world = await startForeignStripe();
+    onCleanup(() => world.close());
+    return world;
+  })
+  .extend('env', { scope: 'file' }, async ({ server, world }, { onCleanup }) => {
+    const env = await createEnvironment(server, { stripeUrl: world.proxy.url });
+    onCleanup(() => env.close());
+    const { merchantId } = env;
+    const name = `stripe:${world.id}`;
+    await changeGateway(env.db, {
+      merchantId,
+      name,
+      mode: 'test',
+      key: {
+        sealed: env.sealing.seal(world.secretKey, accountBinding(merchantId, name)),
+        ending: '',
+      },
+      sealedWebhookSecret: null,
+      makeCurrent: true,
+      nowAt: Date.now(),
+    });
+    return env;
+  });
+
+/** Presses the button of our page and waits for Stripe's page. */
+async function leaveToStripe(page: Page, button = CONTINUE): Promise<void> {
+  await page.getByRole('button', { name: button }).click();
+  await page.waitForURL('http://localhost:*/checkout/**');
+}
+
+/** Types a card on Stripe's page and submits it. */
+async function typeAtStripe(page: Page, number = PAYING): Promise<void> {
+  await page.getByLabel('Card number').fill(number);
+  await page.getByLabel('Expiry').fill('12 / 34');
+  await page.getByLabel('CVC').fill('123');
+  await page.getByLabel('Cardholder name').fill('Ada Example');
+  await page.getByRole('button').click();
+}
+
+/** Enters a card on Stripe's page and waits until the browser is back on our page at `url`. */
+async function enterAtStripe(page: Page, url: string, number = PAYING): Promise<void> {
+  await typeAtStripe(page, number);
+  await page.waitForURL(url);
+}
+
+interface ListedCharge {
+  readonly status: string;
+  readonly amountMinor: number;
+  readonly metadata: { readonly subscriptionId?: string; readonly intentId?: string };
+}
+
+/** Status and amount of every charge at Stripe for a subscription or an intent. */
+async function chargesFor({ control }: StripeWorld, id: string): Promise<string[]> {
+  const { charges } = await control('GET', 'charges');
+  return (charges as ListedCharge[])
+    .filter(({ metadata }) => metadata.subscriptionId === id || metadata.intentId === id)
+    .map(({ status, amountMinor }) => `${status} ${amountMinor}`);
+}
+
+const OPEN = { method: 'POST', path: '/v1/checkout/sessions' };
+
+describe('a checkout of a Stripe merchant, in a browser,', () => {
+  test('is paid on Stripe’s page after the payer went back once, without JavaScript [D-11, D-32]', async ({
+    world,
+    payer,
+    subscribe,
+  }) => {
+    const { subscriptionId, fwdUrl, news } = await subscribe();
+    const page = await payer();
+    const returns: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().includes('/return?')) returns.push(request.url());
+    });
+    await page.goto(fwdUrl);
+    await picture(page, 'checkout-stripe');
+    expect(await page.locator('main').innerText()).toContain(
+      'You enter your card on a page of Stripe, which processes cards for Test merchant. ' +
+        'As soon as you have entered it, 19.99 USD is charged.',
+    );
+    expect(await page.getByLabel('Card number').count()).toBe(0);
+
+    await leaveToStripe(page);
+    await page.getByRole('link', { name: 'Back' }).click();
+    expect(page.url()).toBe(fwdUrl);
+    await leaveToStripe(page);
+    await page.goBack();
+    expect(page.url()).toBe(fwdUrl);
+    await leaveToStripe(page);
+    await enterAtStripe(page, fwdUrl);
+    expect(await heading(page)).toBe(PAID);
+    expect(await chargesFor(world, subscriptionId)).toEqual(['succeeded 1999']);
+
+    // The token in the return URL is used, and the page stays as it is.
+    expect(returns).toHaveLength(1);
+    await page.goto(returns[0] ?? '');
+    expect(page.url()).toBe(fwdUrl);
+    expect(await heading(page)).toBe(PAID);
+    await page.goBack();
+    expect(await page.getByRole('button').count()).toBe(0);
+    expect(await chargesFor(world, subscriptionId)).toEqual(['succeeded 1999']);
+    expect(await news(6)).toEqual([
+      'intent.created CREATED 1999 USD',
+      'subscription.created CREATED 1999 USD',
+      'intent.checkout_opened CREATED 1999 USD',
+      'intent.success SUCCESS 1999 USD',
+      expect.stringContaining('subscription.cycle_charged ACTIVE 1999 USD, cycle 1, 11 left'),
+      expect.stringContaining('subscription.active ACTIVE 1999 USD'),
+    ]);
+  });
+
+  test('opens another page of Stripe after a declined card, and is then paid [D-§4]', async ({
+    world,
+    payer,
+    subscribe,
+  }) => {
+    const { subscriptionId, fwdUrl } = await subscribe();
+    const page = await payer({ script: true });
+    const blocked: string[] = [];
+    page.on(
+      'console',
+      (line) => line.text().includes('Content Security') && blocked.push(line.text()),
+    );
+    await page.goto(fwdUrl);
+    await leaveToStripe(page);
+    const first = page.url();
+    await enterAtStripe(page, fwdUrl, '4000 0000 0000 0341');
+    expect(await page.getByRole('alert').innerText()).toBe(DECLINED);
+    await leaveToStripe(page);
+    expect(page.url()).not.toBe(first);
+    await enterAtStripe(page, fwdUrl);
+    expect(await heading(page)).toBe(PAID);
+    expect(await chargesFor(world, subscriptionId)).toEqual(['failed 1999', 'succeeded 1999']);
+    expect(blocked).toEqual([]);
+  });
+
+  test('with a trial, begins without a charge [D-12]', async ({ world, payer, subscribe }) => {
+    const { subscriptionId, fwdUrl } = await subscribe({
+      trialPeriodCount: 2,
+      trialPeriodInterval: 'WEEK',
+    });
+    const page = await payer();
+    await page.goto(fwdUrl);
+    expect(await page.locator('main').innerText()).toContain(
+      'As soon as you have entered it, your free trial starts. Nothing is charged today.',
+    );
+    await leaveToStripe(page);
+    await enterAtStripe(page, fwdUrl);
+    expect(await heading(page)).toBe('Your free trial has started');
+    expect(await chargesFor(world, subscriptionId)).toEqual([]);
+  });
+
+  test.for(['lose_request', 'lose_answer'] as const)(
+    'offers its button again when Stripe does not answer (%s) [D-11]',
+    async (fault, { world, payer, subscribe }) => {
+      const { subscriptionId, fwdUrl } = await subscribe();
+      const page = await payer({ width: 360 });
+      await page.goto(fwdUrl);
+      expect(await tooWide(page)).toBe(0);
+      await picture(page, 'checkout-stripe-phone');
+      await world.faults('DELETE', 'faults');
+      await world.faults('POST', 'faults', { ...OPEN, fault, count: 1 });
+      await page.getByRole('button', { name: CONTINUE }).click();
+      await page.waitForURL(`${fwdUrl}/card`);
+      expect(await heading(page)).toBe('Your card cannot be entered right now');
+      expect(await tooWide(page)).toBe(0);
+      await leaveToStripe(page, 'Try again');
+      await enterAtStripe(page, fwdUrl);
+      expect(await heading(page)).toBe(PAID);
+      expect(await chargesFor(world, subscriptionId)).toEqual(['succeeded 1999']);
+    },
+  );
+});
+
+describe('the other pages of a Stripe merchant, in a browser,', () => {
+  test('a payment is made once when the button is clicked twice [D-32]', async ({
+    world,
+    shop,
+    payer,
+  }) => {
+    const made = await shop.merchant.post<{ xIntentId: string; fwdUrl: string }>(
+      '/payments/create-intent',
+      {
+        amount: 4_200,
+        currency: 'EUR',
+        customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+        callbackUrl: `${SHOP_URL}/paid`,
+      },
+    );
+    const page = await payer();
+    await page.goto(made.fwdUrl);
+    await page.getByRole('button', { name: CONTINUE }).dblclick();
+    await page.waitForURL('http://localhost:*/checkout/**');
+    await enterAtStripe(page, made.fwdUrl);
+    expect(await heading(page)).toBe(PAID);
+    expect(await chargesFor(world, made.xIntentId)).toEqual(['succeeded 4200']);
+  });
+
+  test('a card is saved after 3D Secure, without a charge [IF-4.13]', async ({ shop, payer }) => {
+    const { setupMethodId, fwdUrl } = await shop.merchant.post<{
+      setupMethodId: string;
+      fwdUrl: string;
+    }>('/setup-method/create', {
+      currency: 'USD',
+      billingDetails: { name: 'Ada Example', email: 'ada@example.com' },
+      callbackUrl: `${SHOP_URL}/saved`,
+    });
+    const page = await payer();
+    await page.goto(fwdUrl);
+    await leaveToStripe(page);
+    await typeAtStripe(page, '4000 0025 0000 3155');
+    await page.getByRole('button', { name: 'Complete' }).click();
+    await page.waitForURL(fwdUrl);
+    expect(await heading(page)).toBe('Your card was saved');
+    expect(await shop.merchant.get(`/setup-method/${setupMethodId}`)).toMatchObject({
+      status: 'SUCCESS',
+    });
+  });
+
+  test('a link leads to a checkout, which is paid on Stripe’s page [D-37]', async ({
+    shop,
+    payer,
+  }) => {
+    const { shortUrl } = await shop.merchant.post<{ shortUrl: string }>(
+      '/subscription/link/merchant/generate-link',
+      {
+        amount: 1_999,
+        currency: 'USD',
+        interval: 'MONTH',
+        intervalCount: 1,
+        cycleCount: 12,
+        customerDetails: {},
+        expiryDate: Date.now() + 86_400_000,
+      },
+    );
+    const page = await payer();
+    await page.goto(shortUrl);
+    await page.getByLabel('Name').fill('Ada Example');
+    await page.getByLabel('E-mail address').fill('ada@example.com');
+    await page.getByRole('button', { name: 'Continue' }).click();
+    await page.waitForURL(`${shop.url}/checkout/*`);
+    const checkout = page.url();
+    await leaveToStripe(page);
+    await enterAtStripe(page, checkout);
+    expect(await heading(page)).toBe(PAID);
+  });
+
+  test('a new card replaces the previous one and belongs to the same Stripe customer [D-33]', async ({
+    world,
+    env,
+    shop,
+    payer,
+    subscribe,
+  }) => {
+    const { subscriptionId, fwdUrl } = await subscribe();
+    const page = await payer();
+    await page.goto(fwdUrl);
+    await leaveToStripe(page);
+    await enterAtStripe(page, fwdUrl);
+    const path = `/subscription/get-subscription/${subscriptionId}`;
+    const read = () => shop.merchant.get<Record<string, unknown>>(path);
+    const { updatePaymentMethodLink, customerId } = await read();
+    const updateUrl = String(updatePaymentMethodLink);
+
+    await page.goto(updateUrl);
+    expect(await heading(page)).toBe('Change your card');
+    await leaveToStripe(page);
+    await enterAtStripe(page, updateUrl, '5555 5555 5555 4444');
+    expect(await heading(page)).toBe('Your card was replaced');
+    expect(await read()).toMatchObject({
+      status: 'ACTIVE',
+      paymentMetadata: { cardMetadata: { lastFourDigit: '4444' } },
+    });
+    expect(await chargesFor(world, subscriptionId)).toEqual(['succeeded 1999']);
+    const methods = await env.db
+      .select({ id: paymentMethods.gatewayMethodId })
+      .from(paymentMethods)
+      .where(eq(paymentMethods.customerId, String(customerId)));
+    expect(methods).toHaveLength(2);
+    expect(new Set(methods.map(({ id }) => id.split('/')[0])).size).toBe(1);
+  });
+});
