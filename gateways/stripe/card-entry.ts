@@ -25,14 +25,10 @@ export async function openCardEntry(
   timeoutMs: number,
   nowAt: number = Date.now(),
 ): Promise<CardEntryOutcome> {
-  const untilAt = nowAt + timeoutMs;
-  const known = request.customer.gatewayMethodId?.split('/')[0] ?? null;
+  const session = sessionOf(request, nowAt);
   try {
-    const { url } = await createOnce(stripe, sessionOf(request, known, nowAt), untilAt).catch(
-      (error: unknown) => {
-        if (known === null || !isMissingCustomer(error)) throw error;
-        return createOnce(stripe, sessionOf(request, null, nowAt), untilAt);
-      },
+    const { url } = await createForFirst(ownersOf(request), (owner) =>
+      createOnce(stripe, { ...session, ...owner }, nowAt + timeoutMs),
     );
     if (url !== null) return { kind: 'redirect', url };
     return unknown('the Checkout Session has no page');
@@ -41,9 +37,43 @@ export async function openCardEntry(
   }
 }
 
+type Owner = Pick<
+  Stripe.Checkout.SessionCreateParams,
+  'customer' | 'customer_creation' | 'customer_email'
+>;
+
+/** Returns the possible owners of the card, the best first. */
+function ownersOf({ customer: { gatewayMethodId, email } }: CardEntryRequest): Owner[] {
+  const known = gatewayMethodId?.split('/')[0];
+  const created = { customer_creation: 'always' } as const;
+  return [
+    ...(known === undefined ? [] : [{ customer: known }]),
+    ...(email === undefined ? [] : [{ ...created, customer_email: email }]),
+    created,
+  ];
+}
+
+/**
+ * Creates for the first owner that Stripe accepts. The merchant may have deleted the customer at Stripe, and
+ * Stripe refuses some e-mail addresses that we accept.
+ */
+async function createForFirst<Made>(
+  [owner = {}, ...others]: Owner[],
+  create: (owner: Owner) => Promise<Made>,
+): Promise<Made> {
+  try {
+    return await create(owner);
+  } catch (error) {
+    const isOwnerRefused =
+      error instanceof Stripe.errors.StripeInvalidRequestError &&
+      ['customer', 'customer_email'].includes(error.param ?? '');
+    if (!isOwnerRefused || others.length === 0) throw error;
+    return createForFirst(others, create);
+  }
+}
+
 function sessionOf(
   { session, tries, customer, returnUrl, cancelUrl, expiresAt }: CardEntryRequest,
-  stripeCustomer: string | null,
   nowAt: number,
 ): Stripe.Checkout.SessionCreateParams {
   const minuteAt = nowAt - (nowAt % MINUTE_MS);
@@ -52,12 +82,6 @@ function sessionOf(
   return {
     mode: 'setup',
     payment_method_types: ['card'],
-    ...(stripeCustomer !== null
-      ? { customer: stripeCustomer }
-      : {
-          customer_creation: 'always',
-          ...(customer.email !== undefined && { customer_email: customer.email }),
-        }),
     client_reference_id: session,
     setup_intent_data: { metadata: { session, customerId: customer.id } },
     success_url: `${returnUrl}${separator}payment_token={CHECKOUT_SESSION_ID}`,
@@ -91,15 +115,6 @@ async function createOnce(
       await pause(PAUSE_MS);
     }
   }
-}
-
-/** True if Stripe has no such customer any more. */
-function isMissingCustomer(error: unknown): boolean {
-  return (
-    error instanceof Stripe.errors.StripeInvalidRequestError &&
-    error.code === 'resource_missing' &&
-    error.param === 'customer'
-  );
 }
 
 /**

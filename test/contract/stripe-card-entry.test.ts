@@ -99,6 +99,20 @@ describe('a page of Stripe to enter a card', () => {
     expect(method).toMatch(/^cus_(?!deleted)\w+\/pm_\w+$/);
   });
 
+  it('opens without the e-mail address when Stripe refuses the address', async ({ world }) => {
+    const error = {
+      type: 'invalid_request_error',
+      code: 'email_invalid',
+      param: 'customer_email',
+      message: 'Invalid email address: ada@shop',
+    };
+    await world.faults('DELETE', 'faults');
+    const fault = { ...OPEN, fault: 'answer', status: 400, body: { error }, count: 1 };
+    await world.faults('POST', 'faults', fault);
+    const session = await sessionAt(world, await open(world, cardEntry()));
+    expect(session).toMatchObject({ customer_email: null, customer_creation: 'always' });
+  });
+
   it.for([
     ['with our checkout', 2 * HOUR_MS, 2 * HOUR_MS],
     ['at the earliest after 30 min', 60_000, HOUR_MS / 2],
