@@ -64,11 +64,11 @@ export function bankReturnUrl(
   intentId: string,
   nowAt: number,
 ): string {
-  return `${updateMethodLink(deps, subscription, nowAt)}/bank/${intentId}?${BANK_RETURN}=1`;
+  return `${updateMethodLink(deps, subscription, nowAt)}/bank/${intentId}?${BANK_RETURN}=now`;
 }
 
-/** Parameter of a request with which the bank sends the payer back. */
-const BANK_RETURN = 'returned';
+/** The parameter that distinguishes a return from the bank; `now` in the request that the bank makes. */
+export const BANK_RETURN = 'returned';
 
 /** Returns `<merchant>.<subscription>.<expiry>.<signature>`. The ids have no prefixes. */
 function updateToken(deps: Signer, ref: SubscriptionRef, expiresAt: number): string {

@@ -68,8 +68,9 @@ const head = {
 };
 
 const updateLink = url(
-  'Page where the payer replaces the payment method. The link works for 30 days. Only in events about a ' +
-    'declined cycle, while the subscription is TRIALING, ACTIVE or UNPAID.',
+  'Page where the payer replaces the payment method. After the errorCode authentication_required, the payer can ' +
+    'also confirm the payment with the bank there, and so pay it with the same card. The link works for 30 days. ' +
+    'Only in events about a declined cycle, while the subscription is TRIALING, ACTIVE or UNPAID.',
 )
   .optional()
   .meta(EXTENSION);

@@ -13,7 +13,7 @@ const KEEPS_DATES = `not ${had(`'edit', 'pause', 'unpause'`)} and not exists (
   select from payment_intent ri join payment_attempt ra
     on ra.merchant_id = ri.merchant_id and ra.intent_id = ri.id
   where ri.merchant_id = s.merchant_id and ri.subscription_id = s.id
-    and ra.trigger in ('automatic_retry', 'manual_retry', 'new_method'))`;
+    and ra.trigger in ('automatic_retry', 'manual_retry', 'new_method', 'authentication'))`;
 
 /** SQL for the index of a calendar's date minus the number of cycles paid before it: 0 unless imported. */
 const SHIFT = `coalesce(${atImport('next_index - m.cycles_charged', 's.merchant_id', 's.id')}, 0)`;

@@ -34,6 +34,8 @@ const PATHS = [
   'one-task-trial',
   'operator',
   'operator-signals',
+  'payer-confirmation',
+  'payer-confirmation-cancelled',
   'payment',
   'payment-long',
   'payment-review',

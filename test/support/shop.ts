@@ -12,6 +12,7 @@ import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
 import { createWorkflowStarts } from '../../temporal/workflow-starts.ts';
+import { LINKS } from './links.ts';
 import { createMerchantClient } from './merchant-client.ts';
 import { defaultDocumentCheck } from './document-check.ts';
 import { startWebhookReceiver } from './webhook-receiver.ts';
@@ -49,7 +50,7 @@ export async function openShop(env: TestEnvironment) {
     homeLinks: [],
     checkoutExpiryMs: 24 * 3_600_000,
     rateLimits: limitsPerSecond(100),
-    sessionKey: 'session-key-of-the-test-shop-00000000001',
+    sessionKey: LINKS.sessionKey,
     credentialPepper: PEPPER,
     gateways: env.gateways,
     testCards: env.gateway.testCards,

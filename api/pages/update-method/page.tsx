@@ -21,7 +21,8 @@ import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import type { Offer, OfferLine, Sale } from '../shared/views.tsx';
 import { updateMethodPath } from '../../../runtime/update-links.ts';
-import { isLatestKept, updateStageOf } from './stage.ts';
+import { withConfirmation } from './confirmation.tsx';
+import { confirmationOf, isLatestKept, isLatestUnconfirmed, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 
 const DECLINED_CARD =
@@ -37,8 +38,8 @@ export function updatePage(
 ): Page {
   const back = { name: update.merchantName, url: null };
   switch (updateStageOf(update, nowAt)) {
-    case 'open':
-      return askCard(deps, {
+    case 'open': {
+      const page = askCard(deps, {
         home: updateMethodPath(update.token),
         browser,
         sessionId: update.sessionId,
@@ -46,6 +47,8 @@ export function updatePage(
         payerName: knownDetails(update).name,
         alert: alertOf(update),
       });
+      return withConfirmation(deps, update, owedText(update), page);
+    }
     case 'locked':
       return isLatestKept(update.tries) ? keptPage(update) : lockedPage(back);
     case 'processing':
@@ -96,7 +99,9 @@ function keptPage(update: MethodUpdate): Page {
 function alertOf(update: MethodUpdate): string | null {
   const latest = update.tries.at(-1);
   if (isLatestKept(update.tries)) return `${keptText(update)} You can use another card.`;
-  return latest !== undefined && latest.errorCode !== null ? DECLINED_CARD : null;
+  if (latest !== undefined) return latest.errorCode === null ? null : DECLINED_CARD;
+  if (confirmationOf(update) !== null || !isLatestUnconfirmed(update)) return null;
+  return `The payment of ${owedText(update)} was declined, and nothing was charged. Use another card.`;
 }
 
 /** A new card is kept even if the charge of the owed cycle is declined. Rule: D-30. */

@@ -1,9 +1,13 @@
 import type { Router } from '@koa/router';
 import {
   ensureUpdateSession,
+  findCyclePayment,
   findUpdatableSubscription,
   updateTriesOf,
 } from '../../../db/repositories/subscriptions/method-updates.ts';
+import type { UpdatableSubscription } from '../../../db/repositories/subscriptions/method-updates.ts';
+import { needsAuthentication } from '../../../domain/subscription/authentication.ts';
+import { UnknownGateway } from '../../../gateways/registry.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
@@ -11,6 +15,7 @@ import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { submitCard } from '../shared/subscription-cards.ts';
 import { readUpdateToken, sessionIdOf, updateMethodPath } from '../../../runtime/update-links.ts';
+import { confirmationRoutes } from './confirmation-routes.ts';
 import { updatePage } from './page.tsx';
 import { updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
@@ -23,6 +28,10 @@ export function updateMethodPageRoutes(
 ): void {
   const { db, now, workflows } = deps;
 
+  confirmationRoutes(router, deps, limits, {
+    find: (token) => findUpdate(deps, token),
+    unknown: unknownPage('page for changing a card'),
+  });
   cardPageRoutes<MethodUpdate>(router, deps, limits, {
     pathOf: updateMethodPath,
     unknown: unknownPage('page for changing a card'),
@@ -45,5 +54,25 @@ async function findUpdate(deps: ApiDeps, token: string): Promise<MethodUpdate | 
   if (!subscription) return null;
   const sessionId = sessionIdOf(token);
   const tries = await updateTriesOf(deps.db, { ...subscription, sessionId });
-  return { ...subscription, token, sessionId, expiresAt: link.expiresAt, tries };
+  const { owed } = subscription.state;
+  const owedPayment =
+    owed && (await findCyclePayment(deps.db, { ...subscription, intentId: owed.intentId }));
+  const canConfirm = await canConfirmWithBank(deps, subscription);
+  const { expiresAt } = link;
+  return { ...subscription, token, sessionId, expiresAt, tries, owedPayment, canConfirm };
+}
+
+async function canConfirmWithBank(
+  { gateways }: Pick<ApiDeps, 'gateways'>,
+  { merchantId, state, card }: UpdatableSubscription,
+): Promise<boolean> {
+  if (card === null || !needsAuthentication(state)) return false;
+  try {
+    const { capabilities } = await gateways.of(merchantId, card.gateway);
+    return capabilities.payerPresent;
+  } catch (error) {
+    // The payer can still give another card.
+    if (error instanceof UnknownGateway) return false;
+    throw error;
+  }
 }

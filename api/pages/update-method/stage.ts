@@ -1,5 +1,10 @@
+import {
+  isAuthentication,
+  needsAuthentication,
+} from '../../../domain/subscription/authentication.ts';
 import { takesNewMethod } from '../../../domain/subscription/state.ts';
 import type {
+  CyclePayment,
   UpdatableSubscription,
   UpdateTry,
 } from '../../../db/repositories/subscriptions/method-updates.ts';
@@ -12,6 +17,10 @@ export interface MethodUpdate extends UpdatableSubscription {
   readonly expiresAt: number;
   /** Oldest first. */
   readonly tries: readonly UpdateTry[];
+  /** The owed payment; null if no payment is owed. */
+  readonly owedPayment: CyclePayment | null;
+  /** True if the bank can ask the payer to confirm a payment with the present card. */
+  readonly canConfirm: boolean;
 }
 
 /**
@@ -43,6 +52,21 @@ export function updateStageOf(
   // The latest card was saved in UNPAID, and only a payment changes UNPAID to TRIALING or ACTIVE.
   if (isLatestKept(tries) && state.status !== 'UNPAID') return 'paid';
   return tries.length >= CARD_TRIES_MAX ? 'locked' : 'open';
+}
+
+/**
+ * Whether the payer can confirm the owed payment with the bank. `begun`: the bank waits for the payer, or the
+ * outcome is not known yet. Null: the payer cannot. Rule: D-33.
+ */
+export function confirmationOf({ state, canConfirm }: MethodUpdate): 'offered' | 'begun' | null {
+  if (state.openAttempt && isAuthentication(state.openAttempt)) return 'begun';
+  return canConfirm && needsAuthentication(state) ? 'offered' : null;
+}
+
+/** True if the payer did not confirm the owed payment, or the bank declined it nevertheless. */
+export function isLatestUnconfirmed({ owedPayment }: MethodUpdate): boolean {
+  const attempt = owedPayment?.attempt;
+  return attempt?.trigger === 'authentication' && attempt.state === 'DECLINED';
 }
 
 /** True if the latest card was saved although its payment was declined. Rule: D-30. */

@@ -75,8 +75,8 @@ export const SubscriptionAnswer = z
       .meta({ description: 'Your own order id.', ...EXTENSION }),
     testClockId: id('clk', 'test clock').optional().meta(EXTENSION),
     updatePaymentMethodLink: url(
-      'Page where the payer replaces the payment method. The link works for 30 days. Present only in ' +
-        'TRIALING, ACTIVE and UNPAID.',
+      'Page where the payer replaces the payment method, or confirms a payment for which the bank asks. The link ' +
+        'works for 30 days. Present only in TRIALING, ACTIVE and UNPAID.',
     ).optional(),
     paymentMetadata: z
       .object({ ...cardFields, cardMetadata: cardFields.cardMetadata.optional() })

@@ -1,4 +1,5 @@
-import { and, asc, eq, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, isNotNull, sql } from 'drizzle-orm';
+import type { IntentRef, IntentStatus } from '../../../domain/payment-intent.ts';
 import type { CommandResult } from '../../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
@@ -6,6 +7,8 @@ import { checkoutSessions } from '../../schema/checkout-sessions.ts';
 import { checkoutTries } from '../../schema/checkout-tries.ts';
 import { customers } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
+import { paymentAttempts } from '../../schema/payment-attempts.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
 import { paymentMethods } from '../../schema/payment-methods.ts';
 import { subscriptionCommands } from '../../schema/subscription-commands.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
@@ -32,7 +35,11 @@ export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
       productPage: subscriptions.productPage,
       merchantName: merchants.name,
       mode: merchants.mode,
-      card: { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit },
+      card: {
+        brand: paymentMethods.brand,
+        lastFourDigit: paymentMethods.lastFourDigit,
+        gateway: paymentMethods.gateway,
+      },
     })
     .from(subscriptions)
     .innerJoin(customers, isRecord(customers, subscriptions.merchantId, subscriptions.customerId))
@@ -71,6 +78,48 @@ export async function ensureUpdateSession(
       createdAt: nowAt,
     })
     .onConflictDoNothing();
+}
+
+/** The payment of a cycle, and its latest attempt. */
+export interface CyclePayment {
+  status: IntentStatus;
+  amountMinor: number;
+  attempt: Pick<typeof paymentAttempts.$inferSelect, 'trigger' | 'state' | 'payerUrl'> | null;
+}
+
+/** Returns the payment of a cycle of the subscription; null for the id of another payment. */
+export async function findCyclePayment(
+  db: Db,
+  { merchantId, subscriptionId, intentId }: SubscriptionRef & IntentRef,
+): Promise<CyclePayment | null> {
+  const [row] = await db
+    .select({
+      status: paymentIntents.status,
+      amountMinor: paymentIntents.amountMinor,
+      attempt: {
+        trigger: paymentAttempts.trigger,
+        state: paymentAttempts.state,
+        payerUrl: paymentAttempts.payerUrl,
+      },
+    })
+    .from(paymentIntents)
+    .leftJoin(
+      paymentAttempts,
+      and(
+        eq(paymentAttempts.merchantId, paymentIntents.merchantId),
+        eq(paymentAttempts.intentId, paymentIntents.id),
+      ),
+    )
+    .where(
+      and(
+        isRecord(paymentIntents, merchantId, intentId),
+        eq(paymentIntents.subscriptionId, subscriptionId),
+        isNotNull(paymentIntents.cycleNumber),
+      ),
+    )
+    .orderBy(desc(paymentAttempts.attemptNumber))
+    .limit(1);
+  return row ?? null;
 }
 
 /** One card try on the page for replacing a card. */

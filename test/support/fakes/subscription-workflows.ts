@@ -212,7 +212,8 @@ function declined(errorCode: string): CommandAnswer {
 }
 
 function declineOf(text: string): DeclineCode | undefined {
-  return /card_declined|insufficient_funds|stolen_card/.exec(text)?.[0] as DeclineCode | undefined;
+  const codes = /card_declined|insufficient_funds|stolen_card|authentication_required/;
+  return codes.exec(text)?.[0] as DeclineCode | undefined;
 }
 
 function fakeGateway(faults: { card: string | null }): PaymentGateway {

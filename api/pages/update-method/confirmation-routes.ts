@@ -1,0 +1,126 @@
+import type { Router } from '@koa/router';
+import { findCyclePayment } from '../../../db/repositories/subscriptions/method-updates.ts';
+import type { CyclePayment } from '../../../db/repositories/subscriptions/method-updates.ts';
+import { DomainError } from '../../../domain/errors.ts';
+import { formatAmount } from '../../../domain/money.ts';
+import type { OwedCycle } from '../../../domain/subscription/state.ts';
+import { BANK_RETURN, updateMethodPath } from '../../../runtime/update-links.ts';
+import { executeCommand } from '../../commands.ts';
+import { pathParam } from '../../context.ts';
+import type { Context, RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { foreignFormPage, processingPage } from '../shared/card-page.tsx';
+import type { PageLimits } from '../shared/limits.ts';
+import { formToken, isOwnForm, readForm } from '../shared/own-form.ts';
+import { notice, seeOther, sendPage } from '../shared/page.tsx';
+import type { Page } from '../shared/page.tsx';
+import { bankPath, confirmPath, leaveForBankPage } from './confirmation.tsx';
+import { confirmationOf, updateStageOf } from './stage.ts';
+import type { MethodUpdate } from './stage.ts';
+
+const PAID = ['SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED'];
+
+/**
+ * The routes on which a payer confirms the owed payment with the bank: the form that begins it, and the page
+ * that leads to the bank and shows the outcome after the return. Rules: D-30, D-33.
+ */
+export function confirmationRoutes(
+  router: Router<RequestState>,
+  deps: ApiDeps,
+  limits: PageLimits,
+  pages: { find(token: string): Promise<MethodUpdate | null>; unknown: Page },
+): void {
+  const pattern = updateMethodPath(':token');
+
+  /** Returns the page's subscription. For an unknown token, answers and returns null. */
+  const open = async (ctx: Context) => {
+    const token = pathParam(ctx, 'token');
+    const update = await limits.lookUp(ctx, () => pages.find(token));
+    if (update === null) sendPage(deps, ctx, pages.unknown);
+    return update;
+  };
+
+  router.post(confirmPath(pattern), async (ctx) => {
+    const form = await readForm(ctx);
+    const update = await open(ctx);
+    if (update === null) return;
+    const home = updateMethodPath(update.token);
+    const expected = { ...deps, token: formToken(deps.sessionKey, update.sessionId) };
+    if (!isOwnForm(ctx, expected, form.get('form_token') ?? '')) {
+      sendPage(deps, ctx, foreignFormPage(home));
+      return;
+    }
+    const isOpen = updateStageOf(update, deps.now()) === 'open';
+    const confirmation = isOpen ? confirmationOf(update) : null;
+    const { owed } = update.state;
+    if (confirmation === null || owed === null) {
+      seeOther(ctx, home);
+      return;
+    }
+    if (confirmation === 'offered') await begin(deps, update, owed);
+    seeOther(ctx, bankPath(home, owed.intentId));
+  });
+
+  router.get(bankPath(pattern, ':intentId'), async (ctx) => {
+    const update = await open(ctx);
+    if (update === null) return;
+    const home = updateMethodPath(update.token);
+    const intentId = pathParam(ctx, 'intentId');
+    const payment = await findCyclePayment(deps.db, { ...update, intentId });
+    if (payment !== null && PAID.includes(payment.status)) {
+      sendPage(deps, ctx, paidPage(update, payment));
+      return;
+    }
+    if (payment === null || !isAwaited(payment)) {
+      seeOther(ctx, home);
+      return;
+    }
+    const path = bankPath(home, intentId);
+    const returned = new URLSearchParams(ctx.querystring).get(BANK_RETURN);
+    if (returned === null) {
+      const url = payment.attempt?.payerUrl ?? null;
+      sendPage(deps, ctx, url === null ? processingPage(path) : leaveForBankPage(url));
+      return;
+    }
+    // Only the return makes a look-up. The page's reloads wait for the outcome.
+    if (returned === 'now' && ctx.method !== 'HEAD') await recheck(deps, update);
+    sendPage(deps, ctx, processingPage(`${path}?${BANK_RETURN}=before`));
+  });
+}
+
+/**
+ * Opens the attempt that the payer confirms. Two clicks have one command id, so they open one attempt. If the
+ * command is refused, the page shows the subscription as it is.
+ */
+async function begin(deps: ApiDeps, update: MethodUpdate, owed: OwedCycle): Promise<void> {
+  const commandId = `authenticate:${owed.intentId}:${owed.attempts + 1}`;
+  try {
+    await executeCommand(deps.workflows, update, { kind: 'authenticatePayment', commandId });
+  } catch (error) {
+    if (!(error instanceof DomainError) || error.code === 'service_unavailable') throw error;
+  }
+}
+
+/** Looks the outcome up now. Without it, the scheduled look-up finds the outcome some seconds later. */
+async function recheck({ workflows, logger }: ApiDeps, update: MethodUpdate): Promise<void> {
+  const { merchantId, subscriptionId } = update;
+  await workflows.recheck({ merchantId, subscriptionId }).catch((err: unknown) => {
+    logger.warn({ err, subscriptionId }, 'no recheck after a return from the bank');
+  });
+}
+
+/** True while the payer can confirm the payment, or its outcome is not known yet. */
+function isAwaited({ attempt }: CyclePayment): boolean {
+  return (
+    attempt?.trigger === 'authentication' &&
+    attempt.state !== 'DECLINED' &&
+    attempt.state !== 'SUCCEEDED'
+  );
+}
+
+function paidPage({ state }: MethodUpdate, { amountMinor }: CyclePayment): Page {
+  const amount = formatAmount(amountMinor, state.terms.currency);
+  return notice(200, 'Thank you: your payment was received', [
+    `The payment of ${amount} that was due went through.`,
+  ]);
+}

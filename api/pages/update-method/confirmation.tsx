@@ -1,0 +1,66 @@
+import { formToken } from '../shared/own-form.ts';
+import type { PageDeps } from '../shared/card-page.tsx';
+import { notice } from '../shared/page.tsx';
+import type { Page } from '../shared/page.tsx';
+import { updateMethodPath } from '../../../runtime/update-links.ts';
+import { confirmationOf, isLatestUnconfirmed } from './stage.ts';
+import type { MethodUpdate } from './stage.ts';
+
+/** The path of the form with which the payer begins to confirm the owed payment. `home`: the page's path. */
+export const confirmPath = (home: string): string => `${home}/bank`;
+
+/** The path of the page that leads to the bank, and then shows the outcome of the payment. */
+export const bankPath = (home: string, intentId: string): string => `${home}/bank/${intentId}`;
+
+/** Adds to the page with the card form that the bank asks for a confirmation, if it does. Rule: D-33. */
+export function withConfirmation(
+  { sessionKey }: Pick<PageDeps, 'sessionKey'>,
+  update: MethodUpdate,
+  owedText: string,
+  page: Page,
+): Page {
+  const confirmation = confirmationOf(update);
+  const { owed } = update.state;
+  if (confirmation === null || owed === null) return page;
+  const home = updateMethodPath(update.token);
+  const content = (
+    <>
+      <section class="card">
+        <h2>Your bank wants you to confirm the payment of {owedText}</h2>
+        {isLatestUnconfirmed(update) && (
+          <p class="bad" role="alert">
+            The payment was not confirmed, and nothing was charged. You can try again.
+          </p>
+        )}
+        {confirmation === 'offered' ? (
+          <form method="post" action={confirmPath(home)}>
+            <input
+              type="hidden"
+              name="form_token"
+              value={formToken(sessionKey, update.sessionId)}
+            />
+            <button type="submit">Confirm with your bank</button>
+          </form>
+        ) : (
+          <a class="button" href={bankPath(home, owed.intentId)}>
+            Continue to your bank
+          </a>
+        )}
+        <p>Or use another card:</p>
+      </section>
+      {page.content}
+    </>
+  );
+  return { ...page, content };
+}
+
+/**
+ * The page that sends the browser to the bank. A redirect would not do: Chromium applies `form-action` to the
+ * redirects that follow a form, and the bank's address is not known when the form is shown.
+ */
+export function leaveForBankPage(payerUrl: string): Page {
+  const texts = ['Your bank asks you to confirm the payment. You come back here afterwards.'];
+  const title = 'Continue to your bank';
+  const page = notice(200, title, texts, { href: payerUrl, text: title });
+  return { ...page, refresh: { seconds: 0, url: payerUrl } };
+}

@@ -1,0 +1,80 @@
+import { expect } from 'vitest';
+import { paymentMethods } from '../../../db/schema/payment-methods.ts';
+import { formToken } from '../../../api/pages/shared/own-form.ts';
+import { sessionIdOf } from '../../../runtime/update-links.ts';
+import { PUBLIC_URL, SESSION_KEY, test as apiTest } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import {
+  expectSeeOther,
+  hasCardForm,
+  headingOf,
+  postForm,
+  visit,
+} from '../../support/hosted-pages/visits.ts';
+import {
+  declineNext,
+  readSubscription,
+  subscriptionIn,
+} from '../../support/fixtures/subscriptions.ts';
+
+/** The confirmation of a payment with the bank, on the page for a new card. The gateway is the sandbox. */
+
+const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
+
+/** A subscription whose bank wants the payer to confirm the payment. */
+async function asked(api: ApiEnvironment) {
+  const subscription = await subscriptionIn(api, 'ACTIVE');
+  await declineNext(api, subscription, 'authentication_required');
+  const read = await readSubscription(api, subscription);
+  expect(read['status']).toBe('UNPAID');
+  const opened = visit(api, String(read['updatePaymentMethodLink']));
+  const token = formToken(SESSION_KEY, sessionIdOf(opened.token));
+  return { subscription, ...opened, fields: { form_token: token } };
+}
+
+const callsOf = ({ workflows }: ApiEnvironment) => workflows.calls.map(({ name }) => name);
+
+test.for(['sandbox', 'stripe:acct_removed'])(
+  'the update page asks for another card when the gateway lets no payer confirm: %s [D-30, D-33]',
+  async (gateway, { api }) => {
+    const { look, path, fields } = await asked(api);
+    await api.db.update(paymentMethods).set({ gateway });
+    const page = await look();
+    expect([page.status, headingOf(page), hasCardForm(page)]).toEqual([
+      200,
+      'Change your card',
+      true,
+    ]);
+    expect(page.text).not.toContain('bank');
+    const before = callsOf(api);
+    expectSeeOther(await postForm(api, `${path}/bank`, fields), path);
+    expect(callsOf(api)).toEqual(before);
+  },
+);
+
+test('a form of another site begins no confirmation [D-§4]', async ({ api }) => {
+  const { path, fields } = await asked(api);
+  const before = callsOf(api);
+  for (const [given, headers] of [
+    [{}, {}],
+    [{ form_token: 'wrong' }, {}],
+    [fields, { 'sec-fetch-site': 'cross-site' }],
+  ] as const) {
+    expect((await postForm(api, `${path}/bank`, given, headers)).status).toBe(403);
+  }
+  expect(callsOf(api)).toEqual(before);
+});
+
+test('the page of the bank leads back without a payment that waits for the payer [D-33]', async ({
+  api,
+}) => {
+  const { path, request } = await asked(api);
+  expectSeeOther(await request(`${path}/bank/in_0000000000000000000000`), path);
+  expectSeeOther(await request(`${path}/bank/%27`), path);
+});
+
+test('the page of the bank answers a forged link with 404 [D-33]', async ({ api }) => {
+  const path = '/update-method/forged';
+  expect((await visit(api, PUBLIC_URL + path).request(`${path}/bank/in_1`)).status).toBe(404);
+  expect((await postForm(api, `${path}/bank`, {})).status).toBe(404);
+});
