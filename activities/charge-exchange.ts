@@ -106,9 +106,9 @@ export async function collect(
       case 'in_progress':
       case 'unknown': {
         if (outcome.kind !== 'not_sent') exchange.mayBeAtGateway = true;
+        const payerUrl = outcome.kind === 'in_progress' ? outcome.payerUrl : undefined;
         // The payer waits for this page, and the outcome takes minutes.
-        if (outcome.kind === 'in_progress' && outcome.payerUrl !== undefined) {
-          const { payerUrl } = outcome;
+        if (exchange.payer !== undefined && payerUrl !== undefined) {
           return { kind: 'unknown', reason: 'waits for the payer', unansweredAt: null, payerUrl };
         }
         const hasTime = await pauseIfTimeLeft(deps, limits.stopAt);

@@ -178,6 +178,14 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/integration/subscription-outages.test.ts',
   },
   {
+    defect: 'a payment that the payer does not confirm is never withdrawn',
+    file: 'activities/charging.ts',
+    find: 'isAbandoned: isLate || isSuperseded(state),',
+    replace: 'isAbandoned: isSuperseded(state),',
+    project: 'integration',
+    test: 'test/integration/payer-confirmation.test.ts',
+  },
+  {
     defect: 'a voided attempt that another process has sent gets no late-charge watch',
     file: 'db/repositories/subscriptions/attempts.ts',
     find: 'if (isWithdrawn && firstSentAt !== null)',
