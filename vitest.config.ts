@@ -28,8 +28,8 @@ export default defineConfig({
         test: {
           name,
           include: [`test/${name}/**/*.test.{ts,tsx}`],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
         },
       })),
       ...ON_SERVERS.map((name) => ({
