@@ -1,5 +1,6 @@
 import { object, oneOf, optionalText, wholeNumber, wrong } from '../http-server/fields.ts';
 import type { Fields } from '../http-server/fields.ts';
+import { matches } from '../http-server/path-pattern.ts';
 
 /**
  * - `lose_answer`: the request is forwarded, then the connection is closed without an answer.
@@ -73,7 +74,7 @@ export function createFaults(random: () => number = Math.random): Faults {
         ({ fault, hits }) =>
           hits < fault.count &&
           (fault.method === null || fault.method === method) &&
-          (fault.path === null || pattern(fault.path).test(path)) &&
+          (fault.path === null || matches(fault.path, path)) &&
           (fault.chance >= 1 || random() < fault.chance),
       );
       if (hit === undefined) return null;
@@ -81,11 +82,6 @@ export function createFaults(random: () => number = Math.random): Faults {
       return hit.fault;
     },
   };
-}
-
-function pattern(path: string): RegExp {
-  const parts = path.split('*').map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&'));
-  return new RegExp(`^${parts.join('[^/]+')}$`);
 }
 
 const COUNT_LIMIT = 1_000_000;

@@ -1,9 +1,11 @@
+import { matches } from '../http-server/path-pattern.ts';
+
 /**
  * Holds back requests, by order of a control route. A request is held after its key is claimed and before it
  * is executed.
  */
 export interface Holds {
-  /** Holds the next `count` requests to this path. */
+  /** Holds the next `count` requests to this path, in which `*` stands for one segment. */
   add(path: string, count: number): void;
   /** Number of requests that are held now. */
   held(): number;
@@ -26,7 +28,7 @@ export function createHolds(): Holds {
       waiting = [];
     },
     pass: async (path) => {
-      const hit = armed.find((each) => each.path === path && each.left > 0);
+      const hit = armed.find((each) => each.left > 0 && matches(each.path, path));
       if (hit === undefined) return;
       hit.left -= 1;
       await new Promise<void>((resolve) => waiting.push(resolve));

@@ -9,6 +9,8 @@ export interface OurProcess {
   /** Exit code, signal and output. Resolves when the process has ended. */
   readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null; output: string }>;
   stop(): Promise<void>;
+  /** Kills the process by SIGKILL. */
+  kill(): void;
 }
 
 /** Starts a bundled program and waits until it is ready. The program ends with this process. */
@@ -50,5 +52,5 @@ export async function startNode(
     child.kill('SIGTERM');
     await gone;
   };
-  return { gone, stop };
+  return { gone, stop, kill: () => void child.kill('SIGKILL') };
 }

@@ -22,17 +22,24 @@ export type WorkerScenario = Awaited<ReturnType<typeof openWorkerScenario>>;
 
 /**
  * A merchant fixture without an activity worker: the test starts and kills workers. With `isWhole`
- * there is no workflow worker either, and started workers also run workflows.
+ * there is no workflow worker either, and started workers also run workflows. `stripeUrl` is the address of a
+ * Stripe double.
  */
-export async function openWorkerScenario(server: TemporalPlace, { isWhole = false } = {}) {
-  const env = await createEnvironment(server, { runsActivities: isWhole });
+export async function openWorkerScenario(
+  server: TemporalPlace,
+  { isWhole = false, stripeUrl }: { isWhole?: boolean; stripeUrl?: string } = {},
+) {
+  const env = await createEnvironment(server, {
+    runsActivities: isWhole,
+    ...(stripeUrl === undefined ? {} : { stripeUrl }),
+  });
   if (isWhole) await env.stopWorkers();
   const shop = await openShop(env);
   const { merchantId } = env;
   const stops: (() => Promise<void>)[] = [];
 
-  /** Starts a worker process that kills itself at the failpoint. */
-  const startMortal = async (failpoint: string): Promise<OurProcess> => {
+  /** Starts a worker process that kills itself at the failpoint; without one, the test kills the process. */
+  const startMortal = async (failpoint = ''): Promise<OurProcess> => {
     const mortal = await startOurProcess('worker.ts', {
       ...env.variables,
       ...(isWhole ? {} : { WORKER_QUEUES: 'charges,webhooks' }),
