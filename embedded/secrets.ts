@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 
 /**
  * The secrets of one `npm start` data folder. The first four have the names of their environment variables.
@@ -14,6 +14,11 @@ export interface EmbeddedSecrets {
 }
 
 const newKey = (): string => randomBytes(32).toString('base64url');
+
+/** The file of the secrets in a data folder. */
+export function secretsFile(dataDir: string): string {
+  return join(dataDir, 'secrets.json');
+}
 
 /**
  * Reads the secrets in `file`, which only its owner can read, and adds missing secrets to it. An existing

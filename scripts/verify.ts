@@ -1,18 +1,22 @@
-// npm run verify: checks the invariants of the data. The command compares Postgres with the gateway's records
-// and, if given, with the records of webhook receivers and clients. The command writes nothing, so it may run
+// npm run verify: checks the invariants of the data. The command compares Postgres with the charges of the
+// sandbox gateway and of the merchants' accounts at Stripe and, if given, with the records of webhook receivers
+// and clients. The command writes nothing, so it may run
 // against a live system at any time. If an invariant is violated, the command lists the violations and exits
 // with 1.
 
 import { readDemoFile } from '../embedded/demo-file.ts';
+import { loadOrMakeSecrets, secretsFile } from '../embedded/secrets.ts';
 import { loadEmbeddedConfig } from '../runtime/config.ts';
+import { createSealing } from '../runtime/sealing.ts';
 import { grouped, print, runScript } from './client/terminal.ts';
 import { openBooks } from '../proof/verify/books.ts';
-import type { Places } from '../proof/verify/books.ts';
+import type { Books, Places } from '../proof/verify/books.ts';
+import type { StripePlace } from '../proof/verify/gateway-books.ts';
 import { checkBooks } from '../proof/verify/invariants.ts';
 import { printResult } from '../proof/verify/print-result.ts';
 import { readRepairs } from '../proof/verify/repairs.ts';
 import type { Repairs } from '../proof/verify/repairs.ts';
-import { commandLine } from './client/options.ts';
+import { commandLine, wholeNumber } from './client/options.ts';
 
 interface Options {
   readonly databaseUrl?: string;
@@ -20,6 +24,7 @@ interface Options {
   readonly gatewayKey?: string;
   readonly receiverBook?: string;
   readonly clientBook?: string;
+  readonly days: number;
   readonly json?: boolean;
 }
 
@@ -35,18 +40,26 @@ const program = commandLine(
   .option('--gateway-key <key>', 'key of the sandbox gateway')
   .option('--receiver-book <file>', 'received webhooks, one JSON object a line')
   .option('--client-book <file>', 'answers of the API, one JSON object a line')
+  .option('--days <count>', 'compare the charges at Stripe of the last days', wholeNumber, 30)
   .option('--json', 'print the result as JSON');
 
 await runScript(async () => {
   const options = program.parse().opts<Options>();
-  const books = await openBooks(placesOf(options));
+  const places = placesOf(options);
+  const books = await openBooks(places);
   try {
     const results = await checkBooks(books);
     const repairs = await readRepairs(books);
-    if (options.json) print(JSON.stringify({ verdicts: results, repairs }, null, 2));
+    const skipped = await skippedAccounts(places, books);
+    if (options.json) print(JSON.stringify({ verdicts: results, repairs, skipped }, null, 2));
     else {
       results.forEach(printResult);
       printRepairs(repairs);
+      if (skipped > 0) {
+        print(
+          `  Not compared: ${skipped} accounts at Stripe. Set ENCRYPTION_KEY of API and worker.`,
+        );
+      }
     }
     return results.every(({ wrong }) => wrong.length === 0) ? 0 : 1;
   } finally {
@@ -56,16 +69,36 @@ await runScript(async () => {
 
 function placesOf(options: Options): Places {
   const { databaseUrl, gatewayUrl, gatewayKey, receiverBook = null, clientBook = null } = options;
+  const { dataDir, givenSecrets, stripeUrl } = loadEmbeddedConfig();
+  const { days } = options;
   if (databaseUrl !== undefined) {
     const gateway =
       gatewayUrl !== undefined && gatewayKey !== undefined
         ? { url: gatewayUrl, key: gatewayKey }
         : null;
-    return { databaseUrl, gateway, receiverBook, clientBook };
+    const stripe = stripePlace(givenSecrets.ENCRYPTION_KEY, { url: stripeUrl, days });
+    return { databaseUrl, gateway, stripe, receiverBook, clientBook };
   }
-  const demo = readDemoFile(loadEmbeddedConfig().dataDir);
+  const demo = readDemoFile(dataDir);
   const gateway = { url: demo.gatewayUrl, key: demo.gatewayKey };
-  return { databaseUrl: demo.databaseUrl, gateway, receiverBook, clientBook };
+  const { ENCRYPTION_KEY } = { ...loadOrMakeSecrets(secretsFile(dataDir)), ...givenSecrets };
+  const stripe = stripePlace(ENCRYPTION_KEY, { url: stripeUrl ?? demo.stripeDouble?.url, days });
+  return { databaseUrl: demo.databaseUrl, gateway, stripe, receiverBook, clientBook };
+}
+
+function stripePlace(
+  encryptionKey: string | undefined,
+  rest: Omit<StripePlace, 'sealing'>,
+): StripePlace | undefined {
+  if (encryptionKey === undefined) return undefined;
+  return { sealing: createSealing(Buffer.from(encryptionKey, 'base64')), ...rest };
+}
+
+/** The number of accounts at Stripe whose charges were not compared, because their keys cannot be read. */
+async function skippedAccounts({ stripe }: Places, books: Books): Promise<number> {
+  if (stripe !== undefined) return 0;
+  const [row] = await books.ask<{ n: string }>('select count(*) as n from merchant_gateway');
+  return Number(row?.n ?? 0);
 }
 
 /**

@@ -2,15 +2,19 @@ import { readFileSync } from 'node:fs';
 import postgres from 'postgres';
 import type { ReservedSql } from 'postgres';
 import { stateProblem } from '../../domain/subscription/recorded-state.ts';
+import { sandboxBook, stripeBooks } from './gateway-books.ts';
+import type { GatewayBook, StripePlace } from './gateway-books.ts';
 
 /**
- * Where to find the books. A book is one party's own record: the rows in Postgres, the charges of the gateway,
+ * Where to find the books. A book is one party's own record: the rows in Postgres, the charges of a gateway,
  * the webhooks that receivers got, or the answers that clients got. The checks never write to a book.
  */
 export interface Places {
   readonly databaseUrl: string;
-  /** Null skips the checks that need the gateway's book. */
+  /** The sandbox gateway. Null skips its book. */
   readonly gateway: { readonly url: string; readonly key: string } | null;
+  /** The merchants' accounts at Stripe. Absent: their books are not read. */
+  readonly stripe?: StripePlace | undefined;
   /**
    * A file with one JSON object a line for each received webhook: `{ eventId, eventType,
    * isSignatureValid }`. `isAcknowledged: false` marks a webhook that the receiver answered with an error
@@ -30,14 +34,15 @@ export interface Books {
 
 /** Time limit in ms for a query, because a long query slows down the system that is checked. */
 const STATEMENT_TIMEOUT_MS = 120_000;
-const GATEWAY_WITHIN_MS = 30_000;
 const BATCH = 2_000;
 
 /** The temporary tables for the books, which exist only on this connection. */
 const TABLES = `
   create temp table book_charge (
-    key text primary key, intent_id text, amount_minor bigint, currency text, outcome text,
+    gateway text, key text, intent_id text, amount_minor bigint, currency text, outcome text,
     refunded_minor bigint, created_at timestamptz);
+  create index on book_charge (key);
+  create temp table book_gateway (gateway text primary key, from_at timestamptz);
   create temp table book_webhook (
     event_id text, event_type text, is_signature_valid boolean, is_acknowledged boolean);
   create temp table book_answer (key text, status integer, body text);
@@ -77,12 +82,14 @@ export async function openBooks(places: Places): Promise<Books> {
     await session`begin isolation level repeatable read, read only`;
     await session`select count(*) from merchant`; // the first query takes the snapshot
     await fill(session, 'unreadable', await readStates(session));
-    if (places.gateway) {
-      await fill(session, 'book_charge', await readGateway(places.gateway));
-    }
+    const gateways = [
+      ...(places.gateway ? [sandboxBook(places.gateway)] : []),
+      ...(places.stripe ? await stripeBooks(session, places.stripe) : []),
+    ];
+    for (const gateway of gateways) await readCharges(session, gateway);
     return {
       has: {
-        gateway: places.gateway !== null,
+        gateway: gateways.length > 0,
         receiver: places.receiverBook !== null,
         client: places.clientBook !== null,
       },
@@ -117,41 +124,11 @@ async function readStates(session: ReservedSql): Promise<Row[]> {
   return wrong;
 }
 
-interface ListedCharge {
-  readonly key: string;
-  readonly outcome: string;
-  readonly amountMinor: number;
-  readonly currency: string;
-  readonly refundedMinor: number;
-  readonly createdAt: number;
-  readonly reference: { readonly intentId: string };
-}
-
-async function readGateway({ url, key }: { url: string; key: string }): Promise<Row[]> {
-  const rows: Row[] = [];
-  for (let after: number | null = 0; after !== null;) {
-    const response = await fetch(`${url}/control/charges?after=${after}`, {
-      headers: { authorization: `Bearer ${key}` },
-      signal: AbortSignal.timeout(GATEWAY_WITHIN_MS),
-    });
-    if (!response.ok) throw new Error(`the gateway's book answered ${response.status}`);
-    const page = (await response.json()) as { charges: ListedCharge[]; next: number | null };
-    rows.push(...page.charges.map(chargeRow));
-    after = page.next;
-  }
-  return rows;
-}
-
-function chargeRow(charge: ListedCharge): Row {
-  return {
-    key: charge.key,
-    intent_id: charge.reference.intentId,
-    amount_minor: charge.amountMinor,
-    currency: charge.currency,
-    outcome: charge.outcome,
-    refunded_minor: charge.refundedMinor,
-    created_at: new Date(charge.createdAt).toISOString(),
-  };
+async function readCharges(session: ReservedSql, book: GatewayBook): Promise<void> {
+  await fill(session, 'book_gateway', [
+    { gateway: book.gateway, from_at: book.from.toISOString() },
+  ]);
+  for await (const page of book.pages) await fill(session, 'book_charge', page);
 }
 
 /** Reads one JSON object a line. Ignores an incomplete last line, whose writer may have been killed. */

@@ -34,9 +34,13 @@ export const chargingChecks: readonly Check[] = [
     counted: `select count(*) as n from payment_attempt where state = 'SUCCEEDED'`,
     wrong: `select format('attempt %s is %s here and %s in the gateway''s book', a.gateway_key, a.state,
         coalesce(b.outcome, 'absent')) as wrong
-      from payment_attempt a left join book_charge b on b.key = a.gateway_key
-      where a.gateway = 'sandbox'
-        and ((a.state = 'SUCCEEDED' and b.outcome is distinct from 'succeeded' and not ${PAID_BY_PERSON})
+      from payment_attempt a
+      join book_gateway g on g.gateway = a.gateway 
+        and coalesce(a.first_sent_at, a.created_at) >= g.from_at
+      left join lateral (
+        select outcome from book_charge where key = a.gateway_key and gateway = a.gateway
+        order by outcome = 'succeeded' desc limit 1) b on true
+      where ((a.state = 'SUCCEEDED' and b.outcome is distinct from 'succeeded' and not ${PAID_BY_PERSON})
           or (a.state = 'DECLINED' and b.outcome = 'succeeded' and a.gateway_key not in ${LATE}))`,
   },
   {

@@ -1,0 +1,61 @@
+import type { Stripe } from 'stripe';
+import { ourAmount } from './amounts.ts';
+
+/** A charge at Stripe that one of our attempts made. Amounts are in our minor units, `createdAt` is epoch ms. */
+export interface ListedCharge {
+  /** Our key of the attempt. */
+  readonly key: string;
+  readonly merchantId: string;
+  readonly intentId: string;
+  /** The id of the PaymentIntent. */
+  readonly gatewayChargeId: string;
+  readonly outcome: 'succeeded' | 'pending' | 'declined';
+  readonly amountMinor: number;
+  readonly currency: string;
+  /** Pending refunds included. */
+  readonly refundedMinor: number;
+  readonly createdAt: number;
+}
+
+const PAGE = 100;
+/** Every other status is `failed`. */
+const OUTCOMES = ['succeeded', 'pending'] as const;
+
+/**
+ * Lists the charges that Stripe made from `fromAt` (epoch ms) on, page by page, the newest first. Leaves out
+ * charges without our metadata: the merchant may use the account for other sales, too. Throws the SDK's error.
+ */
+export async function* listCharges(stripe: Stripe, fromAt: number): AsyncGenerator<ListedCharge[]> {
+  let after: string | undefined;
+  for (;;) {
+    const page = await stripe.charges.list({
+      limit: PAGE,
+      created: { gte: Math.floor(fromAt / 1_000) },
+      ...(after === undefined ? {} : { starting_after: after }),
+    });
+    yield page.data.flatMap(ourCharge);
+    after = page.data.at(-1)?.id;
+    if (!page.has_more || after === undefined) return;
+  }
+}
+
+function ourCharge(charge: Stripe.Charge): ListedCharge[] {
+  const { key, merchantId, intentId } = charge.metadata;
+  const { payment_intent: intent, status } = charge;
+  const gatewayChargeId = typeof intent === 'string' ? intent : intent?.id;
+  if (!key || !merchantId || !intentId || gatewayChargeId === undefined) return [];
+  const currency = charge.currency.toUpperCase();
+  return [
+    {
+      key,
+      merchantId,
+      intentId,
+      gatewayChargeId,
+      outcome: OUTCOMES.find((each) => each === status) ?? 'declined',
+      amountMinor: ourAmount(charge.amount, currency),
+      currency,
+      refundedMinor: ourAmount(charge.amount_refunded, currency),
+      createdAt: charge.created * 1_000,
+    },
+  ];
+}

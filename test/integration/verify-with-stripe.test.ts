@@ -1,0 +1,113 @@
+import { sql } from 'drizzle-orm';
+import { expect } from 'vitest';
+import { openBooks } from '../../proof/verify/books.ts';
+import { checkBooks } from '../../proof/verify/invariants.ts';
+import { onDevServer } from '../support/environment.ts';
+import { enterAccount, saveCardAtStripe } from '../support/stripe-merchant.ts';
+import { savedCard, startStripe } from '../support/stripe.ts';
+import { createEnvironment } from '../support/test-environment.ts';
+import { paymentsIn } from '../support/payments.ts';
+
+/** `npm run verify` with Stripe's list of charges as the gateway's book. */
+
+const DECLINED_CARD = '4000000000000341';
+
+/** A merchant at Stripe with one payment, of which 9.00 USD are refunded, and one declined payment. */
+const test = onDevServer.extend('books', async ({ server }, { onCleanup }) => {
+  const world = await startStripe();
+  const env = await createEnvironment(server, { stripeUrl: world.proxy.url });
+  onCleanup(async () => {
+    await env.close();
+    await world.close();
+  });
+  const payments = paymentsIn(env);
+  const account = await world.account();
+  await enterAccount(env, account);
+  const charge = async (number?: string) => {
+    const { customerId, pmId } = await saveCardAtStripe(env, payments, number);
+    const ref = await payments.payment('tokenised', { customerId, paymentMethodId: pmId });
+    await env.activities.chargePayment({ ...ref, token: null, nowAt: Date.now() });
+    return ref;
+  };
+  const paid = await charge();
+  await charge(DECLINED_CARD);
+  const { ref: refund } = await payments.refund(paid, 900);
+  await env.activities.refundPayment({ ...refund, nowAt: Date.now() });
+  // The account is used for other sales, too.
+  await account.stripe.paymentIntents
+    .create({
+      amount: 700,
+      currency: 'usd',
+      payment_method_types: ['card'],
+      ...(await savedCard(account.stripe)),
+    })
+    .then(({ id }) => account.stripe.paymentIntents.confirm(id, { off_session: true }));
+
+  const stripe = { sealing: env.sealing, url: world.proxy.url, days: 1 };
+  const check = async (days = 1) => {
+    const { databaseUrl } = env;
+    const place = { databaseUrl, gateway: null, stripe: { ...stripe, days } };
+    const opened = await openBooks({ ...place, receiverBook: null, clientBook: null });
+    try {
+      const results = await checkBooks(opened);
+      return {
+        wrong: results.flatMap(({ wrong }) => wrong),
+        counted: results.map(({ counted }) => counted).slice(0, 3),
+      };
+    } finally {
+      await opened.close();
+    }
+  };
+  return { env, account, paid, check, run: (query: string) => env.db.execute(sql.raw(query)) };
+});
+
+test('the verifier finds correct books at Stripe right, and each difference from our rows [D-40]', async ({
+  books,
+}) => {
+  const { account, paid, check, run } = books;
+  const key = `charge:${paid.intentId}:1`;
+  const right = await check();
+  expect(right).toEqual({ wrong: [], counted: [8, 0, 2] });
+
+  const [attempt] = await run(`select state from payment_attempt where gateway_key = '${key}'`);
+  expect(attempt).toEqual({ state: 'SUCCEEDED' });
+  const damages = [
+    [
+      `update payment_attempt set state = 'DECLINED' where gateway_key = '${key}'`,
+      `update payment_attempt set state = 'SUCCEEDED' where gateway_key = '${key}'`,
+      `attempt ${key} is DECLINED here and succeeded in the gateway's book`,
+    ],
+    [
+      `update payment_attempt set gateway_key = 'charge:other:1' where gateway_key = '${key}'`,
+      `update payment_attempt set gateway_key = '${key}' where gateway_key = 'charge:other:1'`,
+      `attempt charge:other:1 is SUCCEEDED here and absent in the gateway's book`,
+    ],
+    [
+      `update payment_intent set amount_minor = 5001 where id = '${paid.intentId}'`,
+      `update payment_intent set amount_minor = 5000 where id = '${paid.intentId}'`,
+      `${key}: the gateway charged 5000 USD, but 5001 USD was owed`,
+    ],
+    [
+      `update refund set amount_minor = 800`,
+      `update refund set amount_minor = 900`,
+      `${key}: the gateway refunded 900, our refunds have 800`,
+    ],
+  ] as const;
+  for (const [damage, undo, found] of damages) {
+    await run(damage);
+    expect((await check()).wrong).toContain(found);
+    await run(undo);
+  }
+  expect(await check()).toEqual(right);
+
+  const { merchantId, intentId } = paid;
+  const { id } = await account.stripe.paymentIntents.create({
+    amount: 5_000,
+    currency: 'usd',
+    payment_method_types: ['card'],
+    metadata: { key, merchantId, intentId, paymentMethodId: 'pmt_other' },
+    ...(await savedCard(account.stripe)),
+  });
+  await account.stripe.paymentIntents.confirm(id, { off_session: true });
+  expect((await check()).wrong).toContain(`${intentId} was charged 2 times in the gateway's book`);
+});
