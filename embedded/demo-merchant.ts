@@ -9,13 +9,14 @@ import { newId, randomToken } from '../domain/ids.ts';
 import { findDemoFile } from './demo-file.ts';
 
 export interface DemoMerchant {
+  readonly merchantId: string;
   readonly keyId: string;
   readonly secret: string;
   /** The path of a link to subscribe, which many payers may use. */
   readonly linkPath: string;
 }
 
-type Credential = Omit<DemoMerchant, 'linkPath'>;
+type Credential = Omit<DemoMerchant, 'linkPath' | 'merchantId'>;
 
 /** The receipt id of the demo merchant's link to subscribe. */
 const LINK_RECEIPT = 'npm-start';
@@ -83,5 +84,5 @@ async function withLink(db: Db, merchantId: string, credential: Credential): Pro
       expiresAt: nowAt + 365 * DAY_MS,
     });
   }
-  return { ...credential, linkPath: `/l/${code}` };
+  return { merchantId, ...credential, linkPath: `/l/${code}` };
 }

@@ -2,10 +2,11 @@
 // command starts Postgres, the Temporal server, the sandbox gateway, the API and the worker, each as a
 // separate process. Ctrl-C stops all of them. If DATABASE_URL or TEMPORAL_ADDRESS is set, the command uses
 // that server and does not start its own. With `--gateway stripe-double` the command also starts a double of
-// Stripe behind a fault proxy.
+// Stripe behind a fault proxy, and the demo merchant takes payments there.
 
 import { join, relative } from 'node:path';
 import { Option } from 'commander';
+import { createDb } from '../db/client.ts';
 import { runCommand } from '../embedded/commands.ts';
 import { findDemoFile, writeDemoFile } from '../embedded/demo-file.ts';
 import type { DemoFile } from '../embedded/demo-file.ts';
@@ -24,7 +25,7 @@ import { openProcessTable } from '../embedded/process-table.ts';
 import { bundlePrograms } from '../embedded/program-bundle.ts';
 import { ourPrograms } from '../embedded/programs.ts';
 import type { ProgramPlaces } from '../embedded/programs.ts';
-import { loadOrMakeSecrets } from '../embedded/secrets.ts';
+import { loadOrMakeSecrets, secretsFile } from '../embedded/secrets.ts';
 import { supervise } from '../embedded/services.ts';
 import type { Service, SupervisedService } from '../embedded/services.ts';
 import { registerAccount, stripeDoubleServices } from '../embedded/stripe-double.ts';
@@ -40,14 +41,16 @@ import {
 import { temporalAddress, temporalService } from '../embedded/temporal-server.ts';
 import { loadEmbeddedConfig } from '../runtime/config.ts';
 import { onShutdown } from '../runtime/shutdown.ts';
+import { createSealing } from '../runtime/sealing.ts';
 import { commandLine } from './client/options.ts';
+import { storeAccount } from './merchant/gateway.ts';
 
 const { gateway } = commandLine('start', 'Runs the whole system on this machine until Ctrl-C.')
   .addOption(
-    new Option('--gateway <name>', 'stripe-double: also start a double of Stripe').choices([
-      'sandbox',
-      'stripe-double',
-    ]),
+    new Option(
+      '--gateway <name>',
+      'stripe-double: the demo merchant uses a double of Stripe',
+    ).choices(['sandbox', 'stripe-double']),
   )
   .addHelpText('after', '\nPorts and the data folder are environment variables: see .env.example.')
   .parse()
@@ -114,7 +117,7 @@ async function startAll(): Promise<void> {
   table.add(STARTER, process.pid);
   isListed = true;
   await requireFreePorts(config.host, wantedPorts());
-  const made = loadOrMakeSecrets(join(config.dataDir, 'secrets.json'));
+  const made = loadOrMakeSecrets(secretsFile(config.dataDir));
   const secrets = { ...made, ...config.givenSecrets };
   const database = startDatabase(made.postgresPassword);
   const [databaseUrl, address, workflowBundle] = await Promise.all([
@@ -123,7 +126,7 @@ async function startAll(): Promise<void> {
     bundleWorkflows(),
     bundlePrograms(programFolder),
   ]);
-  const { linkPath, ...credential } = await migrateAndFindDemoMerchant({
+  const { linkPath, merchantId, ...credential } = await migrateAndFindDemoMerchant({
     databaseUrl,
     dataDir: config.dataDir,
     pepper: secrets.CREDENTIAL_PEPPER,
@@ -135,7 +138,7 @@ async function startAll(): Promise<void> {
   const temporalUiUrl = config.temporalUiUrl ?? localUrl(config.temporalUiPort);
   const publicUrl = config.publicUrl ?? apiUrl;
   const checkoutUrl = `${publicUrl}${linkPath}`;
-  const places: ProgramPlaces = {
+  const places = {
     logFolder,
     programFolder,
     environment: {
@@ -153,6 +156,7 @@ async function startAll(): Promise<void> {
       DEMO_CHECKOUT_URL: checkoutUrl,
       GATEWAY_URL: gatewayUrl,
       GATEWAY_PUBLIC_URL: config.gatewayPublicUrl ?? gatewayUrl,
+      STRIPE_API_URL: hasStripeDouble ? localUrl(config.faultProxyPort) : (config.stripeUrl ?? ''),
       GATEWAY_KEY: secrets.GATEWAY_KEY,
       CREDENTIAL_PEPPER: secrets.CREDENTIAL_PEPPER,
       SESSION_KEY: secrets.SESSION_KEY,
@@ -161,7 +165,9 @@ async function startAll(): Promise<void> {
     },
   };
   const programs = ourPrograms({ ...places, apiUrl, gatewayUrl: localUrl(config.gatewayPort) });
-  const stripeDouble = hasStripeDouble ? await startStripeDouble(places, localUrl) : undefined;
+  const stripeDouble = hasStripeDouble
+    ? await startStripeDouble(places, localUrl, merchantId)
+    : undefined;
   await Promise.all([run(programs.gateway), run(programs.api), run(programs.worker)]);
 
   const demo = {
@@ -244,18 +250,36 @@ async function startCluster(databaseUrl: string): Promise<string> {
   return address;
 }
 
-/** Starts the Stripe double with its proxy, and registers the demo merchant's account there. */
-async function startStripeDouble(places: ProgramPlaces, localUrl: (port: number) => string) {
-  const services = stripeDoubleServices(
-    await stripeMockFiles(config.cacheDir, say),
-    config,
-    places,
-  );
+/** The settings of our programs that the registration of an account needs. */
+type Secrets = Readonly<Record<'DATABASE_URL' | 'GATEWAY_KEY' | 'ENCRYPTION_KEY', string>>;
+
+/** Starts the Stripe double behind its proxy, and gives the demo merchant an account there. */
+async function startStripeDouble(
+  places: ProgramPlaces & { environment: Secrets },
+  localUrl: (port: number) => string,
+  merchantId: string,
+) {
+  const files = await stripeMockFiles(config.cacheDir, say);
+  const services = stripeDoubleServices(files, config, places);
   await run(services.stripeMock);
   await run(services.double);
   await run(services.proxy);
   const url = localUrl(config.stripeDoublePort);
-  const account = await registerAccount(url, String(places.environment['GATEWAY_KEY']));
+  const { environment } = places;
+  const account = await registerAccount(url, environment.GATEWAY_KEY);
+  const database = createDb({
+    url: environment.DATABASE_URL,
+    poolSize: 1,
+    applicationName: 'perennial-start',
+  });
+  try {
+    const sealing = () => createSealing(Buffer.from(environment.ENCRYPTION_KEY, 'base64'));
+    const key = { ...account, canCharge: true };
+    const entry = { merchantId, mode: 'test', key, webhookSecret: null, current: true } as const;
+    await storeAccount({ db: database.db, sealing }, { ...entry, accountId: account.accountId });
+  } finally {
+    await database.close();
+  }
   return { url, proxyUrl: localUrl(config.faultProxyPort), accountId: account.accountId };
 }
 

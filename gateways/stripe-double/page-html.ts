@@ -9,10 +9,10 @@ export function cardPage(session: Stored, error?: string): string {
     'Checkout',
     `${error === undefined ? '' : `<p role="alert">${escaped(error)}</p>`}
 <form method="post" action="/checkout/${escaped(session.id)}">
-<label>Card number <input name="number" autocomplete="cc-number" required></label>
-<label>Expiry <input name="expiry" placeholder="MM / YY" autocomplete="cc-exp" required></label>
-<label>CVC <input name="cvc" autocomplete="cc-csc" required></label>
-<label>Cardholder name <input name="name" autocomplete="cc-name"></label>
+<label for="number">Card number</label> <input id="number" name="number" autocomplete="cc-number" required><br>
+<label for="expiry">Expiry</label> <input id="expiry" name="expiry" placeholder="MM / YY" autocomplete="cc-exp" required><br>
+<label for="cvc">CVC</label> <input id="cvc" name="cvc" autocomplete="cc-csc" required><br>
+<label for="name">Cardholder name</label> <input id="name" name="name" autocomplete="cc-name"><br>
 <button>${session.body['mode'] === 'setup' ? 'Save card' : 'Pay'}</button>
 </form>
 ${typeof cancelUrl === 'string' ? `<a href="${escaped(cancelUrl)}">Back</a>` : ''}`,
