@@ -6,6 +6,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Option } from 'commander';
 import { isRight, outageText, recoveryText, toMarkdown } from '../proof/chaos/report.ts';
 import type { RunReport } from '../proof/chaos/report.ts';
 import { run } from '../proof/chaos/run.ts';
@@ -25,6 +26,16 @@ const program = commandLine(
   'run chaos',
   'Injects faults while subscriptions are charged, then verifies all records.',
 )
+  .addOption(
+    new Option('--gateway <name>', 'where subscriptions are charged')
+      .choices(['sandbox', 'stripe-double'])
+      .default('sandbox'),
+  )
+  .addOption(
+    new Option('--temporal <kind>', 'cluster: on Postgres; dev: the dev server')
+      .choices(['cluster', 'dev'])
+      .default('cluster'),
+  )
   .option('--cycles <count>', 'stop after this number of paid cycles', wholeNumber, 2_000)
   .option('--subscriptions <count>', 'number of subscriptions at the start', wholeNumber, 120)
   .option('--minutes <count>', 'time limit of the fault phase', wholeNumber, 60)
@@ -40,22 +51,27 @@ const program = commandLine(
     'make Temporal unreachable for this time during the run',
     wholeNumber,
   )
-  .option('--port <number>', 'first of five ports', wholeNumber, 21_400)
+  .option('--port <number>', 'first of eight ports', wholeNumber, 21_400)
   .option('--report <file>', 'write the report as Markdown')
   .option('--keep', 'keep the data folder');
 
 await runScript(async () => {
   const options = program.parse().opts<Options>();
   const folder = mkdtempSync(join(tmpdir(), 'perennial-chaos-'));
-  print(`\n  starting a separate system with Temporal on Postgres (data and logs in ${folder})`);
+  print(`\n  starting a separate system (data and logs in ${folder})`);
   const stack = await startStack({
     dataDir: folder,
-    temporal: 'cluster',
+    temporal: options.temporal,
+    ...(options.gateway === 'sandbox' ? {} : { gateway: options.gateway }),
     ports: {
       api: options.port,
       gateway: options.port + 1,
       postgres: options.port + 2,
       temporal: options.port + 3,
+      stripeDouble: options.port + 4,
+      faultProxy: options.port + 5,
+      stripeMock: options.port + 6,
+      temporalUi: options.port + 7,
     },
   });
   let isFine = false;
@@ -74,7 +90,8 @@ await runScript(async () => {
 
 function printReport(report: RunReport): void {
   print();
-  for (const [label, text] of report.figures) print(`  ${label.padEnd(36)}${text}`);
+  const width = Math.max(...report.figures.map(([label]) => label.length)) + 2;
+  for (const [label, text] of report.figures) print(`  ${label.padEnd(width)}${text}`);
   print();
   if (report.outage !== null) print(`  ${outageText(report.outage)}\n`);
   for (const recovery of report.recovery) print(`  ${recoveryText(recovery)}`);

@@ -1,6 +1,5 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { OrderedFault } from '../../scripts/client/running-start.ts';
 import { grouped, print, styled } from '../../scripts/client/terminal.ts';
 import { countCycles } from './figures.ts';
 import { KILL_KINDS } from './killer.ts';
@@ -9,6 +8,7 @@ import { applyLoad, makeGroups } from './load.ts';
 import type { Group } from './load.ts';
 import { measureOutage } from './outage.ts';
 import type { Outage } from './outage.ts';
+import type { Figure } from './gateway-faults.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /**
@@ -23,32 +23,17 @@ export const UP_WITHIN_MS = 120_000;
 /** Temporal becomes unreachable when this share of the requested cycles is paid. */
 const OUTAGE_AT = 0.25;
 
-/**
- * The gateway's faults. A request gets at most one fault: the first fault of this list whose chance hits.
- * Each chance is therefore the wanted share of all charges, divided by the share that the earlier faults
- * leave.
- */
-const FAULTS = [
-  { operation: 'charge', fault: 'lose_answer', chance: 0.15 },
-  { operation: 'charge', fault: 'lose_answer', effect: 'none', chance: 0.03 / 0.85 },
-  // Longer than the gateway client's limit of 5 s.
-  { operation: 'charge', fault: 'delay', chance: 0.05 / 0.82, delayMs: 6_000 },
-  { operation: 'charge', fault: 'decline', chance: 0.15 / 0.77 },
-  { operation: 'lookup', fault: 'error_500', chance: 0.05 },
-  { operation: 'refund', fault: 'lose_answer', chance: 0.15 },
-] as const;
-const FAULT_COUNT = 1_000_000;
-
 /** The result of the fault phase. */
 export interface FaultPhaseResult {
   readonly groups: readonly Group[];
-  readonly faults: readonly OrderedFault[];
+  /** How often each fault of the gateway has hit. */
+  readonly faults: readonly Figure[];
   readonly outage: Outage | null;
 }
 
 /** Runs load, faults and kills until `options.cycles` cycles are paid or `options.minutes` have passed. */
 export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPhaseResult> {
-  const { options, start, load, killer } = surroundings;
+  const { options, load, killer, gatewayFaults } = surroundings;
   const progress = new Progress(surroundings);
   const enough = new AbortController();
   // 0 means no limit. Each group adds a listener, and Node warns if there are more than ten.
@@ -62,12 +47,11 @@ export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPh
 
     const outage = await runOutage(surroundings, paid, loads);
     // Faults start after the outage. Otherwise look-ups of payments would lengthen the measured backlog.
-    for (const fault of FAULTS) await start.addFault({ ...fault, count: FAULT_COUNT });
+    await gatewayFaults.begin();
     await whileKilling(killer, () => paid(1));
     // The faults end before the load, because faults make work in progress take minutes longer.
     enough.abort();
-    const faults = await start.faults();
-    await start.clearFaults();
+    const faults = await gatewayFaults.end();
     await loads;
     return { groups, outage, faults };
   } finally {

@@ -1,6 +1,6 @@
 import type postgres from 'postgres';
-import type { OrderedFault } from '../../scripts/client/running-start.ts';
 import { grouped } from '../../scripts/client/terminal.ts';
+import type { Figure } from './gateway-faults.ts';
 import type { Load } from './load.ts';
 
 /** Number of paid cycles, first payments included. */
@@ -16,11 +16,11 @@ export async function figuresOf(
   load: Load,
   webhooksReceived: number,
   repairs: string,
-): Promise<[label: string, text: string][]> {
+): Promise<Figure[]> {
   const [row] = await sql<Record<string, number>[]>`
     select count(*)::int as attempts,
       (count(*) filter (where state = 'DECLINED'))::int as declined,
-      (count(*) filter (where first_sent_at < last_sent_at))::int as resent,
+      (count(*) filter (where first_sent_at < last_sent_at and gateway = 'sandbox'))::int as resent,
       (select count(*)::int from outbox_event) as events,
       (select count(*)::int from payment_intent
         where kind = 'one_time' and status = 'SUCCESS') as one_time
@@ -32,7 +32,7 @@ export async function figuresOf(
     ['one-time charges paid', count('one_time')],
     ['attempts', count('attempts')],
     ['declined', count('declined')],
-    ['attempts sent more than once, under one key', count('resent')],
+    ['attempts sent more than once to the sandbox, under one key', count('resent')],
     ['events', count('events')],
     ['webhooks received', grouped(webhooksReceived)],
     ['subscriptions', grouped(load.made)],
@@ -43,14 +43,6 @@ export async function figuresOf(
     ['pages reloaded', grouped(load.pagesRepeated)],
     ['repairs by sweeps', repairs],
   ];
-}
-
-/** Number of hits for each gateway fault. */
-export function faultFigures(faults: readonly OrderedFault[]): [label: string, text: string][] {
-  return faults.map(({ operation, fault, effect, hits }) => {
-    const before = fault === 'lose_answer' && effect === 'none' ? 'request lost' : fault;
-    return [`gateway: ${before.replaceAll('_', ' ')} (${operation})`, grouped(hits)];
-  });
 }
 
 /** The sweeps' repairs so far, as text: each kind with its count. */

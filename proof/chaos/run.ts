@@ -1,9 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
+import { loadOrMakeSecrets, secretsFile } from '../../embedded/secrets.ts';
+import { createSealing } from '../../runtime/sealing.ts';
 import { openBooks } from '../verify/books.ts';
 import { checkBooks } from '../verify/invariants.ts';
 import type { CheckResult } from '../verify/invariants.ts';
-import { countCycles, faultFigures, figuresOf, repairsOf } from './figures.ts';
+import { countCycles, figuresOf, repairsOf } from './figures.ts';
+import { countAtDouble } from './double-count.ts';
 import { runFaultPhase, UP_WITHIN_MS } from './fault-phase.ts';
 import { advance } from './load.ts';
 import type { Group } from './load.ts';
@@ -32,13 +35,15 @@ export async function run(
 }
 
 async function reportOf(surroundings: Surroundings): Promise<RunReport> {
-  const { options, startedAt, sql, load, killer, receiver } = surroundings;
+  const { options, startedAt, sql, load, killer, receiver, double } = surroundings;
   const coresBefore = coreTime();
   const { groups, faults, outage } = await runFaultPhase(surroundings);
   const faultPhaseSeconds = (Date.now() - startedAt) / 1_000;
   const cores = coresSince(coresBefore);
   const { wrong, repairs } = await recover(surroundings, groups);
   const results = await verifyBooks(surroundings);
+  const count = double && (await countAtDouble(sql, double));
+  wrong.push(...(count?.wrong ?? []));
   const paid = await countCycles(sql);
   if (paid < options.cycles) wrong.push(`only ${paid} of ${options.cycles} cycles were paid`);
   if (killer.kills.length === 0) wrong.push('no process was killed');
@@ -50,7 +55,8 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
     seconds: (Date.now() - startedAt) / 1_000,
     figures: [
       ...(await figuresOf(sql, load, receiver.received(), repairs)),
-      ...faultFigures(faults),
+      ...faults,
+      ...(count?.figures ?? []),
       ['time with faults and kills', `${faultPhaseSeconds.toFixed(0)} s`],
       ['CPU cores', cores],
     ],
@@ -78,11 +84,18 @@ async function recover(
 }
 
 async function verifyBooks({ start, receiver, books }: Surroundings): Promise<CheckResult[]> {
-  const { demo } = start;
+  const { demo, dataDir } = start;
   receiver.writeBook(books.receiverBook);
   const opened = await openBooks({
     databaseUrl: demo.databaseUrl,
     gateway: { url: demo.gatewayUrl, key: demo.gatewayKey },
+    stripe: demo.stripeDouble && {
+      sealing: createSealing(
+        Buffer.from(loadOrMakeSecrets(secretsFile(dataDir)).ENCRYPTION_KEY, 'base64'),
+      ),
+      url: demo.stripeDouble.url,
+      days: 1,
+    },
     ...books,
   });
   try {
@@ -92,10 +105,14 @@ async function verifyBooks({ start, receiver, books }: Surroundings): Promise<Ch
   }
 }
 
-function commandOf({ cycles, subscriptions, seed, pause, temporalAway }: RunOptions): string {
+function commandOf(options: RunOptions): string {
+  const { gateway, temporal, cycles, subscriptions, seed, pause, temporalAway } = options;
   const away = temporalAway === undefined ? '' : ` --temporal-away ${temporalAway}`;
   const size = `--cycles ${cycles} --subscriptions ${subscriptions}`;
-  return `npm run chaos -- ${size} --seed ${seed} --pause ${pause}${away}`;
+  const name =
+    (gateway === 'sandbox' ? '' : `--gateway ${gateway} `) +
+    (temporal === 'cluster' ? '' : `--temporal ${temporal} `);
+  return `npm run chaos -- ${name}${size} --seed ${seed} --pause ${pause}${away}`;
 }
 
 function commitOf(): string {

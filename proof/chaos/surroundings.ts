@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import postgres from 'postgres';
 import { isHealthy } from '../../scripts/client/running-start.ts';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
+import { controlDouble } from '../../scripts/client/double-control.ts';
+import { sandboxFaults } from './gateway-faults.ts';
+import { stripeFaults } from './stripe-faults.ts';
 import { RetryingClient } from './retrying-client.ts';
 import { Killer } from './killer.ts';
 import type { Load } from './load.ts';
@@ -11,6 +14,9 @@ import { chargedAfter } from './report.ts';
 import { startUnreliableReceiver } from './unreliable-receiver.ts';
 
 export interface RunOptions {
+  readonly gateway: 'sandbox' | 'stripe-double';
+  /** The measurement of an outage (`temporalAway`) needs a cluster. */
+  readonly temporal: 'cluster' | 'dev';
   readonly cycles: number;
   readonly subscriptions: number;
   readonly seed: number;
@@ -54,6 +60,11 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
         () => false,
       ),
   };
+  const double = options.gateway === 'stripe-double' ? controlDouble(demo) : null;
+  const gatewayFaults =
+    double === null
+      ? sandboxFaults(start)
+      : stripeFaults(double, new Random(options.seed + 3), await demoMerchantId(sql));
   const random = new Random(options.seed + 1);
   const killer = new Killer(start.dataDir, random, system, options.pause * 1_000);
   const receiver = await startUnreliableReceiver(start.merchant(), new Random(options.seed + 2));
@@ -65,10 +76,20 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
     load,
     killer,
     receiver,
+    /** Null with the sandbox. */
+    double,
+    gatewayFaults,
     books,
     async close(): Promise<void> {
       await receiver.close();
       await sql.end({ timeout: 5 });
     },
   };
+}
+
+/** The only merchant of the system. */
+async function demoMerchantId(sql: postgres.Sql): Promise<string> {
+  const [row] = await sql<{ id: string }[]>`select id from merchant`;
+  if (row === undefined) throw new Error('there is no merchant');
+  return row.id;
 }

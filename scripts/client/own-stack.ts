@@ -19,6 +19,8 @@ export interface StackOptions {
    * Postgres.
    */
   readonly temporal: 'dev' | 'cluster';
+  /** Default: the sandbox. `stripe-double` needs its three ports. */
+  readonly gateway?: 'stripe-double';
   readonly ports: StackPorts;
   /** Called at the launch with a function that stops the stack, so that a signal can stop an unfinished start. */
   readonly onLaunch?: (stop: () => Promise<void>) => void;
@@ -29,6 +31,9 @@ export interface StackPorts {
   readonly gateway: number;
   readonly postgres: number;
   readonly temporal: number;
+  readonly stripeDouble?: number;
+  readonly faultProxy?: number;
+  readonly stripeMock?: number;
   /** Port of the Temporal Web UI. A cluster has none. */
   readonly temporalUi?: number;
 }
@@ -44,11 +49,12 @@ const STOP_WITHIN_MS = 45_000;
  * @throws Error with the output of `npm start` if the system does not start.
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
-  const { dataDir, temporal, ports } = options;
+  const { dataDir, temporal, gateway, ports } = options;
   mkdirSync(dataDir, { recursive: true });
   const logFile = join(dataDir, 'start.log');
   const log = openSync(logFile, 'w');
-  const child = spawn(process.execPath, ['--import', 'tsx', 'scripts/start.ts'], {
+  const args = gateway === undefined ? [] : ['--gateway', gateway];
+  const child = spawn(process.execPath, ['--import', 'tsx', 'scripts/start.ts', ...args], {
     stdio: ['pipe', log, log],
     // A separate process group: Ctrl-C reaches only this process, which stops the child.
     detached: true,
@@ -58,7 +64,12 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       GATEWAY_PORT: String(ports.gateway),
       POSTGRES_PORT: String(ports.postgres),
       TEMPORAL_PORT: String(ports.temporal),
-      ...(ports.temporalUi === undefined ? {} : { TEMPORAL_UI_PORT: String(ports.temporalUi) }),
+      ...portVariables({
+        TEMPORAL_UI_PORT: ports.temporalUi,
+        STRIPE_DOUBLE_PORT: ports.stripeDouble,
+        FAULT_PROXY_PORT: ports.faultProxy,
+        STRIPE_MOCK_PORT: ports.stripeMock,
+      }),
       EMBEDDED_TEMPORAL: temporal,
       // The load sends far more requests a second than one merchant may send.
       RATE_LIMIT_PER_SECOND: '1000000',
@@ -93,4 +104,14 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     await stop();
     throw error;
   }
+}
+
+function portVariables(
+  ports: Readonly<Record<string, number | undefined>>,
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(ports).flatMap(([name, port]) =>
+      port === undefined ? [] : [[name, String(port)]],
+    ),
+  );
 }

@@ -29,14 +29,24 @@ export async function payOnPage(fwdUrl: string, card: TypedCard = PAYING_CARD): 
   return payOn(await openPage(fwdUrl), card);
 }
 
-/** As {@link payOnPage}, on an open page. */
+/**
+ * As {@link payOnPage}, on an open page. Fills in the fields of the card that the form has: the form may only
+ * lead to the gateway's page.
+ */
 export async function payOn(page: Page, card: TypedCard = PAYING_CARD): Promise<Page> {
   const [form] = page.forms;
   if (!form) throw new Error(`no form on "${page.title}" (${page.status})`);
-  return submitForm(page, form, {
+  const typed: Record<string, string> = {
     'Name on card': card.name,
+    // The name of this field on the page of the Stripe double.
+    'Cardholder name': card.name,
     'Card number': card.number,
     Expiry: card.expiry,
     CVC: card.cvc,
+  };
+  const asked = form.fields.flatMap(({ label }) => {
+    const value = typed[label];
+    return value === undefined ? [] : [[label, value]];
   });
+  return submitForm(page, form, Object.fromEntries(asked));
 }

@@ -1,0 +1,45 @@
+import type { RunningStart } from '../../scripts/client/running-start.ts';
+import { grouped } from '../../scripts/client/terminal.ts';
+
+/** A result of a run: a label and a text. */
+export type Figure = [label: string, text: string];
+
+/** The faults of a gateway during the fault phase. */
+export interface GatewayFaults {
+  begin(): Promise<void>;
+  /** Ends all faults, and returns how often each fault has hit. */
+  end(): Promise<Figure[]>;
+}
+
+/** Number of requests that a fault may hit: more than a run has. */
+export const FAULT_COUNT = 1_000_000;
+
+/**
+ * The sandbox's faults. A request gets at most one fault: the first fault of this list whose chance hits. Each
+ * chance is therefore the wanted share of all charges, divided by the share that the earlier faults leave.
+ */
+const SANDBOX_FAULTS = [
+  { operation: 'charge', fault: 'lose_answer', chance: 0.15 },
+  { operation: 'charge', fault: 'lose_answer', effect: 'none', chance: 0.03 / 0.85 },
+  // Longer than the gateway client's limit of 5 s.
+  { operation: 'charge', fault: 'delay', chance: 0.05 / 0.82, delayMs: 6_000 },
+  { operation: 'charge', fault: 'decline', chance: 0.15 / 0.77 },
+  { operation: 'lookup', fault: 'error_500', chance: 0.05 },
+  { operation: 'refund', fault: 'lose_answer', chance: 0.15 },
+] as const;
+
+export function sandboxFaults(start: RunningStart): GatewayFaults {
+  return {
+    begin: async () => {
+      for (const fault of SANDBOX_FAULTS) await start.addFault({ ...fault, count: FAULT_COUNT });
+    },
+    end: async () => {
+      const faults = await start.faults();
+      await start.clearFaults();
+      return faults.map(({ operation, fault, effect, hits }) => {
+        const before = fault === 'lose_answer' && effect === 'none' ? 'request lost' : fault;
+        return [`gateway: ${before.replaceAll('_', ' ')} (${operation})`, grouped(hits)];
+      });
+    },
+  };
+}
