@@ -1,6 +1,7 @@
 /** The return origin of the card form. */
 export const RETURN_ORIGIN = 'http://127.0.0.1:8080';
-const SESSION = 'cs_of_the_test_environment';
+/** The checkout session of every card in a test environment. */
+export const SESSION = 'cs_of_the_test_environment';
 
 /** Submits a card to the tokeniser and returns the one-time token. */
 export async function tokenise(gatewayUrl: string, number: string): Promise<string> {

@@ -8,15 +8,16 @@ import type { TestEnvironment } from './test-environment.ts';
 const CALLS_MAX = 5;
 
 /**
- * Pays the checkout with a card that is not declined. On a busy machine a worker may accept the command too
+ * Pays the checkout with a card that is not declined, or with the card behind `token`. On a busy machine a worker may accept the command too
  * late, which is `service_unavailable`. The call is then repeated with the same command, as the API's callers
  * do.
  */
 export async function payCheckout(
   env: TestEnvironment,
   ref: SubscriptionRef,
+  token?: string,
 ): Promise<CommandAnswer> {
-  const command = checkoutCommand(await env.token());
+  const command = checkoutCommand(token ?? (await env.token()));
   for (let call = 1; ; call += 1) {
     try {
       return await env.workflows.execute(ref, command);

@@ -1,5 +1,7 @@
+import { randomInt } from 'node:crypto';
 import { merchantGateways } from '../../db/schema/merchant-gateways.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
+import { SESSION } from './card-tokens.ts';
 import type { Payments } from './payments.ts';
 import { cardEntry, submitCard } from './stripe.ts';
 import type { StripeWorld } from './stripe.ts';
@@ -24,23 +26,27 @@ export async function enterAccount(env: TestEnvironment, account: Account): Prom
   });
 }
 
-/** Saves a card on Stripe's page. Returns the saved method as a merchant charges it. */
-export async function saveCardAtStripe(
-  env: TestEnvironment,
-  payments: Payments,
+/** Enters a card on Stripe's page for a checkout session. Returns the token with which the payer returns. */
+export async function tokenAtStripe(
+  { gateways, merchantId }: TestEnvironment,
+  session: string,
   number = '4242424242424242',
-) {
-  const { customerId, ...session } = await payments.setup();
-  const gateway = await env.gateways.forNewMethods(env.merchantId);
-  const entry = cardEntry();
-  const opened = await gateway.openCardEntry?.(entry);
+): Promise<string> {
+  const gateway = await gateways.forNewMethods(merchantId);
+  // With the same number of tries, two calls within a minute get the same page.
+  const opened = await gateway.openCardEntry?.(cardEntry({ session, tries: randomInt(1_000_000) }));
   if (opened?.kind !== 'redirect') throw new Error('no card page was opened');
   const { location } = await submitCard(opened.url, number);
-  const paymentToken = new URL(String(location)).searchParams.get('payment_token') ?? '';
+  return new URL(String(location)).searchParams.get('payment_token') ?? '';
+}
+
+/** Saves a card on Stripe's page. Returns the saved method as a merchant charges it. */
+export async function saveCardAtStripe(env: TestEnvironment, payments: Payments, number?: string) {
+  const { customerId, ...session } = await payments.setup();
   const saved = await env.activities.saveSetupMethod({
     ...session,
-    paymentToken,
-    checkoutSessionId: entry.session,
+    paymentToken: await tokenAtStripe(env, SESSION, number),
+    checkoutSessionId: SESSION,
     nowAt: Date.now(),
   });
   if (saved.kind !== 'saved') throw new Error(`the card was not saved: ${saved.kind}`);

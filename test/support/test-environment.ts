@@ -84,6 +84,8 @@ export async function createEnvironment<Server extends TemporalPlace>(
     gatewayTimeoutMs?: number;
     /** The address of a Stripe double, for merchants with an account there. */
     stripeUrl?: string;
+    /** Called before each statement, BEGIN and COMMIT of activities in this process. */
+    onStatement?: () => void;
     /** The send budget of activities in this process. */
     sendBudget?: SendBudget;
   } = {},
@@ -94,6 +96,15 @@ export async function createEnvironment<Server extends TemporalPlace>(
     poolSize: 10,
     applicationName: 'test-environment',
   });
+  const { onStatement } = options;
+  const counted =
+    onStatement &&
+    createDb({
+      url: database.url,
+      poolSize: 10,
+      applicationName: 'test-activities',
+      beforeEach: onStatement,
+    });
   const returnOrigins = [RETURN_ORIGIN];
   const gatewayServer = await createSandboxGateway({
     databaseUrl: database.url,
@@ -143,7 +154,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     allowLoopback: true,
   });
   const activities = createActivities({
-    db,
+    db: counted?.db ?? db,
     gateways,
     links: LINKS,
     subscriptionWorkflows: workflows,
@@ -295,6 +306,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
       await delivery.dispatcher.drain(20_000);
       await gateway.close();
       await gatewayServer.close();
+      await counted?.close();
       await closeDb();
       await database.drop();
     },

@@ -1,0 +1,74 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { expect } from 'vitest';
+import { SESSION } from '../support/card-tokens.ts';
+import { onDevServer } from '../support/environment.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
+import { enterAccount, tokenAtStripe } from '../support/stripe-merchant.ts';
+import { startStripe } from '../support/stripe.ts';
+import { createEnvironment } from '../support/test-environment.ts';
+
+/**
+ * The calls of a worker for each renewal, which docs/performance.md names. A call of the database is a
+ * statement, a BEGIN or a COMMIT: each is a round trip.
+ */
+
+const test = onDevServer.extend('counted', async ({ server }, { onCleanup }) => {
+  const stripe = await startStripe();
+  let calls = 0;
+  const env = await createEnvironment(server, {
+    stripeUrl: stripe.proxy.url,
+    onStatement: () => (calls += 1),
+  });
+  const requests: string[] = [];
+  const gateways = [env.gatewayPlace.url, stripe.proxy.url];
+  const onRequest = (message: unknown) => {
+    const { request } = message as { request: { origin: string; method: string; path: string } };
+    if (!gateways.includes(request.origin) || request.path.startsWith('/control')) return;
+    requests.push(`${request.method} ${request.path.replaceAll(/pi_\w+/g, '*')}`);
+  };
+  subscribe('undici:request:create', onRequest);
+  onCleanup(async () => {
+    unsubscribe('undici:request:create', onRequest);
+    await env.close();
+    await stripe.close();
+  });
+
+  /** Renews a new monthly subscription `renewals` times, and returns the calls of all renewals. */
+  const renew = async (renewals: number, token?: string) => {
+    const createdAt = Date.parse('2027-01-01T00:00:00Z');
+    const clock = await env.createClock(createdAt);
+    const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 100 } });
+    await payCheckout(env, ref, token);
+    requests.length = 0;
+    calls = 0;
+    await env.advance(clock, Date.UTC(2027, renewals, 1, 1));
+    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: renewals + 1 });
+    return { requests: [...requests], calls };
+  };
+  /** The calls of one renewal: the difference of two runs, so that the calls of an advance do not count. */
+  const perRenewal = async (token: () => Promise<string | undefined>) => {
+    const few = await renew(2, await token());
+    const more = await renew(12, await token());
+    return { database: (more.calls - few.calls) / 10, gateway: more.requests.slice(-2) };
+  };
+  return { env, stripe, perRenewal };
+});
+
+test('a renewal at the sandbox makes one request and three calls of the database', async ({
+  counted,
+}) => {
+  expect(await counted.perRenewal(async () => undefined)).toEqual({
+    database: 3,
+    gateway: ['POST /v1/charges', 'POST /v1/charges'],
+  });
+});
+
+test('a renewal at Stripe makes two requests and four calls of the database', async ({
+  counted: { env, stripe, perRenewal },
+}) => {
+  await enterAccount(env, await stripe.account());
+  expect(await perRenewal(() => tokenAtStripe(env, SESSION))).toEqual({
+    database: 4,
+    gateway: ['POST /v1/payment_intents', 'POST /v1/payment_intents/*/confirm'],
+  });
+});
