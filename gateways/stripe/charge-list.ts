@@ -7,6 +7,8 @@ export interface ListedCharge {
   readonly key: string;
   readonly merchantId: string;
   readonly intentId: string;
+  /** Null for a charge outside a subscription. */
+  readonly subscriptionId: string | null;
   /** The id of the PaymentIntent. */
   readonly gatewayChargeId: string;
   readonly outcome: 'succeeded' | 'pending' | 'declined';
@@ -40,7 +42,7 @@ export async function* listCharges(stripe: Stripe, fromAt: number): AsyncGenerat
 }
 
 function ourCharge(charge: Stripe.Charge): ListedCharge[] {
-  const { key, merchantId, intentId } = charge.metadata;
+  const { key, merchantId, intentId, subscriptionId } = charge.metadata;
   const { payment_intent: intent, status } = charge;
   const gatewayChargeId = typeof intent === 'string' ? intent : intent?.id;
   if (!key || !merchantId || !intentId || gatewayChargeId === undefined) return [];
@@ -50,6 +52,7 @@ function ourCharge(charge: Stripe.Charge): ListedCharge[] {
       key,
       merchantId,
       intentId,
+      subscriptionId: subscriptionId ?? null,
       gatewayChargeId,
       outcome: OUTCOMES.find((each) => each === status) ?? 'declined',
       amountMinor: ourAmount(charge.amount, currency),

@@ -83,6 +83,7 @@ export async function startSandboxHarness(): Promise<GatewayHarness> {
     impatient: sandbox.impatient,
     issueToken: sandbox.issueToken,
     payingCard: '4242424242424242',
+    saveCard: null,
     rereadableTokens: null,
     decliningCards: TEST_CARDS.flatMap(({ number, code, when }) =>
       code === null || when === 'save' ? [] : [{ number, code }],

@@ -35,6 +35,7 @@ export async function startStripeGatewayHarness(): Promise<GatewayHarness> {
   return {
     gateway,
     impatient: createStripeGateway(options(750)),
+    saveCard: null,
     rereadableTokens: 'Stripe’s session may be read again, and gives the same card',
     payingCard: '4242424242424242',
     decliningCards: [

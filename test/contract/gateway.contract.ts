@@ -9,13 +9,20 @@ import type { GatewayHarness, GatewayTest } from './gateway-harness.ts';
 export function describeGatewayContract(
   name: string,
   start: () => Promise<GatewayHarness>,
-  abilities: { readonly canFail: boolean },
+  abilities: {
+    readonly canFail: boolean;
+    readonly canEnterCards?: boolean;
+    /** True: the credentials of the target were not given. */
+    readonly isSkipped?: boolean;
+  },
 ): void {
   const it = onGateway(start);
-  describe(`${name} as a payment gateway`, () => {
+  describe.skipIf(abilities.isSkipped ?? false)(`${name} as a payment gateway`, () => {
     describeCharging(it);
     describeRefunds(it);
-    describeSaving(it);
+    describe.runIf(abilities.canEnterCards ?? true)('with its card form', () => {
+      describeSaving(it);
+    });
     describeWithdrawing(it);
     describe.runIf(abilities.canFail)('when it fails', () => {
       describeUnknownOutcomes(it);
