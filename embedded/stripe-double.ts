@@ -55,25 +55,35 @@ export function stripeDoubleServices(
 export interface DoubleAccount {
   readonly accountId: string;
   readonly secretKey: string;
+  readonly webhookSecret: string;
 }
 
 /**
- * Registers an account at the double and returns the account. The secret key follows from the control key, so
- * a repeat returns the same account.
+ * Registers an account at the double, which sends the account's events to the API. The secrets follow from the
+ * control key, so a repeat returns the same account.
  */
 export async function registerAccount(
   doubleUrl: string,
   controlKey: string,
+  apiUrl: string,
 ): Promise<DoubleAccount> {
-  const suffix = createHmac('sha256', controlKey).update('stripe-account').digest('hex');
-  const secretKey = `sk_test_${suffix.slice(0, 32)}`;
-  const response = await fetch(`${doubleUrl}/control/accounts`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${controlKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ secretKey }),
-    signal: AbortSignal.timeout(10_000),
-  });
-  if (!response.ok) throw new Error(`the Stripe double answered ${response.status}`);
-  const { accountId } = (await response.json()) as { accountId: string };
-  return { accountId, secretKey };
+  const derived = (name: string) =>
+    createHmac('sha256', controlKey).update(name).digest('hex').slice(0, 32);
+  const secretKey = `sk_test_${derived('stripe-account')}`;
+  const webhookSecret = `whsec_${derived('stripe-webhooks')}`;
+  const register = async (fields: object): Promise<string> => {
+    const response = await fetch(`${doubleUrl}/control/accounts`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${controlKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ secretKey, ...fields }),
+      signal: AbortSignal.timeout(10_000),
+    });
+    if (!response.ok) throw new Error(`the Stripe double answered ${response.status}`);
+    return ((await response.json()) as { accountId: string }).accountId;
+  };
+  const accountId = await register({});
+  // The URL contains the id of the account, which the first request returned.
+  const webhookUrl = `${apiUrl}/gateways/stripe/events/${accountId}`;
+  await register({ webhookUrl, webhookSecret });
+  return { accountId, secretKey, webhookSecret };
 }

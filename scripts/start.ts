@@ -266,7 +266,7 @@ async function startStripeDouble(
   await run(services.proxy);
   const url = localUrl(config.stripeDoublePort);
   const { environment } = places;
-  const account = await registerAccount(url, environment.GATEWAY_KEY);
+  const account = await registerAccount(url, environment.GATEWAY_KEY, localUrl(config.apiPort));
   const database = createDb({
     url: environment.DATABASE_URL,
     poolSize: 1,
@@ -274,9 +274,17 @@ async function startStripeDouble(
   });
   try {
     const sealing = () => createSealing(Buffer.from(environment.ENCRYPTION_KEY, 'base64'));
+    const { accountId, webhookSecret } = account;
     const key = { ...account, canCharge: true };
-    const entry = { merchantId, mode: 'test', key, webhookSecret: null, current: true } as const;
-    await storeAccount({ db: database.db, sealing }, { ...entry, accountId: account.accountId });
+    const entry = {
+      merchantId,
+      mode: 'test',
+      accountId,
+      key,
+      webhookSecret,
+      current: true,
+    } as const;
+    await storeAccount({ db: database.db, sealing }, entry);
   } finally {
     await database.close();
   }
