@@ -5,7 +5,7 @@ import { createWebhookDelivery } from './activities/webhooks.ts';
 import { createDb } from './db/client.ts';
 import { migrate } from './db/migrate.ts';
 import { endpointsOf } from './db/repositories/webhooks/deliveries.ts';
-import { findMerchantGateways } from './db/repositories/merchants/gateways.ts';
+import { gatewayRows } from './db/repositories/merchants/gateways.ts';
 import { paymentRows } from './db/repositories/payments/charges.ts';
 import { subscriptionRows } from './db/repositories/subscriptions/transitions.ts';
 import { createMerchantGateways } from './gateways/merchant-gateways.ts';
@@ -70,7 +70,7 @@ const sandbox = createSandboxClient({
 });
 const gateways = createMerchantGateways({
   sandbox,
-  accountsOf: (merchantId) => findMerchantGateways(db, merchantId),
+  ...gatewayRows(db),
   sealing,
   stripe: { url: config.stripeUrl, timeoutMs: GATEWAY_TIMEOUT_MS },
   onKeyRefused: (merchantId, gateway) =>

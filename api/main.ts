@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createDb } from '../db/client.ts';
 import { migrate } from '../db/migrate.ts';
 import { endpointsOf } from '../db/repositories/webhooks/deliveries.ts';
-import { findMerchantGateways } from '../db/repositories/merchants/gateways.ts';
+import { gatewayRows } from '../db/repositories/merchants/gateways.ts';
 import { paymentRows } from '../db/repositories/payments/charges.ts';
 import { subscriptionRows } from '../db/repositories/subscriptions/transitions.ts';
 import { createMerchantGateways } from '../gateways/merchant-gateways.ts';
@@ -57,7 +57,7 @@ const sandbox = createSandboxClient({
 });
 const gateways = createMerchantGateways({
   sandbox,
-  accountsOf: (merchantId) => findMerchantGateways(db, merchantId),
+  ...gatewayRows(db),
   sealing,
   stripe: { url: config.stripeUrl, timeoutMs: STRIPE_TIMEOUT_MS },
   onKeyRefused: (merchantId, gateway) =>

@@ -1,7 +1,7 @@
 import { DomainError } from '../domain/errors.ts';
 import type { PaymentGateway } from './port.ts';
 import { UnknownGateway } from './registry.ts';
-import type { GatewayRegistry } from './registry.ts';
+import type { EventSenders, GatewayRegistry } from './registry.ts';
 import { createStripeGateway } from './stripe/adapter.ts';
 import { createPace } from './stripe/pace.ts';
 import type { Pace } from './stripe/pace.ts';
@@ -28,6 +28,11 @@ export interface MerchantGatewaysOptions {
   readonly sandbox: PaymentGateway;
   /** Reads a merchant's rows. Null if there is no such merchant. */
   readonly accountsOf: (merchantId: string) => Promise<MerchantAccounts | null>;
+  /**
+   * Returns the merchants that have an account of this name, at most one in each mode. Absent: the process
+   * receives no events.
+   */
+  readonly ownersOf?: (name: string) => Promise<readonly string[]>;
   readonly sealing: { open(sealed: Uint8Array, boundTo: string): string };
   readonly stripe: {
     /** Time limit of a request in ms. */
@@ -59,7 +64,9 @@ export function accountBinding(merchantId: string, name: string): string {
  * for a live merchant.
  * @throws DomainError `operation_not_allowed` from `forNewMethods` for a live merchant without an account.
  */
-export function createMerchantGateways(options: MerchantGatewaysOptions): GatewayRegistry {
+export function createMerchantGateways(
+  options: MerchantGatewaysOptions,
+): GatewayRegistry & EventSenders {
   const { sandbox, sealing } = options;
   const read = createReader(options.accountsOf);
   const made = new Map<string, { secrets: string; gateway: PaymentGateway }>();
@@ -106,19 +113,21 @@ export function createMerchantGateways(options: MerchantGatewaysOptions): Gatewa
     return gateway;
   };
 
+  const of: GatewayRegistry['of'] = async (merchantId, name) => {
+    if (name === sandbox.name) {
+      const { mode } = await read(merchantId, Infinity);
+      if (mode === 'live') throw new UnknownGateway(name);
+      return sandbox;
+    }
+    let found = await read(merchantId, FRESH_FOR_MS);
+    if (find(found, name) === undefined) found = await read(merchantId, 0);
+    const account = find(found, name);
+    if (account === undefined) throw new UnknownGateway(name);
+    return stripe(merchantId, found.mode, account);
+  };
+
   return {
-    async of(merchantId, name) {
-      if (name === sandbox.name) {
-        const { mode } = await read(merchantId, Infinity);
-        if (mode === 'live') throw new UnknownGateway(name);
-        return sandbox;
-      }
-      let found = await read(merchantId, FRESH_FOR_MS);
-      if (find(found, name) === undefined) found = await read(merchantId, 0);
-      const account = find(found, name);
-      if (account === undefined) throw new UnknownGateway(name);
-      return stripe(merchantId, found.mode, account);
-    },
+    of,
 
     async forNewMethods(merchantId) {
       const { mode, accounts } = await read(merchantId, FRESH_FOR_MS);
@@ -128,6 +137,13 @@ export function createMerchantGateways(options: MerchantGatewaysOptions): Gatewa
       throw new DomainError(
         'operation_not_allowed',
         'This live merchant has no payment gateway. The operator of the service has to add a Stripe account.',
+      );
+    },
+
+    async receiving(name) {
+      const owners = (await options.ownersOf?.(name)) ?? [];
+      return Promise.all(
+        owners.map(async (merchantId) => ({ merchantId, gateway: await of(merchantId, name) })),
       );
     },
   };

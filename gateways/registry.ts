@@ -11,6 +11,15 @@ export interface GatewayRegistry {
   forNewMethods(merchantId: string): Promise<PaymentGateway>;
 }
 
+/** The senders of gateways' events. */
+export interface EventSenders {
+  /**
+   * Returns the gateways that may have sent an event under this name, each with its merchant. There are several,
+   * because an account has the same name in test and in live mode. The signature of the event decides.
+   */
+  receiving(name: string): Promise<{ merchantId: string; gateway: PaymentGateway }[]>;
+}
+
 /** A row names a gateway for which this process has no settings. A process with the settings can go on. */
 export class UnknownGateway extends Error {
   override readonly name = 'UnknownGateway';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { createDb } from '../../db/client.ts';
-import { findMerchantGateways } from '../../db/repositories/merchants/gateways.ts';
+import { findMerchantGateways, gatewayRows } from '../../db/repositories/merchants/gateways.ts';
 import { listMerchants } from '../../db/repositories/merchants/merchants.ts';
 import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
@@ -56,7 +56,7 @@ const test = onStripe.extend('operator', { scope: 'file' }, async ({ world }, { 
     registry: () =>
       createMerchantGateways({
         sandbox,
-        accountsOf: (merchantId) => findMerchantGateways(db, merchantId),
+        ...gatewayRows(db),
         sealing: createSealing(encryptionKey),
         stripe: { url: world.proxy.url, timeoutMs: 20_000 },
       }),

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'vitest';
 import { createDb } from '../../db/client.ts';
-import { changeGateway, findMerchantGateways } from '../../db/repositories/merchants/gateways.ts';
+import { changeGateway, gatewayRows } from '../../db/repositories/merchants/gateways.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
 import { accountBinding, createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import type { ChargeRequest } from '../../gateways/port.ts';
@@ -52,7 +52,7 @@ const test = onStripe.extend('merchants', { scope: 'file' }, async ({ world }, {
       const refused: string[] = [];
       const registry = createMerchantGateways({
         sandbox,
-        accountsOf: (merchantId) => findMerchantGateways(db, merchantId),
+        ...gatewayRows(db),
         sealing,
         stripe: { url: world.proxy.url, timeoutMs: 20_000 },
         onKeyRefused: (_merchantId, gateway) => void refused.push(gateway),
@@ -134,6 +134,9 @@ test('an account belongs to one merchant [D-21]', async ({ world, merchants }) =
   expect(await merchants.enter(owner, account)).toBe('changed');
   expect(await merchants.enter(other, account)).toBe('taken');
   const registry = merchants.registry();
+  const name = `stripe:${account.id}`;
+  expect((await registry.receiving(name)).map(({ merchantId }) => merchantId)).toEqual([owner]);
+  expect(await registry.receiving('stripe:acct_none')).toEqual([]);
   expect((await registry.forNewMethods(other)).name).toBe('sandbox');
   await expect(registry.of(other, `stripe:${account.id}`)).rejects.toThrow('has no gateway');
 });

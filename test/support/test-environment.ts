@@ -12,7 +12,7 @@ import type { Activities } from '../../activities/index.ts';
 import { createWebhookDelivery } from '../../activities/webhooks.ts';
 import { createDb } from '../../db/client.ts';
 import { endpointsOf } from '../../db/repositories/webhooks/deliveries.ts';
-import { findMerchantGateways } from '../../db/repositories/merchants/gateways.ts';
+import { gatewayRows } from '../../db/repositories/merchants/gateways.ts';
 import { paymentRows } from '../../db/repositories/payments/charges.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import {
@@ -137,7 +137,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
   const sealing = createSealing(encryptionKey);
   const gateways = createMerchantGateways({
     sandbox: gateway,
-    accountsOf: (id) => findMerchantGateways(db, id),
+    ...gatewayRows(db),
     sealing,
     stripe: { url: options.stripeUrl, timeoutMs: options.gatewayTimeoutMs ?? GATEWAY_TIMEOUT_MS },
   });

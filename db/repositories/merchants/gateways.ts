@@ -27,6 +27,24 @@ export async function findMerchantGateways(
   return { mode: first.mode, accounts: rows.flatMap(({ account }) => account ?? []) };
 }
 
+/** The rows that a process's gateways read. */
+export function gatewayRows(db: Db) {
+  return {
+    accountsOf: (merchantId: string) => findMerchantGateways(db, merchantId),
+    ownersOf: (name: string) => findGatewayOwners(db, name),
+  };
+}
+
+/** Returns the merchants that have an account of this name, at most one in each mode. */
+async function findGatewayOwners(db: Db, name: string): Promise<string[]> {
+  const rows = await db
+    .select({ merchantId: merchantGateways.merchantId })
+    .from(merchantGateways)
+    .where(eq(merchantGateways.name, name))
+    .orderBy(asc(merchantGateways.mode));
+  return rows.map(({ merchantId }) => merchantId);
+}
+
 export interface GatewayChange {
   merchantId: string;
   /** Such as `stripe:acct_…`. */
