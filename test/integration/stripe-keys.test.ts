@@ -1,0 +1,170 @@
+import { randomBytes } from 'node:crypto';
+import postgres from 'postgres';
+import { expect, vi } from 'vitest';
+import { insertCustomer } from '../../db/repositories/customers/customers.ts';
+import { newId } from '../../domain/ids.ts';
+import { paymentWorkflowId } from '../../workflows/one-off-orders/messages.ts';
+import { runMerchantCommand } from '../support/merchant-command.ts';
+import { startOurProcess } from '../support/our-process.ts';
+import { paymentsIn } from '../support/payments.ts';
+import { onStripe, submitCard } from '../support/stripe.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createEnvironment } from '../support/test-environment.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+
+/** Keys whose middle and webhook secrets may appear nowhere. The operator sees the last four characters. */
+const CANARY = `canary${randomBytes(8).toString('hex')}`;
+const KEYS = [1, 2, 3].map((number) => `sk_test_${CANARY}_${number}`);
+const WRONG_KEY = `sk_test_${CANARY}_wrong`;
+const WEBHOOK_SECRET = `whsec_${CANARY}`;
+
+/** The canary as text, and as the database and histories show bytes. */
+const FORMS = (['utf8', 'hex', 'base64'] as const).map((form) =>
+  Buffer.from(CANARY).toString(form),
+);
+
+/** A test environment whose charges run in a worker process, with a Stripe double. */
+const test = onStripe.extend('place', { scope: 'file' }, async ({ world }, { onCleanup }) => {
+  const server = await connectDevServer();
+  const options = { runsActivities: false, stripeUrl: world.proxy.url };
+  const env = await createEnvironment(server, options);
+  const worker = await startOurProcess('worker.ts', {
+    ...env.variables,
+    WORKER_QUEUES: 'charges,webhooks',
+    LOG_LEVEL: 'trace',
+  });
+  onCleanup(async () => {
+    await worker.stop();
+    await env.close();
+    await server.teardown();
+  });
+  return { env, worker };
+});
+
+/** Every row of every table of the database, as text. */
+async function dumpOf(databaseUrl: string): Promise<string> {
+  const sql = postgres(databaseUrl, { max: 1 });
+  try {
+    const tables = await sql<{ schema: string; name: string }[]>`
+      select table_schema as schema, table_name as name from information_schema.tables
+      where table_schema not in ('pg_catalog', 'information_schema')`;
+    const dumps = await Promise.all(
+      tables.map(async ({ schema, name }) => {
+        const rows = await sql`select t::text as line from ${sql(`${schema}.${name}`)} t`;
+        return rows.map((row) => `${schema}.${name} ${String(row['line'])}`);
+      }),
+    );
+    return dumps.flat().join('\n');
+  } finally {
+    await sql.end();
+  }
+}
+
+/** A workflow's history with the text of its payloads. */
+async function historyOf(env: TestEnvironment, workflowId: string): Promise<string> {
+  const history = await env.client.workflow.getHandle(workflowId).fetchHistory();
+  const textOfBytes = function (this: Record<string, unknown>, name: string, value: unknown) {
+    const raw = this[name];
+    return raw instanceof Uint8Array ? Buffer.from(raw).toString('utf8') : value;
+  };
+  return JSON.stringify(history, textOfBytes);
+}
+
+/** Saves a card on the page of the merchant's current gateway. Returns its customer and payment method. */
+async function savedMethod(env: TestEnvironment) {
+  const { db, merchantId } = env;
+  const customerId = newId('cus', Date.now(), randomBytes);
+  const details = { name: 'Ada Example', email: 'ada@example.com' };
+  await insertCustomer(db, { merchantId, id: customerId, details, createdAt: 0 });
+  const checkoutSessionId = newId('cs', Date.now(), randomBytes);
+  const gateway = await env.gateways.forNewMethods(merchantId);
+  const entry = await gateway.openCardEntry?.({
+    session: checkoutSessionId,
+    tries: 0,
+    customer: { id: customerId, ...details, gatewayMethodId: null },
+    returnUrl: 'http://127.0.0.1:8080/return',
+    cancelUrl: 'http://127.0.0.1:8080/back',
+    expiresAt: Date.now() + 3_600_000,
+  });
+  if (entry?.kind !== 'redirect') throw new Error(`no page: ${entry?.kind}`);
+  const { location } = await submitCard(entry.url, '4242424242424242');
+  const paymentToken = new URL(location ?? '').searchParams.get('payment_token') ?? '';
+  const redeemed = await env.activities.redeemToken({
+    merchantId,
+    customerId,
+    paymentToken,
+    checkoutSessionId,
+    verify: false,
+    nowAt: Date.now(),
+  });
+  if (redeemed.kind !== 'saved') throw new Error(`the card was ${redeemed.kind}`);
+  return { customerId, paymentMethodId: redeemed.paymentMethodId };
+}
+
+test('no key appears in the database, the histories, the logs or the answers [D-20]', async ({
+  world,
+  place: { env, worker },
+}) => {
+  const { merchantId } = env;
+  const payments = paymentsIn(env);
+  const seen: string[] = [];
+  const command = async (input: string, ...args: string[]) => {
+    const environment = { ...env.variables, CREDENTIAL_PEPPER: 'pepper'.repeat(6) };
+    const { code, ...output } = await runMerchantCommand(environment, args, input);
+    seen.push(output.stdout, output.stderr);
+    return code;
+  };
+  const enter = (key: string) =>
+    command(key, 'gateway', merchantId, 'stripe', '--key-file', '-', '--json');
+  const account = await world.account();
+  const giveAccount = (secretKey: string | undefined) =>
+    world.control('POST', 'accounts/key', { accountId: account.id, secretKey });
+
+  await giveAccount(KEYS[0]);
+  expect(await enter(WRONG_KEY)).toBe(1);
+  expect(await enter(KEYS[0] ?? '')).toBe(0);
+  const setSecret = ['gateway', merchantId, 'stripe', '--webhook-secret-file', '-'];
+  expect(await command(WEBHOOK_SECRET, ...setSecret)).toBe(0);
+
+  const method = await savedMethod(env);
+  const order = async () => payments.payment('tokenised', method);
+  const pay = async (ref: Awaited<ReturnType<typeof order>>) => {
+    const outcome = await env.payments.pay({ ...ref, token: null });
+    seen.push(JSON.stringify(outcome));
+    return outcome.kind;
+  };
+  const [first, second, third] = [await order(), await order(), await order()];
+  expect(await pay(first)).toBe('succeeded');
+
+  await giveAccount(KEYS[1]);
+  expect(await enter(KEYS[1] ?? '')).toBe(0);
+  expect(await pay(second)).toBe('succeeded');
+
+  // Stripe refuses the stored key until the operator enters the next one.
+  await giveAccount(KEYS[2]);
+  expect(await pay(third)).toBe('pending');
+  expect(await payments.attempts(third)).toEqual(['1 UNKNOWN']);
+  expect(await enter(KEYS[2] ?? '')).toBe(0);
+  await env.payments.wakePayment(third);
+  await vi.waitFor(async () => expect(await payments.attempts(third)).toEqual(['1 SUCCEEDED']), {
+    timeout: 60_000,
+    interval: 50,
+  });
+
+  const dump = await dumpOf(env.databaseUrl);
+  expect(dump).toContain(`stripe:${account.id}`);
+  const histories = await Promise.all(
+    [first, second, third].map(({ intentId }) => historyOf(env, paymentWorkflowId(intentId))),
+  );
+  for (const history of histories) expect(history).toContain(merchantId);
+  await worker.stop();
+  const { output } = await worker.gone;
+  expect(output).toContain('the gateway refuses the key of the account');
+  const everything = [dump, ...histories, output, ...seen].join('\n');
+  expect(FORMS.filter((form) => everything.includes(form))).toEqual([]);
+  const { charges } = await world.control('GET', 'charges');
+  const paid = (charges as { status: string; metadata: { merchantId: string } }[])
+    .filter(({ metadata }) => metadata.merchantId === merchantId)
+    .map(({ status }) => status);
+  expect(paid).toEqual(['succeeded', 'succeeded', 'succeeded']);
+});
