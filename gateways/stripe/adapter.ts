@@ -8,6 +8,7 @@ import { readEvents } from './events.ts';
 import { lookupDispute, lookupMethod } from './lookups.ts';
 import { failureOf, unknown } from './outcomes.ts';
 import { refund } from './refunds.ts';
+import { withCallersSignal } from './sending.ts';
 
 /**
  * Stripe as a payment gateway, for one account. Each attempt has its own PaymentIntent: `prepare` creates the
@@ -30,11 +31,11 @@ export function createStripeGateway(options: StripeGatewayOptions): PaymentGatew
     company: 'Stripe',
     openCardEntry: (request) => openCardEntry(stripe, request, options.timeoutMs),
     amountProblem,
-    prepare: (request) => prepare(stripe, request),
-    charge: (request) => charge(stripe, request),
-    lookup: (ref) => lookup(stripe, ref),
-    withdraw: (ref) => withdraw(stripe, ref),
-    refund: (request) => refund(stripe, request),
+    prepare: (request) => withCallersSignal(request, () => prepare(stripe, request)),
+    charge: (request) => withCallersSignal(request, () => charge(stripe, request)),
+    lookup: (ref) => withCallersSignal(ref, () => lookup(stripe, ref)),
+    withdraw: (ref) => withCallersSignal(ref, () => withdraw(stripe, ref)),
+    refund: (request) => withCallersSignal(request, () => refund(stripe, request)),
     saveMethod: ({ token, session }) =>
       readCard(stripe, token, session).catch((error: unknown) => unknown(failureOf(error).reason)),
     readEvents: (rawBody, headers) =>

@@ -3,10 +3,10 @@ import PQueue from 'p-queue';
 /** Limits the rate of the requests of one account. */
 export interface Pace {
   /**
-   * Waits for the next place. Throws {@link PacedOut} if no place becomes free within 2 s or before `signal`
-   * aborts: the request was not sent.
+   * Waits for the next place. Throws {@link PacedOut} if no place becomes free within 2 s or before one of
+   * `signals` aborts: the request was not sent.
    */
-  take(method: string, signal?: AbortSignal | null): Promise<void>;
+  take(method: string, signals: readonly AbortSignal[]): Promise<void>;
   /** Stripe has refused a request because of its rate limit: later requests wait for 0.5 to 1 s. */
   backOff(): void;
 }
@@ -40,15 +40,16 @@ export function createPace(mode: keyof typeof REQUESTS_PER_SECOND): Pace {
   const queues = { reads: queueOf(), writes: queueOf() };
   let resume: NodeJS.Timeout | undefined;
   return {
-    async take(method, signal) {
+    async take(method, signals) {
       const queue = queues[method === 'GET' ? 'reads' : 'writes'];
-      const limit = AbortSignal.timeout(WAIT_MS);
+      const limit = new AbortController();
+      const timer = setTimeout(() => limit.abort(), WAIT_MS);
       try {
-        await queue.add(() => undefined, {
-          signal: signal ? AbortSignal.any([signal, limit]) : limit,
-        });
+        await queue.add(() => undefined, { signal: AbortSignal.any([limit.signal, ...signals]) });
       } catch {
         throw new PacedOut();
+      } finally {
+        clearTimeout(timer);
       }
     },
 

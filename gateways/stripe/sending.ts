@@ -1,6 +1,18 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { fetch } from 'undici';
 import type { RequestInit, Response } from 'undici';
 import type { Pace } from './pace.ts';
+
+/** The caller's signal. The SDK takes no signal for a request. */
+const callerSignal = new AsyncLocalStorage<AbortSignal | undefined>();
+
+/** Runs `call`, whose requests stop to wait for their place when the signal of `request` aborts. */
+export function withCallersSignal<T>(
+  { signal }: { readonly signal?: AbortSignal | undefined },
+  call: () => Promise<T>,
+): Promise<T> {
+  return callerSignal.run(signal, call);
+}
 
 export interface SendingOptions {
   readonly secretKey: string;
@@ -16,7 +28,10 @@ export interface SendingOptions {
  */
 export function createSending({ secretKey, pace, newerKey }: SendingOptions) {
   const send = async (url: string, init: RequestInit, key: string): Promise<Response> => {
-    await pace?.take(init.method ?? 'GET', init.signal);
+    const signals = [init.signal, callerSignal.getStore()].filter(
+      (signal) => signal instanceof AbortSignal,
+    );
+    await pace?.take(init.method ?? 'GET', signals);
     const headers = new Headers(init.headers as HeadersInit);
     headers.set('authorization', `Bearer ${key}`);
     const response = await fetch(url, { ...init, headers: Object.fromEntries(headers) });

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { describe, expect } from 'vitest';
 import type { ChargeRequest } from '../../gateways/port.ts';
 import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
+import { createPace } from '../../gateways/stripe/pace.ts';
 import { onStripe as it, savedCard, submitForm } from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 
@@ -77,6 +78,56 @@ describe('a charge at Stripe', () => {
     await once(server, 'close');
     const gateway = gatewayOf(world, `http://127.0.0.1:${port}`);
     expect((await gateway.charge(request)).kind).toBe('not_sent');
+  });
+
+  it('is not sent when the pace of the account leaves no place for it', async ({ world }) => {
+    const request = await preparedCharge(world);
+    const pace = createPace('test');
+    const gateway = createStripeGateway({
+      secretKey: world.secretKey,
+      accountId: world.id,
+      timeoutMs: 20_000,
+      url: world.proxy.url,
+      pace,
+    });
+    const places = Array.from({ length: 60 }, () => pace.take('POST', []).catch(() => null));
+    expect(await gateway.charge(request)).toEqual({
+      kind: 'not_sent',
+      reason: expect.stringContaining('(PACED_OUT)'),
+    });
+    const caller = new AbortController();
+    const aborted = gateway.charge({ ...request, signal: caller.signal });
+    caller.abort();
+    expect(await aborted).toMatchObject({ kind: 'not_sent' });
+    expect(await gateway.lookup(request)).toEqual({ kind: 'absent' });
+    await Promise.all(places);
+    expect((await gateway.charge(request)).kind).toBe('succeeded');
+  });
+
+  it('slows later requests down when Stripe refuses it because of the rate limit', async ({
+    world,
+  }) => {
+    const request = await preparedCharge(world);
+    const calls: string[] = [];
+    const pace = {
+      take: async (method: string) => void calls.push(method),
+      backOff: () => void calls.push('back off'),
+    };
+    const gateway = createStripeGateway({
+      secretKey: world.secretKey,
+      accountId: world.id,
+      timeoutMs: 20_000,
+      url: world.proxy.url,
+      pace,
+    });
+    const body = {
+      error: { type: 'invalid_request_error', code: 'rate_limit', message: 'ordered' },
+    };
+    await world.faults('DELETE', 'faults');
+    await world.faults('POST', 'faults', { ...CONFIRM, fault: 'answer', status: 429, body });
+    expect((await gateway.charge(request)).kind).toBe('not_sent');
+    expect((await gateway.charge(request)).kind).toBe('succeeded');
+    expect(calls).toEqual(['POST', 'back off', 'POST']);
   });
 
   it('is not sent when Stripe refuses the key', async ({ world }) => {

@@ -1,0 +1,76 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createPace } from '../../gateways/stripe/pace.ts';
+
+/** Takes `count` places at once. Returns the outcomes that are known so far. */
+function takeMany(pace: ReturnType<typeof createPace>, count: number, method = 'POST') {
+  const outcomes: string[] = [];
+  for (let taken = 0; taken < count; taken += 1) {
+    pace.take(method, []).then(
+      () => outcomes.push('sent'),
+      (error: Error) => outcomes.push(error.name),
+    );
+  }
+  return outcomes;
+}
+
+const SENT = (count: number) => Array.from({ length: count }, () => 'sent');
+
+describe('the pace of an account at Stripe', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it.for([
+    ['test', 12],
+    ['live', 45],
+  ] as const)('in %s mode sends at most %i writes in a second', async ([mode, limit]) => {
+    const outcomes = takeMany(createPace(mode), limit + 3);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(outcomes).toEqual(SENT(limit));
+    await vi.advanceTimersByTimeAsync(1);
+    expect(outcomes).toEqual(SENT(limit + 3));
+  });
+
+  it('sends reads while writes wait', async () => {
+    const pace = createPace('test');
+    const writes = takeMany(pace, 13);
+    const reads = takeMany(pace, 12, 'GET');
+    await vi.advanceTimersByTimeAsync(0);
+    expect([writes, reads]).toEqual([SENT(12), SENT(12)]);
+  });
+
+  it('does not send a request that gets no place within 2 s', async () => {
+    const outcomes = takeMany(createPace('test'), 40);
+    await vi.advanceTimersByTimeAsync(1_999);
+    expect(outcomes).toEqual(SENT(24));
+    await vi.advanceTimersByTimeAsync(60_000);
+    const late = outcomes.filter((outcome) => outcome === 'PacedOut');
+    expect(late.length).toBeGreaterThanOrEqual(4);
+    expect(outcomes).toHaveLength(40);
+  });
+
+  it('does not send a waiting request whose caller gave up, and gives its place to the next one', async () => {
+    const pace = createPace('test');
+    takeMany(pace, 12);
+    const caller = new AbortController();
+    const outcomes: string[] = [];
+    pace.take('POST', [caller.signal]).catch((error: Error) => outcomes.push(error.name));
+    const others = takeMany(pace, 12);
+    await vi.advanceTimersByTimeAsync(10);
+    caller.abort();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(outcomes).toEqual(['PacedOut']);
+    await vi.advanceTimersByTimeAsync(990);
+    expect(others).toEqual(SENT(12));
+  });
+
+  it('sends nothing for half a second after Stripe refused a request because of its rate limit', async () => {
+    const pace = createPace('test');
+    pace.backOff();
+    const outcomes = takeMany(pace, 1);
+    const reads = takeMany(pace, 1, 'GET');
+    await vi.advanceTimersByTimeAsync(499);
+    expect([outcomes, reads]).toEqual([[], []]);
+    await vi.advanceTimersByTimeAsync(501);
+    expect([outcomes, reads]).toEqual([['sent'], ['sent']]);
+  });
+});
