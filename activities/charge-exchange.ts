@@ -39,6 +39,12 @@ const NOT_CONFIRMED = {
   gatewayChargeId: null,
 } as const;
 
+/** The subscription and the billing cycle of an attempt; null outside the billing cycles. */
+export interface CycleRef {
+  readonly subscriptionId: string | null;
+  readonly cycleNumber: number | null;
+}
+
 /**
  * Returns the attempt's outcome, from its row or from the gateway. Sends the charge and looks it up until
  * `stopAt`. If the gateway may have the charge, a look-up precedes each resend. Every send has the same key
@@ -48,7 +54,7 @@ const NOT_CONFIRMED = {
 export async function collect(
   deps: ExchangeDeps,
   attempt: Attempt,
-  subscriptionId: string | null,
+  cycle: CycleRef,
   limits: SendLimits,
 ): Promise<Settlement> {
   const { db } = deps;
@@ -66,7 +72,7 @@ export async function collect(
     db,
     gateway,
     attempt,
-    subscriptionId,
+    cycle,
     payer: limits.payer,
     isVoided: limits.isVoided === true || limits.isAbandoned === true,
     isMarked: limits.isFresh === true,
@@ -101,7 +107,7 @@ export async function collect(
         return { kind: 'review', reason: outcome.reason };
       case 'moved':
         // Another process has settled the attempt or put it in review.
-        return collect(deps, outcome.attempt, subscriptionId, limits);
+        return collect(deps, outcome.attempt, cycle, limits);
       case 'not_sent':
       case 'in_progress':
       case 'unknown': {
@@ -160,7 +166,7 @@ async function outcomeInReview(
 interface ChargeExchange {
   readonly db: Db;
   readonly gateway: PaymentGateway;
-  readonly subscriptionId: string | null;
+  readonly cycle: CycleRef;
   readonly payer: PresentPayer | undefined;
   /** The charge must not be made any more. */
   readonly isVoided: boolean;
@@ -219,12 +225,18 @@ async function send(exchange: ChargeExchange): Promise<ChargeOutcome | Moved> {
   return outcome;
 }
 
-function chargeRequestOf({ attempt, subscriptionId, payer }: ChargeExchange): ChargeRequest {
+function chargeRequestOf({ attempt, cycle, payer }: ChargeExchange): ChargeRequest {
   const { merchantId, intentId, paymentMethodId, gatewayMethodId } = attempt;
   return {
     ...chargeRefOf(attempt),
     gatewayMethodId,
-    reference: { merchantId, intentId, subscriptionId, paymentMethodId },
+    reference: {
+      merchantId,
+      intentId,
+      subscriptionId: cycle.subscriptionId,
+      cycleNumber: cycle.cycleNumber,
+      paymentMethodId,
+    },
     payer,
   };
 }

@@ -133,7 +133,8 @@ export function createChargingActivities(deps: ChargingDeps) {
         isFresh: fresh !== null,
         ...payerOf(deps.links, input.state, opened.attempt, realNowAt),
       };
-      const settlement = await collect(deps, opened.attempt, subscriptionId, limits);
+      const cycle = { subscriptionId, cycleNumber: input.state.owed.cycleNumber };
+      const settlement = await collect(deps, opened.attempt, cycle, limits);
       if (isUnchanged(opened.attempt, settlement)) {
         if (settlement.kind === 'unknown') {
           await recordUnanswered(deps.db, opened.attempt, settlement);

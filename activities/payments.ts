@@ -50,7 +50,7 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
       if (opened.kind === 'open') throw new Error(`${order.intentId}: no attempt was opened`);
       const { intent, attempt } = opened;
       failpoint('after_opening');
-      const settlement = await collect(deps, attempt, intent.subscriptionId, limits);
+      const settlement = await collect(deps, attempt, intent, limits);
       failpoint('before_settling_commits');
       const outcome = await settlePayment(deps.db, attempt, settlement, nowAt);
       failpoint('after_settling');

@@ -20,6 +20,8 @@ export interface ChargeReference {
   readonly merchantId: string;
   readonly intentId: string;
   readonly subscriptionId: string | null;
+  /** The subscription's billing cycle, from 1. */
+  readonly cycleNumber?: number | null;
   readonly paymentMethodId: string;
 }
 

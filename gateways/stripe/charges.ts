@@ -108,7 +108,7 @@ function creationOf(request: ChargeRequest): Stripe.PaymentIntentCreateParams {
   const scaled = stripeAmount(amountMinor, currency);
   if ('problem' in scaled) throw new GatewayRejectedRequest(400, scaled.problem);
   const [customer, method] = partsOf(gatewayMethodId);
-  const { merchantId, intentId, subscriptionId, paymentMethodId } = reference;
+  const { merchantId, intentId, subscriptionId, cycleNumber, paymentMethodId } = reference;
   return {
     amount: scaled.amount,
     currency: currency.toLowerCase(),
@@ -121,6 +121,7 @@ function creationOf(request: ChargeRequest): Stripe.PaymentIntentCreateParams {
       intentId,
       paymentMethodId,
       ...(subscriptionId === null ? {} : { subscriptionId }),
+      ...(cycleNumber ? { cycleNumber: String(cycleNumber) } : {}),
     },
   };
 }

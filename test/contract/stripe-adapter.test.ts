@@ -29,6 +29,7 @@ async function preparedCharge(world: StripeWorld, number?: string): Promise<Char
       merchantId: 'mer_1',
       intentId: 'in_1',
       subscriptionId: 'sub_1',
+      cycleNumber: 2,
       paymentMethodId: 'pmt_1',
     },
   };
@@ -38,7 +39,9 @@ async function preparedCharge(world: StripeWorld, number?: string): Promise<Char
 }
 
 describe('a charge at Stripe', () => {
-  it('is a PaymentIntent that names merchant, intent, subscription and key', async ({ world }) => {
+  it('is a PaymentIntent that names merchant, intent, subscription, cycle and key', async ({
+    world,
+  }) => {
     const request = await preparedCharge(world);
     const intent = await world.stripe.paymentIntents.retrieve(request.gatewayChargeId ?? '');
     expect(intent).toMatchObject({
@@ -50,6 +53,7 @@ describe('a charge at Stripe', () => {
         merchantId: 'mer_1',
         intentId: 'in_1',
         subscriptionId: 'sub_1',
+        cycleNumber: '2',
         paymentMethodId: 'pmt_1',
       },
     });

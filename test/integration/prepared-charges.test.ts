@@ -90,7 +90,7 @@ async function opened(env: TestEnvironment, payments: Payments) {
         sendBudget: { newSendsForMs: 0, pauseMs: 1 },
       },
       await row(),
-      null,
+      { subscriptionId: null, cycleNumber: null },
       { stopAt: 0, lookups: 0, realNowAt: Date.now(), ...limits },
     );
   const book = () => payments.book(ref);
