@@ -143,6 +143,20 @@ describe('settings', () => {
     });
   });
 
+  it('refuse another address than Stripe’s in production', () => {
+    const at = (NODE_ENV: string) => ({
+      ...enough,
+      NODE_ENV,
+      STRIPE_API_URL: 'http://127.0.0.1:8082',
+    });
+    for (const load of [loadApiConfig, loadWorkerConfig, loadEmbeddedConfig]) {
+      expect(load(at('development')).stripeUrl).toBe('http://127.0.0.1:8082');
+      expect(problemsOf(() => load(at('production')))).toEqual([
+        'STRIPE_API_URL: must not be set when NODE_ENV is production',
+      ]);
+    }
+  });
+
   it('refuse WEBHOOK_ALLOW_LOOPBACK in production', () => {
     const production = { ...enough, NODE_ENV: 'production', WEBHOOK_ALLOW_LOOPBACK: 'true' };
     const problem = 'WEBHOOK_ALLOW_LOOPBACK: must be off when NODE_ENV is production';
