@@ -93,7 +93,7 @@ export class LifeInDoubt extends Simulation {
   private stoppedCycle: number | null = null;
   /** The code of the latest decline. */
   private lastCode: string | null = null;
-  /** True from an unpause until the next attempt begins. */
+  /** True from an unpause until its charge begins. */
   private hasUnpaused = false;
 
   override command<K extends Command['kind']>(
@@ -310,7 +310,8 @@ export class LifeInDoubt extends Simulation {
       trigger !== 'authentication' || this.lastCode === ASKS_PAYER,
       'a payer confirms only a payment that the bank asked to confirm',
     );
-    this.hasUnpaused = false;
+    // A charge that the merchant or the payer orders in between does not replace the charge of the unpause.
+    if (trigger !== 'manual_retry' && trigger !== 'authentication') this.hasUnpaused = false;
     if (this.requiredChargeAt !== null && this.now >= this.requiredChargeAt)
       this.requiredChargeAt = null;
     const agreed = (owed.cycleNumber === 1 ? terms.upfrontAmountMinor : null) ?? this.agreedMinor;
