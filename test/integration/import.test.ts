@@ -1,8 +1,11 @@
 import { eq, like } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import { subscriptionImports } from '../../db/schema/subscription-imports.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { jitterOf } from '../../domain/subscription/jitter.ts';
+import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { ImportResult } from '../../scripts/import/run.ts';
 import { onDevServer } from '../support/environment.ts';
 import { importsIn, LINE, violations } from '../support/imports.ts';
@@ -247,6 +250,23 @@ describe('an import', () => {
     // The sweep starts the workflows of the killed process.
     await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(await violations(env)).toEqual([]);
+  });
+
+  test('gives each subscription the jitter of the merchant, without moving its date [D-05]', async ({
+    env,
+    imports,
+  }) => {
+    const nextPaymentDate = at('2100-01-31T10:00:00Z');
+    const gatewayMethodId = await imports.sandboxMethod();
+    const windowMs = 4 * 3_600_000;
+    await changeSettings(env.db, env.merchantId, { jitterMs: windowMs });
+    const line = { ...LINE, importId: 'jitter', nextPaymentDate, gatewayMethodId };
+    const { report } = await imports.run([line], { commit: true });
+    await changeSettings(env.db, env.merchantId, { jitterMs: 0 });
+    const subscriptionId = report[0]?.subscriptionId ?? '';
+    const state = await env.state({ merchantId: env.merchantId, subscriptionId });
+    expect(state.jitterMs).toBe(jitterOf(subscriptionId, windowMs));
+    expect(nextPaymentAt(state)).toBe(nextPaymentDate);
   });
 
   test('whose number of paid cycles was changed later is found by verify [D-§4]', async ({
