@@ -168,8 +168,10 @@ function faultRoutes({ events, holds }: ControlOptions): Route[] {
       access: 'key_on_loopback',
       handle: async () => json(200, { held: holds.held() }),
     },
-    post('holds/release', async () => {
-      holds.release();
+    post('holds/release', async (fields) => {
+      holds.release(
+        fields['count'] === undefined ? undefined : wholeNumber(fields, 'count', COUNT),
+      );
       return {};
     }),
   ];

@@ -9,8 +9,8 @@ export interface Holds {
   add(path: string, count: number): void;
   /** Number of requests that are held now. */
   held(): number;
-  /** Removes all holds and continues the held requests. */
-  release(): void;
+  /** Continues the `count` requests that were held first; without `count` all, and removes all holds. */
+  release(count?: number): void;
   /** Resolves when the request may be executed. */
   pass(path: string): Promise<void>;
 }
@@ -18,14 +18,13 @@ export interface Holds {
 /** Creates holds, which exist only in memory. */
 export function createHolds(): Holds {
   let armed: { path: string; left: number }[] = [];
-  let waiting: (() => void)[] = [];
+  const waiting: (() => void)[] = [];
   return {
     add: (path, count) => void armed.push({ path, left: count }),
     held: () => waiting.length,
-    release: () => {
-      armed = [];
-      for (const go of waiting) go();
-      waiting = [];
+    release: (count) => {
+      if (count === undefined) armed = [];
+      for (const go of waiting.splice(0, count ?? waiting.length)) go();
     },
     pass: async (path) => {
       const hit = armed.find((each) => each.left > 0 && matches(each.path, path));
