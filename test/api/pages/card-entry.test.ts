@@ -161,18 +161,24 @@ test('one address opens at most 30 pages of the gateway in ten minutes [D-11]', 
   expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
 });
 
-test('a merchant without a gateway has pages that say so and take nothing [D-20]', async ({
+test('the pages of a merchant whose gateway was removed say so and take nothing [D-20]', async ({
   createApi,
 }) => {
-  const none = () => Promise.reject(new DomainError('operation_not_allowed'));
-  const api = await createApi({ gateways: { of: none, forNewMethods: none } });
+  const account = { isRemoved: false };
+  const forNewMethods = async () => {
+    if (account.isRemoved) throw new DomainError('operation_not_allowed');
+    return stripe;
+  };
+  const api = await createApi({ gateways: { ...oneGateway(stripe), forNewMethods } });
   const checkout = await createSubscription(api, { customerDetails: {} });
   const { fwdUrl } = await createSubscription(api);
+  const linkPath = await makeLink(api);
+  account.isRemoved = true;
   for (const path of [checkout.fwdUrl, fwdUrl].map((url) => new URL(url).pathname)) {
     const page = await browse(api, path);
     expect([page.status, headingOf(page)]).toEqual([409, 'Cards cannot be entered here yet']);
     expect(fieldsOf(page.text)).toEqual([]);
   }
-  const link = await browse(api, await makeLink(api));
+  const link = await browse(api, linkPath);
   expect([link.status, headingOf(link)]).toEqual([409, 'Cards cannot be entered here yet']);
 });
