@@ -11,6 +11,11 @@ import {
 import type { Refund, RefundSettlement } from '../db/repositories/payments/refunds.ts';
 import { findDecision } from '../db/repositories/payments/reviews.ts';
 import type { RefundOutcome, RefundRef } from '../domain/refund.ts';
+import type {
+  PaymentGateway,
+  RefundLookupOutcome,
+  RefundOutcome as RefundOutcomeAtGateway,
+} from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import {
   isKeyTooOld,
@@ -25,10 +30,11 @@ import type { PaymentDeps } from './payments.ts';
 export function createRefundActivities(deps: PaymentDeps) {
   return {
     /**
-     * Sends the refund, or returns its recorded outcome. Every send uses the refund's idempotency key, so
-     * repeated or concurrent calls refund once. `pending`: call again later. Throws a retryable error if the
-     * database does not answer. `nowAt` is real time. `lookups` is the number of earlier calls that found no
-     * outcome. Rule: D-§7.
+     * Sends the refund, looks up a refund that the gateway has accepted, or returns its recorded outcome.
+     * Every send uses the refund's idempotency key, so repeated or concurrent calls refund once. `pending`:
+     * call again later. A call for a refund that succeeded finds out whether it has failed since. Throws a
+     * retryable error if the database does not answer. `nowAt` is real time. `lookups` is the number of earlier
+     * calls that found no outcome. Rule: D-§7.
      */
     async refundPayment(
       input: RefundRef & { nowAt: number; lookups?: number },
@@ -37,12 +43,13 @@ export function createRefundActivities(deps: PaymentDeps) {
       const limits = { stopAt: sendDeadline(deps), lookups, realNowAt: nowAt };
       const refund = await findRefund(deps.db, merchantId, refundId);
       if (!refund) return { kind: 'refused', message: 'There is no such refund.' };
-      const settlement = refundOutcomeOf(refund) ? null : await sendRefund(deps, refund, limits);
+      const settlement = await settlementOf(deps, refund, limits);
+      if (settlement?.kind === 'unanswered') return { kind: 'pending' };
       const outcome = settlement
         ? await settle(deps.db, refund, settlement, nowAt)
-        : await earlierOutcome(deps, refund);
-      if (outcome.kind !== 'refunded') return outcome;
-      // An earlier call may have recorded the refund, and its process may have died before it delivered the
+        : await recordedOutcome(deps, refund);
+      if (outcome.kind === 'pending') return outcome;
+      // An earlier call may have recorded the outcome, and its process may have died before it delivered the
       // event.
       const intent = await findIntent(deps.db, merchantId, refund.intentId);
       if (intent) await deps.wakeStream(streamOf(intent));
@@ -58,41 +65,57 @@ async function settle(db: Db, refund: Refund, settlement: RefundSettlement, nowA
   return outcome;
 }
 
-async function earlierOutcome(deps: PaymentDeps, { merchantId, id }: Refund) {
+async function recordedOutcome(deps: PaymentDeps, { merchantId, id }: Refund) {
   const refund = await findRefund(deps.db, merchantId, id);
   const outcome = refund && refundOutcomeOf(refund);
   if (!outcome) throw new Error(`${id} cannot be sent and is not decided`);
   return outcome;
 }
 
+/** The gateway did not answer about a refund that it has accepted. Nothing is recorded. */
+interface Unanswered {
+  kind: 'unanswered';
+}
+
+/** Returns what to record about the refund; null if the recorded outcome stands. */
+async function settlementOf(
+  deps: PaymentDeps,
+  refund: Refund,
+  limits: SendLimits,
+): Promise<RefundSettlement | Unanswered | null> {
+  if (refund.state === 'REFUSED') return null;
+  // A refund in REVIEW is not sent again, because an operator may be refunding by hand.
+  if (refund.state === 'REVIEW') return outcomeInReview(deps.db, refund);
+  const gateway = await deps.gateways.of(refund.merchantId, await gatewayNameOf(deps.db, refund));
+  if (refund.state !== 'PENDING' && refund.state !== 'SUCCEEDED') {
+    return sendRefund(deps, gateway, refund, limits);
+  }
+  return lookUpAccepted(deps, gateway, refund, limits);
+}
+
 /**
  * Sends the refund until the gateway answers or `stopAt` is reached. Returns null if another process has
- * settled the refund. A refund in REVIEW is not sent again, because an operator may be refunding by hand.
+ * settled the refund.
  */
 async function sendRefund(
   deps: PaymentDeps,
+  gateway: PaymentGateway,
   refund: Refund,
   { stopAt, lookups, realNowAt }: SendLimits,
 ): Promise<RefundSettlement | null> {
-  const { db } = deps;
-  const { merchantId, gatewayKey, gatewayChargeId, amountMinor, currency } = refund;
-  if (refund.state === 'REVIEW') return outcomeInReview(db, refund);
-  const gateway = await deps.gateways.of(merchantId, await gatewayNameOf(db, refund));
+  const { merchantId } = refund;
   if (!gateway.capabilities.refunds && refund.firstSentAt === null) {
     return refusedOrReview(refund, 'This gateway gives no refunds.');
   }
   for (;;) {
-    if (isKeyTooOld(refund.firstSentAt, gateway)) {
-      return { kind: 'review', reason: 'not decided, and its key is too old to resend' };
-    }
-    if (!(await markRefundSending(db, { merchantId, refundId: refund.id }))) return null;
+    if (isKeyTooOld(refund.firstSentAt, gateway)) return KEY_TOO_OLD;
+    if (!(await markRefundSending(deps.db, { merchantId, refundId: refund.id }))) return null;
     failpoint('before_gateway');
-    const outcome = await unlessRejected(() =>
-      gateway.refund({ key: gatewayKey, gatewayChargeId, amountMinor, currency }),
-    );
+    const outcome = await unlessRejected(() => gateway.refund(requestOf(refund)));
     failpoint('after_gateway');
     switch (outcome.kind) {
       case 'refunded':
+      case 'pending':
         return outcome;
       case 'refused':
         return refusedOrReview(refund, `The gateway refused the refund: ${outcome.reason}.`);
@@ -108,10 +131,64 @@ async function sendRefund(
 }
 
 /**
+ * Asks the gateway about a refund that it has accepted, as PENDING or as SUCCEEDED. Returns null if a
+ * SUCCEEDED refund has not failed, or was decided by manual review.
+ */
+async function lookUpAccepted(
+  deps: PaymentDeps,
+  gateway: PaymentGateway,
+  refund: Refund,
+  { stopAt }: SendLimits,
+): Promise<RefundSettlement | Unanswered | null> {
+  const isPending = refund.state === 'PENDING';
+  const { merchantId, id: subjectId, gatewayRefundId } = refund;
+  if (!isPending) {
+    if (gateway.lookupRefund === null) return null;
+    if (await findDecision(deps.db, { merchantId, subjectId })) return null;
+  } else if (gateway.lookupRefund === null && isKeyTooOld(refund.firstSentAt, gateway)) {
+    return KEY_TOO_OLD;
+  }
+  for (;;) {
+    // Without look-ups, a repeat with the key shows the present state of the refund.
+    const found = await unlessRejected<RefundLookupOutcome | RefundOutcomeAtGateway>(() =>
+      gateway.lookupRefund
+        ? gateway.lookupRefund({ ...requestOf(refund), gatewayRefundId })
+        : gateway.refund(requestOf(refund)),
+    );
+    switch (found.kind) {
+      case 'refunded':
+      case 'pending':
+        return isPending ? found : null;
+      case 'refused': {
+        const reason = `The gateway accepted the refund, which failed later: ${found.reason}.`;
+        return { ...refusedOrReview(refund, reason), hasFailed: true };
+      }
+      case 'absent':
+        return isPending ? { kind: 'review', reason: 'the gateway has lost the refund' } : null;
+      case 'rejected':
+        // A wrong setting, such as a revoked key. The refund itself is still pending.
+        return { kind: 'unanswered' };
+      case 'not_sent':
+      case 'unknown':
+        if (!(await pauseIfTimeLeft(deps, stopAt))) return { kind: 'unanswered' };
+    }
+  }
+}
+
+const KEY_TOO_OLD = {
+  kind: 'review',
+  reason: 'not decided, and its key is too old to resend',
+} as const;
+
+function requestOf({ gatewayKey: key, gatewayChargeId, amountMinor, currency }: Refund) {
+  return { key, gatewayChargeId, amountMinor, currency };
+}
+
+/**
  * Returns `review` for the refund of a late charge, because a late charge must be refunded; else `refused`.
  */
-function refusedOrReview(refund: Refund, reason: string): RefundSettlement {
-  return { kind: refund.lateAttemptId === null ? 'refused' : 'review', reason };
+function refusedOrReview({ lateAttemptId }: Refund, reason: string) {
+  return { kind: lateAttemptId === null ? 'refused' : 'review', reason } as const;
 }
 
 async function outcomeInReview(db: Db, refund: Refund): Promise<RefundSettlement> {

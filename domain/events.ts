@@ -10,6 +10,7 @@ export const INTENT_EVENT_TYPES = [
   'intent.failed',
   'intent.refunded',
   'intent.success',
+  'intent.refund_failed',
 ] as const;
 
 export const SUBSCRIPTION_EVENT_TYPES = [
@@ -49,7 +50,7 @@ export interface IntentEventDraft {
   errorCode: string | null;
   /** Only for `intent.failed` of a cycle that is retried or stays owed. Absent in the checkout. */
   dunning?: { cycleNumber: number } & DunningFacts;
-  /** Only for `intent.refunded`: the refund and its amount. */
+  /** Only for `intent.refunded` and `intent.refund_failed`: the refund and its amount. */
   refund?: { refundId: string; amountMinor: number };
 }
 
@@ -149,7 +150,8 @@ export function intentEventBody(
     ...draft.dunning,
     ...(draft.refund && {
       refundId: draft.refund.refundId,
-      refundedAmount: draft.refund.amountMinor,
+      [draft.type === 'intent.refunded' ? 'refundedAmount' : 'failedAmount']:
+        draft.refund.amountMinor,
     }),
     metadata: facts.metadata ?? {},
   };

@@ -11,6 +11,14 @@ export function lookupDelayMs(lookups: number): number {
   return LOOKUP_DELAYS_MS[lookups] ?? 3_600_000;
 }
 
+/**
+ * Returns the delay, in ms, before the next look-up of a refund that the gateway has and has not decided: that
+ * of {@link lookupDelayMs} for a day, then 24 h. A bank may take days.
+ */
+export function acceptedRefundDelayMs(lookups: number): number {
+  return isAskedLongEnough(lookups) ? 24 * 3_600_000 : lookupDelayMs(lookups);
+}
+
 const RECHECK_GAP_MS = 30_000;
 const RECHECK_GAP_MAX_MS = 300_000;
 

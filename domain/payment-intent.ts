@@ -1,6 +1,8 @@
 import type { ErrorCode } from './errors.ts';
 
-/** Statuses of a payment intent. CANCELLED and REFUNDED are final. Rule: D-40. */
+/**
+ * Statuses of a payment intent. CANCELLED is final. REFUNDED changes only if a refund fails later. Rule: D-40.
+ */
 export const INTENT_STATUSES = [
   'CREATED',
   'PENDING',

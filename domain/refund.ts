@@ -1,12 +1,14 @@
 /**
  * States of a refund: CREATED (nothing was sent to the gateway) → SENDING → SUCCEEDED or REFUSED. An
- * UNKNOWN refund is sent again under the same key until it is decided. A refund in REVIEW waits for a
- * manual decision. REFUSED: no money was refunded.
+ * UNKNOWN refund is sent again under the same key until it is decided. A PENDING refund is at the gateway,
+ * which decides it later. A refund in REVIEW waits for a manual decision. REFUSED: no money was refunded, or
+ * a SUCCEEDED refund failed later. REFUSED is final.
  */
 export const REFUND_STATES = [
   'CREATED',
   'SENDING',
   'UNKNOWN',
+  'PENDING',
   'REVIEW',
   'SUCCEEDED',
   'REFUSED',
@@ -30,5 +32,8 @@ export interface RefundRef {
 export type RefundOutcome =
   | { kind: 'refunded' }
   | { kind: 'refused'; message: string }
-  /** Not decided yet: the refund is being sent or is in manual review. */
-  | { kind: 'pending'; needsPerson?: true };
+  /**
+   * Not decided yet: the refund is being sent, is PENDING at the gateway (`isAccepted`) or is in manual review
+   * (`needsPerson`).
+   */
+  | { kind: 'pending'; needsPerson?: true; isAccepted?: true };

@@ -120,7 +120,16 @@ export interface RefundRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Reasons for which a gateway refuses a refund. No money was refunded. */
+/** One refund at the gateway. */
+export interface RefundRef extends RefundRequest {
+  /** The id from the gateway's answer to the refund; null if no answer gave one. */
+  readonly gatewayRefundId: string | null;
+}
+
+/**
+ * Reasons for which a gateway refuses a refund. No money was refunded. `refund_failed`: the gateway had
+ * accepted the refund, and the money did not reach the payer.
+ */
 export const REFUND_REFUSALS = [
   'charge_not_found',
   'charge_not_paid',
@@ -130,11 +139,16 @@ export const REFUND_REFUSALS = [
 ] as const;
 export type RefundRefusal = (typeof REFUND_REFUSALS)[number];
 
-export type RefundOutcome =
+/** What a gateway knows about a refund. `pending`: the gateway decides the refund later. */
+export type KnownRefund =
   | { readonly kind: 'refunded'; readonly gatewayRefundId: string }
-  | { readonly kind: 'refused'; readonly reason: RefundRefusal }
-  | NotSent
-  | UnknownOutcome;
+  | { readonly kind: 'pending'; readonly gatewayRefundId: string }
+  | { readonly kind: 'refused'; readonly reason: RefundRefusal };
+
+export type RefundOutcome = KnownRefund | NotSent | UnknownOutcome;
+
+/** `absent`: the gateway has no such refund. `unknown`: the look-up itself failed. */
+export type RefundLookupOutcome = KnownRefund | { readonly kind: 'absent' } | UnknownOutcome;
 
 export interface SaveMethodRequest {
   /** Idempotency key. A repeat with the same key and token returns the same card. */
@@ -277,6 +291,12 @@ export interface PaymentGateway {
   readonly withdraw: ((charge: ChargeRef) => Promise<WithdrawOutcome>) | null;
   /** Refunds all or part of a charge, once per key. Refuses more than the amount that is not refunded yet. */
   refund(request: RefundRequest): Promise<RefundOutcome>;
+  /**
+   * Looks up a refund, by its id if that is known and else by its key. A refund that succeeded may be
+   * `refused` with `refund_failed` later. Never refunds. Null if the gateway cannot look refunds up: then only
+   * a repeat of `refund` shows how a pending refund was decided.
+   */
+  readonly lookupRefund: ((refund: RefundRef) => Promise<RefundLookupOutcome>) | null;
   /** Redeems a one-time token for a saved card, once per key. */
   saveMethod(request: SaveMethodRequest): Promise<SaveMethodOutcome>;
   /**

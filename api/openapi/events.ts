@@ -31,6 +31,8 @@ const EVENTS: Readonly<Record<EventType, string>> = {
   'intent.failed': 'An attempt to charge was declined.',
   'intent.refunded': 'The payment was refunded, fully or partly.',
   'intent.success': 'The payment intent was paid.',
+  'intent.refund_failed':
+    'A refund that the gateway had accepted did not reach the payer. Its amount can be refunded again.',
   'subscription.trialing': 'The trial began.',
   'subscription.cycle_charged':
     'A cycle was paid. This includes the first cycle and retried cycles.',
@@ -47,7 +49,7 @@ const EVENTS: Readonly<Record<EventType, string>> = {
 
 /** The event types of interface 1.0.0. The other types are extensions. Rules: IF-6, D-50. */
 const LISTED: ReadonlySet<EventType> = new Set([
-  ...INTENT_EVENT_TYPES,
+  ...INTENT_EVENT_TYPES.filter((type) => type !== 'intent.refund_failed'),
   'subscription.trialing',
   'subscription.cycle_charged',
 ]);
@@ -115,8 +117,11 @@ const IntentEvent = z.object({
   updatePaymentMethodLink: updateLink,
   refundId: id('rf', 'refund')
     .optional()
-    .meta({ description: 'Only in intent.refunded.', ...EXTENSION }),
+    .meta({ description: 'Only in intent.refunded and intent.refund_failed.', ...EXTENSION }),
   refundedAmount: minorAmount('Amount of this refund. Only in intent.refunded.')
+    .optional()
+    .meta(EXTENSION),
+  failedAmount: minorAmount('Amount of the failed refund. Only in intent.refund_failed.')
     .optional()
     .meta(EXTENSION),
   metadata: pairs,

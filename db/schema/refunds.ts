@@ -15,8 +15,8 @@ import { paymentIntents } from './payment-intents.ts';
 
 /**
  * A refund of a paid intent. The row is committed before the refund is sent. Every refund that is not REFUSED
- * reduces the amount that can still be refunded. Rule: D-§7. Writers: the API inserts and voids; activities
- * update.
+ * reduces the amount that can still be refunded. A PENDING refund is at the gateway, which has not decided it.
+ * Rule: D-§7. Writers: the API inserts and voids; activities update.
  */
 export const refunds = pgTable(
   'refund',
@@ -29,6 +29,7 @@ export const refunds = pgTable(
     currency: currency().notNull(),
     gatewayKey: text('gateway_key').notNull(),
     gatewayChargeId: text('gateway_charge_id').notNull(),
+    /** Known from the first answer of the gateway on. */
     gatewayRefundId: text('gateway_refund_id'),
     /**
      * For the refund of a late charge: the attempt of the charge. Such a refund does not count as a refund of
@@ -39,6 +40,7 @@ export const refunds = pgTable(
     reason: text('reason'),
     /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),
+    /** Null if the refund failed after it had succeeded. */
     refundedAt: instant('refunded_at'),
     /** Real time. */
     firstSentAt: instant('first_sent_at'),
@@ -64,6 +66,6 @@ export const refunds = pgTable(
     // For the sweep: undecided refunds.
     index('refund__open__idx')
       .on(table.updatedAt)
-      .where(sql`${table.state} in ('CREATED', 'SENDING', 'UNKNOWN', 'REVIEW')`),
+      .where(sql`${table.state} in ('CREATED', 'SENDING', 'UNKNOWN', 'PENDING', 'REVIEW')`),
   ],
 );

@@ -646,6 +646,22 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "intent.refund_failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["on.intent.refund_failed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "subscription.trialing": {
         parameters: {
             query?: never;
@@ -995,7 +1011,7 @@ export interface components {
             webHookUrl: string;
             /** @constant */
             eventSigner: "<SIGNING_SECRET>";
-            subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success")[];
+            subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success")[];
             isActive: boolean;
         };
         TestClock: {
@@ -1011,7 +1027,7 @@ export interface components {
             eventTime: number;
             sequence: number;
             /** @enum {string} */
-            eventType: "intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success";
+            eventType: "intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed";
             intentId: string;
             /** @enum {string} */
             status: "CREATED" | "PENDING" | "SUCCESS" | "FAILED" | "CANCELLED" | "REFUNDED" | "PARTIALLY_REFUNDED";
@@ -1043,6 +1059,8 @@ export interface components {
             refundId?: string;
             /** Format: int64 */
             refundedAmount?: number;
+            /** Format: int64 */
+            failedAmount?: number;
             metadata: {
                 [key: string]: string;
             };
@@ -2767,7 +2785,7 @@ export interface operations {
                     eventSigner: string;
                     /** Format: uri */
                     endpoint: string;
-                    subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success")[];
+                    subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success")[];
                 };
             };
         };
@@ -2825,7 +2843,7 @@ export interface operations {
                     eventSigner: string;
                     /** Format: uri */
                     endpoint: string;
-                    subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success")[];
+                    subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success")[];
                 };
             };
         };
@@ -3274,6 +3292,38 @@ export interface operations {
         };
     };
     "on.intent.success": {
+        parameters: {
+            query?: never;
+            header: {
+                "webhook-id": string;
+                "webhook-timestamp": string;
+                "webhook-signature": string;
+                "xpay-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["IntentEvent"];
+            };
+        };
+        responses: {
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "on.intent.refund_failed": {
         parameters: {
             query?: never;
             header: {

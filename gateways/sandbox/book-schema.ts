@@ -102,6 +102,9 @@ create table if not exists ${BOOK_SCHEMA}.refund (
   created_at   bigint not null
 );
 create index if not exists refund__charge_id__idx on ${BOOK_SCHEMA}.refund (charge_id);
+-- Books of earlier releases have refunds without a status.
+alter table ${BOOK_SCHEMA}.refund add column if not exists
+  status text not null default 'succeeded' check (status in ('succeeded', 'pending', 'failed'));
 
 -- Each row declines one future charge.
 create table if not exists ${BOOK_SCHEMA}.forced_decline (

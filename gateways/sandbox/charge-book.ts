@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { Sql, TransactionSql } from 'postgres';
+import type { Sql } from 'postgres';
 import type { DeclineCode } from '../../domain/declines.ts';
-import type { ChargeReference, RefundRefusal } from '../port.ts';
+import type { ChargeReference } from '../port.ts';
 import { RequestRefused } from '../http-server/http.ts';
 
 /** A charge as the gateway answers it. */
@@ -22,6 +22,7 @@ export interface ListedCharge extends BookedCharge {
   readonly reference: ChargeReference;
   /** Number of requests with this key, including the first. */
   readonly sentCount: number;
+  /** Sum of the refunds that succeeded. */
   readonly refundedMinor: number;
   readonly createdAt: number;
 }
@@ -32,13 +33,6 @@ export interface ChargeOrder {
   readonly amountMinor: number;
   readonly currency: string;
   readonly reference: ChargeReference;
-}
-
-export interface RefundOrder {
-  readonly key: string;
-  readonly gatewayChargeId: string;
-  readonly amountMinor: number;
-  readonly currency: string;
 }
 
 /**
@@ -62,7 +56,7 @@ export interface ListFilter {
 export type ChargeBook = ReturnType<typeof createChargeBook>;
 
 /**
- * Stores charges, refunds and forced declines. Every write is one transaction. If the promise of a write
+ * Stores charges and forced declines. Every write is one transaction. If the promise of a write
  * rejects, the write may still be committed.
  */
 export function createChargeBook(sql: Sql) {
@@ -101,19 +95,12 @@ export function createChargeBook(sql: Sql) {
       };
     },
 
-    /**
-     * Refunds all or part of a charge, once per key. A lock on the charge's row serialises its refunds, so
-     * that together they never exceed the charge.
-     */
-    refund: (order: RefundOrder, now: number): Promise<RefundResult> =>
-      sql.begin((tx) => refundWithin(tx, order, now)),
-
     /** Returns charges in the order of their sequence. */
     async list(filter: ListFilter): Promise<ListedCharge[]> {
       const rows = await sql<ListedRow[]>`
         select c.*, (
           select coalesce(sum(r.amount_minor), 0) from sandbox_gateway.refund r
-          where r.charge_id = c.id) as refunded_minor
+          where r.charge_id = c.id and r.status = 'succeeded') as refunded_minor
         from sandbox_gateway.charge c
         where c.sequence > ${filter.after}
           ${filter.subscriptionId === null ? sql`` : sql`and c.subscription_id = ${filter.subscriptionId}`}
@@ -135,48 +122,6 @@ export function createChargeBook(sql: Sql) {
   };
 }
 
-export type RefundResult =
-  | { readonly refundId: string; readonly isReplay: boolean }
-  | { readonly refused: RefundRefusal };
-
-async function refundWithin(
-  tx: TransactionSql,
-  order: RefundOrder,
-  now: number,
-): Promise<RefundResult> {
-  const [charge] = await tx<{ outcome: string; currency: string; amount_minor: string }[]>`
-    select outcome, currency, amount_minor from sandbox_gateway.charge
-    where id = ${order.gatewayChargeId} for update`;
-  const [booked] = await tx<RefundRow[]>`
-    select id, charge_id, amount_minor from sandbox_gateway.refund where key = ${order.key}`;
-  if (booked !== undefined) {
-    const isSame =
-      booked.charge_id === order.gatewayChargeId &&
-      Number(booked.amount_minor) === order.amountMinor &&
-      charge?.currency === order.currency;
-    if (!isSame) throw keyReused();
-    return { refundId: booked.id, isReplay: true };
-  }
-
-  if (charge === undefined) return { refused: 'charge_not_found' };
-  if (charge.outcome !== 'succeeded') return { refused: 'charge_not_paid' };
-  if (charge.currency !== order.currency) return { refused: 'currency_differs' };
-  const [sum] = await tx<{ total: string }[]>`
-    select coalesce(sum(amount_minor), 0) as total from sandbox_gateway.refund
-    where charge_id = ${order.gatewayChargeId}`;
-  const leftMinor = Number(charge.amount_minor) - Number(sum?.total ?? 0);
-  if (order.amountMinor > leftMinor) return { refused: 'exceeds_charge' };
-
-  const [row] = await tx<{ id: string }[]>`
-    insert into sandbox_gateway.refund (id, key, charge_id, amount_minor, created_at)
-    values (${newId('re')}, ${order.key}, ${order.gatewayChargeId}, ${order.amountMinor}, ${now})
-    on conflict (key) do nothing
-    returning id`;
-  // A concurrent refund of another charge has used the key.
-  if (row === undefined) throw keyReused();
-  return { refundId: row.id, isReplay: false };
-}
-
 interface BookChargeRow {
   readonly charge_id: string;
   readonly result: BookedCharge['outcome'];
@@ -189,12 +134,6 @@ type FoundChargeRow = Pick<
   ListedRow,
   'id' | 'outcome' | 'code' | 'amount_minor' | 'currency' | 'subscription_id' | 'payment_method_id'
 >;
-
-interface RefundRow {
-  readonly id: string;
-  readonly charge_id: string;
-  readonly amount_minor: string;
-}
 
 interface ListedRow extends Omit<BookedCharge, 'amountMinor'> {
   readonly sequence: string;

@@ -5,6 +5,7 @@ import type {
   ChargeRequest,
   DecidedCharge,
   ForcedDeclines,
+  KnownRefund,
   LookupOutcome,
   MethodLookup,
   PaymentGateway,
@@ -36,6 +37,8 @@ export interface SandboxClient extends PaymentGateway {
   /** Waits for open requests, then closes the connections. */
   close(): Promise<void>;
 }
+
+type SandboxExchange = ReturnType<typeof createExchange>;
 
 const DEFAULT_TIMEOUT_MS = 8_000;
 
@@ -101,22 +104,7 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
       return anotherCharge(charge);
     },
 
-    refund: async ({ signal, ...order }) => {
-      const sent = await exchange.send({
-        method: 'POST',
-        path: '/v1/refunds',
-        body: order,
-        signal,
-      });
-      if (sent.kind === 'not_sent') return sent;
-      const body = accepted(sent);
-      const refund = record(body?.['refund']);
-      if (typeof refund?.['id'] === 'string') {
-        return { kind: 'refunded', gatewayRefundId: refund['id'] };
-      }
-      const reason = REFUND_REFUSALS.find((each) => each === body?.['refused']);
-      return reason === undefined ? unknown(sent) : { kind: 'refused', reason };
-    },
+    ...refundMethods(exchange),
 
     saveMethod: async ({ signal, ...order }) => {
       const sent = await exchange.send({
@@ -158,6 +146,30 @@ async function lookupMethod(
   const card = record(body['method']);
   if (card === null) return { kind: 'removed' };
   return isSavedCard(card) ? { kind: 'found', card } : unknown(sent);
+}
+
+function refundMethods({ send }: SandboxExchange): Pick<SandboxClient, 'refund' | 'lookupRefund'> {
+  return {
+    refund: async ({ signal, ...order }) => {
+      const sent = await send({
+        method: 'POST',
+        path: '/v1/refunds',
+        body: order,
+        signal,
+      });
+      if (sent.kind === 'not_sent') return sent;
+      const body = accepted(sent);
+      return body === null ? unknown(sent) : (knownRefund(body) ?? unknown(sent));
+    },
+
+    lookupRefund: async ({ key, signal }) => {
+      const path = `/v1/refunds?key=${encodeURIComponent(key)}`;
+      const sent = await send({ method: 'GET', path, signal });
+      const body = accepted(sent);
+      if (body?.['state'] === 'absent') return { kind: 'absent' };
+      return body === null ? unknown(sent) : (knownRefund(body) ?? unknown(sent));
+    },
+  };
 }
 
 function chargeCall(request: ChargeRequest) {
@@ -205,6 +217,25 @@ function decided(value: unknown): DecidedCharge | null {
     code: isDeclineCode(code) ? code : 'card_declined',
     gatewayChargeId: id,
   };
+}
+
+/** Returns null if the body is not an answer about a refund in the gateway's format. */
+function knownRefund(body: Record<string, unknown>): KnownRefund | null {
+  const reason = REFUND_REFUSALS.find((each) => each === body['refused']);
+  if (reason !== undefined) return { kind: 'refused', reason };
+  const refund = record(body['refund']);
+  const id = refund?.['id'];
+  if (typeof id !== 'string') return null;
+  switch (refund?.['status']) {
+    case 'succeeded':
+      return { kind: 'refunded', gatewayRefundId: id };
+    case 'pending':
+      return { kind: 'pending', gatewayRefundId: id };
+    case 'failed':
+      return { kind: 'refused', reason: 'refund_failed' };
+    default:
+      return null;
+  }
 }
 
 function saved(body: Record<string, unknown>): SaveMethodOutcome | null {

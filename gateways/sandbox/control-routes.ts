@@ -3,10 +3,12 @@ import type { DeclineCode } from '../../domain/declines.ts';
 import type { ChargeBook } from './charge-book.ts';
 import { EFFECTS, FAULTS, OPERATIONS } from './faults.ts';
 import type { Fault, Faults } from './faults.ts';
-import { object, oneOf, optionalText, wholeNumber, wrong } from '../http-server/fields.ts';
+import { object, oneOf, optionalText, text, wholeNumber, wrong } from '../http-server/fields.ts';
 import type { Fields } from '../http-server/fields.ts';
-import { json, readJson } from '../http-server/http.ts';
+import { json, readJson, RequestRefused } from '../http-server/http.ts';
 import type { Route } from '../http-server/http.ts';
+import { REFUND_STATUSES } from './refund-book.ts';
+import type { RefundBook } from './refund-book.ts';
 
 const DECLINE_CODES = Object.keys(DECLINES) as DeclineCode[];
 
@@ -22,12 +24,21 @@ const DELAY_LIMIT_MS = 120_000;
 /** Maximum number of charges in one page of the list. */
 const PAGE_LIMIT = 1_000;
 
+export interface ControlRouteOptions {
+  readonly charges: ChargeBook;
+  readonly refunds: RefundBook;
+  readonly faults: Faults;
+}
+
 /**
- * Routes that set faults and forced declines and list the charges. All need the gateway key, and all but the
- * forced declines accept requests only from this machine. Rule: D-61.
+ * Routes that set faults and forced declines, decide refunds and list the charges. All need the gateway key,
+ * and all but the forced declines accept requests only from this machine. Rule: D-61.
  */
-export function controlRoutes(options: { charges: ChargeBook; faults: Faults }): Route[] {
-  const { charges, faults } = options;
+export function controlRoutes(options: ControlRouteOptions): Route[] {
+  return [...faultRoutes(options), ...bookRoutes(options)];
+}
+
+function faultRoutes({ faults }: ControlRouteOptions): Route[] {
   const access = 'key_on_loopback';
   return [
     {
@@ -54,6 +65,12 @@ export function controlRoutes(options: { charges: ChargeBook; faults: Faults }):
         return json(200, {});
       },
     },
+  ];
+}
+
+function bookRoutes({ charges, refunds }: ControlRouteOptions): Route[] {
+  const access = 'key_on_loopback';
+  return [
     {
       method: 'POST',
       path: '/control/declines',
@@ -71,6 +88,17 @@ export function controlRoutes(options: { charges: ChargeBook; faults: Faults }):
           count: wholeNumber(fields, 'count', { from: 1, to: DECLINES_LIMIT }),
         });
         return json(200, {});
+      },
+    },
+    {
+      method: 'POST',
+      path: '/control/refunds',
+      access,
+      handle: async ({ request }) => {
+        const fields = await readJson(request);
+        const status = oneOf(fields, 'status', REFUND_STATUSES);
+        if (await refunds.decide(text(fields, 'key'), status)) return json(200, {});
+        throw new RequestRefused(404, 'refund_not_found', 'There is no refund with this key.');
       },
     },
     {

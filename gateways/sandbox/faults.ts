@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { json, LOST } from '../http-server/http.ts';
 import type { GatewayAnswer, Reply } from '../http-server/http.ts';
 
-export const OPERATIONS = ['charge', 'lookup', 'methods', 'refund'] as const;
+export const OPERATIONS = ['charge', 'lookup', 'methods', 'refund', 'refund_lookup'] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
 /**
@@ -10,8 +10,9 @@ export type Operation = (typeof OPERATIONS)[number];
  * - `delay`: the request is served after `delayMs`.
  * - `error_500`: the answer is a 500.
  * - `lose_answer`: the server closes the connection without an answer.
+ * - `pending`: the refund is decided later. Only for `refund`.
  */
-export const FAULTS = ['decline', 'delay', 'error_500', 'lose_answer'] as const;
+export const FAULTS = ['decline', 'delay', 'error_500', 'lose_answer', 'pending'] as const;
 
 /** Whether a request with `error_500` or `lose_answer` is executed (`done`) or not (`none`). */
 export const EFFECTS = ['done', 'none'] as const;
@@ -43,6 +44,8 @@ export interface Service {
   readonly work: () => Promise<GatewayAnswer>;
   /** Makes `work` decline the charge. If absent, the fault `decline` has no effect. */
   readonly decline?: () => Promise<void>;
+  /** Makes `work` leave the refund undecided. If absent, the fault `pending` has no effect. */
+  readonly leavePending?: () => void;
 }
 
 /** A fault with the number of requests to which it has applied. */
@@ -88,11 +91,15 @@ export function createFaults(closing: AbortSignal): Faults {
       release.abort();
       release = new AbortController();
     },
-    serve: async (operation, target, { work, decline }) => {
+    serve: async (operation, target, { work, decline, leavePending }) => {
       const fault = take(operation, target);
       if (fault === undefined) return work();
       if (fault.fault === 'decline') {
         await decline?.();
+        return work();
+      }
+      if (fault.fault === 'pending') {
+        leavePending?.();
         return work();
       }
       if (fault.fault === 'delay') {

@@ -1,6 +1,7 @@
 import type { CardBook } from './card-book.ts';
 import type { ChargeBook, ChargeOrder } from './charge-book.ts';
 import type { Faults } from './faults.ts';
+import type { RefundBook, RefundStatus } from './refund-book.ts';
 import { currency, object, optionalText, text, wholeNumber } from '../http-server/fields.ts';
 import type { Fields } from '../http-server/fields.ts';
 import { json, readJson, RequestRefused } from '../http-server/http.ts';
@@ -12,6 +13,7 @@ const REPLAYED_HEADER = 'idempotent-replayed';
 export interface PaymentRouteOptions {
   readonly cards: CardBook;
   readonly charges: ChargeBook;
+  readonly refunds: RefundBook;
   readonly faults: Faults;
   readonly now: () => number;
 }
@@ -19,6 +21,7 @@ export interface PaymentRouteOptions {
 /** Routes for the billing service, which sends the gateway key as a bearer token. */
 export function paymentRoutes(options: PaymentRouteOptions): Route[] {
   const { charge, lookup } = chargeHandlers(options);
+  const { refund, lookupRefund } = refundHandlers(options);
   return [
     { method: 'POST', path: '/v1/charges', access: 'key', handle: charge },
     { method: 'GET', path: '/v1/charges', access: 'key', handle: lookup },
@@ -32,7 +35,8 @@ export function paymentRoutes(options: PaymentRouteOptions): Route[] {
         return json(200, { method: await options.cards.find(id) });
       },
     },
-    { method: 'POST', path: '/v1/refunds', access: 'key', handle: refundHandler(options) },
+    { method: 'POST', path: '/v1/refunds', access: 'key', handle: refund },
+    { method: 'GET', path: '/v1/refunds', access: 'key', handle: lookupRefund },
   ];
 }
 
@@ -107,8 +111,10 @@ function methodHandler({ cards, faults, now }: PaymentRouteOptions): Handler {
   };
 }
 
-function refundHandler({ charges, faults, now }: PaymentRouteOptions): Handler {
-  return async ({ request }) => {
+function refundHandlers({ refunds, faults, now }: PaymentRouteOptions) {
+  const target = { subscriptionId: null, paymentMethodId: null };
+
+  const refund: Handler = async ({ request }) => {
     const fields = await readJson(request);
     const order = {
       key: text(fields, 'key'),
@@ -116,15 +122,28 @@ function refundHandler({ charges, faults, now }: PaymentRouteOptions): Handler {
       amountMinor: amountMinor(fields),
       currency: currency(fields, 'currency'),
     };
-    const target = { subscriptionId: null, paymentMethodId: null };
+    let status: RefundStatus = 'succeeded';
     return faults.serve('refund', target, {
       work: async () => {
-        const result = await charges.refund(order, now());
+        const result = await refunds.refund(order, status, now());
         if ('refused' in result) return json(200, { refused: result.refused });
-        return json(200, { refund: { id: result.refundId } }, replayed(result.isReplay));
+        return json(200, { refund: result.refund }, replayed(result.isReplay));
+      },
+      leavePending: () => void (status = 'pending'),
+    });
+  };
+
+  const lookupRefund: Handler = async ({ url }) => {
+    const key = text(Object.fromEntries(url.searchParams), 'key');
+    return faults.serve('refund_lookup', target, {
+      work: async () => {
+        const found = await refunds.find(key);
+        return json(200, found === null ? { state: 'absent' } : { refund: found });
       },
     });
   };
+
+  return { refund, lookupRefund };
 }
 
 function idempotencyKey({ request }: Call): string {

@@ -11,6 +11,7 @@ import type { Access, Reply, Route } from '../http-server/http.ts';
 import { listen, stop } from '../http-server/listening.ts';
 import type { ListenOptions } from '../http-server/listening.ts';
 import { paymentRoutes } from './payment-routes.ts';
+import { createRefundBook } from './refund-book.ts';
 import { tokeniserRoute } from './tokeniser.ts';
 
 export interface SandboxGatewayOptions extends ListenOptions {
@@ -44,13 +45,14 @@ export async function createSandboxGateway(
   const sql = await openBook(options.databaseUrl);
   const cards = createCardBook(sql);
   const charges = createChargeBook(sql);
+  const refunds = createRefundBook(sql);
   const faults = createFaults(closing.signal);
 
   const routes: Route[] = [
     { method: 'GET', path: '/health', access: 'public', handle: async () => json(200, {}) },
     tokeniserRoute({ cards, allowedReturnOrigins: options.allowedReturnOrigins, now }),
-    ...paymentRoutes({ cards, charges, faults, now }),
-    ...controlRoutes({ charges, faults }),
+    ...paymentRoutes({ cards, charges, refunds, faults, now }),
+    ...controlRoutes({ charges, refunds, faults }),
   ];
   const server = createServer(createListener(routes, options));
   let url: string;

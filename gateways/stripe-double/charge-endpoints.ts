@@ -118,23 +118,25 @@ async function refundedCharge(scope: Scope, params: Params): Promise<Stored> {
   throw invalid(`This PaymentIntent (${owner}) does not have a successful charge to refund.`);
 }
 
-/** Settles a pending refund. If the refund has failed, its amount can be refunded again. */
+/**
+ * Decides a refund. If the refund has failed, also after it had succeeded, its amount can be refunded again.
+ */
 export async function settleRefund(scope: Scope, id: string, failure: string | null) {
   const { book } = scope;
-  const pending = await book.lock('refund', id);
-  const charge = await book.lock('charge', String(pending.body['charge']));
+  const before = await book.lock('refund', id);
+  const charge = await book.lock('charge', String(before.body['charge']));
   if (failure === null) {
-    const settled = await book.update(pending, { status: 'succeeded', pending_reason: undefined });
+    const settled = await book.update(before, { status: 'succeeded', pending_reason: undefined });
     scope.emit('refund.updated', settled.body);
     return settled.body;
   }
-  const failed = await book.update(pending, {
+  const failed = await book.update(before, {
     status: 'failed',
     failure_reason: failure,
     pending_reason: undefined,
   });
   await book.update(charge, {
-    amount_refunded: Number(charge.body['amount_refunded']) - Number(pending.body['amount']),
+    amount_refunded: Number(charge.body['amount_refunded']) - Number(before.body['amount']),
     refunded: false,
   });
   scope.emit('refund.updated', failed.body);

@@ -135,9 +135,11 @@ function outcomeRoutes({ sql, onObject }: ControlOptions): Route[] {
     }),
     post('refunds/settle', (fields) => {
       const id = text(fields, 'refundId');
+      const failure = optionalText(fields, 'failure');
       return onObject(id, async (scope) => {
-        await waiting(scope, 'refund', id, 'pending');
-        await settleRefund(scope, id, optionalText(fields, 'failure'));
+        // At Stripe a refund that succeeded may fail later.
+        await waiting(scope, 'refund', id, 'pending', ...(failure === null ? [] : ['succeeded']));
+        await settleRefund(scope, id, failure);
         return {};
       });
     }),
@@ -219,11 +221,20 @@ function updateCard(fields: Fields, onObject: ControlOptions['onObject']): Promi
 }
 
 /** Locks an object and returns it. Refuses an object in another status than `status`. */
-async function waiting(scope: Scope, kind: Kind, id: string, status: string): Promise<Stored> {
+async function waiting(
+  scope: Scope,
+  kind: Kind,
+  id: string,
+  ...statuses: string[]
+): Promise<Stored> {
   const found = await scope.book.lock(kind, id);
-  if (found.body['status'] === status) return found;
   const current = String(found.body['status']);
-  throw new RequestRefused(409, 'status_wrong', `${id} is ${current}, not ${status}.`);
+  if (statuses.includes(current)) return found;
+  throw new RequestRefused(
+    409,
+    'status_wrong',
+    `${id} is ${current}, not ${statuses.join(' or ')}.`,
+  );
 }
 
 function readDecline(fields: Fields): Decline {

@@ -7,7 +7,7 @@ import type { StripeGatewayOptions } from './client.ts';
 import { readEvents } from './events.ts';
 import { lookupDispute, lookupMethod } from './lookups.ts';
 import { failureOf, unknown } from './outcomes.ts';
-import { refund } from './refunds.ts';
+import { lookupRefund, refund } from './refunds.ts';
 import { withCallersSignal } from './sending.ts';
 
 /**
@@ -36,6 +36,7 @@ export function createStripeGateway(options: StripeGatewayOptions): PaymentGatew
     lookup: (ref) => withCallersSignal(ref, () => lookup(stripe, ref)),
     withdraw: (ref) => withCallersSignal(ref, () => withdraw(stripe, ref)),
     refund: (request) => withCallersSignal(request, () => refund(stripe, request)),
+    lookupRefund: (ref) => withCallersSignal(ref, () => lookupRefund(stripe, ref)),
     saveMethod: ({ token, session }) =>
       readCard(stripe, token, session).catch((error: unknown) => unknown(failureOf(error).reason)),
     readEvents: (rawBody, headers) =>

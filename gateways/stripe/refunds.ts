@@ -1,6 +1,12 @@
 import { Stripe } from 'stripe';
 import { GatewayRejectedRequest } from '../port.ts';
-import type { RefundOutcome, RefundRequest } from '../port.ts';
+import type {
+  KnownRefund,
+  RefundLookupOutcome,
+  RefundOutcome,
+  RefundRef,
+  RefundRequest,
+} from '../port.ts';
 import { stripeAmount } from './amounts.ts';
 import { failureOf, unknown } from './outcomes.ts';
 
@@ -16,23 +22,50 @@ export async function refund(stripe: Stripe, request: RefundRequest): Promise<Re
     if (intent.status !== 'succeeded') return refused('charge_not_paid');
     const scaled = stripeAmount(amountMinor, currency);
     if ('problem' in scaled) throw new GatewayRejectedRequest(400, scaled.problem);
-    const made = await stripe.refunds.list({ payment_intent: gatewayChargeId, limit: 100 });
-    const earlier = made.data.find(({ metadata }) => metadata?.['key'] === key);
+    const earlier = await earlierRefund(stripe, request);
     if (earlier && earlier.amount !== scaled.amount) {
       throw new GatewayRejectedRequest(400, 'amount_differs');
     }
-    const { id, status } =
+    return known(
       earlier ??
-      (await stripe.refunds.create(
-        { payment_intent: gatewayChargeId, amount: scaled.amount, metadata: { key } },
-        { idempotencyKey: key },
-      ));
-    if (status === 'succeeded') return { kind: 'refunded', gatewayRefundId: id };
-    if (status === 'failed' || status === 'canceled') return refused('refund_failed');
-    return unknown(`the refund ${id} is ${status ?? 'undecided'}`);
+        (await stripe.refunds.create(
+          { payment_intent: gatewayChargeId, amount: scaled.amount, metadata: { key } },
+          { idempotencyKey: key },
+        )),
+    );
   } catch (error) {
     return refusalOf(error) ?? failureOf(error);
   }
+}
+
+/** Reads the refund by its id, or finds it by our key among the refunds of the charge. */
+export async function lookupRefund(stripe: Stripe, ref: RefundRef): Promise<RefundLookupOutcome> {
+  try {
+    const found =
+      ref.gatewayRefundId === null
+        ? await earlierRefund(stripe, ref)
+        : await stripe.refunds.retrieve(ref.gatewayRefundId);
+    return found ? known(found) : { kind: 'absent' };
+  } catch (error) {
+    if (refusalOf(error)?.reason === 'charge_not_found') return { kind: 'absent' };
+    return unknown(failureOf(error).reason);
+  }
+}
+
+/** The refund of the charge that carries our key. Undefined if there is none. */
+async function earlierRefund(
+  stripe: Stripe,
+  { key, gatewayChargeId }: RefundRequest,
+): Promise<Stripe.Refund | undefined> {
+  const made = await stripe.refunds.list({ payment_intent: gatewayChargeId, limit: 100 });
+  return made.data.find(({ metadata }) => metadata?.['key'] === key);
+}
+
+/** `requires_action` and `pending` are decided later. A refund that succeeded may fail days later. */
+function known({ id, status }: Stripe.Refund): KnownRefund {
+  if (status === 'succeeded') return { kind: 'refunded', gatewayRefundId: id };
+  if (status === 'failed' || status === 'canceled') return refused('refund_failed');
+  return { kind: 'pending', gatewayRefundId: id };
 }
 
 const refused = (reason: Extract<RefundOutcome, { kind: 'refused' }>['reason']) =>

@@ -81,7 +81,7 @@ export const chargingChecks: readonly Check[] = [
       join payment_attempt a on a.gateway_key = b.key and a.state = 'SUCCEEDED'
       left join lateral (
         select sum(amount_minor) as amount,
-          bool_or(state in ('CREATED', 'SENDING', 'UNKNOWN', 'REVIEW')) as is_open
+          bool_or(state in ('CREATED', 'SENDING', 'UNKNOWN', 'PENDING', 'REVIEW')) as is_open
         from refund where merchant_id = a.merchant_id and gateway_charge_id = a.gateway_charge_id
           and state <> 'REFUSED') r on true
       where b.refunded_minor <> coalesce(r.amount, 0) and not coalesce(r.is_open, false)`,

@@ -31,6 +31,16 @@ export interface GatewayHarness {
     /** Declines the next charges of a subscription. */
     decline(subscriptionId: string, code: DeclineCode, count: number): Promise<void>;
   } | null;
+  /** Makes refunds pending, and decides them. Null like `faults`. */
+  readonly refunds: {
+    /** At least the next refund of the charge is pending. */
+    leavePending(gatewayChargeId: string): Promise<void>;
+    /** Decides a pending refund, or makes a refund fail that had succeeded. */
+    decide(
+      refund: { key: string; gatewayRefundId: string },
+      status: 'succeeded' | 'failed',
+    ): Promise<void>;
+  } | null;
   /** The charges of one subscription in the gateway's own records, in order. */
   book(
     subscriptionId: string,

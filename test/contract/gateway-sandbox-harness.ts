@@ -93,6 +93,11 @@ export async function startSandboxHarness(): Promise<GatewayHarness> {
       decline: (subscriptionId, code, count) =>
         control('/control/declines', { subscriptionId, code, count }),
     },
+    refunds: {
+      leavePending: () =>
+        control('/control/faults', { operation: 'refund', fault: 'pending', count: 1 }),
+      decide: ({ key }, status) => control('/control/refunds', { key, status }),
+    },
     book: async (subscriptionId) => {
       const response = await sandbox.call(
         'GET',

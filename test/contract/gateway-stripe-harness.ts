@@ -64,6 +64,16 @@ export async function startStripeGatewayHarness(): Promise<GatewayHarness> {
         await world.control('POST', 'outcomes', { metadata, count, ...decline });
       },
     },
+    refunds: {
+      leavePending: async (gatewayChargeId) => {
+        const intent = await world.stripe.paymentIntents.retrieve(gatewayChargeId);
+        await world.control('POST', 'refunds/pending', { chargeId: intent.latest_charge });
+      },
+      decide: async ({ gatewayRefundId: refundId }, status) => {
+        const failure = status === 'failed' ? { failure: 'expired_or_canceled_card' } : {};
+        await world.control('POST', 'refunds/settle', { refundId, ...failure });
+      },
+    },
     book: async (subscriptionId) => {
       const { charges } = await world.control('GET', 'charges');
       return (charges as ListedCharge[])

@@ -60,6 +60,7 @@ export async function startTestModeHarness(
       return `${customer.id}/${method}`;
     },
     faults: null,
+    refunds: null,
     book: async (subscriptionId) => {
       const found = [];
       for await (const page of listCharges(stripe, startedAt)) {

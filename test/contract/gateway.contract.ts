@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect } from 'vitest';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
+import { describePendingRefunds } from './gateway-pending-refund.contract.ts';
 import { describeUnknownOutcomes } from './gateway-unknown-outcome.contract.ts';
 import { chargeRequest, onGateway, savedMethod } from './gateway-harness.ts';
 import type { GatewayHarness, GatewayTest } from './gateway-harness.ts';
@@ -26,6 +27,7 @@ export function describeGatewayContract(
     describeWithdrawing(it);
     describe.runIf(abilities.canFail)('when it fails', () => {
       describeUnknownOutcomes(it);
+      describePendingRefunds(it);
     });
   });
 }

@@ -228,23 +228,3 @@ describe('a charge with the payer at Stripe', () => {
     expect(await gatewayOf(world).charge(request)).toEqual({ kind: 'succeeded', gatewayChargeId });
   });
 });
-
-describe('a refund at Stripe', () => {
-  it('is undecided while it is pending and refused when it fails', async ({ world }) => {
-    const request = await preparedCharge(world);
-    const gateway = gatewayOf(world);
-    const paid = await gateway.charge(request);
-    if (paid.kind !== 'succeeded') throw new Error(paid.kind);
-    const { gatewayChargeId } = paid;
-    const { latest_charge: chargeId } = await world.stripe.paymentIntents.retrieve(gatewayChargeId);
-    await world.control('POST', 'refunds/pending', { chargeId });
-    const refund = { key: 'refund:pending', gatewayChargeId, amountMinor: 500, currency: 'USD' };
-    expect((await gateway.refund(refund)).kind).toBe('unknown');
-    expect((await gateway.refund(refund)).kind).toBe('unknown');
-    const { data } = await world.stripe.refunds.list({ payment_intent: gatewayChargeId });
-    expect(data.map(({ status, amount }) => [status, amount])).toEqual([['pending', 500]]);
-    const failure = { refundId: data[0]?.id, failure: 'expired_or_canceled_card' };
-    await world.control('POST', 'refunds/settle', failure);
-    expect(await gateway.refund(refund)).toEqual({ kind: 'refused', reason: 'refund_failed' });
-  });
-});

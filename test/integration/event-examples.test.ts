@@ -78,12 +78,18 @@ test('the examples of events in the OpenAPI document are bodies that a receiver 
     return { ...created, testClockId };
   };
 
-  // The first cycle is paid and partly refunded. The second cycle is declined until no retry is left.
+  // The first cycle is paid, partly refunded, and the refund fails afterwards. The second cycle is declined until no retry is left.
   const { subscriptionId, testClockId } = await create({});
   await shop.news(subscriptionId, 6);
   const paid = shop.receiver.received.find(({ event }) => event.eventType === 'intent.success');
   const xIntentId = paid?.event['intentId'];
-  await merchant.post('/payments/merchant/refund', { xIntentId, amount: 500 });
+  const { refundId } = await merchant.post<{ refundId: string }>('/payments/merchant/refund', {
+    xIntentId,
+    amount: 500,
+  });
+  await env.control('POST', '/control/refunds', { key: `refund:${refundId}`, status: 'failed' });
+  await env.payments.wakeRefund({ merchantId: env.merchantId, refundId });
+  await shop.news(subscriptionId, 2);
   const decline = { subscriptionId, code: 'insufficient_funds', count: 5 };
   await env.control('POST', '/control/declines', decline);
   await env.advance(testClockId, '2026-12-23T12:00:00Z');

@@ -1,6 +1,7 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { beforeEach, describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
+import { refundKey } from '../../domain/refund.ts';
 import {
   PAYMENT_WORKFLOW,
   paymentWorkflowId,
@@ -16,12 +17,15 @@ type Fault = 'pending' | 'fails';
 const faults: Fault[] = [];
 /** The number of calls so far. */
 let calls = 0;
+/** Runs before each call that asks about a refund, with the workflow's time. */
+let beforeRefund: (nowAt: number) => Promise<unknown> = async () => undefined;
 
 const test = onTimeSkippingServerWith({ wrap: withFaults });
 
 beforeEach(() => {
   faults.length = 0;
   calls = 0;
+  beforeRefund = async () => undefined;
 });
 
 function withFaults(activities: Activities): Activities {
@@ -34,7 +38,10 @@ function withFaults(activities: Activities): Activities {
   return {
     ...activities,
     chargePayment: (input) => call(() => activities.chargePayment(input)),
-    refundPayment: (input) => call(() => activities.refundPayment(input)),
+    refundPayment: async (input) => {
+      await beforeRefund(input.nowAt);
+      return call(() => activities.refundPayment(input));
+    },
   };
 }
 
@@ -165,5 +172,39 @@ describe('a refund', () => {
       '60 s ask the gateway again',
     ]);
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1200']);
+  });
+
+  test('pending at the gateway for three days is asked about hourly, then daily [D-§7]', async ({
+    env,
+    payments,
+  }) => {
+    const paid = await payments.tokenised();
+    const input = { ...paid, token: null, nowAt: Date.now() };
+    expect(await env.activities.chargePayment(input)).toEqual({ kind: 'succeeded' });
+    const { ref } = await payments.refund(paid, 1_200);
+    const pending = { operation: 'refund', fault: 'pending', count: 1 };
+    await env.control('POST', '/control/faults', pending);
+    const decidedAt = (await env.server.currentTimeMs()) + 3 * 24 * 3_600_000;
+    const decision = { key: refundKey(ref.refundId), status: 'succeeded' };
+    beforeRefund = async (nowAt) =>
+      nowAt >= decidedAt && env.control('POST', '/control/refunds', decision);
+    const handle = await start(env, REFUND_WORKFLOW, refundWorkflowId(ref.refundId), ref);
+    expect(await handle.result()).toEqual({ outcome: { kind: 'refunded' } });
+    expect(await timers(handle)).toEqual([
+      '10 s ask the gateway again',
+      '30 s ask the gateway again',
+      '60 s ask the gateway again',
+      '300 s ask the gateway again',
+      '900 s ask the gateway again',
+      ...Array.from({ length: 24 }, () => '3600 s ask the gateway again'),
+      '86400 s ask the gateway again',
+      '86400 s ask the gateway again',
+    ]);
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1200']);
+    expect(await payments.story(paid.intentId)).toEqual([
+      'intent.created CREATED',
+      'intent.success SUCCESS',
+      'intent.refunded PARTIALLY_REFUNDED',
+    ]);
   });
 });

@@ -9,7 +9,11 @@ import {
 } from '@temporalio/workflow';
 import { backoffMs } from '../../domain/backoff.ts';
 import { formatInstant } from '../../domain/calendar.ts';
-import { lookupDelayMs, REVIEW_DELAY_MS } from '../../domain/lookup-delays.ts';
+import {
+  acceptedRefundDelayMs,
+  lookupDelayMs,
+  REVIEW_DELAY_MS,
+} from '../../domain/lookup-delays.ts';
 import { poke } from './messages.ts';
 
 /** A run with this many events of history continues as new. */
@@ -35,6 +39,8 @@ interface Undecided {
    * The attempt or refund is in REVIEW and waits for a manual decision. Meanwhile `ask` is called once a day.
    */
   needsPerson?: true;
+  /** The gateway has the refund and decides it later. */
+  isAccepted?: true;
 }
 
 /**
@@ -77,7 +83,8 @@ export function pollUntilSettled<Outcome extends { kind: string }>(
         needsPerson
           ? `**Manual review**: ${poll.subject}, see \`npm run review -- list\`. Next look-up at ${nextAt}.`
           : outcome
-            ? `**Outcome unknown**: ${poll.subject}. Asked ${lookups} times; asked again at ${nextAt}.`
+            ? `**${isAccepted(outcome) ? 'Pending at the gateway' : 'Outcome unknown'}**: ${poll.subject}. ` +
+              `Asked ${lookups} times; asked again at ${nextAt}.`
             : `**Backoff**: a step of ${poll.subject} failed; it is repeated at ${nextAt}.`,
       );
       if (needsPerson) log.warn('manual review needed', { subject: poll.subject });
@@ -92,12 +99,17 @@ function isForPerson(outcome: { kind: string }): boolean {
   return (outcome as Undecided).needsPerson === true;
 }
 
+function isAccepted(outcome: { kind: string }): boolean {
+  return (outcome as Undecided).isAccepted === true;
+}
+
 function delayAfter<Outcome extends { kind: string }>(
   poll: Poll<Outcome>,
   outcome: Outcome,
   lookups: number,
 ): number {
   if (isForPerson(outcome)) return REVIEW_DELAY_MS;
+  if (isAccepted(outcome)) return acceptedRefundDelayMs(lookups);
   return poll.delayMs ? poll.delayMs(lookups) : lookupDelayMs(lookups);
 }
 

@@ -56,8 +56,8 @@ const intentFields = {
   createdAt: dateTime('When the intent was created.'),
   status: z.enum(INTENT_STATUSES).meta({
     description:
-      'PENDING: the outcome of an attempt is unknown. A later attempt may change FAILED to SUCCESS. CANCELLED and ' +
-      'REFUNDED are final.',
+      'PENDING: the outcome of an attempt is unknown. A later attempt may change FAILED to SUCCESS. CANCELLED is ' +
+      'final. A refund that fails later changes REFUNDED to SUCCESS or PARTIALLY_REFUNDED.',
   }),
   succeededAt: epochMs('When the intent was paid.').optional(),
   subscriptionId: id('sub', 'subscription that the intent belongs to').optional(),

@@ -3,6 +3,7 @@ import type { ErrorCode } from '../../../domain/errors.ts';
 import { isId } from '../../../domain/ids.ts';
 import { formatAmount } from '../../../domain/money.ts';
 import { refundKey } from '../../../domain/refund.ts';
+import type { IntentStatus } from '../../../domain/payment-intent.ts';
 import type { RefundOutcome, RefundRef } from '../../../domain/refund.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts } from '../../schema/payment-attempts.ts';
@@ -29,7 +30,7 @@ export type InsertedRefund =
   | { kind: 'refused'; code: ErrorCode; message: string };
 
 const OPEN_STATES = ['CREATED', 'SENDING', 'UNKNOWN'] as const;
-const UNDECIDED_STATES = [...OPEN_STATES, 'REVIEW'] as const;
+const UNDECIDED_STATES = [...OPEN_STATES, 'PENDING', 'REVIEW'] as const;
 
 /**
  * Writes a refund inside the caller's transaction. Refuses if the intent is not paid, or if the sum of its
@@ -171,15 +172,20 @@ export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund 
   return sending ?? null;
 }
 
+/**
+ * The outcome of a refund. `pending`: the gateway decides it later. `hasFailed`: the gateway had accepted the
+ * refund, perhaps as succeeded, and reports that the money did not reach the payer.
+ */
 export type RefundSettlement =
   | { kind: 'refunded'; gatewayRefundId: string }
+  | { kind: 'pending'; gatewayRefundId: string }
   | { kind: 'unknown'; reason: string; unansweredAt: number | null }
-  | { kind: 'refused' | 'review'; reason: string };
+  | { kind: 'refused' | 'review'; reason: string; hasFailed?: true };
 
 /**
  * Records the outcome of a refund in one transaction: in the rows of the refund and its intent, and as an
- * event. If the refund was settled before, changes nothing and returns the first outcome. `nowAt` is real
- * time.
+ * event. If the refund was settled before, changes nothing and returns the first outcome. Only `hasFailed`
+ * changes a refund that had succeeded: its amount may be refunded again. `nowAt` is real time.
  */
 export async function settleRefund(
   db: Db,
@@ -194,68 +200,114 @@ export async function settleRefund(
     const current = await findRefund(tx, merchantId, refund.id);
     if (!intent || !current) throw new Error(`no refund ${refund.id}`);
     const known = refundOutcomeOf(current);
-    if (known) return known;
-    if (settlement.kind !== 'refunded') {
-      return recordNotGiven(tx, refund, settlement);
-    }
+    const isReversed = current.state === 'SUCCEEDED' && hasFailed(settlement);
+    if (known && !isReversed) return known;
     const at = await businessNow(tx, intent, nowAt);
-    const { gatewayRefundId } = settlement;
-    await tx
-      .update(refunds)
-      .set({
-        state: 'SUCCEEDED',
-        gatewayRefundId,
-        reason: null,
-        refundedAt: at,
-        updatedAt: sql`now()`,
-      })
-      .where(isUndecidedRefund(ref));
-    await closeReview(tx, { merchantId, subjectId: refund.id });
-    // A late charge did not pay the intent, so its refund does not change the intent.
-    if (refund.lateAttemptId !== null) return { kind: 'refunded' };
-    const refundedMinor = intent.refundedMinor + refund.amountMinor;
-    const status = refundedMinor === intent.amountMinor ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
-    await tx
-      .update(paymentIntents)
-      .set({ refundedMinor, status, updatedAt: sql`now()` })
-      .where(isRecord(paymentIntents, merchantId, intentId));
-    await appendIntentEvent(tx, intent, {
-      type: 'intent.refunded',
-      at,
-      intentId,
-      status,
-      errorCode: null,
-      refund: { refundId: refund.id, amountMinor: refund.amountMinor },
-    });
-    return { kind: 'refunded' };
+    if (settlement.kind === 'refunded') {
+      await tx
+        .update(refunds)
+        .set({
+          state: 'SUCCEEDED',
+          gatewayRefundId: settlement.gatewayRefundId,
+          reason: null,
+          refundedAt: at,
+          updatedAt: sql`now()`,
+        })
+        .where(isUndecidedRefund(ref));
+      await closeReview(tx, { merchantId, subjectId: refund.id });
+      await moveIntent(tx, intent, current, { type: 'intent.refunded', at });
+      return { kind: 'refunded' };
+    }
+    const outcome = await recordNotGiven(tx, current, settlement);
+    if (hasFailed(settlement)) {
+      await moveIntent(tx, intent, current, { type: 'intent.refund_failed', at });
+    }
+    return outcome;
   });
 }
 
+function hasFailed(settlement: RefundSettlement): boolean {
+  return 'hasFailed' in settlement;
+}
+
+/**
+ * Changes the refunded amount and the status of the intent, and writes the event. A late charge did not pay
+ * the intent, so its refund does neither. A refund that failed before it succeeded changes no amount.
+ */
+async function moveIntent(
+  tx: Db,
+  intent: typeof paymentIntents.$inferSelect,
+  before: Refund,
+  { type, at }: { type: 'intent.refunded' | 'intent.refund_failed'; at: number },
+): Promise<void> {
+  if (before.lateAttemptId !== null) return;
+  const { merchantId, id: intentId } = intent;
+  const { id: refundId, amountMinor } = before;
+  const addedMinor =
+    type === 'intent.refunded' ? amountMinor : before.state === 'SUCCEEDED' ? -amountMinor : 0;
+  const refundedMinor = intent.refundedMinor + addedMinor;
+  const status = statusAfterRefunds(intent.amountMinor, refundedMinor);
+  await tx
+    .update(paymentIntents)
+    .set({ refundedMinor, status, updatedAt: sql`now()` })
+    .where(isRecord(paymentIntents, merchantId, intentId));
+  await appendIntentEvent(tx, intent, {
+    type,
+    at,
+    intentId,
+    status,
+    errorCode: null,
+    refund: { refundId, amountMinor },
+  });
+}
+
+function statusAfterRefunds(amountMinor: number, refundedMinor: number): IntentStatus {
+  if (refundedMinor === 0) return 'SUCCESS';
+  return refundedMinor === amountMinor ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
+}
+
+/** The state after each outcome but `refunded`, and the states that the outcome changes. */
+const NOT_GIVEN = {
+  refused: { state: 'REFUSED', from: UNDECIDED_STATES },
+  review: { state: 'REVIEW', from: [...OPEN_STATES, 'PENDING'] },
+  pending: { state: 'PENDING', from: [...OPEN_STATES, 'PENDING'] },
+  unknown: { state: 'UNKNOWN', from: OPEN_STATES },
+} as const;
+
+/** Records every outcome but `refunded` in the refund's row. The caller holds the intent's lock. */
 async function recordNotGiven(
   tx: Db,
   { merchantId, id }: Refund,
   settlement: Exclude<RefundSettlement, { kind: 'refunded' }>,
 ): Promise<RefundOutcome> {
-  const { kind, reason } = settlement;
-  const state = ({ refused: 'REFUSED', unknown: 'UNKNOWN', review: 'REVIEW' } as const)[kind];
-  const ref = { merchantId, refundId: id };
+  const { kind } = settlement;
+  const { state, from } = NOT_GIVEN[kind];
   await tx
     .update(refunds)
     .set({
       state,
-      reason,
-      unansweredAt: kind === 'unknown' ? settlement.unansweredAt : null,
+      reason: settlement.kind === 'pending' ? null : settlement.reason,
+      unansweredAt: settlement.kind === 'unknown' ? settlement.unansweredAt : null,
+      ...(settlement.kind === 'pending' ? { gatewayRefundId: settlement.gatewayRefundId } : {}),
+      refundedAt: null,
       updatedAt: sql`now()`,
     })
-    .where(kind === 'refused' ? isUndecidedRefund(ref) : isOpenRefund(ref));
+    .where(
+      and(
+        isRefund({ merchantId, refundId: id }),
+        inArray(refunds.state, hasFailed(settlement) ? [...from, 'SUCCEEDED'] : [...from]),
+      ),
+    );
   const subject = { merchantId, subjectId: id };
-  switch (kind) {
+  switch (settlement.kind) {
     case 'refused':
       await closeReview(tx, subject);
-      return { kind, message: reason };
+      return { kind: 'refused', message: settlement.reason };
     case 'review':
-      await openReview(tx, subject, reason);
+      await openReview(tx, subject, settlement.reason);
       return { kind: 'pending', needsPerson: true };
+    case 'pending':
+      return { kind: 'pending', isAccepted: true };
     case 'unknown':
       return { kind: 'pending' };
   }

@@ -202,15 +202,19 @@ export function unkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> {
   );
 }
 
-/** Returns undecided refunds, each at most once a minute, as {@link takeOpenPayments} does. */
+/**
+ * Returns undecided refunds, each at most once a minute, as {@link takeOpenPayments} does. A PENDING refund may
+ * stay undecided for days, so it is returned at most once an hour.
+ */
 export async function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[]> {
   const open = db
     .select({ row: sql`${refunds}.ctid` })
     .from(refunds)
     .where(
       and(
-        inArray(refunds.state, ['CREATED', 'SENDING', 'UNKNOWN']),
-        lt(refunds.updatedAt, sql`now() - interval '1 minute'`),
+        inArray(refunds.state, ['CREATED', 'SENDING', 'UNKNOWN', 'PENDING']),
+        sql`${refunds.updatedAt} < now() - case ${refunds.state}
+          when 'PENDING' then interval '1 hour' else interval '1 minute' end`,
       ),
     )
     .orderBy(refunds.updatedAt)

@@ -23,8 +23,8 @@ const webhook = (name: string, changes: Record<string, unknown>, description: st
 const NUL_TEXT = 'must be text without NUL characters and unpaired surrogates';
 const EVENTS =
   'must be one of intent.checkout_opened, intent.created, intent.failed, intent.refunded, ' +
-  'intent.success, subscription.trialing, subscription.cycle_charged, subscription.created, ' +
-  'subscription.checkout_opened, subscription.active, subscription.unpaid, ' +
+  'intent.success, intent.refund_failed, subscription.trialing, subscription.cycle_charged, ' +
+  'subscription.created, subscription.checkout_opened, subscription.active, subscription.unpaid, ' +
   'subscription.retries_exhausted, subscription.paused, subscription.ended, setup_method.success';
 
 /** Requests whose body is not a readable JSON object. */

@@ -107,6 +107,7 @@ function createBook(faults: Faults) {
     readEvents: null,
     lookupDispute: null,
     lookupMethod: null,
+    lookupRefund: null,
     async saveMethod({ token, verify }: SaveMethodRequest) {
       const code = verify ? declineOf(token) : null;
       if (code) return { kind: 'refused', code, reason: 'asked for' };

@@ -237,6 +237,7 @@ function fakeGateway(faults: { card: string | null }): PaymentGateway {
     readEvents: null,
     lookupDispute: null,
     lookupMethod: null,
+    lookupRefund: null,
     async saveMethod({ token, verify }) {
       const code = verify || token.includes('unsaved') ? declineOf(token) : undefined;
       if (code) return { kind: 'refused', code, reason: 'asked for' };

@@ -1,0 +1,98 @@
+import type { Sql, TransactionSql } from 'postgres';
+import type { RefundRefusal } from '../port.ts';
+import { keyReused, newId } from './charge-book.ts';
+
+export interface RefundOrder {
+  readonly key: string;
+  readonly gatewayChargeId: string;
+  readonly amountMinor: number;
+  readonly currency: string;
+}
+
+/** A `pending` refund is decided later. A refund that succeeded can fail later. */
+export const REFUND_STATUSES = ['succeeded', 'pending', 'failed'] as const;
+export type RefundStatus = (typeof REFUND_STATUSES)[number];
+
+/** A refund as the gateway answers it. */
+export interface BookedRefund {
+  readonly id: string;
+  readonly status: RefundStatus;
+}
+
+export type RefundResult =
+  | { readonly refund: BookedRefund; readonly isReplay: boolean }
+  | { readonly refused: RefundRefusal };
+
+export type RefundBook = ReturnType<typeof createRefundBook>;
+
+/** Stores refunds. Every write is one transaction. */
+export function createRefundBook(sql: Sql) {
+  return {
+    /**
+     * Refunds all or part of a charge, once per key; a new refund gets `status`. A lock on the charge's row
+     * serialises its refunds, so that together they never exceed the charge.
+     */
+    refund: (order: RefundOrder, status: RefundStatus, now: number): Promise<RefundResult> =>
+      sql.begin((tx) => refundWithin(tx, order, status, now)),
+
+    /** Returns the refund of this key; null if there is none. */
+    async find(key: string): Promise<BookedRefund | null> {
+      const [refund] = await sql<BookedRefund[]>`
+        select id, status from sandbox_gateway.refund where key = ${key}`;
+      return refund ?? null;
+    },
+
+    /** Sets the status of the refund of this key. Returns false if there is no such refund. */
+    async decide(key: string, status: RefundStatus): Promise<boolean> {
+      const decided = await sql`
+        update sandbox_gateway.refund set status = ${status} where key = ${key}`;
+      return decided.count === 1;
+    },
+  };
+}
+
+async function refundWithin(
+  tx: TransactionSql,
+  order: RefundOrder,
+  status: RefundStatus,
+  now: number,
+): Promise<RefundResult> {
+  const [charge] = await tx<{ outcome: string; currency: string; amount_minor: string }[]>`
+    select outcome, currency, amount_minor from sandbox_gateway.charge
+    where id = ${order.gatewayChargeId} for update`;
+  const [booked] = await tx<RefundRow[]>`
+    select id, status, charge_id, amount_minor from sandbox_gateway.refund
+    where key = ${order.key}`;
+  if (booked !== undefined) {
+    const isSame =
+      booked.charge_id === order.gatewayChargeId &&
+      Number(booked.amount_minor) === order.amountMinor &&
+      charge?.currency === order.currency;
+    if (!isSame) throw keyReused();
+    return { refund: { id: booked.id, status: booked.status }, isReplay: true };
+  }
+
+  if (charge === undefined) return { refused: 'charge_not_found' };
+  if (charge.outcome !== 'succeeded') return { refused: 'charge_not_paid' };
+  if (charge.currency !== order.currency) return { refused: 'currency_differs' };
+  const [sum] = await tx<{ total: string }[]>`
+    select coalesce(sum(amount_minor), 0) as total from sandbox_gateway.refund
+    where charge_id = ${order.gatewayChargeId} and status <> 'failed'`;
+  const leftMinor = Number(charge.amount_minor) - Number(sum?.total ?? 0);
+  if (order.amountMinor > leftMinor) return { refused: 'exceeds_charge' };
+
+  const [row] = await tx<{ id: string }[]>`
+    insert into sandbox_gateway.refund (id, key, charge_id, amount_minor, status, created_at)
+    values (${newId('re')}, ${order.key}, ${order.gatewayChargeId}, ${order.amountMinor},
+      ${status}, ${now})
+    on conflict (key) do nothing
+    returning id`;
+  // A concurrent refund of another charge has used the key.
+  if (row === undefined) throw keyReused();
+  return { refund: { id: row.id, status }, isReplay: false };
+}
+
+interface RefundRow extends BookedRefund {
+  readonly charge_id: string;
+  readonly amount_minor: string;
+}

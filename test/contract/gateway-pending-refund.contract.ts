@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'vitest';
+import type { RefundRequest } from '../../gateways/port.ts';
+import { chargeRequest } from './gateway-harness.ts';
+import type { GatewayHarness, GatewayTest } from './gateway-harness.ts';
+
+/** A gateway may leave further refunds pending, too. */
+const ACCEPTED = ['refunded', 'pending'];
+
+/** Refunds that the gateway decides later, and refunds that fail after they succeeded. Rule: D-40. */
+export function describePendingRefunds(it: GatewayTest): void {
+  it('reports a pending refund as pending until it has succeeded [D-40]', async ({ harness }) => {
+    const { request, state, decide } = await pendingRefund(harness);
+    const { gatewayRefundId } = request;
+    expect(await state()).toEqual({ kind: 'pending', gatewayRefundId });
+    await decide('succeeded');
+    expect(await state()).toEqual({ kind: 'refunded', gatewayRefundId });
+    expect(await state()).toEqual({ kind: 'refunded', gatewayRefundId });
+  });
+
+  it('refuses more than the charge while a refund is pending [D-40]', async ({ harness }) => {
+    const { request } = await pendingRefund(harness);
+    const second = { ...request, key: `refund:${randomUUID()}`, amountMinor: 1_500 };
+    expect(await harness.gateway.refund(second)).toEqual({
+      kind: 'refused',
+      reason: 'exceeds_charge',
+    });
+  });
+
+  it('makes no second refund when the request of a pending refund is repeated [D-40]', async ({
+    harness: { gateway, ...harness },
+  }) => {
+    const { request } = await pendingRefund({ gateway, ...harness });
+    const { gatewayRefundId } = request;
+    expect(await gateway.refund(request)).toEqual({ kind: 'pending', gatewayRefundId });
+    const rest = { ...request, key: `refund:${randomUUID()}`, amountMinor: 1_499 };
+    expect(ACCEPTED).toContain((await gateway.refund(rest)).kind);
+  });
+
+  it('refuses a pending refund that fails, and frees its amount [D-40]', async ({ harness }) => {
+    const { request, state, decide } = await pendingRefund(harness);
+    await decide('failed');
+    expect(await state()).toEqual({ kind: 'refused', reason: 'refund_failed' });
+    expect(await harness.gateway.refund(request)).toEqual({
+      kind: 'refused',
+      reason: 'refund_failed',
+    });
+    const again = { ...request, key: `refund:${randomUUID()}`, amountMinor: 1_999 };
+    expect(ACCEPTED).toContain((await harness.gateway.refund(again)).kind);
+  });
+
+  it('refuses a refund that fails after it had succeeded, and frees its amount [D-40]', async ({
+    harness,
+  }) => {
+    const { request, state, decide } = await pendingRefund(harness);
+    await decide('succeeded');
+    await decide('failed');
+    expect(await state()).toEqual({ kind: 'refused', reason: 'refund_failed' });
+    const again = { ...request, key: `refund:${randomUUID()}`, amountMinor: 1_999 };
+    expect(ACCEPTED).toContain((await harness.gateway.refund(again)).kind);
+  });
+
+  it('finds a refund by its id and by its key, and no refund of another key [D-40]', async ({
+    harness: { gateway, ...harness },
+    skip,
+  }) => {
+    skip(gateway.lookupRefund === null, 'this adapter cannot look refunds up');
+    const { request } = await pendingRefund({ gateway, ...harness });
+    const { gatewayRefundId } = request;
+    const lookUp = async (changes: object) => gateway.lookupRefund?.({ ...request, ...changes });
+    const pending = { kind: 'pending', gatewayRefundId };
+    expect(await lookUp({})).toEqual(pending);
+    expect(await lookUp({ gatewayRefundId: null })).toEqual(pending);
+    const never = { gatewayRefundId: null, key: `refund:${randomUUID()}` };
+    expect(await lookUp(never)).toEqual({ kind: 'absent' });
+  });
+}
+
+/** A pending refund of 5.00 USD of a charge of 19.99 USD. */
+async function pendingRefund(harness: GatewayHarness) {
+  const { gateway, refunds } = harness;
+  const charge = await gateway.charge(await chargeRequest(harness));
+  if (charge.kind !== 'succeeded') throw new Error(`not paid: ${charge.kind}`);
+  const { gatewayChargeId } = charge;
+  if (refunds === null) throw new Error('this harness declares canFail and has no refunds');
+  await refunds.leavePending(gatewayChargeId);
+  const order: RefundRequest = {
+    key: `refund:${randomUUID()}`,
+    gatewayChargeId,
+    amountMinor: 500,
+    currency: 'USD',
+  };
+  const made = await gateway.refund(order);
+  if (made.kind !== 'pending') throw new Error(`not pending: ${made.kind}`);
+  const request = { ...order, gatewayRefundId: made.gatewayRefundId };
+  return {
+    request,
+    /** The state that the gateway shows: by a look-up, else by a repeat of the request. */
+    state: () => (gateway.lookupRefund ? gateway.lookupRefund(request) : gateway.refund(request)),
+    decide: (status: 'succeeded' | 'failed') => refunds.decide(request, status),
+  };
+}

@@ -1,0 +1,265 @@
+import { eq, sql as raw } from 'drizzle-orm';
+import { describe, expect } from 'vitest';
+import type { Activities } from '../../activities/index.ts';
+import { refunds } from '../../db/schema/refunds.ts';
+import type { IntentRef } from '../../domain/payment-intent.ts';
+import type { RefundRef } from '../../domain/refund.ts';
+import { refundKey } from '../../domain/refund.ts';
+import { refundWorkflowId } from '../../workflows/one-off-orders/messages.ts';
+import { onDevServerWith } from '../support/environment.ts';
+import type { Payments } from '../support/payments.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+
+/** Refunds that the gateway accepts and decides later. */
+
+/** How many of the next refund activities fail after their work. */
+const crashes = { after: 0 };
+
+const test = onDevServerWith({ wrap: crashing });
+
+test.afterEach(async ({ env }) => {
+  crashes.after = 0;
+  await env.control('DELETE', '/control/faults');
+});
+
+function crashing(activities: Activities): Activities {
+  return {
+    ...activities,
+    refundPayment: async (input) => {
+      const outcome = await activities.refundPayment(input);
+      if (crashes.after > 0) {
+        crashes.after -= 1;
+        throw new Error('the process died after the work');
+      }
+      return outcome;
+    },
+  };
+}
+
+const PAID = ['intent.created CREATED', 'intent.success SUCCESS'];
+const ACCEPTED = { kind: 'pending', isAccepted: true };
+
+const decide = (env: TestEnvironment, { refundId }: RefundRef, status: string) =>
+  env.control('POST', '/control/refunds', { key: refundKey(refundId), status });
+
+/** Calls the activity once, as the refund's workflow does. */
+const ask = (env: TestEnvironment, ref: RefundRef, lookups = 0) =>
+  env.activities.refundPayment({ ...ref, nowAt: Date.now(), lookups });
+
+/** A refund that the gateway has and has not decided. */
+async function pendingRefund(
+  env: TestEnvironment,
+  payments: Payments,
+  amountMinor: number | null = null,
+) {
+  const paid = await payments.paid();
+  const { ref } = await payments.refund(paid, amountMinor);
+  await env.control('POST', '/control/faults', { operation: 'refund', fault: 'pending', count: 1 });
+  expect(await ask(env, ref)).toEqual(ACCEPTED);
+  return { paid, ref };
+}
+
+/** The intent's status and refunded amount. */
+async function intentOf(payments: Payments, paid: IntentRef) {
+  const { status, refundedMinor } = await payments.intent(paid);
+  return [status, refundedMinor];
+}
+
+describe('a refund that the gateway decides later', () => {
+  test('keeps the gateway’s id and does not show as refunded while it is pending [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const { paid, ref } = await pendingRefund(env, payments, 2_000);
+    expect(await payments.refundRow(ref)).toMatchObject({
+      state: 'PENDING',
+      gatewayRefundId: expect.stringMatching(/^re_/),
+      refundedAt: null,
+      reason: null,
+    });
+    expect(await intentOf(payments, paid)).toEqual(['SUCCESS', 0]);
+    expect(await payments.refund(paid, 3_001)).toMatchObject({
+      kind: 'refused',
+      message: 'No more than 30.00 USD is left to refund.',
+    });
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
+    expect(await payments.story(paid.intentId)).toEqual(PAID);
+  });
+
+  test('when it succeeds, is refunded once, with one event [D-40, D-51]', async ({
+    env,
+    payments,
+  }) => {
+    const { paid, ref } = await pendingRefund(env, payments);
+    expect(await ask(env, ref)).toEqual(ACCEPTED);
+    await decide(env, ref, 'succeeded');
+    expect(await ask(env, ref)).toEqual({ kind: 'refunded' });
+    expect(await ask(env, ref)).toEqual({ kind: 'refunded' });
+    expect(await intentOf(payments, paid)).toEqual(['REFUNDED', 5_000]);
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
+    expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
+  });
+
+  test('when it fails, frees its amount and tells the merchant once [D-40, D-50]', async ({
+    env,
+    payments,
+  }) => {
+    const { paid, ref } = await pendingRefund(env, payments);
+    await decide(env, ref, 'failed');
+    const refused = {
+      kind: 'refused',
+      message: 'The gateway accepted the refund, which failed later: refund_failed.',
+    };
+    expect(await ask(env, ref)).toEqual(refused);
+    expect(await ask(env, ref)).toEqual(refused);
+    expect(await intentOf(payments, paid)).toEqual(['SUCCESS', 0]);
+    expect((await payments.told(paid.intentId)).at(-1)).toMatchObject({
+      sequence: 3,
+      eventType: 'intent.refund_failed',
+      status: 'SUCCESS',
+      refundId: ref.refundId,
+      failedAmount: 5_000,
+    });
+    const next = await payments.refund(paid);
+    expect(await ask(env, next.ref)).toEqual({ kind: 'refunded' });
+    expect(await payments.story(paid.intentId)).toEqual([
+      ...PAID,
+      'intent.refund_failed SUCCESS',
+      'intent.refunded REFUNDED',
+    ]);
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
+  });
+
+  test('stays PENDING when look-ups fail after more than a day [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const { paid, ref } = await pendingRefund(env, payments);
+    await env.control('POST', '/control/faults', {
+      operation: 'refund_lookup',
+      fault: 'error_500',
+      count: 1_000,
+    });
+    expect(await ask(env, ref, 100)).toEqual({ kind: 'pending' });
+    expect(await payments.refundRow(ref)).toMatchObject({ state: 'PENDING', reason: null });
+    await env.control('DELETE', '/control/faults');
+    await decide(env, ref, 'succeeded');
+    expect(await ask(env, ref, 101)).toEqual({ kind: 'refunded' });
+    expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
+  });
+
+  test('is resumed by the sweep when its workflow was terminated, at most once an hour [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const { paid, ref } = await pendingRefund(env, payments);
+    await env.payments.wakeRefund(ref);
+    await env.client.workflow.getHandle(refundWorkflowId(ref.refundId)).terminate('clicked');
+    const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    const isUpdated = (ago: string) =>
+      env.db
+        .update(refunds)
+        .set({ updatedAt: raw`now() - ${ago}::interval` })
+        .where(eq(refunds.id, ref.refundId));
+    await isUpdated('59 minutes');
+    expect(await sweep()).toMatchObject({ openRefunds: 0, failed: 0 });
+    await decide(env, ref, 'succeeded');
+    await isUpdated('61 minutes');
+    expect(await sweep()).toMatchObject({ openRefunds: 1, failed: 0 });
+    expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
+    expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
+  });
+
+  test('is sent once when its process crashed after it recorded the refund as pending [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid);
+    await env.control('POST', '/control/faults', {
+      operation: 'refund',
+      fault: 'pending',
+      count: 1,
+    });
+    crashes.after = 2;
+    const refunded = env.payments.refund(ref);
+    await expect
+      .poll(async () => (await payments.refundRow(ref)).state, { timeout: 20_000 })
+      .toBe('PENDING');
+    await decide(env, ref, 'succeeded');
+    await env.payments.wakeRefund(ref);
+    expect(await refunded).toEqual({ kind: 'refunded' });
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
+    expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
+  });
+});
+
+describe('a refund that fails after it had succeeded', () => {
+  test('changes REFUNDED back to SUCCESS and frees its amount [D-40, D-50]', async ({
+    env,
+    payments,
+  }) => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid);
+    expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    await decide(env, ref, 'failed');
+    // A gateway's event wakes the refund.
+    await env.payments.wakeRefund(ref);
+    await expect
+      .poll(async () => (await payments.refundRow(ref)).state, { timeout: 20_000 })
+      .toBe('REFUSED');
+    expect(await payments.refundRow(ref)).toMatchObject({ refundedAt: null });
+    expect(await intentOf(payments, paid)).toEqual(['SUCCESS', 0]);
+    const next = await payments.refund(paid, 1_000);
+    expect(await env.payments.refund(next.ref)).toEqual({ kind: 'refunded' });
+    expect(await ask(env, ref)).toMatchObject({ kind: 'refused' });
+    expect(await payments.story(paid.intentId)).toEqual([
+      ...PAID,
+      'intent.refunded REFUNDED',
+      'intent.refund_failed SUCCESS',
+      'intent.refunded PARTIALLY_REFUNDED',
+    ]);
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1000']);
+  });
+
+  test('leaves PARTIALLY_REFUNDED when another refund of the payment succeeded [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const paid = await payments.paid();
+    const first = await payments.refund(paid, 2_000);
+    const second = await payments.refund(paid, 3_000);
+    for (const { ref } of [first, second]) {
+      expect(await ask(env, ref)).toEqual({ kind: 'refunded' });
+    }
+    await decide(env, first.ref, 'failed');
+    expect(await Promise.all([1, 2, 3].map(() => ask(env, first.ref)))).toEqual(
+      Array.from({ length: 3 }, () => expect.objectContaining({ kind: 'refused' })),
+    );
+    expect(await intentOf(payments, paid)).toEqual(['PARTIALLY_REFUNDED', 3_000]);
+    expect(await payments.story(paid.intentId)).toEqual([
+      ...PAID,
+      'intent.refunded PARTIALLY_REFUNDED',
+      'intent.refunded REFUNDED',
+      'intent.refund_failed PARTIALLY_REFUNDED',
+    ]);
+  });
+
+  test('is asked again when the gateway does not answer [D-40]', async ({ env, payments }) => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid);
+    expect(await ask(env, ref)).toEqual({ kind: 'refunded' });
+    await decide(env, ref, 'failed');
+    await env.control('POST', '/control/faults', {
+      operation: 'refund_lookup',
+      fault: 'lose_answer',
+      count: 1_000,
+    });
+    expect(await ask(env, ref)).toEqual({ kind: 'pending' });
+    expect(await intentOf(payments, paid)).toEqual(['REFUNDED', 5_000]);
+    await env.control('DELETE', '/control/faults');
+    expect(await ask(env, ref)).toMatchObject({ kind: 'refused' });
+    expect(await intentOf(payments, paid)).toEqual(['SUCCESS', 0]);
+  });
+});
