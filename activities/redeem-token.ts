@@ -55,8 +55,19 @@ export async function redeemToken(
   return { kind: 'saved', paymentMethodId };
 }
 
-/** Returns the idempotency key of the redemption. For another session or customer, the key differs. */
-function saveKey({ merchantId, customerId, checkoutSessionId, paymentToken }: RedeemTokenInput) {
+/**
+ * Returns the idempotency key of the redemption, of 48 characters. For another session or customer, the key
+ * differs. Earlier releases wrote the same hash in hexadecimal, with 69 characters. A redemption that spans the
+ * upgrade is repeated under the new key: the sandbox then refuses the used token, and the payer enters the card
+ * again. Nothing is charged twice, because a charge needs a saved payment method.
+ */
+export function saveKey(
+  redemption: Pick<
+    RedeemTokenInput,
+    'merchantId' | 'customerId' | 'checkoutSessionId' | 'paymentToken'
+  >,
+): string {
+  const { merchantId, customerId, checkoutSessionId, paymentToken } = redemption;
   const parts = [merchantId, customerId, checkoutSessionId, paymentToken];
-  return `save:${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;
+  return `save:${createHash('sha256').update(JSON.stringify(parts)).digest('base64url')}`;
 }

@@ -33,9 +33,12 @@ export interface ForcedDeclines {
   readonly count: number;
 }
 
+/** The longest idempotency key of a charge, a refund or a saved method. Adyen accepts no longer keys. */
+export const KEY_LENGTH_MAX = 64;
+
 /** One charge at the gateway. */
 export interface ChargeRef {
-  /** Idempotency key, the same for every send of one attempt. */
+  /** Idempotency key, at most {@link KEY_LENGTH_MAX} characters, the same for every send of one attempt. */
   readonly key: string;
   /** The id from {@link PaymentGateway.prepare}; null if the charge was not prepared. */
   readonly gatewayChargeId: string | null;

@@ -1,3 +1,4 @@
+import { KEY_LENGTH_MAX } from '../port.ts';
 import type { CardBook } from './card-book.ts';
 import type { ChargeBook, ChargeOrder } from './charge-book.ts';
 import type { Faults } from './faults.ts';
@@ -148,7 +149,8 @@ function refundHandlers({ refunds, faults, now }: PaymentRouteOptions) {
 
 function idempotencyKey({ request }: Call): string {
   const key = request.headers['idempotency-key'];
-  if (typeof key === 'string' && /^[a-zA-Z0-9\-_:.]{1,255}$/.test(key)) return key;
+  if (typeof key === 'string' && key.length <= KEY_LENGTH_MAX && /^[a-zA-Z0-9\-_:.]+$/.test(key))
+    return key;
   throw new RequestRefused(400, 'key_invalid', 'A charge needs an Idempotency-Key header.');
 }
 
