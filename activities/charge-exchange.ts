@@ -62,8 +62,8 @@ export async function collect(
     return { kind: 'succeeded', gatewayChargeId: attempt.gatewayChargeId ?? '' };
   }
   if (attempt.state === 'DECLINED') {
-    const { errorCode, gatewayChargeId } = attempt;
-    return { kind: 'declined', code: errorCode ?? 'card_declined', gatewayChargeId };
+    const { errorCode, gatewayChargeId, gatewayCode } = attempt;
+    return { kind: 'declined', code: errorCode ?? 'card_declined', gatewayChargeId, gatewayCode };
   }
   const gateway = await deps.gateways.of(attempt.merchantId, attempt.gateway);
   if (attempt.state === 'REVIEW') return outcomeInReview(db, gateway, attempt);

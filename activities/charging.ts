@@ -282,7 +282,12 @@ function decidedOutcome(
   if (settlement.kind === 'succeeded') {
     return settlement.byPerson ? { kind: 'succeeded', byPerson: true } : { kind: 'succeeded' };
   }
-  const { gatewayChargeId: _, isProven: __, ...declined } = settlement;
+  const { gatewayChargeId: _, isProven: __, gatewayCode, retry, ...declined } = settlement;
   invariant(retryPlan !== null, "the merchant's retry plan is loaded for a decline");
-  return { ...declined, retryPlan };
+  return {
+    ...declined,
+    ...(typeof gatewayCode === 'string' ? { gatewayCode } : {}),
+    ...(retry === 'never' ? { retry } : {}),
+    retryPlan,
+  };
 }

@@ -1,7 +1,8 @@
 /**
  * Decline codes. `message` is the `errorMessage` that the merchant reads. A retry may help after a `soft`
- * decline, and cannot help after a `hard` decline. The automatic retry plan stops at every hard decline and
- * at `authentication_required`, which only the payer can clear. Rule: D-42, D-30.
+ * decline, and cannot help after a `hard` decline. The automatic retry plan stops at every hard decline, at
+ * `authentication_required`, which only the payer can clear, and at any decline after which the gateway forbids
+ * another try. Rule: D-42, D-30.
  */
 export const DECLINES = {
   card_declined: {

@@ -60,6 +60,10 @@ export interface ChargeRequest extends ChargeRef {
   readonly reference: ChargeReference;
 }
 
+/** The gateway's advice about another try with the same payment method. `never`: the network forbids it. */
+export const RETRY_ADVICE = ['never', 'later', 'unknown'] as const;
+export type RetryAdvice = (typeof RETRY_ADVICE)[number];
+
 /** A final outcome: the charge was made or declined. */
 export type DecidedCharge =
   | { readonly kind: 'succeeded'; readonly gatewayChargeId: string }
@@ -67,6 +71,10 @@ export type DecidedCharge =
       readonly kind: 'declined';
       readonly code: DeclineCode;
       readonly gatewayChargeId: string | null;
+      /** The gateway's own code, for merchants and not for payers. Null if the gateway has no other codes. */
+      readonly gatewayCode: string | null;
+      /** After `never`, no automatic retry follows until the payment method changes. Rule: D-30. */
+      readonly retry: RetryAdvice;
     };
 
 /**

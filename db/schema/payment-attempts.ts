@@ -41,6 +41,8 @@ export const paymentAttempts = pgTable(
     currency: currency().notNull(),
     gatewayChargeId: text('gateway_charge_id'),
     errorCode: text('error_code'),
+    /** The gateway's own code of a decline. For merchants and operators, never for payers. */
+    gatewayCode: text('gateway_code'),
     /** Why the outcome is unknown or needs manual review. */
     reason: text('reason'),
     /** The page on which the payer has to confirm the charge with the bank; null if the payer has nothing to do. */

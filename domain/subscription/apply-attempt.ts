@@ -17,8 +17,10 @@ import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } fr
  * The outcome of an attempt.
  *
  * `byPerson`: manual review decided it, not the gateway's answer. `retryPlan`: the merchant's retry plan at
- * the time of the decline. `isWithdrawn`: the charge was voided before the gateway received it. `awaitsPayer`:
- * the payer has to confirm the charge with the bank. `review`: the attempt needs manual review.
+ * the time of the decline. `gatewayCode`: the gateway's own code. `retry`: the gateway forbids another try with the
+ * payment method, so the decline stops the retries as a hard decline does. `isWithdrawn`: the charge was voided
+ * before the gateway received it. `awaitsPayer`: the payer has to confirm the charge with the bank. `review`: the
+ * attempt needs manual review.
  */
 export type AttemptOutcome =
   | { kind: 'succeeded'; byPerson?: true }
@@ -26,6 +28,8 @@ export type AttemptOutcome =
       kind: 'declined';
       code: string;
       retryPlan: RetryPlan;
+      gatewayCode?: string;
+      retry?: 'never';
       byPerson?: true;
       isWithdrawn?: true;
     }
@@ -307,7 +311,7 @@ function declined(
     },
     {
       at: now,
-      what: `cycle ${owed.cycleNumber} declined (${outcome.code})`,
+      what: `cycle ${owed.cycleNumber} declined (${codesOf(outcome)})`,
       ...causeOf(attempt, outcome),
     },
   );
@@ -329,6 +333,11 @@ function declined(
     // payment.
     effects: state.status === 'ENDED' && state.anchorAt === null ? { releasesLinkUse: true } : {},
   };
+}
+
+/** The codes of a decline for the timeline: ours, and the gateway's own if it has another name. */
+function codesOf({ code, gatewayCode = code }: Extract<AttemptOutcome, { kind: 'declined' }>) {
+  return gatewayCode === code ? code : `${code}, at the gateway ${gatewayCode}`;
 }
 
 /**
@@ -372,9 +381,9 @@ function withHardDecline(
   state: SubscriptionState,
   owed: OwedCycle,
   attempt: OpenAttempt,
-  { code }: Extract<AttemptOutcome, { kind: 'declined' }>,
+  { code, retry }: Extract<AttemptOutcome, { kind: 'declined' }>,
 ): OwedCycle {
-  const isHard = isDeclineCode(code) && stopsAutomaticRetries(code);
+  const isHard = retry === 'never' || (isDeclineCode(code) && stopsAutomaticRetries(code));
   const hasNewerMethod = attempt.paymentMethodId !== state.paymentMethodId;
   return isHard && !hasNewerMethod ? { ...owed, retriesStopped: true, nextRetryAt: null } : owed;
 }

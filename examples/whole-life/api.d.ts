@@ -953,6 +953,7 @@ export interface components {
             status: "SUCCESS" | "FAILED" | "PENDING";
             errorCode?: components["schemas"]["DeclineCode"];
             errorMessage?: string;
+            gatewayCode?: string;
             /** Format: date-time */
             createdAt: string;
         };

@@ -106,6 +106,9 @@ create index if not exists refund__charge_id__idx on ${BOOK_SCHEMA}.refund (char
 alter table ${BOOK_SCHEMA}.refund add column if not exists
   status text not null default 'succeeded' check (status in ('succeeded', 'pending', 'failed'));
 
+alter table ${BOOK_SCHEMA}.charge add column if not exists gateway_code text;
+alter table ${BOOK_SCHEMA}.charge add column if not exists retry text;
+
 -- Each row declines one future charge.
 create table if not exists ${BOOK_SCHEMA}.forced_decline (
   id                bigint generated always as identity primary key,
@@ -114,6 +117,8 @@ create table if not exists ${BOOK_SCHEMA}.forced_decline (
   code              text not null,
   check (subscription_id is not null or payment_method_id is not null)
 );
+alter table ${BOOK_SCHEMA}.forced_decline add column if not exists gateway_code text;
+alter table ${BOOK_SCHEMA}.forced_decline add column if not exists retry text;
 `;
 
 /**
@@ -123,16 +128,18 @@ create table if not exists ${BOOK_SCHEMA}.forced_decline (
  * forced decline replaces this code, and the code of the card.
  */
 const BOOK_CHARGE = `
-create or replace function ${BOOK_SCHEMA}.book_charge(
+drop function if exists ${BOOK_SCHEMA}.book_charge(
+  text, text, text, bigint, text, text, text, text, text, bigint);
+create or replace function ${BOOK_SCHEMA}.book_charge_once(
   p_id text, p_key text, p_method_id text, p_amount_minor bigint, p_currency text,
   p_merchant_id text, p_intent_id text, p_subscription_id text, p_payment_method_id text,
   p_now bigint
-) returns table (charge_id text, result text, decline_code text, is_replay boolean, is_same boolean)
+) returns table (charge ${BOOK_SCHEMA}.charge, is_replay boolean, is_same boolean)
 language plpgsql as $function$
 #variable_conflict use_column
 declare
   booked ${BOOK_SCHEMA}.charge;
-  forced_code text;
+  forced ${BOOK_SCHEMA}.forced_decline;
 begin
   insert into ${BOOK_SCHEMA}.charge (
     id, key, method_id, amount_minor, currency, merchant_id, intent_id, subscription_id,
@@ -150,7 +157,7 @@ begin
   if not found then
     update ${BOOK_SCHEMA}.charge set sent_count = sent_count + 1 where key = p_key
     returning * into booked;
-    return query select booked.id, booked.outcome, booked.code, true,
+    return query select booked, true,
       (booked.method_id, booked.amount_minor, booked.currency::text, booked.merchant_id,
        booked.intent_id, booked.subscription_id, booked.payment_method_id)
       is not distinct from
@@ -163,13 +170,14 @@ begin
     select id from ${BOOK_SCHEMA}.forced_decline
     where subscription_id = p_subscription_id or payment_method_id = p_payment_method_id
     order by id limit 1 for update skip locked)
-  returning code into forced_code;
+  returning * into forced;
   if found then
-    update ${BOOK_SCHEMA}.charge set outcome = 'declined', code = forced_code where id = p_id
-    returning * into booked;
+    update ${BOOK_SCHEMA}.charge set outcome = 'declined', code = forced.code,
+      gateway_code = forced.gateway_code, retry = forced.retry
+    where id = p_id returning * into booked;
   end if;
 
-  return query select booked.id, booked.outcome, booked.code, false, true;
+  return query select booked, false, true;
 end
 $function$;
 `;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Sql } from 'postgres';
 import type { DeclineCode } from '../../domain/declines.ts';
-import type { ChargeReference } from '../port.ts';
+import type { ChargeReference, RetryAdvice } from '../port.ts';
 import { RequestRefused } from '../http-server/http.ts';
 
 /** A charge as the gateway answers it. */
@@ -9,6 +9,9 @@ export interface BookedCharge {
   readonly id: string;
   readonly outcome: 'succeeded' | 'declined';
   readonly code: DeclineCode | null;
+  /** Null unless a forced decline gave both. */
+  readonly gatewayCode: string | null;
+  readonly retry: RetryAdvice | null;
   readonly amountMinor: number;
   readonly currency: string;
 }
@@ -42,6 +45,8 @@ export interface DeclineOrder {
   readonly subscriptionId: string | null;
   readonly paymentMethodId: string | null;
   readonly code: DeclineCode;
+  readonly gatewayCode?: string | null;
+  readonly retry?: RetryAdvice | null;
   readonly count: number;
 }
 
@@ -65,32 +70,22 @@ export function createChargeBook(sql: Sql) {
     async charge(order: ChargeOrder, now: number) {
       const { reference } = order;
       const [row] = await sql<BookChargeRow[]>`
-        select * from sandbox_gateway.book_charge(
+        select (charge).*, is_replay, is_same from sandbox_gateway.book_charge_once(
           ${newId('ch')}, ${order.key}, ${order.gatewayMethodId}, ${order.amountMinor},
           ${order.currency}, ${reference.merchantId}, ${reference.intentId},
           ${reference.subscriptionId}, ${reference.paymentMethodId}, ${now})`;
-      if (row === undefined) throw new Error('book_charge answered no row');
+      if (row === undefined) throw new Error('book_charge_once answered no row');
       if (!row.is_same) throw keyReused();
-      const charge: BookedCharge = {
-        id: row.charge_id,
-        outcome: row.result,
-        code: row.decline_code,
-        amountMinor: order.amountMinor,
-        currency: order.currency,
-      };
-      return { charge, isReplay: row.is_replay };
+      return { charge: bookedCharge(row), isReplay: row.is_replay };
     },
 
     /** Returns the charge of this key, with the ids that a fault can match; null if there is no charge. */
     async find(key: string) {
-      const [row] = await sql<FoundChargeRow[]>`
-        select id, outcome, code, amount_minor, currency, subscription_id, payment_method_id
-        from sandbox_gateway.charge where key = ${key}`;
+      const [row] = await sql<ChargeRow[]>`
+        select * from sandbox_gateway.charge where key = ${key}`;
       if (row === undefined) return null;
-      const { id, outcome, code, currency } = row;
-      const amountMinor = Number(row.amount_minor);
       return {
-        charge: { id, outcome, code, amountMinor, currency } satisfies BookedCharge,
+        charge: bookedCharge(row),
         target: { subscriptionId: row.subscription_id, paymentMethodId: row.payment_method_id },
       };
     },
@@ -115,50 +110,61 @@ export function createChargeBook(sql: Sql) {
      */
     async forceDeclines(order: DeclineOrder): Promise<void> {
       await sql`
-        insert into sandbox_gateway.forced_decline (subscription_id, payment_method_id, code)
-        select ${order.subscriptionId}::text, ${order.paymentMethodId}::text, ${order.code}::text
+        insert into sandbox_gateway.forced_decline
+          (subscription_id, payment_method_id, code, gateway_code, retry)
+        select ${order.subscriptionId}::text, ${order.paymentMethodId}::text, ${order.code}::text,
+          ${order.gatewayCode ?? null}::text, ${order.retry ?? null}::text
         from generate_series(1, ${order.count}::integer)`;
     },
   };
 }
 
-interface BookChargeRow {
-  readonly charge_id: string;
-  readonly result: BookedCharge['outcome'];
-  readonly decline_code: DeclineCode | null;
-  readonly is_replay: boolean;
-  readonly is_same: boolean;
-}
-
-type FoundChargeRow = Pick<
-  ListedRow,
-  'id' | 'outcome' | 'code' | 'amount_minor' | 'currency' | 'subscription_id' | 'payment_method_id'
->;
-
-interface ListedRow extends Omit<BookedCharge, 'amountMinor'> {
+interface ChargeRow {
   readonly sequence: string;
+  readonly id: string;
   readonly key: string;
   readonly method_id: string;
   readonly amount_minor: string;
+  readonly currency: string;
   readonly merchant_id: string;
   readonly intent_id: string;
   readonly subscription_id: string | null;
   readonly payment_method_id: string;
+  readonly outcome: 'succeeded' | 'declined';
+  readonly code: DeclineCode | null;
+  readonly gateway_code: string | null;
+  readonly retry: RetryAdvice | null;
   readonly sent_count: number;
-  readonly refunded_minor: string;
   readonly created_at: string;
+}
+
+interface BookChargeRow extends ChargeRow {
+  readonly is_replay: boolean;
+  readonly is_same: boolean;
+}
+
+interface ListedRow extends ChargeRow {
+  readonly refunded_minor: string;
+}
+
+function bookedCharge(row: ChargeRow): BookedCharge {
+  return {
+    id: row.id,
+    outcome: row.outcome,
+    code: row.code,
+    gatewayCode: row.gateway_code,
+    retry: row.retry,
+    amountMinor: Number(row.amount_minor),
+    currency: row.currency,
+  };
 }
 
 function fromRow(row: ListedRow): ListedCharge {
   return {
+    ...bookedCharge(row),
     sequence: Number(row.sequence),
-    id: row.id,
     key: row.key,
-    outcome: row.outcome,
-    code: row.code,
     gatewayMethodId: row.method_id,
-    amountMinor: Number(row.amount_minor),
-    currency: row.currency,
     reference: {
       merchantId: row.merchant_id,
       intentId: row.intent_id,

@@ -1,6 +1,6 @@
 import { isDeclineCode } from '../../domain/declines.ts';
 import { DomainError } from '../../domain/errors.ts';
-import { GatewayRejectedRequest, REFUND_REFUSALS } from '../port.ts';
+import { GatewayRejectedRequest, REFUND_REFUSALS, RETRY_ADVICE } from '../port.ts';
 import type {
   ChargeRequest,
   DecidedCharge,
@@ -216,6 +216,8 @@ function decided(value: unknown): DecidedCharge | null {
     kind: 'declined',
     code: isDeclineCode(code) ? code : 'card_declined',
     gatewayChargeId: id,
+    gatewayCode: typeof charge['gatewayCode'] === 'string' ? charge['gatewayCode'] : null,
+    retry: RETRY_ADVICE.find((advice) => advice === charge['retry']) ?? 'unknown',
   };
 }
 

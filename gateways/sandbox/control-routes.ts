@@ -1,5 +1,6 @@
 import { DECLINES } from '../../domain/declines.ts';
 import type { DeclineCode } from '../../domain/declines.ts';
+import { RETRY_ADVICE } from '../port.ts';
 import type { ChargeBook } from './charge-book.ts';
 import { EFFECTS, FAULTS, OPERATIONS } from './faults.ts';
 import type { Fault, Faults } from './faults.ts';
@@ -85,6 +86,8 @@ function bookRoutes({ charges, refunds }: ControlRouteOptions): Route[] {
         await charges.forceDeclines({
           ...target,
           code: oneOf(fields, 'code', DECLINE_CODES),
+          gatewayCode: optionalText(fields, 'gatewayCode'),
+          retry: fields['retry'] === undefined ? null : oneOf(fields, 'retry', RETRY_ADVICE),
           count: wholeNumber(fields, 'count', { from: 1, to: DECLINES_LIMIT }),
         });
         return json(200, {});

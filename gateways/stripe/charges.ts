@@ -149,5 +149,11 @@ function removedMethod(error: unknown) {
     error instanceof Stripe.errors.StripeInvalidRequestError &&
     (error.param === 'payment_method' || error.message.includes('was detached from a Customer'));
   if (!isRemoved) return null;
-  return { kind: 'declined', code: 'payment_method_removed', gatewayChargeId: null } as const;
+  return {
+    kind: 'declined',
+    code: 'payment_method_removed',
+    gatewayChargeId: null,
+    gatewayCode: error.code ?? null,
+    retry: 'never',
+  } as const;
 }

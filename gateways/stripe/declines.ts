@@ -1,5 +1,6 @@
 import { isDeclineCode } from '../../domain/declines.ts';
 import type { DeclineCode } from '../../domain/declines.ts';
+import type { RetryAdvice } from '../port.ts';
 
 /**
  * Stripe's codes of a declined payment: from an API error, or from `last_payment_error` of a PaymentIntent.
@@ -9,6 +10,11 @@ export interface StripeDecline {
   readonly decline_code?: string | undefined;
   readonly advice_code?: string | undefined;
 }
+
+const ADVICE: Readonly<Record<string, RetryAdvice | undefined>> = {
+  do_not_try_again: 'never',
+  try_again_later: 'later',
+};
 
 /** Our code for each of Stripe's codes that has another name here. */
 const CODES: Readonly<Record<string, DeclineCode>> = {
@@ -31,14 +37,19 @@ const CODES: Readonly<Record<string, DeclineCode>> = {
 };
 
 /**
- * Returns our code of a decline. An unknown code becomes `card_declined`, after which a retry may succeed. If
- * the card network forbids another try of the card, a code that allows retries becomes
- * `authorisation_revoked`, which ends the retry plan. Rules: D-30, D-42.
+ * Returns our code of a decline, Stripe's own code and Stripe's advice about retries. An unknown code becomes
+ * `card_declined`, after which a retry may succeed. Rules: D-30, D-42.
  */
-export function declineCodeOf({ code, decline_code, advice_code }: StripeDecline): DeclineCode {
-  const known = [decline_code, code].map(ourCode).find((each) => each !== null) ?? 'card_declined';
-  const mayRetry = known === 'card_declined' || known === 'insufficient_funds';
-  return advice_code === 'do_not_try_again' && mayRetry ? 'authorisation_revoked' : known;
+export function declineOf({ code, decline_code, advice_code }: StripeDecline): {
+  code: DeclineCode;
+  gatewayCode: string | null;
+  retry: RetryAdvice;
+} {
+  return {
+    code: [decline_code, code].map(ourCode).find((each) => each !== null) ?? 'card_declined',
+    gatewayCode: decline_code || code || null,
+    retry: ADVICE[advice_code ?? ''] ?? 'unknown',
+  };
 }
 
 function ourCode(name: string | undefined): DeclineCode | null {

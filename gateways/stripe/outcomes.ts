@@ -1,7 +1,7 @@
 import { Stripe } from 'stripe';
 import { GatewayRejectedRequest } from '../port.ts';
 import type { DecidedCharge, InProgress, NotSent, UnknownOutcome } from '../port.ts';
-import { declineCodeOf } from './declines.ts';
+import { declineOf } from './declines.ts';
 import { PACED_OUT } from './pace.ts';
 
 /** Codes of a request that was not sent: Node's of a connection that was never established, and our own. */
@@ -24,11 +24,11 @@ export function outcomeOf(
   const gatewayChargeId = intent.id;
   if (intent.status === 'succeeded') return { kind: 'succeeded', gatewayChargeId };
   if (intent.last_payment_error) {
-    const code = declineCodeOf(intent.last_payment_error);
-    return { kind: 'declined', code, gatewayChargeId };
+    return { kind: 'declined', gatewayChargeId, ...declineOf(intent.last_payment_error) };
   }
   if (intent.status === 'canceled') {
-    return { kind: 'declined', code: 'processing_error', gatewayChargeId };
+    const decline = { code: 'processing_error', gatewayCode: null, retry: 'unknown' } as const;
+    return { kind: 'declined', gatewayChargeId, ...decline };
   }
   if (['requires_confirmation', 'requires_payment_method'].includes(intent.status)) {
     return { kind: 'absent' };

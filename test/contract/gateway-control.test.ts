@@ -67,6 +67,8 @@ describe('the charge list at /control/charges', () => {
         key: 'charge:in_1:1',
         outcome: 'declined',
         code: 'insufficient_funds',
+        gatewayCode: null,
+        retry: null,
         sentCount: 1,
         refundedMinor: 0,
       },
@@ -77,6 +79,8 @@ describe('the charge list at /control/charges', () => {
         key: 'charge:in_1:2',
         outcome: 'succeeded',
         code: null,
+        gatewayCode: null,
+        retry: null,
         sentCount: 2,
         refundedMinor: 500,
       },
@@ -118,7 +122,12 @@ describe('the control API', () => {
     expect(other.kind).toBe('succeeded');
     expect(
       await sandbox.gateway.charge(request('charge:in_3:1', null, 'pmt_steered')),
-    ).toMatchObject({ kind: 'declined', code: 'stolen_card' });
+    ).toMatchObject({
+      kind: 'declined',
+      code: 'stolen_card',
+      gatewayCode: null,
+      retry: 'unknown',
+    });
   });
 
   const faults = async () => {

@@ -28,8 +28,13 @@ export interface GatewayHarness {
   readonly faults: {
     /** Applies a fault to exactly one request. */
     once(order: FaultOrder): Promise<void>;
-    /** Declines the next charges of a subscription. */
-    decline(subscriptionId: string, code: DeclineCode, count: number): Promise<void>;
+    /** Declines the next charges of a subscription. `advice`: with the gateway's own code, which is `code`. */
+    decline(
+      subscriptionId: string,
+      code: DeclineCode,
+      count: number,
+      advice?: 'never',
+    ): Promise<void>;
   } | null;
   /** Makes refunds pending, and decides them. Null like `faults`. */
   readonly refunds: {

@@ -90,8 +90,13 @@ export async function startSandboxHarness(): Promise<GatewayHarness> {
     ),
     faults: {
       once: (order) => control('/control/faults', { ...order, count: 1 }),
-      decline: (subscriptionId, code, count) =>
-        control('/control/declines', { subscriptionId, code, count }),
+      decline: (subscriptionId, code, count, retry) =>
+        control('/control/declines', {
+          subscriptionId,
+          code,
+          count,
+          ...(retry ? { retry, gatewayCode: code } : {}),
+        }),
     },
     refunds: {
       leavePending: () =>

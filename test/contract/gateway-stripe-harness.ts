@@ -58,9 +58,10 @@ export async function startStripeGatewayHarness(): Promise<GatewayHarness> {
         await world.faults('DELETE', 'faults');
         await world.faults('POST', 'faults', { ...faultOf(order), count: 1 });
       },
-      decline: async (subscriptionId, code, count) => {
+      decline: async (subscriptionId, code, count, advice) => {
         const metadata = { subscriptionId };
-        const decline = { kind: 'decline', code: 'card_declined', declineCode: code };
+        const adviceCode = advice ? 'do_not_try_again' : null;
+        const decline = { kind: 'decline', code: 'card_declined', declineCode: code, adviceCode };
         await world.control('POST', 'outcomes', { metadata, count, ...decline });
       },
     },

@@ -133,4 +133,23 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
     expect(await next(2)).toBe('declined');
     expect(await next(3)).toBe('succeeded');
   });
+
+  it('reports the gateway’s own code of a decline and its advice against a retry, also in a look-up [D-30, D-42]', async ({
+    harness,
+    faults,
+  }) => {
+    const request = await chargeRequest(harness);
+    await faults.decline(request.subscriptionId, 'insufficient_funds', 1, 'never');
+    const outcome = await harness.gateway.charge(request);
+    expect(outcome).toMatchObject({
+      kind: 'declined',
+      code: 'insufficient_funds',
+      gatewayCode: 'insufficient_funds',
+      retry: 'never',
+    });
+    expect(await harness.gateway.charge(request)).toEqual(outcome);
+    if (harness.gateway.capabilities.lookup) {
+      expect(await harness.gateway.lookup(request)).toEqual(outcome);
+    }
+  });
 }

@@ -200,6 +200,8 @@ describe('a charge with the payer at Stripe', () => {
       kind: 'declined',
       code: 'authentication_required',
       gatewayChargeId: request.gatewayChargeId,
+      gatewayCode: 'payment_intent_authentication_failure',
+      retry: 'unknown',
     };
     expect(await gateway.lookup(request)).toEqual(declined);
     expect(await gateway.withdraw?.(request)).toEqual(declined);

@@ -31,7 +31,7 @@ export const DAY = 24 * HOUR;
 /** The gateway's answer to one attempt. */
 export type Reply =
   | { kind: 'succeeded'; byPerson?: true }
-  | { kind: 'declined'; code: string; byPerson?: true }
+  | { kind: 'declined'; code: string; gatewayCode?: string; retry?: 'never'; byPerson?: true }
   | { kind: 'unknown'; awaitsPayer?: true }
   | { kind: 'review'; reason: string };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { amountProblem, ourAmount, stripeAmount } from '../../gateways/stripe/amounts.ts';
-import { declineCodeOf } from '../../gateways/stripe/declines.ts';
+import { declineOf } from '../../gateways/stripe/declines.ts';
 
 describe('a decline of Stripe', () => {
   it.each([
@@ -22,17 +22,32 @@ describe('a decline of Stripe', () => {
     [{ code: 'toString' }, 'card_declined'],
     [{}, 'card_declined'],
   ] as const)('%j is %s [D-42]', (decline, code) => {
-    expect(declineCodeOf(decline)).toBe(code);
+    expect(declineOf(decline).code).toBe(code);
   });
 
-  it('ends the retries when the network forbids another try [D-30]', () => {
-    const decline = { code: 'card_declined', decline_code: 'generic_decline' };
-    expect(declineCodeOf({ ...decline, advice_code: 'try_again_later' })).toBe('card_declined');
-    expect(declineCodeOf({ ...decline, advice_code: 'do_not_try_again' })).toBe(
-      'authorisation_revoked',
-    );
-    const lost = { code: 'card_declined', decline_code: 'lost_card' };
-    expect(declineCodeOf({ ...lost, advice_code: 'do_not_try_again' })).toBe('lost_card');
+  it.each([
+    ['do_not_try_again', 'never'],
+    ['try_again_later', 'later'],
+    ['confirm_card_data', 'unknown'],
+    [undefined, 'unknown'],
+  ] as const)(
+    'with the advice %s keeps its code, and a retry is advised: %s [D-30]',
+    (advice, retry) => {
+      const decline = { code: 'card_declined', decline_code: 'generic_decline' };
+      expect(declineOf({ ...decline, advice_code: advice })).toEqual({
+        code: 'card_declined',
+        gatewayCode: 'generic_decline',
+        retry,
+      });
+    },
+  );
+
+  it.each([
+    [{ code: 'expired_card' }, 'expired_card'],
+    [{ code: 'incorrect_cvc', decline_code: '' }, 'incorrect_cvc'],
+    [{}, null],
+  ] as const)('%j keeps the code of Stripe: %s [D-42]', (decline, gatewayCode) => {
+    expect(declineOf(decline).gatewayCode).toBe(gatewayCode);
   });
 });
 

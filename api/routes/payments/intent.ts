@@ -37,6 +37,9 @@ const AttemptAnswer = z
     status: chargeStatus,
     errorCode: declineCode.optional(),
     errorMessage: declineMessage.optional(),
+    gatewayCode: z.string().optional().meta({
+      description: 'The payment gateway’s own code of the decline. Do not show it to the payer.',
+    }),
     createdAt: dateTime('When the attempt was started.'),
   })
   .meta({ id: 'ChargeAttempt', ...EXTENSION });
@@ -128,11 +131,11 @@ const ATTEMPT_STATUS: Readonly<Record<AttemptState, 'PENDING' | 'SUCCESS' | 'FAI
   DECLINED: 'FAILED',
 };
 
-function presentAttempt({ attemptNumber, state, errorCode, createdAt }: Attempt) {
+function presentAttempt({ attemptNumber, state, errorCode, gatewayCode, createdAt }: Attempt) {
   return {
     attempt: attemptNumber,
     status: ATTEMPT_STATUS[state],
-    ...withoutNulls({ errorCode, errorMessage: messageOf(errorCode) }),
+    ...withoutNulls({ errorCode, errorMessage: messageOf(errorCode), gatewayCode }),
     createdAt: formatInstant(createdAt),
   };
 }

@@ -329,6 +329,7 @@ export async function settleAttempt(
         ? { gatewayChargeId: settlement.gatewayChargeId }
         : {}),
       errorCode: settlement.kind === 'declined' ? settlement.code : null,
+      gatewayCode: settlement.kind === 'declined' ? (settlement.gatewayCode ?? null) : null,
       reason: isDecided ? null : settlement.reason,
       ...payerUrlOf(settlement),
       unansweredAt: settlement.kind === 'unknown' ? settlement.unansweredAt : null,

@@ -116,6 +116,7 @@ export async function settleFreshAttempt(
       update payment_attempt a set state = ${isPaid ? 'SUCCEEDED' : 'DECLINED'},
         gateway_charge_id = coalesce(${settlement.gatewayChargeId}::text, a.gateway_charge_id),
         error_code = ${errorCode},
+        gateway_code = ${isPaid ? null : (settlement.gatewayCode ?? null)},
         settled_at = now()
       from moved m
       where a.merchant_id = m.merchant_id and a.id = ${attempt.id} and a.state = 'SENDING'
@@ -218,6 +219,7 @@ function newAttempt(state: ChargeableState, { method }: FoundFacts): Attempt {
     currency: state.terms.currency,
     gatewayChargeId: null,
     errorCode: null,
+    gatewayCode: null,
     reason: null,
     payerUrl: null,
     createdAt: startedAt,

@@ -120,7 +120,7 @@ function createBook(faults: Faults) {
       if (says.includes('unknown')) return { kind: 'unknown', reason: 'asked for' };
       const code = declineOf(says);
       const outcome: ChargeOutcome = code
-        ? { kind: 'declined', code, gatewayChargeId: null }
+        ? { kind: 'declined', code, gatewayChargeId: null, gatewayCode: null, retry: 'unknown' }
         : { kind: 'succeeded', gatewayChargeId: `ch_${key}` };
       decided.set(key, outcome);
       charges.push({ key, amountMinor, kind: outcome.kind });

@@ -254,7 +254,14 @@ function fakeGateway(faults: { card: string | null }): PaymentGateway {
     async charge({ gatewayMethodId }) {
       const card = faults.card ?? gatewayMethodId;
       const code = declineOf(card);
-      if (code) return { kind: 'declined', code, gatewayChargeId: null };
+      if (code)
+        return {
+          kind: 'declined',
+          code,
+          gatewayChargeId: null,
+          gatewayCode: null,
+          retry: 'unknown',
+        };
       if (card.includes('unknown')) return { kind: 'unknown', reason: 'asked for' };
       return { kind: 'succeeded', gatewayChargeId: newId('req', Date.now(), randomBytes) };
     },

@@ -1,0 +1,1 @@
+ALTER TABLE "payment_attempt" ADD COLUMN "gateway_code" text;
