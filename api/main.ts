@@ -54,6 +54,7 @@ const sandbox = createSandboxClient({
   url: config.gatewayUrl,
   publicUrl: config.gatewayPublicUrl,
   apiKey: config.gatewayKey,
+  personality: config.gatewayPersonality,
 });
 const gateways = createMerchantGateways({
   sandbox,

@@ -108,6 +108,20 @@ alter table ${BOOK_SCHEMA}.refund add column if not exists
 
 alter table ${BOOK_SCHEMA}.charge add column if not exists gateway_code text;
 alter table ${BOOK_SCHEMA}.charge add column if not exists retry text;
+-- The outcome exists and is not known to anybody until the charge is decided.
+alter table ${BOOK_SCHEMA}.charge add column if not exists is_pending boolean not null default false;
+-- The charge was withdrawn before it was decided, perhaps before its request arrived.
+alter table ${BOOK_SCHEMA}.charge add column if not exists is_withdrawn boolean not null default false;
+create index if not exists charge__is_pending__idx
+  on ${BOOK_SCHEMA}.charge (created_at) where is_pending;
+
+-- An event that the receiver has not accepted yet.
+create table if not exists ${BOOK_SCHEMA}.event (
+  id     text primary key,
+  type   text not null,
+  key    text not null,
+  due_at bigint not null
+);
 
 -- Each row declines one future charge.
 create table if not exists ${BOOK_SCHEMA}.forced_decline (
@@ -133,7 +147,7 @@ drop function if exists ${BOOK_SCHEMA}.book_charge(
 create or replace function ${BOOK_SCHEMA}.book_charge_once(
   p_id text, p_key text, p_method_id text, p_amount_minor bigint, p_currency text,
   p_merchant_id text, p_intent_id text, p_subscription_id text, p_payment_method_id text,
-  p_now bigint
+  p_now bigint, p_is_pending boolean
 ) returns table (charge ${BOOK_SCHEMA}.charge, is_replay boolean, is_same boolean)
 language plpgsql as $function$
 #variable_conflict use_column
@@ -143,10 +157,11 @@ declare
 begin
   insert into ${BOOK_SCHEMA}.charge (
     id, key, method_id, amount_minor, currency, merchant_id, intent_id, subscription_id,
-    payment_method_id, outcome, code, created_at)
+    payment_method_id, outcome, code, created_at, is_pending)
   select p_id, p_key, p_method_id, p_amount_minor, p_currency, p_merchant_id, p_intent_id,
     p_subscription_id, p_payment_method_id,
-    case when decision.code is null then 'succeeded' else 'declined' end, decision.code, p_now
+    case when decision.code is null then 'succeeded' else 'declined' end, decision.code, p_now,
+    p_is_pending
   from (
     select case when count(*) = 0 then 'payment_method_removed' else min(charge_code) end as code
     from ${BOOK_SCHEMA}.method where id = p_method_id
@@ -157,7 +172,7 @@ begin
   if not found then
     update ${BOOK_SCHEMA}.charge set sent_count = sent_count + 1 where key = p_key
     returning * into booked;
-    return query select booked, true,
+    return query select booked, true, booked.is_withdrawn or
       (booked.method_id, booked.amount_minor, booked.currency::text, booked.merchant_id,
        booked.intent_id, booked.subscription_id, booked.payment_method_id)
       is not distinct from

@@ -7,7 +7,7 @@ import { RequestRefused } from '../http-server/http.ts';
 /** A charge as the gateway answers it. */
 export interface BookedCharge {
   readonly id: string;
-  readonly outcome: 'succeeded' | 'declined';
+  readonly outcome: 'succeeded' | 'declined' | 'pending';
   readonly code: DeclineCode | null;
   /** Null unless a forced decline gave both. */
   readonly gatewayCode: string | null;
@@ -66,17 +66,43 @@ export type ChargeBook = ReturnType<typeof createChargeBook>;
  */
 export function createChargeBook(sql: Sql) {
   return {
-    /** Charges once per key. A key that was used with other parameters is refused with 422. */
-    async charge(order: ChargeOrder, now: number) {
+    /**
+     * Charges once per key. A key that was used with other parameters is refused with 422. `isPending`: a new
+     * charge is decided later.
+     */
+    async charge(order: ChargeOrder, isPending: boolean, now: number) {
       const { reference } = order;
       const [row] = await sql<BookChargeRow[]>`
         select (charge).*, is_replay, is_same from sandbox_gateway.book_charge_once(
           ${newId('ch')}, ${order.key}, ${order.gatewayMethodId}, ${order.amountMinor},
           ${order.currency}, ${reference.merchantId}, ${reference.intentId},
-          ${reference.subscriptionId}, ${reference.paymentMethodId}, ${now})`;
+          ${reference.subscriptionId}, ${reference.paymentMethodId}, ${now}, ${isPending})`;
       if (row === undefined) throw new Error('book_charge_once answered no row');
       if (!row.is_same) throw keyReused();
       return { charge: bookedCharge(row), isReplay: row.is_replay };
+    },
+
+    /**
+     * Ends a charge that is not decided, so that the charge is never made, also if its request arrives later.
+     * Returns the charge if it is decided; else null.
+     */
+    async withdraw(
+      { key, amountMinor, currency }: { key: string; amountMinor: number; currency: string },
+      now: number,
+    ): Promise<BookedCharge | null> {
+      await sql`
+        insert into sandbox_gateway.charge as c (id, key, method_id, amount_minor, currency,
+          merchant_id, intent_id, payment_method_id, outcome, code, sent_count, created_at,
+          is_withdrawn)
+        values (${newId('ch')}, ${key}, '', ${amountMinor}, ${currency}, '', '', '', 'declined',
+          'processing_error', 0, ${now}, true)
+        on conflict (key) do update
+          set outcome = 'declined', code = 'processing_error', is_pending = false,
+            is_withdrawn = true
+          where c.is_pending`;
+      const [row] = await sql<ChargeRow[]>`
+        select * from sandbox_gateway.charge where key = ${key}`;
+      return row === undefined || row.is_withdrawn ? null : bookedCharge(row);
     },
 
     /** Returns the charge of this key, with the ids that a fault can match; null if there is no charge. */
@@ -97,7 +123,7 @@ export function createChargeBook(sql: Sql) {
           select coalesce(sum(r.amount_minor), 0) from sandbox_gateway.refund r
           where r.charge_id = c.id and r.status = 'succeeded') as refunded_minor
         from sandbox_gateway.charge c
-        where c.sequence > ${filter.after}
+        where c.sequence > ${filter.after} and not c.is_withdrawn
           ${filter.subscriptionId === null ? sql`` : sql`and c.subscription_id = ${filter.subscriptionId}`}
           ${filter.intentId === null ? sql`` : sql`and c.intent_id = ${filter.intentId}`}
         order by c.sequence limit ${filter.limit}`;
@@ -134,6 +160,8 @@ interface ChargeRow {
   readonly code: DeclineCode | null;
   readonly gateway_code: string | null;
   readonly retry: RetryAdvice | null;
+  readonly is_pending: boolean;
+  readonly is_withdrawn: boolean;
   readonly sent_count: number;
   readonly created_at: string;
 }
@@ -150,10 +178,14 @@ interface ListedRow extends ChargeRow {
 function bookedCharge(row: ChargeRow): BookedCharge {
   return {
     id: row.id,
-    outcome: row.outcome,
-    code: row.code,
-    gatewayCode: row.gateway_code,
-    retry: row.retry,
+    ...(row.is_pending
+      ? { outcome: 'pending', code: null, gatewayCode: null, retry: null }
+      : {
+          outcome: row.outcome,
+          code: row.code,
+          gatewayCode: row.gateway_code,
+          retry: row.retry,
+        }),
     amountMinor: Number(row.amount_minor),
     currency: row.currency,
   };

@@ -5,6 +5,7 @@ import type {
   ChargeRequest,
   DecidedCharge,
   ForcedDeclines,
+  InProgress,
   KnownRefund,
   LookupOutcome,
   MethodLookup,
@@ -13,6 +14,7 @@ import type {
   SaveMethodOutcome,
   UnknownOutcome,
 } from '../port.ts';
+import type { Personality } from './decisions.ts';
 import { createExchange } from './exchange.ts';
 import type { Exchange } from './exchange.ts';
 import { TEST_CARDS } from './test-cards.ts';
@@ -23,6 +25,8 @@ export interface SandboxClientOptions {
   /** Base URL of the gateway for a payer's browser. */
   readonly publicUrl: string;
   readonly apiKey: string;
+  /** The personality of the server, which decides the adapter's name and abilities. Default: `instant`. */
+  readonly personality?: Personality;
   /** Time limit of a request in ms; default 8,000. */
   readonly timeoutMs?: number;
 }
@@ -84,7 +88,7 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
       const sent = await exchange.send(chargeCall(request));
       if (sent.kind === 'not_sent') return sent;
       const body = accepted(sent);
-      return body === null ? unknown(sent) : (decided(body['charge']) ?? unknown(sent));
+      return body === null ? unknown(sent) : (chargeOutcome(body['charge']) ?? unknown(sent));
     },
 
     ...UNSUPPORTED,
@@ -127,6 +131,7 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
     },
 
     close: () => exchange.close(),
+    ...(options.personality === 'pending' ? pendingMethods(exchange) : {}),
   };
 }
 
@@ -146,6 +151,32 @@ async function lookupMethod(
   const card = record(body['method']);
   if (card === null) return { kind: 'removed' };
   return isSavedCard(card) ? { kind: 'found', card } : unknown(sent);
+}
+
+/**
+ * The differences of the adapter of a gateway that decides charges and refunds later and has no look-up. A
+ * repeat of a request with its key shows the present state. ADR 0024.
+ */
+function pendingMethods({ send }: SandboxExchange) {
+  return {
+    name: 'sandbox-pending',
+    capabilities: {
+      lookup: false,
+      refunds: true,
+      keyLifetimeMs: KEY_LIFETIME_MS,
+      payerPresent: false,
+      mode: 'test',
+    },
+    lookup: async () => ({ kind: 'unknown', reason: 'this gateway has no look-up' }),
+    lookupRefund: null,
+    withdraw: async ({ key, amountMinor, currency, signal }) => {
+      const body = { key, amountMinor, currency };
+      const sent = await send({ method: 'POST', path: '/v1/charges/withdraw', body, signal });
+      const answer = accepted(sent);
+      if (answer?.['state'] === 'withdrawn') return { kind: 'withdrawn' };
+      return decided(answer?.['charge']) ?? unknown(sent);
+    },
+  } satisfies Partial<SandboxClient>;
 }
 
 function refundMethods({ send }: SandboxExchange): Pick<SandboxClient, 'refund' | 'lookupRefund'> {
@@ -203,7 +234,12 @@ function unknown(sent: Exchange): UnknownOutcome {
   return { kind: 'unknown', reason };
 }
 
-/** Returns null if the value is not a charge in the gateway's format. */
+/** As {@link decided}, also for a charge that is not decided yet. */
+function chargeOutcome(value: unknown): DecidedCharge | InProgress | null {
+  return record(value)?.['outcome'] === 'pending' ? { kind: 'in_progress' } : decided(value);
+}
+
+/** Returns null if the value is not a decided charge in the gateway's format. */
 function decided(value: unknown): DecidedCharge | null {
   const charge = record(value);
   const id = charge?.['id'];

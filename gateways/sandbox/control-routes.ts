@@ -2,6 +2,7 @@ import { DECLINES } from '../../domain/declines.ts';
 import type { DeclineCode } from '../../domain/declines.ts';
 import { RETRY_ADVICE } from '../port.ts';
 import type { ChargeBook } from './charge-book.ts';
+import type { Decisions } from './decisions.ts';
 import { EFFECTS, FAULTS, OPERATIONS } from './faults.ts';
 import type { Fault, Faults } from './faults.ts';
 import { object, oneOf, optionalText, text, wholeNumber, wrong } from '../http-server/fields.ts';
@@ -29,6 +30,8 @@ export interface ControlRouteOptions {
   readonly charges: ChargeBook;
   readonly refunds: RefundBook;
   readonly faults: Faults;
+  /** Null: the gateway decides charges at once, and sends no events. */
+  readonly decisions: Decisions | null;
 }
 
 /**
@@ -69,7 +72,7 @@ function faultRoutes({ faults }: ControlRouteOptions): Route[] {
   ];
 }
 
-function bookRoutes({ charges, refunds }: ControlRouteOptions): Route[] {
+function bookRoutes({ charges, refunds, decisions }: ControlRouteOptions): Route[] {
   const access = 'key_on_loopback';
   return [
     {
@@ -100,8 +103,21 @@ function bookRoutes({ charges, refunds }: ControlRouteOptions): Route[] {
       handle: async ({ request }) => {
         const fields = await readJson(request);
         const status = oneOf(fields, 'status', REFUND_STATUSES);
-        if (await refunds.decide(text(fields, 'key'), status)) return json(200, {});
-        throw new RequestRefused(404, 'refund_not_found', 'There is no refund with this key.');
+        const key = text(fields, 'key');
+        if (!(await refunds.decide(key, status))) {
+          throw new RequestRefused(404, 'refund_not_found', 'There is no refund with this key.');
+        }
+        await decisions?.report('refund.decided', key);
+        return json(200, {});
+      },
+    },
+    {
+      method: 'POST',
+      path: '/control/decisions',
+      access,
+      handle: async () => {
+        await decisions?.decideAll();
+        return json(200, {});
       },
     },
     {

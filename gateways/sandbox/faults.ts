@@ -2,7 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { json, LOST } from '../http-server/http.ts';
 import type { GatewayAnswer, Reply } from '../http-server/http.ts';
 
-export const OPERATIONS = ['charge', 'lookup', 'methods', 'refund', 'refund_lookup'] as const;
+export const OPERATIONS = [
+  'charge',
+  'lookup',
+  'methods',
+  'refund',
+  'refund_lookup',
+  'withdraw',
+] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
 /**

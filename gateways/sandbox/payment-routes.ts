@@ -17,15 +17,16 @@ export interface PaymentRouteOptions {
   readonly refunds: RefundBook;
   readonly faults: Faults;
   readonly now: () => number;
+  /** True: charges and refunds are decided later, and cannot be looked up. */
+  readonly isPending: boolean;
 }
 
 /** Routes for the billing service, which sends the gateway key as a bearer token. */
 export function paymentRoutes(options: PaymentRouteOptions): Route[] {
-  const { charge, lookup } = chargeHandlers(options);
+  const { charge, lookup, withdraw } = chargeHandlers(options);
   const { refund, lookupRefund } = refundHandlers(options);
   return [
     { method: 'POST', path: '/v1/charges', access: 'key', handle: charge },
-    { method: 'GET', path: '/v1/charges', access: 'key', handle: lookup },
     { method: 'POST', path: '/v1/methods', access: 'key', handle: methodHandler(options) },
     {
       method: 'GET',
@@ -37,11 +38,16 @@ export function paymentRoutes(options: PaymentRouteOptions): Route[] {
       },
     },
     { method: 'POST', path: '/v1/refunds', access: 'key', handle: refund },
-    { method: 'GET', path: '/v1/refunds', access: 'key', handle: lookupRefund },
+    ...(options.isPending
+      ? [{ method: 'POST', path: '/v1/charges/withdraw', access: 'key', handle: withdraw } as const]
+      : [
+          { method: 'GET', path: '/v1/charges', access: 'key', handle: lookup } as const,
+          { method: 'GET', path: '/v1/refunds', access: 'key', handle: lookupRefund } as const,
+        ]),
   ];
 }
 
-function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
+function chargeHandlers({ charges, faults, now, isPending }: PaymentRouteOptions) {
   // The number of unanswered charge requests, by key.
   const inFlight = new Map<string, number>();
 
@@ -53,7 +59,7 @@ function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
       const { subscriptionId, paymentMethodId } = order.reference;
       return await faults.serve('charge', order.reference, {
         work: async () => {
-          const { charge: booked, isReplay } = await charges.charge(order, now());
+          const { charge: booked, isReplay } = await charges.charge(order, isPending, now());
           return json(200, { charge: booked }, replayed(isReplay));
         },
         decline: () =>
@@ -86,7 +92,23 @@ function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
     });
   };
 
-  return { charge, lookup };
+  const withdraw: Handler = async ({ request }) => {
+    const fields = await readJson(request);
+    const order = {
+      key: text(fields, 'key'),
+      amountMinor: amountMinor(fields),
+      currency: currency(fields, 'currency'),
+    };
+    const target = { subscriptionId: null, paymentMethodId: null };
+    return faults.serve('withdraw', target, {
+      work: async () => {
+        const made = await charges.withdraw(order, now());
+        return json(200, made === null ? { state: 'withdrawn' } : { charge: made });
+      },
+    });
+  };
+
+  return { charge, lookup, withdraw };
 }
 
 function methodHandler({ cards, faults, now }: PaymentRouteOptions): Handler {
@@ -112,7 +134,7 @@ function methodHandler({ cards, faults, now }: PaymentRouteOptions): Handler {
   };
 }
 
-function refundHandlers({ refunds, faults, now }: PaymentRouteOptions) {
+function refundHandlers({ refunds, faults, now, isPending }: PaymentRouteOptions) {
   const target = { subscriptionId: null, paymentMethodId: null };
 
   const refund: Handler = async ({ request }) => {
@@ -123,7 +145,7 @@ function refundHandlers({ refunds, faults, now }: PaymentRouteOptions) {
       amountMinor: amountMinor(fields),
       currency: currency(fields, 'currency'),
     };
-    let status: RefundStatus = 'succeeded';
+    let status: RefundStatus = isPending ? 'pending' : 'succeeded';
     return faults.serve('refund', target, {
       work: async () => {
         const result = await refunds.refund(order, status, now());

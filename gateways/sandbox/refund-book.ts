@@ -57,8 +57,8 @@ async function refundWithin(
   status: RefundStatus,
   now: number,
 ): Promise<RefundResult> {
-  const [charge] = await tx<{ outcome: string; currency: string; amount_minor: string }[]>`
-    select outcome, currency, amount_minor from sandbox_gateway.charge
+  const [charge] = await tx<{ is_paid: boolean; currency: string; amount_minor: string }[]>`
+    select outcome = 'succeeded' and not is_pending as is_paid, currency, amount_minor from sandbox_gateway.charge
     where id = ${order.gatewayChargeId} for update`;
   const [booked] = await tx<RefundRow[]>`
     select id, status, charge_id, amount_minor from sandbox_gateway.refund
@@ -73,7 +73,7 @@ async function refundWithin(
   }
 
   if (charge === undefined) return { refused: 'charge_not_found' };
-  if (charge.outcome !== 'succeeded') return { refused: 'charge_not_paid' };
+  if (!charge.is_paid) return { refused: 'charge_not_paid' };
   if (charge.currency !== order.currency) return { refused: 'currency_differs' };
   const [sum] = await tx<{ total: string }[]>`
     select coalesce(sum(amount_minor), 0) as total from sandbox_gateway.refund

@@ -36,6 +36,8 @@ export interface GatewayHarness {
       advice?: 'never',
     ): Promise<void>;
   } | null;
+  /** The first answer to a refund that is not refused. */
+  readonly refundsAre: 'refunded' | 'pending';
   /** Makes refunds pending, and decides them. Null like `faults`. */
   readonly refunds: {
     /** At least the next refund of the charge is pending. */
@@ -71,7 +73,7 @@ export const onGateway = (start: () => Promise<GatewayHarness>) =>
 
 /** Saves a card with this number and returns its id at the gateway. */
 export async function savedMethod(
-  { gateway, issueToken, saveCard }: GatewayHarness,
+  { gateway, issueToken, saveCard }: Pick<GatewayHarness, 'gateway' | 'issueToken' | 'saveCard'>,
   number: string,
 ): Promise<string> {
   if (saveCard !== null) return saveCard(number);
@@ -84,7 +86,7 @@ export async function savedMethod(
 
 /** A request to charge 19.99 USD for a new subscription, with these changes. */
 export async function chargeRequest(
-  harness: GatewayHarness,
+  harness: Pick<GatewayHarness, 'gateway' | 'issueToken' | 'payingCard' | 'saveCard'>,
   changes: Partial<ChargeRequest> = {},
 ): Promise<ChargeRequest & { subscriptionId: string }> {
   const subscriptionId = `sub_${randomUUID()}`;

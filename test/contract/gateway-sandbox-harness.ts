@@ -1,4 +1,6 @@
+import type { PaymentGateway } from '../../gateways/port.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
+import type { SandboxClient } from '../../gateways/sandbox/client.ts';
 import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
 import type { SandboxGatewayOptions } from '../../gateways/sandbox/server.ts';
 import { TEST_CARDS } from '../../gateways/sandbox/test-cards.ts';
@@ -13,6 +15,7 @@ export const RETURN_ORIGIN = 'http://127.0.0.1:8080';
 
 /** Starts the sandbox gateway on its own database, with a client and plain HTTP access. */
 export async function startSandbox(options: Partial<SandboxGatewayOptions> = {}) {
+  const { personality = 'instant' } = options;
   const database = await createTestDatabase();
   const server = await createSandboxGateway({
     databaseUrl: database.url,
@@ -21,7 +24,13 @@ export async function startSandbox(options: Partial<SandboxGatewayOptions> = {})
     ...options,
   });
   const client = (timeoutMs: number) =>
-    createSandboxClient({ url: server.url, publicUrl: server.url, apiKey: API_KEY, timeoutMs });
+    createSandboxClient({
+      url: server.url,
+      publicUrl: server.url,
+      apiKey: API_KEY,
+      personality,
+      timeoutMs,
+    });
   const gateway = client(30_000);
   const impatient = client(750);
 
@@ -73,7 +82,42 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
 /** The sandbox gateway as a harness of the contract tests. */
 export async function startSandboxHarness(): Promise<GatewayHarness> {
-  const sandbox = await startSandbox();
+  return harnessOf(await startSandbox());
+}
+
+/**
+ * The sandbox that decides later, as a harness of the contract tests. A charge of these tests that is in progress
+ * is decided at once and sent again, as the activity does later. The book does not count these sends.
+ */
+export async function startPendingSandboxHarness(): Promise<GatewayHarness> {
+  const sandbox = await startSandbox({ personality: 'pending', decideAfterMs: 3_600_000 });
+  const harness = harnessOf(sandbox);
+  const added = new Map<string, number>();
+  const decided = (client: SandboxClient): PaymentGateway => ({
+    ...client,
+    charge: async (request) => {
+      const first = await client.charge(request);
+      if (first.kind !== 'in_progress') return first;
+      const answer = await sandbox.call('POST', '/control/decisions');
+      if (!answer.ok) throw new Error(await answer.text());
+      added.set(request.key, (added.get(request.key) ?? 0) + 1);
+      return client.charge(request);
+    },
+  });
+  return {
+    ...harness,
+    gateway: decided(sandbox.gateway),
+    impatient: decided(sandbox.impatient),
+    refundsAre: 'pending',
+    book: async (subscriptionId) =>
+      (await harness.book(subscriptionId)).map((charge) => ({
+        ...charge,
+        sentCount: charge.sentCount - (added.get(charge.key) ?? 0),
+      })),
+  };
+}
+
+function harnessOf(sandbox: Sandbox): GatewayHarness {
   const control = async (path: string, body: unknown): Promise<void> => {
     const response = await sandbox.call('POST', path, body);
     if (response.status !== 200) throw new Error(`${path}: ${await response.text()}`);
@@ -98,6 +142,7 @@ export async function startSandboxHarness(): Promise<GatewayHarness> {
           ...(retry ? { retry, gatewayCode: code } : {}),
         }),
     },
+    refundsAre: 'refunded',
     refunds: {
       leavePending: () =>
         control('/control/faults', { operation: 'refund', fault: 'pending', count: 1 }),

@@ -60,6 +60,7 @@ export async function startTestModeHarness(
       return `${customer.id}/${method}`;
     },
     faults: null,
+    refundsAre: 'refunded',
     refunds: null,
     book: async (subscriptionId) => {
       const found = [];

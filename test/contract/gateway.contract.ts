@@ -177,9 +177,10 @@ function describeRefunds(it: GatewayTest): void {
   it('refunds a part, then the rest, and not one unit more [D-40]', async ({ harness }) => {
     const { gateway, ...charge } = await paid(harness);
     const refund = (amountMinor: number) => gateway.refund({ ...charge, key: key(), amountMinor });
-    expect(await refund(500)).toEqual({ kind: 'refunded', gatewayRefundId: expect.any(String) });
+    const kind = harness.refundsAre;
+    expect(await refund(500)).toEqual({ kind, gatewayRefundId: expect.any(String) });
     expect(await refund(1_500)).toEqual({ kind: 'refused', reason: 'exceeds_charge' });
-    expect((await refund(1_499)).kind).toBe('refunded');
+    expect((await refund(1_499)).kind).toBe(kind);
     expect(await refund(1)).toEqual({ kind: 'refused', reason: 'exceeds_charge' });
   });
 
@@ -187,7 +188,7 @@ function describeRefunds(it: GatewayTest): void {
     const { gateway, ...charge } = await paid(harness);
     const request = { ...charge, key: key(), amountMinor: 1_000 };
     const first = await gateway.refund(request);
-    expect(first.kind).toBe('refunded');
+    expect(first.kind).toBe(harness.refundsAre);
     expect(await gateway.refund(request)).toEqual(first);
     await expect(gateway.refund({ ...request, amountMinor: 999 })).rejects.toThrow(
       GatewayRejectedRequest,
@@ -203,8 +204,8 @@ function describeRefunds(it: GatewayTest): void {
       [1, 2, 3, 4].map(() => gateway.refund({ ...charge, key: key(), amountMinor: 800 })),
     );
     expect(outcomes.map((outcome) => outcome.kind).toSorted()).toEqual([
-      'refunded',
-      'refunded',
+      harness.refundsAre,
+      harness.refundsAre,
       'refused',
       'refused',
     ]);

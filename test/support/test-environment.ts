@@ -82,6 +82,8 @@ export async function createEnvironment<Server extends TemporalPlace>(
     postgresUrl?: string;
     /** The gateway client's timeout for activities in this process, in ms. */
     gatewayTimeoutMs?: number;
+    /** `pending`: the gateway decides charges and refunds 100 ms later and has no look-up. */
+    gatewayPersonality?: 'instant' | 'pending';
     /** The address of a Stripe double, for merchants with an account there. */
     stripeUrl?: string;
     /** Called before each statement, BEGIN and COMMIT of activities in this process. */
@@ -106,15 +108,19 @@ export async function createEnvironment<Server extends TemporalPlace>(
       beforeEach: onStatement,
     });
   const returnOrigins = [RETURN_ORIGIN];
+  const { gatewayPersonality: personality = 'instant' } = options;
   const gatewayServer = await createSandboxGateway({
     databaseUrl: database.url,
     apiKey: GATEWAY_KEY,
     allowedReturnOrigins: returnOrigins,
+    personality,
+    decideAfterMs: 100,
   });
   const gateway = createSandboxClient({
     url: gatewayServer.url,
     publicUrl: gatewayServer.url,
     apiKey: GATEWAY_KEY,
+    personality,
     timeoutMs: options.gatewayTimeoutMs ?? GATEWAY_TIMEOUT_MS,
   });
   const taskQueuePrefix = `${randomUUID()}-`;
@@ -234,6 +240,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
       WORKFLOW_BUNDLE: inject('workflowBundlePath'),
       GATEWAY_URL: gatewayServer.url,
       GATEWAY_KEY,
+      GATEWAY_PERSONALITY: personality,
       STRIPE_API_URL: options.stripeUrl ?? '',
       ENCRYPTION_KEY: encryptionKey.toString('base64'),
       SESSION_KEY: LINKS.sessionKey,

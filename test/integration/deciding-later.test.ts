@@ -1,0 +1,124 @@
+import { describe, expect } from 'vitest';
+import { paymentReviews } from '../../db/schema/payment-reviews.ts';
+import { onDevServerWith } from '../support/environment.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+
+/** The sandbox that decides charges and refunds later and has no look-up. No event of it arrives here. */
+const test = onDevServerWith({ gatewayPersonality: 'pending' });
+
+test.afterEach(({ env }) => env.control('DELETE', '/control/faults'));
+
+const DUE = '2027-02-10T00:00:00Z';
+
+async function subscribed(env: TestEnvironment) {
+  const createdAt = Date.parse('2027-01-10T00:00:00Z');
+  const clock = await env.createClock(createdAt);
+  const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
+  await payCheckout(env, ref);
+  return { clock, ref };
+}
+
+const linesOf = async (env: TestEnvironment, ref: Parameters<TestEnvironment['book']>[0]) =>
+  (await env.book(ref)).map(({ key, outcome }) => `${key.split(':')[2]} ${outcome}`);
+
+const typesOf = async (env: TestEnvironment, ref: Parameters<TestEnvironment['events']>[0]) =>
+  (await env.events(ref)).map((event) => event['eventType']);
+
+const PAID = ['intent.success', 'subscription.cycle_charged'];
+
+describe('a subscription at a gateway that decides later', () => {
+  test('is charged once for each cycle and ends, although each charge is in progress first [D-32, D-40]', async ({
+    env,
+  }) => {
+    const { clock, ref } = await subscribed(env);
+    await env.advance(clock, DUE);
+    expect(await linesOf(env, ref)).toEqual(['1 succeeded', '1 succeeded']);
+    expect(await env.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
+    expect(await typesOf(env, ref)).toEqual([
+      'intent.created',
+      'subscription.created',
+      ...PAID,
+      'subscription.active',
+      'intent.created',
+      ...PAID,
+      'subscription.ended',
+    ]);
+    await env.advance(clock, '2027-06-10T00:00:00Z');
+    expect(await linesOf(env, ref)).toHaveLength(2);
+  });
+
+  test('is charged once for a cycle whose first answers are lost [D-32, D-40]', async ({ env }) => {
+    const { clock, ref } = await subscribed(env);
+    const { subscriptionId } = ref;
+    const fault = { operation: 'charge', fault: 'lose_answer', count: 2 };
+    await env.control('POST', '/control/faults', { ...fault, match: { subscriptionId } });
+    await env.advance(clock, DUE);
+    expect(await linesOf(env, ref)).toEqual(['1 succeeded', '1 succeeded']);
+    expect(await env.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
+  });
+
+  test('is declined later, and retried by its plan [D-30]', async ({ env }) => {
+    const { clock, ref } = await subscribed(env);
+    const decline = { subscriptionId: ref.subscriptionId, code: 'insufficient_funds', count: 1 };
+    await env.control('POST', '/control/declines', decline);
+    await env.advance(clock, DUE);
+    expect(await env.state(ref)).toMatchObject({
+      status: 'UNPAID',
+      owed: { lastDeclineCode: 'insufficient_funds', nextRetryAt: Date.parse('2027-02-10T04:00Z') },
+    });
+    await env.advance(clock, '2027-02-10T04:00:00Z');
+    expect(await linesOf(env, ref)).toEqual(['1 succeeded', '1 declined', '2 succeeded']);
+  });
+
+  test('is not charged after a cancel when the gateway had not received the charge, and the charge is not watched [D-§4]', async ({
+    env,
+  }) => {
+    const { clock, ref } = await subscribed(env);
+    const { subscriptionId } = ref;
+    const fault = { operation: 'charge', fault: 'lose_answer', effect: 'none', count: 1_000 };
+    await env.control('POST', '/control/faults', { ...fault, match: { subscriptionId } });
+    await env.sendClock(clock, Date.parse(DUE));
+    await expect
+      .poll(async () => (await env.state(ref)).openAttempt?.attemptNumber, { timeout: 20_000 })
+      .toBe(1);
+    const cancel = { kind: 'cancel', commandId: 'cmd_cancel', reason: 'cancelled' } as const;
+    await env.workflows.execute(ref, cancel);
+    await expect
+      .poll(async () => env.state(ref), { timeout: 40_000 })
+      .toMatchObject({ status: 'ENDED', openAttempt: null });
+    await env.control('DELETE', '/control/faults');
+    expect(await linesOf(env, ref)).toEqual(['1 succeeded']);
+    // The gateway has confirmed the withdrawal, so nobody reviews the charge and nothing watches for it.
+    expect(await env.db.select().from(paymentReviews)).toMatchObject([
+      { decidedBy: 'perennial', closedAt: expect.any(Number) },
+    ]);
+  });
+});
+
+describe('a refund at a gateway that decides later and has no look-up', () => {
+  test('is found out by a repeat of its request, and happens once [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid, 2_000);
+    const nowAt = Date.now();
+    expect(await env.activities.refundPayment({ ...ref, nowAt })).toEqual({
+      kind: 'pending',
+      isAccepted: true,
+    });
+    expect((await payments.intent(paid)).status).toBe('SUCCESS');
+    await expect
+      .poll(() => env.activities.refundPayment({ ...ref, nowAt }), { timeout: 20_000 })
+      .toEqual({ kind: 'refunded' });
+    expect(await payments.book(paid)).toEqual([
+      expect.stringMatching(/^succeeded 5000 x\d+ back 2000$/),
+    ]);
+    expect(await payments.story(paid.intentId)).toEqual([
+      'intent.created CREATED',
+      'intent.success SUCCESS',
+      'intent.refunded PARTIALLY_REFUNDED',
+    ]);
+  });
+});
