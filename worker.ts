@@ -16,6 +16,7 @@ import { createLogger } from './runtime/logger.ts';
 import { keepMaintenanceRunning } from './temporal/maintenance.ts';
 import { createSealing } from './runtime/sealing.ts';
 import { announceReady, onShutdown } from './runtime/shutdown.ts';
+import { createGatewaySubjects } from './temporal/gateway-subjects.ts';
 import { createPaymentWorkflows } from './temporal/payment-workflows.ts';
 import { createSubscriptionWorkflows } from './temporal/subscription-workflows.ts';
 import {
@@ -98,6 +99,11 @@ const activities = createActivities({
     client: temporal.client,
     rows: paymentRows(db),
     taskQueuePrefix: config.taskQueuePrefix,
+  }),
+  gatewaySubjects: createGatewaySubjects({
+    client: temporal.client,
+    taskQueuePrefix: config.taskQueuePrefix,
+    logger,
   }),
   webhooks,
   links: config.links,

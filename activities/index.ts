@@ -1,6 +1,8 @@
 import { createChargingActivities } from './charging.ts';
 import type { ChargingDeps } from './charging.ts';
 import { withoutQueryData } from './failures.ts';
+import { createGatewayEventActivities } from './gateway-events.ts';
+import type { GatewayEventDeps } from './gateway-events.ts';
 import { createLateChargeActivities } from './late-charges.ts';
 import { createMaintenanceActivities } from './maintenance.ts';
 import type { MaintenanceDeps } from './maintenance.ts';
@@ -14,6 +16,7 @@ import type { WebhookActivities } from './webhooks.ts';
 
 export type ActivityDeps = ChargingDeps &
   PaymentDeps &
+  GatewayEventDeps &
   TransitionDeps &
   MaintenanceDeps & { webhooks: WebhookActivities };
 export type Activities = ReturnType<typeof createActivities>;
@@ -25,6 +28,7 @@ export function createActivities(deps: ActivityDeps) {
     ...createRefundActivities(deps),
     ...createLateChargeActivities(deps),
     ...createSetupMethodActivities(deps),
+    ...createGatewayEventActivities(deps),
     ...createTransitionActivities(deps),
     ...deps.webhooks,
     ...createMaintenanceActivities(deps),

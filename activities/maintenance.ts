@@ -12,6 +12,7 @@ import {
   unkeyedPayments,
   unkeyedRefunds,
 } from '../db/repositories/sweeps/queries.ts';
+import { takeUnhandled } from '../db/repositories/gateway-events/events.ts';
 import { withdrawPayment } from '../db/repositories/payments/orders.ts';
 import { withdrawRefund } from '../db/repositories/payments/refunds.ts';
 import { takeDecidedReviews } from '../db/repositories/payments/reviews.ts';
@@ -19,11 +20,13 @@ import {
   countDeleted,
   deleteClosedSessions,
   deleteOldEvents,
+  deleteOldGatewayEvents,
   deleteOldLinkUses,
 } from '../db/repositories/sweeps/retention.ts';
 import type { Deletion } from '../db/repositories/sweeps/retention.ts';
 import { countRepairs } from '../db/repositories/sweeps/counts.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
+import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import { followUp } from './decided-reviews.ts';
@@ -42,6 +45,7 @@ export interface MaintenanceDeps extends OutageRecoveryDeps {
     | 'closedSince'
   >;
   payments: PaymentResumption;
+  gatewaySubjects: Pick<GatewaySubjects, 'ensureRunning'>;
   /** How long deliveries, bodies of events and closed sessions are kept, in ms. Default: 30 days. */
   retentionMs?: number;
   /** Wakes an endpoint's delivery queue, and starts the queue if it does not run. */
@@ -64,6 +68,8 @@ export type SweepReport = Record<
   | 'decidedReviews'
   /** Stalled endpoint queues. The name comes from an earlier design and stays, because rows contain it. */
   | 'stalledStreams'
+  /** Events of gateways that were stored and not handled. */
+  | 'gatewayEvents'
   /** Unknown outcomes that a workflow was told to look up, because the gateway answers again. */
   | 'rechecked'
   | 'failed',
@@ -86,7 +92,7 @@ const AT_ONCE = 10;
  * sends the gateway at most one look-up. Two sweeps at once are safe.
  */
 export function createMaintenanceActivities(deps: MaintenanceDeps) {
-  const { db, subscriptionWorkflows, payments, wakeEndpoint } = deps;
+  const { db, subscriptionWorkflows, payments, gatewaySubjects, wakeEndpoint } = deps;
   const { retentionMs = DEFAULT_RETENTION_MS } = deps;
   return {
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
@@ -136,6 +142,11 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
         () => stalledEndpoints(db, input.nowAt, LIMIT),
         (endpoint) => wakeEndpoint(endpoint),
       );
+      await sweepKind(
+        'gatewayEvents',
+        () => takeUnhandled(db, LIMIT),
+        (subject) => gatewaySubjects.ensureRunning(subject),
+      );
       await attempt(async () => {
         const { rechecked, failed } = await recheckAfterOutage(deps, input.nowAt);
         report.rechecked += rechecked;
@@ -171,6 +182,7 @@ export const NOTHING_FOUND: SweepReport = {
   openRefunds: 0,
   decidedReviews: 0,
   stalledStreams: 0,
+  gatewayEvents: 0,
   rechecked: 0,
   failed: 0,
 };
@@ -182,6 +194,7 @@ async function deleteOld(db: Db, deletion: Deletion): Promise<void> {
   await countDeleted(db, 'deliveries', deliveries);
   await countDeleted(db, 'sessions', await deleteClosedSessions(db, deletion));
   await countDeleted(db, 'linkUses', await deleteOldLinkUses(db, deletion));
+  await countDeleted(db, 'gatewayEvents', await deleteOldGatewayEvents(db, deletion));
 }
 
 /** Finds and repairs the cases of each kind, and counts the repairs. */

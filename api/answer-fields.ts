@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DISPUTE_STATUSES } from '../domain/dispute.ts';
 import { PAYMENT_METHOD_KINDS } from '../domain/payment-method.ts';
 import { DECLINES } from '../domain/declines.ts';
 import { SHOWN_INTENT_KINDS } from '../domain/payment-intent.ts';
@@ -97,3 +98,9 @@ export function page<Row extends z.ZodType>(of: Row) {
 
 /** The answer `{}` of commands without a result. Rule: D-16. */
 export const nothing = z.object({}).meta({ description: 'An empty object.' });
+
+export const disputeStatus = z.enum(DISPUTE_STATUSES).meta({
+  description:
+    'OPEN: the payer’s bank has not decided. WON: you keep the money. LOST: the payer keeps the money. CLOSED: the ' +
+    'dispute ended without a decision about the money.',
+});

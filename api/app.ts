@@ -21,6 +21,7 @@ import { setupMethodPageRoutes } from './pages/setup-method/routes.ts';
 import { createPageLimits } from './pages/shared/limits.ts';
 import { pageErrors, refuseEmbedding } from './pages/shared/page.tsx';
 import { updateMethodPageRoutes } from './pages/update-method/routes.ts';
+import { gatewayEventRoutes } from './routes/gateway-events/routes.ts';
 import { documentRoutes } from './routes/documents/routes.ts';
 import { registerRoutes } from './route.ts';
 import { OPERATIONS, ROUTES } from './routes.ts';
@@ -63,6 +64,7 @@ export function createRouters(
   const open: ApiRouter = new Router({ sensitive: true });
   healthRoutes(open, deps);
   documentRoutes(open, deps, OPERATIONS);
+  gatewayEventRoutes(open, deps);
 
   const pages: ApiRouter = new Router({ sensitive: true });
   pages.use(pageErrors(deps)); // a payer gets errors as HTML pages

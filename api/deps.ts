@@ -4,6 +4,7 @@ import type { ForcedDeclines, PublishedTestCard } from '../gateways/port.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Sealing } from '../runtime/sealing.ts';
+import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
 import type { PaymentWorkflows } from '../temporal/payment-workflows.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import type { WebhookQueues } from '../temporal/webhook-queues.ts';
@@ -18,6 +19,7 @@ export interface ApiDeps {
   readonly starts: Pick<WorkflowStarts, 'begin'>;
   readonly payments: PaymentWorkflows;
   readonly webhooks: Pick<WebhookQueues, 'wakeStream' | 'breakerClosed'>;
+  readonly gatewaySubjects: Pick<GatewaySubjects, 'wake'>;
   readonly logger: Logger;
   /** Real time in epoch ms. */
   readonly now: () => number;

@@ -13,6 +13,7 @@ import { createLogger } from '../runtime/logger.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
 import { createSealing } from '../runtime/sealing.ts';
 import { announceReady, onShutdown } from '../runtime/shutdown.ts';
+import { createGatewaySubjects } from '../temporal/gateway-subjects.ts';
 import { createPaymentWorkflows } from '../temporal/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import { createTemporalClient } from '../temporal/client.ts';
@@ -85,6 +86,11 @@ const app = createApp({
     taskQueuePrefix: config.taskQueuePrefix,
     logger,
     endpointsOf: (stream) => endpointsOf(db, stream, Date.now()),
+  }),
+  gatewaySubjects: createGatewaySubjects({
+    client: temporal.client,
+    taskQueuePrefix: config.taskQueuePrefix,
+    logger,
   }),
   logger,
   now: Date.now,

@@ -1,5 +1,6 @@
 import type { CustomerDetails } from './customer.ts';
 import { declineMessage } from './declines.ts';
+import type { DisputeStatus } from './dispute.ts';
 import type { IntentStatus, ShownIntentKind } from './payment-intent.ts';
 import type { Actor } from './subscription/actor.ts';
 import type { EndReason, SubscriptionStatus } from './subscription/state.ts';
@@ -11,6 +12,7 @@ export const INTENT_EVENT_TYPES = [
   'intent.refunded',
   'intent.success',
   'intent.refund_failed',
+  'intent.disputed',
 ] as const;
 
 export const SUBSCRIPTION_EVENT_TYPES = [
@@ -25,7 +27,7 @@ export const SUBSCRIPTION_EVENT_TYPES = [
   'subscription.ended',
 ] as const;
 
-const SETUP_EVENT_TYPES = ['setup_method.success'] as const;
+const SETUP_EVENT_TYPES = ['setup_method.success', 'setup_method.updated'] as const;
 
 /** The event types that a webhook configuration can subscribe to. Rules: IF-6, D-50. */
 export const EVENT_TYPES = [
@@ -52,6 +54,14 @@ export interface IntentEventDraft {
   dunning?: { cycleNumber: number } & DunningFacts;
   /** Only for `intent.refunded` and `intent.refund_failed`: the refund and its amount. */
   refund?: { refundId: string; amountMinor: number };
+  /** Only for `intent.disputed`: the dispute as it is after the event. */
+  dispute?: {
+    disputeId: string;
+    amountMinor: number;
+    currency: string;
+    reason: string;
+    status: DisputeStatus;
+  };
 }
 
 export interface SubscriptionEventDraft {
@@ -88,8 +98,8 @@ export function isIntentEvent(draft: EventDraft): draft is IntentEventDraft {
 export interface EventEnvelope {
   eventId: string;
   /**
-   * Counts from 1 in each stream. A stream has the events of one subscription, or of one intent or setup
-   * session without a subscription.
+   * Counts from 1 in each stream. A stream has the events of one subscription, of one intent or setup session
+   * without a subscription, or of the changes of one payment method.
    */
   sequence: number;
 }
@@ -153,6 +163,13 @@ export function intentEventBody(
       [draft.type === 'intent.refunded' ? 'refundedAmount' : 'failedAmount']:
         draft.refund.amountMinor,
     }),
+    ...(draft.dispute && {
+      disputeId: draft.dispute.disputeId,
+      disputedAmount: draft.dispute.amountMinor,
+      disputeCurrency: draft.dispute.currency,
+      disputeReason: draft.dispute.reason,
+      disputeStatus: draft.dispute.status,
+    }),
     metadata: facts.metadata ?? {},
   };
 }
@@ -179,6 +196,30 @@ export function setupEventBody(
     customerId: draft.customerId,
     status: 'SUCCESS',
     metadata: draft.metadata ?? {},
+  };
+}
+
+/** The gateway changed the card of a saved payment method, or removed the method. */
+export interface MethodEventDraft {
+  /** Real time: payment methods have no test clock. */
+  at: number;
+  paymentMethodId: string;
+  customerId: string;
+  status: 'LIVE' | 'DELETED';
+  card: EventCard;
+}
+
+/** The flat JSON body of the event of a changed payment method. Rules: D-50, D-52. */
+export function methodEventBody(
+  draft: MethodEventDraft,
+  envelope: EventEnvelope,
+): Record<string, unknown> {
+  return {
+    ...head({ type: 'setup_method.updated', at: draft.at }, envelope),
+    pmId: draft.paymentMethodId,
+    customerId: draft.customerId,
+    status: draft.status,
+    card: draft.card,
   };
 }
 

@@ -16,3 +16,30 @@ export type GatewayHint = { readonly eventId: string; readonly type: string } & 
   | { readonly kind: 'card_entry'; readonly token: string; readonly session: string }
   | { readonly kind: 'ignored' }
 );
+
+/** An object of a gateway that events name. The events about one subject are handled together. */
+export interface GatewaySubject {
+  merchantId: string;
+  /** As in payment methods and attempts, such as `stripe:acct_…`. */
+  gateway: string;
+  /** The gateway's id of the object. */
+  subjectId: string;
+}
+
+/** Returns the gateway's id of the object that a hint names; null for an ignored event. */
+export function subjectIdOf(hint: GatewayHint): string | null {
+  switch (hint.kind) {
+    case 'charge':
+      return hint.gatewayChargeId;
+    case 'refund':
+      return hint.gatewayRefundId;
+    case 'dispute':
+      return hint.gatewayDisputeId;
+    case 'method':
+      return hint.gatewayMethodId;
+    case 'card_entry':
+      return hint.token;
+    case 'ignored':
+      return null;
+  }
+}

@@ -8,6 +8,7 @@ export const ID_PREFIXES = [
   'cs', // checkout session
   'cus', // customer
   'dlv', // webhook delivery
+  'dp', // dispute
   'evt', // event
   'in', // payment intent
   'lnk', // link

@@ -49,3 +49,6 @@ export function fallbackDisclaimer(wanted: readonly string[], currency: string):
   const pairs = unavailable.map((kind) => `${kind} with ${currency}`).join(' and ');
   return `${pairs} ${unavailable.length === 1 ? 'is' : 'are'} not available; the checkout falls back to ${FALLBACK}.`;
 }
+
+/** Maximum number of cards per session of a hosted page, declined cards included. */
+export const CARD_TRIES_MAX = 5;

@@ -16,6 +16,10 @@ export const FAILPOINTS = [
   'before_answer_stored',
   /** API: the answer is stored under the key; the client has no answer. */
   'after_answer_stored',
+  /** API: an event of a gateway is verified; nothing is stored. */
+  'before_event_stored',
+  /** API: the event is committed; the gateway has no answer, and no workflow looks at the event's object. */
+  'after_event_stored',
   /** Worker: the attempt is not written. */
   'before_opening',
   /** Worker: the attempt and its key are committed; no charge is sent. */

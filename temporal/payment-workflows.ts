@@ -75,6 +75,8 @@ export interface PaymentResumption {
    * already runs.
    */
   watchLateCharge(ref: AttemptRef): Promise<boolean>;
+  /** Makes the late-charge watch of an attempt look now, and starts a watch if none runs. */
+  wakeLateCharge(ref: AttemptRef): Promise<void>;
 }
 
 export interface PaymentWorkflowsDeps {
@@ -185,14 +187,12 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
     return this.poke(refundStart(ref));
   }
 
-  watchLateCharge({ merchantId, attemptId }: AttemptRef): Promise<boolean> {
-    return this.startUnlessRunning({
-      type: LATE_CHARGE_WORKFLOW,
-      workflowId: lateChargeWorkflowId(attemptId),
-      merchantId,
-      memo: { merchantId, attemptId },
-      input: { merchantId, attemptId, lookups: 0 },
-    });
+  watchLateCharge(ref: AttemptRef): Promise<boolean> {
+    return this.startUnlessRunning(lateChargeStart(ref));
+  }
+
+  wakeLateCharge(ref: AttemptRef): Promise<void> {
+    return this.poke(lateChargeStart(ref));
   }
 
   /**
@@ -305,5 +305,15 @@ function refundStart({ merchantId, refundId }: RefundRef): Start {
     merchantId,
     memo: { merchantId, refundId },
     input: { merchantId, refundId, lookups: 0, isLocalFirst: true },
+  };
+}
+
+function lateChargeStart({ merchantId, attemptId }: AttemptRef): Start {
+  return {
+    type: LATE_CHARGE_WORKFLOW,
+    workflowId: lateChargeWorkflowId(attemptId),
+    merchantId,
+    memo: { merchantId, attemptId },
+    input: { merchantId, attemptId, lookups: 0 },
   };
 }

@@ -4,3 +4,4 @@ export { lateCharge, payment, refund, setupMethod } from './one-off-orders/workf
 export { maintenance } from './maintenance/workflow.ts';
 export { webhookStream } from './webhook-stream/workflow.ts';
 export { webhookEndpoint } from './webhook-endpoint/workflow.ts';
+export { gatewaySubject } from './gateway-subject/workflow.ts';

@@ -44,6 +44,16 @@ export const WEBHOOK_DELIVERY = {
   retry: { maximumAttempts: 2 },
 } as const satisfies ActivityOptions;
 
+/**
+ * A look at an object that events of a gateway name. A card that a payer entered may take 40 s. Retried until it
+ * succeeds, because no other code may look at the object.
+ */
+export const GATEWAY_EVENT = {
+  startToCloseTimeout: '60 seconds',
+  heartbeatTimeout: HEARTBEAT_TIMEOUT,
+  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '5 minutes' },
+} as const satisfies ActivityOptions;
+
 /** One sweep. No retries: the next sweep begins 10 s later. */
 export const SWEEP = {
   startToCloseTimeout: '60 seconds',

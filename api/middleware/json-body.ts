@@ -64,7 +64,8 @@ export async function readText(request: IncomingMessage, limitBytes: number): Pr
   }
 }
 
-async function readBytes(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
+/** Returns the raw body. Throws `bad_request` for more than `limitBytes`, and for a body that ends too early. */
+export async function readBytes(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
   try {
     const length = request.headers['content-length'] ?? null;
     return await rawBody(request, { limit: limitBytes, length });

@@ -10,6 +10,7 @@ import {
   currencyCode,
   declineCode,
   declineMessage,
+  disputeStatus,
   epochMs,
   EXTENSION,
   id,
@@ -33,6 +34,8 @@ const EVENTS: Readonly<Record<EventType, string>> = {
   'intent.success': 'The payment intent was paid.',
   'intent.refund_failed':
     'A refund that the gateway had accepted did not reach the payer. Its amount can be refunded again.',
+  'intent.disputed':
+    'The payer disputed the payment, or the status of the dispute changed. The status of the intent stays.',
   'subscription.trialing': 'The trial began.',
   'subscription.cycle_charged':
     'A cycle was paid. This includes the first cycle and retried cycles.',
@@ -45,11 +48,15 @@ const EVENTS: Readonly<Record<EventType, string>> = {
   'subscription.paused': 'The subscription became PAUSED.',
   'subscription.ended': 'The subscription became ENDED.',
   'setup_method.success': 'A payment method was saved in a setup session.',
+  'setup_method.updated':
+    'The card network changed the card of a saved payment method, or the gateway removed the payment method.',
 };
 
 /** The event types of interface 1.0.0. The other types are extensions. Rules: IF-6, D-50. */
 const LISTED: ReadonlySet<EventType> = new Set([
-  ...INTENT_EVENT_TYPES.filter((type) => type !== 'intent.refund_failed'),
+  ...INTENT_EVENT_TYPES.filter(
+    (type) => type !== 'intent.refund_failed' && type !== 'intent.disputed',
+  ),
   'subscription.trialing',
   'subscription.cycle_charged',
 ]);
@@ -64,8 +71,8 @@ const head = {
     .min(1)
     .meta({
       description:
-        'Number of the event, from 1, counted over all event types of one subscription. An intent or a ' +
-        'setup session without a subscription has a count of its own.',
+        'Number of the event, from 1, counted over all event types of one subscription. An intent or a setup ' +
+        'session without a subscription has a count of its own, and so have the changes of a payment method.',
     }),
 };
 
@@ -76,6 +83,14 @@ const updateLink = url(
 )
   .optional()
   .meta(EXTENSION);
+
+const eventCard = z.object({
+  brand: z.string(),
+  country: z.string().nullable(),
+  lastFourDigit: z.string(),
+  expiryMonth: z.int(),
+  expiryYear: z.int(),
+});
 
 /** The flat body of an intent event. Rule: D-52. */
 const IntentEvent = z.object({
@@ -91,15 +106,7 @@ const IntentEvent = z.object({
   kind: intentKind.meta(EXTENSION),
   comments: intentComments.nullable().meta(EXTENSION),
   paymentMethod: paymentMethodKind.nullable(),
-  card: z
-    .object({
-      brand: z.string(),
-      country: z.string().nullable(),
-      lastFourDigit: z.string(),
-      expiryMonth: z.int(),
-      expiryYear: z.int(),
-    })
-    .nullable(),
+  card: eventCard.nullable(),
   customerDetails,
   errorCode: declineCode.nullable(),
   errorMessage: declineMessage.nullable(),
@@ -124,6 +131,18 @@ const IntentEvent = z.object({
   failedAmount: minorAmount('Amount of the failed refund. Only in intent.refund_failed.')
     .optional()
     .meta(EXTENSION),
+  disputeId: id('dp', 'dispute')
+    .optional()
+    .meta({ description: 'Only in intent.disputed, like the following fields.', ...EXTENSION }),
+  disputedAmount: minorAmount('Disputed amount, which may differ from the paid amount.')
+    .optional()
+    .meta(EXTENSION),
+  disputeCurrency: currencyCode.optional().meta(EXTENSION),
+  disputeReason: z
+    .string()
+    .optional()
+    .meta({ description: 'Reason of the payer’s bank, as the gateway names it.', ...EXTENSION }),
+  disputeStatus: disputeStatus.optional().meta(EXTENSION),
   metadata: pairs,
 });
 
@@ -190,12 +209,26 @@ const SetupMethodEvent = z.object({
   metadata: pairs.meta(EXTENSION),
 });
 
+/** The body of the event that the gateway changed or removed a saved payment method. Rule: D-50. */
+const MethodUpdatedEvent = z.object({
+  ...head,
+  eventType: z.literal('setup_method.updated'),
+  pmId: id('pmt', 'saved payment method'),
+  customerId: id('cus', 'customer'),
+  status: z.enum(['LIVE', 'DELETED']).meta({
+    description:
+      'DELETED: the gateway removed the payment method, and it cannot be charged any more.',
+  }),
+  card: eventCard.meta({ description: 'The present card.' }),
+});
+
 /** The schema of an event's body, by the first part of the event's type. */
 const EVENT_BODIES = {
   intent: IntentEvent.meta({ id: 'IntentEvent' }),
   subscription: SubscriptionEvent.meta({ id: 'SubscriptionEvent' }),
   setup_method: SetupMethodEvent.meta({ id: 'SetupMethodEvent', ...EXTENSION }),
 };
+const METHOD_UPDATED = MethodUpdatedEvent.meta({ id: 'MethodUpdatedEvent', ...EXTENSION });
 
 /** The headers of a webhook: those of Standard Webhooks, and `xpay-signature`. Rule: D-53. */
 const SIGNATURE_HEADERS = {
@@ -231,7 +264,7 @@ function webhook(book: SchemaBook, type: EventType): JsonSchema {
       required: true,
       content: {
         'application/json': {
-          schema: book.of(EVENT_BODIES[kind]),
+          schema: book.of(type === 'setup_method.updated' ? METHOD_UPDATED : EVENT_BODIES[kind]),
           examples: { [type]: { value: EXAMPLES[type] } },
         },
       },

@@ -26,3 +26,5 @@ export * from './sweep-counts.ts';
 export * from './retention-counts.ts';
 export * from './gateway-health.ts';
 export * from './merchant-gateways.ts';
+export * from './gateway-events.ts';
+export * from './disputes.ts';

@@ -662,6 +662,22 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "intent.disputed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["on.intent.disputed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "subscription.trialing": {
         parameters: {
             query?: never;
@@ -822,6 +838,22 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "setup_method.updated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["on.setup_method.updated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface components {
     schemas: {
@@ -942,6 +974,7 @@ export interface components {
             cardMetadata: components["schemas"]["CardMetadata"] | null;
             chargeAttempts: components["schemas"]["ChargeAttempt"][];
             succeededCharge?: components["schemas"]["ChargeAttempt"];
+            disputes?: components["schemas"]["Dispute"][];
             /** Format: uri */
             fwdUrl: string;
             unavailablePaymentMethods?: string[];
@@ -956,6 +989,19 @@ export interface components {
             gatewayCode?: string;
             /** Format: date-time */
             createdAt: string;
+        };
+        Dispute: {
+            disputeId: string;
+            /** Format: int64 */
+            amount: number;
+            currency: string;
+            reason: string;
+            /** @enum {string} */
+            status: "OPEN" | "WON" | "LOST" | "CLOSED";
+            /** Format: date-time */
+            openedAt: string;
+            /** Format: date-time */
+            closedAt?: string;
         };
         PaymentIntent: {
             xIntentId: string;
@@ -990,6 +1036,7 @@ export interface components {
             cardMetadata: components["schemas"]["CardMetadata"] | null;
             chargeAttempts: components["schemas"]["ChargeAttempt"][];
             succeededCharge?: components["schemas"]["ChargeAttempt"];
+            disputes?: components["schemas"]["Dispute"][];
         };
         SetupMethod: {
             setupMethodId: string;
@@ -1012,7 +1059,7 @@ export interface components {
             webHookUrl: string;
             /** @constant */
             eventSigner: "<SIGNING_SECRET>";
-            subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success")[];
+            subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success" | "setup_method.updated")[];
             isActive: boolean;
         };
         TestClock: {
@@ -1028,7 +1075,7 @@ export interface components {
             eventTime: number;
             sequence: number;
             /** @enum {string} */
-            eventType: "intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed";
+            eventType: "intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed";
             intentId: string;
             /** @enum {string} */
             status: "CREATED" | "PENDING" | "SUCCESS" | "FAILED" | "CANCELLED" | "REFUNDED" | "PARTIALLY_REFUNDED";
@@ -1062,6 +1109,13 @@ export interface components {
             refundedAmount?: number;
             /** Format: int64 */
             failedAmount?: number;
+            disputeId?: string;
+            /** Format: int64 */
+            disputedAmount?: number;
+            disputeCurrency?: string;
+            disputeReason?: string;
+            /** @enum {string} */
+            disputeStatus?: "OPEN" | "WON" | "LOST" | "CLOSED";
             metadata: {
                 [key: string]: string;
             };
@@ -1113,6 +1167,25 @@ export interface components {
             status: "SUCCESS";
             metadata: {
                 [key: string]: string;
+            };
+        };
+        MethodUpdatedEvent: {
+            eventId: string;
+            /** Format: int64 */
+            eventTime: number;
+            sequence: number;
+            /** @constant */
+            eventType: "setup_method.updated";
+            pmId: string;
+            customerId: string;
+            /** @enum {string} */
+            status: "LIVE" | "DELETED";
+            card: {
+                brand: string;
+                country: string | null;
+                lastFourDigit: string;
+                expiryMonth: number;
+                expiryYear: number;
             };
         };
     };
@@ -2786,7 +2859,7 @@ export interface operations {
                     eventSigner: string;
                     /** Format: uri */
                     endpoint: string;
-                    subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success")[];
+                    subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success" | "setup_method.updated")[];
                 };
             };
         };
@@ -2844,7 +2917,7 @@ export interface operations {
                     eventSigner: string;
                     /** Format: uri */
                     endpoint: string;
-                    subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success")[];
+                    subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success" | "setup_method.updated")[];
                 };
             };
         };
@@ -3356,6 +3429,38 @@ export interface operations {
             };
         };
     };
+    "on.intent.disputed": {
+        parameters: {
+            query?: never;
+            header: {
+                "webhook-id": string;
+                "webhook-timestamp": string;
+                "webhook-signature": string;
+                "xpay-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["IntentEvent"];
+            };
+        };
+        responses: {
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     "on.subscription.trialing": {
         parameters: {
             query?: never;
@@ -3659,6 +3764,38 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["SetupMethodEvent"];
+            };
+        };
+        responses: {
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "on.setup_method.updated": {
+        parameters: {
+            query?: never;
+            header: {
+                "webhook-id": string;
+                "webhook-timestamp": string;
+                "webhook-signature": string;
+                "xpay-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MethodUpdatedEvent"];
             };
         };
         responses: {

@@ -202,6 +202,7 @@ describe('the examples of the OpenAPI document', () => {
       ['intent.refunded', 'PARTIALLY_REFUNDED'],
       ['intent.success', 'SUCCESS'],
       ['intent.refund_failed', 'SUCCESS'],
+      ['intent.disputed', 'SUCCESS'],
       ['subscription.trialing', 'TRIALING'],
       ['subscription.cycle_charged', 'ACTIVE'],
       ['subscription.created', 'CREATED'],
@@ -212,6 +213,7 @@ describe('the examples of the OpenAPI document', () => {
       ['subscription.paused', 'PAUSED'],
       ['subscription.ended', 'ENDED'],
       ['setup_method.success', 'SUCCESS'],
+      ['setup_method.updated', 'LIVE'],
     ]);
   });
 
@@ -238,6 +240,7 @@ const STATUS_OF: Record<EventType, string[]> = {
   'intent.refunded': ['REFUNDED', 'PARTIALLY_REFUNDED'],
   'intent.success': ['SUCCESS'],
   'intent.refund_failed': ['SUCCESS', 'PARTIALLY_REFUNDED'],
+  'intent.disputed': ['SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED'],
   'subscription.trialing': ['TRIALING'],
   'subscription.cycle_charged': ['ACTIVE', 'PAUSED', 'ENDED'],
   'subscription.created': ['CREATED'],
@@ -248,6 +251,7 @@ const STATUS_OF: Record<EventType, string[]> = {
   'subscription.paused': ['PAUSED'],
   'subscription.ended': ['ENDED'],
   'setup_method.success': ['SUCCESS'],
+  'setup_method.updated': ['LIVE', 'DELETED'],
 };
 
 const PAID = ['SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED'];

@@ -2,6 +2,10 @@ import { expect, vi } from 'vitest';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import type { EventType } from '../../domain/events.ts';
 import { onDevServer as test } from '../support/environment.ts';
+import { attemptsOf } from '../../db/repositories/payments/orders.ts';
+import { recordDispute } from '../../db/repositories/payments/disputes.ts';
+import { recordMethodChange } from '../../db/repositories/customers/payment-methods.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 import { payOnPage } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
 
@@ -61,6 +65,33 @@ async function firstOfEachType({ receiver }: Shop): Promise<Event[]> {
   );
 }
 
+/** The sandbox has no disputes and changes no cards, so this records what another gateway would describe. */
+async function disputeAndCardUpdate(env: TestEnvironment, intentId: string): Promise<void> {
+  const { db, merchantId } = env;
+  const [attempt] = await attemptsOf(db, { merchantId, intentId });
+  if (!attempt) throw new Error('no attempt');
+  const dispute = {
+    gatewayChargeId: String(attempt.gatewayChargeId),
+    amountMinor: 1_499,
+    currency: 'USD',
+    reason: 'fraudulent',
+    status: 'OPEN' as const,
+    openedAt: NOW,
+  };
+  const { stream } = await recordDispute(db, attempt, 'du_1', dispute, NOW);
+  const id = attempt.paymentMethodId;
+  const card = {
+    brand: 'visa',
+    country: 'US',
+    lastFourDigit: '1881',
+    expiryMonth: 12,
+    expiryYear: 2037,
+  };
+  await recordMethodChange(db, { merchantId, id }, card, NOW);
+  await env.webhooks.wakeStream(stream);
+  await env.webhooks.wakeStream({ merchantId, streamId: id });
+}
+
 test('the examples of events in the OpenAPI document are bodies that a receiver gets [D-52]', async ({
   env,
   shop,
@@ -106,10 +137,11 @@ test('the examples of events in the OpenAPI document are bodies that a receiver 
   });
   await payOnPage(setup.fwdUrl);
 
+  await disputeAndCardUpdate(env, String(xIntentId));
   const events = await firstOfEachType(shop);
-  // A setup session has no test clock, so its event has the real time.
+  // A setup session and a saved method have no test clock, so their events have the real time.
   const examples = withFixedIds(events).map((event) =>
-    event['eventType'] === 'setup_method.success' ? { ...event, eventTime: NOW } : event,
+    String(event['eventType']).startsWith('setup_method.') ? { ...event, eventTime: NOW } : event,
   );
   const byType = Object.fromEntries(examples.map((event) => [event['eventType'], event]));
   await expect(`${JSON.stringify(byType, null, 2)}\n`).toMatchFileSnapshot(EXAMPLES);

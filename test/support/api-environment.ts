@@ -143,6 +143,7 @@ export async function createApiEnvironment({
     workflows,
     starts: { begin: async (ref) => void (await workflows.start(ref)) },
     webhooks: workflows.webhooks,
+    gatewaySubjects: { wake: async () => undefined },
     payments,
     logger,
     now,

@@ -43,6 +43,7 @@ export async function openShop(env: TestEnvironment) {
     starts: createWorkflowStarts((ref) => env.workflows.start(ref)),
     payments: env.payments,
     webhooks: env.webhooks,
+    gatewaySubjects: env.gatewaySubjects,
     logger: env.logger,
     now: Date.now,
     random: randomBytes,

@@ -32,6 +32,7 @@ import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
 import { QUEUES } from '../../runtime/config.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createSealing } from '../../runtime/sealing.ts';
+import { createGatewaySubjects } from '../../temporal/gateway-subjects.ts';
 import { createPaymentWorkflows } from '../../temporal/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
 import { taskQueuesOf, workerOptionsOf } from '../../runtime/worker-options.ts';
@@ -139,6 +140,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     rows: paymentRows(db),
     taskQueuePrefix,
   });
+  const gatewaySubjects = createGatewaySubjects({ client, taskQueuePrefix, logger });
   const encryptionKey = randomBytes(32);
   const sealing = createSealing(encryptionKey);
   const gateways = createMerchantGateways({
@@ -165,6 +167,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     links: LINKS,
     subscriptionWorkflows: workflows,
     payments,
+    gatewaySubjects,
     sendBudget: options.sendBudget ?? SEND_BUDGET,
     webhooks: delivery.activities,
     wakeEndpoint: webhooks.wakeEndpoint,
@@ -225,6 +228,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     logger,
     workflows,
     payments,
+    gatewaySubjects,
     webhooks,
     merchantId,
     taskQueuePrefix,

@@ -1,7 +1,7 @@
 import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import { intentEvent, subscriptionEvent } from '../../../domain/subscription/change.ts';
 import type { EventDraft } from '../../../domain/events.ts';
-import { CARD_TRIES_MAX } from '../shared/limits.ts';
+import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
 /**
  * The stage of a checkout, computed from the subscription's state and never stored. `processing`: the

@@ -1,6 +1,6 @@
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
-import { CARD_TRIES_MAX } from '../shared/limits.ts';
+import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
 /**
  * The stage of a hosted payment, computed from the intent and never stored. `processing`: the outcome of an

@@ -13,7 +13,7 @@ import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { CardOutcome } from '../shared/card-page-kind.ts';
 import { missingDetails } from '../shared/details-form.ts';
-import { CARD_TRIES_MAX } from '../shared/limits.ts';
+import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { setupDetailsPage, setupPage } from './page.tsx';
 import { setupStageOf } from './stage.ts';

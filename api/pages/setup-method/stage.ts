@@ -1,6 +1,6 @@
 import type { HostedSetup } from '../../../db/repositories/setup-methods/hosted.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
-import { CARD_TRIES_MAX } from '../shared/limits.ts';
+import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
 /** The stage of a setup session. `locked`: too many cards were declined. */
 export type SetupStage = 'open' | 'locked' | 'saved' | 'expired';

@@ -1,12 +1,11 @@
-import { createHash } from 'node:crypto';
 import type { Router } from '@koa/router';
-import { admitTry, declineTry, findTry } from '../../../db/repositories/checkouts/tries.ts';
+import { admitTry, declineTry, findTry, tryKey } from '../../../db/repositories/checkouts/tries.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { CardOutcome, CardPages, CardSubject } from './card-page-kind.ts';
 import { confirmReturnPage } from './card-page.tsx';
-import { CARD_TRIES_MAX } from './limits.ts';
+import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { PageLimits } from './limits.ts';
 import { isOwnReturn } from './own-return.ts';
 import { isPreview } from './page-opener.ts';
@@ -63,17 +62,13 @@ interface Returned {
 function readReturn(querystring: string): Returned | null {
   const query = new URLSearchParams(querystring);
   const token = query.get('payment_token') ?? '';
-  if (PAYMENT_TOKEN.test(token)) return { key: digest(token), card: { kind: 'token', token } };
+  if (PAYMENT_TOKEN.test(token)) return { key: tryKey(token), card: { kind: 'token', token } };
   const refusal = query.get('payment_error');
   if (refusal === null) return null;
   const errorCode = isDeclineCode(refusal) ? refusal : 'processing_error';
   // `payment_error_id` distinguishes two cards that were refused with the same code.
-  const key = digest(JSON.stringify([refusal, query.get('payment_error_id')]));
+  const key = tryKey(JSON.stringify([refusal, query.get('payment_error_id')]));
   return { key, card: { kind: 'refused', errorCode } };
-}
-
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text, 'utf8').digest();
 }
 
 /**

@@ -5,9 +5,6 @@ import { DomainError } from '../../../domain/errors.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 
-/** Maximum number of cards per session, declined cards included. */
-export const CARD_TRIES_MAX = 5;
-
 /** Declined cards per client address and hour, counted over all pages. */
 const DECLINES_PER_HOUR = 10;
 

@@ -8,7 +8,7 @@ import type {
   UpdatableSubscription,
   UpdateTry,
 } from '../../../db/repositories/subscriptions/method-updates.ts';
-import { CARD_TRIES_MAX } from '../shared/limits.ts';
+import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
 /** A valid link, its subscription, and the cards tried on the page. */
 export interface MethodUpdate extends UpdatableSubscription {

@@ -11,6 +11,7 @@ import {
   dateTime,
   declineCode,
   declineMessage,
+  disputeStatus,
   epochMs,
   EXTENSION,
   id,
@@ -44,6 +45,20 @@ const AttemptAnswer = z
   })
   .meta({ id: 'ChargeAttempt', ...EXTENSION });
 
+const DisputeAnswer = z
+  .object({
+    disputeId: id('dp', 'dispute'),
+    amount: minorAmount('Disputed amount, which may differ from the paid amount.'),
+    currency: currencyCode,
+    reason: z
+      .string()
+      .meta({ description: 'Reason of the payer’s bank, as the gateway names it.' }),
+    status: disputeStatus,
+    openedAt: dateTime('When the dispute was opened.'),
+    closedAt: dateTime('When the dispute ended.').optional(),
+  })
+  .meta({ id: 'Dispute', ...EXTENSION });
+
 const intentFields = {
   xIntentId: id('in', 'payment intent'),
   customerId: id('cus', 'customer'),
@@ -75,6 +90,7 @@ const intentFields = {
   }),
   chargeAttempts: z.array(AttemptAnswer).meta({ description: 'Oldest first.' }),
   succeededCharge: AttemptAnswer.optional(),
+  disputes: z.array(DisputeAnswer).optional().meta({ description: 'Oldest first.' }),
 };
 
 /** A payment intent of any kind in answers. Rules: IF-2.4, D-§7. */
@@ -92,7 +108,8 @@ export const CreatedIntent = z
  * Returns the fields of the answer. Fields without a value are omitted; only `paymentMethod` and
  * `cardMetadata` may be null. Rules: D-§7, D-10a.
  */
-export function presentIntent({ intent, method, order, attempts }: IntentRecord, nowAt: number) {
+export function presentIntent(record: IntentRecord, nowAt: number) {
+  const { intent, method, order, attempts, disputes } = record;
   const succeeded = attempts.find(({ state }) => state === 'SUCCEEDED');
   const optional = {
     receiptId: intent.receiptId,
@@ -105,6 +122,7 @@ export function presentIntent({ intent, method, order, attempts }: IntentRecord,
     comments: intent.comments,
     refundedAmount: intent.refundedMinor === 0 ? null : intent.refundedMinor,
     succeededCharge: succeeded === undefined ? null : presentAttempt(succeeded),
+    disputes: disputes.length === 0 ? null : disputes.map(presentDispute),
   };
   return {
     xIntentId: intent.id,
@@ -137,6 +155,19 @@ function presentAttempt({ attemptNumber, state, errorCode, gatewayCode, createdA
     status: ATTEMPT_STATUS[state],
     ...withoutNulls({ errorCode, errorMessage: messageOf(errorCode), gatewayCode }),
     createdAt: formatInstant(createdAt),
+  };
+}
+
+function presentDispute(dispute: IntentRecord['disputes'][number]) {
+  const { id: disputeId, amountMinor, currency, reason, status, openedAt, closedAt } = dispute;
+  return {
+    disputeId,
+    amount: amountMinor,
+    currency,
+    reason,
+    status,
+    openedAt: formatInstant(openedAt),
+    ...(closedAt === null ? {} : { closedAt: formatInstant(closedAt) }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
 import { checkoutSessions } from '../../schema/checkout-sessions.ts';
@@ -13,6 +14,11 @@ export interface SessionRef {
 /** One try with a card. A reload of the return page has the same `key`, so the reload is the same try. */
 export interface TryRef extends SessionRef {
   key: Buffer;
+}
+
+/** Returns the key of a try: the SHA-256 of the one-time token, or of the text that came instead of a token. */
+export function tryKey(text: string): Buffer {
+  return createHash('sha256').update(text, 'utf8').digest();
 }
 
 /** Returns a try that was admitted before; null for a new try. */

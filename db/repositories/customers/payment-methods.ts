@@ -1,9 +1,12 @@
 import { and, desc, eq, ne } from 'drizzle-orm';
+import { methodEventBody } from '../../../domain/events.ts';
 import type { EventCard } from '../../../domain/events.ts';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { paymentMethods } from '../../schema/payment-methods.ts';
+import type { PaymentMethodStatus } from '../../schema/payment-methods.ts';
 import { isRecord } from '../is-record.ts';
+import { appendEvents } from '../webhooks/outbox.ts';
 
 export interface NewPaymentMethod {
   merchantId: string;
@@ -127,6 +130,54 @@ export async function setMethodStatus(
     .update(paymentMethods)
     .set({ status })
     .where(isRecord(paymentMethods, merchantId, id));
+}
+
+/**
+ * Records the card that the gateway has now, or that the gateway removed the method (null). Emits
+ * `setup_method.updated` if a LIVE method changed. Returns false if nothing changed, as on a repeat. A DELETED
+ * method never changes. `nowAt` is real time. Rules: D-50, D-52.
+ */
+export async function recordMethodChange(
+  db: Db,
+  ref: { merchantId: string; id: string },
+  card: EventCard | null,
+  nowAt: number,
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const isMethod = isRecord(paymentMethods, ref.merchantId, ref.id);
+    const [known] = await tx.select().from(paymentMethods).where(isMethod).for('update');
+    if (!known || known.status === 'DELETED') return false;
+    const { brand, country, lastFourDigit, expiryMonth, expiryYear } = card ?? known;
+    const facts = { brand, country, lastFourDigit, expiryMonth, expiryYear };
+    // A PENDING method stays PENDING: its first use is declined at the gateway.
+    const status: PaymentMethodStatus =
+      card === null && known.status === 'LIVE' ? 'DELETED' : known.status;
+    const isSame = Object.entries({ ...facts, status }).every(
+      ([field, value]) => known[field as keyof typeof known] === value,
+    );
+    if (isSame) return false;
+    await tx
+      .update(paymentMethods)
+      .set({ ...facts, status })
+      .where(isMethod);
+    if (status === 'PENDING') return true;
+    const draft = {
+      at: nowAt,
+      paymentMethodId: known.id,
+      customerId: known.customerId,
+      status,
+      card: facts,
+    };
+    // Several subscriptions may use one method, so its events have a stream of their own.
+    await appendEvents(tx, { merchantId: ref.merchantId, streamId: known.id }, [
+      {
+        type: 'setup_method.updated',
+        occurredAt: nowAt,
+        body: (envelope) => methodEventBody(draft, envelope),
+      },
+    ]);
+    return true;
+  });
 }
 
 /** True if the merchant has this method, in any status. Rule: D-21. */

@@ -6,6 +6,8 @@ import { paymentIntents } from '../../schema/payment-intents.ts';
 import { paymentMethods } from '../../schema/payment-methods.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import type { PaymentMethod } from '../customers/payment-methods.ts';
+import { disputesOf } from './disputes.ts';
+import type { Dispute } from './disputes.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { hasUpfrontAmount } from '../subscriptions/row.ts';
 import { isRecord } from '../is-record.ts';
@@ -30,11 +32,13 @@ export interface IntentRecord {
   method: PaymentMethod | null;
   /** The attempts, oldest first. */
   attempts: Attempt[];
+  /** The disputes, oldest first. */
+  disputes: Dispute[];
 }
 
-type IntentRow = Omit<IntentRecord, 'attempts'>;
+type IntentRow = Omit<IntentRecord, 'attempts' | 'disputes'>;
 
-/** Selects intents as merchants read them, without attempts. The caller adds the conditions. */
+/** Selects intents as merchants read them, without attempts and disputes. The caller adds the conditions. */
 export function selectIntents(db: Db) {
   return db
     .select({
@@ -74,7 +78,7 @@ export async function findIntentRecord(
   return record ?? null;
 }
 
-/** Adds the attempts to the intents. The order stays the same. */
+/** Adds the attempts and the disputes to the intents. The order stays the same. */
 export async function withAttempts(
   db: Db,
   merchantId: string,
@@ -87,8 +91,10 @@ export async function withAttempts(
     .from(paymentAttempts)
     .where(and(eq(paymentAttempts.merchantId, merchantId), inArray(paymentAttempts.intentId, ids)))
     .orderBy(asc(paymentAttempts.attemptNumber));
+  const disputes = await disputesOf(db, merchantId, ids);
   return rows.map((row) => ({
     ...row,
     attempts: attempts.filter(({ intentId }) => intentId === row.id),
+    disputes: disputes.filter(({ intentId }) => intentId === row.id),
   }));
 }

@@ -13,6 +13,8 @@ import { isRecord } from '../is-record.ts';
 /** The data of a setup session's page. */
 export type HostedSetup = NonNullable<Awaited<ReturnType<typeof findHostedSetup>>>;
 
+type SetupSessionRef = Pick<HostedSetup, 'merchantId' | 'sessionId' | 'setupMethodId'>;
+
 /** The setup session that a token opens, or null. */
 export async function findHostedSetup(db: Db, token: string) {
   const [row] = await db
@@ -75,7 +77,7 @@ export async function fillInSetupDetails(
  * Sets the session to FAILED if `limit` of its cards were declined. A card with an unknown outcome does not
  * count, because it may still be saved. Changes only a session in CREATED.
  */
-export async function failSpentSetup(db: Db, setup: HostedSetup, limit: number): Promise<void> {
+export async function failSpentSetup(db: Db, setup: SetupSessionRef, limit: number): Promise<void> {
   const declined = db
     .select({ count: sql`count(*)` })
     .from(checkoutTries)
@@ -92,6 +94,6 @@ export async function failSpentSetup(db: Db, setup: HostedSetup, limit: number):
     .where(and(isSetup(setup), eq(setupMethods.status, 'CREATED'), sql`(${declined}) >= ${limit}`));
 }
 
-function isSetup(setup: HostedSetup) {
+function isSetup(setup: Pick<HostedSetup, 'merchantId' | 'setupMethodId'>) {
   return isRecord(setupMethods, setup.merchantId, setup.setupMethodId);
 }

@@ -1,5 +1,6 @@
 import { lt, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
+import { gatewayEvents } from '../../schema/gateway-events.ts';
 import { linkUses } from '../../schema/link-uses.ts';
 import { retentionCounts } from '../../schema/retention-counts.ts';
 
@@ -91,6 +92,20 @@ export async function deleteOldLinkUses(db: Db, { before, limit }: Deletion): Pr
     .delete(linkUses)
     .where(sql`${linkUses}.ctid in (${old})`)
     .returning({ linkId: linkUses.linkId });
+  return deleted.length;
+}
+
+/** Deletes old events of gateways. The gateway no longer sends such an event again. */
+export async function deleteOldGatewayEvents(db: Db, { before, limit }: Deletion): Promise<number> {
+  const old = db
+    .select({ row: sql`${gatewayEvents}.ctid` })
+    .from(gatewayEvents)
+    .where(lt(gatewayEvents.receivedAt, before))
+    .limit(limit);
+  const deleted = await db
+    .delete(gatewayEvents)
+    .where(sql`${gatewayEvents}.ctid in (${old})`)
+    .returning({ eventId: gatewayEvents.eventId });
   return deleted.length;
 }
 

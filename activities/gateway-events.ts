@@ -1,0 +1,190 @@
+import type { Db } from '../db/client.ts';
+import { failSpentSetup } from '../db/repositories/setup-methods/hosted.ts';
+import { admitTry, declineTry, tryKey } from '../db/repositories/checkouts/tries.ts';
+import { recordMethodChange } from '../db/repositories/customers/payment-methods.ts';
+import { markHandled, unhandledHints } from '../db/repositories/gateway-events/events.ts';
+import type { GatewayAccount } from '../db/repositories/gateway-events/events.ts';
+import {
+  findNamedAttempt,
+  findNamedMethod,
+  findNamedRefund,
+  findNamedSession,
+  isUndecided,
+} from '../db/repositories/gateway-events/subjects.ts';
+import type { NamedSession } from '../db/repositories/gateway-events/subjects.ts';
+import { recordDispute } from '../db/repositories/payments/disputes.ts';
+import type { GatewayHint, GatewaySubject } from '../domain/gateway-hint.ts';
+import { CARD_TRIES_MAX } from '../domain/payment-method.ts';
+import type { GatewayRegistry } from '../gateways/registry.ts';
+import type { PaymentResumption, PaymentWorkflows } from '../temporal/payment-workflows.ts';
+import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
+import { outcomeUnknown } from './failures.ts';
+
+export interface GatewayEventDeps {
+  db: Db;
+  gateways: GatewayRegistry;
+  subscriptionWorkflows: Pick<SubscriptionWorkflows, 'recheck' | 'execute'>;
+  payments: Pick<
+    PaymentResumption & PaymentWorkflows,
+    'wakePayment' | 'wakeRefund' | 'wakeLateCharge' | 'pay' | 'saveMethod'
+  >;
+  /** Requests the delivery of the stream's pending events. Never throws. */
+  wakeStream: (stream: { merchantId: string; streamId: string }) => Promise<void>;
+}
+
+type HintOf<Kind extends GatewayHint['kind']> = Extract<GatewayHint, { kind: Kind }>;
+
+/** Creates the activity that handles the events of gateways. */
+export function createGatewayEventActivities(deps: GatewayEventDeps) {
+  return {
+    /**
+     * Looks at the object that the unhandled events of a subject name, and marks these events as handled. For a
+     * charge or a refund, makes its workflow look the outcome up. A repeat is safe. Throws a retryable error if
+     * the gateway, the database or Temporal does not answer. `nowAt` is real time. Rules: D-40, D-50.
+     */
+    async handleGatewaySubject(input: GatewaySubject & { nowAt: number }): Promise<void> {
+      const { nowAt, ...subject } = input;
+      const hints = await unhandledHints(deps.db, subject);
+      const [hint] = hints;
+      if (!hint) return;
+      await look(deps, subject, hint, nowAt);
+      const eventIds = hints.map(({ eventId }) => eventId);
+      await markHandled(deps.db, subject, eventIds);
+    },
+  };
+}
+
+function look(
+  deps: GatewayEventDeps,
+  account: GatewayAccount,
+  hint: GatewayHint,
+  nowAt: number,
+): Promise<void> {
+  switch (hint.kind) {
+    case 'charge':
+      return recheckCharge(deps, account, hint);
+    case 'refund':
+      return recheckRefund(deps, account, hint);
+    case 'dispute':
+      return lookAtDispute(deps, account, hint, nowAt);
+    case 'method':
+      return lookAtMethod(deps, account, hint, nowAt);
+    case 'card_entry':
+      return takeEnteredCard(deps, account, hint, nowAt);
+    case 'ignored':
+      return Promise.resolve();
+  }
+}
+
+/** Makes the workflow of an undecided attempt look its charge up. */
+async function recheckCharge(
+  { db, subscriptionWorkflows, payments }: GatewayEventDeps,
+  account: GatewayAccount,
+  { gatewayChargeId }: HintOf<'charge'>,
+): Promise<void> {
+  const named = await findNamedAttempt(db, account, gatewayChargeId);
+  if (!named) return;
+  const { attempt, subscriptionId, isWatched } = named;
+  const { merchantId, intentId, id: attemptId } = attempt;
+  if (isWatched) await payments.wakeLateCharge({ merchantId, attemptId });
+  if (!isUndecided(attempt)) return;
+  if (subscriptionId === null) await payments.wakePayment({ merchantId, intentId });
+  else await subscriptionWorkflows.recheck({ merchantId, subscriptionId });
+}
+
+async function recheckRefund(
+  { db, payments }: GatewayEventDeps,
+  account: GatewayAccount,
+  hint: HintOf<'refund'>,
+): Promise<void> {
+  const refundId = await findNamedRefund(db, account, hint);
+  if (refundId !== null) await payments.wakeRefund({ merchantId: account.merchantId, refundId });
+}
+
+/** Reads the dispute at the gateway and records what changed. */
+async function lookAtDispute(
+  { db, gateways, subscriptionWorkflows, wakeStream }: GatewayEventDeps,
+  account: GatewayAccount,
+  { gatewayDisputeId, gatewayChargeId }: HintOf<'dispute'>,
+  nowAt: number,
+): Promise<void> {
+  const named = await findNamedAttempt(db, account, gatewayChargeId);
+  const gateway = await gateways.of(account.merchantId, account.gateway);
+  if (!named || !gateway.lookupDispute) return;
+  const found = await gateway.lookupDispute(gatewayDisputeId);
+  if (found.kind === 'unknown') throw outcomeUnknown(found.reason);
+  if (found.kind === 'absent' || found.dispute.gatewayChargeId !== gatewayChargeId) return;
+  const { attempt } = named;
+  const recorded = await recordDispute(db, attempt, gatewayDisputeId, found.dispute, nowAt);
+  // The transaction has changed the timeline in the subscription's row, so the subscription's workflow must
+  // read the row again.
+  if (recorded.subscription) await subscriptionWorkflows.recheck(recorded.subscription);
+  await wakeStream(recorded.stream);
+}
+
+/** Reads the payment method at the gateway and records what changed. */
+async function lookAtMethod(
+  { db, gateways, wakeStream }: GatewayEventDeps,
+  account: GatewayAccount,
+  hint: HintOf<'method'>,
+  nowAt: number,
+): Promise<void> {
+  const method = await findNamedMethod(db, account, hint.gatewayMethodId);
+  const gateway = await gateways.of(account.merchantId, account.gateway);
+  if (!method || !gateway.lookupMethod) return;
+  const found = await gateway.lookupMethod(method.gatewayMethodId);
+  if (found.kind === 'unknown') throw outcomeUnknown(found.reason);
+  const { merchantId, id } = method;
+  const card = found.kind === 'found' ? found.card : null;
+  await recordMethodChange(db, { merchantId, id }, card, nowAt);
+  await wakeStream({ merchantId, streamId: id });
+}
+
+/**
+ * Submits a card that a payer entered on the gateway's page, as the return of the payer's browser does. The
+ * token is the id of the command, so that only one of the two submits the card. Rules: D-32, D-§4.
+ */
+async function takeEnteredCard(
+  deps: GatewayEventDeps,
+  { merchantId }: GatewayAccount,
+  { token, session: sessionId }: HintOf<'card_entry'>,
+  nowAt: number,
+): Promise<void> {
+  const { db } = deps;
+  const session = await findNamedSession(db, merchantId, sessionId);
+  if (!session) return;
+  const ref = { merchantId, sessionId, key: tryKey(token) };
+  if (!(await admitTry(db, ref, { limit: CARD_TRIES_MAX, nowAt }))) return;
+  const errorCode = await submit(deps, session, token);
+  if (errorCode === null || !(await declineTry(db, ref, errorCode))) return;
+  const { setupMethodId } = session;
+  if (setupMethodId !== null) {
+    await failSpentSetup(db, { merchantId, sessionId, setupMethodId }, CARD_TRIES_MAX);
+  }
+}
+
+/** Returns the code of a decline; null for every other outcome, also for an unknown one. */
+async function submit(
+  { subscriptionWorkflows, payments }: GatewayEventDeps,
+  session: NamedSession,
+  paymentToken: string,
+): Promise<string | null> {
+  const { merchantId, id: checkoutSessionId, purpose } = session;
+  const { subscriptionId, intentId, setupMethodId } = session;
+  const token = { paymentToken, checkoutSessionId };
+  if (intentId !== null) {
+    const outcome = await payments.pay({ merchantId, intentId, token });
+    return outcome.kind === 'declined' ? outcome.errorCode : null;
+  }
+  if (setupMethodId !== null) {
+    const outcome = await payments.saveMethod({ merchantId, setupMethodId, ...token });
+    return outcome.kind === 'declined' ? outcome.errorCode : null;
+  }
+  if (subscriptionId === null) return null;
+  const kind = purpose === 'update_method' ? 'replacePaymentMethod' : 'completeCheckout';
+  const command = { kind, commandId: paymentToken, ...token } as const;
+  const answer = await subscriptionWorkflows.execute({ merchantId, subscriptionId }, command);
+  return answer.kind === 'result' && answer.result.kind === 'checkout'
+    ? answer.result.errorCode
+    : null;
+}

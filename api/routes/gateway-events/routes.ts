@@ -1,0 +1,55 @@
+import type { Router } from '@koa/router';
+import { storeGatewayEvent } from '../../../db/repositories/gateway-events/events.ts';
+import {
+  isWaitedFor,
+  merchantsWithGateway,
+} from '../../../db/repositories/gateway-events/subjects.ts';
+import { DomainError } from '../../../domain/errors.ts';
+import type { GatewayHint } from '../../../domain/gateway-hint.ts';
+import { failpoint } from '../../../runtime/failpoints.ts';
+import { ok, send } from '../../answers.ts';
+import { pathParam } from '../../context.ts';
+import type { Context, RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { readBytes } from '../../middleware/json-body.ts';
+
+/** Maximum size of a request with events. */
+const BODY_LIMIT_BYTES = 262_144;
+
+/**
+ * Receives the events of gateways, without credentials: the signature proves the sender. An event is stored
+ * before the answer 200 and handled after it. A wrong signature and an unknown account get the same 400, so that
+ * accounts cannot be found by trying. Rule: D-40.
+ */
+export function gatewayEventRoutes(router: Router<RequestState>, deps: ApiDeps): void {
+  const { db, gatewaySubjects } = deps;
+  router.post('/gateways/:gateway/events/:account', async (ctx) => {
+    const rawBody = await readBytes(ctx.req, BODY_LIMIT_BYTES);
+    const { merchantId, gateway, hints } = await verified(deps, ctx, rawBody);
+    const account = { merchantId, gateway };
+    failpoint('before_event_stored');
+    for (const hint of hints) {
+      const isWaiting = await isWaitedFor(db, account, hint);
+      const subject = await storeGatewayEvent(db, account, hint, !isWaiting);
+      failpoint('after_event_stored');
+      // Not awaited. If it fails, the sweep starts the workflow.
+      if (subject !== null) void gatewaySubjects.wake(subject);
+    }
+    send(ctx, ok({}));
+  });
+}
+
+/** Returns the hints of a signed request. An account's name may stand for a test and a live merchant. */
+async function verified(
+  { db, gateways }: ApiDeps,
+  ctx: Context,
+  rawBody: Buffer,
+): Promise<{ merchantId: string; gateway: string; hints: GatewayHint[] }> {
+  const gateway = `${pathParam(ctx, 'gateway')}:${pathParam(ctx, 'account')}`;
+  for (const merchantId of await merchantsWithGateway(db, gateway)) {
+    const { readEvents } = await gateways.of(merchantId, gateway);
+    const hints = readEvents?.(rawBody, ctx.headers) ?? 'bad_signature';
+    if (hints !== 'bad_signature') return { merchantId, gateway, hints };
+  }
+  throw new DomainError('bad_request', 'The request has no valid signature of this account.');
+}

@@ -1,0 +1,98 @@
+import { and, eq, inArray, isNull, lt, or, sql } from 'drizzle-orm';
+import { subjectIdOf } from '../../../domain/gateway-hint.ts';
+import type { GatewayHint, GatewaySubject } from '../../../domain/gateway-hint.ts';
+import type { Db } from '../../client.ts';
+import { gatewayEvents } from '../../schema/gateway-events.ts';
+
+/** An account of a merchant at a gateway. */
+export type GatewayAccount = Pick<GatewaySubject, 'merchantId' | 'gateway'>;
+
+/**
+ * Stores an event, once. `isHandled`: nothing waits for the event. Returns the subject to look at; null if
+ * nothing is left to do. A repeat of a stored event returns the subject until the event is handled.
+ */
+export async function storeGatewayEvent(
+  db: Db,
+  account: GatewayAccount,
+  hint: GatewayHint,
+  isHandled: boolean,
+): Promise<GatewaySubject | null> {
+  const { eventId, type } = hint;
+  const subjectId = subjectIdOf(hint);
+  const row = { ...account, eventId, type, subjectId, hint };
+  const isOver = isHandled || subjectId === null;
+  await db
+    .insert(gatewayEvents)
+    .values({ ...row, ...(isOver ? { handledAt: Date.now() } : {}) })
+    .onConflictDoNothing();
+  if (isOver) return null;
+  const waiting = await unhandledHints(db, { ...account, subjectId });
+  return waiting.length === 0 ? null : { ...account, subjectId };
+}
+
+/** Returns the hints of the events about a subject that are not handled, the oldest first. */
+export async function unhandledHints(db: Db, subject: GatewaySubject): Promise<GatewayHint[]> {
+  const rows = await db
+    .select({ hint: gatewayEvents.hint })
+    .from(gatewayEvents)
+    .where(and(isOf(subject), isNull(gatewayEvents.handledAt)))
+    .orderBy(gatewayEvents.receivedAt);
+  return rows.map(({ hint }) => hint);
+}
+
+/** Records that the subject was looked at after these events arrived. A repeat is safe. */
+export async function markHandled(
+  db: Db,
+  subject: GatewaySubject,
+  eventIds: readonly string[],
+): Promise<void> {
+  await db
+    .update(gatewayEvents)
+    .set({ handledAt: sql`now()` })
+    .where(
+      and(
+        isOf(subject),
+        inArray(gatewayEvents.eventId, [...eventIds]),
+        isNull(gatewayEvents.handledAt),
+      ),
+    );
+}
+
+/**
+ * Takes at most `limit` events that were not handled within a minute, each at most once a minute, and returns
+ * their subjects.
+ */
+export async function takeUnhandled(db: Db, limit: number): Promise<GatewaySubject[]> {
+  const aMinuteAgo = sql`now() - interval '1 minute'`;
+  const late = db
+    .select({ row: sql`${gatewayEvents}.ctid` })
+    .from(gatewayEvents)
+    .where(
+      and(
+        isNull(gatewayEvents.handledAt),
+        lt(gatewayEvents.receivedAt, aMinuteAgo),
+        or(isNull(gatewayEvents.sweptAt), lt(gatewayEvents.sweptAt, aMinuteAgo)),
+      ),
+    )
+    .orderBy(sql`${gatewayEvents.sweptAt} asc nulls first`, gatewayEvents.receivedAt)
+    .limit(limit)
+    .for('update', { skipLocked: true });
+  const taken = await db
+    .update(gatewayEvents)
+    .set({ sweptAt: sql`now()` })
+    .where(sql`${gatewayEvents}.ctid in (${late})`)
+    .returning({
+      merchantId: gatewayEvents.merchantId,
+      gateway: gatewayEvents.gateway,
+      subjectId: sql<string>`${gatewayEvents.subjectId}`,
+    });
+  return [...new Map(taken.map((subject) => [JSON.stringify(subject), subject])).values()];
+}
+
+function isOf({ merchantId, gateway, subjectId }: GatewaySubject) {
+  return and(
+    eq(gatewayEvents.merchantId, merchantId),
+    eq(gatewayEvents.gateway, gateway),
+    eq(gatewayEvents.subjectId, subjectId),
+  );
+}

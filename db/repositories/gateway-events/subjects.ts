@@ -1,0 +1,174 @@
+import { and, eq, inArray, isNull, like, or } from 'drizzle-orm';
+import type { GatewayHint } from '../../../domain/gateway-hint.ts';
+import type { Db } from '../../client.ts';
+import { checkoutSessions } from '../../schema/checkout-sessions.ts';
+import { merchantGateways } from '../../schema/merchant-gateways.ts';
+import { paymentAttempts } from '../../schema/payment-attempts.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { paymentMethods } from '../../schema/payment-methods.ts';
+import { paymentReviews } from '../../schema/payment-reviews.ts';
+import { refunds } from '../../schema/refunds.ts';
+import type { PaymentMethod } from '../customers/payment-methods.ts';
+import { isRecord } from '../is-record.ts';
+import type { Attempt } from '../subscriptions/attempts.ts';
+import type { GatewayAccount } from './events.ts';
+
+/**
+ * Returns the merchants with an account of this name. There may be two, because Stripe's account has the same
+ * id in test and in live mode.
+ */
+export async function merchantsWithGateway(db: Db, name: string): Promise<string[]> {
+  const rows = await db
+    .select({ merchantId: merchantGateways.merchantId })
+    .from(merchantGateways)
+    .where(eq(merchantGateways.name, name));
+  return rows.map(({ merchantId }) => merchantId);
+}
+
+/** An attempt whose charge an event names. */
+export interface NamedAttempt {
+  attempt: Attempt;
+  /** The subscription whose workflow makes the charge; null outside the billing cycles. */
+  subscriptionId: string | null;
+  /** True if a late-charge watch waits for the charge. */
+  isWatched: boolean;
+}
+
+/** Returns the account's attempt with this charge; null if there is none. */
+export async function findNamedAttempt(
+  db: Db,
+  { merchantId, gateway }: GatewayAccount,
+  gatewayChargeId: string,
+): Promise<NamedAttempt | null> {
+  const [row] = await db
+    .select({
+      attempt: paymentAttempts,
+      subscriptionId: paymentIntents.subscriptionId,
+      cycleNumber: paymentIntents.cycleNumber,
+      reviewId: paymentReviews.subjectId,
+    })
+    .from(paymentAttempts)
+    .innerJoin(
+      paymentIntents,
+      isRecord(paymentIntents, paymentAttempts.merchantId, paymentAttempts.intentId),
+    )
+    .leftJoin(
+      paymentReviews,
+      and(
+        eq(paymentReviews.merchantId, paymentAttempts.merchantId),
+        eq(paymentReviews.subjectId, paymentAttempts.id),
+        isNull(paymentReviews.closedAt),
+      ),
+    )
+    .where(
+      and(
+        eq(paymentAttempts.merchantId, merchantId),
+        eq(paymentAttempts.gateway, gateway),
+        eq(paymentAttempts.gatewayChargeId, gatewayChargeId),
+      ),
+    );
+  if (!row) return null;
+  const { attempt, reviewId } = row;
+  return {
+    attempt,
+    subscriptionId: row.cycleNumber === null ? null : row.subscriptionId,
+    isWatched: attempt.state === 'DECLINED' && reviewId !== null,
+  };
+}
+
+/** True if the outcome of the attempt's charge is not recorded yet. */
+export function isUndecided({ state }: Attempt): boolean {
+  return state !== 'SUCCEEDED' && state !== 'DECLINED';
+}
+
+/** Returns the undecided refund of the account that an event names, by our key; null if there is none. */
+export async function findNamedRefund(
+  db: Db,
+  { merchantId, gateway }: GatewayAccount,
+  { key, gatewayRefundId }: Extract<GatewayHint, { kind: 'refund' }>,
+): Promise<string | null> {
+  const [row] = await db
+    .select({ id: refunds.id })
+    .from(refunds)
+    .innerJoin(
+      paymentAttempts,
+      and(
+        eq(paymentAttempts.merchantId, refunds.merchantId),
+        eq(paymentAttempts.intentId, refunds.intentId),
+        eq(paymentAttempts.gatewayChargeId, refunds.gatewayChargeId),
+        eq(paymentAttempts.gateway, gateway),
+      ),
+    )
+    .where(
+      and(
+        eq(refunds.merchantId, merchantId),
+        or(eq(refunds.gatewayKey, key ?? ''), eq(refunds.gatewayRefundId, gatewayRefundId)),
+        inArray(refunds.state, ['SENDING', 'UNKNOWN', 'PENDING', 'REVIEW']),
+      ),
+    )
+    .limit(1);
+  return row?.id ?? null;
+}
+
+/**
+ * Returns the account's payment method that an event names. Stripe does not name the customer of a detached
+ * payment method; the event then has only the end of our id.
+ */
+export async function findNamedMethod(
+  db: Db,
+  { merchantId, gateway }: GatewayAccount,
+  gatewayMethodId: string,
+): Promise<PaymentMethod | null> {
+  const isOwn = and(eq(paymentMethods.merchantId, merchantId), eq(paymentMethods.gateway, gateway));
+  const [row] = await db
+    .select()
+    .from(paymentMethods)
+    .where(
+      and(
+        isOwn,
+        gatewayMethodId.includes('/')
+          ? eq(paymentMethods.gatewayMethodId, gatewayMethodId)
+          : like(paymentMethods.gatewayMethodId, `%/${gatewayMethodId.replaceAll('_', '\\_')}`),
+      ),
+    );
+  return row ?? null;
+}
+
+export type NamedSession = typeof checkoutSessions.$inferSelect;
+
+/** Returns the merchant's checkout session; null for an unknown id and for another merchant's id. */
+export async function findNamedSession(
+  db: Db,
+  merchantId: string,
+  id: string,
+): Promise<NamedSession | null> {
+  const [row] = await db
+    .select()
+    .from(checkoutSessions)
+    .where(isRecord(checkoutSessions, merchantId, id));
+  return row ?? null;
+}
+
+/** True if the object that the hint names must be looked at. Reads only. */
+export async function isWaitedFor(
+  db: Db,
+  account: GatewayAccount,
+  hint: GatewayHint,
+): Promise<boolean> {
+  switch (hint.kind) {
+    case 'charge': {
+      const named = await findNamedAttempt(db, account, hint.gatewayChargeId);
+      return named !== null && (isUndecided(named.attempt) || named.isWatched);
+    }
+    case 'refund':
+      return (await findNamedRefund(db, account, hint)) !== null;
+    case 'dispute':
+      return (await findNamedAttempt(db, account, hint.gatewayChargeId)) !== null;
+    case 'method':
+      return (await findNamedMethod(db, account, hint.gatewayMethodId)) !== null;
+    case 'card_entry':
+      return (await findNamedSession(db, account.merchantId, hint.session)) !== null;
+    case 'ignored':
+      return false;
+  }
+}

@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto';
+import { and, asc, eq, inArray } from 'drizzle-orm';
+import type { GatewayDispute } from '../../../domain/dispute.ts';
+import { newId } from '../../../domain/ids.ts';
+import { intentEvent } from '../../../domain/subscription/change.ts';
+import { applyDispute } from '../../../domain/subscription/apply-dispute.ts';
+import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
+import type { Db } from '../../client.ts';
+import { disputes } from '../../schema/disputes.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { isRecord } from '../is-record.ts';
+import { lockedState } from '../subscriptions/attempts.ts';
+import type { Attempt } from '../subscriptions/attempts.ts';
+import { businessNow } from '../subscriptions/business-time.ts';
+import { recordTransition } from '../subscriptions/transitions.ts';
+import { appendIntentEvent, streamOf } from './events.ts';
+import { lockIntent } from './orders.ts';
+
+export type Dispute = typeof disputes.$inferSelect;
+
+/**
+ * Records a dispute as the gateway describes it, with its event and an entry in the subscription's timeline, in
+ * one transaction. A repeat changes nothing. A description as OPEN does not reopen a dispute that has ended,
+ * because the description may be older. The intent and the status of the subscription stay. `nowAt` is real
+ * time. Returns the stream of the event, and the subscription whose timeline may have changed.
+ */
+export async function recordDispute(
+  db: Db,
+  attempt: Attempt,
+  gatewayDisputeId: string,
+  found: GatewayDispute,
+  nowAt: number,
+): Promise<{ stream: ReturnType<typeof streamOf>; subscription: SubscriptionRef | null }> {
+  const { merchantId, intentId, id: attemptId, gateway } = attempt;
+  const { amountMinor, currency, reason, status, openedAt } = found;
+  return db.transaction(async (tx) => {
+    const [owner] = await tx
+      .select({ subscriptionId: paymentIntents.subscriptionId })
+      .from(paymentIntents)
+      .where(isRecord(paymentIntents, merchantId, intentId));
+    const subscriptionId = owner?.subscriptionId ?? null;
+    const subscription = subscriptionId === null ? null : { merchantId, subscriptionId };
+    // Every transaction locks the subscription before its intent, to avoid deadlocks.
+    const state = subscription && (await lockedState(tx, subscription));
+    const intent = await lockIntent(tx, { merchantId, intentId });
+    if (!intent) throw new Error(`no intent ${intentId}`);
+    const recorded = { stream: streamOf(intent), subscription };
+    const [known] = await tx
+      .select()
+      .from(disputes)
+      .where(and(eq(disputes.gateway, gateway), eq(disputes.gatewayDisputeId, gatewayDisputeId)));
+    if (known && known.status !== 'OPEN' && status === 'OPEN') return recorded;
+    const facts = {
+      amountMinor,
+      currency,
+      reason,
+      status,
+      closedAt: status === 'OPEN' ? null : (known?.closedAt ?? nowAt),
+    };
+    const disputeId = known?.id ?? newId('dp', nowAt, randomBytes);
+    if (known)
+      await tx
+        .update(disputes)
+        .set(facts)
+        .where(isRecord(disputes, merchantId, known.id));
+    else {
+      const ids = { merchantId, id: disputeId, intentId, attemptId, gateway, gatewayDisputeId };
+      await tx.insert(disputes).values({ ...ids, ...facts, openedAt });
+    }
+    if (known?.status === status) return recorded;
+    const at = await businessNow(tx, intent, nowAt);
+    const dispute = { disputeId, amountMinor, currency, reason, status };
+    const draft = { ...intentEvent('intent.disputed', intentId, at, intent.status), dispute };
+    if (state) {
+      const change = { ...applyDispute(state, dispute, at), events: [draft] };
+      const transitionId = `dispute:${disputeId}:${status}`;
+      await recordTransition(tx, { change, transitionId, command: null, nowAt: at });
+    } else await appendIntentEvent(tx, intent, draft);
+    return recorded;
+  });
+}
+
+/** Returns the disputes of the intents, the oldest first. */
+export function disputesOf(
+  db: Db,
+  merchantId: string,
+  intentIds: readonly string[],
+): Promise<Dispute[]> {
+  return db
+    .select()
+    .from(disputes)
+    .where(and(eq(disputes.merchantId, merchantId), inArray(disputes.intentId, [...intentIds])))
+    .orderBy(asc(disputes.openedAt), asc(disputes.id));
+}

@@ -1,0 +1,40 @@
+import { sql } from 'drizzle-orm';
+import { index, json, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import type { GatewayHint } from '../../domain/gateway-hint.ts';
+import { instant, merchantId } from './_columns.ts';
+
+/**
+ * One event that a gateway sent about an account of a merchant. The row is committed before the gateway gets
+ * its answer. All times are real. Writers: the API inserts; activities set `handledAt`.
+ */
+export const gatewayEvents = pgTable(
+  'gateway_event',
+  {
+    merchantId: merchantId(),
+    /** The account, such as `stripe:acct_…`. */
+    gateway: text('gateway').notNull(),
+    /** The gateway's id of the event, the same when the gateway sends the event again. */
+    eventId: text('event_id').notNull(),
+    /** The gateway's name of the event's type. */
+    type: text('type').notNull(),
+    /** The gateway's id of the object that the event names; null for an ignored event. */
+    subjectId: text('subject_id'),
+    hint: json('hint').$type<GatewayHint>().notNull(),
+    receivedAt: instant('received_at')
+      .notNull()
+      .default(sql`now()`),
+    /** When the object was looked at. Null: the event waits for this. */
+    handledAt: instant('handled_at'),
+    /** When a sweep last took the event; null if none did. */
+    sweptAt: instant('swept_at'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.gateway, table.eventId] }),
+    // For the events of one object, and for the sweep.
+    index('gateway_event__unhandled__idx')
+      .on(table.merchantId, table.gateway, table.subjectId)
+      .where(sql`${table.handledAt} is null`),
+    // For the retention sweep.
+    index('gateway_event__received__idx').on(table.receivedAt),
+  ],
+);

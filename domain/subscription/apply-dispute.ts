@@ -1,0 +1,24 @@
+import type { DisputeStatus } from '../dispute.ts';
+import { formatAmount } from '../money.ts';
+import { next } from './change.ts';
+import type { Change } from './change.ts';
+import type { SubscriptionState } from './state.ts';
+
+const WHAT: Readonly<Record<DisputeStatus, string>> = {
+  OPEN: 'a payment is disputed',
+  WON: 'the dispute of a payment was won',
+  LOST: 'the dispute of a payment was lost',
+  CLOSED: 'the dispute of a payment ended without a decision',
+};
+
+/** Adds a dispute to the timeline. Changes nothing else, because the merchant decides what follows. */
+export function applyDispute(
+  state: SubscriptionState,
+  dispute: { status: DisputeStatus; amountMinor: number; currency: string; reason: string },
+  now: number,
+): Change {
+  const { status, amountMinor, currency, reason } = dispute;
+  const what = `${WHAT[status]}, ${formatAmount(amountMinor, currency)}`;
+  const entry = { at: now, what, why: `reason: ${reason}`, actor: 'gateway' as const };
+  return { state: next(state, {}, entry), events: [], effects: {} };
+}

@@ -1,0 +1,62 @@
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
+import type { GatewaySubject } from '../domain/gateway-hint.ts';
+import type { Logger } from '../runtime/logger.ts';
+import {
+  GATEWAY_SUBJECT_WORKFLOW,
+  gatewaySubjectWorkflowId,
+  wake,
+} from '../workflows/gateway-subject/messages.ts';
+import { ACCEPT_WITHIN_MS } from './client.ts';
+
+/** Starts the workflows that look at the objects which events of gateways name. */
+export interface GatewaySubjects {
+  /** Wakes the subject's workflow, or starts it. Never throws: the sweep starts a missing workflow. */
+  wake(subject: GatewaySubject): Promise<void>;
+  /** Starts the subject's workflow. Returns false if it runs. Throws if Temporal is unreachable. */
+  ensureRunning(subject: GatewaySubject): Promise<boolean>;
+}
+
+export interface GatewaySubjectsDeps {
+  client: Client;
+  /** Workflows run on `<prefix>checkout`, because a payer may wait for a card that was entered. */
+  taskQueuePrefix: string;
+  logger: Pick<Logger, 'warn'>;
+}
+
+export function createGatewaySubjects(deps: GatewaySubjectsDeps): GatewaySubjects {
+  const { client, taskQueuePrefix, logger } = deps;
+  const optionsOf = (subject: GatewaySubject) => ({
+    workflowId: gatewaySubjectWorkflowId(subject),
+    taskQueue: `${taskQueuePrefix}checkout`,
+    args: [subject] as [GatewaySubject],
+    priority: { fairnessKey: subject.merchantId },
+  });
+  return {
+    async wake(subject) {
+      const options = { ...optionsOf(subject), signal: wake, signalArgs: [] as [] };
+      try {
+        await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+          client.workflow.signalWithStart(GATEWAY_SUBJECT_WORKFLOW, options),
+        );
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        logger.warn({ ...subject, error: reason }, 'event not handed over; the sweep will do it');
+      }
+    },
+    async ensureRunning(subject) {
+      try {
+        await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+          client.workflow.start(GATEWAY_SUBJECT_WORKFLOW, {
+            ...optionsOf(subject),
+            workflowIdConflictPolicy: 'FAIL',
+          }),
+        );
+        return true;
+      } catch (error) {
+        if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,472 @@
+import { randomUUID } from 'node:crypto';
+import { and, asc, eq, inArray } from 'drizzle-orm';
+import { Stripe } from 'stripe';
+import { describe, expect, vi } from 'vitest';
+import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
+import { disputes } from '../../db/schema/disputes.ts';
+import { gatewayEvents } from '../../db/schema/gateway-events.ts';
+import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import { NOTHING_FOUND } from '../../activities/maintenance.ts';
+import { createEnvironment } from '../support/test-environment.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+import { openShop } from '../support/shop.ts';
+import type { Shop } from '../support/shop.ts';
+import { onStripe, WEBHOOK_SECRET } from '../support/stripe.ts';
+import type { StripeWorld } from '../support/stripe.ts';
+import { stripeMerchant } from '../support/stripe-seller.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+
+/** Events of Stripe, from the Stripe double to the rows, the timeline and the merchant's events. */
+
+const file = { scope: 'file' } as const;
+const test = onStripe
+  // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
+  .extend('server', file, async ({}, { onCleanup }) => {
+    const server = await connectDevServer();
+    onCleanup(() => server.teardown());
+    return server;
+  })
+  .extend('env', file, async ({ server, world }, { onCleanup }) => {
+    const env = await createEnvironment(server, { stripeUrl: world.proxy.url });
+    onCleanup(() => env.close());
+    return env;
+  })
+  .extend('shop', file, async ({ env }, { onCleanup }) => {
+    const shop = await openShop(env);
+    onCleanup(() => shop.close());
+    return shop;
+  })
+  .extend('scene', file, async ({ env, shop, world }) => ({
+    env,
+    shop,
+    world,
+    seller: await stripeMerchant(env, shop, world),
+  }));
+
+interface Scene {
+  env: TestEnvironment;
+  shop: Shop;
+  world: StripeWorld;
+  seller: Awaited<ReturnType<typeof stripeMerchant>>;
+}
+
+const START = Date.parse('2027-01-31T12:00:00Z');
+const TERMS = {
+  amount: 1_999,
+  currency: 'USD',
+  interval: 'MONTH',
+  intervalCount: 1,
+  cycleCount: 12,
+  customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+  callbackUrl: 'https://shop.example/thanks',
+};
+
+async function created({ env, shop }: Scene) {
+  const testClockId = await env.createClock(START);
+  const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
+    '/subscription/create',
+    { ...TERMS, testClockId },
+  );
+  return { merchantId: env.merchantId, subscriptionId, testClockId };
+}
+
+/** A subscription on a test clock whose first cycle was paid by a payer who never returned. */
+async function active(scene: Scene) {
+  const made = await created(scene);
+  await scene.seller.enterCard(made);
+  await scene.shop.news(made.subscriptionId, 5);
+  await scene.seller.settled();
+  return made;
+}
+
+const eventsOf = async ({ env }: Scene, streamId: string): Promise<string[]> => {
+  const rows = await env.db
+    .select({ type: outboxEvents.type })
+    .from(outboxEvents)
+    .where(eq(outboxEvents.streamId, streamId))
+    .orderBy(asc(outboxEvents.sequence));
+  return rows.map(({ type }) => type);
+};
+
+/** The gateway's ids of the subscription's latest attempt. */
+async function lastAttempt({ env }: Scene, { subscriptionId }: { subscriptionId: string }) {
+  const state = await env.state({ merchantId: env.merchantId, subscriptionId });
+  const [method] = await env.db
+    .select()
+    .from(paymentMethods)
+    .where(eq(paymentMethods.id, String(state.paymentMethodId)));
+  if (!method) throw new Error('no method');
+  const attempts = await env.db
+    .select()
+    .from(paymentAttempts)
+    .where(eq(paymentAttempts.paymentMethodId, method.id))
+    .orderBy(asc(paymentAttempts.createdAt), asc(paymentAttempts.id));
+  return { method, attempt: attempts.at(-1)! };
+}
+
+const PAID = [
+  'intent.created',
+  'subscription.created',
+  'intent.success',
+  'subscription.cycle_charged',
+  'subscription.active',
+];
+const RENEWED = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
+
+/** Expects that no event is unhandled and that a sweep finds nothing. */
+async function expectNothingLeft({ env, seller }: Scene): Promise<void> {
+  await seller.settled();
+  await env.db.update(gatewayEvents).set({ receivedAt: Date.now() - 3_600_000 });
+  expect(await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 })).toEqual(NOTHING_FOUND);
+}
+
+describe('a payer who never returns from Stripe’s page', () => {
+  test('starts the subscription, and a later return charges nothing [D-32, D-§4]', async ({
+    scene,
+  }) => {
+    const { env, seller } = scene;
+    const made = await created(scene);
+    const before = (await seller.charges()).length;
+    const { token: commandId, sessionId } = await seller.enterCard(made);
+    await vi.waitFor(async () => expect((await env.state(made)).status).toBe('ACTIVE'), 30_000);
+    const command = { kind: 'completeCheckout', commandId, paymentToken: commandId } as const;
+    expect(
+      await env.workflows.execute(made, { ...command, checkoutSessionId: sessionId }),
+    ).toMatchObject({ kind: 'result', result: { kind: 'checkout', errorCode: null } });
+    expect((await seller.charges()).slice(before)).toEqual(['succeeded 1999 x1']);
+    expect((await eventsOf(scene, made.subscriptionId)).toSorted()).toEqual(PAID.toSorted());
+    await expectNothingLeft(scene);
+  });
+
+  test('saves the card of a setup session [D-§7]', async ({ scene }) => {
+    const { shop, seller } = scene;
+    const { setupMethodId } = await shop.merchant.post<{ setupMethodId: string }>(
+      '/setup-method/create',
+      {
+        currency: 'USD',
+        billingDetails: TERMS.customerDetails,
+        callbackUrl: TERMS.callbackUrl,
+      },
+    );
+    await seller.enterCard({ setupMethodId });
+    await vi.waitFor(
+      async () => expect(await eventsOf(scene, setupMethodId)).toEqual(['setup_method.success']),
+      30_000,
+    );
+    await expectNothingLeft(scene);
+  });
+
+  test('with a declined card leaves the checkout open with the reason [D-§4]', async ({
+    scene,
+  }) => {
+    const { env, seller } = scene;
+    const made = await created(scene);
+    const { sessionId } = await seller.enterCard(made, '4000000000000341');
+    const session = async () => {
+      const [row] = await env.db
+        .select()
+        .from(checkoutSessions)
+        .where(eq(checkoutSessions.id, sessionId));
+      return row;
+    };
+    await vi.waitFor(async () => {
+      expect(await session()).toMatchObject({ tries: 1, lastErrorCode: 'card_declined' });
+    }, 30_000);
+    expect((await env.state(made)).status).toBe('CREATED');
+    await expectNothingLeft(scene);
+    expect(await session()).toMatchObject({ tries: 1, lastErrorCode: 'card_declined' });
+  });
+});
+
+describe('an event about a charge', () => {
+  test('that Stripe decides later makes the workflow look the outcome up [D-40]', async ({
+    scene,
+  }) => {
+    const { env, seller, world } = scene;
+    const made = await active(scene);
+    const { method } = await lastAttempt(scene, made);
+    const paymentMethodId = method.gatewayMethodId.split('/')[1];
+    await world.control('POST', 'outcomes', { kind: 'processing', count: 1, paymentMethodId });
+    await env.sendClock(made.testClockId, Date.parse('2027-03-01T00:00:00Z'));
+    const open = async () => (await lastAttempt(scene, made)).attempt;
+    await vi.waitFor(async () => expect(await open()).toMatchObject({ state: 'UNKNOWN' }), 30_000);
+    const { gatewayChargeId } = await open();
+    await world.control('POST', 'settle', { paymentIntentId: gatewayChargeId });
+    await vi.waitFor(
+      async () => expect(await open()).toMatchObject({ state: 'SUCCEEDED' }),
+      30_000,
+    );
+    await vi.waitFor(
+      async () => expect((await eventsOf(scene, made.subscriptionId)).slice(5)).toEqual(RENEWED),
+      30_000,
+    );
+    const named = (await seller.events()).filter(({ subjectId }) => subjectId === gatewayChargeId);
+    expect(named.map(({ type }) => type)).toContain('payment_intent.succeeded');
+    await expectNothingLeft(scene);
+  });
+
+  test('before its answer and twice charges once [D-40]', async ({ scene }) => {
+    const { env, seller, world } = scene;
+    const made = await active(scene);
+    const before = (await seller.charges()).length;
+    const type = 'payment_intent.succeeded';
+    await world.control('POST', 'events', { action: 'duplicate', type, count: 1 });
+    await world.control('POST', 'events', { action: 'before_answer', type, count: 1 });
+    await env.advance(made.testClockId, '2027-02-28T12:00:00Z');
+    await env.advance(made.testClockId, '2027-03-31T12:00:00Z');
+    await world.control('POST', 'events/release', {});
+    expect((await seller.charges()).slice(before)).toEqual([
+      'succeeded 1999 x1',
+      'succeeded 1999 x1',
+    ]);
+    expect((await eventsOf(scene, made.subscriptionId)).slice(5)).toEqual([...RENEWED, ...RENEWED]);
+    await expectNothingLeft(scene);
+  });
+
+  test('of a payment that is not ours is stored and has no effect [D-21]', async ({ scene }) => {
+    const { seller, world } = scene;
+    const { stripe } = seller.account;
+    const { id } = await stripe.paymentIntents.create({ amount: 500, currency: 'usd' });
+    const stored = async () => (await seller.events()).filter(({ subjectId }) => subjectId === id);
+    await vi.waitFor(async () => expect(await stored()).toHaveLength(1), 30_000);
+    expect((await stored())[0]?.handledAt).not.toBeNull();
+    expect(world.failures).toEqual([]);
+    await expectNothingLeft(scene);
+  });
+});
+
+describe('a request with an event', () => {
+  const payload = (id: string) =>
+    JSON.stringify({
+      id,
+      object: 'event',
+      type: 'payment_intent.succeeded',
+      data: { object: { id: 'pi_1', object: 'payment_intent', metadata: {} } },
+    });
+  const signed = (body: string, secret: string, agoSeconds = 0) =>
+    Stripe.webhooks.generateTestHeaderString({
+      payload: body,
+      secret,
+      timestamp: Math.floor(Date.now() / 1_000) - agoSeconds,
+    });
+  const post = async (url: string, body: string, signature?: string) => {
+    const headers = signature === undefined ? {} : { 'stripe-signature': signature };
+    const response = await fetch(url, { method: 'POST', headers, body });
+    return `${response.status} ${await response.text()}`;
+  };
+  const REFUSED =
+    '400 {"errorCode":"bad_request","errorDescription":"The request has no valid signature of this account."}';
+
+  test('without a valid signature gets the answer of an unknown account [D-20]', async ({
+    scene,
+  }) => {
+    const { seller, shop } = scene;
+    const stored = (await seller.events()).length;
+    const body = payload(`evt_${randomUUID()}`);
+    const right = signed(body, WEBHOOK_SECRET);
+    const unknown = `${shop.url}/gateways/stripe/events/acct_unknown`;
+    const other = `${shop.url}/gateways/other/events/${seller.account.id}`;
+    expect([
+      await post(seller.eventsUrl, body),
+      await post(seller.eventsUrl, body, signed(body, 'whsec_of_another_account')),
+      await post(seller.eventsUrl, body, signed(body, WEBHOOK_SECRET, 3_600)),
+      await post(seller.eventsUrl, `${body} `, right),
+      await post(unknown, body, right),
+      await post(other, body, right),
+    ]).toEqual([REFUSED, REFUSED, REFUSED, REFUSED, REFUSED, REFUSED]);
+    expect(await seller.events()).toHaveLength(stored);
+  });
+
+  test('is stored once, however often it comes, and is refused beyond 256 kB [D-10]', async ({
+    scene,
+  }) => {
+    const { seller } = scene;
+    const stored = (await seller.events()).length;
+    const body = payload(`evt_${randomUUID()}`);
+    const right = signed(body, WEBHOOK_SECRET);
+    expect(await post(seller.eventsUrl, body, right)).toBe('200 {}');
+    expect(await post(seller.eventsUrl, body, right)).toBe('200 {}');
+    expect(await seller.events()).toHaveLength(stored + 1);
+    const long = body + ' '.repeat(262_144);
+    expect(await post(seller.eventsUrl, long, signed(long, WEBHOOK_SECRET))).toBe(
+      '400 {"errorCode":"bad_request","errorDescription":"body: must be at most 256 kB"}',
+    );
+    await expectNothingLeft(scene);
+  });
+});
+
+describe('a dispute of a renewal', () => {
+  test('is shown and told when it opens and when it is lost, and changes nothing else [D-50, D-52]', async ({
+    scene,
+  }) => {
+    const { env, shop, seller, world } = scene;
+    const made = await active(scene);
+    await env.advance(made.testClockId, '2027-02-28T12:00:00Z');
+    const { attempt } = await lastAttempt(scene, made);
+    const { intentId } = attempt;
+    const charge = await seller.account.stripe.paymentIntents.retrieve(attempt.gatewayChargeId!);
+    const chargeId = charge.latest_charge as string;
+    // Each event comes twice.
+    await world.control('POST', 'events', { action: 'duplicate', count: 2 });
+    const { disputeId: gatewayId } = await world.control('POST', 'disputes', { chargeId });
+    const told = async () => (await eventsOf(scene, made.subscriptionId)).slice(8);
+    await vi.waitFor(async () => expect(await told()).toEqual(['intent.disputed']), 30_000);
+    await world.control('POST', 'disputes/close', { disputeId: gatewayId, status: 'lost' });
+    await vi.waitFor(
+      async () => expect(await told()).toEqual(['intent.disputed', 'intent.disputed']),
+      30_000,
+    );
+    const at = Date.parse('2027-02-28T12:00:00Z');
+    await shop.news(made.subscriptionId, 5);
+    const bodies = shop.receiver.received
+      .map(({ event }) => event)
+      .filter((event) => event.eventType === 'intent.disputed' && event['intentId'] === intentId);
+    expect(bodies).toMatchObject(
+      ['OPEN', 'LOST'].map((disputeStatus) => ({
+        eventTime: at,
+        intentId,
+        status: 'SUCCESS',
+        amount: 1_999,
+        disputeId: expect.stringMatching(/^dp_/) as string,
+        disputedAmount: 1_999,
+        disputeCurrency: 'USD',
+        disputeReason: 'fraudulent',
+        disputeStatus,
+      })),
+    );
+    const read = await shop.merchant.get<Record<string, unknown>>(
+      `/payments/v2/get-intent/${intentId}`,
+    );
+    expect(read).toMatchObject({
+      status: 'SUCCESS',
+      disputes: [{ amount: 1_999, currency: 'USD', reason: 'fraudulent', status: 'LOST' }],
+    });
+    const log = async () => (await env.workflows.timeline(made))?.slice(-2);
+    await vi.waitFor(async () => {
+      expect(await log()).toMatchObject([
+        { at, what: 'a payment is disputed, 19.99 USD', why: 'reason: fraudulent' },
+        { at, what: 'the dispute of a payment was lost, 19.99 USD', actor: 'gateway' },
+      ]);
+    }, 30_000);
+    expect((await env.state(made)).status).toBe('ACTIVE');
+    await expectNothingLeft(scene);
+    expect(await told()).toEqual(['intent.disputed', 'intent.disputed']);
+    await env.advance(made.testClockId, '2027-03-31T12:00:00Z');
+    expect((await told()).slice(2)).toEqual(RENEWED);
+  });
+
+  test('is recorded once as lost when its events come in the wrong order [D-50]', async ({
+    scene,
+  }) => {
+    const { env, seller, world } = scene;
+    const made = await active(scene);
+    const { attempt } = await lastAttempt(scene, made);
+    const charge = await seller.account.stripe.paymentIntents.retrieve(attempt.gatewayChargeId!);
+    const type = 'charge.dispute.created';
+    await world.control('POST', 'events', { action: 'hold', type, count: 1 });
+    const chargeId = charge.latest_charge as string;
+    const { disputeId } = await world.control('POST', 'disputes', { chargeId });
+    await world.control('POST', 'disputes/close', { disputeId, status: 'lost' });
+    const rows = () =>
+      env.db
+        .select()
+        .from(disputes)
+        .where(eq(disputes.gatewayDisputeId, String(disputeId)));
+    await vi.waitFor(async () => expect(await rows()).toMatchObject([{ status: 'LOST' }]), 30_000);
+    await world.control('POST', 'events/release', {});
+    const received = async () =>
+      (await seller.events()).filter(({ subjectId }) => subjectId === disputeId).length;
+    await vi.waitFor(async () => expect(await received()).toBe(2), 30_000);
+    await expectNothingLeft(scene);
+    expect(await rows()).toMatchObject([{ status: 'LOST', amountMinor: 1_999 }]);
+    expect((await eventsOf(scene, made.subscriptionId)).slice(5)).toEqual(['intent.disputed']);
+  });
+});
+
+describe('a saved card', () => {
+  test('that the network updates is updated and told, and DELETED when Stripe removes it [D-50, D-§7]', async ({
+    scene,
+  }) => {
+    const { seller, shop, world } = scene;
+    const made = await active(scene);
+    const { method } = await lastAttempt(scene, made);
+    const paymentMethodId = method.gatewayMethodId.split('/')[1]!;
+    const card = { lastFour: '1881', expiryMonth: 7, expiryYear: 2037 };
+    await world.control('POST', 'events', { action: 'duplicate', count: 2 });
+    await world.control('POST', 'cards', { paymentMethodId, ...card });
+    const told = () => eventsOf(scene, method.id);
+    await vi.waitFor(async () => expect(await told()).toEqual(['setup_method.updated']), 30_000);
+    await seller.settled();
+    const bodies = async (count: number) =>
+      vi.waitUntil(
+        () => {
+          const found = shop.receiver.received
+            .map(({ event }) => event)
+            .filter((event) => event['pmId'] === method.id);
+          return found.length >= count && found;
+        },
+        { timeout: 30_000 },
+      );
+    const updated = {
+      pmId: method.id,
+      customerId: method.customerId,
+      status: 'LIVE',
+      card: {
+        brand: 'visa',
+        country: 'US',
+        lastFourDigit: '1881',
+        expiryMonth: 7,
+        expiryYear: 2037,
+      },
+    };
+    expect(await bodies(1)).toMatchObject([{ sequence: 1, ...updated }]);
+    await seller.account.stripe.paymentMethods.detach(paymentMethodId);
+    expect(await bodies(2)).toMatchObject([
+      { sequence: 1, ...updated },
+      { sequence: 2, ...updated, status: 'DELETED' },
+    ]);
+    const { data } = await shop.merchant.get<{ data: unknown[] }>(
+      `/customer/${method.customerId}/payment-method-tokens`,
+    );
+    expect(data).toMatchObject([{ paymentMethodId: method.id, status: 'DELETED' }]);
+    await expectNothingLeft(scene);
+    expect(await told()).toEqual(['setup_method.updated', 'setup_method.updated']);
+  });
+});
+
+test('a stored event that no workflow looked at is handled by the sweep, once [D-40]', async ({
+  scene,
+}) => {
+  const { env, seller, world } = scene;
+  const made = await active(scene);
+  const { attempt } = await lastAttempt(scene, made);
+  const charge = await seller.account.stripe.paymentIntents.retrieve(attempt.gatewayChargeId!);
+  await world.control('POST', 'events', { action: 'drop', count: 1 });
+  const chargeId = charge.latest_charge as string;
+  const { disputeId } = await world.control('POST', 'disputes', { chargeId });
+  const gatewayDisputeId = String(disputeId);
+  const eventId = `evt_${randomUUID()}`;
+  const account = { merchantId: env.merchantId, gateway: seller.name };
+  const type = 'charge.dispute.created';
+  const gatewayChargeId = charge.id;
+  await env.db.insert(gatewayEvents).values({
+    ...account,
+    eventId,
+    type,
+    subjectId: gatewayDisputeId,
+    hint: { eventId, type, kind: 'dispute', gatewayDisputeId, gatewayChargeId },
+    receivedAt: Date.now() - 3_600_000,
+  });
+  const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+  expect(await sweep()).toEqual({ ...NOTHING_FOUND, gatewayEvents: 1 });
+  await seller.settled();
+  const ofDispute = and(
+    eq(disputes.merchantId, env.merchantId),
+    inArray(disputes.gatewayDisputeId, [gatewayDisputeId]),
+  );
+  expect(await env.db.select().from(disputes).where(ofDispute)).toMatchObject([{ status: 'OPEN' }]);
+  expect((await eventsOf(scene, made.subscriptionId)).slice(5)).toEqual(['intent.disputed']);
+  await expectNothingLeft(scene);
+});

@@ -1,0 +1,98 @@
+import { eq } from 'drizzle-orm';
+import { vi } from 'vitest';
+import { changeGateway } from '../../db/repositories/merchants/gateways.ts';
+import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
+import { gatewayEvents } from '../../db/schema/gateway-events.ts';
+import { accountBinding } from '../../gateways/merchant-gateways.ts';
+import type { Shop } from './shop.ts';
+import { WEBHOOK_SECRET } from './stripe.ts';
+import { submitCard } from './stripe.ts';
+import type { StripeWorld } from './stripe.ts';
+import type { TestEnvironment } from './test-environment.ts';
+
+/** Gives the environment's merchant an account at the Stripe double, whose events go to the shop's API. */
+export async function stripeMerchant(env: TestEnvironment, shop: Shop, world: StripeWorld) {
+  const { db, merchantId, sealing } = env;
+  const account = await world.account();
+  const name = `stripe:${account.id}`;
+  const eventsUrl = `${shop.url}/gateways/stripe/events/${account.id}`;
+  const { secretKey } = account;
+  await world.control('POST', 'accounts', {
+    secretKey,
+    webhookUrl: eventsUrl,
+    webhookSecret: WEBHOOK_SECRET,
+  });
+  const bound = accountBinding(merchantId, name);
+  await changeGateway(db, {
+    merchantId,
+    name,
+    mode: 'test',
+    key: { sealed: sealing.seal(secretKey, bound), ending: secretKey.slice(-4) },
+    sealedWebhookSecret: sealing.seal(WEBHOOK_SECRET, bound),
+    makeCurrent: true,
+    nowAt: Date.now(),
+  });
+  const events = () => db.select().from(gatewayEvents).where(eq(gatewayEvents.gateway, name));
+  return {
+    account,
+    name,
+    eventsUrl,
+    /** Every event of the account that was stored. */
+    events,
+    /** Waits until no stored event is unhandled. */
+    settled: () =>
+      vi.waitUntil(async () => (await events()).every(({ handledAt }) => handledAt !== null), {
+        timeout: 30_000,
+        interval: 50,
+      }),
+    /**
+     * Enters a card on Stripe's page of the checkout session, as a payer does, and never returns to our page.
+     * Returns the token with which the payer would return.
+     */
+    async enterCard(
+      subject: { subscriptionId?: string; setupMethodId?: string; intentId?: string },
+      number = '4242424242424242',
+    ) {
+      const column = (['subscriptionId', 'setupMethodId', 'intentId'] as const).find(
+        (name) => subject[name] !== undefined,
+      );
+      if (!column) throw new Error('no subject');
+      const id = String(subject[column]);
+      const [session] = await db
+        .select({ id: checkoutSessions.id })
+        .from(checkoutSessions)
+        .where(eq(checkoutSessions[column], id));
+      if (!session) throw new Error(`no checkout session of ${id}`);
+      const gateway = await env.gateways.of(merchantId, name);
+      const opened = await gateway.openCardEntry?.({
+        session: session.id,
+        tries: 0,
+        customer: { id: 'cus_1', name: undefined, email: undefined, gatewayMethodId: null },
+        returnUrl: `${shop.url}/return`,
+        cancelUrl: shop.url,
+        expiresAt: Date.now() + 3_600_000,
+      });
+      if (opened?.kind !== 'redirect') throw new Error(`no page: ${opened?.kind}`);
+      const { location, html } = await submitCard(opened.url, number);
+      const token = location === null ? null : new URL(location).searchParams.get('payment_token');
+      if (token === null) throw new Error(`the card was not taken: ${html}`);
+      return { token, sessionId: session.id };
+    },
+    /** The merchant's charges at Stripe, oldest first. */
+    async charges(): Promise<string[]> {
+      const { charges } = await world.control('GET', 'charges');
+      return (charges as Charge[])
+        .filter(({ metadata }) => metadata.merchantId === merchantId)
+        .map(
+          ({ status, amountMinor, confirmCount }) => `${status} ${amountMinor} x${confirmCount}`,
+        );
+    },
+  };
+}
+
+interface Charge {
+  status: string;
+  amountMinor: number;
+  confirmCount: number;
+  metadata: { merchantId?: string };
+}

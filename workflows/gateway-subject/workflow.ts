@@ -1,0 +1,26 @@
+import { proxyActivities, setHandler } from '@temporalio/workflow';
+import type { Activities } from '../../activities/index.ts';
+import type { GatewaySubject } from '../../domain/gateway-hint.ts';
+import { GATEWAY_EVENT } from '../options.ts';
+import { siblingTaskQueue } from '../task-queues.ts';
+import { wake } from './messages.ts';
+
+/**
+ * Looks at one object of a gateway after events about it, until the look succeeds. One run per object at a time,
+ * so that an older description never replaces a newer one. A signal during a look causes another look.
+ */
+export async function gatewaySubject(subject: GatewaySubject): Promise<void> {
+  let isWoken = true;
+  setHandler(wake, () => void (isWoken = true), { description: 'Look at the object again.' });
+  const { handleGatewaySubject } = proxyActivities<Activities>({
+    ...GATEWAY_EVENT,
+    taskQueue: siblingTaskQueue('charges'),
+    summary: `look at ${subject.subjectId}`,
+    priority: { fairnessKey: subject.merchantId },
+  });
+  while (isWoken) {
+    isWoken = false;
+    // oxlint-disable-next-line no-restricted-properties -- the sandbox's clock: workflow time
+    await handleGatewaySubject({ ...subject, nowAt: Date.now() });
+  }
+}
