@@ -13,7 +13,8 @@ import { createEnvironment } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';
-import { onStripe, WEBHOOK_SECRET } from '../support/stripe.ts';
+import { openPage, submitForm } from '../support/browser.ts';
+import { onStripe, submitCard, WEBHOOK_SECRET } from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 import { stripeMerchant } from '../support/stripe-seller.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
@@ -178,6 +179,32 @@ describe('a payer who never returns from Stripe’s page', () => {
     await expectNothingLeft(scene);
     expect(await session()).toMatchObject({ tries: 1, lastErrorCode: 'card_declined' });
   });
+});
+
+test('a payer who enters another card at Stripe and never returns has replaced the card [D-33, D-32]', async ({
+  scene,
+}) => {
+  const { env, seller, shop } = scene;
+  const made = await active(scene);
+  const { paymentMethodId } = await env.state(made);
+  const { updatePaymentMethodLink } = await shop.merchant.get<{ updatePaymentMethodLink: string }>(
+    `/subscription/get-subscription/${made.subscriptionId}`,
+  );
+  const page = await openPage(updatePaymentMethodLink);
+  const leave = await submitForm(page, page.forms[0]!, {});
+  const [url] = /http:\/\/[\d.:]+\/checkout\/cs_test_\w+/.exec(leave.html) ?? [];
+  await submitCard(String(url), '5555555555554444');
+  await vi.waitFor(
+    async () => expect((await env.state(made)).paymentMethodId).not.toBe(paymentMethodId),
+    30_000,
+  );
+  expect((await lastAttempt(scene, made)).method).toMatchObject({
+    brand: 'mastercard',
+    status: 'LIVE',
+  });
+  await expectNothingLeft(scene);
+  expect((await seller.charges()).at(-1)).toBe('succeeded 1999 x1');
+  expect(await eventsOf(scene, made.subscriptionId)).toHaveLength(PAID.length);
 });
 
 describe('an event about a charge', () => {

@@ -26,7 +26,7 @@ export function entryRoutes<Subject extends CardSubject>(
 ): void {
   const path = cardEntryPath(pages.pathOf(':token'));
 
-  /** Opens the gateway's page for a card. Nothing changes here, so the form may be sent again. */
+  /** Opens the gateway's page for a card. The form may be sent again. */
   router.post(path, async (ctx) => {
     const opened = await openForm(ctx);
     if (opened === null) return;
@@ -39,6 +39,8 @@ export function entryRoutes<Subject extends CardSubject>(
     }
     await limits.expectFewDeclines(ctx);
     await limits.countOpening(ctx);
+    // If the payer never returns, the gateway's event names the session, so the session must have its row.
+    await pages.beforeTry?.(subject);
     const entry = { home, subject, ...pages.limitsOf(subject), gateway };
     sendPage(deps, ctx, await openCardEntry(deps, ctx, entry));
   });

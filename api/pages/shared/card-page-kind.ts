@@ -42,7 +42,7 @@ export interface CardPages<Subject extends CardSubject> {
   readonly details?: DetailsStep<Subject>;
   /** Called when a browser opens the page and the page shows a form. */
   opened?(subject: Subject): Promise<void>;
-  /** Called before a new card is counted as a try. */
+  /** Called before the gateway's page is opened, and before a new card is counted as a try. */
   beforeTry?(subject: Subject): Promise<void>;
   /** Called after a card was declined and the decline was counted. */
   afterDecline?(subject: Subject): Promise<void>;
