@@ -8,6 +8,7 @@ import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import { refunds } from '../../db/schema/refunds.ts';
 import { NOTHING_FOUND } from '../../activities/maintenance.ts';
 import { createEnvironment } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -320,6 +321,40 @@ describe('a request with an event', () => {
     expect(await post(seller.eventsUrl, long, signed(long, WEBHOOK_SECRET))).toBe(
       '400 {"errorCode":"bad_request","errorDescription":"body: must be at most 256 kB"}',
     );
+    await expectNothingLeft(scene);
+  });
+});
+
+describe('a refund that fails at Stripe after it succeeded', () => {
+  test('is refused after the event, and its amount can be refunded again [D-40, D-50]', async ({
+    scene,
+  }) => {
+    const { env, shop, seller, world } = scene;
+    const made = await active(scene);
+    const { intentId: xIntentId } = (await lastAttempt(scene, made)).attempt;
+    const refund = () =>
+      shop.merchant.post<{ refundId: string }>('/payments/merchant/refund', { xIntentId });
+    const { refundId } = await refund();
+    const rowOf = async (id: string) => {
+      const [row] = await env.db.select().from(refunds).where(eq(refunds.id, id));
+      return row;
+    };
+    await seller.settled();
+    const gatewayRefundId = (await rowOf(refundId))?.gatewayRefundId;
+    await world.control('POST', 'refunds/settle', {
+      refundId: gatewayRefundId,
+      failure: 'expired_or_canceled_card',
+    });
+    const told = async () => (await eventsOf(scene, made.subscriptionId)).slice(5);
+    await vi.waitFor(
+      async () => expect(await told()).toEqual(['intent.refunded', 'intent.refund_failed']),
+      30_000,
+    );
+    expect((await rowOf(refundId))?.state).toBe('REFUSED');
+    const again = await refund();
+    await seller.settled();
+    expect((await rowOf(again.refundId))?.state).toBe('SUCCEEDED');
+    expect(await told()).toEqual(['intent.refunded', 'intent.refund_failed', 'intent.refunded']);
     await expectNothingLeft(scene);
   });
 });

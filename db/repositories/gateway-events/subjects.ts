@@ -103,7 +103,8 @@ export async function findNamedRefund(
       and(
         eq(refunds.merchantId, merchantId),
         or(eq(refunds.gatewayKey, key ?? ''), eq(refunds.gatewayRefundId, gatewayRefundId)),
-        inArray(refunds.state, ['SENDING', 'UNKNOWN', 'PENDING', 'REVIEW']),
+        // A refund may fail at the gateway days after it succeeded.
+        inArray(refunds.state, ['SENDING', 'UNKNOWN', 'PENDING', 'REVIEW', 'SUCCEEDED']),
       ),
     )
     .limit(1);
