@@ -142,12 +142,15 @@ function isAmountOf(intent: Stripe.PaymentIntent, charge: ChargeRef): boolean {
 }
 
 /**
- * Returns the decline for a payment method that was detached or deleted at Stripe; null for another error.
+ * Returns the decline for a payment method that was detached at Stripe, or whose customer was deleted there; null
+ * for another error.
  */
 function removedMethod(error: unknown) {
   const isRemoved =
     error instanceof Stripe.errors.StripeInvalidRequestError &&
-    (error.param === 'payment_method' || error.message.includes('was detached from a Customer'));
+    (error.param === 'payment_method' ||
+      (error.param === 'customer' && error.code === 'resource_missing') ||
+      error.message.includes('was detached from a Customer'));
   if (!isRemoved) return null;
   return {
     kind: 'declined',

@@ -39,6 +39,22 @@ async function preparedCharge(world: StripeWorld, number?: string): Promise<Char
 }
 
 describe('a charge at Stripe', () => {
+  it('is declined with payment_method_removed if Stripe no longer has the customer', async ({
+    world,
+  }) => {
+    const { key, amountMinor, currency, gatewayMethodId, reference } = await preparedCharge(world);
+    const method = gatewayMethodId.split('/')[1] ?? '';
+    const prepared = await gatewayOf(world).prepare?.({
+      key: `${key}0`,
+      gatewayChargeId: null,
+      amountMinor,
+      currency,
+      reference,
+      gatewayMethodId: `cus_deleted/${method}`,
+    });
+    expect(prepared).toMatchObject({ kind: 'declined', code: 'payment_method_removed' });
+  });
+
   it('is a PaymentIntent that names merchant, intent, subscription, cycle and key', async ({
     world,
   }) => {
