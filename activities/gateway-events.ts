@@ -184,6 +184,10 @@ async function submit(
   const kind = purpose === 'update_method' ? 'replacePaymentMethod' : 'completeCheckout';
   const command = { kind, commandId: paymentToken, ...token } as const;
   const answer = await subscriptionWorkflows.execute({ merchantId, subscriptionId }, command);
+  // Another card is being charged. If that charge is declined, a repeat charges this card.
+  if (answer.kind === 'refused' && answer.code === 'payment_outcome_pending') {
+    throw outcomeUnknown(answer.message);
+  }
   return answer.kind === 'result' && answer.result.kind === 'checkout'
     ? answer.result.errorCode
     : null;
