@@ -31,6 +31,7 @@ const NOTHING = {
   openRefunds: 0,
   decidedReviews: 0,
   stalledStreams: 0,
+  gatewayEvents: 0,
   rechecked: 0,
   failed: 0,
 };

@@ -154,7 +154,18 @@ describe('a refund that the gateway decides later', () => {
   }) => {
     const { paid, ref } = await pendingRefund(env, payments);
     await env.payments.wakeRefund(ref);
-    await env.client.workflow.getHandle(refundWorkflowId(ref.refundId)).terminate('clicked');
+    const run = env.client.workflow.getHandle(refundWorkflowId(ref.refundId));
+    // The first look-up is over. A termination does not end a running look-up, which could settle the refund.
+    await expect
+      .poll(
+        async () => {
+          const { events } = await run.fetchHistory();
+          return events?.some((event) => event.timerStartedEventAttributes != null);
+        },
+        { timeout: 30_000 },
+      )
+      .toBe(true);
+    await run.terminate('clicked');
     const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     const isUpdated = (ago: string) =>
       env.db

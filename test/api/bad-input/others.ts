@@ -23,9 +23,10 @@ const webhook = (name: string, changes: Record<string, unknown>, description: st
 const NUL_TEXT = 'must be text without NUL characters and unpaired surrogates';
 const EVENTS =
   'must be one of intent.checkout_opened, intent.created, intent.failed, intent.refunded, ' +
-  'intent.success, intent.refund_failed, subscription.trialing, subscription.cycle_charged, ' +
-  'subscription.created, subscription.checkout_opened, subscription.active, subscription.unpaid, ' +
-  'subscription.retries_exhausted, subscription.paused, subscription.ended, setup_method.success';
+  'intent.success, intent.refund_failed, intent.disputed, subscription.trialing, ' +
+  'subscription.cycle_charged, subscription.created, subscription.checkout_opened, ' +
+  'subscription.active, subscription.unpaid, subscription.retries_exhausted, subscription.paused, ' +
+  'subscription.ended, setup_method.success, setup_method.updated';
 
 /** Requests whose body is not a readable JSON object. */
 export const BODIES: Case[] = [
