@@ -1,9 +1,9 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * One project per folder of `test/`. The fast ones start nothing. The others share the servers of
- * `test/support/global-setup.ts`; each of their files has a database, a task queue prefix and, for
- * months of life, a time-skipping server of its own.
+ * One project for each folder of tests. The projects in FAST start no server. The others share the servers of
+ * `test/support/global-setup.ts`. A file that needs a database, a task queue prefix or a time-skipping server gets
+ * its own.
  */
 const FAST = ['unit', 'architecture', 'replay'] as const;
 const ON_SERVERS = ['contract', 'workflows', 'api', 'integration', 'scenarios', 'harm'] as const;
@@ -20,7 +20,7 @@ export default defineConfig({
     maxWorkers: FILES_AT_ONCE,
     // Files that follow each other in a process share its imports, 0.3 to 2 s of CPU for each file.
     isolate: false,
-    // Not the tests' own time limits: a stuck await should fail, a slow machine should not.
+    // Longest wait in ms for a test process to close.
     teardownTimeout: 20_000,
     projects: [
       ...FAST.map((name) => ({

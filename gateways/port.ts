@@ -33,7 +33,7 @@ export interface ForcedDeclines {
   readonly count: number;
 }
 
-/** The longest idempotency key of a charge, a refund or a saved method. Adyen accepts no longer keys. */
+/** Maximum length of an idempotency key of a charge, a refund or a saved method, in characters: Adyen's limit. */
 export const KEY_LENGTH_MAX = 64;
 
 /** One charge at the gateway. */
@@ -86,7 +86,10 @@ export interface UnknownOutcome {
   readonly reason: string;
 }
 
-/** No byte left this process. A resend with the same key is safe at any time. */
+/**
+ * The request had no effect: it was not sent, or the gateway refused it before it processed it (Stripe: 401, 403,
+ * 429). A resend with the same key is safe at any time.
+ */
 export interface NotSent {
   readonly kind: 'not_sent';
   readonly reason: string;
@@ -275,8 +278,8 @@ export interface PaymentGateway {
   /** The name of the company that processes the cards, for payers. */
   readonly company: string;
   /**
-   * Opens a page of the gateway on which the payer enters a card. Moves no money. A repeat within a minute
-   * returns the same page. Null if payers enter cards in the hosted card form.
+   * Opens a page of the gateway on which the payer enters a card. Moves no money. A repeat in the same minute
+   * of the clock returns the same page. Null if payers enter cards in the hosted card form.
    */
   readonly openCardEntry: ((request: CardEntryRequest) => Promise<CardEntryOutcome>) | null;
   /**
@@ -286,9 +289,9 @@ export interface PaymentGateway {
   amountProblem(amountMinor: number, currency: string, use: AmountUse): string | null;
 
   /**
-   * Prepares a charge, once per key, and returns its id, which every later request about the charge needs.
-   * Never moves money: a preparation whose answer was lost can never charge. Null if the gateway charges
-   * without a preparation.
+   * Prepares a charge and returns the id that every later request about the charge needs. Never moves money. A
+   * repeat prepares another charge; a charge whose id was not stored can never be made. Null if the gateway
+   * charges without a preparation.
    */
   readonly prepare: ((request: ChargeRequest) => Promise<PrepareOutcome>) | null;
   /**
@@ -327,8 +330,8 @@ export interface PaymentGateway {
 }
 
 /**
- * The gateway refused the request as wrong: a key that was used for other parameters, bad credentials, a
- * malformed field. The request had no effect, and a repeat does not help. The cause is a bug or a wrong
+ * The gateway or its adapter refused the request as wrong: a key that was used for other parameters, a malformed
+ * field, an amount that differs, or bad credentials of the sandbox. The request had no effect, and a repeat does not help. The cause is a bug or a wrong
  * setting on our side.
  */
 export class GatewayRejectedRequest extends Error {

@@ -5,7 +5,8 @@ import { instant, merchantId } from './_columns.ts';
 
 /**
  * One event that a gateway sent about an account of a merchant. The row is committed before the gateway gets
- * its answer. All times are real. Writers: the API inserts; activities set `handledAt`.
+ * its answer. All times are real. Writers: the API inserts, already handled if nothing waits for the event;
+ * activities set `handledAt` and `sweptAt`, and delete old rows.
  */
 export const gatewayEvents = pgTable(
   'gateway_event',
@@ -23,7 +24,7 @@ export const gatewayEvents = pgTable(
     receivedAt: instant('received_at')
       .notNull()
       .default(sql`now()`),
-    /** When the object was looked at. Null: the event waits for this. */
+    /** When the object was looked at, or when the event was stored if nothing waited for it. Null: not yet looked at. */
     handledAt: instant('handled_at'),
     /** When a sweep last took the event; null if none did. */
     sweptAt: instant('swept_at'),

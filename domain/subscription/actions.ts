@@ -78,7 +78,7 @@ export function actionForCommand(
   const { change } = action;
   const isOver = isVoided(change.state) || isSuperseded(change.state);
   if (!state.openAttempt || !isAuthentication(state.openAttempt) || !isOver) return action;
-  // The payer must not be able to confirm the charge any more, so it is withdrawn at once.
+  // The payer must not be able to confirm the charge any more, so the look-up that withdraws it is due at once.
   return { ...action, change: { ...change, state: settleNow(change.state, realNow) } };
 }
 

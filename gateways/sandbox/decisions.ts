@@ -49,7 +49,7 @@ export function createDecisions({ sql, target, decideAfterMs, now, onFailure }: 
   let running: Promise<void> = Promise.resolve();
   let isClosed = false;
 
-  /** Decides what was requested before `before`, and stores the events in the same statement. */
+  /** Decides the pending charges and refunds requested at `before` (epoch ms) or earlier, and stores their events. */
   const decide = async (before: number): Promise<void> => {
     await sql`
       with charges as (

@@ -119,7 +119,8 @@ async function refundedCharge(scope: Scope, params: Params): Promise<Stored> {
 }
 
 /**
- * Decides a refund. If the refund has failed, also after it had succeeded, its amount can be refunded again.
+ * Decides a refund: succeeded if `failure` is null, else failed. The amount of a failed refund can be refunded
+ * again, even if the refund had succeeded before.
  */
 export async function settleRefund(scope: Scope, id: string, failure: string | null) {
   const { book } = scope;

@@ -20,7 +20,7 @@ export interface ListedCharge {
 }
 
 const PAGE = 100;
-/** Every other status is `failed`. */
+/** Stripe's only other status is `failed`, whose outcome here is `declined`. */
 const OUTCOMES = ['succeeded', 'pending'] as const;
 
 /**

@@ -14,7 +14,10 @@ const GATEWAY_TIMEOUT_MS = 20_000;
 
 type Place = ReturnType<typeof placeOf>;
 
-/** Returns where the import goes: the servers of DATABASE_URL, or those of the running `npm start`. */
+/**
+ * Returns the import's settings: those of the environment if DATABASE_URL is set, else the database, gateway and
+ * Temporal addresses of the running `npm start`.
+ */
 export function placeOf() {
   const { databaseUrl, dataDir, encryptionKey, ...config } = loadOperatorConfig();
   if (databaseUrl !== undefined) {

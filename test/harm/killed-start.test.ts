@@ -123,7 +123,7 @@ it(
     const credentials = demo();
     expect(statSync(join(dataDir, 'demo.json')).mode & 0o777).toBe(0o600);
 
-    // When this start is killed, so that the servers that are not ours keep running
+    // When only this start is killed, Postgres, Temporal and stripe-mock keep running.
     const foreign = ['postgres', 'temporal', 'stripe-mock'];
     const programs = ['gateway', 'api', 'worker', 'stripe-double', 'fault-proxy'];
     const ours = programs.map((name) => identify(pidOf(name))!);

@@ -9,7 +9,7 @@ import { openWorkerScenario } from '../support/worker-scenario.ts';
 import type { WorkerScenario } from '../support/worker-scenario.ts';
 
 /**
- * The rows of the crash table of docs/architecture.md that only a gateway with prepared charges has. A worker
+ * The rows of the crash table of docs/architecture.md that apply only to a gateway with prepared charges. A worker
  * process is killed while it charges a card at the Stripe double. Then another worker continues.
  */
 
@@ -30,7 +30,10 @@ const KILLED = { code: null, signal: 'SIGKILL' };
 const WAIT = { timeout: 30_000, interval: 50 };
 const CHARGE = '/payments/charge-tokenised-pm';
 
-/** A saved card at an account of its own, and what the test compares about its charge. */
+/**
+ * Saves a card at a new Stripe account of the merchant. Returns functions that request a charge, and that read its
+ * attempts and Stripe's records.
+ */
 async function shopWithCard(
   scenario: WorkerScenario,
   world: Awaited<ReturnType<typeof startStripe>>,
@@ -100,7 +103,7 @@ test('a worker that crashes at after_prepare leaves a PaymentIntent that never c
   expect(await shop.charges()).toEqual(['succeeded 2500 x1']);
 });
 
-test('a worker that is killed after_confirm_sent leaves a charge in progress; the next worker charges no second time [D-40, D-54]', async ({
+test('a worker that is killed after it sent a confirmation leaves an attempt SENDING; Stripe charges once when the next worker confirms again [D-40, D-54]', async ({
   scenario,
   stripe,
 }) => {

@@ -13,7 +13,7 @@ import type { StripeWorld } from '../support/stripe.ts';
 
 type Account = Awaited<ReturnType<StripeWorld['account']>>;
 
-/** Merchants with rows in a database of their own, and a process's registry of their gateways. */
+/** A database for this file, with functions that insert merchants and their accounts, and create registries. */
 const test = onStripe.extend('merchants', { scope: 'file' }, async ({ world }, { onCleanup }) => {
   const database = await createTestDatabase();
   const { db, close } = createDb({
@@ -102,7 +102,7 @@ test('a test merchant without an account has the sandbox, and a live merchant ha
   );
 });
 
-test('an account of a merchant is charged after another account became current [D-20]', async ({
+test('a charge uses the account that saved the card, also after another account became current [D-20]', async ({
   world,
   merchants,
 }) => {

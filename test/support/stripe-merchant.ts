@@ -9,7 +9,7 @@ import type { TestEnvironment } from './test-environment.ts';
 
 type Account = Awaited<ReturnType<StripeWorld['account']>>;
 
-/** Gives the merchant of the environment a Stripe account, whose row it stores as the operator's command does. */
+/** Stores a Stripe account of the environment's merchant as the current account, as the operator's command does. */
 export async function enterAccount(env: TestEnvironment, account: Account): Promise<void> {
   const { db, merchantId, sealing } = env;
   const name = `stripe:${account.id}`;
@@ -40,7 +40,7 @@ export async function tokenAtStripe(
   return new URL(String(location)).searchParams.get('payment_token') ?? '';
 }
 
-/** Saves a card on Stripe's page. Returns the saved method as a merchant charges it. */
+/** Saves a card on Stripe's page. Returns the ids that a charge request names, and the setup method's id. */
 export async function saveCardAtStripe(env: TestEnvironment, payments: Payments, number?: string) {
   const { customerId, ...session } = await payments.setup();
   const saved = await env.activities.saveSetupMethod({

@@ -86,7 +86,7 @@ describe('a cancellation at the end of the period', () => {
   });
 
   test.each(['a second cancellation', 'a pause'])(
-    'refuses %s, and the refusal names the end date [D-§4]',
+    'lets the subscription refuse %s, and the refusal names the end date [D-§4]',
     (what) => {
       const simulation = subscribed();
       cancel(simulation);
@@ -162,7 +162,7 @@ describe('a cancellation at the end of the period', () => {
     expectNothingFurther(simulation);
   });
 
-  test('and a hard decline before its resume leave no automatic retry after a further decline [D-§4, D-30]', () => {
+  test('is resumed after a hard decline; a further decline then has no automatic retry [D-§4, D-30]', () => {
     const simulation = subscribed({ trial: { interval: 'DAY', count: 14 } });
     const early = at('2026-01-21T00:00:00Z');
     simulation.command('pause', { resumeAt: early });

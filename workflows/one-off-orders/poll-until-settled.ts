@@ -46,7 +46,7 @@ interface Undecided {
 /**
  * Calls `ask` until its result is not `pending`, and returns that result. Between two calls it sleeps for a
  * backoff; if the activity used up its retries, for `backoffMs`. A recheck ends the sleep and causes an
- * additional call, which changes neither the number of calls nor the date of the next regular call. A
+ * additional call, which is not counted in `lookups` and does not move the next regular call. A
  * cancellation request does not end the poll, because the gateway may have received a request whose outcome
  * must be found out.
  */

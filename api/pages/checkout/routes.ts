@@ -32,7 +32,7 @@ export function checkoutRoutes(
       checkoutPage(page, token, checkout, nowOf(checkout), browser),
     asks: (checkout) => stageOf(checkout, nowOf(checkout)) === 'open',
     isDecided: ({ state }) => state.status !== 'CREATED',
-    // The expiry of a subscription on a test clock is not real time.
+    // `expiresAt` is real time. On a test clock `checkoutExpiresAt` is the clock's time, so it sets no limit here.
     limitsOf: ({ tries, state, clockReachedAt }) => ({
       tries,
       expiresAt: clockReachedAt === null ? state.checkoutExpiresAt : Infinity,
@@ -46,7 +46,10 @@ export function checkoutRoutes(
         detailsPage(page, token, checkout, nowOf(checkout), typed),
       fillIn: (checkout, given) => fillInDetails(db, checkout, given),
     },
-    /** Emits `intent.checkout_opened` at the first opening. Rule: D-51. */
+    /**
+     * Emits `intent.checkout_opened` at the first opening, or `subscription.checkout_opened` if no cycle is owed.
+     * Rule: D-51.
+     */
     async opened(checkout) {
       if (checkout.openedAt !== null) return;
       const nowAt = nowOf(checkout);

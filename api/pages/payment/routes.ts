@@ -80,7 +80,7 @@ async function pay(
     case 'succeeded':
       return { kind: 'decided' };
     case 'refused':
-      // Pending: another card is being charged. After another refusal the page shows the intent's status.
+      // `payment_outcome_pending`: another card is being charged. For any other refusal the page shows the intent's status.
       return { kind: outcome.code === 'payment_outcome_pending' ? 'pending' : 'decided' };
   }
 }

@@ -32,8 +32,8 @@ export function shownTestCards({ gateway }: Pick<PageDeps, 'gateway'>, mode: 'te
 }
 
 /**
- * Returns a page with the card form, or with a button that leads to the gateway's page for a card. `home`: the page's path. `browser`: the id in the browser's cookie.
- * `alert`: text about the last card, or null.
+ * Returns a page with the card form, or with a button that leads to the gateway's page for a card. `home`: the
+ * page's path. `browser`: the id in the browser's cookie. `alert`: text about the last card, or null.
  */
 export function askCard(
   deps: PageDeps,
@@ -183,14 +183,14 @@ export function noGatewayPage({ merchantName, cancelUrl }: Sale): Page {
   );
 }
 
-/** The page that sends the browser to the gateway's page at once. The link is for browsers that stay. */
+/** The page that sends the browser to the gateway's page at once. The link is for browsers without refresh. */
 export function leavePage(company: string, url: string): Page {
   const title = `Continue to ${company}`;
   const texts = [`You enter your card on a page of ${company}.`];
   return { ...notice(200, title, texts, { href: url, text: title }), refresh: { seconds: 0, url } };
 }
 
-/** The page after the gateway did not open its page for a card. Its button tries again. */
+/** The page that is shown if the gateway did not open its page for a card. Its button sends the request again. */
 export function unopenedPage(
   deps: Pick<PageDeps, 'sessionKey'>,
   { home, sessionId, company }: { home: string; sessionId: string; company: string },

@@ -208,7 +208,9 @@ test('the merchant command names each invalid setting and changes nothing [D-30,
   });
 });
 
-test('every merchant subcommand prints JSON with --json [D-20]', async ({ api }) => {
+test('create, add, rotate, revoke, configure and list print JSON with --json [D-20]', async ({
+  api,
+}) => {
   const run = async (...args: string[]): Promise<Record<string, unknown>> =>
     JSON.parse((await merchant(api, ...args, '--json')).stdout) as Record<string, unknown>;
   const made = await run('create', '--name', 'Data');
