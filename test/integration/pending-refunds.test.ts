@@ -160,7 +160,7 @@ describe('a refund that the gateway decides later', () => {
       .poll(
         async () => {
           const { events } = await run.fetchHistory();
-          return events?.some((event) => event.timerStartedEventAttributes != null);
+          return events?.some((event) => Boolean(event.timerStartedEventAttributes));
         },
         { timeout: 30_000 },
       )
