@@ -13,6 +13,7 @@ import {
 } from '../db/repositories/gateway-events/subjects.ts';
 import type { NamedSession } from '../db/repositories/gateway-events/subjects.ts';
 import { recordDispute } from '../db/repositories/payments/disputes.ts';
+import { hasReplacedCard } from '../db/repositories/subscriptions/method-updates.ts';
 import type { GatewayHint, GatewaySubject } from '../domain/gateway-hint.ts';
 import { CARD_TRIES_MAX } from '../domain/payment-method.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
@@ -152,7 +153,7 @@ async function takeEnteredCard(
 ): Promise<void> {
   const { db } = deps;
   const session = await findNamedSession(db, merchantId, sessionId);
-  if (!session) return;
+  if (!session || (await isOver(db, session))) return;
   const ref = { merchantId, sessionId, key: tryKey(token) };
   if (!(await admitTry(db, ref, { limit: CARD_TRIES_MAX, nowAt }))) return;
   const errorCode = await submit(deps, session, token);
@@ -161,6 +162,13 @@ async function takeEnteredCard(
   if (setupMethodId !== null) {
     await failSpentSetup(db, { merchantId, sessionId, setupMethodId }, CARD_TRIES_MAX);
   }
+}
+
+/** True if the page for replacing a card has taken one. A late event must not replace that card by an older one. */
+async function isOver(db: Db, session: NamedSession): Promise<boolean> {
+  const { merchantId, id: sessionId, purpose, subscriptionId } = session;
+  if (purpose !== 'update_method' || subscriptionId === null) return false;
+  return hasReplacedCard(db, { merchantId, sessionId, subscriptionId });
 }
 
 /** Returns the code of a decline; null for every other outcome, also for an unknown one. */

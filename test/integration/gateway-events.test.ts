@@ -182,7 +182,7 @@ describe('a payer who never returns from Stripe’s page', () => {
   });
 });
 
-test('a payer who enters another card at Stripe and never returns has replaced the card [D-33, D-32]', async ({
+test('a payer who enters another card at Stripe and never returns has replaced the card, and a late event of a further card changes nothing [D-33, D-32]', async ({
   scene,
 }) => {
   const { env, seller, shop } = scene;
@@ -203,6 +203,23 @@ test('a payer who enters another card at Stripe and never returns has replaced t
     brand: 'mastercard',
     status: 'LIVE',
   });
+  const [session] = await env.db
+    .select({ id: checkoutSessions.id })
+    .from(checkoutSessions)
+    .where(
+      and(
+        eq(checkoutSessions.subscriptionId, made.subscriptionId),
+        eq(checkoutSessions.purpose, 'update_method'),
+      ),
+    );
+  const stored = (await seller.events()).length;
+  await seller.enterFurtherCard(session!.id);
+  await vi.waitFor(
+    async () => expect((await seller.events()).length).toBeGreaterThan(stored),
+    30_000,
+  );
+  await seller.settled();
+  expect((await lastAttempt(scene, made)).method).toMatchObject({ brand: 'mastercard' });
   await expectNothingLeft(scene);
   expect((await seller.charges()).at(-1)).toBe('succeeded 1999 x1');
   expect(await eventsOf(scene, made.subscriptionId)).toHaveLength(PAID.length);

@@ -32,6 +32,22 @@ export async function stripeMerchant(env: TestEnvironment, shop: Shop, world: St
     makeCurrent: true,
     nowAt: Date.now(),
   });
+  const enter = async (session: string, number: string): Promise<string> => {
+    const gateway = await env.gateways.of(merchantId, name);
+    const opened = await gateway.openCardEntry?.({
+      session,
+      tries: 0,
+      customer: { id: 'cus_1', name: undefined, email: undefined, gatewayMethodId: null },
+      returnUrl: `${shop.url}/return`,
+      cancelUrl: shop.url,
+      expiresAt: Date.now() + 3_600_000,
+    });
+    if (opened?.kind !== 'redirect') throw new Error(`no page: ${opened?.kind}`);
+    const { location, html } = await submitCard(opened.url, number);
+    const token = location === null ? null : new URL(location).searchParams.get('payment_token');
+    if (token === null) throw new Error(`the card was not taken: ${html}`);
+    return token;
+  };
   const events = () => db.select().from(gatewayEvents).where(eq(gatewayEvents.gateway, name));
   return {
     account,
@@ -63,21 +79,10 @@ export async function stripeMerchant(env: TestEnvironment, shop: Shop, world: St
         .from(checkoutSessions)
         .where(eq(checkoutSessions[column], id));
       if (!session) throw new Error(`no checkout session of ${id}`);
-      const gateway = await env.gateways.of(merchantId, name);
-      const opened = await gateway.openCardEntry?.({
-        session: session.id,
-        tries: 0,
-        customer: { id: 'cus_1', name: undefined, email: undefined, gatewayMethodId: null },
-        returnUrl: `${shop.url}/return`,
-        cancelUrl: shop.url,
-        expiresAt: Date.now() + 3_600_000,
-      });
-      if (opened?.kind !== 'redirect') throw new Error(`no page: ${opened?.kind}`);
-      const { location, html } = await submitCard(opened.url, number);
-      const token = location === null ? null : new URL(location).searchParams.get('payment_token');
-      if (token === null) throw new Error(`the card was not taken: ${html}`);
-      return { token, sessionId: session.id };
+      return { token: await enter(session.id, number), sessionId: session.id };
     },
+    /** Enters a card on a further page that Stripe opens for the checkout session. */
+    enterFurtherCard: (sessionId: string) => enter(sessionId, '4242424242424242'),
     /** The merchant's charges at Stripe, oldest first. */
     async charges(): Promise<string[]> {
       const { charges } = await world.control('GET', 'charges');

@@ -130,6 +130,18 @@ export interface UpdateTry {
   command: { result: CommandResult | null } | null;
 }
 
+/** True if a card of this page has replaced the payment method. The page then takes no other card. Rule: D-33. */
+export async function hasReplacedCard(
+  db: Db,
+  ref: SessionRef & { subscriptionId: string },
+): Promise<boolean> {
+  const tries = await updateTriesOf(db, ref);
+  return tries.some(({ command }) => {
+    const result = command?.result;
+    return result?.kind === 'checkout' && result.outcome !== 'declined';
+  });
+}
+
 /** All card tries on this page, oldest first, each with the result of its command. */
 export async function updateTriesOf(
   db: Db,
