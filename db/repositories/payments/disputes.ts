@@ -7,14 +7,12 @@ import { applyDispute } from '../../../domain/subscription/apply-dispute.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { disputes } from '../../schema/disputes.ts';
-import { paymentIntents } from '../../schema/payment-intents.ts';
 import { isRecord } from '../is-record.ts';
-import { lockedState } from '../subscriptions/attempts.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
 import { recordTransition } from '../subscriptions/transitions.ts';
 import { appendIntentEvent, streamOf } from './events.ts';
-import { lockIntent } from './orders.ts';
+import { lockWithSubscription } from './orders.ts';
 
 export type Dispute = typeof disputes.$inferSelect;
 
@@ -34,16 +32,10 @@ export async function recordDispute(
   const { merchantId, intentId, id: attemptId, gateway } = attempt;
   const { amountMinor, currency, reason, status, openedAt } = found;
   return db.transaction(async (tx) => {
-    const [owner] = await tx
-      .select({ subscriptionId: paymentIntents.subscriptionId })
-      .from(paymentIntents)
-      .where(isRecord(paymentIntents, merchantId, intentId));
-    const subscriptionId = owner?.subscriptionId ?? null;
-    const subscription = subscriptionId === null ? null : { merchantId, subscriptionId };
-    // Every transaction locks the subscription before its intent, to avoid deadlocks.
-    const state = subscription && (await lockedState(tx, subscription));
-    const intent = await lockIntent(tx, { merchantId, intentId });
-    if (!intent) throw new Error(`no intent ${intentId}`);
+    const { intent, subscription, state } = await lockWithSubscription(tx, {
+      merchantId,
+      intentId,
+    });
     const recorded = { stream: streamOf(intent), subscription };
     const [known] = await tx
       .select()

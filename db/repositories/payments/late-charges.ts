@@ -7,16 +7,14 @@ import { applyLateCharge } from '../../../domain/subscription/apply-attempt.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { lateCharges } from '../../schema/late-charges.ts';
-import { paymentIntents } from '../../schema/payment-intents.ts';
 import { paymentReviews } from '../../schema/payment-reviews.ts';
 import { refunds } from '../../schema/refunds.ts';
-import { findAttempt, lockedState } from '../subscriptions/attempts.ts';
+import { findAttempt } from '../subscriptions/attempts.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
-import { lockIntent } from './orders.ts';
+import { lockWithSubscription } from './orders.ts';
 import { closeReview } from './reviews.ts';
 import { recordTransition } from '../subscriptions/transitions.ts';
-import { isRecord } from '../is-record.ts';
 
 /**
  * The state of a late-charge watch, which looks for a charge after its attempt was settled as not paid.
@@ -65,16 +63,10 @@ export async function bookLateCharge(
 ): Promise<BookedLateCharge> {
   const { merchantId, intentId, id: attemptId, amountMinor, currency } = attempt;
   return db.transaction(async (tx): Promise<BookedLateCharge> => {
-    const [owner] = await tx
-      .select({ subscriptionId: paymentIntents.subscriptionId })
-      .from(paymentIntents)
-      .where(isRecord(paymentIntents, merchantId, intentId));
-    const subscriptionId = owner?.subscriptionId ?? null;
-    const subscription = subscriptionId === null ? null : { merchantId, subscriptionId };
-    // Every transaction locks the subscription before its intent, to avoid deadlocks.
-    const state = subscription && (await lockedState(tx, subscription));
-    const intent = await lockIntent(tx, { merchantId, intentId });
-    if (!intent) throw new Error(`no intent ${intentId}`);
+    const { intent, subscription, state } = await lockWithSubscription(tx, {
+      merchantId,
+      intentId,
+    });
     const known = await lateWatch(tx, { merchantId, attemptId });
     if (known.kind === 'found') return { refundId: known.refundId, subscription };
     const at = await businessNow(tx, intent, nowAt);

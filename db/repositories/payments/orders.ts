@@ -9,6 +9,7 @@ import { checkoutSessions } from '../../schema/checkout-sessions.ts';
 import { paymentAttempts } from '../../schema/payment-attempts.ts';
 import { paymentIntents } from '../../schema/payment-intents.ts';
 import { paymentMethods } from '../../schema/payment-methods.ts';
+import { lockedState } from '../subscriptions/attempts.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
@@ -135,6 +136,25 @@ export function attemptsOf(db: Db, ref: IntentRef): Promise<Attempt[]> {
 export async function lockIntent(tx: Db, ref: IntentRef): Promise<Intent | null> {
   const [intent] = await tx.select().from(paymentIntents).where(isIntent(ref)).for('update');
   return intent ?? null;
+}
+
+/**
+ * Reads the intent and, if it belongs to a subscription, the subscription's state, and locks both until the
+ * transaction ends. Throws if the intent does not exist.
+ */
+export async function lockWithSubscription(tx: Db, ref: IntentRef) {
+  const { merchantId, intentId } = ref;
+  const [owner] = await tx
+    .select({ subscriptionId: paymentIntents.subscriptionId })
+    .from(paymentIntents)
+    .where(isIntent(ref));
+  const subscriptionId = owner?.subscriptionId ?? null;
+  const subscription = subscriptionId === null ? null : { merchantId, subscriptionId };
+  // Every transaction locks the subscription before its intent, to avoid deadlocks.
+  const state = subscription && (await lockedState(tx, subscription));
+  const intent = await lockIntent(tx, ref);
+  if (!intent) throw new Error(`no intent ${intentId}`);
+  return { intent, subscription, state };
 }
 
 /**
