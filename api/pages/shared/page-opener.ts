@@ -13,7 +13,7 @@ export type PageOpener<Subject> = ReturnType<typeof createOpener<Subject & CardS
 export function createOpener<Subject extends CardSubject>(
   deps: ApiDeps,
   limits: PageLimits,
-  pages: CardPages<Subject>,
+  pages: Pick<CardPages<Subject>, 'pathOf' | 'find' | 'unknown'>,
 ) {
   /** Returns the subject of the path's token. For an unknown token, answers and returns a null subject. */
   const open = async (ctx: Context) => {

@@ -7,11 +7,11 @@ import type { OwedCycle } from '../../../domain/subscription/state.ts';
 import { BANK_RETURN, updateMethodPath } from '../../../runtime/update-links.ts';
 import { executeCommand } from '../../commands.ts';
 import { pathParam } from '../../context.ts';
-import type { Context, RequestState } from '../../context.ts';
+import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { foreignFormPage, processingPage } from '../shared/card-page.tsx';
+import { processingPage } from '../shared/card-page.tsx';
 import type { PageLimits } from '../shared/limits.ts';
-import { formToken, isOwnForm, readForm } from '../shared/own-form.ts';
+import { createOpener } from '../shared/page-opener.ts';
 import { notice, seeOther, sendPage } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { bankPath, confirmPath, leaveForBankPage } from './confirmation.tsx';
@@ -31,25 +31,12 @@ export function confirmationRoutes(
   pages: { find(token: string): Promise<MethodUpdate | null>; unknown: Page },
 ): void {
   const pattern = updateMethodPath(':token');
-
-  /** Returns the page's subscription. For an unknown token, answers and returns null. */
-  const open = async (ctx: Context) => {
-    const token = pathParam(ctx, 'token');
-    const update = await limits.lookUp(ctx, () => pages.find(token));
-    if (update === null) sendPage(deps, ctx, pages.unknown);
-    return update;
-  };
+  const { open, openForm } = createOpener(deps, limits, { ...pages, pathOf: updateMethodPath });
 
   router.post(confirmPath(pattern), async (ctx) => {
-    const form = await readForm(ctx);
-    const update = await open(ctx);
-    if (update === null) return;
-    const home = updateMethodPath(update.token);
-    const expected = { ...deps, token: formToken(deps.sessionKey, update.sessionId) };
-    if (!isOwnForm(ctx, expected, form.get('form_token') ?? '')) {
-      sendPage(deps, ctx, foreignFormPage(home));
-      return;
-    }
+    const opened = await openForm(ctx);
+    if (opened === null) return;
+    const { subject: update, home } = opened;
     const isOpen = updateStageOf(update, deps.now()) === 'open';
     const confirmation = isOpen ? confirmationOf(update) : null;
     const { owed } = update.state;
@@ -62,9 +49,8 @@ export function confirmationRoutes(
   });
 
   router.get(bankPath(pattern, ':intentId'), async (ctx) => {
-    const update = await open(ctx);
+    const { subject: update, home } = await open(ctx);
     if (update === null) return;
-    const home = updateMethodPath(update.token);
     const intentId = pathParam(ctx, 'intentId');
     const payment = await findCyclePayment(deps.db, { ...update, intentId });
     if (payment !== null && PAID.includes(payment.status)) {
