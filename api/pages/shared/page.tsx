@@ -81,7 +81,7 @@ export function pageErrors(deps: Deps) {
       await next();
     } catch (thrown) {
       const error = toDomainError(thrown);
-      if (error.cause === thrown) logFailure(deps.logger, ctx, thrown);
+      if (error.cause !== undefined) logFailure(deps.logger, ctx, error.cause);
       ctx.state.errorCode = error.code;
       if (error.retryAfterSeconds !== undefined) {
         ctx.set('Retry-After', String(error.retryAfterSeconds));
