@@ -36,6 +36,7 @@ import type { ConfigureOptions } from './merchant/configure.ts';
 import { configureGateway, readKey, readWebhookSecret, storeAccount } from './merchant/gateway.ts';
 import type { GatewayOptions, GatewayPlace } from './merchant/gateway.ts';
 import { commandLine } from './client/options.ts';
+import { reasonOf } from './client/terminal.ts';
 
 interface Place extends GatewayPlace {
   readonly pepper: string;
@@ -242,11 +243,6 @@ async function run(command: (place: Place) => Promise<Report>): Promise<void> {
     console.error(error instanceof Error ? reasonOf(error) : String(error));
     process.exitCode = 1;
   }
-}
-
-/** A database error's message contains only the SQL statement. The error's cause contains the reason. */
-function reasonOf(error: Error): string {
-  return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 }
 
 function settings() {

@@ -16,7 +16,7 @@ import { createLogger } from '../runtime/logger.ts';
 import { createPaymentWorkflows } from '../temporal/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import { createTemporalClient } from '../temporal/client.ts';
-import { print } from './client/terminal.ts';
+import { print, reasonOf } from './client/terminal.ts';
 import { decisionOf } from './review/decision.ts';
 import type { SettleOptions } from './review/decision.ts';
 import { reviewData, reviewLines } from './review/listing.ts';
@@ -142,11 +142,6 @@ async function run(command: (place: Place) => Promise<void>): Promise<void> {
     console.error(error instanceof Error ? reasonOf(error) : String(error));
     process.exitCode = 1;
   }
-}
-
-/** A database error's message contains only the SQL statement. The error's cause contains the reason. */
-function reasonOf(error: Error): string {
-  return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 }
 
 function placeOf() {

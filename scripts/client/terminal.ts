@@ -36,6 +36,11 @@ export function minuteText(at: number): string {
   return new Date(at).toISOString().slice(0, 16).replace('T', ' ');
 }
 
+/** A database error's message contains only the SQL statement. The error's cause contains the reason. */
+export function reasonOf(error: Error): string {
+  return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
+}
+
 /**
  * Runs `main` and exits with the code that it returns. If `main` throws, prints the error's message and
  * exits with 1. A TypeError or ReferenceError is a bug, so its stack is printed too.
