@@ -47,7 +47,7 @@ export interface ChargeRef {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The payer, who is in a browser while the charge is sent, and can confirm the charge with the bank. */
+/** Present only if the payer's browser waits for this charge, so that the payer can confirm it with the bank. */
 export interface PresentPayer {
   /** The URL to which the bank's page sends the browser back. */
   readonly returnUrl: string;

@@ -108,7 +108,7 @@ alter table ${BOOK_SCHEMA}.refund add column if not exists
 
 alter table ${BOOK_SCHEMA}.charge add column if not exists gateway_code text;
 alter table ${BOOK_SCHEMA}.charge add column if not exists retry text;
--- The outcome exists and is not known to anybody until the charge is decided.
+-- The outcome is stored at once. The sandbox shows it only after the charge is decided.
 alter table ${BOOK_SCHEMA}.charge add column if not exists is_pending boolean not null default false;
 -- The charge was withdrawn before it was decided, perhaps before its request arrived.
 alter table ${BOOK_SCHEMA}.charge add column if not exists is_withdrawn boolean not null default false;

@@ -68,8 +68,8 @@ export type Reading =
   | { readonly kind: 'problem'; readonly importId: string | null; readonly problem: string };
 
 /**
- * Reads the text of a line. A problem names every invalid and every unknown field by its path: a misspelled
- * optional field would change what is charged. Rules: D-01 to D-06, D-10a, D-11, D-14.
+ * Reads the text of a line. A problem names every invalid and every unknown field by its path. An unknown field may
+ * be a misspelled optional field: without its value the import would charge something else. Rules: D-01 to D-06, D-10a, D-11, D-14.
  */
 export function readImport(line: string): Reading {
   let body: unknown;

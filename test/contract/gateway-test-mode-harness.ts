@@ -13,8 +13,8 @@ const TEST_CARDS: Readonly<Record<string, string>> = {
 const TIMEOUT_MS = 30_000;
 
 /**
- * Stripe's adapter at Stripe itself, in test mode, as a harness of the contract tests. No money moves. Nobody can
- * enter a card on Stripe's page here, so cards are saved by SetupIntents. `url` replaces Stripe's address.
+ * Starts the contract tests' harness with Stripe's adapter against Stripe itself, in test mode. No money moves. The
+ * harness saves cards by SetupIntents, because no payer enters a card on Stripe's page. `url` replaces Stripe's address.
  *
  * @throws Error for a key that is no test key; Stripe's error for a key that Stripe refuses.
  */

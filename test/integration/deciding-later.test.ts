@@ -89,7 +89,7 @@ describe('a subscription at a gateway that decides later', () => {
       .toMatchObject({ status: 'ENDED', openAttempt: null });
     await env.control('DELETE', '/control/faults');
     expect(await linesOf(env, ref)).toEqual(['1 succeeded']);
-    // The gateway has confirmed the withdrawal, so nobody reviews the charge and nothing watches for it.
+    // The gateway has confirmed the withdrawal, so the charge needs no manual review and no late-charge watch.
     expect(await env.db.select().from(paymentReviews)).toMatchObject([
       { decidedBy: 'perennial', closedAt: expect.any(Number) },
     ]);

@@ -75,7 +75,7 @@ test('a payer who confirms with the bank pays the owed cycle once [D-30, D-33]',
   await it.expectNothingFurther();
 });
 
-test('a payer who refuses pays nothing, is told so, and can try again [D-30, D-33]', async ({
+test('a payer who refuses the confirmation pays nothing, sees this on the page, and can try again [D-30, D-33]', async ({
   owing,
 }) => {
   const it = await owing();

@@ -15,7 +15,7 @@ import { seeOther, sendPage } from './page.tsx';
 /** Format of a gateway's one-time tokens: at most 200 characters. */
 const PAYMENT_TOKEN = /^[\w-]{1,200}$/;
 
-/** Registers the URL to which the gateway redirects a payer who has entered a card. */
+/** Registers the return URL. The gateway redirects the payer's browser to it after the payer entered a card. */
 export function returnRoutes<Subject extends CardSubject>(
   router: Router<RequestState>,
   deps: ApiDeps,
