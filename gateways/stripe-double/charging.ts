@@ -28,6 +28,7 @@ export async function attemptCharge(scope: Scope, attempt: Attempt): Promise<Str
   if (why !== null) return declineCharge(scope, attempt, why);
   if (forced?.kind === 'processing') return startProcessing(scope, attempt);
   const needsAuthentication =
+    forced?.kind === 'authentication' ||
     card?.authentication === 'always' ||
     (card?.authentication === 'setup' && method.hidden['isAuthenticated'] !== true);
   if (needsAuthentication && isOffSession) {

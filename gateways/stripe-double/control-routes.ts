@@ -89,7 +89,7 @@ function outcomeRoutes({ sql, onObject }: ControlOptions): Route[] {
       if (match.paymentMethodId === null && Object.keys(match.metadata).length === 0) {
         throw wrong('paymentMethodId or metadata', 'given');
       }
-      const kind = oneOf(fields, 'kind', ['decline', 'processing'] as const);
+      const kind = oneOf(fields, 'kind', ['decline', 'processing', 'authentication'] as const);
       const outcome = kind === 'decline' ? { kind, ...readDecline(fields) } : { kind };
       await sql`
         insert into stripe_double.forced_outcome (match, outcome, times_left)

@@ -19,10 +19,13 @@ export interface Scope {
   emit(type: string, object: StripeObject): void;
 }
 
-/** The outcome that a control route has ordered for the next charge. */
+/**
+ * The outcome that a control route has ordered for the next charge. `authentication`: the charge needs 3D Secure,
+ * so it is declined without the payer.
+ */
 export type ForcedOutcome =
   | ({ readonly kind: 'decline' } & Decline)
-  | { readonly kind: 'processing' };
+  | { readonly kind: 'processing' | 'authentication' };
 
 /** Uses up and returns the oldest forced outcome that matches this payment; null if none matches. */
 export async function takeForcedOutcome(

@@ -1,5 +1,12 @@
 import { describe, expect } from 'vitest';
-import { onStripe as it, prepare, refusalOf, savedCard } from '../support/stripe.ts';
+import {
+  onStripe as it,
+  prepare,
+  refusalOf,
+  RETURN_URL,
+  savedCard,
+  submitForm,
+} from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 
 /** The charges of a PaymentIntent in the double's own records. */
@@ -223,6 +230,32 @@ describe('a PaymentIntent of the Stripe double', () => {
     expect(await stripe.paymentIntents.confirm(once.id, offSession)).toMatchObject({
       status: 'succeeded',
     });
+  });
+
+  it('needs 3D Secure as often as a control route orders, whatever its card needs', async ({
+    world,
+  }) => {
+    const { stripe, control } = world;
+    const saved = await savedCard(stripe);
+    const metadata = { subscription_id: 'sub_asked' };
+    await control('POST', 'outcomes', { kind: 'authentication', metadata, count: 2 });
+    const [alone, withPayer, later] = await Promise.all(
+      [1, 2, 3].map(() => prepare(stripe, saved, { metadata })),
+    );
+    expect(await refusalOf(stripe.paymentIntents.confirm(alone!.id, offSession))).toMatchObject({
+      statusCode: 402,
+      code: 'authentication_required',
+    });
+    const asked = await stripe.paymentIntents.confirm(withPayer!.id, { return_url: RETURN_URL });
+    expect(asked.status).toBe('requires_action');
+    const bankUrl = String(asked.next_action?.redirect_to_url?.url);
+    const { location } = await submitForm(bankUrl, { outcome: 'complete' });
+    expect(location).toContain('redirect_status=succeeded');
+    expect(await stripe.paymentIntents.confirm(later!.id, offSession)).toMatchObject({
+      status: 'succeeded',
+    });
+    expect(await booked(world, alone!.id)).toMatchObject([{ status: 'failed' }]);
+    expect(await booked(world, withPayer!.id)).toMatchObject([{ status: 'succeeded' }]);
   });
 
   it('cannot use a detached payment method', async ({ world }) => {
