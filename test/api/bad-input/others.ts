@@ -200,7 +200,7 @@ export const CUSTOMERS: Case[] = [
 
 export const WEBHOOKS: Case[] = [
   {
-    name: 'no required field of a webhook configuration [IF-4.15]',
+    name: 'a webhook configuration without its required fields [IF-4.15]',
     path: '/webhook',
     send: json({}),
     description:
@@ -322,7 +322,7 @@ export const CLOCKS: Case[] = [
     description: 'testClockId: is required; to: is required',
   },
   {
-    name: 'an advance beyond the year 2200 [D-60]',
+    name: 'an advance to the year 2200 [D-60]',
     path: '/test-clock/advance',
     send: json({ testClockId: UNKNOWN_CLK, to: Date.UTC(2200, 0, 1) }),
     description: 'to: must be epoch milliseconds before the year 2200',

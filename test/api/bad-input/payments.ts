@@ -72,7 +72,11 @@ export const PAYMENTS: Case[] = [
     { amount: 100_000_000 },
     'amount: must be at most 99999999 in USD',
   ),
-  oneTime('a one-time charge of a text [D-01]', { amount: '500' }, `amount: ${INTEGER}`),
+  oneTime(
+    'a one-time charge whose amount is a text [D-01]',
+    { amount: '500' },
+    `amount: ${INTEGER}`,
+  ),
   oneTime(
     'a one-time charge in an unknown currency [D-02]',
     { currency: 'XXZ' },
@@ -101,7 +105,11 @@ export const PAYMENTS: Case[] = [
     'pmId: is required; customerId: is required; currency: is required; amount: is required',
   ),
   tokenised('a tokenised charge of 0 [D-03]', { amount: 0 }, 'amount: must be at least 50 in USD'),
-  tokenised('a tokenised charge of null [D-10a]', { amount: null }, 'amount: is required'),
+  tokenised(
+    'a tokenised charge whose amount is null [D-10a]',
+    { amount: null },
+    'amount: is required',
+  ),
   tokenised(
     'metadata that holds a number [D-14]',
     { metadata: { order: 7 } },

@@ -23,7 +23,7 @@ const URL_TEXT = 'must be an absolute http or https URL';
 /** Malformed requests about subscriptions. */
 export const SUBSCRIPTIONS: Case[] = [
   {
-    name: 'no required field of a subscription [IF-4.3]',
+    name: 'a subscription without its required fields [IF-4.3]',
     path: CREATE,
     send: json({}),
     description:

@@ -13,14 +13,14 @@ const UNSTORABLE = [
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The names that lead to each text in a body. */
+/** The path of each text in a body, as the names of the fields from the outermost inwards. */
 function textPaths(body: unknown, path: readonly string[] = []): (readonly string[])[] {
   if (typeof body === 'string') return [path];
   if (!isObject(body)) return [];
   return Object.entries(body).flatMap(([name, value]) => textPaths(value, [...path, name]));
 }
 
-/** The body with `added` at the end of one of its texts. */
+/** A copy of `body` in which the text at the given path ends with `added`. */
 function changed(body: Json, [name = '', ...rest]: readonly string[], added: string): Json {
   const value = body[name];
   if (rest.length === 0) return { ...body, [name]: `${String(value)}${added}` };
@@ -28,8 +28,8 @@ function changed(body: Json, [name = '', ...rest]: readonly string[], added: str
 }
 
 /**
- * Every route with the text fields of its body: the text fields of an example, and the fields that accept any
- * text.
+ * Every text field of every request body: each text of the route's examples, and each outermost field that
+ * accepts any text.
  */
 const FIELDS = ROUTES.flatMap(({ method, path, params, body }) => {
   if (body === undefined) return [];
@@ -46,7 +46,7 @@ const FIELDS = ROUTES.flatMap(({ method, path, params, body }) => {
 });
 
 describe('text that Postgres cannot store', () => {
-  test('is tried in at least 60 fields', () => {
+  test('is sent in at least 60 fields', () => {
     expect(FIELDS.length).toBeGreaterThanOrEqual(60);
   });
 
@@ -54,11 +54,11 @@ describe('text that Postgres cannot store', () => {
     'is refused by %s %s in the field %s [D-10]',
     async ([method, , name, { url, whole, field }], { api }) => {
       const before = await api.countRows();
-      for (const [what, added] of UNSTORABLE) {
+      for (const [text, added] of UNSTORABLE) {
         // Sent as `raw`, because `body` is checked against the OpenAPI document, which allows such text.
         const raw = JSON.stringify(changed(whole, field, added));
         const answer = await api.call(method, url, { raw, key: `unstorable-${name}` });
-        expect(answer.status, what).toBe(400);
+        expect(answer.status, text).toBe(400);
         expect(answer.json).toMatchObject({
           errorCode: 'bad_request',
           errorDescription: expect.stringContaining(`${name}: `),

@@ -15,7 +15,7 @@ import { comparable } from '../../support/fixtures/subscriptions.ts';
 const read = (api: ApiEnvironment, customerId: string) =>
   api.call('GET', `/customer/${customerId}/payment-method-tokens`);
 
-test('the list of saved methods has LIVE and DELETED methods, newest first [D-§7]', async ({
+test('the list of saved methods has only the customer’s LIVE and DELETED methods, newest first [D-§7]', async ({
   api,
 }) => {
   const at = Date.UTC(2026, 10, 1);

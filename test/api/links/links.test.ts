@@ -48,7 +48,7 @@ test('a link has twelve random characters and one use by default [IF-4.4, D-37]'
   });
 });
 
-test('a link stores every field of a create request [IF-4.4]', async ({ api }) => {
+test('a link stores the fields of its request [IF-4.4]', async ({ api }) => {
   const customerDetails = { name: 'Ada', customerAddress: { country: 'GB', postalCode: 'N1' } };
   const made = await generate(api, {
     currency: 'usd',
@@ -230,7 +230,7 @@ test.for<[string, Record<string, unknown>, string]>([
   ['a fractional expiry [IF-4.4]', { expiryDate: NEXT_YEAR + 0.5 }, INSTANT],
   ['an expiry in the past [D-37]', { expiryDate: 1 }, 'expiryDate: must lie in the future'],
   [
-    'an expiry that allows a billing date after 2200 [D-06, D-37]',
+    'an expiry that allows a billing date in the year 2200 [D-06, D-37]',
     { expiryDate: IN_2199 },
     'expiryDate: must leave every billing date of the subscription before the year 2200',
   ],

@@ -19,7 +19,10 @@ const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1
 const HOUR = 3_600_000;
 const GONE = '<h1>This link cannot be used</h1>';
 
-/** Submits the link's form. Returns the created payment and the path of its page. */
+/**
+ * Opens the link in a new browser and submits its form. Returns the browser, the id of the created payment
+ * and the path of the payment's page.
+ */
 async function begin(api: ApiEnvironment, path: string) {
   const browser = await openLink(api, path);
   const sent = await browser.submit();
@@ -135,7 +138,7 @@ describe('a payment link', () => {
     expect((await browse(api, path)).text).toContain(GONE);
   });
 
-  test('takes one use by five parallel submits of one browser [D-37, D-§7]', async ({ api }) => {
+  test('counts five parallel submits of one browser as one use [D-37, D-§7]', async ({ api }) => {
     const path = await makePaymentLink(api, { multiUseLimit: 10 });
     const { submit } = await openLink(api, path);
     const answers = await Promise.all(Array.from({ length: 5 }, () => submit()));
@@ -144,7 +147,7 @@ describe('a payment link', () => {
     expect((await rowOf(api, path)).uses).toBe(1);
   });
 
-  test('begins at most 5 uses for one address in 10 minutes [D-37, D-§7]', async ({ api }) => {
+  test('allows one IP address at most 5 uses in 10 minutes [D-37, D-§7]', async ({ api }) => {
     const path = await makePaymentLink(api, { multiUseLimit: 30 });
     const address = '203.0.113.77';
     const browsers = await Promise.all(
@@ -157,7 +160,7 @@ describe('a payment link', () => {
     expect((await rowOf(api, path)).uses).toBe(5);
   });
 
-  test('after its expiry, cannot be used by a new payer, but still leads its payer to the payment [D-37, D-§7]', async ({
+  test('refuses a new payer after its expiry, but redirects an earlier payer to the payment [D-37, D-§7]', async ({
     api,
   }) => {
     const path = await makePaymentLink(api, {
@@ -176,7 +179,7 @@ describe('a payment link', () => {
 });
 
 describe('a use of a payment link', () => {
-  test('is free again an hour after its begin when the payment was declined [D-37, D-§7]', async ({
+  test('is available again an hour after its begin when the payment was declined [D-37, D-§7]', async ({
     api,
   }) => {
     const path = await makePaymentLink(api);
@@ -206,7 +209,7 @@ describe('a use of a payment link', () => {
     expect(await eventTypes(api, intentId)).toEqual(['intent.created', 'intent.failed']);
   });
 
-  test('is free again at once when the payment is cancelled [D-37, D-41, D-§7]', async ({
+  test('is available again at once when the payment is cancelled [D-37, D-41, D-§7]', async ({
     api,
   }) => {
     const path = await makePaymentLink(api);
@@ -217,7 +220,7 @@ describe('a use of a payment link', () => {
     expect((await rowOf(api, path)).uses).toBe(0);
     expect((await browse(api, page)).status).toBe(410);
     await begin(api, path);
-    // The cancelled payment expires, too, but returns no second use.
+    // Half an hour later the second payment still has the link's only use.
     api.clock.aheadMs = HOUR / 2;
     expect((await browse(api, path)).status).toBe(410);
     expect((await rowOf(api, path)).uses).toBe(1);
@@ -242,7 +245,7 @@ describe('a use of a payment link', () => {
     }
   });
 
-  test('is free again after it expired, even if the next payer’s address is refused [D-37, D-§7]', async ({
+  test('is available again after it expired, even if the next payer is refused with 429 [D-37, D-§7]', async ({
     api,
   }) => {
     const path = await makePaymentLink(api, { multiUseLimit: 6 });

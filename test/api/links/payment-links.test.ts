@@ -80,7 +80,7 @@ test('a payment link stores every field of its request [D-§7]', async ({ api })
   });
 });
 
-test('the disclaimer of a payment link names the methods of the merchant when none are wanted [D-43, D-§7]', async ({
+test('the disclaimer of a payment link is empty when the request names no methods and the merchant has only CARD [D-43, D-§7]', async ({
   api,
 }) => {
   await changeSettings(api.db, api.other.merchantId, { paymentMethods: ['CARD'] });
@@ -105,7 +105,7 @@ test('a repeated key returns the same payment link and is refused with another b
   expect((await api.countRows())['subscription_link']).toBe(before['subscription_link']! + 1);
 });
 
-test('a payment link request answers a foreign customer exactly as an unknown one [D-11, D-21]', async ({
+test('a payment link request refuses another merchant’s customer exactly as an unknown one [D-11, D-21]', async ({
   api,
 }) => {
   const made = await api.call('POST', '/customer/create', {

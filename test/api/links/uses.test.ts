@@ -84,7 +84,8 @@ describe('a link with limited uses', () => {
         openLink(api, path, { address: `10.0.${Math.floor(at / 250)}.${at % 250}` }),
       ),
     );
-    // A slow machine may not get the link's lock within 5 s. The payer submits again.
+    // On a slow machine a submit may not get the link's lock within 5 s and is answered 503. The test then
+    // submits again, as a payer would.
     const submitWithRetries = async ({ submit }: (typeof browsers)[number]) => {
       let answer = await submit();
       for (let tries = 1; tries < 5 && answer.status === 503; tries += 1) answer = await submit();
@@ -186,7 +187,7 @@ describe('an IP address', () => {
 });
 
 describe('a use of a link', () => {
-  test('ends with its checkout an hour later when nothing is paid [D-37]', async ({ api }) => {
+  test('ends when its unpaid checkout expires after an hour [D-37]', async ({ api }) => {
     const path = await makeLink(api, { multiUseLimit: 30 });
     const { ref, checkout } = await sell(api, path);
     const { state } = (await loadSnapshot(api.db, ref))!;
@@ -253,7 +254,7 @@ describe('a use of a link', () => {
 });
 
 describe('a checkout of a link', () => {
-  test('without a callbackUrl, shows no link to the merchant and does not redirect [IF-4.4, D-44]', async ({
+  test('shows no link to the merchant and does not redirect when the link has no callbackUrl [IF-4.4, D-44]', async ({
     api,
   }) => {
     const path = await makeLink(api, { customerDetails: {} });

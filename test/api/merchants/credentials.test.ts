@@ -42,7 +42,7 @@ test.for<[string, (api: ApiEnvironment) => string]>([
   ['another scheme', () => 'Bearer abc'],
   ['nothing after the scheme', () => 'Basic '],
   ['no Base64', () => 'Basic %%%'],
-  ['Base64 without its padding', () => `Basic ${base64('a:b').replace(/=+$/, '')}x`],
+  ['Base64 of an invalid length', () => `Basic ${base64('a:b').replace(/=+$/, '')}x`],
   ['no colon', () => `Basic ${base64('mk_test_x')}`],
   ['an empty user', (api) => `Basic ${base64(`:${api.merchant.secret}`)}`],
   ['an empty password', (api) => `Basic ${base64(`${api.merchant.keyId}:`)}`],

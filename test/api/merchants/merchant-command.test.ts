@@ -31,7 +31,7 @@ interface Issued {
 const list = (api: ApiEnvironment, as: { keyId: string; secret: string }) =>
   api.call('GET', '/webhook', { as });
 
-test('the merchant command creates a merchant and rotates and revokes the merchant’s credential [D-20]', async ({
+test('the merchant command creates and lists a merchant, and rotates and revokes the merchant’s credential [D-20]', async ({
   api,
 }) => {
   const made = await merchant(api, 'create', '--name', 'Shop "A"', '--json');

@@ -17,8 +17,8 @@ import { comparable } from '../../support/fixtures/subscriptions.ts';
 import { expectError } from '../../support/answers.ts';
 
 /**
- * Every request field and path that takes an id. The id of another merchant's record gets the same bytes as
- * an unknown id, and changes nothing. Rule: D-21.
+ * Request fields and paths that take an id. A request with the id of another merchant's record gets the same
+ * answer as a request with an unknown id, byte for byte, and changes nothing. Rule: D-21.
  */
 
 const WEBHOOK = {
@@ -196,7 +196,8 @@ test('live credentials cannot use test clocks or see test records [D-20, D-60]',
   api,
   ids: { theirs },
 }) => {
-  // The merchant command refuses live credentials, so the test creates them in the database.
+  // The merchant command asks Stripe about the account of a live merchant, so the test writes the merchant
+  // and the account to the database.
   const live = await createMerchantWithCredential(api.db, {
     name: 'Live Ltd',
     mode: 'live',

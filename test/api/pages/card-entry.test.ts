@@ -12,7 +12,7 @@ import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 import { browse, expectSeeOther, headingOf, visit } from '../../support/hosted-pages/visits.ts';
 import { postForm } from '../../support/hosted-pages/visits.ts';
 
-/** Nothing listens at this address, so Stripe opens no page. */
+/** A Stripe adapter with a URL at which no server listens, so Stripe opens no card page. */
 const stripe = createStripeGateway({
   secretKey: 'sk_test_pages',
   accountId: 'acct_pages',
@@ -35,7 +35,10 @@ const openUrl = async (api: ApiEnvironment, path: string, body: object): Promise
 const formTokenIn = ({ text }: Answer): string =>
   fieldsOf(text).find(({ name }) => name === 'form_token')?.value ?? '';
 
-/** Opens a checkout's page and returns a function that presses its button, from one address. */
+/**
+ * Opens a checkout's page from `address`. Returns the page, the answer `shown`, and `press`, which submits
+ * the form of the page's button from the same address.
+ */
 async function openCheckout(api: ApiEnvironment, address: string, changes: object = {}) {
   const { fwdUrl } = await createSubscription(api, { ...changes });
   const page = visit(api, fwdUrl, address);
@@ -98,7 +101,7 @@ test.for([
   },
 );
 
-test('a button whose page does not open at Stripe can be pressed again, and changes nothing [D-11]', async ({
+test('the button of a checkout answers 503, writes nothing and can be pressed again when Stripe opens no card page [D-11]', async ({
   api,
 }) => {
   const { press, path } = await openCheckout(api, '198.51.100.201');
@@ -125,18 +128,18 @@ test('a button whose page does not open at Stripe can be pressed again, and chan
   );
 });
 
-test('the button’s form is refused from another site and without its token [D-11]', async ({
+test('the button’s form is refused from another site and with a wrong token [D-11]', async ({
   api,
 }) => {
   const { press, path } = await openCheckout(api, '198.51.100.202');
   const foreign = await press({ 'sec-fetch-site': 'cross-site' });
-  const tokenless = await postForm(api, `${path}/card`, { form_token: 'guessed' });
-  for (const answer of [foreign, tokenless]) {
+  const guessed = await postForm(api, `${path}/card`, { form_token: 'guessed' });
+  for (const answer of [foreign, guessed]) {
     expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);
   }
 });
 
-test('the button’s form leads back to the page while a name is missing, and its URL always does [D-11]', async ({
+test('the button’s form and a GET of its URL redirect to the page while the payer’s name is missing [D-11]', async ({
   api,
 }) => {
   const { press, path, shown } = await openCheckout(api, '198.51.100.203', { customerDetails: {} });
@@ -145,7 +148,7 @@ test('the button’s form leads back to the page while a name is missing, and it
   expectSeeOther(await browse(api, `${path}/card`), path);
 });
 
-test('the button’s form leads back to the page after the payment [D-32]', async ({ api }) => {
+test('the button’s form redirects to the page after the payment [D-32]', async ({ api }) => {
   const { press, path, give } = await openCheckout(api, '198.51.100.204');
   expect(headingOf(await give('payment_token=cs_test_paid'))).toBe(
     'Thank you: your payment was received',
@@ -153,7 +156,9 @@ test('the button’s form leads back to the page after the payment [D-32]', asyn
   expectSeeOther(await press(), path);
 });
 
-test('one address opens at most 30 pages of the gateway in ten minutes [D-11]', async ({ api }) => {
+test('one IP address can press the button at most 30 times in ten minutes [D-11]', async ({
+  api,
+}) => {
   const { press } = await openCheckout(api, '198.51.100.205');
   for (let opened = 0; opened < 30; opened += 1) expect((await press()).status).toBe(503);
   const refused = await press();
@@ -161,7 +166,7 @@ test('one address opens at most 30 pages of the gateway in ten minutes [D-11]', 
   expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
 });
 
-test('the pages of a merchant whose gateway was removed say so and take nothing [D-20]', async ({
+test('checkout and link pages answer 409 and take no details after the merchant’s gateway was removed [D-20]', async ({
   createApi,
 }) => {
   const account = { isRemoved: false };

@@ -158,7 +158,7 @@ test('the checkout and return URLs show a page that reloads while the outcome is
   expect(another.text).toContain('<h1>Your payment is being processed</h1>');
 });
 
-test('a checkout that was cancelled at unknown outcome first shows "processing" and later the outcome [D-§4]', async ({
+test('a checkout that was cancelled while its outcome was unknown first shows "processing" and later the outcome [D-§4]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);
@@ -180,7 +180,7 @@ test('a checkout that was cancelled at unknown outcome first shows "processing" 
   expect(settled.text).toContain('1 payment was received. Nothing more will be charged.');
 });
 
-test('while the service is down, a checkout’s return URL shows a 503 page; a later load pays', async ({
+test('while Temporal is unavailable, a checkout’s return URL shows a 503 page; a later load pays', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);

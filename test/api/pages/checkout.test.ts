@@ -81,7 +81,7 @@ test('the checkout page lists the test cards in test mode [D-61]', async ({ api 
   expect(page.text).toContain('<td>4242 4242 4242 4242</td><td>pays</td>');
 });
 
-test('the content security policy of a page allows one style, and forms to this server and the tokeniser', async ({
+test('a page has the security headers; its content policy allows one style, and forms to this server and the tokeniser', async ({
   api,
 }) => {
   const { path } = await openCheckout(api);

@@ -11,7 +11,7 @@ import {
 import { eventTypes } from '../../support/fixtures/events.ts';
 import { makeHosted, makePaid, readIntent, UNKNOWN_IDS } from '../../support/fixtures/payments.ts';
 
-/** The address `/?xpay_intent_id=…` leads to a hosted payment by the intent's id. */
+/** The URL `/?xpay_intent_id=…`, which finds a hosted payment by the intent's id. */
 
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 

@@ -154,7 +154,7 @@ test('the payment page reloads and takes no second card while the outcome is unk
   expect(await statusOf(api, intentId)).toBe('PENDING');
 });
 
-test('while the service is down, a payment page’s return URL answers 503; a later load pays', async ({
+test('while Temporal is unavailable, a payment page’s return URL answers 503; a later load pays', async ({
   api,
 }) => {
   const { intentId, comeBack, path } = await open(api);

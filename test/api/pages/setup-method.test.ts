@@ -127,7 +127,7 @@ test('the fifth card of a setup session can still be saved', async ({ api }) => 
   expect((await rowOf(api, setupMethodId)).status).toBe('SUCCESS');
 });
 
-test('a fifth card whose hand-over fails is not counted as declined and can still be saved by a later load', async ({
+test('a fifth card is not counted as declined while Temporal is unavailable, and a later load saves the card', async ({
   api,
 }) => {
   const { setupMethodId, give, comeBack, look, path } = await open(api);

@@ -21,7 +21,10 @@ import {
 
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
-/** A subscription whose bank wants the payer to confirm the payment. */
+/**
+ * Makes an UNPAID subscription whose last charge needs the payer's confirmation at the bank. Returns it with
+ * its update page and the fields of the confirmation form.
+ */
 async function asked(api: ApiEnvironment) {
   const subscription = await subscriptionIn(api, 'ACTIVE');
   await declineNext(api, subscription, 'authentication_required');
@@ -52,7 +55,9 @@ test.for(['sandbox', 'stripe:acct_removed'])(
   },
 );
 
-test('a form of another site begins no confirmation [D-§4]', async ({ api }) => {
+test('a confirmation form from another site, or without a valid token, begins no confirmation [D-§4]', async ({
+  api,
+}) => {
   const { path, fields } = await asked(api);
   const before = callsOf(api);
   for (const [given, headers] of [
@@ -65,7 +70,7 @@ test('a form of another site begins no confirmation [D-§4]', async ({ api }) =>
   expect(callsOf(api)).toEqual(before);
 });
 
-test('the page of the bank leads back without a payment that waits for the payer [D-33]', async ({
+test('the URL of the bank’s page redirects to the update page for an unknown payment [D-33]', async ({
   api,
 }) => {
   const { path, request } = await asked(api);
@@ -73,7 +78,7 @@ test('the page of the bank leads back without a payment that waits for the payer
   expectSeeOther(await request(`${path}/bank/%27`), path);
 });
 
-test('the page of the bank answers a forged link with 404 [D-33]', async ({ api }) => {
+test('the URL of the bank’s page answers 404 to a forged update link [D-33]', async ({ api }) => {
   const path = '/update-method/forged';
   expect((await visit(api, PUBLIC_URL + path).request(`${path}/bank/in_1`)).status).toBe(404);
   expect((await postForm(api, `${path}/bank`, {})).status).toBe(404);

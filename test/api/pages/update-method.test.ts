@@ -51,7 +51,7 @@ async function lastFourOf(
     .lastFourDigit;
 }
 
-async function obey(
+async function sendCommand(
   api: ApiEnvironment,
   path: string,
   { subscriptionId }: CreatedSubscription,
@@ -275,7 +275,7 @@ test('while the outcome is unknown, the update page reloads until it can show th
   expect(headingOf(await look())).toBe('Thank you: your payment was received');
 });
 
-test('during an outage the return URL answers 503; a later load replaces the card [D-33]', async ({
+test('while Temporal is unavailable, the return URL answers 503; a later load replaces the card [D-33]', async ({
   api,
 }) => {
   const { subscription, comeBack, path } = await open(api, 'ACTIVE');
@@ -303,8 +303,8 @@ test.for([
       status === 'CREATED'
         ? updateMethodLink(SIGNER, { ...subscription.ref, paymentMethodId: null }, Date.now())
         : await linkOf(api, subscription);
-    if (status === 'PAUSED') await obey(api, '/subscription/merchant/pause', subscription);
-    if (status === 'ENDED') await obey(api, '/subscription/merchant/cancel', subscription);
+    if (status === 'PAUSED') await sendCommand(api, '/subscription/merchant/pause', subscription);
+    if (status === 'ENDED') await sendCommand(api, '/subscription/merchant/cancel', subscription);
 
     const { look, comeBack, path } = visit(api, url);
     const page = await look();
@@ -370,7 +370,7 @@ test('an update link opens no checkout, payment or setup page [D-33]', async ({ 
   }
 });
 
-test('the update page is locked after five cards until the link of the next day opens it', async ({
+test('the update page is locked after five cards; the link of the next day takes another card', async ({
   api,
 }) => {
   const { subscription, give, comeBack, path } = await open(api, 'ACTIVE');

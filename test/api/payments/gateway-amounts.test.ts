@@ -15,7 +15,7 @@ import {
 import { readSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 import { paymentLinkBody, PAYMENT_LINK } from '../../support/hosted-pages/links.ts';
 
-/** Stripe's rules for amounts need no connection to Stripe, and nothing listens at this address. */
+/** The Stripe adapter applies its rules for amounts without a request, so no server listens at its URL. */
 const stripe = createStripeGateway({
   secretKey: 'sk_test_amounts',
   accountId: 'acct_amounts',
@@ -72,13 +72,13 @@ describe('an amount that Stripe cannot charge', () => {
       intentBody({ amount: 45, currency: 'EUR' }),
       'amount: must be at least 50 in EUR, which is the minimum charge of Stripe',
     ],
-  ] as const)('of %s is refused at once [D-03]', async ([, path, body, description], { api }) => {
+  ] as const)('is refused at once for %s [D-03]', async ([, path, body, description], { api }) => {
     const rows = await api.countRows();
     expect(outcome(await api.call('POST', path, { body }))).toEqual(refused(description));
     expect(await api.countRows()).toEqual(rows);
   });
 
-  test('of an edit is refused, and the amount stays [D-03]', async ({ api }) => {
+  test('is refused in an edit, and the subscription keeps its amount [D-03]', async ({ api }) => {
     const subscription = await subscriptionIn(api, 'ACTIVE', { amount: 1_230, currency: 'KWD' });
     const { subscriptionId } = subscription;
     const edit = (newAmount: number) =>
@@ -89,7 +89,7 @@ describe('an amount that Stripe cannot charge', () => {
     expect(await readSubscription(api, subscription)).toMatchObject({ amount: 1_240 });
   });
 
-  test('of a one-time charge is refused before an intent is written [D-03]', async ({ api }) => {
+  test('is refused in a one-time charge before an intent is written [D-03]', async ({ api }) => {
     const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
     const body = { subscriptionId, amount: 45, currency: 'EUR' };
     const path = '/subscription/merchant/one-time-charge';
@@ -100,7 +100,7 @@ describe('an amount that Stripe cannot charge', () => {
     expect(await api.countRows()).toEqual(rows);
   });
 
-  test('of a tokenised charge or a part of its refund is refused [D-03]', async ({ api }) => {
+  test('is refused in a tokenised charge and in a partial refund [D-03]', async ({ api }) => {
     const method = await saveCard(api);
     const charge = (amount: number) =>
       api.call('POST', '/payments/charge-tokenised-pm', {
@@ -131,7 +131,9 @@ describe('an amount that Stripe cannot charge', () => {
   });
 });
 
-test('yen, krónur and whole ariary are charged by Stripe [D-03]', async ({ api }) => {
+test('a subscription is created with an amount in JPY, ISK, UGX, MGA or KWD that Stripe can charge [D-03]', async ({
+  api,
+}) => {
   for (const [amount, currency] of [
     [158, 'JPY'],
     [121, 'ISK'],
@@ -144,13 +146,13 @@ test('yen, krónur and whole ariary are charged by Stripe [D-03]', async ({ api 
   }
 });
 
-test('the sandbox takes every amount [D-03]', async ({ createApi }) => {
+test('the sandbox takes an amount that Stripe cannot charge [D-03]', async ({ createApi }) => {
   const api = await createApi({});
   const body = subscriptionBody({ amount: 1_234, currency: 'KWD' });
   expect((await api.call('POST', CREATE, { body })).status).toBe(200);
 });
 
-test('a live merchant without a gateway cannot create what a payer would pay [D-20]', async ({
+test('a live merchant without a gateway can create no subscription, link, hosted payment or setup session [D-20]', async ({
   createApi,
 }) => {
   const api: ApiEnvironment = await createApi({});

@@ -15,7 +15,10 @@ import {
 } from '../../support/fixtures/payments.ts';
 import { createSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 
-/** The effect of an Idempotency-Key on every route that moves money or creates a payment page. */
+/**
+ * The effect of an Idempotency-Key on one-time and tokenised charges, refunds, cancellations, hosted payments
+ * and setup sessions.
+ */
 
 interface Call {
   path: string;

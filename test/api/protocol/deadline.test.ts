@@ -8,7 +8,7 @@ import { deadline } from '../../../api/middleware/deadline.ts';
 import { errorBoundary } from '../../../api/middleware/errors.ts';
 import { createLogger } from '../../../runtime/logger.ts';
 
-/** Answers a request with a deadline of 20 ms and a grace period of 200 ms. */
+/** The answer of a server that runs `work` with a deadline of 20 ms and a grace period of 200 ms. */
 async function answerOf(work: (late: AbortSignal) => Promise<string>) {
   const app = new Koa<RequestState>();
   const logger = createLogger({ name: 'test' }, { write: () => undefined });

@@ -279,7 +279,7 @@ test('one of many parallel calls takes over an abandoned key and does the work [
 
   const answers = await Promise.all(Array.from({ length: 20 }, cancel));
 
-  // The first call and calls after it answer 200. Calls during the work answer 409.
+  // The call that takes over the key, and calls after its answer, get 200. Calls during its work get 409.
   expect(answers.every(({ status }) => status === 200 || status === 409)).toBe(true);
   expect(
     answers.filter(({ headers, status }) => status === 200 && !headers['idempotent-replayed']),

@@ -77,7 +77,10 @@ test('a list of payments filters by the status that a read shows [D-§7, D-41]',
   expect(await ids('SUCCESS')).toEqual([]);
 });
 
-test('a list of customers has only those with the e-mail address [D-§7]', async ({ api, made }) => {
+test('a list of customers is filtered by e-mail address in any case [D-§7]', async ({
+  api,
+  made,
+}) => {
   expect(await listed(api, '/customer?email=BOB@EXAMPLE.COM', 'customerId')).toContain(made['bob']);
   expect(await listed(api, '/customer?email=ada@example.com', 'customerId')).toContain(made['ada']);
   expect(await listed(api, '/customer?email=nobody@example.com', 'customerId')).toEqual([]);

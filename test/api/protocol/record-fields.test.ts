@@ -93,7 +93,7 @@ test('the events of an intent show its kind and its comments as a read does [D-5
   expect(await bodies(hosted, hosted)).toEqual([['intent.created', 'hosted', null]]);
 });
 
-test('an intent shows the card of its latest attempt in the fields of the list of saved methods [D-§7]', async ({
+test('an intent shows the card of its latest attempt with the same fields as the list of saved methods [D-§7]', async ({
   api,
 }) => {
   const { xIntentId } = await makeHosted(api);

@@ -13,7 +13,7 @@ import {
 } from '../../support/fixtures/subscriptions.ts';
 import { expectError } from '../../support/answers.ts';
 
-/** The behaviour that all commands to a subscription share, over HTTP. */
+/** The behaviour that the commands of `COMMANDS` share, over HTTP. */
 
 const FAR = Date.UTC(2027, 11, 24, 18);
 
@@ -197,7 +197,7 @@ describe.each(COMMANDS)(
       );
     });
 
-    test(`without Temporal, answers 503 and keeps the command id for a repeat [${rules}, D-17, D-32]`, async ({
+    test(`answers 503 without Temporal and keeps the command id for a repeat [${rules}, D-17, D-32]`, async ({
       api,
     }) => {
       const { subscriptionId } = await subscriptionIn(api, allowed[0]!);

@@ -76,7 +76,7 @@ describe('the upcoming charges', () => {
     },
   );
 
-  test('start with the end of a trial [D-§7]', async ({ api }) => {
+  test('start at the end of a trial [D-§7]', async ({ api }) => {
     const subscription = await subscriptionIn(api, 'TRIALING');
     const read = await api.call(
       'GET',
@@ -158,7 +158,9 @@ describe('the upcoming charges', () => {
 });
 
 describe('the timeline', () => {
-  test('has no actor in an entry of an earlier release [D-34]', async ({ api }) => {
+  test('shows the actor of an entry, and null for an entry that an earlier release wrote [D-34]', async ({
+    api,
+  }) => {
     const subscription = await subscriptionIn(api, 'ENDED');
     const actors = async () => rows(await timeline(api, subscription)).map(({ actor }) => actor);
     expect(await actors()).toEqual(['merchant', 'payer', 'merchant']);
@@ -202,7 +204,7 @@ describe.each([
   const queryCount = (api: ApiEnvironment) =>
     api.workflows.calls.filter((call) => call.name.startsWith(name)).length;
 
-  test('when Temporal does not answer the query of the workflow, answers 503 [D-§7, D-§8]', async ({
+  test('queries the workflow once, and answers 503 when Temporal does not answer the query [D-§7, D-§8]', async ({
     api,
   }) => {
     const subscription = await subscriptionIn(api, 'ACTIVE');

@@ -79,7 +79,7 @@ test('a test clock cannot go back [D-60]', async ({ api }) => {
   expectError(answer, 400, 'bad_request', 'to: must not lie before 2026-02-01T00:00:00.000Z');
 });
 
-test('while an advance runs, another advance is refused and a repeat waits [D-17, D-60]', async ({
+test('another advance is refused while an advance runs, and a repeat after the advance gets its stored answer [D-17, D-60]', async ({
   api,
 }) => {
   const testClockId = await createClock(api, JAN_31);
@@ -95,7 +95,7 @@ test('while an advance runs, another advance is refused and a repeat waits [D-17
   expectError(other, 400, 'operation_not_allowed', 'The test clock is still advancing.');
 
   api.workflows.faults.isDown = false;
-  // Records that the subscription reached the target, as it would after a sweep.
+  // The workflow would record this after a sweep had signalled the clock again.
   await recordClockReached(api.db, ref, FEB_1);
   expect((await running).json).toEqual({ testClockId, now: FEB_1, status: 'READY' });
   const repeated = await advance(api, testClockId, FEB_1, 'slow-advance');
