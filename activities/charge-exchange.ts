@@ -46,10 +46,13 @@ export interface CycleRef {
 }
 
 /**
- * Returns the attempt's outcome, from its row or from the gateway. Sends the charge and looks it up until
- * `stopAt`. If the gateway may have the charge, a look-up precedes each resend. Every send has the same key
- * and the stored amount, so repeated or concurrent calls charge once. Returns `review` if a look-up cannot
- * find the outcome.
+ * Returns the attempt's outcome, from its row or from the gateway. Until `stopAt`, sends the charge and looks
+ * up its outcome. If the gateway may have the charge, a look-up precedes each resend, provided that the
+ * gateway has look-ups. Every send has the same key and the stored amount, so repeated or concurrent calls
+ * charge once.
+ *
+ * Returns `unknown` if there is no outcome at `stopAt`. Returns `review` if further requests cannot find the
+ * outcome. Throws if the database does not answer.
  */
 export async function collect(
   deps: ExchangeDeps,
@@ -113,7 +116,7 @@ export async function collect(
       case 'unknown': {
         if (outcome.kind !== 'not_sent') exchange.mayBeAtGateway = true;
         const payerUrl = outcome.kind === 'in_progress' ? outcome.payerUrl : undefined;
-        // The payer waits for this page, and the outcome takes minutes.
+        // The outcome follows only after the payer has confirmed the charge on this page, which takes minutes.
         if (exchange.payer !== undefined && payerUrl !== undefined) {
           return { kind: 'unknown', reason: 'waits for the payer', unansweredAt: null, payerUrl };
         }
@@ -168,11 +171,11 @@ interface ChargeExchange {
   readonly gateway: PaymentGateway;
   readonly cycle: CycleRef;
   readonly payer: PresentPayer | undefined;
-  /** The charge must not be made any more. */
+  /** True if the charge must not be sent any more. */
   readonly isVoided: boolean;
-  /** Has the id of the prepared charge as soon as the row has it. */
+  /** Includes the id of the prepared charge once the row includes it. */
   attempt: Attempt;
-  /** The row is in state SENDING for the next send already. */
+  /** True if the row is already in state SENDING for the next send. */
   isMarked: boolean;
   mayBeAtGateway: boolean;
 }
@@ -207,7 +210,7 @@ async function send(exchange: ChargeExchange): Promise<ChargeOutcome | Moved> {
   if (gateway.prepare !== null && exchange.attempt.gatewayChargeId === null) {
     const prepared = await gateway.prepare(chargeRequestOf(exchange));
     failpoint('after_prepare');
-    // A preparation whose answer was lost can never charge.
+    // The gateway charges only after `charge`. If the answer to `prepare` was lost, a new preparation is safe.
     if (prepared.kind === 'declined') return prepared;
     if (prepared.kind !== 'prepared') return { kind: 'not_sent', reason: prepared.reason };
     preparedId = prepared.gatewayChargeId;

@@ -156,7 +156,10 @@ export function createChargingActivities(deps: ChargingDeps) {
   };
 }
 
-/** Returns where the bank sends the payer of this attempt, and whether the payer may still confirm it. */
+/**
+ * Returns the limits that depend on the payer: the URL to which the bank sends the payer back, and whether it
+ * is too late to confirm the charge. Returns no limits for an attempt that the payer does not confirm.
+ */
 function payerOf(
   links: LinkSettings,
   state: ChargeableState,
@@ -206,6 +209,7 @@ async function settleFresh(
 
 /**
  * Records the outcome in the rows of attempt, intent, subscription, events and command, in one transaction.
+ * Records nothing and returns `adopt` if the subscription's row no longer has this open attempt.
  */
 async function settle(
   { db, links }: ChargingDeps,

@@ -15,7 +15,10 @@ export interface StreamToDeliver extends StreamRef {
  * at once.
  */
 export interface DeliveryDispatcher {
-  /** Sends the pending events of the stream soon. Returns at once and never throws. */
+  /**
+   * Sends the pending events of the stream soon. If too many streams wait, drops the stream instead; then the
+   * sweep wakes the endpoint queues. Returns at once and never throws.
+   */
   submit(stream: StreamToDeliver): void;
   /**
    * Submits the stream. Resolves when its events are sent or left to the queue, at the latest after

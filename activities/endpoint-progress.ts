@@ -34,7 +34,7 @@ export class EndpointProgress {
     this.currentBreaker = endpoint.breaker;
   }
 
-  /** The breaker after all attempts of this process, recorded or not. */
+  /** The breaker after all attempts that were noted here, recorded or not. */
   get breaker(): Breaker {
     return this.currentBreaker;
   }
@@ -136,7 +136,10 @@ export async function recordProgress(
   return hasMore;
 }
 
-/** Applies outcomes to the stored breaker and returns the result; null if the endpoint was deleted. */
+/**
+ * Applies outcomes to the stored breaker and returns the stored breaker; null if the endpoint was deleted.
+ * Drops the outcomes if other processes change the breaker during five tries.
+ */
 async function changeBreaker(
   db: Db,
   { merchantId, configId }: Endpoint,

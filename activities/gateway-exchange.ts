@@ -93,7 +93,7 @@ export interface SendLimits {
   realNowAt: number;
   /** True if the caller has just opened the attempt in state SENDING and has not sent the charge yet. */
   isFresh?: boolean;
-  /** True if the subscription's status forbids to send the charge. Rule: D-§4. */
+  /** True if the subscription's status no longer allows the charge. Rule: D-§4. */
   isVoided?: boolean;
   /** True if the payer did not confirm the charge in time, or gave another payment method instead. */
   isAbandoned?: boolean;

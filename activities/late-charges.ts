@@ -30,8 +30,9 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
     /**
      * Looks up an attempt that is settled as not paid. If the gateway has made a charge, records this late
      * charge, adds an entry to the subscription's timeline and starts the workflow of the refund. A repeat
-     * writes no row again, but signals the same workflows again. Throws a retryable error if the database or
-     * Temporal does not answer. `nowAt` is real time. `looks` is the number of earlier look-ups.
+     * writes no row again, but signals the same workflows again. Returns `absent` if the watch is over, and
+     * `pending` if a later call must look again. Throws a retryable error if the database or Temporal does not
+     * answer. `nowAt` is real time. `looks` is the number of earlier look-ups.
      */
     async lookForLateCharge(
       input: AttemptRef & { nowAt: number; looks: number },

@@ -88,8 +88,11 @@ const AT_ONCE = 10;
 /**
  * Finds and repairs stuck or lost work: starts, signals and replaces workflows, and voids orders without an
  * idempotency key that were never sent. After an outage of the gateway, makes workflows look up unknown
- * outcomes. Deletes expired keys and records past their retention. Does not open or settle attempts, and
- * sends the gateway at most one look-up. Two sweeps at once are safe.
+ * outcomes. Deletes expired keys and records past their retention. Does not open or settle attempts. Sends
+ * each gateway at most one look-up. Two sweeps at once are safe.
+ *
+ * A case that cannot be repaired is counted as `failed`. If a query fails, the sweep still handles the other
+ * kinds and then throws the first error.
  */
 export function createMaintenanceActivities(deps: MaintenanceDeps) {
   const { db, subscriptionWorkflows, payments, gatewaySubjects, wakeEndpoint } = deps;

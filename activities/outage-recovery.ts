@@ -32,19 +32,20 @@ const RECHECKS_MAX = 200;
 /** Pause between two rechecks, in ms: at most 20 a second. */
 const PAUSE_MS = 50;
 /**
- * Time in ms after the first recheck in which another recheck may begin. The activity's time limit is 60 s.
+ * Time in ms after the start of the call within which a recheck may begin. The activity's time limit is 60 s.
  */
 const RECHECKS_FOR_MS = 20_000;
 
 /**
  * Detects that a gateway answers again after an outage, and then rechecks the outcomes that the outage left
- * unknown: their workflows look them up at once. During the outage each call sends the gateway one look-up,
- * about the charge that was last asked about the longest time ago. If the gateway rejects the look-up as
- * invalid, this does not count as an answer.
+ * unknown: their workflows look them up at once. During the outage each call sends the gateway one look-up, of
+ * the charge whose last look-up is the oldest. If the gateway rejects the look-up as invalid, this does not
+ * count as an answer.
  *
- * All facts are rows, so a later call continues after a crash, and a repeat is safe. Rechecks the charges
- * that were sent first, at most 200 in a call and 20 in a second, of all gateways together. `nowAt` is real
- * time. Throws if the database does not answer. Does nothing for a gateway without look-ups.
+ * The progress is stored in rows, so a later call continues after a crash, and a repeat is safe. Rechecks
+ * charges and refunds in the order in which they were sent. One call makes at most 200 rechecks for all
+ * gateways together, at most 20 in a second. `nowAt` is real time. Throws if the database does not answer.
+ * Does nothing for a gateway without look-ups.
  */
 export async function recheckAfterOutage(
   deps: OutageRecoveryDeps,
@@ -76,8 +77,8 @@ export async function recheckAfterOutage(
 
 /**
  * Returns the time at which the gateway last answered a sweep. If a request was left unanswered after that
- * time, first sends a look-up to test the gateway. Returns null if the gateway does not answer, or if this
- * process has no gateway of this name.
+ * time, first sends a look-up to test the gateway, and returns `nowAt` if the gateway answers. Returns null if
+ * the gateway does not answer or has no look-ups, or if this process has no gateway of this name.
  */
 async function answeredSince(
   { db, gateways }: OutageRecoveryDeps,

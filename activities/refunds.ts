@@ -32,7 +32,7 @@ export function createRefundActivities(deps: PaymentDeps) {
     /**
      * Sends the refund, looks up a refund that the gateway has accepted, or returns its recorded outcome.
      * Every send uses the refund's idempotency key, so repeated or concurrent calls refund once. `pending`:
-     * call again later. A call for a refund that succeeded finds out whether it has failed since. Throws a
+     * call again later. A call for a SUCCEEDED refund finds out whether the refund has failed since. Throws a
      * retryable error if the database does not answer. `nowAt` is real time. `lookups` is the number of earlier
      * calls that found no outcome. Rule: D-§7.
      */

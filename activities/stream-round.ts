@@ -170,8 +170,8 @@ export class StreamRound {
         if (!isPaused(endpoint.breaker, this.stream.now())) this.wake(endpoint);
         return;
       case 'claimed':
-        // Another process has claimed these deliveries' stream. That process may have made its last claim
-        // before these deliveries were committed.
+        // Another process has claimed deliveries of this stream. That process may have made its last claim
+        // before these deliveries were committed, and would not send them.
         if (!this.isSendingTo(endpoint.configId)) this.wake(endpoint);
         return;
       case 'excepted':
