@@ -1,7 +1,7 @@
 /**
  * The circuit breaker of a webhook endpoint. Five failed attempts in a row, of any events, open the breaker.
- * While the breaker is open, events wait without using up attempts. Then only one attempt at a time, the
- * probe, is sent to test the endpoint. Rule: D-54.
+ * While the breaker is open, only one attempt at a time is made: the probe, which tests the endpoint. The other
+ * events wait and use up no attempts. Rule: D-54.
  */
 
 /** The breaker as the configuration's row stores it. Instants are real time. */

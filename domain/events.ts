@@ -78,7 +78,7 @@ export interface SubscriptionEventDraft {
   nextPaymentAt: number | null;
   currentPeriodEndAt: number | null;
   endReason: EndReason | null;
-  /** Who caused the change. Absent if an earlier release recorded the change. */
+  /** The actor that caused the change. Absent if an earlier release recorded the change. */
   actor?: Actor;
   /** Only for `subscription.unpaid` and `subscription.retries_exhausted`, with the last decline's code. */
   dunning?: { errorCode: string | null } & DunningFacts;

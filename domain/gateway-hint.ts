@@ -1,6 +1,7 @@
 /**
- * What an event of a gateway names. A hint says what to look at and never what happened: the object is looked
- * up. `eventId` and `type` are the gateway's. `key` is our idempotency key, if the gateway returns it.
+ * The object that an event of a gateway names. A hint does not contain what happened to the object: our code
+ * looks the object up. `eventId` and `type` are the gateway's. `key` is our idempotency key, if the gateway
+ * returns the key.
  */
 export type GatewayHint = { readonly eventId: string; readonly type: string } & (
   | { readonly kind: 'charge'; readonly gatewayChargeId: string; readonly key: string | null }

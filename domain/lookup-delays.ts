@@ -12,8 +12,8 @@ export function lookupDelayMs(lookups: number): number {
 }
 
 /**
- * Returns the delay, in ms, before the next look-up of a refund that the gateway has and has not decided: that
- * of {@link lookupDelayMs} for a day, then 24 h. A bank may take days.
+ * Returns the delay, in ms, before the next look-up of a refund that the gateway has accepted and not decided:
+ * the delay of {@link lookupDelayMs} for a day, then 24 h, because a bank may take days.
  */
 export function acceptedRefundDelayMs(lookups: number): number {
   return isAskedLongEnough(lookups) ? 24 * 3_600_000 : lookupDelayMs(lookups);

@@ -1,7 +1,7 @@
 /**
  * The outcome of an attempt.
  *
- * `byPerson`: manual review decided it, not the gateway's answer. `isWithdrawn`: the attempt was voided
+ * `byPerson`: the outcome is a decision of manual review. `isWithdrawn`: the attempt was voided
  * before the gateway received it, because its subscription ended or was paused. `isProven`: the gateway has
  * confirmed that it will never make the voided charge. `gatewayCode`: the gateway's own code of the decline.
  * `retry`: the gateway's advice; absent if the gateway gave no answer. `review`: the attempt needs manual review.

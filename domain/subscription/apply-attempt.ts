@@ -16,7 +16,7 @@ import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } fr
 /**
  * The outcome of an attempt.
  *
- * `byPerson`: manual review decided it, not the gateway's answer. `retryPlan`: the merchant's retry plan at
+ * `byPerson`: the outcome is a decision of manual review. `retryPlan`: the merchant's retry plan at
  * the time of the decline. `gatewayCode`: the gateway's own code. `retry`: the gateway forbids another try with the
  * payment method, so the decline stops the retries as a hard decline does. `isWithdrawn`: the charge was voided
  * before the gateway received it. `awaitsPayer`: the payer has to confirm the charge with the bank. `review`: the
@@ -47,7 +47,10 @@ const RETRIES: readonly AttemptTrigger[] = [
 /** True if the attempt retries a declined cycle. */
 const isRetry = ({ trigger }: OpenAttempt): boolean => RETRIES.includes(trigger);
 
-/** Makes the open attempt due at once, so that the workflow applies the decision of a manual review. */
+/**
+ * Makes the open attempt due at once: to apply a decision of manual review, or to withdraw a charge that the
+ * payer must not confirm any more.
+ */
 export function settleNow(state: SubscriptionState, realNow: number): SubscriptionState {
   const { openAttempt } = state;
   return openAttempt ? { ...state, openAttempt: { ...openAttempt, lookupAt: realNow } } : state;
@@ -87,7 +90,7 @@ export interface AttemptStart {
   trigger: AttemptTrigger;
   /** The command that waits for the outcome; null for a due step. */
   commandId: string | null;
-  /** Who ordered the attempt. Absent: `trigger` implies the actor. */
+  /** The merchant or the operator that ordered the attempt. Absent: `trigger` implies the actor. */
   actor?: Orderer | undefined;
   now: number;
   realNow: number;
@@ -375,7 +378,8 @@ function endsRetries(
 
 /**
  * Returns the owed cycle without automatic retries if the decline is hard and the payer has given no newer
- * method. The stop also holds after a cancellation at the end of the period is withdrawn. Rule: D-30.
+ * method; else the unchanged cycle. If the merchant withdraws a cancellation at the end of the period, the
+ * retries stay stopped. Rule: D-30.
  */
 function withHardDecline(
   state: SubscriptionState,

@@ -1,17 +1,17 @@
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
 /**
- * The payer's confirmation of an owed payment with the bank, after the bank has refused a charge without the
- * payer. Rules: D-30, D-33.
+ * If the bank refuses a charge because the payer is absent, the payer can confirm the owed payment with the
+ * bank. Rules: D-30, D-33.
  */
 
 /**
- * How long the payer may take, in ms of real time. The first look-up after that withdraws the charge: about
- * 22 min after the charge was sent.
+ * Longest time for the payer's confirmation, in ms of real time. The first look-up after this time withdraws
+ * the charge, about 22 min after the charge was sent.
  */
 export const AUTHENTICATION_MS = 20 * 60_000;
 
-/** The largest number of attempts of this kind on one cycle. */
+/** Maximum number of attempts with the trigger `authentication` on one cycle. */
 const AUTHENTICATIONS_MAX = 10;
 
 /** True if the payer confirms the attempt with the bank. */
@@ -20,8 +20,8 @@ export function isAuthentication({ trigger }: Pick<OpenAttempt, 'trigger'>): boo
 }
 
 /**
- * True if the payer can pay the owed cycle by a confirmation: the bank has asked for it, and the payment method
- * is still the same.
+ * True if the payer can pay the owed cycle by a confirmation: the bank has asked for a confirmation, the payment
+ * method is still the same, and the payer has begun fewer than 10 confirmations of this cycle.
  */
 export function needsAuthentication({ status, owed, openAttempt }: SubscriptionState): boolean {
   return (
@@ -35,8 +35,8 @@ export function needsAuthentication({ status, owed, openAttempt }: SubscriptionS
 }
 
 /**
- * True if the subscription's status forbids to charge the open attempt. An attempt that the payer confirms stays
- * forbidden after a pause and an unpause. Rule: D-§4.
+ * True if the subscription's status no longer allows the charge of the open attempt. An attempt that the payer
+ * confirms stays voided after a pause and an unpause. Rule: D-§4.
  */
 export function isVoided({ status, openAttempt }: SubscriptionState): boolean {
   if (status === 'ENDED' || status === 'PAUSED') return true;

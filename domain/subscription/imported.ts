@@ -20,7 +20,7 @@ export function indexOfDate(calendar: Calendar, at: number): number | null {
   return index >= 0 && dateOf(calendar, index) === at ? index : null;
 }
 
-/** Returns the calendar's last date before `at` (none if the anchor is later) and its first date after `at`. */
+/** Returns the calendar's last date up to `at` (none if the anchor is later) and its first date after `at`. */
 export function datesAround(calendar: Calendar, at: number): number[] {
   const index = indexAfter(calendar, at);
   return (index === 0 ? [0] : [index - 1, index]).map((each) => dateOf(calendar, each));

@@ -2,12 +2,11 @@
 export const JITTER_WINDOW_MAX_MS = 12 * 3_600_000;
 
 /**
- * Returns the delay of each charge after its billing date, in ms from 0 to `windowMs`. The delay spreads
- * renewals that are due at the same instant. The delay is a hash of the id, so every call returns the same
- * value.
+ * Returns a delay in ms, from 0 to `windowMs`, that spreads work which would be due at the same instant:
+ * renewals, backoffs and new runs. The delay is a hash of `key`, so every call returns the same value.
  */
-export function jitterOf(subscriptionId: string, windowMs: number): number {
-  return windowMs <= 0 ? 0 : fnv1a(subscriptionId) % (windowMs + 1);
+export function jitterOf(key: string, windowMs: number): number {
+  return windowMs <= 0 ? 0 : fnv1a(key) % (windowMs + 1);
 }
 
 /** FNV-1a, 32 bits. */

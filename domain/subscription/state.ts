@@ -188,8 +188,8 @@ export function takesNewMethod(status: SubscriptionStatus): boolean {
 }
 
 /**
- * True if a new payment method is charged at once when the payer gives it at `now`. If an attempt is open,
- * the charge waits for its decline. Rules: D-33, D-30.
+ * True if a payment method that the payer gives at `now` is charged at once. If an attempt is open, the charge
+ * follows only if this attempt is declined. Rules: D-33, D-30.
  */
 export function chargesNewMethod(state: SubscriptionState, now: number): boolean {
   return state.status === 'UNPAID' && now >= earliestAttemptAt(state);
@@ -210,8 +210,8 @@ export function currentPeriodEndAt(state: SubscriptionState): number | null {
 }
 
 /**
- * Returns the instant for which the subscription is cancelled: the end of the paid period or of the trial.
- * Null if no such cancellation is planned. Rule: D-§4.
+ * Returns the instant at which a cancellation at the end of the period takes effect: the end of the paid period
+ * or of the trial. Null if no such cancellation is planned. Rule: D-§4.
  */
 export function cancelAt(state: SubscriptionState): number | null {
   if (!isLiving(state) || state.cancelAtPeriodEnd !== true) return null;
