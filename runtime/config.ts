@@ -162,7 +162,7 @@ export const SECRETS = [
  * - `homeLinks`: links of the page at `/`.
  * - `gatewayUrl`: base URL of the sandbox gateway for this process.
  * - `gatewayPublicUrl`: the tokeniser's origin for a browser.
- * - `stripeUrl`: another address than Stripe's, for tests.
+ * - `stripeUrl`: the address of a Stripe double, for tests; undefined for Stripe itself.
  * - `requestsPerSecond`: the rate limit of one merchant in this process.
  * - `trustedProxies`: number of our own proxies that add to `X-Forwarded-For`.
  * - `currencies`: the currency table with the limits of `CURRENCY_LIMITS_FILE`.
@@ -214,8 +214,8 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
 
 /**
  * Returns the settings of a worker process.
- * - `queues`: the task queues that it serves.
- * - `links`: key and base URL of the links in events; they must equal those of the API.
+ * - `queues`: the task queues that the process serves.
+ * - `links`: key and base URL of the links in events; both must equal those of the API.
  * - `workflowBundle`: the file of the bundled workflows; without it the worker bundles them itself.
  * - `isMaintenanceOn`: false disables the sweeps, for example on the time-skipping test server.
  * - `retentionMs`: how long the sweeps keep deliveries, bodies of events and closed sessions.
@@ -418,7 +418,7 @@ function temporalSettings(env: Read<(typeof TEMPORAL)[number]>) {
   };
 }
 
-/** Returns the base URL of the hosted pages in a payer's browser. */
+/** Returns the links of the page at `/`, one for each URL that is set. */
 function homeLinksOf(env: Read<'TEMPORAL_UI_URL' | 'DEMO_CHECKOUT_URL'>) {
   return [
     { url: env.TEMPORAL_UI_URL, text: 'Temporal Web UI' },
@@ -426,13 +426,14 @@ function homeLinksOf(env: Read<'TEMPORAL_UI_URL' | 'DEMO_CHECKOUT_URL'>) {
   ].flatMap(({ url: link, text }) => (link === undefined ? [] : [{ url: link, text }]));
 }
 
+/** Returns the base URL of the hosted pages in a payer's browser. */
 function publicUrlOf(env: Read<'PUBLIC_URL' | 'HOST' | 'API_PORT'>): string {
   return env.PUBLIC_URL ?? `http://${urlHost(env.HOST)}:${env.API_PORT}`;
 }
 
 /**
- * Returns the host part of a URL. Replaces a wildcard address by loopback, because clients cannot connect to
- * it.
+ * Returns the host part of a URL. Replaces a wildcard address by loopback, because clients cannot connect to a
+ * wildcard address.
  */
 function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';

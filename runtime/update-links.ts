@@ -67,7 +67,7 @@ export function bankReturnUrl(
   return `${updateMethodLink(deps, subscription, nowAt)}/bank/${intentId}?${BANK_RETURN}=now`;
 }
 
-/** The parameter that distinguishes a return from the bank; `now` in the request that the bank makes. */
+/** The query parameter of a return from the bank. Its value is `now` in the URL that the bank gets. */
 export const BANK_RETURN = 'returned';
 
 /** Returns `<merchant>.<subscription>.<expiry>.<signature>`. The ids have no prefixes. */
