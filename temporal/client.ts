@@ -12,7 +12,7 @@ import { checkUnanswered } from '../runtime/request-scope.ts';
  */
 export const ACCEPT_WITHIN_MS = 4_500;
 /**
- * Additional time in ms if workers poll the task queue, because the call then only waits behind other tasks.
+ * Additional time limit in ms if workers poll the task queue: the call then only waits behind other tasks.
  */
 export const ACCEPT_QUEUED_WITHIN_MS = 12_000;
 /** Time limit in ms from the start of a call to its outcome. After that, the caller gets `pending`. */
@@ -73,8 +73,8 @@ export function createTemporalClient(settings: TemporalSettings): TemporalClient
 }
 
 /**
- * True if the workflow runs; false if it is closed or unknown. Throws if Temporal does not answer within 4.5
- * s.
+ * True if the workflow runs; false if the workflow is closed or unknown. Throws if Temporal does not answer
+ * within 4.5 s.
  */
 export async function isRunning(client: Client, workflowId: string): Promise<boolean> {
   return (await describeWorkflow(client, workflowId))?.status.name === 'RUNNING';

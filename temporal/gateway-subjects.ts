@@ -19,7 +19,7 @@ export interface GatewaySubjects {
 
 export interface GatewaySubjectsDeps {
   client: Client;
-  /** Workflows run on `<prefix>checkout`, because a payer may wait for a card that was entered. */
+  /** Workflows run on `<prefix>checkout`, because a payer may wait for the result of an entered card. */
   taskQueuePrefix: string;
   logger: Pick<Logger, 'warn'>;
 }

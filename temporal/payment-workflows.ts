@@ -40,8 +40,8 @@ export interface PaymentRows {
 }
 
 /**
- * Runs the workflows of payments outside the billing cycles. The caller has committed the rows before. If
- * there is no outcome after 25 s, a call returns `pending`. A later repeat of the call returns the outcome.
+ * Runs the workflows of payments outside the billing cycles. The caller must have committed the rows. If there
+ * is no outcome after 25 s, a call returns `pending`. A later repeat of the call returns the outcome.
  *
  * If Temporal does not accept an order within 4.5 s, the call throws `DomainError('service_unavailable')`.
  * The order may still be executed, once. A repeat of the call returns its outcome.
@@ -69,6 +69,7 @@ export interface PaymentResumption {
    * decision of manual review, and after an outage of the gateway.
    */
   wakePayment(ref: IntentRef): Promise<void>;
+  /** Like {@link wakePayment}, for a refund. */
   wakeRefund(ref: RefundRef): Promise<void>;
   /**
    * Starts the late-charge watch of an attempt that is settled as not paid. Returns false if the watch

@@ -13,10 +13,10 @@ const { EVENT_TYPE_WORKFLOW_TASK_COMPLETED: COMPLETED, EVENT_TYPE_WORKFLOW_TASK_
 const LATEST_EVENTS = 50;
 
 /**
- * Terminates a run whose workflow tasks have failed for `stuckAfterMs` and of which none has completed in
- * this time. Returns true if the run was terminated or has closed. Such a run may never recover, because its
- * history may not fit the code. Nothing is lost: a new run starts from the row (ADR 0002). Throws if Temporal
- * is unreachable.
+ * Terminates a run if its workflow tasks have failed for `stuckAfterMs` and none of them has completed in this
+ * time. Such a run may never recover, because its history may not fit the code. Nothing is lost: a new run
+ * starts from the row (ADR 0002). Returns true if the run was terminated or closed by itself, false if it is
+ * not stuck or did not run. Throws if Temporal is unreachable.
  */
 export async function terminateIfStuck(
   client: Client,
