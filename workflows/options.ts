@@ -16,9 +16,9 @@ export const INSIDE_WORKFLOW_TASK = {
 } as const satisfies LocalActivityOptions;
 
 /**
- * Money movement. The activity begins no request after 6 s, and a request takes at most 5 s. So a timeout
- * means that the process died. After five attempts the workflow regains control and executes waiting commands
- * before it tries again, so that an outage does not block commands.
+ * Money movement. The activity begins no request after 6 s, and a request takes at most 5 s. A timeout
+ * therefore means that the process died. After five attempts the activity fails, and the workflow executes
+ * waiting commands before it tries again. An outage therefore does not block commands.
  */
 export const MONEY_MOVEMENT = {
   startToCloseTimeout: '15 seconds',
@@ -45,8 +45,8 @@ export const WEBHOOK_DELIVERY = {
 } as const satisfies ActivityOptions;
 
 /**
- * A look at an object that events of a gateway name. A card that a payer entered may take 40 s. Retried until it
- * succeeds, because no other code may look at the object.
+ * Handling the events about one object of a gateway. An event about an entered card may take 40 s. Temporal
+ * retries the activity until it succeeds, because no other code handles the events.
  */
 export const GATEWAY_EVENT = {
   startToCloseTimeout: '60 seconds',

@@ -6,8 +6,9 @@ import { siblingTaskQueue } from '../task-queues.ts';
 import { wake } from './messages.ts';
 
 /**
- * Looks at one object of a gateway after events about it, until the look succeeds. One run per object at a time,
- * so that an older description never replaces a newer one. A signal during a look causes another look.
+ * Handles the events about one object of a gateway, and repeats this until it succeeds. Only one run per object
+ * exists at a time, so an older description of the object never replaces a newer one. A signal while the
+ * activity runs causes another activity.
  */
 export async function gatewaySubject(subject: GatewaySubject): Promise<void> {
   let isWoken = true;

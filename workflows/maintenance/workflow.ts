@@ -28,7 +28,7 @@ export async function maintenance(): Promise<void> {
     taskQueue: siblingTaskQueue('charges'),
     summary: 'find and repair stuck work',
   });
-  setCurrentDetails('Finds stuck work every 10 s and sets it going again.');
+  setCurrentDetails('Finds and repairs stuck work every 10 s.');
   for (let count = 0; count < SWEEPS_PER_RUN; count += 1) {
     try {
       // oxlint-disable-next-line no-restricted-properties -- the sandbox's clock: workflow time

@@ -44,11 +44,12 @@ interface Undecided {
 }
 
 /**
- * Calls `ask` until its result is not `pending`, and returns that result. Between two calls it sleeps for a
- * backoff; if the activity used up its retries, for `backoffMs`. A recheck ends the sleep and causes an
- * additional call, which is not counted in `lookups` and does not move the next regular call. A
- * cancellation request does not end the poll, because the gateway may have received a request whose outcome
- * must be found out.
+ * Calls `ask` until its result is not `pending`, and returns that result. Sleeps between two calls: for the
+ * poll's delay, or for `backoffMs` if the activity has used up its retries.
+ *
+ * A recheck ends the sleep and causes an additional call, which is not counted in `lookups` and does not move
+ * the next regular call. A cancellation request does not end the poll, because the gateway may have received a
+ * request whose outcome must be found out.
  */
 export function pollUntilSettled<Outcome extends { kind: string }>(
   poll: Poll<Outcome>,

@@ -28,14 +28,15 @@ interface CommandMessages {
   readonly signal?: { readonly description: string; readonly fields: readonly string[] | 'all' };
 }
 
-const WITHOUT_FIELDS = { description: 'As the update, no arguments', fields: [] };
+const WITHOUT_FIELDS = { description: 'Like the update, without arguments', fields: [] };
 
 const COMMANDS: readonly CommandMessages[] = [
   {
     kind: 'edit',
     update: 'Change amount, cycles, next payment date or interval',
     signal: {
-      description: 'As the update: { "newAmountMinor": 1999 }, { "newCycleCount": 24 }, …',
+      description:
+        'Arguments like the update: { "newAmountMinor": 1999 }, { "newCycleCount": 24 }, …',
       fields: 'all',
     },
   },
@@ -43,7 +44,7 @@ const COMMANDS: readonly CommandMessages[] = [
     kind: 'cancel',
     update: 'End the subscription at once, or with atPeriodEnd: true at the end of its period',
     signal: {
-      description: 'As the update: nothing, or { "atPeriodEnd": true }',
+      description: 'Arguments like the update: none, or { "atPeriodEnd": true }',
       fields: ['atPeriodEnd'],
     },
   },
@@ -51,20 +52,20 @@ const COMMANDS: readonly CommandMessages[] = [
     kind: 'pause',
     update: 'Charge nothing until unpause, or until resumeAt (epoch ms)',
     signal: {
-      description: 'As the update: nothing, or { "resumeAt": <epoch ms> }',
+      description: 'Arguments like the update: none, or { "resumeAt": <epoch ms> }',
       fields: ['resumeAt'],
     },
   },
   {
     kind: 'resume',
-    update: 'Withdraw the cancellation at the end of the period',
+    update: 'Undo a cancellation that takes effect at the end of the period',
     signal: WITHOUT_FIELDS,
   },
   {
     kind: 'unpause',
     update: 'Charge again from newNextPaymentAt (epoch ms) on',
     signal: {
-      description: 'As the update: { "newNextPaymentAt": <epoch ms> }',
+      description: 'Arguments like the update: { "newNextPaymentAt": <epoch ms> }',
       fields: 'all',
     },
   },
@@ -77,8 +78,8 @@ const COMMANDS: readonly CommandMessages[] = [
     kind: 'authenticatePayment',
     update: 'The payer wants to confirm the owed payment with the bank',
   },
-  { kind: 'completeCheckout', update: 'The payer came back from the card form' },
-  { kind: 'replacePaymentMethod', update: 'The payer gave another method' },
+  { kind: 'completeCheckout', update: 'The payer has entered a card in the checkout' },
+  { kind: 'replacePaymentMethod', update: 'The payer has entered another payment method' },
 ];
 
 /**
@@ -180,10 +181,10 @@ function registerWakeUps(run: Run): void {
           'targetAt must be epoch milliseconds before the year 2200',
         );
     },
-    { description: 'The test clock was sent to targetAt (epoch ms)' },
+    { description: 'Advance the test clock to targetAt (epoch ms)' },
   );
   setHandler(messages.poke, () => run.recheck(), {
-    description: 'Look again at what is due; ask the gateway now about an unknown outcome',
+    description: 'Read the row again, and look up an unknown outcome at the gateway now',
   });
 }
 
@@ -196,12 +197,12 @@ function asObject(input: unknown): Record<string, unknown> {
 }
 
 function registerQueries(run: Run): void {
-  setHandler(messages.stateQuery, () => run.state, { description: 'Everything it knows' });
+  setHandler(messages.stateQuery, () => run.state, { description: 'The whole state of the run' });
   setHandler(messages.upcomingQuery, (input) => upcoming(run, input), {
     description: 'The next charges, with dates and amounts: { "limit": 12 }',
   });
   setHandler(messages.timelineQuery, () => run.state.log, {
-    description: 'What happened last, when and why',
+    description: 'The latest entries of the timeline, oldest first',
   });
 }
 

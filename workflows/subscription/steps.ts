@@ -188,9 +188,11 @@ export class Steps {
   }
 
   /**
-   * Reads the row and adopts its state if it has a higher version. After a recheck, also requests a look-up
-   * of the open attempt. If a resync is requested during the read, another read follows. If the row cannot be
-   * read, waiting callers get `service_unavailable`.
+   * Reads the row and adopts its state if that state has a higher version. Makes the open attempt due at once
+   * if manual review has decided it. After a recheck, requests a look-up of the open attempt.
+   *
+   * If a resync is requested during the read, another read follows. If the read fails, waiting callers get
+   * `service_unavailable`.
    */
   async resync(): Promise<void> {
     const { run } = this;
@@ -272,8 +274,7 @@ export class Steps {
 }
 
 /**
- * Returns a new id. A replay returns the same one, because the instant and the random bytes come from the
- * SDK.
+ * Returns a new id. A replay returns the same id, because the instant and the random bytes come from the SDK.
  */
 function newIntentId(atMs: number): string {
   const bytes = uuid4()
