@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Values that are valid for a field of a command. */
+/** Each of these values is valid for at least one field of a command. */
 const RIGHT = fc.constantFrom<unknown>(
   'DAY',
   'MONTH',
@@ -13,7 +13,7 @@ const RIGHT = fc.constantFrom<unknown>(
   'ptk_1',
 );
 
-/** Any JSON value. Often it differs from a valid value in its type only. */
+/** Any JSON value. Many of these values differ from a valid value only in their type. */
 const anyJson: fc.Arbitrary<unknown> = fc.oneof(
   RIGHT,
   RIGHT.map((value) => [value]),
@@ -45,7 +45,10 @@ const RIGHT_EDIT: Readonly<Record<string, unknown>> = {
   intervalCount: 1,
 };
 
-/** Any JSON value as the argument of a message. Often it is a valid argument with one invalid field. */
+/**
+ * An argument of a message to a workflow: a valid edit with one field replaced, an object with random fields,
+ * or any JSON value.
+ */
 export const anyArgument: fc.Arbitrary<unknown> = fc.oneof(
   {
     weight: 3,

@@ -55,16 +55,22 @@ export interface ApiOptions {
   /** Default: limits that no test reaches. */
   rateLimits?: RateLimits;
   /**
-   * The times in ms after which a request without an outcome is answered 503. Default: the production times.
+   * Time limits in ms of a request without an outcome. After `lateAfter` an order without a key is voided.
+   * After `grace` more the answer is 503. Default: the production limits.
    */
   deadlineMs?: readonly [lateAfter: number, grace: number];
   /** With 1, a test sets a payer's address by `X-Forwarded-For`. Default: 0. */
   trustedProxies?: number;
-  /** Default: the sandbox for every merchant, which does not listen. */
+  /**
+   * Default: the production registry. The addresses of its sandbox and of its Stripe accept no connections.
+   */
   gateways?: GatewayRegistry;
 }
 
-/** As in `api/main.ts`. After Node's default of 5 s a slow test would write to closed connections. */
+/**
+ * The value of `api/main.ts`. With Node's default of 5 s, a slow test would send requests on connections that
+ * the server has closed.
+ */
 const KEEP_ALIVE_MS = 65_000;
 
 /** Connections that may wait to be accepted. A test opens 1,000 at once; Node's default is 511. */
@@ -194,7 +200,7 @@ export async function createApiEnvironment({
     db,
     workflows,
     payments,
-    /** The declines that the API has ordered at the sandbox gateway. */
+    /** The orders of the API to the sandbox gateway to decline the next charges. No gateway receives them. */
     forcedDeclines,
     logLines,
     merchant,

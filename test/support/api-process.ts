@@ -19,7 +19,10 @@ export async function apiProcesses({ db, merchantId, variables }: TestEnvironmen
     keyId,
     secret,
     authorization: `Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}`,
-    /** Starts an API on `port`, or else on a free port. With a failpoint the process kills itself there. */
+    /**
+     * Starts an API on `port`, or else on a free port. With `failpoint`, the process kills itself at this
+     * point.
+     */
     async start(options: { port?: number; failpoint?: Failpoint } = {}): Promise<ApiProcess> {
       const port = String(options.port ?? (await freePort()));
       const api = await startOurProcess('api/main.ts', {

@@ -18,8 +18,9 @@ const ASKING_CARD = '4000002760003184';
 const PAYING_CARD = '4242424242424242';
 
 /**
- * The `test` function of a file with a merchant whose payments go to the Stripe double. `owing` creates a
- * subscription whose bank wants the payer to confirm the first payment.
+ * The `test` function of a file. The merchant of its environment has an account at the Stripe double. `owing`
+ * creates a subscription and declines its first payment, because the bank wants the payer to confirm the
+ * payment.
  */
 export const onAskingBank = onStripe
   .extend('env', { scope: 'file' }, async ({ world }, { onCleanup }) => {
@@ -65,8 +66,8 @@ interface Read {
 }
 
 /**
- * A subscription of 19.99 USD a month after a trial until 17 January 2027. Its bank has declined the first
- * payment, because the payer has to confirm it.
+ * Creates a subscription of 19.99 USD a month after a trial until 17 January 2027. The bank declines the
+ * first payment, because the payer must confirm the payment.
  */
 async function owingIn(env: TestEnvironment, shop: Shop, world: StripeWorld) {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
@@ -92,7 +93,7 @@ async function owingIn(env: TestEnvironment, shop: Shop, world: StripeWorld) {
       .orderBy(asc(paymentAttempts.createdAt), asc(paymentAttempts.attemptNumber));
     return rows.map(({ attempt }) => attempt);
   };
-  /** Status and received amount of every PaymentIntent, oldest first. */
+  /** Status and received amount of every PaymentIntent of the subscription, oldest first. */
   const atStripe = async () => {
     const { data } = await world.stripe.paymentIntents.list({ limit: 100 });
     return data
@@ -113,10 +114,12 @@ async function owingIn(env: TestEnvironment, shop: Shop, world: StripeWorld) {
       (await attempts()).map(({ trigger, state, errorCode }) =>
         [trigger, state, errorCode].filter((each) => each !== null).join(' '),
       ),
-    /** The page of the bank on which the payer can confirm the open attempt. */
+    /** The URL of the bank's page on which the payer can confirm the latest attempt, or null. */
     payerUrl: async () => (await attempts()).at(-1)?.payerUrl ?? null,
     giveAnotherCard: () => give('replacePaymentMethod', PAYING_CARD),
-    /** Makes the open attempt 20 minutes older, and has it looked up. */
+    /**
+     * Sets the first send of the latest attempt to 20 min ago, and makes the workflow look the attempt up.
+     */
     passTwentyMinutes: async () => {
       await env.db
         .update(paymentAttempts)
@@ -124,13 +127,13 @@ async function owingIn(env: TestEnvironment, shop: Shop, world: StripeWorld) {
         .where(eq(paymentAttempts.id, (await attempts()).at(-1)?.id ?? ''));
       await env.workflows.recheck(ref);
     },
-    /** The state as soon as no attempt is open. */
+    /** Waits until no attempt is open, and returns the state. */
     settled: async () => {
       const isSettled = async () => expect((await env.state(ref)).openAttempt).toBeNull();
       await vi.waitFor(isSettled, { timeout: 30_000, interval: 20 });
       return env.state(ref);
     },
-    /** Expects neither an event nor a PaymentIntent until the day before the next billing date. */
+    /** Expects no further event and no change at Stripe until the day before the next billing date. */
     expectNothingFurther: async () => {
       const before = [await events(), await atStripe()];
       await env.workflows.recheck(ref);

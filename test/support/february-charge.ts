@@ -10,7 +10,9 @@ import type { TestEnvironment } from './test-environment.ts';
 const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');
 export const DUE_AT = Date.parse('2027-02-10T00:00:00Z');
 
-/** A subscription on a test clock whose January is paid. Each test charges February itself. */
+/**
+ * Creates a subscription on a test clock and pays January's cycle. Each test charges February's cycle itself.
+ */
 export async function paidForJanuary(env: TestEnvironment) {
   const clock = await env.createClock(CREATED_AT);
   const ref = await env.create({
@@ -52,7 +54,7 @@ export async function paidForJanuary(env: TestEnvironment) {
         );
       return rows.map(({ number, state }) => `${number} ${state}`);
     },
-    /** Types of the events after January's five. */
+    /** The types of the events after the first five, which belong to January's payment. */
     newEventTypes: async () => {
       const events = await env.events(ref);
       return events.slice(5).map((event) => event['eventType']);

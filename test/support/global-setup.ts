@@ -40,7 +40,8 @@ declare module 'vitest' {
 export const TEMPLATE_DATABASE = 'perennial_template';
 
 /**
- * Shared by the projects of one run. The first `setup` starts the servers, and the last teardown stops them.
+ * The servers that the projects of one test run share. The first `setup` starts these servers, and the last
+ * teardown stops them.
  */
 interface SharedServers {
   users: number;

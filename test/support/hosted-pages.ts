@@ -14,8 +14,8 @@ interface Created {
 }
 
 /**
- * As {@link onDevServer}, with payers who have browsers. Without Chromium every test of the file is
- * skipped with the reason.
+ * As {@link onDevServer}, with a headless Chromium for the payers. Without Chromium every test of the file is
+ * skipped with the reason, and in CI it fails.
  */
 export function onHostedPages() {
   const test = onDevServer

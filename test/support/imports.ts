@@ -15,7 +15,7 @@ import type { ReportLine } from '../../scripts/import/report.ts';
 import { checkoutCommand } from './card-tokens.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
-/** A line of a monthly subscription of 19.99 USD with 5 of 12 cycles paid. */
+/** A line of an import file: a monthly subscription of 19.99 USD with 5 of 12 cycles paid. */
 export const LINE = {
   customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
   amount: 1_999,
@@ -26,7 +26,10 @@ export const LINE = {
   cyclesCharged: 5,
 };
 
-/** Imports of files with these lines, which may be text. The files are in a folder of their own. */
+/**
+ * Writes import files and imports them. A line is an object or a text. The files are in a temporary folder,
+ * which `close` removes.
+ */
 export function importsIn(env: TestEnvironment) {
   const folder = mkdtempSync(join(tmpdir(), 'perennial-import-'));
   const write = (lines: readonly (object | string)[]) => {
@@ -109,7 +112,9 @@ export function importsIn(env: TestEnvironment) {
   };
 }
 
-/** What `npm run verify` finds wrong. Without `gateway` the gateway's records are not compared. */
+/**
+ * The violations that `npm run verify` finds. If `gateway` is null, the gateway's records are not compared.
+ */
 export async function violations(
   env: TestEnvironment,
   gateway: TestEnvironment['gatewayPlace'] | null = env.gatewayPlace,

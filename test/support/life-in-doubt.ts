@@ -40,7 +40,7 @@ interface LateChargeWatch {
   lookAt: number;
 }
 
-/** The decline codes in these scenarios that stop automatic retries. */
+/** The two decline codes of the simulation that stop automatic retries: `HARD` and `ASKS_PAYER`. */
 export const HARD = 'stolen_card';
 export const ASKS_PAYER = 'authentication_required';
 /** A present payer may take 20 min to confirm a charge. */
@@ -171,7 +171,10 @@ export class LifeInDoubt extends Simulation {
     super.take(step);
   }
 
-  /** A manual retry is accepted only without an open attempt, 4 h after the last one. Rule: D-31. */
+  /**
+   * Checks that a manual retry is accepted exactly if the subscription is UNPAID, no attempt is open, and the
+   * last accepted manual retry is at least 4 h old. Rule: D-31.
+   */
   private checkManualRetry(
     decision: Decision,
     status: SubscriptionStatus,
@@ -200,7 +203,10 @@ export class LifeInDoubt extends Simulation {
     this.state = settleNow(this.state, this.now);
   }
 
-  /** Ends all faults, settles all reviews, and runs the clock for 60 years. */
+  /**
+   * Ends all faults, runs the clock for three months in which reviews are settled as not charged, and then
+   * for 60 years. Checks that every required charge has begun and every late-charge watch has ended.
+   */
   comeToRest(): void {
     this.gateway.heal();
     this.deaths.length = 0;

@@ -21,7 +21,10 @@ export interface BookEntry {
   key: string;
   amountMinor: number;
   outcome: 'charged' | 'withdrawn' | DeclineCode;
-  /** The payer confirms the charge then, and `outcome` is not known before; null without a payer. */
+  /**
+   * When the payer confirms the charge. The gateway reveals `outcome` only then. Null after that instant, and
+   * for a charge without a present payer.
+   */
   confirmedAt: number | null;
   /** When the request arrived. */
   at: number;
@@ -47,7 +50,10 @@ export class ModelGateway {
   readonly lookupFaults: LookupFault[] = [];
   /** No request arrives and no answer returns before this instant. */
   awayUntil = 0;
-  /** A record of every late arrival. */
+  /**
+   * Every late arrival. `wasMissed`: a look-up found nothing before the arrival. `isFirst`: no other request
+   * with the key had arrived.
+   */
   readonly lateArrivals: { key: string; wasMissed: boolean; isFirst: boolean }[] = [];
   private onTheWay: { key: string; amountMinor: number; card: ChargeFault['card']; at: number }[] =
     [];
@@ -78,7 +84,10 @@ export class ModelGateway {
     return { kind: 'absent' };
   }
 
-  /** Ends a charge for good. Returns the outcome if the charge is decided. */
+  /**
+   * Withdraws a charge, so that it is never made. If the charge is already decided, returns its outcome
+   * instead.
+   */
   withdraw(key: string, amountMinor: number, now: number): Found | { kind: 'withdrawn' } {
     this.letArrive(now);
     if (now < this.awayUntil) return { kind: 'unknown' };
@@ -111,7 +120,7 @@ export class ModelGateway {
     this.awayUntil = 0;
   }
 
-  /** Delivers the late requests that are due by `now`. */
+  /** Applies the payers' confirmations and delivers the late requests that are due by `now`. */
   letArrive(now: number): void {
     for (const entry of this.book.values()) {
       if (entry.confirmedAt !== null && entry.confirmedAt <= now) entry.confirmedAt = null;

@@ -8,9 +8,9 @@ import type { TestEnvironment } from './test-environment.ts';
 const CALLS_MAX = 5;
 
 /**
- * Pays the checkout with a card that is not declined, or with the card behind `token`. On a busy machine a worker may accept the command too
- * late, which is `service_unavailable`. The call is then repeated with the same command, as the API's callers
- * do.
+ * Pays the checkout with a card that is not declined, or with the card behind `token`. On a busy machine a
+ * worker may accept the command too late, and the call fails with `service_unavailable`. Then the same
+ * command is sent again, as the API's callers do.
  */
 export async function payCheckout(
   env: TestEnvironment,

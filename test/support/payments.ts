@@ -30,7 +30,10 @@ interface BookedLine {
 
 export type Payments = ReturnType<typeof paymentsIn>;
 
-/** Payments outside a cycle: created as the API creates them, and read in the form that tests compare. */
+/**
+ * Creates one-off payments, refunds and setup sessions as the API does, and reads them in the form that tests
+ * compare.
+ */
 export function paymentsIn(env: TestEnvironment) {
   const { db, merchantId } = env;
   const id = (prefix: 'cus' | 'in' | 'cs' | 'sm' | 'rf') => newId(prefix, Date.now(), randomBytes);
@@ -138,7 +141,7 @@ export function paymentsIn(env: TestEnvironment) {
     saved,
     setup,
     refund,
-    /** A tokenised charge of a saved card that is not started yet. */
+    /** Creates the intent of a tokenised charge with a saved card. Its workflow is not started. */
     tokenised: async (number?: string) => payment('tokenised', await saved(number)),
     /** Creates a hosted payment and pays it. */
     paid: async (terms: Partial<NewPayment> = {}) => {

@@ -180,7 +180,10 @@ export class Simulation {
     return resultOf(attempt, outcome, change.state);
   }
 
-  /** Returns the next of the `replies` as the result for the open attempt. */
+  /**
+   * Returns the next of the `replies` for the open attempt. If this reply adds nothing to an unknown outcome
+   * or a review, returns `nothing_new`.
+   */
   protected askGateway(_owed: OwedCycle, attempt: OpenAttempt): Exchange {
     const reply = this.replies.shift() ?? { kind: 'succeeded' };
     const isUnchanged =
@@ -201,7 +204,7 @@ export class Simulation {
     return this.sends.map((send) => new Date(send.at).toISOString().slice(0, 10));
   }
 
-  /** Date `index` of the calendar. */
+  /** The calendar's date number `index`, counted from 0, in ISO format. */
   date(index: number): string {
     const { anchorAt, terms } = this.state;
     return new Date(

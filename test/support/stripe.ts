@@ -22,8 +22,9 @@ const say = (line: string): void => void process.stderr.write(`${line}\n`);
 export type StripeWorld = Awaited<ReturnType<typeof startStripe>>;
 
 /**
- * Starts a real Stripe client with the proxy, the double and stripe-mock behind it. `failures` collects the
- * failures of the double itself; `close` rejects if there is one.
+ * Starts stripe-mock, the Stripe double, a fault proxy before the double, and a webhook receiver. `stripe` is
+ * a real Stripe client that calls the proxy. `failures` collects the failures of the double itself. `close`
+ * rejects if there is a failure.
  */
 export async function startStripe(options: Partial<StripeDoubleOptions> = {}) {
   const files = await stripeMockFiles(loadEmbeddedConfig().cacheDir, say);
@@ -95,7 +96,8 @@ export async function startStripe(options: Partial<StripeDoubleOptions> = {}) {
       await double.close();
       await Promise.all([mock.stop(), receiver.close()]);
       await database.drop();
-      // An answer that Stripe would not give becomes a 500 of the double, which a test may overlook.
+      // If the double prepares an answer that Stripe would not give, it answers 500 and records a failure. A
+      // test may overlook the 500.
       if (failures.length > 0) throw new Error(failures.join('\n'));
     },
   };
@@ -200,7 +202,7 @@ export async function setupSession(stripe: Stripe) {
   });
 }
 
-/** A request to open Stripe's card page for a new customer, with these changes. */
+/** A request to open Stripe's card page for a customer without a saved method. `changes` replaces fields. */
 export function cardEntry(changes: Partial<CardEntryRequest> = {}): CardEntryRequest {
   return {
     session: `cs_${randomUUID()}`,
@@ -235,7 +237,7 @@ export async function savedCard(stripe: Stripe, number = '4242424242424242') {
   };
 }
 
-/** Prepares a payment of 19.99 USD with a saved card. */
+/** Creates an unconfirmed PaymentIntent of 19.99 USD with a saved card. */
 export function prepare(
   stripe: Stripe,
   saved: { customer: string; payment_method: string },

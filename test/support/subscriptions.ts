@@ -91,8 +91,8 @@ export async function eventsOf(db: Db, ref: SubscriptionRef): Promise<Record<str
 }
 
 /**
- * Sends the signal `advanceClock` at least `count` times, to make the history longer. `targetAt` must be reached
- * already, so that the signals have no other effect.
+ * Sends the signal `advanceClock` at least `count` times, to make the history longer. The clock must have
+ * reached `targetAt` already, so that the signals have no other effect.
  */
 export async function lengthenHistory(
   handle: Pick<WorkflowHandle, 'signal'>,

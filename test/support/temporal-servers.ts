@@ -8,7 +8,7 @@ const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD } = temporal.api.enums.v1.IndexedVal
 
 let isRuntimeInstalled = false;
 
-/** Must run before the process starts a server or a worker. */
+/** Installs the SDK's runtime once. Must run before the process connects to a server or starts a worker. */
 function installRuntime(): void {
   if (isRuntimeInstalled) return;
   Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });

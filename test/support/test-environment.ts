@@ -51,8 +51,8 @@ import type { TemporalPlace } from './temporal-servers.ts';
 const SEND_BUDGET: SendBudget = { newSendsForMs: 2_000, pauseMs: 100 };
 
 /**
- * Timeout of the gateway client in ms. The timeout plus the send budget is less than the 15 s of an activity.
- * A busy machine needs seconds to answer.
+ * Timeout of the gateway client in ms, because a busy machine needs seconds to answer. The timeout plus the
+ * send budget is less than an activity's timeout of 15 s.
  */
 const GATEWAY_TIMEOUT_MS = 8_000;
 
@@ -68,8 +68,8 @@ export type TestEnvironment<Server extends TemporalPlace = TemporalPlace> = Awai
 export type TimeSkippingEnvironment = TestEnvironment<TestWorkflowEnvironment>;
 
 /**
- * A complete test environment: Postgres, the sandbox gateway over HTTP, and workers on the given Temporal
- * server with the production workflow bundle. By default each test file has one.
+ * Creates a complete test environment: a Postgres database, the sandbox gateway over HTTP, and workers on the
+ * given Temporal server with the production workflow bundle.
  */
 export async function createEnvironment<Server extends TemporalPlace>(
   server: Server,
@@ -77,7 +77,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     retryPlan?: RetryPlan;
     /** Wraps the real activities, for example with failures. */
     wrap?: (activities: Activities) => Activities;
-    /** False: this process runs no activities; other processes with `variables` run them. */
+    /** False: this process runs workflows only. Other processes with `variables` run the activities. */
     runsActivities?: boolean;
     /** The URL of the administrative database of another Postgres server. Default: the test run's server. */
     postgresUrl?: string;
@@ -196,7 +196,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
           }),
           connection: server.nativeConnection,
           namespace: 'default',
-          // After this time another worker may take the task of a stopped worker.
+          // A workflow task that a stopped worker does not take within this time goes to another worker.
           stickyQueueScheduleToStartTimeout: '1s',
         }),
       ),
@@ -325,8 +325,8 @@ export async function createEnvironment<Server extends TemporalPlace>(
 }
 
 /**
- * Activities that fail at once. When one fails as a local activity, the workflow schedules it as a normal
- * activity, and a worker of another process runs it.
+ * Activities that fail at once. When a local activity fails, the workflow schedules it as a normal activity,
+ * which a worker of another process runs.
  */
 function refusing(activities: Activities): Activities {
   const refuse = () => Promise.reject(new Error('no local activities here'));

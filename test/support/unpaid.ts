@@ -2,7 +2,10 @@ import { expect } from 'vitest';
 import { payCheckout } from './pay-checkout.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
-/** Creates a subscription on its own test clock whose second cycle is declined. */
+/**
+ * Creates a subscription on its own test clock, pays the first cycle and declines the second. Its status is
+ * then UNPAID.
+ */
 export async function unpaidIn(env: TestEnvironment, code = 'card_declined') {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await env.createClock(createdAt);

@@ -48,8 +48,8 @@ export interface WebhookEnvironment {
   /** Adds a further merchant and returns its id. */
   addMerchant(): Promise<string>;
   /**
-   * Drains every endpoint queue in parallel. `laterMs`: the time between the start of this test environment
-   * and the calling workflow's clock.
+   * Drains every endpoint queue in parallel. `laterMs`: how far the calling workflow's clock is ahead of the
+   * start of this test environment.
    */
   deliver(options?: { laterMs?: number }): Promise<Delivered>;
   /** Makes the dispatcher deliver the stream, and waits for the end of the round. */
@@ -84,7 +84,7 @@ function startProcess(db: Db, sealing: ReturnType<typeof createSealing>) {
   return { ...delivery, woken };
 }
 
-/** A time limit, not an expectation. */
+/** Time limit in ms of a round. A round normally takes less than a second. */
 const ROUND_MS = 60_000;
 
 export const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
@@ -222,7 +222,7 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
   };
 }
 
-/** No delivery may stay claimed after its endpoint has closed. */
+/** Waits until no delivery is claimed. A delivery may not stay claimed after its endpoint has closed. */
 async function expectNoClaim(db: Db): Promise<void> {
   const isClaimed = gt(webhookDeliveries.claimedUntil, sql`now()`);
   await vi.waitFor(async () => {

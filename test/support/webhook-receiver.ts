@@ -30,7 +30,7 @@ export interface WebhookReceiver {
   readonly url: string;
   /** Every request, in the order of arrival. */
   readonly received: readonly ReceivedWebhook[];
-  /** Sets the answer for requests without an answer of {@link answerNext}. Initially 200. */
+  /** Sets the answer to each request for which {@link answerNext} has set no answer. Default: status 200. */
   answerWith(answer: ReceiverAnswer): void;
   /** Sets one answer for each of the next requests. */
   answerNext(...answers: ReceiverAnswer[]): void;
@@ -38,7 +38,7 @@ export interface WebhookReceiver {
   onReceive(callback: (webhook: ReceivedWebhook) => Promise<void> | void): void;
   /** Waits for at least `count` requests and returns all received ones. */
   waitFor(count: number): Promise<readonly ReceivedWebhook[]>;
-  /** May be called more than once. */
+  /** Stops the server. A further call has no effect. */
   close(): Promise<void>;
 }
 

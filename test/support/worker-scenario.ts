@@ -11,8 +11,8 @@ import { createEnvironment } from './test-environment.ts';
 import type { TemporalPlace } from './temporal-servers.ts';
 
 /**
- * Time limit in ms for a definite answer. Longer than two waits together: another worker detects a dead
- * worker after 5 s, and the API answers PENDING after 25 s.
+ * Time limit in ms for an answer that is not PENDING. The limit is longer than two waits together: Temporal
+ * detects a dead worker after 5 s, and the API answers PENDING after 25 s.
  */
 export const ANSWERED_WITHIN_MS = 60_000;
 
