@@ -7,7 +7,9 @@ import { gate } from '../support/gate.ts';
 const CONNECTIONS = 2;
 const LOCK = 7;
 
-/** A pool of two connections, and another pool that observes the first pool and holds its lock. */
+/**
+ * Opens a pool of two connections, and another pool that observes the first pool and holds the advisory lock.
+ */
 async function pools() {
   const database = await createTestDatabase();
   const open = (applicationName: string, poolSize: number) =>

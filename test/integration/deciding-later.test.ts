@@ -4,7 +4,10 @@ import { onDevServerWith } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-/** The sandbox that decides charges and refunds later and has no look-up. No event of it arrives here. */
+/**
+ * The sandbox decides each charge and each refund 100 ms after its request. It has no look-up, and sends no
+ * events in these tests.
+ */
 const test = onDevServerWith({ gatewayPersonality: 'pending' });
 
 test.afterEach(({ env }) => env.control('DELETE', '/control/faults'));
@@ -28,7 +31,7 @@ const typesOf = async (env: TestEnvironment, ref: Parameters<TestEnvironment['ev
 const PAID = ['intent.success', 'subscription.cycle_charged'];
 
 describe('a subscription at a gateway that decides later', () => {
-  test('is charged once for each cycle and ends, although each charge is in progress first [D-32, D-40]', async ({
+  test('is charged once for each cycle and ends when each charge is in progress at first [D-32, D-40]', async ({
     env,
   }) => {
     const { clock, ref } = await subscribed(env);
@@ -48,7 +51,9 @@ describe('a subscription at a gateway that decides later', () => {
     expect(await linesOf(env, ref)).toHaveLength(2);
   });
 
-  test('is charged once for a cycle whose first answers are lost [D-32, D-40]', async ({ env }) => {
+  test('is charged once for a cycle when the gateway’s first two answers are lost [D-32, D-40]', async ({
+    env,
+  }) => {
     const { clock, ref } = await subscribed(env);
     const { subscriptionId } = ref;
     const fault = { operation: 'charge', fault: 'lose_answer', count: 2 };
@@ -58,7 +63,9 @@ describe('a subscription at a gateway that decides later', () => {
     expect(await env.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
   });
 
-  test('is declined later, and retried by its plan [D-30]', async ({ env }) => {
+  test('becomes UNPAID when the gateway declines later, and is charged again by the retry plan [D-30]', async ({
+    env,
+  }) => {
     const { clock, ref } = await subscribed(env);
     const decline = { subscriptionId: ref.subscriptionId, code: 'insufficient_funds', count: 1 };
     await env.control('POST', '/control/declines', decline);
@@ -71,7 +78,7 @@ describe('a subscription at a gateway that decides later', () => {
     expect(await linesOf(env, ref)).toEqual(['1 succeeded', '1 declined', '2 succeeded']);
   });
 
-  test('is not charged after a cancel when the gateway had not received the charge, and the charge is not watched [D-§4]', async ({
+  test('is not charged after a cancel when the gateway never received the charge, and no late-charge watch remains [D-§4]', async ({
     env,
   }) => {
     const { clock, ref } = await subscribed(env);
@@ -97,7 +104,7 @@ describe('a subscription at a gateway that decides later', () => {
 });
 
 describe('a refund at a gateway that decides later and has no look-up', () => {
-  test('is found out by a repeat of its request, and happens once [D-40]', async ({
+  test('is settled by a repeat of its request, and is made once [D-40]', async ({
     env,
     payments,
   }) => {

@@ -6,7 +6,7 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Edits over HTTP during charges of the same subscription, on a real Temporal server. */
 
-/** ACTIVE since 10 January 2027, 19.99 USD a month. */
+/** Creates a subscription of 19.99 USD a month, which is ACTIVE since 10 January 2027. */
 async function active(env: TestEnvironment, shop: Shop) {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await env.createClock(createdAt);
@@ -70,7 +70,7 @@ test('an edit changes only the next charge when a charge is in flight [D-15, D-3
   });
 });
 
-test('a month is charged once, at its intent’s amount, when edits arrive at the same time [D-15, D-32]', async ({
+test('each month is charged once, at the amount of its intent, when edits arrive at the same time [D-15, D-32]', async ({
   env,
   shop,
 }) => {

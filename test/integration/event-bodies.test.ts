@@ -88,7 +88,7 @@ test('the events of a payment carry every field of their type and no other [D-45
     receiptId: 'r-1',
     metadata: { plan: 'letters' },
   });
-  // `subscription.created` is stored together with the first intent, `subscription.paused` without one.
+  // `subscription.created` is stored together with the first intent, `subscription.paused` without an intent.
   for (const type of ['subscription.created', 'subscription.paused']) {
     expect(bodies.get(type)).toMatchObject({ receiptId: 'r-1' });
   }

@@ -9,7 +9,9 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 import { payOnPage } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
 
-/** The event examples of the OpenAPI document. `npx vitest run <this file> -u` rewrites the file. */
+/**
+ * The event examples of the OpenAPI document. `npx vitest run <this test> -u` rewrites the file of examples.
+ */
 const EXAMPLES = '../../api/openapi/event-examples.json';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
@@ -65,7 +67,9 @@ async function firstOfEachType({ receiver }: Shop): Promise<Event[]> {
   );
 }
 
-/** The sandbox has no disputes and changes no cards, so this records what another gateway would describe. */
+/**
+ * Records a dispute and a changed card as the events of another gateway do, because the sandbox has neither.
+ */
 async function disputeAndCardUpdate(env: TestEnvironment, intentId: string): Promise<void> {
   const { db, merchantId } = env;
   const [attempt] = await attemptsOf(db, { merchantId, intentId });
@@ -92,7 +96,7 @@ async function disputeAndCardUpdate(env: TestEnvironment, intentId: string): Pro
   await env.webhooks.wakeStream({ merchantId, streamId: id });
 }
 
-test('the examples of events in the OpenAPI document are bodies that a receiver gets [D-52]', async ({
+test('the event examples in the OpenAPI document equal the bodies that a receiver gets [D-52]', async ({
   env,
   shop,
 }) => {

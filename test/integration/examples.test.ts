@@ -44,7 +44,7 @@ function linesOf(stdout: string): string[] {
     .map((line) => line.replace(/(sub_|pmt_)\w+/, '$1…').replace(/http\S+\/l\/\w+/, '/l/…'));
 }
 
-describe('the example of a whole life', () => {
+describe('the example program whole-life', () => {
   test('gets every expected answer and event in TypeScript [D-§7, D-60]', async ({ shop }) => {
     const ended = await run(process.execPath, inTypeScript, shop.variables);
     expect({ ...ended, stdout: linesOf(ended.stdout) }).toEqual({

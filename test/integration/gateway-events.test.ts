@@ -92,7 +92,7 @@ const eventsOf = async ({ env }: Scene, streamId: string): Promise<string[]> => 
   return rows.map(({ type }) => type);
 };
 
-/** The gateway's ids of the subscription's latest attempt. */
+/** The row of the subscription's payment method, and the row of the latest attempt with this method. */
 async function lastAttempt({ env }: Scene, { subscriptionId }: { subscriptionId: string }) {
   const state = await env.state({ merchantId: env.merchantId, subscriptionId });
   const [method] = await env.db
@@ -124,8 +124,8 @@ async function expectNothingLeft({ env, seller }: Scene): Promise<void> {
   expect(await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 })).toEqual(NOTHING_FOUND);
 }
 
-describe('a payer who never returns from Stripe’s page', () => {
-  test('starts the subscription, and a later return charges nothing [D-32, D-§4]', async ({
+describe('a card that a payer enters at Stripe without returning', () => {
+  test('starts the subscription with one charge, and a later return charges nothing [D-32, D-§4]', async ({
     scene,
   }) => {
     const { env, seller } = scene;
@@ -142,7 +142,7 @@ describe('a payer who never returns from Stripe’s page', () => {
     await expectNothingLeft(scene);
   });
 
-  test('saves the card of a setup session [D-§7]', async ({ scene }) => {
+  test('is saved when the page belongs to a setup session [D-§7]', async ({ scene }) => {
     const { shop, seller } = scene;
     const { setupMethodId } = await shop.merchant.post<{ setupMethodId: string }>(
       '/setup-method/create',
@@ -160,7 +160,7 @@ describe('a payer who never returns from Stripe’s page', () => {
     await expectNothingLeft(scene);
   });
 
-  test('with a declined card leaves the checkout open with the reason [D-§4]', async ({
+  test('leaves the checkout open with the reason when the card is declined [D-§4]', async ({
     scene,
   }) => {
     const { env, seller } = scene;
@@ -182,7 +182,7 @@ describe('a payer who never returns from Stripe’s page', () => {
   });
 });
 
-test('a payer who enters another card at Stripe and never returns has replaced the card, and a late event of a further card changes nothing [D-33, D-32]', async ({
+test('another card that a payer enters at Stripe without returning replaces the card, and a late event of a further card changes nothing [D-33, D-32]', async ({
   scene,
 }) => {
   const { env, seller, shop } = scene;
@@ -226,7 +226,7 @@ test('a payer who enters another card at Stripe and never returns has replaced t
 });
 
 describe('an event about a charge', () => {
-  test('that Stripe decides later makes the workflow look the outcome up [D-40]', async ({
+  test('makes the workflow look up the outcome when Stripe decides the charge later [D-40]', async ({
     scene,
   }) => {
     const { env, seller, world } = scene;
@@ -252,7 +252,9 @@ describe('an event about a charge', () => {
     await expectNothingLeft(scene);
   });
 
-  test('before its answer and twice charges once [D-40]', async ({ scene }) => {
+  test('causes no second charge when it arrives twice or before the answer to the charge [D-40]', async ({
+    scene,
+  }) => {
     const { env, seller, world } = scene;
     const made = await active(scene);
     const before = (await seller.charges()).length;
@@ -270,7 +272,7 @@ describe('an event about a charge', () => {
     await expectNothingLeft(scene);
   });
 
-  test('of a payment that is not ours is stored and has no effect [D-21]', async ({ scene }) => {
+  test('is stored and has no effect when the payment is not ours [D-21]', async ({ scene }) => {
     const { seller, world } = scene;
     const { stripe } = seller.account;
     const { id } = await stripe.paymentIntents.create({ amount: 500, currency: 'usd' });
@@ -304,7 +306,7 @@ describe('a request with an event', () => {
   const REFUSED =
     '400 {"errorCode":"bad_request","errorDescription":"The request has no valid signature of this account."}';
 
-  test('without a valid signature gets the answer of an unknown account [D-20]', async ({
+  test('gets the answer of an unknown account when its signature is not valid [D-20]', async ({
     scene,
   }) => {
     const { seller, shop } = scene;
@@ -324,7 +326,7 @@ describe('a request with an event', () => {
     expect(await seller.events()).toHaveLength(stored);
   });
 
-  test('is stored once, however often it comes, and is refused beyond 256 kB [D-10]', async ({
+  test('is stored once when it is repeated, and is refused when it exceeds 256 kB [D-10]', async ({
     scene,
   }) => {
     const { seller } = scene;
@@ -343,7 +345,7 @@ describe('a request with an event', () => {
 });
 
 describe('a refund that fails at Stripe after it succeeded', () => {
-  test('is refused after the event, and its amount can be refunded again [D-40, D-50]', async ({
+  test('becomes REFUSED after the event, and its amount can be refunded again [D-40, D-50]', async ({
     scene,
   }) => {
     const { env, shop, seller, world } = scene;
@@ -377,7 +379,7 @@ describe('a refund that fails at Stripe after it succeeded', () => {
 });
 
 describe('a dispute of a renewal', () => {
-  test('is shown and told when it opens and when it is lost, and changes nothing else [D-50, D-52]', async ({
+  test('is shown and emitted when it opens and when it is lost, and does not change the subscription [D-50, D-52]', async ({
     scene,
   }) => {
     const { env, shop, seller, world } = scene;
@@ -387,7 +389,7 @@ describe('a dispute of a renewal', () => {
     const { intentId } = attempt;
     const charge = await seller.account.stripe.paymentIntents.retrieve(attempt.gatewayChargeId!);
     const chargeId = charge.latest_charge as string;
-    // Each event comes twice.
+    // Each of the next two events arrives twice.
     await world.control('POST', 'events', { action: 'duplicate', count: 2 });
     const { disputeId: gatewayId } = await world.control('POST', 'disputes', { chargeId });
     const told = async () => (await eventsOf(scene, made.subscriptionId)).slice(8);
@@ -465,7 +467,7 @@ describe('a dispute of a renewal', () => {
 });
 
 describe('a saved card', () => {
-  test('that the network updates is updated and told, and DELETED when Stripe removes it [D-50, D-§7]', async ({
+  test('is updated with an event when the card network changes it, and is DELETED when it is detached at Stripe [D-50, D-§7]', async ({
     scene,
   }) => {
     const { seller, shop, world } = scene;
@@ -515,7 +517,7 @@ describe('a saved card', () => {
   });
 });
 
-test('a stored event that no workflow looked at is handled by the sweep, once [D-40]', async ({
+test('the sweep handles a stored event once when no workflow has handled it [D-40]', async ({
   scene,
 }) => {
   const { env, seller, world } = scene;

@@ -66,7 +66,7 @@ describe('subscriptions with cards at Stripe', () => {
   }) => {
     const gateway = await env.gateways.forNewMethods(env.merchantId);
     const [ada, bob] = [await savedCard(world.stripe), await savedCard(world.stripe)];
-    // The clock of the import stands before the date, however slow the machine is.
+    // The import's clock stands 1 ms before the date. Otherwise the date may be past on a slow machine.
     const nextPaymentDate = Date.now() + 2_000;
     const now = () => nextPaymentDate - 1;
     const line = { ...LINE, nextPaymentDate, cyclesCharged: 11 };
@@ -134,7 +134,7 @@ describe('subscriptions with cards at Stripe', () => {
     expect(await violations(env, null)).toEqual([]);
   });
 
-  test('are imported by the command with the account of the merchant', async ({
+  test('are imported by the command through the merchant’s account', async ({
     world,
     env,
     imports,
@@ -151,7 +151,7 @@ describe('subscriptions with cards at Stripe', () => {
     });
   });
 
-  test('that Stripe did not answer for are a problem, and a repeat imports them', async ({
+  test('are a problem when Stripe answers 500, and a repeat imports them', async ({
     world,
     env,
     imports,

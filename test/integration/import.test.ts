@@ -19,7 +19,7 @@ const test = onDevServer.extend('imports', { scope: 'file' }, async ({ env }, { 
 
 const at = (text: string): number => Date.parse(text);
 
-/** The events of a subscription, oldest first: type, status and cycle. */
+/** Sequence and type of each event of a subscription, oldest first. */
 async function eventsOf(env: TestEnvironment, subscriptionId: string): Promise<string[]> {
   const rows = await env.db
     .select({ type: outboxEvents.type, sequence: outboxEvents.sequence })
@@ -134,7 +134,7 @@ describe('an imported subscription', () => {
     imports,
   }) => {
     const gatewayMethodId = await imports.sandboxMethod();
-    // The clock of the import stands before the date, however slow the machine is.
+    // The import's clock stands 1 ms before the date. Otherwise the date may be past on a slow machine.
     const nextPaymentDate = Date.now() + 2_000;
     const now = () => nextPaymentDate - 1;
     await env.stopWorkers();
@@ -201,7 +201,7 @@ describe('an imported subscription', () => {
 });
 
 describe('an import', () => {
-  test('that was killed is completed by a repeat, also by two at once [D-21]', async ({
+  test('is completed by two concurrent repeats after it was killed [D-21]', async ({
     env,
     imports,
   }) => {
@@ -247,12 +247,12 @@ describe('an import', () => {
       ['subscription', 120],
       ['subscription_import', 120],
     ]);
-    // The sweep starts the workflows of the killed process.
+    // The sweep starts the workflows that the killed process has not started.
     await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(await violations(env)).toEqual([]);
   });
 
-  test('gives each subscription the jitter of the merchant, without moving its date [D-05]', async ({
+  test('gives a subscription a jitter within the merchant’s window, without moving its date [D-05]', async ({
     env,
     imports,
   }) => {
@@ -269,7 +269,7 @@ describe('an import', () => {
     expect(nextPaymentAt(state)).toBe(nextPaymentDate);
   });
 
-  test('whose number of paid cycles was changed later is found by verify [D-§4]', async ({
+  test('is reported by verify when its number of paid cycles was changed later [D-§4]', async ({
     env,
     imports,
   }) => {

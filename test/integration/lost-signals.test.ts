@@ -45,7 +45,10 @@ async function counts(env: TestEnvironment): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ kind, repaired }) => [kind, repaired]));
 }
 
-/** The repairs that one sweep reports. Expects that the stored counts grow by the same numbers. */
+/**
+ * Runs one sweep and returns the repairs that it reports. Expects that the stored counts grow by the same
+ * numbers.
+ */
 async function sweep(env: TestEnvironment): Promise<Record<string, number>> {
   const before = await counts(env);
   const repaired = await repairsOf(env);
@@ -104,7 +107,7 @@ const SUBSCRIBED = [
 ];
 const RENEWED = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
 
-test('the sweep has a due cycle charged once when the workflow missed a signal [D-40]', async ({
+test('a due cycle is charged once after a sweep when its workflow missed a signal [D-40]', async ({
   env,
 }) => {
   const ref = await env.create({ createdAt: Date.now() });

@@ -207,7 +207,7 @@ describe('a sweep', () => {
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('when one repair fails, makes the other repairs and counts the failure', async ({ env }) => {
+  test('makes the other repairs and counts the failure when one repair fails', async ({ env }) => {
     const unstartable = await env.createRowOnly({ createdAt: Date.now() });
     const other = await env.createRowOnly({ createdAt: Date.now() });
     const state = await env.state(unstartable);

@@ -63,7 +63,7 @@ const test = onStripe.extend('operator', { scope: 'file' }, async ({ world }, { 
   };
 });
 
-test('the operator adds accounts to a merchant, and the last one added is the current one [D-20]', async ({
+test('the account that the operator added last is current until the operator makes another account current [D-20]', async ({
   world,
   operator,
 }) => {
@@ -179,7 +179,7 @@ test('a new key of an account replaces the old key, and a new webhook secret lea
   ).toEqual({ kind: 'absent' });
 });
 
-test('a wrong key or webhook secret changes nothing, and the refusal does not show it [D-20]', async ({
+test('a refused account command changes nothing, and its message contains neither the key nor the webhook secret [D-20]', async ({
   world,
   operator,
 }) => {

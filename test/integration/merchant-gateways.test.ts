@@ -62,7 +62,7 @@ const test = onStripe.extend('merchants', { scope: 'file' }, async ({ world }, {
   };
 });
 
-/** A charge of 19.99 USD of a card that the account has saved. */
+/** Saves a card at the account, and returns a charge request of 19.99 USD for this card. */
 async function chargeOf({ stripe }: Account, intentId: string): Promise<ChargeRequest> {
   const { customer, payment_method } = await savedCard(stripe);
   return chargeOfCard(`${customer}/${payment_method}`, intentId);

@@ -100,7 +100,7 @@ test('a declined subscription stays ACTIVE until its retries end when unpaidFrom
   });
 });
 
-test('a renewal is charged after its share of the jitter that its merchant has set [D-05]', async ({
+test('a renewal is charged at its due time plus the subscription’s jitter when the merchant has set a jitter [D-05]', async ({
   env,
 }) => {
   const { merchantId } = env;

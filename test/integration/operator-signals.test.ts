@@ -27,8 +27,8 @@ const { WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND: NEW_MESSAGE } =
   proto.temporal.api.enums.v1.WorkflowTaskFailedCause;
 
 /**
- * The number of workflow tasks that the code failed. The server itself fails a task that would end the run
- * while a new message waits.
+ * The number of workflow tasks that failed in our code. A task that the server failed because a new message
+ * arrived before the end of the run does not count.
  */
 async function failedTasks(handle: Handle): Promise<number> {
   const { events } = await handle.fetchHistory();

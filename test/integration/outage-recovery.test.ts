@@ -15,8 +15,8 @@ const NOW = Date.parse('2027-03-01T12:00:00Z');
 const SECOND = 1_000;
 
 /**
- * The fake ports of the sweep: the gateway's answer, its look-ups, the rechecked workflows and each pause in
- * ms.
+ * The state of the sweep's fake ports: the gateway's next answer, the keys of its look-ups, the ids of the
+ * rechecked workflows, and each pause in ms.
  */
 const answer = { now: { kind: 'absent' } as LookupOutcome };
 const lookups: string[] = [];
@@ -118,7 +118,7 @@ describe('the recheck after an outage of the gateway', () => {
     expect(lookups).toEqual([key(1)]);
   });
 
-  test('waits for the first answer: one look-up in each sweep, about another charge each time [D-40]', async ({
+  test('starts after the gateway’s first answer; until then each sweep looks up one charge, each time another [D-40]', async ({
     env,
     payments,
   }) => {
@@ -158,7 +158,7 @@ describe('the recheck after an outage of the gateway', () => {
     expect(await recheckAfterOutage(deps, NOW + 20 * SECOND)).toEqual({ rechecked: 0, failed: 0 });
   });
 
-  test('comes ever less often, at last every 5 min, for a charge that the gateway never answers [D-40]', async ({
+  test('is repeated at growing intervals, up to 5 min, for a charge that the gateway never answers [D-40]', async ({
     env,
     payments,
   }) => {
@@ -170,7 +170,7 @@ describe('the recheck after an outage of the gateway', () => {
       await recheckAfterOutage(deps, NOW + at * SECOND);
       if (!rechecked.includes(intent(1))) continue;
       rechecksAt.push(at);
-      // The payment that the gateway answered is settled. No more look-ups ask about this payment.
+      // The test settles payment 2 after the first sweep. Later sweeps do not recheck payment 2.
       expect(rechecked).toEqual(at === 0 ? [intent(1), intent(2)] : [intent(1)]);
       await unansweredAgain(env, intent(1), NOW + at * SECOND + 1);
       await env.db

@@ -8,7 +8,7 @@ import { submitForm as answerBank } from '../support/stripe.ts';
 
 const QUESTION = 'Your bank wants you to confirm the payment of 19.99 USD';
 
-/** The events until the bank has asked for the payer. */
+/** The events up to the decline with which the bank asks for the payer's confirmation. */
 const ASKED = [
   'subscription.created',
   'subscription.trialing',
@@ -32,7 +32,10 @@ async function pressConfirm(page: Page): Promise<string> {
   return leave.refreshUrl ?? '';
 }
 
-/** Answers on the page of the bank, and follows the browser back until the outcome is shown. */
+/**
+ * Confirms or refuses on the bank's page, returns to the payer's page, and reloads this page until it shows
+ * the outcome.
+ */
 async function answer(link: string, bankUrl: string, outcome: 'complete' | 'fail'): Promise<Page> {
   const { location } = await answerBank(bankUrl, { outcome });
   const back = new URL(location ?? '');

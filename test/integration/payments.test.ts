@@ -165,7 +165,7 @@ describe('a hosted payment', () => {
     expect(await payments.methodsOf(customerId)).toEqual([{ id: paymentMethodId, status }]);
   });
 
-  test('when the first card was declined, takes another card, but each token only once [D-40]', async ({
+  test('takes another card when the first card was declined, and takes each token only once [D-40]', async ({
     env,
     payments,
   }) => {
@@ -178,7 +178,8 @@ describe('a hosted payment', () => {
       errorCode: 'card_declined',
     });
     expect(await env.payments.pay(second)).toEqual({ kind: 'succeeded' });
-    // A repeat gets its own outcome. A new card is refused because the payment was made.
+    // A repeated token gets the outcome of its first use. A new card is refused, because the payment has
+    // succeeded.
     expect(await env.payments.pay(first)).toEqual({
       kind: 'declined',
       errorCode: 'card_declined',

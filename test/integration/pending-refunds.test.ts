@@ -46,7 +46,7 @@ const decide = (env: TestEnvironment, { refundId }: RefundRef, status: string) =
 const ask = (env: TestEnvironment, ref: RefundRef, lookups = 0) =>
   env.activities.refundPayment({ ...ref, nowAt: Date.now(), lookups });
 
-/** A refund that the gateway has and has not decided. */
+/** Creates a refund that the gateway has accepted and not yet decided. */
 async function pendingRefund(
   env: TestEnvironment,
   payments: Payments,
@@ -86,7 +86,7 @@ describe('a refund that the gateway decides later', () => {
     expect(await payments.story(paid.intentId)).toEqual(PAID);
   });
 
-  test('when it succeeds, is refunded once, with one event [D-40, D-51]', async ({
+  test('is refunded once, with one event, when it succeeds [D-40, D-51]', async ({
     env,
     payments,
   }) => {
@@ -100,7 +100,7 @@ describe('a refund that the gateway decides later', () => {
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   });
 
-  test('when it fails, frees its amount and tells the merchant once [D-40, D-50]', async ({
+  test('frees its amount and emits one event when it fails [D-40, D-50]', async ({
     env,
     payments,
   }) => {
@@ -182,7 +182,7 @@ describe('a refund that the gateway decides later', () => {
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   });
 
-  test('is sent once when its process crashed after it recorded the refund as pending [D-40]', async ({
+  test('is sent once when the process crashes after it recorded the refund as pending [D-40]', async ({
     env,
     payments,
   }) => {
@@ -207,7 +207,7 @@ describe('a refund that the gateway decides later', () => {
 });
 
 describe('a refund that fails after it had succeeded', () => {
-  test('changes REFUNDED back to SUCCESS and frees its amount [D-40, D-50]', async ({
+  test('changes the payment from REFUNDED back to SUCCESS and frees its amount [D-40, D-50]', async ({
     env,
     payments,
   }) => {
@@ -215,7 +215,7 @@ describe('a refund that fails after it had succeeded', () => {
     const { ref } = await payments.refund(paid);
     expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
     await decide(env, ref, 'failed');
-    // A gateway's event wakes the refund.
+    // Wakes the refund's workflow, as an event of the gateway does.
     await env.payments.wakeRefund(ref);
     await expect
       .poll(async () => (await payments.refundRow(ref)).state, { timeout: 20_000 })
@@ -234,7 +234,7 @@ describe('a refund that fails after it had succeeded', () => {
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1000']);
   });
 
-  test('leaves PARTIALLY_REFUNDED when another refund of the payment succeeded [D-40]', async ({
+  test('leaves the payment PARTIALLY_REFUNDED when another refund of the payment succeeded [D-40]', async ({
     env,
     payments,
   }) => {
@@ -257,7 +257,7 @@ describe('a refund that fails after it had succeeded', () => {
     ]);
   });
 
-  test('is asked again when the gateway does not answer [D-40]', async ({ env, payments }) => {
+  test('is looked up again when the gateway does not answer [D-40]', async ({ env, payments }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
     expect(await ask(env, ref)).toEqual({ kind: 'refunded' });

@@ -16,9 +16,9 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 
 interface Calls {
   readonly made: string[];
-  /** True: the next preparation is made and its answer is lost. */
+  /** True: the next preparation gets no answer, and the gateway does not prepare the charge. */
   losesPreparation: boolean;
-  /** True: the gateway makes the next charge and its answer is lost. */
+  /** True: the gateway makes each charge, and its answers are lost. */
   losesAnswer: boolean;
   /** Runs before the gateway gets a charge. */
   beforeCharge: () => Promise<void>;
@@ -68,7 +68,7 @@ function preparingGateway(env: TestEnvironment) {
   return { gateway, calls };
 }
 
-/** A charge of a saved card for 50.00 USD, with its attempt just opened. */
+/** Opens the attempt of a charge of 50.00 USD with a saved card. Nothing is sent yet. */
 async function opened(env: TestEnvironment, payments: Payments) {
   const ref = await payments.tokenised();
   const turn = await openPaymentAttempt(env.db, { ...ref, token: null }, null, Date.now());
@@ -111,7 +111,7 @@ describe('a charge at a gateway that prepares charges', () => {
     expect(await book()).toEqual(['succeeded 5000 x1']);
   });
 
-  test('when its answer was lost, is looked up by its id and not sent again [D-40]', async ({
+  test('is looked up by its id and not sent again when its answer was lost [D-40]', async ({
     env,
     payments,
   }) => {
@@ -123,7 +123,7 @@ describe('a charge at a gateway that prepares charges', () => {
     expect(await book()).toEqual(['succeeded 5000 x1']);
   });
 
-  test('is prepared anew, without a look-up, when the preparation was lost [D-40]', async ({
+  test('is prepared anew, without a look-up, when its preparation got no answer [D-40]', async ({
     env,
     payments,
   }) => {
@@ -175,7 +175,10 @@ describe('a charge at a gateway that prepares charges', () => {
     expect(await book()).toEqual([]);
   });
 
-  test('is paid when it is voided after the gateway made it [D-§4]', async ({ env, payments }) => {
+  test('is settled as paid when it is voided after the gateway made it [D-§4]', async ({
+    env,
+    payments,
+  }) => {
     const { calls, collected, book } = await opened(env, payments);
     calls.losesAnswer = true;
     expect(await collected()).toMatchObject({ kind: 'unknown' });

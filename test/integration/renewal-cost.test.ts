@@ -45,7 +45,10 @@ const test = onDevServer.extend('counted', async ({ server }, { onCleanup }) => 
     expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: renewals + 1 });
     return { requests: [...requests], calls };
   };
-  /** The calls of one renewal: the difference of two runs, so that the calls of an advance do not count. */
+  /**
+   * Returns the database calls of one renewal: a tenth of the difference between 12 and 2 renewals, so that
+   * the calls of an advance do not count. Returns also the last two requests to the gateway.
+   */
   const perRenewal = async (token: () => Promise<string | undefined>) => {
     const few = await renew(2, await token());
     const more = await renew(12, await token());

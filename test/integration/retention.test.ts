@@ -129,7 +129,7 @@ test('a sweep deletes closed sessions, deliveries and event bodies after 30 days
   }
 });
 
-test('a deletion takes at most its limit, the oldest records first', async ({ env }) => {
+test('a deletion deletes at most `limit` records, the oldest first', async ({ env }) => {
   const refs = [];
   for (let made = 0; made < 3; made += 1)
     refs.push(await env.createRowOnly({ createdAt: Date.now() }));

@@ -19,7 +19,7 @@ import { unpaidIn } from '../support/unpaid.ts';
 
 const REASON = 'the gateway refused the request: 400 field_invalid';
 
-test('a stalled worker sends nothing when its attempt was reviewed and decided during the stall', async ({
+test('a stalled worker does not send its charge again when the attempt was reviewed and decided during the stall', async ({
   env,
   payments,
 }) => {

@@ -52,7 +52,7 @@ describe('a process with closers', () => {
     },
   );
 
-  it('when a closer hangs or throws, runs the next closer and exits with 1', async () => {
+  it('runs the next closer and exits with 1 when a closer hangs or throws', async () => {
     const { child, ended } = await startProgram(
       [
         closer('stuck', 'await new Promise(() => undefined);', 100),

@@ -12,13 +12,19 @@ import { connectDevServer } from '../support/temporal-servers.ts';
 import { createEnvironment } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-/** Keys whose middle and webhook secrets may appear nowhere. The operator sees the last four characters. */
+/**
+ * A text in the middle of each key and webhook secret. The text may appear nowhere in stored data or output:
+ * the operator sees only the last four characters of a key.
+ */
 const CANARY = `canary${randomBytes(8).toString('hex')}`;
 const KEYS = [1, 2, 3].map((number) => `sk_test_${CANARY}_${number}`);
 const WRONG_KEY = `sk_test_${CANARY}_wrong`;
 const WEBHOOK_SECRET = `whsec_${CANARY}`;
 
-/** The canary as text, and as the database and histories show bytes. */
+/**
+ * The canary as text, as hex and as base64, because the database and the histories show bytes in these
+ * encodings.
+ */
 const FORMS = (['utf8', 'hex', 'base64'] as const).map((form) =>
   Buffer.from(CANARY).toString(form),
 );

@@ -22,7 +22,7 @@ const eventTypes = async (env: TestEnvironment, ref: SubscriptionRef) =>
   (await env.events(ref)).map((event) => event['eventType']);
 
 describe('concurrent manual retries', () => {
-  test('when two come at once, make one attempt and do not charge the next cycle [D-31, D-32]', async ({
+  test('make one attempt when two come at once, and do not charge the next cycle [D-31, D-32]', async ({
     env,
   }) => {
     const { ref } = await unpaidIn(env);
@@ -169,7 +169,7 @@ describe('a command', () => {
     expect((await handle.describe()).status.name).toBe('RUNNING');
   });
 
-  test('from the Web UI leaves the workflow running when its arguments are invalid', async ({
+  test('leaves the workflow running when it comes from the Web UI with invalid arguments', async ({
     env,
   }) => {
     const { ref, clock } = await unpaidIn(env);
@@ -194,7 +194,7 @@ describe('a command', () => {
     expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
   });
 
-  test('is executed with an amount below the table’s minimum when its currency row allows it [D-03]', async ({
+  test('is executed with an amount below the currency table’s minimum when the command’s currency row allows it [D-03]', async ({
     env,
   }) => {
     const { ref } = await unpaidIn(env);

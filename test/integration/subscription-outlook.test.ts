@@ -78,7 +78,7 @@ test('the next charges and the timeline show an edit as soon as the edit is answ
 });
 
 describe('the next charges and the timeline', () => {
-  test('are 503 without a worker unless the subscription has ended [D-§7, D-§8]', async ({
+  test('are answered 503 without a worker unless the subscription has ended [D-§7, D-§8]', async ({
     env,
     shop,
   }) => {

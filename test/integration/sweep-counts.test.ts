@@ -36,7 +36,7 @@ test('the counts of repairs stay empty when nothing needs a repair', async ({ en
   expect(await counted(env)).toEqual({});
 });
 
-test('over several sweeps, the counts of repairs grow by one for each repair', async ({ env }) => {
+test('the counts of repairs grow by one for each repair over several sweeps', async ({ env }) => {
   const startLost = async () => {
     const { subscriptionId } = await env.createRowOnly({ createdAt: Date.now() });
     await env.db

@@ -72,7 +72,7 @@ describe.each([
     expect(await env.book(ref)).toHaveLength(1);
   });
 
-  test('makes the API answer a command with 503, whose repeat is executed once [D-17]', async ({
+  test('makes the API answer a command with 503; the repeat of the command is executed once [D-17]', async ({
     env,
     away,
   }) => {
@@ -87,7 +87,7 @@ describe.each([
     expect(await env.book(ref)).toHaveLength(1);
   });
 
-  test('makes the API answer a charge with 503, which the repeat or the sweep then makes once [D-17, D-40]', async ({
+  test('makes the API answer a charge with 503; a repeat or the sweep makes the charge once [D-17, D-40]', async ({
     env,
     away,
     payments,
@@ -128,7 +128,7 @@ describe.each([
     expect(await payments.book(ref)).toEqual([]);
   });
 
-  test('has the sweep void a charge without an idempotency key [D-17]', async ({
+  test('lets the sweep void an unsent charge without an idempotency key [D-17]', async ({
     env,
     payments,
   }) => {

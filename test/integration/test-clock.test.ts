@@ -113,7 +113,9 @@ describe('a test clock', () => {
     expect(await env.book(ref)).toHaveLength(100);
   });
 
-  test('is READY when a run continues as new exactly at its target [D-60]', async ({ env }) => {
+  test('is READY when a run continues as new exactly at the clock’s target [D-60]', async ({
+    env,
+  }) => {
     const createdAt = Date.parse('2027-01-01T00:00:00Z');
     const clock = await env.createClock(createdAt);
     const ref = await env.create({
@@ -130,7 +132,7 @@ describe('a test clock', () => {
     expect(await env.book(ref)).toHaveLength(77);
   });
 
-  test('continues from the time it reached when a subscription lost its workflow [D-60]', async ({
+  test('continues from the time that the subscription had reached when its workflow was terminated [D-60]', async ({
     env,
   }) => {
     const { ref, clock } = await unpaidIn(env);

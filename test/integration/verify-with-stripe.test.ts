@@ -61,7 +61,7 @@ const test = onDevServer.extend('books', async ({ server }, { onCleanup }) => {
   return { env, account, paid, check, run: (query: string) => env.db.execute(sql.raw(query)) };
 });
 
-test('the verifier finds correct books at Stripe right, and each difference from our rows [D-40]', async ({
+test('the verifier accepts correct books at Stripe, and reports each difference from our rows [D-40]', async ({
   books,
 }) => {
   const { account, paid, check, run } = books;

@@ -32,7 +32,7 @@ describe('a webhook delivery', () => {
     },
   );
 
-  it('when the endpoint redirects, fails and does not follow the redirect [D-54]', async ({
+  it('fails and does not follow the redirect when the endpoint redirects [D-54]', async ({
     env,
   }) => {
     const [receiver, target] = [await env.startReceiver(), await env.startReceiver()];
@@ -82,7 +82,7 @@ describe('a webhook delivery', () => {
 });
 
 describe('a webhook configuration', () => {
-  it('when its endpoint answers 410, is deactivated and has its deliveries dropped [D-54]', async ({
+  it('is deactivated and has its deliveries dropped when its endpoint answers 410 [D-54]', async ({
     env,
   }) => {
     const [gone, other] = [await env.startReceiver(), await env.startReceiver()];

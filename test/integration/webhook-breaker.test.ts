@@ -20,7 +20,7 @@ async function drainNext(env: WebhookEnvironment, configId: string, nowAt: numbe
 }
 
 describe('a failing endpoint', () => {
-  it('while its breaker is open, gets one request per pause for all its 50 streams [D-54]', async ({
+  it('gets one request per pause for all its 50 streams while its breaker is open [D-54]', async ({
     env,
   }) => {
     const receiver = await env.startReceiver();

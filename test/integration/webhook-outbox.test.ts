@@ -64,7 +64,7 @@ describe('the outbox', () => {
     expect(first?.occurredAt).toBe(OCCURRED_AT);
   });
 
-  it('when 20 transactions write at once, numbers a stream’s events without gaps and keeps each transaction’s events together [D-52]', async ({
+  it('numbers a stream’s events without gaps and keeps each transaction’s events together when 20 transactions write at once [D-52]', async ({
     env,
   }) => {
     await Promise.all(
