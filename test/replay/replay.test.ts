@@ -103,7 +103,7 @@ async function replayAll(build: WorkflowBundle, prefix = '') {
 }
 
 describe('the recorded histories', () => {
-  test('include every path', () => {
+  test('are exactly those of the listed paths', () => {
     expect([...new Set(files.map((name) => name.replace(/-\d+\.json$/, '')))]).toEqual(PATHS);
   });
 
@@ -119,7 +119,7 @@ describe('the recorded histories', () => {
     await expect(replay).rejects.toThrow(/TMPRL1100|[Nn]ondeterminism/);
   });
 
-  test('fail to replay when workflows have a new first command that is not behind a patch', async () => {
+  test('fail to replay when workflows have a new first command, unless it is behind a patch', async () => {
     const changed = await bundle('test/replay/changed-workflows/index.ts');
     const { failed, count } = await replayAll(changed);
     expect(count).toBe(files.length);

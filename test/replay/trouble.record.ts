@@ -25,7 +25,7 @@ import {
 
 /** Paths with failures of activities, of the gateway or of a workflow. */
 
-/** The number of failures that are left for each activity. */
+/** The number of calls of each activity that still fail. */
 const failures: Partial<Record<keyof Activities, number>> = {};
 
 const record = recorderOn(onDevServerWith({ wrap: withFailures }));
@@ -65,7 +65,7 @@ describe('record', () => {
   record('gave-up', async ({ env }) => {
     const { clock, ref } = await begin(env, { cycleCount: 3 });
     await pay(env, ref);
-    // One more failure than the activity has attempts.
+    // As many failures as the activity has attempts: one local attempt and six on the task queue.
     failures.record = 7;
     await workflowOf(env, ref).signal('pause');
     await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'), 60_000);
@@ -100,7 +100,7 @@ describe('record', () => {
   record('growing-backoff', async ({ env }) => {
     const { clock, ref } = await begin(env, { cycleCount: 2 });
     await pay(env, ref);
-    // A run of the activity has seven attempts, so the workflow sees two failures in a row.
+    // The activity has seven attempts in all, so the workflow sees two failures in a row.
     failures.record = 14;
     await workflowOf(env, ref).signal('pause');
     await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'), 90_000);

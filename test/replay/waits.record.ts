@@ -25,7 +25,7 @@ import { keep, recorderOn } from './recorder.ts';
  * Paths that take days: workflows that retry until they continue as new, on a time-skipping Temporal server.
  */
 
-/** The number of pending answers that are left. */
+/** The number of calls that are still answered pending. */
 const pendingLeft = { chargePayment: 60 };
 /** The number of drains of the endpoint queue so far. */
 let drained = 0;
