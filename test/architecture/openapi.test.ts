@@ -36,7 +36,7 @@ const routesOf = (router: typeof merchants) =>
   );
 
 describe('the OpenAPI document', () => {
-  it('describes every merchant route and no other [D-§7]', () => {
+  it('describes every merchant route, GET /openapi.json and no other route [D-§7]', () => {
     const served = routesOf(merchants).map(nameOf);
     expect(OPERATIONS.map(nameOf).toSorted()).toEqual([...served, 'GET /openapi.json'].toSorted());
     expect(routesOf(open).map(nameOf)).toContain('GET /openapi.json');
@@ -71,7 +71,7 @@ describe('the OpenAPI document', () => {
     expect(Object.keys(document['webhooks'] as Json)).toEqual(EVENT_TYPES);
   });
 
-  it('names every error code, except those of unknown routes [D-§8]', () => {
+  it('names every error code, except those of unknown routes and methods [D-§8]', () => {
     const used = new Set<string>(OPERATIONS.flatMap(errorCodesOf));
     const unused = Object.keys(ERRORS).filter((code) => !used.has(code));
     expect(unused).toEqual(['route_not_found', 'method_not_allowed']);
@@ -93,7 +93,7 @@ describe('the OpenAPI document', () => {
     expect(missing).toEqual([]);
   });
 
-  it('marks the routes beyond the agreed interface as extensions [D-§7]', () => {
+  it('marks the routes beyond the agreed interface as extensions, and lists Idempotency-Key for ten routes [D-§7]', () => {
     const marked = OPERATIONS.filter(({ isExtension }) => isExtension).map(nameOf);
     expect(marked.toSorted()).toEqual([
       'DELETE /webhook/:webhookConfigId',

@@ -236,7 +236,7 @@ describe('the sandbox gateway', () => {
     }
   });
 
-  it('without a key, serves /health and answers 404 or 405 to unknown routes [D-20]', async () => {
+  it('serves GET /health without a key, and answers 405 to another method and 404 to another path [D-20]', async () => {
     const status = async (method: string, path: string) =>
       (await fetch(sandbox.server.url + path, { method })).status;
     expect(await status('GET', '/health')).toBe(200);

@@ -66,7 +66,7 @@ describe('one HTTP exchange', () => {
     await exchange.close();
   });
 
-  it('when the connection closes before the answer, ends as broken and is not sent again [D-32]', async () => {
+  it('ends as broken and is not sent again when the connection closes before the answer [D-32]', async () => {
     const { arrived, exchange } = await start((request, response) => {
       if (request.url === '/ok') response.end('{}');
       else request.socket.destroy();

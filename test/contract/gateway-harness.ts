@@ -18,7 +18,7 @@ export interface GatewayHarness {
   readonly impatient: PaymentGateway;
   /** Returns the token with which the payer's browser returns from the card form of this session. */
   issueToken(number: string, session: string): Promise<string>;
-  /** Saves a card without the card form, and returns its id at the gateway. Null: the form's token is redeemed. */
+  /** Saves a card without the card form, and returns its id at the gateway. Null: `savedMethod` uses the form. */
   readonly saveCard: ((number: string) => Promise<string>) | null;
   /** The reason why a token may be redeemed twice; null if each token can be redeemed only once. */
   readonly rereadableTokens: string | null;
@@ -28,7 +28,7 @@ export interface GatewayHarness {
   readonly faults: {
     /** Applies a fault to exactly one request. */
     once(order: FaultOrder): Promise<void>;
-    /** Declines the next charges of a subscription. `advice`: with the gateway's own code, which is `code`. */
+    /** Declines the next charges of a subscription. With `advice`, `code` is also the gateway's own code. */
     decline(
       subscriptionId: string,
       code: DeclineCode,
@@ -38,9 +38,9 @@ export interface GatewayHarness {
   } | null;
   /** The first answer to a refund that is not refused. */
   readonly refundsAre: 'refunded' | 'pending';
-  /** Makes refunds pending, and decides them. Null like `faults`. */
+  /** Makes refunds pending, and decides them. Null if the gateway cannot do this on demand. */
   readonly refunds: {
-    /** At least the next refund of the charge is pending. */
+    /** Makes the next refund of the charge pending. Later refunds may be pending, too. */
     leavePending(gatewayChargeId: string): Promise<void>;
     /** Decides a pending refund, or makes a refund fail that had succeeded. */
     decide(

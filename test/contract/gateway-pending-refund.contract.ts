@@ -4,7 +4,7 @@ import type { RefundRequest } from '../../gateways/port.ts';
 import { chargeRequest } from './gateway-harness.ts';
 import type { GatewayHarness, GatewayTest } from './gateway-harness.ts';
 
-/** A gateway may leave further refunds pending, too. */
+/** The outcomes of a refund that is not refused: the gateway may also leave it pending. */
 const ACCEPTED = ['refunded', 'pending'];
 
 /** Refunds that the gateway decides later, and refunds that fail after they succeeded. Rule: D-40. */
@@ -37,7 +37,9 @@ export function describePendingRefunds(it: GatewayTest): void {
     expect(ACCEPTED).toContain((await gateway.refund(rest)).kind);
   });
 
-  it('refuses a pending refund that fails, and frees its amount [D-40]', async ({ harness }) => {
+  it('reports a pending refund that fails as refused, and can refund its amount again [D-40]', async ({
+    harness,
+  }) => {
     const { request, state, decide } = await pendingRefund(harness);
     await decide('failed');
     expect(await state()).toEqual({ kind: 'refused', reason: 'refund_failed' });
@@ -49,7 +51,7 @@ export function describePendingRefunds(it: GatewayTest): void {
     expect(ACCEPTED).toContain((await harness.gateway.refund(again)).kind);
   });
 
-  it('refuses a refund that fails after it had succeeded, and frees its amount [D-40]', async ({
+  it('reports a refund that fails after it had succeeded as refused, and can refund its amount again [D-40]', async ({
     harness,
   }) => {
     const { request, state, decide } = await pendingRefund(harness);

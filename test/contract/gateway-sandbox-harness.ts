@@ -7,7 +7,7 @@ import { TEST_CARDS } from '../../gateways/sandbox/test-cards.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { GatewayHarness } from './gateway-harness.ts';
 
-/** The bearer token of every route except the tokeniser. */
+/** The bearer token for every route except the tokeniser and /health. */
 export const API_KEY = 'gateway-key-of-the-contract-tests-0001';
 
 /** The only return origin that the tokeniser of these tests allows. */
@@ -86,8 +86,9 @@ export async function startSandboxHarness(): Promise<GatewayHarness> {
 }
 
 /**
- * The sandbox that decides later, as a harness of the contract tests. A charge of these tests that is in progress
- * is decided at once and sent again, as the activity does later. The book does not count these sends.
+ * The sandbox that decides later, as a harness of the contract tests. When the answer to a charge is that the
+ * charge is in progress, the harness decides the charge at once and sends it again, as the activity does later.
+ * `book` does not count these repeated sends.
  */
 export async function startPendingSandboxHarness(): Promise<GatewayHarness> {
   const sandbox = await startSandbox({ personality: 'pending', decideAfterMs: 3_600_000 });

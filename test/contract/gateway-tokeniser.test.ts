@@ -7,7 +7,7 @@ import type { Sandbox } from './gateway-sandbox-harness.ts';
 
 let sandbox: Sandbox;
 let sql: postgres.Sql;
-// The gateway's clock for the expiry of tokens and cards.
+// The time of the gateway's clock, in epoch ms. Tokens and cards expire by this clock.
 let now = Date.UTC(2026, 10, 20);
 const failures: string[] = [];
 

@@ -104,7 +104,7 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
     expect(['refunded', 'pending']).toContain((await send()).kind);
   });
 
-  it('declines the next charges with the forced codes, of which a resend uses up none [D-61]', async ({
+  it('declines the next charges with the forced codes, and a resend uses up no code [D-61]', async ({
     harness,
     faults,
   }) => {

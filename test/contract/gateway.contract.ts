@@ -289,7 +289,7 @@ function describeSaving(it: GatewayTest): void {
     expect(await gateway.saveMethod(request)).toEqual(first);
   });
 
-  it('looks up the card of a saved method, and no method of an unknown id [D-36]', async ({
+  it('finds the card of a saved method in a look-up, and reports an unknown id as removed [D-36]', async ({
     harness,
   }) => {
     const gatewayMethodId = await savedMethod(harness, harness.payingCard);

@@ -124,7 +124,7 @@ test('a refund is pending until it is decided, and may fail after it succeeded, 
 test.for([
   ['GET', '/v1/charges?key=k', 405],
   ['GET', '/v1/refunds?key=k', 405],
-] as const)('%s %s, the look-up, does not exist [D-32]', async ([method, path, status]) => {
+] as const)('the look-up %s %s is answered %i [D-32]', async ([method, path, status]) => {
   const { sandbox } = await start();
   expect((await sandbox.call(method, path)).status).toBe(status);
 });

@@ -79,7 +79,7 @@ describe('a charge at Stripe', () => {
     [429, 'not_sent'],
     [409, 'unknown'],
     [503, 'unknown'],
-  ] as const)('answered %i is %s', async ([status, kind], { world }) => {
+  ] as const)('whose request gets the status %i is %s', async ([status, kind], { world }) => {
     const request = await preparedCharge(world);
     const body = { error: { type: 'api_error', message: 'ordered' } };
     await world.faults('DELETE', 'faults');
@@ -89,7 +89,7 @@ describe('a charge at Stripe', () => {
     expect((await gatewayOf(world).charge(request)).kind).toBe('succeeded');
   });
 
-  it('is not sent when nothing listens at the address', async ({ world }) => {
+  it('is not sent when no server listens at the address', async ({ world }) => {
     const request = await preparedCharge(world);
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -100,7 +100,9 @@ describe('a charge at Stripe', () => {
     expect((await gateway.charge(request)).kind).toBe('not_sent');
   });
 
-  it('is not sent when the pace of the account leaves no place for it', async ({ world }) => {
+  it('is not sent when it waits longer than 2 s for the account’s pace, or its caller aborts the wait', async ({
+    world,
+  }) => {
     const request = await preparedCharge(world);
     const pace = createPace('test');
     const gateway = createStripeGateway({
@@ -209,7 +211,7 @@ describe('a charge with the payer at Stripe', () => {
     });
   });
 
-  it('is declined when the payer refuses', async ({ world }) => {
+  it('is declined when the payer refuses the confirmation', async ({ world }) => {
     const { request, gateway, payerUrl } = await sentToBank(world);
     await submitForm(payerUrl, { outcome: 'fail' });
     const declined = {
@@ -240,7 +242,7 @@ describe('a charge with the payer at Stripe', () => {
     expect(await gateway.withdraw?.(request)).toEqual({ kind: 'succeeded', gatewayChargeId });
   });
 
-  it('succeeds at once when the bank asks for nothing', async ({ world }) => {
+  it('succeeds at once when the bank asks for no confirmation', async ({ world }) => {
     const request = { ...(await preparedCharge(world)), payer };
     const { gatewayChargeId } = request;
     expect(await gatewayOf(world).charge(request)).toEqual({ kind: 'succeeded', gatewayChargeId });

@@ -49,7 +49,7 @@ describe('a page of Stripe to enter a card', () => {
     expect(location).toBe(`http://127.0.0.1:8080/return?state=abc&payment_token=${session.id}`);
   });
 
-  it('is the same for a double click, and another one after a tried card or a minute', async ({
+  it('is the same page for two requests at once, and another page after a tried card or a minute', async ({
     world,
   }) => {
     const request = cardEntry();
@@ -76,7 +76,7 @@ describe('a page of Stripe to enter a card', () => {
     }
   });
 
-  it('saves the cards of one customer for one customer at Stripe', async ({ world }) => {
+  it('saves a customer’s second card for the same customer at Stripe', async ({ world }) => {
     const request = cardEntry();
     const method = await saveCard(world, await open(world, request), request.session);
     const [customer = ''] = method.split('/');
@@ -127,7 +127,7 @@ describe('a page of Stripe to enter a card', () => {
     expect(Math.abs(lifetimeMs - expected)).toBeLessThan(6 * 60_000);
   });
 
-  it('is not opened when nothing listens at the address', async ({ world }) => {
+  it('is not opened when no server listens at the address', async ({ world }) => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;

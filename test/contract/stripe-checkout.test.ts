@@ -62,24 +62,27 @@ describe('a Checkout Session in mode setup', () => {
     ['4000000000000069', 'expired_card', undefined],
     ['4000000000000127', 'incorrect_cvc', undefined],
     ['4000000000000119', 'processing_error', undefined],
-  ] as const)('shows its form again for %s: %s', async ([number, code, declineCode], { world }) => {
-    const session = await setupSession(world.stripe);
-    const declined = await submitCard(String(session.url), number);
-    expect(declined).toMatchObject({ status: 200, location: null });
-    expect(declined.html).toContain('role="alert"');
-    const { status, setup_intent: intent } = await readSession(world, session.id);
-    expect(status).toBe('open');
-    expect(intent).toMatchObject({
-      status: 'requires_payment_method',
-      payment_method: null,
-      last_setup_error: { type: 'card_error', code },
-    });
-    expect(
-      (intent as { last_setup_error: { decline_code?: string } }).last_setup_error.decline_code,
-    ).toBe(declineCode);
-    const paid = await submitCard(String(session.url), '5555555555554444');
-    expect(paid.location).toBe(returnUrlOf(session.id));
-  });
+  ] as const)(
+    'shows its form again when card %s is declined with %s',
+    async ([number, code, declineCode], { world }) => {
+      const session = await setupSession(world.stripe);
+      const declined = await submitCard(String(session.url), number);
+      expect(declined).toMatchObject({ status: 200, location: null });
+      expect(declined.html).toContain('role="alert"');
+      const { status, setup_intent: intent } = await readSession(world, session.id);
+      expect(status).toBe('open');
+      expect(intent).toMatchObject({
+        status: 'requires_payment_method',
+        payment_method: null,
+        last_setup_error: { type: 'card_error', code },
+      });
+      expect(
+        (intent as { last_setup_error: { decline_code?: string } }).last_setup_error.decline_code,
+      ).toBe(declineCode);
+      const paid = await submitCard(String(session.url), '5555555555554444');
+      expect(paid.location).toBe(returnUrlOf(session.id));
+    },
+  );
 
   it.for([
     ['4242424242424241', {}, 'Your card number is incorrect.'],
@@ -139,7 +142,9 @@ describe('a Checkout Session in mode setup', () => {
     expect(await receiver.waitFor(session.id, 1)).toEqual(['checkout.session.expired']);
   });
 
-  it('lives 30 minutes to 24 hours', async ({ world }) => {
+  it('is refused when it would expire within 30 minutes or after more than 24 hours', async ({
+    world,
+  }) => {
     const { stripe } = world;
     const open = (expiresInS: number) =>
       stripe.checkout.sessions.create({

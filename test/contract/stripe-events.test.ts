@@ -11,7 +11,7 @@ import {
 } from '../support/stripe.ts';
 import type { ReceivedEvent, StripeWorld } from '../support/stripe.ts';
 
-/** How Stripe's adapter reads inbound events, and looks up what the events name. */
+/** How Stripe's adapter reads inbound events, and looks up the objects that the events name. */
 
 function gatewayOf(
   { secretKey, id, proxy }: StripeWorld,
@@ -88,7 +88,7 @@ describe('an event of Stripe', () => {
     ]);
   });
 
-  it('about a session that expired, or that is not ours, names nothing', async ({ world }) => {
+  it('about a session that expired, or that is not ours, is ignored', async ({ world }) => {
     const { stripe } = world;
     const session = await setupSession(stripe);
     await stripe.checkout.sessions.expire(session.id);
@@ -133,7 +133,9 @@ describe('an event of Stripe', () => {
 });
 
 describe('a look-up at Stripe', () => {
-  it('finds a dispute as it is now', async ({ world }) => {
+  it('finds the current state of a dispute, and reports an unknown id as absent', async ({
+    world,
+  }) => {
     const gateway = gatewayOf(world);
     const { chargeId, gatewayChargeId } = await payment(world);
     const { disputeId } = await world.control('POST', 'disputes', { chargeId });
@@ -159,7 +161,9 @@ describe('a look-up at Stripe', () => {
     expect(await gateway.lookupDispute?.('du_none')).toEqual({ kind: 'absent' });
   });
 
-  it('finds the card that the network updated, and that a card was removed', async ({ world }) => {
+  it('finds a card with the details of a network update, and reports a detached card as removed', async ({
+    world,
+  }) => {
     const gateway = gatewayOf(world);
     const { customer, payment_method: id } = await savedCard(world.stripe);
     const gatewayMethodId = `${customer}/${id}`;
@@ -187,7 +191,7 @@ describe('a look-up at Stripe', () => {
     expect(await gateway.lookupMethod?.(gatewayMethodId)).toEqual({ kind: 'removed' });
   });
 
-  it('of which the answer is lost has an unknown outcome', async ({ world }) => {
+  it('has an unknown outcome when its answer is lost', async ({ world }) => {
     const lose = (path: string) =>
       world.faults('POST', 'faults', { method: 'GET', path, count: 1, fault: 'lose_answer' });
     await lose('/v1/disputes/*');

@@ -40,7 +40,7 @@ describe('an Idempotency-Key of the Stripe double', () => {
     });
   });
 
-  it('is free again after the double is killed during its request', async ({
+  it('can be used again after the double was killed during its request', async ({
     world,
     onTestFinished,
   }) => {
@@ -75,7 +75,7 @@ describe('an Idempotency-Key of the Stripe double', () => {
     const lost = post(path, secretKey, form, 'off_session=true').catch((reason: unknown) => reason);
     const confirm = () =>
       stripe.paymentIntents.confirm(intent.id, offSession, { idempotencyKey: 'killed:1' });
-    // The double of the other tests uses the same database, so the claim is also in its book.
+    // The double of the other tests uses the same database, so it refuses the claimed key, too.
     await vi.waitUntil(
       async () => (await claimsOf(doubleOptions.databaseUrl, 'killed:1')) === 1,
       WAIT,
@@ -110,7 +110,7 @@ describe('an Idempotency-Key of the Stripe double', () => {
     ).toMatchObject({ amount: 501 });
   });
 
-  it('while its request is in progress, answers 409 to a repeat and leaves the intent unconfirmed', async ({
+  it('is answered 409 and leaves the intent unconfirmed when a repeat comes while its request is in progress', async ({
     world,
   }) => {
     const { stripe, control } = world;

@@ -157,7 +157,7 @@ describe('an event of the Stripe double', () => {
     expect(receiver.of(id)).toHaveLength(2);
   });
 
-  it('is held, dropped and duplicated as ordered', async ({ world }) => {
+  it('is held, dropped or duplicated when a control route orders it', async ({ world }) => {
     const { stripe, control, receiver } = world;
     const type = 'payment_intent.created';
     for (const action of ['hold', 'drop', 'duplicate']) {
@@ -185,7 +185,9 @@ describe('an event of the Stripe double', () => {
     expect(data.map((event) => (event.data.object as { id: string }).id)).toContain(dropped);
   });
 
-  it('arrives before the answer of its request as ordered', async ({ world }) => {
+  it('arrives before the answer of its request when a control route orders it', async ({
+    world,
+  }) => {
     const { stripe, control, receiver } = world;
     const intent = await prepare(stripe, await savedCard(stripe));
     const type = 'payment_intent.succeeded';

@@ -216,7 +216,7 @@ const lives = fc.record({
   steps: fc.array(steps, { minLength: 1, maxLength: 20, size: 'max' }),
 });
 
-/** The situations that the random lives must cover. */
+/** The situations that the random sequences must cover. */
 const SITUATIONS = [
   'the date of a trial moved',
   'a trial paused',
@@ -226,7 +226,7 @@ const SITUATIONS = [
   'a payment before the end of the paid period',
 ];
 
-test('access by the guide’s recipe equals what was paid, at every start and end of paid time in 1,000 random lives [D-34]', () => {
+test('the access that docs/integrating.md recommends equals the paid time, at each start and end of paid time in 1,000 random sequences [D-34]', () => {
   const seen = new Set<string>();
   fc.assert(
     fc.property(fc.noBias(lives), ({ terms, unpaidFrom, steps }) =>
@@ -242,7 +242,7 @@ function endOf(life: LifeInDoubt): string | null {
   return endAt === null ? null : new Date(endAt).toISOString();
 }
 
-test('the period that is paid keeps its end when a shorter interval is paid [D-34]', () => {
+test('the paid period keeps its end when a cycle of a shorter interval is paid [D-34]', () => {
   const life = new LifeInDoubt('2027-01-31T12:00:00Z', { cycleCount: 12 });
   life.pay();
   expect(endOf(life)).toBe('2027-02-28T12:00:00.000Z');

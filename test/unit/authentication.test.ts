@@ -12,8 +12,8 @@ const FIRST_PAYMENT = ['intent.success', 'subscription.cycle_charged', 'subscrip
 const UNPAID = ['intent.failed', 'subscription.unpaid', 'subscription.retries_exhausted'];
 
 /**
- * 19.99 USD a month from 10 January, three cycles. The bank declines the charge of 10 February without the
- * payer. `replies`: the gateway's answers from then on.
+ * 19.99 USD a month from 10 January, three cycles. The bank declines the charge of 10 February and asks for
+ * the payer's confirmation. `replies` are the gateway's answers to the later requests.
  */
 function unpaid(...replies: Simulation['replies']): Simulation {
   const simulation = new Simulation('2026-01-10T00:00:00Z');
@@ -78,7 +78,7 @@ describe('an owed payment that the bank asks the payer to confirm', () => {
     expectNothingFurther(simulation);
   });
 
-  test('is confirmed at most 10 times, and after 10 failures only a new method pays it [D-30]', () => {
+  test('can be confirmed at most 10 times, and after 10 failures only a new method pays it [D-30]', () => {
     const simulation = unpaid(...Array.from({ length: 10 }, () => ASKS_PAYER));
     for (let n = 0; n < 10; n += 1) expect(confirm(simulation).decision).toEqual({ ok: true });
     expect(confirm(simulation).decision).toEqual({

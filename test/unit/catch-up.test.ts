@@ -27,7 +27,7 @@ test('overdue cycles are charged in order, each with its own due date, after an 
   expect(simulation.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 5 });
 });
 
-test('an overdue cycle after a declined one is neither charged nor back-billed [D-05, D-§4]', () => {
+test('overdue dates after a declined cycle are skipped and not billed later [D-05, D-§4]', () => {
   const simulation = afterOutage();
   simulation.replies.push({ kind: 'succeeded' }, { kind: 'declined', code: 'card_declined' });
   simulation.runTo('2026-05-15T00:00:00Z');

@@ -14,7 +14,7 @@ async function read(...chunks: (string | Buffer)[]): Promise<Line[]> {
 
 const at = (text: string): number => Date.parse(text);
 
-/** A line of a monthly subscription whose anchor is 31 January. */
+/** A line of a monthly subscription whose anchor is 31 August 2026. */
 const LINE = {
   importId: 'old-17',
   customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
@@ -179,7 +179,7 @@ describe('a line of an import', () => {
     expect(readImport(String(text)).kind).toBe('problem');
   });
 
-  test('with a next date that is not in the future is refused at this time only [D-15]', () => {
+  test('is refused when its next date or the end of its period is no longer in the future [D-15]', () => {
     const reading = readImport(
       JSON.stringify({ ...LINE, currentPeriodEnd: at('2027-02-01T00:00:00Z') }),
     );
@@ -193,13 +193,13 @@ describe('a line of an import', () => {
     );
   });
 
-  test('in docs/importing.md is valid', () => {
+  test('is valid when it is the example in docs/importing.md', () => {
     const [, example = ''] =
       /```json\n(.*)\n```/.exec(readFileSync('docs/importing.md', 'utf8')) ?? [];
     expect(readImport(example)).toMatchObject({ kind: 'read', given: { importId: 'old-4711' } });
   });
 
-  test('differs from an earlier import by every term that changed', () => {
+  test('is reported with every term that differs from an earlier import', () => {
     const before = { amount: 1_999, currency: 'USD', gatewayCustomerId: null };
     expect(termsDifference(before, { ...before })).toBeNull();
     expect(

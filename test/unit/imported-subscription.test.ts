@@ -101,7 +101,7 @@ describe('an imported subscription', () => {
     expectNothingFurther(simulation);
   });
 
-  test('is charged when a native subscription with the same anchor is charged [D-05]', () => {
+  test('is charged at the same instants as a native subscription with the same anchor [D-05]', () => {
     const anchors = fc
       .tuple(fc.integer({ min: 2020, max: 2060 }), fc.nat(11), fc.integer({ min: 1, max: 31 }))
       .map(([year, month, day]) => Date.UTC(year, month, day, 10, 20, 30, 400));

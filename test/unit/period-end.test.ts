@@ -162,7 +162,7 @@ describe('a cancellation at the end of the period', () => {
     expectNothingFurther(simulation);
   });
 
-  test('is resumed after a hard decline; a further decline then has no automatic retry [D-§4, D-30]', () => {
+  test('can be undone by a resume after a hard decline; a further decline then has no automatic retry [D-§4, D-30]', () => {
     const simulation = subscribed({ trial: { interval: 'DAY', count: 14 } });
     const early = at('2026-01-21T00:00:00Z');
     simulation.command('pause', { resumeAt: early });

@@ -8,7 +8,7 @@ import {
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { Simulation } from '../support/simulation.ts';
 
-/** UNPAID, with an owed cycle and an attempt whose outcome is unknown. */
+/** The state of an UNPAID subscription with an owed cycle and an attempt whose outcome is unknown. */
 function unpaid(): SubscriptionState {
   const simulation = new Simulation('2027-01-31T00:00:00Z');
   simulation.pay();

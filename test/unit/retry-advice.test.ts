@@ -16,8 +16,8 @@ function subscribed(): Simulation {
   return simulation;
 }
 
-describe('a decline after which the gateway forbids another try', () => {
-  test('stops the automatic retries and keeps its code [D-30]', () => {
+describe('a declined charge', () => {
+  test('is not retried when the gateway forbids another try, and keeps its code [D-30]', () => {
     const simulation = subscribed();
     simulation.replies.push(NEVER);
     simulation.runTo('2026-03-01T00:00:00Z');
@@ -32,7 +32,7 @@ describe('a decline after which the gateway forbids another try', () => {
     expectNothingFurther(simulation);
   });
 
-  test('is followed by a charge when the payer gives another payment method [D-30, D-33]', () => {
+  test('is repeated with another payment method although the gateway forbade another try [D-30, D-33]', () => {
     const simulation = subscribed();
     simulation.replies.push(NEVER);
     simulation.runTo('2026-03-01T00:00:00Z');
@@ -41,7 +41,7 @@ describe('a decline after which the gateway forbids another try', () => {
     expect(simulation.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
   });
 
-  test('is retried when the gateway gives no such advice [D-30]', () => {
+  test('is retried when the gateway does not forbid another try [D-30]', () => {
     const simulation = subscribed();
     simulation.replies.push({ ...SOFT, gatewayCode: 'card_declined' });
     simulation.runTo('2026-03-01T00:00:00Z');

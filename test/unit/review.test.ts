@@ -86,7 +86,7 @@ describe('a payment in review', () => {
     expect(simulation.sends).toHaveLength(3);
   });
 
-  test('when an operator settles it as not charged, continues its dunning and has a log entry with the actor operator [D-30]', () => {
+  test('is retried by the plan after an operator settles it as not charged, and the log entry has the actor operator [D-30]', () => {
     const simulation = inReview();
     simulation.replies.push({ kind: 'declined', code: 'processing_error', byPerson: true });
     simulation.runTo('2027-02-10T05:00:00Z');

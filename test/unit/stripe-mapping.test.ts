@@ -69,7 +69,7 @@ describe('an amount at Stripe', () => {
   });
 });
 
-describe('an amount of a request', () => {
+describe('the check of a requested amount at Stripe', () => {
   it.each([
     [50, 'USD', null],
     [49, 'USD', 'must be at least 50 in USD, which is the minimum charge of Stripe'],
@@ -86,14 +86,11 @@ describe('an amount of a request', () => {
     [1_234, 'KWD', 'must be a multiple of 10 in KWD, because Stripe charges no other amount'],
     [99_999_999, 'USD', null],
     [100_000_000, 'USD', 'must have at most eight digits at Stripe'],
-  ] as const)(
-    'of %i minor units of %s has at Stripe the problem %j [D-03]',
-    (amount, code, problem) => {
-      expect(amountProblem(amount, code, 'charge')).toBe(problem);
-    },
-  );
+  ] as const)('finds for %i minor units of %s the problem %j [D-03]', (amount, code, problem) => {
+    expect(amountProblem(amount, code, 'charge')).toBe(problem);
+  });
 
-  it('of a refund has no minimum at Stripe, but the same steps [D-03]', () => {
+  it('has no minimum for a refund, but the same steps [D-03]', () => {
     expect(amountProblem(1, 'USD', 'refund')).toBeNull();
     expect(amountProblem(1_234, 'KWD', 'refund')).toBe(
       'must be a multiple of 10 in KWD, because Stripe charges no other amount',
@@ -107,7 +104,7 @@ describe('an amount that Stripe names', () => {
     ['ISK', 500_00, 500],
     ['MGA', 20, 2_000],
     ['KWD', 1_990, 1_990],
-  ])('in %s of %d is %d in our units', (currency, amount, amountMinor) => {
+  ])('in %s of %d is %d in minor units', (currency, amount, amountMinor) => {
     expect(ourAmount(amount, currency)).toBe(amountMinor);
     expect(stripeAmount(amountMinor, currency)).toEqual({ amount });
   });

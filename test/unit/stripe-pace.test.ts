@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createPace } from '../../gateways/stripe/pace.ts';
 
-/** Takes `count` places at once. Returns the outcomes that are known so far. */
+/** Takes `count` places at once. Returns a list to which each outcome is added when it is known. */
 function takeMany(pace: ReturnType<typeof createPace>, count: number, method = 'POST') {
   const outcomes: string[] = [];
   for (let taken = 0; taken < count; taken += 1) {

@@ -17,7 +17,7 @@ describe('the clock of a subscription', () => {
     expect(clock.isBehind).toBe(false);
   });
 
-  test('catches up to the start of the open attempt, or else to the last log entry [D-60]', () => {
+  test('catches up to the start of the open attempt or to the last log entry, whichever is later [D-60]', () => {
     const state = newSubscription({
       subscriptionId: 'sub_1',
       merchantId: 'mer_1',

@@ -51,7 +51,7 @@ test('a caller waits while 200 starts are queued, until one of them begins', asy
   expect(begun).toEqual(ids(205));
 });
 
-test('a failed start drops the queued starts, and a waiting caller goes on', async () => {
+test('a failed start drops the queued starts, and the start of a waiting caller follows', async () => {
   const { starts, begun, end, endAll, beginMany } = manualStarts();
   await beginMany(204);
   const last = starts.begin(ref(205));
