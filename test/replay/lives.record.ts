@@ -18,7 +18,11 @@ import {
   workflowOf,
 } from './recorder.ts';
 
-/** Paths of subscriptions without failures of activities or of the gateway. */
+/**
+ * Paths of subscriptions without failures of activities or of the gateway. In a path whose name contains
+ * `asleep`, the run waits until a command or a timer ends the wait. `poked` is an earlier word for a recheck,
+ * because a recorded history keeps its name.
+ */
 
 const record = recorderOn(onDevServer);
 

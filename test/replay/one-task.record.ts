@@ -14,7 +14,10 @@ import {
   workflowOf,
 } from './recorder.ts';
 
-/** Paths in which activities run as local activities first, and a run continues after a renewal. */
+/**
+ * Paths in which activities run as local activities first, and a run continues after a renewal. `second-shape`
+ * names runs that write no search attribute after a renewal; the histories `one-task-*` are of older runs.
+ */
 
 const record = recorderOn(onDevServer);
 

@@ -21,7 +21,7 @@ const FOLDER = 'test/replay/histories';
 export function recorderOn<Fixtures>(test: TestAPI<Fixtures>) {
   return (path: string, run: TestFunction<Fixtures>): void => {
     // oxlint-disable-next-line vitest/valid-title, vitest/expect-expect -- the caller has both
-    test.skipIf(existsSync(`${FOLDER}/${path}-1.json`))(path, run);
+    test.skipIf(existsSync(`${FOLDER}/${path}-1.json`))(`the history of the path ${path}`, run);
   };
 }
 
