@@ -90,7 +90,7 @@ describe('the documents', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('list a test card for every decline code in the README [D-61]', () => {
+  test('list in the README a test card for every decline code [D-61]', () => {
     const readme = documents.find(({ file }) => file === 'README.md')?.text ?? '';
     const absent = TEST_CARDS.filter(({ code }) => code !== null).filter(({ number, code }) => {
       const grouped = number.replace(/(\d{4})(?=\d)/g, '$1 ');

@@ -95,7 +95,7 @@ describe('one HTTP exchange', () => {
     expect(arrived).toEqual(['POST /slow']);
   });
 
-  it('is never sent when the caller aborts while it queues [D-32]', async () => {
+  it('is never sent when the caller aborts while the exchange is queued [D-32]', async () => {
     const waiting: ServerResponse[] = [];
     const { arrived, exchange } = await start((_request, response) => waiting.push(response));
     const first = exchange.send(post('/first'));

@@ -62,7 +62,7 @@ export function describePendingRefunds(it: GatewayTest): void {
     expect(ACCEPTED).toContain((await harness.gateway.refund(again)).kind);
   });
 
-  it('finds a refund by its id and by its key, and no refund of another key [D-40]', async ({
+  it('finds a refund by its id and by its key in a look-up, and reports another key as absent [D-40]', async ({
     harness: { gateway, ...harness },
     skip,
   }) => {

@@ -33,7 +33,7 @@ describe('an owed payment that the bank asks the payer to confirm', () => {
     expectNothingFurther(simulation);
   });
 
-  test('is paid after the payer has confirmed it, and the calendar goes on [D-33, D-§4]', () => {
+  test('is paid after the payer has confirmed it, and the next cycle keeps its date [D-33, D-§4]', () => {
     const simulation = unpaid(AWAITS_PAYER, { kind: 'succeeded' });
     expect(confirm(simulation)).toMatchObject({ decision: { ok: true }, result: null });
     expect(simulation.state).toMatchObject({

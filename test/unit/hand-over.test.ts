@@ -33,13 +33,13 @@ test('an order returns its outcome, both with and without an idempotency key [D-
   }
 });
 
-test('an order with an idempotency key is not withdrawn when its hand-over fails [D-17]', async () => {
+test('an order with an idempotency key is not voided when its hand-over fails [D-17]', async () => {
   const { order, done } = recordedOrder(away, async () => true);
   await expect(handOver(order, null)).rejects.toMatchObject({ code: 'service_unavailable' });
   expect(done).toEqual(['given']);
 });
 
-test('an order without an idempotency key is withdrawn when its hand-over fails [D-17, D-40]', async () => {
+test('an order without an idempotency key is voided when its hand-over fails [D-17, D-40]', async () => {
   const { order, done } = recordedOrder(away, async () => true);
   const { signal } = new AbortController();
   await expect(handOver(order, signal)).rejects.toMatchObject({ code: 'service_unavailable' });
@@ -47,10 +47,10 @@ test('an order without an idempotency key is withdrawn when its hand-over fails 
 });
 
 const cases: [string, () => Promise<boolean>, string][] = [
-  ['service_unavailable when it was withdrawn', async () => true, 'service_unavailable'],
-  ['pending when a workflow already has it', async () => false, 'pending'],
-  ['pending when its withdrawal fails', () => Promise.reject(new Error('gone')), 'pending'],
-  ['pending when its withdrawal gets no answer', () => new Promise(() => undefined), 'pending'],
+  ['service_unavailable when it was voided', async () => true, 'service_unavailable'],
+  ['pending when a workflow already executes it', async () => false, 'pending'],
+  ['pending when voiding it fails', () => Promise.reject(new Error('gone')), 'pending'],
+  ['pending when voiding it gets no answer', () => new Promise(() => undefined), 'pending'],
 ];
 
 test.each(cases)(
@@ -68,7 +68,7 @@ test.each(cases)(
   },
 );
 
-test('an order is withdrawn and not handed over when the deadline has passed [D-17, D-40]', async () => {
+test('an order is voided and not handed over when the deadline has passed [D-17, D-40]', async () => {
   const { order, done } = recordedOrder(
     async () => ({ kind: 'succeeded' }),
     async () => true,
@@ -79,7 +79,7 @@ test('an order is withdrawn and not handed over when the deadline has passed [D-
   expect(done).toEqual(['withdrawn']);
 });
 
-test('an order that is refused returns the refusal and is not withdrawn [D-§8]', async () => {
+test('an order that is refused returns the refusal and is not voided [D-§8]', async () => {
   const refuse = () => Promise.reject(new DomainError('operation_not_allowed'));
   const { order, done } = recordedOrder(refuse, async () => true);
   const { signal } = new AbortController();

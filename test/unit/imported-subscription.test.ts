@@ -75,7 +75,7 @@ describe('an imported subscription', () => {
     expectNothingFurther(simulation);
   });
 
-  test('in its trial is charged first at the end of the trial [D-05]', () => {
+  test('is charged first at the end of its trial [D-05]', () => {
     const trialEndAt = at('2027-02-28T10:00:00Z');
     const simulation = imported(at('2027-02-10T00:00:00Z'), {
       status: 'TRIALING',

@@ -31,7 +31,7 @@ describe('a decline of Stripe', () => {
     ['confirm_card_data', 'unknown'],
     [undefined, 'unknown'],
   ] as const)(
-    'with the advice %s keeps its code, and a retry is advised: %s [D-30]',
+    'keeps its code with the advice %s, and a retry is advised: %s [D-30]',
     (advice, retry) => {
       const decline = { code: 'card_declined', decline_code: 'generic_decline' };
       expect(declineOf({ ...decline, advice_code: advice })).toEqual({

@@ -22,7 +22,7 @@ describe('the pace of an account at Stripe', () => {
   it.for([
     ['test', 12],
     ['live', 45],
-  ] as const)('in %s mode sends at most %i writes in a second', async ([mode, limit]) => {
+  ] as const)('limits the writes in %s mode to %i a second', async ([mode, limit]) => {
     const outcomes = takeMany(createPace(mode), limit + 3);
     await vi.advanceTimersByTimeAsync(999);
     expect(outcomes).toEqual(SENT(limit));

@@ -172,7 +172,7 @@ describe('a declined cycle', () => {
     expectNothingFurther(simulation);
   });
 
-  test('once paid, is followed by the first date in the future, without a charge for the dates in between [D-§4]', () => {
+  test('is followed, once it is paid, by the first date in the future, and the dates in between are not charged [D-§4]', () => {
     const simulation = unpaid();
     simulation.replies.push(declined(), declined(), declined(), declined());
     simulation.runTo('2026-05-15T00:00:00Z');

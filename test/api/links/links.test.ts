@@ -29,7 +29,7 @@ async function rowOf(api: ApiEnvironment, answer: { json: unknown }) {
   return row!;
 }
 
-test('a link has twelve random characters and one use by default [IF-4.4, D-37]', async ({
+test('a link has a random code of twelve characters and one use by default [IF-4.4, D-37]', async ({
   api,
 }) => {
   const [first, second] = [await generate(api), await generate(api)];

@@ -12,7 +12,7 @@ import { credentials } from '../../../db/schema/credentials.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 
-/** Longer in ms than the API caches a credential (5 s). */
+/** A time in ms that is longer than the 5 s for which the API caches a credential. */
 const CACHE_MS = 5_001;
 
 async function newCredential(api: ApiEnvironment) {

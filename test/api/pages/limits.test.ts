@@ -241,9 +241,7 @@ describe('a return from the tokeniser', () => {
     expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
   });
 
-  test('without a cookie, pays only when the payer confirms on our page [D-§4]', async ({
-    api,
-  }) => {
+  test('pays without a cookie only when the payer confirms on our page [D-§4]', async ({ api }) => {
     const { fwdUrl, xIntentId } = await makeHosted(api);
     const { request, path } = visit(api, fwdUrl, '203.0.113.9');
     const url = `${path}/return?state=x&payment_token=tok_pays_confirmed`;

@@ -34,7 +34,7 @@ interface KeyedRoute {
   refused: (api: ApiEnvironment) => Promise<Call>;
   /** The rows that one success writes, without the row of the key. */
   rows: Record<string, number>;
-  /** The simulated part of Temporal that the route uses. */
+  /** The simulated part of Temporal that the route uses. Null: the route does not use Temporal. */
   needs: 'payments' | 'workflows' | null;
   /** The number of charges and refunds that one success makes. */
   moves: number;

@@ -89,7 +89,7 @@ test('a client gets the refusal of a body over 64 kB although the body has not e
   expect(answer.split('\r\n')[0]).toBe('HTTP/1.1 400 Bad Request');
 });
 
-test('the log, but not the answer 500, has the cause under the same request id [IF-7]', async ({
+test('the cause of a 500 is in the log under the answer’s request id, and not in the answer [IF-7]', async ({
   api,
 }) => {
   await api.db.execute('alter table customer rename to customer_away');

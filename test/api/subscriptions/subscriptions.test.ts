@@ -71,7 +71,9 @@ test('a read of a new subscription returns CREATED, without absent fields [IF-4.
   });
 });
 
-test('a read of a subscription returns every given field [IF-2.3, D-02, D-14]', async ({ api }) => {
+test('a read of a subscription returns the given terms, description and metadata [IF-2.3, D-02, D-14]', async ({
+  api,
+}) => {
   const given = subscriptionBody({
     currency: 'jpy',
     amount: 500,
