@@ -4,7 +4,7 @@ import { checkoutSessions } from './checkout-sessions.ts';
 
 /**
  * One try with a card on a hosted page. If a payer reloads the return page, the primary key prevents a second
- * try. Writer: the API.
+ * try. Writers: the API; activities, for a card that a gateway's event reports; activities delete old rows.
  */
 export const checkoutTries = pgTable(
   'checkout_try',

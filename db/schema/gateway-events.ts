@@ -24,7 +24,7 @@ export const gatewayEvents = pgTable(
     receivedAt: instant('received_at')
       .notNull()
       .default(sql`now()`),
-    /** When the object was looked at, or when the event was stored if nothing waited for it. Null: not yet looked at. */
+    /** When the event was handled, or when it was stored if nothing waited for it. Null: not handled yet. */
     handledAt: instant('handled_at'),
     /** When a sweep last took the event; null if none did. */
     sweptAt: instant('swept_at'),

@@ -23,7 +23,7 @@ export const merchantGateways = pgTable(
     keyEnding: text('key_ending').notNull(),
     /** Verifies the gateway's events. Null if no secret was given. */
     sealedWebhookSecret: bytes('sealed_webhook_secret'),
-    /** The secret before. It verifies events until `previousWebhookSecretUntil`. */
+    /** The previous secret, which also verifies events until `previousWebhookSecretUntil`. */
     sealedPreviousWebhookSecret: bytes('sealed_previous_webhook_secret'),
     previousWebhookSecretUntil: instant('previous_webhook_secret_until'),
     isCurrent: boolean('is_current').notNull(),

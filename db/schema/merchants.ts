@@ -17,8 +17,8 @@ export interface MerchantSettings {
 
 /**
  * One merchant in one mode. A business with test and live credentials has two rows, so the separation of
- * merchants also separates test records from live records. Rules: D-20, D-21. Writer: the operator command
- * line.
+ * merchants also separates test records from live records. Rules: D-20, D-21. Writers: the operator command line;
+ * `npm start`, which creates the demo merchant.
  */
 export const merchants = pgTable(
   'merchant',

@@ -20,9 +20,10 @@ import { subscriptionLinks } from './subscription-links.ts';
 import { subscriptions } from './subscriptions.ts';
 
 /**
- * One payment with a fixed amount, which attempts try to collect. Rule: D-40. Writers: the API creates an
- * intent that a request asks for, fills in the payer's details, and cancels or voids an unpaid intent.
- * Activities create a cycle's intent and record every outcome.
+ * One payment with a fixed amount, which attempts try to collect. Rule: D-40. Writers: the API creates the intents
+ * that requests ask for, and the first cycle's intent with its subscription; fills in the payer's details; and
+ * cancels or voids unpaid intents. Activities create the intents of later cycles, record every outcome, and cancel
+ * or void unpaid intents.
  */
 export const paymentIntents = pgTable(
   'payment_intent',

@@ -6,8 +6,8 @@ import { instant, merchantId, oneOf } from './_columns.ts';
 
 /**
  * A manual review and its decision: one row for each attempt or refund that was ever in REVIEW, and for each
- * voided attempt whose charge may still arrive at the gateway. Writers: activities open and close the review;
- * the operator's command writes the decision.
+ * voided attempt whose charge may still arrive at the gateway. Writers: activities open and close the review, and
+ * write the decision `not_charged` for a voided attempt; the operator's command writes the other decisions.
  */
 export const paymentReviews = pgTable(
   'payment_review',
@@ -20,7 +20,7 @@ export const paymentReviews = pgTable(
     sinceAt: instant('since_at')
       .notNull()
       .default(sql`now()`),
-    /** The decision; null until an operator makes one. */
+    /** The decision; null until an operator decides. A voided attempt has the decision `not_charged` at once. */
     outcome: text('outcome').$type<ReviewOutcome>(),
     /** The gateway's id of the charge or refund that the operator found. */
     gatewayId: text('gateway_id'),

@@ -16,7 +16,8 @@ import { paymentIntents } from './payment-intents.ts';
 /**
  * A refund of a paid intent. The row is committed before the refund is sent. Every refund that is not REFUSED
  * reduces the amount that can still be refunded. A PENDING refund is at the gateway, which has not decided it.
- * Rule: D-§7. Writers: the API inserts and voids; activities update.
+ * Rule: D-§7. Writers: the API inserts and voids; activities insert the refund of a late charge, record every
+ * outcome, and void a refund whose caller got no answer.
  */
 export const refunds = pgTable(
   'refund',
@@ -29,7 +30,7 @@ export const refunds = pgTable(
     currency: currency().notNull(),
     gatewayKey: text('gateway_key').notNull(),
     gatewayChargeId: text('gateway_charge_id').notNull(),
-    /** Known from the first answer of the gateway on. */
+    /** The gateway's id of the refund; null before the gateway has accepted the refund. */
     gatewayRefundId: text('gateway_refund_id'),
     /**
      * For the refund of a late charge: the attempt of the charge. Such a refund does not count as a refund of

@@ -79,7 +79,7 @@ export interface CheckoutRef extends SessionRef {
   subscriptionId: string;
 }
 
-/** Marks the checkout as opened and writes `draft`, once. False if it was opened before. Rule: D-51. */
+/** Marks the checkout as opened and writes `draft`, once. False if the checkout was opened before. Rule: D-51. */
 export async function markOpened(
   db: Db,
   ref: CheckoutRef,
@@ -93,7 +93,7 @@ export async function markOpened(
   });
 }
 
-/** Marks the session as opened, inside the caller's transaction. False if it was opened before. */
+/** Marks the session as opened, inside the caller's transaction. False if the session was opened before. */
 export async function setOpened(tx: Db, ref: SessionRef, nowAt: number): Promise<boolean> {
   const opened = await tx
     .update(checkoutSessions)

@@ -81,7 +81,10 @@ export function isUndecided({ state }: Attempt): boolean {
   return state !== 'SUCCEEDED' && state !== 'DECLINED';
 }
 
-/** Returns the undecided refund of the account that an event names, by our key; null if there is none. */
+/**
+ * Returns the id of the account's refund that an event names, by our key or by the gateway's id. Null if there is
+ * none, if the refund was never sent, or if it is REFUSED.
+ */
 export async function findNamedRefund(
   db: Db,
   { merchantId, gateway }: GatewayAccount,

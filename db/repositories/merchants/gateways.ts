@@ -55,13 +55,14 @@ export interface GatewayChange {
   key: { sealed: Buffer; ending: string } | null;
   /** Null: the stored secret stays. */
   sealedWebhookSecret: Buffer | null;
-  /** True: the account becomes the current one. A new account always does. */
+  /** True: the account becomes the current one. A new account always becomes the current one. */
   makeCurrent: boolean;
   nowAt: number;
 }
 
 /**
- * Adds an account of a merchant, or changes it. After a new webhook secret, the previous one is valid for 24 h.
+ * Adds an account of a merchant, or changes a stored account. If the webhook secret changes, the previous secret
+ * stays valid for 24 h.
  * Changes nothing and returns `taken` if the account belongs to another merchant, or `unknown` if the account
  * is not stored and `key` is null. A repeat is safe, except that a repeat with a webhook secret ends the
  * validity of the secret before it.

@@ -11,24 +11,24 @@ export interface LinkRef {
 }
 
 /**
- * The number of uses that a link's unpaid payments hold although their pages have expired at `nowAt` (real
- * time). A payer may take these uses. Rule: D-37.
+ * Returns the number of uses that are counted for a link's unpaid payments whose pages have expired at `nowAt`
+ * (real time). Another payer may take these uses. Rule: D-37.
  */
 export function countExpiredUses(db: Db, link: LinkRef, nowAt: number): Promise<number> {
   return db.$count(paymentIntents, isExpired(link, nowAt));
 }
 
 /**
- * Cancels the link's unpaid payments whose pages have expired at `nowAt` (real time), and gives their uses back
- * to the link. Returns the number of these uses. The caller must hold the lock of the link's row. A cancelled
- * payment takes no card any more, so its use cannot be sold twice. Rule: D-37.
+ * Cancels the link's unpaid payments whose pages have expired at `nowAt` (real time), and subtracts them from the
+ * link's uses. Returns the number of cancelled payments. The caller must hold the lock of the link's row. A
+ * cancelled payment accepts no card, so two payers cannot pay for one use. Rule: D-37.
  */
 export async function releaseExpiredUses(tx: Db, link: LinkRef, nowAt: number): Promise<number> {
   const expired = tx
     .select({ id: paymentIntents.id })
     .from(paymentIntents)
     .where(isExpired(link, nowAt))
-    // A locked payment is being paid or cancelled. To wait for it could be a deadlock with its cancellation.
+    // A locked payment is being paid or cancelled. Waiting for the lock could deadlock with the cancellation.
     .for('update', { skipLocked: true });
   const released = await tx
     .update(paymentIntents)
@@ -39,7 +39,10 @@ export async function releaseExpiredUses(tx: Db, link: LinkRef, nowAt: number): 
   return released.length;
 }
 
-/** Returns the use of a payment that was cancelled unpaid. The caller must call this once for a payment. */
+/**
+ * Subtracts a payment that was cancelled unpaid from the link's uses. A repeat subtracts again, so the caller must
+ * call this once for each payment.
+ */
 export async function releasePaymentUse(tx: Db, link: LinkRef): Promise<void> {
   await returnUses(tx, link, 1);
 }

@@ -158,8 +158,9 @@ export async function lockWithSubscription(tx: Db, ref: IntentRef) {
 }
 
 /**
- * Voids a charge that has no attempt, so that it cannot be charged any more. Returns false, without a change,
- * for a charge with an attempt and for a hosted payment. A repeat is safe.
+ * Voids a payment without an attempt, so that it cannot be charged any more. Returns true if the payment is
+ * voided, also by an earlier call. Changes nothing and returns false for a payment with an attempt and for a hosted
+ * payment.
  */
 export async function withdrawPayment(db: Db, ref: IntentRef): Promise<boolean> {
   return db.transaction(async (tx) => {
@@ -176,8 +177,9 @@ export async function withdrawPayment(db: Db, ref: IntentRef): Promise<boolean> 
 export type Cancelled = { ok: true } | { ok: false; message: string };
 
 /**
- * Cancels a hosted payment inside the caller's transaction, and returns its use to its link, if any. Refuses if the payment is paid, has an open
- * attempt, or has expired at `nowAt` (real time). Rules: D-37, D-41.
+ * Cancels a hosted payment inside the caller's transaction, and releases the use of its link, if any. Refuses if
+ * the payment is not hosted, is paid or cancelled, has an open attempt, or has expired at `nowAt` (real time).
+ * Rules: D-37, D-41.
  */
 export async function cancelHostedPayment(
   tx: Db,

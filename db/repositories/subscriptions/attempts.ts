@@ -266,8 +266,9 @@ export async function markSending(
 }
 
 /**
- * Records the time of an unanswered request about an unsettled attempt, or what the gateway answered. Sets the
- * attempt to UNKNOWN, because a resend may have left it in SENDING.
+ * Records that the latest request about an unsettled attempt found no outcome: the time of the request if the
+ * gateway did not answer, else the page that the gateway named for the payer. Sets the attempt to UNKNOWN, because
+ * a resend may have left the attempt in SENDING.
  */
 export async function recordUnanswered(
   db: Db,
@@ -284,7 +285,7 @@ export async function recordUnanswered(
     .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)));
 }
 
-/** The payer's page stays while the gateway does not answer. */
+/** If the gateway did not answer, the stored page for the payer stays. */
 function payerUrlOf(settlement: Settlement): { payerUrl?: string | null } {
   if (settlement.kind !== 'unknown') return { payerUrl: null };
   return settlement.unansweredAt === null ? { payerUrl: settlement.payerUrl ?? null } : {};

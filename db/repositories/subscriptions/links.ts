@@ -22,7 +22,7 @@ export interface Link {
   readonly template: typeof subscriptionLinks.$inferSelect;
   readonly merchant: Pick<typeof merchants.$inferSelect, 'name' | 'mode'>;
   readonly savedDetails: (typeof customers.$inferSelect)['details'] | null;
-  /** Counted uses of payments that were not made in time, which a payer may take. */
+  /** Number of uses that are counted for payments which were not made in time. Another payer may take them. */
   readonly expiredUses: number;
 }
 
@@ -48,7 +48,10 @@ export async function findLink(db: Db, code: string, nowAt: number): Promise<Lin
   return { ...row, expiredUses };
 }
 
-/** Returns the code of a link of the merchant with this receipt id that expires after `validAt`; null without one. */
+/**
+ * Returns the code of a link of the merchant with this receipt id that expires after `validAt`; null if there is
+ * none.
+ */
 export async function findLinkByReceipt(
   db: Db,
   merchantId: string,
@@ -96,9 +99,10 @@ export type LinkUse =
   | { kind: 'limited'; untilAt: number };
 
 /**
- * First returns the uses of payments that were not made in time. Then counts a use of a link, for the link
- * and for the payer's address. Locks the link's row until the transaction ends, so that parallel calls exceed
- * no limit and a concurrent call with the same token finds the checkout. `nowAt` is real time. Rule: D-37.
+ * Counts a use of a link, for the link and for the payer's address. Before that, cancels the link's payments that
+ * were not made in time and releases their uses. Locks the link's row until the transaction ends, so that parallel
+ * calls exceed no limit and a concurrent call with the same token finds the checkout. `nowAt` is real time. Rule:
+ * D-37.
  */
 export async function takeLinkUse(
   tx: Db,

@@ -48,7 +48,7 @@ export async function deleteOldEvents(
 
 /**
  * Deletes old sessions of hosted pages with their card tries, if their subscription, payment or setup session
- * no longer waits for a payer. The page of a deleted session is answered 404.
+ * no longer waits for a payer. A request for the page of a deleted session gets the answer 404.
  */
 export async function deleteClosedSessions(db: Db, { before, limit }: Deletion): Promise<number> {
   const [deleted] = await db.execute<{ sessions: number }>(sql`
@@ -95,7 +95,10 @@ export async function deleteOldLinkUses(db: Db, { before, limit }: Deletion): Pr
   return deleted.length;
 }
 
-/** Deletes old events of gateways. The gateway no longer sends such an event again. */
+/**
+ * Deletes old events of gateways. A repeat of a deleted event would be stored again, but Stripe repeats an event
+ * only for 3 days.
+ */
 export async function deleteOldGatewayEvents(db: Db, { before, limit }: Deletion): Promise<number> {
   const old = db
     .select({ row: sql`${gatewayEvents}.ctid` })

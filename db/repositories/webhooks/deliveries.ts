@@ -53,8 +53,8 @@ export interface DeliveryRecord {
  * breakers. An attempt that was recorded before, or whose delivery is settled, changes nothing. A breaker
  * changes only if its row still has the state that was read.
  *
- * Returns the configurations whose breaker changed. `hasMore` is true if the stream `streamId` has an
- * unclaimed delivery without attempts to one of these endpoints.
+ * Returns the configurations whose breaker changed. `hasMore` is true if the stream `streamId` has an unclaimed
+ * delivery without attempts to an endpoint of the recorded attempts.
  */
 export async function recordDeliveries(
   db: Db,
@@ -211,9 +211,9 @@ const STALLED_AFTER_MS = 30_000;
  * Returns the endpoints with a stalled delivery: a delivery that has been due for more than 30 s, is not
  * claimed, and does not wait for an earlier delivery.
  *
- * Two kinds of endpoints are omitted, because their queue works: an endpoint whose breaker is pausing or
- * paused until less than 30 s ago, and an endpoint with another overdue delivery that is claimed. The order
- * is random, so that endpoints that stay stalled do not use up the limit. `nowAt` is real time.
+ * Two kinds of endpoints are omitted, because their queue works: an endpoint whose pause by the breaker lasts or
+ * ended less than 30 s ago, and an endpoint with another overdue delivery that is claimed. The order is random, so
+ * that endpoints that stay stalled do not use up the limit. `nowAt` is real time.
  */
 export async function stalledEndpoints(
   db: Db,
