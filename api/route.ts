@@ -57,7 +57,7 @@ interface Declaration<
     readonly problems?: (fields: Partial<Fields<Body>>, deps: ApiDeps) => Problem[];
   };
   readonly answer: OperationAnswer<Schema> | 'no content';
-  /** Refuses live credentials with `operation_not_allowed`, before anything else is checked. */
+  /** Refuses live credentials with `operation_not_allowed`, before the query and the body are checked. */
   readonly isTestOnly?: true;
   /** Limits how often each subscription is read. Rule: D-22. */
   readonly isReadLimited?: true;

@@ -64,7 +64,7 @@ const LISTED: ReadonlySet<EventType> = new Set([
 const head = {
   eventId: id('evt', 'event; also the header `webhook-id`'),
   eventTime: epochMs(
-    'When the event happened. For a subscription on a test clock: the time of the clock.',
+    'Time of the event. For a subscription on a test clock: the time of the clock.',
   ),
   sequence: z
     .int()
@@ -171,7 +171,7 @@ const SubscriptionEvent = z.object({
     .optional()
     .meta({
       description:
-        'Who caused the change. `operator`: an operator of the service. `schedule`: a due date was reached. ' +
+        'Cause of the change. `operator`: an operator of the service. `schedule`: a due date was reached. ' +
         '`retry_plan`: an automatic retry. Absent in events of earlier releases.',
       ...EXTENSION,
     }),

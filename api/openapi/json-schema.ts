@@ -33,8 +33,8 @@ export class SchemaBook {
 }
 
 /**
- * Changes references to point to the components. Drops bounds that only mean "a safe integer". Describes a nullable type
- * beside its `anyOf`: code generators do not read descriptions inside it.
+ * Changes references to point to the components. Drops bounds that only mean "a safe integer". Moves the
+ * description of a nullable type out of its `anyOf`, because code generators ignore descriptions inside `anyOf`.
  */
 function forOpenApi(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(forOpenApi);

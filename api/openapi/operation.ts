@@ -5,8 +5,8 @@ import type { Shape } from '../fields.ts';
 export const TAGS = {
   Customers: 'Payers and their saved payment methods.',
   Subscriptions: 'Recurring payments: create, read, change.',
-  Links: 'Shareable links that create subscriptions.',
-  Payments: 'Payment intents outside a billing cycle, and refunds.',
+  Links: 'Shareable links that create subscriptions or payments.',
+  Payments: 'Payment intents, charges outside a billing cycle, and refunds.',
   'Setup methods': 'Sessions in which a payer saves a payment method without a payment.',
   Webhooks: 'Configurations of the endpoints that events are sent to.',
   'Test clocks': 'Clocks that advance the time of test subscriptions: a year in seconds.',

@@ -178,7 +178,10 @@ export const getPaymentMethodTokens = route({
 /** Maximum number of subscriptions in the answer. A customer is expected to have fewer. */
 const STATE_SUBSCRIPTIONS_MAX = 100;
 
-/** Shows a merchant until when a customer has paid. Rule: D-§7. */
+/**
+ * Answers with a customer's subscriptions, the ends of their paid periods, and the payment methods that can be
+ * charged. Rule: D-§7.
+ */
 export const getCustomerState = route({
   operationId: 'getCustomerState',
   method: 'get',

@@ -121,7 +121,7 @@ function sendCacheable(ctx: Context, type: string, { body, etag }: Bytes): void 
   ctx.body = body;
 }
 
-/** Runs `work` at the first call and caches its result. After a failure the next call runs it again. */
+/** Runs `work` at the first call and caches its result. After a failure the next call runs `work` again. */
 function once<T>(work: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined;
   return () => {

@@ -17,9 +17,9 @@ import { readBytes } from '../../middleware/json-body.ts';
 const BODY_LIMIT_BYTES = 262_144;
 
 /**
- * Receives the events of gateways, without credentials: the signature proves the sender. An event is stored
- * before the answer 200 and handled after it. A wrong signature and an unknown account get the same 400, so that
- * accounts cannot be found by trying. Rule: D-40.
+ * Receives the events of gateways, without credentials: the signature proves the sender. The route stores an event
+ * before it answers 200. A workflow handles the event later. A wrong signature and an unknown account get the same
+ * 400, so that a caller cannot find out which accounts exist. Rule: D-40.
  */
 export function gatewayEventRoutes(router: Router<RequestState>, deps: ApiDeps): void {
   const { db, gatewaySubjects } = deps;
@@ -39,7 +39,10 @@ export function gatewayEventRoutes(router: Router<RequestState>, deps: ApiDeps):
   });
 }
 
-/** Returns the hints of a signed request. An account's name may stand for a test and a live merchant. */
+/**
+ * Returns the hints of a signed request, and the merchant whose secret verifies the signature: a test and a live
+ * merchant may have an account of the same name. Throws `bad_request` if no secret verifies the signature.
+ */
 async function verified(
   { db, gateways }: ApiDeps,
   ctx: Context,

@@ -176,7 +176,7 @@ export const retrySubscription = route({
   tag: 'Subscriptions',
   summary: 'Retry a failed payment now',
   description:
-    'Allowed in UNPAID, at most once in 4 hours. An earlier retry is answered `bad_request`, and ' +
+    'Allowed in UNPAID, at most once in 4 hours. A retry before that is answered `bad_request`, and ' +
     '`errorDescription` names the earliest time of the next retry. A declined payment is answered 200 with ' +
     '`success: false`.',
   idempotencyKey: 'listed',

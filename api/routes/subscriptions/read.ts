@@ -162,7 +162,7 @@ export const getTimeline = route({
               .nullable()
               .meta({
                 description:
-                  'Who caused the change. `operator`: an operator of the service. Null in entries of earlier ' +
+                  'Cause of the change. `operator`: an operator of the service. Null in entries of earlier ' +
                   'releases.',
               }),
           }),

@@ -46,8 +46,8 @@ export const SubscriptionAnswer = z
     ),
     status: z.enum(SUBSCRIPTION_STATUSES),
     nextPaymentDate: epochMs(
-      'In TRIALING the end of the trial, in ACTIVE the next due date, in UNPAID the next automatic ' +
-        'attempt. Null in the other statuses, and after a cancellation at the end of the period.',
+      'The next automatic retry of a declined cycle, if one is planned. Else in TRIALING the end of the trial, and ' +
+        'in ACTIVE the next due date. Null in the other cases, and after a cancellation at the end of the period.',
     )
       .nullable()
       .meta(EXTENSION),
@@ -125,7 +125,7 @@ export function presentSubscription(deps: Deps, view: SubscriptionView) {
   };
 }
 
-/** Empty in a status that does not allow a new payment method. Rules: IF-2.3, D-33. */
+/** Returns no field in a status that does not allow a new payment method. Rules: IF-2.3, D-33. */
 function updatePaymentMethodLink(deps: Deps, { status, state }: SubscriptionView) {
   if (!takesNewMethod(status)) return {};
   return { updatePaymentMethodLink: updateMethodLink(deps, state, deps.now()) };
