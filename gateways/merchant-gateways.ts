@@ -37,14 +37,14 @@ export interface MerchantGatewaysOptions {
   readonly stripe: {
     /** Time limit of a request in ms. */
     readonly timeoutMs: number;
-    /** A test's address instead of Stripe's. */
+    /** The address of a Stripe double, for tests. Default: Stripe's address. */
     readonly url?: string | undefined;
   };
   /** Called if a gateway refuses the key of an account and the row has no newer key. */
   readonly onKeyRefused?: (merchantId: string, gateway: string) => void;
 }
 
-/** How long rows are used before they are read again, in ms. A new current account is used after this time. */
+/** Time in ms after which rows are read again. A new current account is used after this time at the latest. */
 const FRESH_FOR_MS = 5_000;
 
 /** Maximum number of merchants whose rows are kept. */
@@ -60,8 +60,8 @@ export function accountBinding(merchantId: string, name: string): string {
  * new key without a restart: it reads the rows again after 5 s, and at once if Stripe refuses the old key.
  * The pace of an account belongs to this process. Rule: D-20.
  *
- * @throws UnknownGateway from `of` for a gateway that the merchant does not have; the sandbox counts as such
- * for a live merchant.
+ * @throws UnknownGateway from `of` for a gateway that the merchant does not have. A live merchant does not have
+ * the sandbox.
  * @throws DomainError `operation_not_allowed` from `forNewMethods` for a live merchant without an account.
  */
 export function createMerchantGateways(

@@ -331,8 +331,8 @@ export interface PaymentGateway {
 
 /**
  * The gateway or its adapter refused the request as wrong: a key that was used for other parameters, a malformed
- * field, an amount that differs, or bad credentials of the sandbox. The request had no effect, and a repeat does not help. The cause is a bug or a wrong
- * setting on our side.
+ * field, an amount that differs, or bad credentials of the sandbox. The request had no effect, and a repeat does
+ * not help. The cause is a bug or a wrong setting on our side.
  */
 export class GatewayRejectedRequest extends Error {
   override readonly name = 'GatewayRejectedRequest';

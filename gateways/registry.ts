@@ -20,7 +20,10 @@ export interface EventSenders {
   receiving(name: string): Promise<{ merchantId: string; gateway: PaymentGateway }[]>;
 }
 
-/** A row names a gateway for which this process has no settings. A process with the settings can go on. */
+/**
+ * Thrown if a row names a gateway that the merchant or this process does not have. A process that has the gateway
+ * can continue the work.
+ */
 export class UnknownGateway extends Error {
   override readonly name = 'UnknownGateway';
 

@@ -9,8 +9,8 @@ import { matches } from '../http-server/path-pattern.ts';
  * - `hang`: the client gets no answer and the connection stays open.
  * - `answer`: the client gets `status`, `headers` and `body` of the fault.
  * - `delay`: the request is forwarded after `delayMs`.
- * - `add_headers`: the request is forwarded with the fault's headers, by which the server may be told how to
- * answer.
+ * - `add_headers`: the request is forwarded with the fault's headers, such as a header that orders an answer of the
+ *   Stripe double.
  */
 export const FAULTS = [
   'lose_answer',

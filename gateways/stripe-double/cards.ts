@@ -6,8 +6,8 @@ export interface Decline {
 }
 
 /**
- * When a card needs 3D Secure. `setup`: when the card is set up. `always`: also at every charge without the
- * payer.
+ * When a card needs 3D Secure. `setup`: once, at its set-up or its first charge. `always`: at its set-up and at
+ * every charge. A charge that needs 3D Secure is declined if the payer is absent.
  */
 export type Authentication = 'never' | 'setup' | 'always';
 

@@ -9,7 +9,7 @@ export interface Holds {
   add(path: string, count: number): void;
   /** Number of requests that are held now. */
   held(): number;
-  /** Continues the `count` requests that were held first; without `count` all, and removes all holds. */
+  /** Continues the `count` requests that were held first. Without `count`, continues all and removes all holds. */
   release(count?: number): void;
   /** Resolves when the request may be executed. */
   pass(path: string): Promise<void>;

@@ -17,7 +17,7 @@ const PAUSE_MS = 200;
  *
  * A saved card belongs to the Stripe customer of an earlier payment method, else to a customer that Stripe
  * creates with the card. Requests of one minute have one idempotency key, so a double click opens one session.
- * Stripe's session ends with `expiresAt`, but it lives at least 35 min.
+ * Stripe's session ends at `expiresAt`, but stays open for at least 35 min and at most 23 h 55 min.
  */
 export async function openCardEntry(
   stripe: Stripe,
@@ -54,8 +54,8 @@ function ownersOf({ customer: { gatewayMethodId, email } }: CardEntryRequest): O
 }
 
 /**
- * Creates for the first owner that Stripe accepts. The merchant may have deleted the customer at Stripe, and
- * Stripe refuses some e-mail addresses that we accept.
+ * Calls `create` with one owner after another, until Stripe accepts an owner. The merchant may have deleted the
+ * customer at Stripe, and Stripe refuses some e-mail addresses that we accept.
  */
 async function createForFirst<Made>(
   [owner = {}, ...others]: Owner[],

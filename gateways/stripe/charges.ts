@@ -63,7 +63,10 @@ export async function lookup(stripe: Stripe, ref: ChargeRef): Promise<LookupOutc
   }
 }
 
-/** Cancels the PaymentIntent, which Stripe then never charges. If it is decided already, returns the outcome. */
+/**
+ * Cancels the PaymentIntent, which Stripe then never charges. If the PaymentIntent is decided already, returns its
+ * outcome.
+ */
 export async function withdraw(stripe: Stripe, ref: ChargeRef): Promise<WithdrawOutcome> {
   const id = chargeIdOf(ref);
   try {
@@ -78,7 +81,7 @@ export async function withdraw(stripe: Stripe, ref: ChargeRef): Promise<Withdraw
   }
 }
 
-/** Returns what a PaymentIntent shows after a request to cancel it. */
+/** Returns the outcome that a PaymentIntent shows after the request to cancel it. */
 function withdrawalOf(intent: Stripe.PaymentIntent): WithdrawOutcome {
   if (intent.status === 'canceled' && !intent.last_payment_error) return { kind: 'withdrawn' };
   const outcome = outcomeOf(intent);

@@ -9,7 +9,7 @@ export interface StripeGatewayOptions {
   readonly accountId: string;
   /** Time limit of a request in ms. */
   readonly timeoutMs: number;
-  /** A test's address instead of Stripe's. */
+  /** The address of a Stripe double, for tests. Default: Stripe's address. */
   readonly url?: string | undefined;
   /** Secrets that verify the account's events; two during a rotation. */
   readonly webhookSecrets?: readonly string[];

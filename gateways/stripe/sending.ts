@@ -6,7 +6,7 @@ import type { Pace } from './pace.ts';
 /** The caller's signal. The SDK takes no signal for a request. */
 const callerSignal = new AsyncLocalStorage<AbortSignal | undefined>();
 
-/** Runs `call`, whose requests stop to wait for their place when the signal of `request` aborts. */
+/** Runs `call`. When the signal of `request` aborts, the requests of `call` that wait for their place fail. */
 export function withCallersSignal<T>(
   { signal }: { readonly signal?: AbortSignal | undefined },
   call: () => Promise<T>,
