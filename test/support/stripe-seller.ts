@@ -17,11 +17,11 @@ export async function stripeMerchant(env: TestEnvironment, shop: Shop, world: St
   const name = `stripe:${account.id}`;
   const eventsUrl = `${shop.url}/gateways/stripe/events/${account.id}`;
   const { secretKey } = account;
-  await world.control('POST', 'accounts', {
-    secretKey,
-    webhookUrl: eventsUrl,
-    webhookSecret: WEBHOOK_SECRET,
-  });
+  const sendEventsTo = async (webhookUrl: string): Promise<void> => {
+    const webhookSecret = WEBHOOK_SECRET;
+    await world.control('POST', 'accounts', { secretKey, webhookUrl, webhookSecret });
+  };
+  await sendEventsTo(eventsUrl);
   const bound = accountBinding(merchantId, name);
   await changeGateway(db, {
     merchantId,
@@ -53,6 +53,8 @@ export async function stripeMerchant(env: TestEnvironment, shop: Shop, world: St
     account,
     name,
     eventsUrl,
+    /** Makes Stripe send every event that is not delivered yet to this URL. */
+    sendEventsTo,
     /** Every event of the account that was stored. */
     events,
     /** Waits until no stored event is unhandled. */
