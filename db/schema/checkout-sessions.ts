@@ -44,6 +44,8 @@ export const checkoutSessions = pgTable(
     openedAt: instant('opened_at'),
     /** Number of card tries, declined ones included. Equals the session's number of rows in `checkout_try`. */
     tries: integer('tries').notNull().default(0),
+    /** The gateways whose card pages were opened for the session, the first one first: `stripe:acct_…`. */
+    gateways: text('gateways').array().notNull().default([]),
     /** Error code of the last failed try; null if no try failed. */
     lastErrorCode: text('last_error_code'),
     createdAt: instant('created_at').notNull(),

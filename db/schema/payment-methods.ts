@@ -38,6 +38,8 @@ export const paymentMethods = pgTable(
     expiryMonth: integer('expiry_month').notNull(),
     expiryYear: integer('expiry_year').notNull(),
     status: text('status').$type<PaymentMethodStatus>().notNull(),
+    /** When the payer entered the card, in real time of the gateway. Null if the gateway did not say. */
+    enteredAt: instant('entered_at'),
     createdAt: instant('created_at').notNull(),
   },
   (table) => [

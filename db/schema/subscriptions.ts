@@ -91,6 +91,8 @@ export const subscriptions = pgTable(
     check('subscription__cycles__ck', sql`${table.cyclesCharged} <= ${table.cycleCount}`),
     // For lists, newest first.
     index('subscription__created__idx').on(table.merchantId, table.createdAt, table.id),
+    // For the subscriptions of a customer.
+    index('subscription__customer__idx').on(table.merchantId, table.customerId),
     // For the sweep: rows whose workflow start is unconfirmed.
     index('subscription__unstarted__idx')
       .on(table.insertedAt)
