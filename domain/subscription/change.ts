@@ -25,7 +25,7 @@ export interface Effects {
   cancelledIntentId?: string;
   /** The payment method that the subscription is charged with from now on. */
   livePaymentMethodId?: string;
-  /** The payment method that `livePaymentMethodId` replaces. */
+  /** The payment method that `livePaymentMethodId` replaces. It stays LIVE while another subscription uses it. */
   deletedPaymentMethodId?: string;
   /**
    * The subscription ended before its first payment, so one more use of its payment link, if any, is allowed.

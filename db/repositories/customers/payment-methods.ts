@@ -1,10 +1,11 @@
-import { and, desc, eq, ne } from 'drizzle-orm';
+import { and, desc, eq, ne, sql } from 'drizzle-orm';
 import { methodEventBody } from '../../../domain/events.ts';
 import type { EventCard } from '../../../domain/events.ts';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { paymentMethods } from '../../schema/payment-methods.ts';
 import type { PaymentMethodStatus } from '../../schema/payment-methods.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
 import { isRecord } from '../is-record.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 
@@ -119,17 +120,42 @@ export async function hasLiveMethod(
   return rows.length > 0;
 }
 
-/** Sets the status. LIVE: the method can be charged. DELETED: the method must not be charged any more. */
-export async function setMethodStatus(
-  tx: Db,
-  merchantId: string,
-  id: string,
-  status: 'LIVE' | 'DELETED',
-): Promise<void> {
+/** Sets the method's status to LIVE: the method can be charged. */
+export async function setMethodLive(tx: Db, merchantId: string, id: string): Promise<void> {
   await tx
     .update(paymentMethods)
-    .set({ status })
+    .set({ status: 'LIVE' })
     .where(isRecord(paymentMethods, merchantId, id));
+}
+
+/**
+ * Sets the status of a replaced method to DELETED: the method must not be charged any more. Changes nothing while
+ * a subscription that has not ended uses the method, because an import may give several subscriptions one method.
+ * The caller has recorded the replacement in the transaction `tx`. Rule: D-33.
+ */
+export async function deleteUnusedMethod(tx: Db, merchantId: string, id: string): Promise<void> {
+  const isMethod = isRecord(paymentMethods, merchantId, id);
+  // Two subscriptions may replace the method at once. After the lock, the second one sees that the first one did.
+  const [method] = await tx
+    .select({ customerId: paymentMethods.customerId })
+    .from(paymentMethods)
+    .where(isMethod)
+    .for('no key update');
+  if (!method) return;
+  const users = await tx
+    .select({ id: subscriptions.id })
+    .from(subscriptions)
+    .where(
+      and(
+        eq(subscriptions.merchantId, merchantId),
+        eq(subscriptions.customerId, method.customerId),
+        ne(subscriptions.status, 'ENDED'),
+        sql`${subscriptions.state}->>'paymentMethodId' = ${id}`,
+      ),
+    )
+    .limit(1);
+  if (users.length > 0) return;
+  await tx.update(paymentMethods).set({ status: 'DELETED' }).where(isMethod);
 }
 
 /**

@@ -13,7 +13,7 @@ import type { Settlement } from '../../../domain/settlement.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
 import { appendIntentEvent } from './events.ts';
 import { attemptsOf, findIntent, lockIntent } from './orders.ts';
-import { setMethodStatus } from '../customers/payment-methods.ts';
+import { setMethodLive } from '../customers/payment-methods.ts';
 import { findRefund, refundOutcomeOf } from './refunds.ts';
 
 type Intent = typeof paymentIntents.$inferSelect;
@@ -110,7 +110,7 @@ export async function settlePayment(
       }
       case 'succeeded': {
         if (intent.tokenise) {
-          await setMethodStatus(tx, intent.merchantId, attempt.paymentMethodId, 'LIVE');
+          await setMethodLive(tx, intent.merchantId, attempt.paymentMethodId);
         }
         await appendIntentEvent(
           tx,

@@ -8,7 +8,7 @@ import { setupMethods } from '../../schema/setup-methods.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import type { NewCheckout } from '../subscriptions/create.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
-import { setMethodStatus } from '../customers/payment-methods.ts';
+import { setMethodLive } from '../customers/payment-methods.ts';
 import { isRecord } from '../is-record.ts';
 
 export type SetupMethod = typeof setupMethods.$inferSelect;
@@ -81,7 +81,7 @@ export async function completeSetupMethod(
       .update(setupMethods)
       .set({ status: 'SUCCESS', paymentMethodId, completedAt: nowAt })
       .where(isSession(ref));
-    await setMethodStatus(tx, ref.merchantId, paymentMethodId, 'LIVE');
+    await setMethodLive(tx, ref.merchantId, paymentMethodId);
     const { merchantId, setupMethodId } = ref;
     const { customerId, metadata } = session;
     const draft = { at: nowAt, setupMethodId, paymentMethodId, customerId, metadata };

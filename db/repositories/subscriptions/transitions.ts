@@ -10,7 +10,7 @@ import { paymentIntents } from '../../schema/payment-intents.ts';
 import { subscriptionCommands } from '../../schema/subscription-commands.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { testClocks } from '../../schema/test-clocks.ts';
-import { setMethodStatus } from '../customers/payment-methods.ts';
+import { deleteUnusedMethod, setMethodLive } from '../customers/payment-methods.ts';
 import { releaseLinkUse } from './links.ts';
 import { commandPart, movedPart, outboxParts, undone, withParts } from './statement-parts.ts';
 import { appendDrafts } from './events.ts';
@@ -256,10 +256,10 @@ async function applyEffects(tx: Db, ref: SubscriptionRef, effects: Effects): Pro
       .where(isRecord(paymentIntents, merchantId, effects.cancelledIntentId));
   }
   if (effects.deletedPaymentMethodId !== undefined) {
-    await setMethodStatus(tx, merchantId, effects.deletedPaymentMethodId, 'DELETED');
+    await deleteUnusedMethod(tx, merchantId, effects.deletedPaymentMethodId);
   }
   if (effects.livePaymentMethodId !== undefined) {
-    await setMethodStatus(tx, merchantId, effects.livePaymentMethodId, 'LIVE');
+    await setMethodLive(tx, merchantId, effects.livePaymentMethodId);
   }
   if (effects.releasesLinkUse) await releaseLinkUse(tx, ref);
 }
