@@ -55,7 +55,7 @@ describe('the fault proxy', () => {
     [{ status: 409, effect: 'none' }, 'StripeAPIError', 0],
     [{ status: 500, effect: 'done' }, 'StripeAPIError', 1],
   ] as const)(
-    'answers %j in the place of Stripe: %s',
+    'answers %j instead of Stripe, which stripe-node reports as %s',
     async ([fault, type, charges], { world }) => {
       const body = { error: { type: 'api_error', message: 'ordered' } };
       const result = await confirmWith(world, { fault: 'answer', body, ...fault });

@@ -90,7 +90,7 @@ describe('an Idempotency-Key of the Stripe double', () => {
     expect((await stripe.charges.list({ payment_intent: intent.id })).data).toHaveLength(1);
   });
 
-  it('is refused for other parameters in the same account but free in another account', async ({
+  it('is refused for other parameters in the same account but accepted in another account', async ({
     world,
   }) => {
     const { stripe } = world;

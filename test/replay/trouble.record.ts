@@ -118,7 +118,7 @@ describe('record', () => {
     await fault(env, 'charge');
     await fault(env, 'lookup');
     await send(env, ref, { kind: 'manualRetry' });
-    // The gateway is still away, so the schedule of the look-ups does not change.
+    // The gateway still answers no look-up, so the schedule of the look-ups does not change.
     await workflowOf(env, ref).signal(poke);
     await vi.waitFor(async () => {
       const { historyLength } = await workflowOf(env, ref).describe();

@@ -40,7 +40,7 @@ class ObservedLife extends LifeInDoubt {
  * merchant stores.
  */
 class Merchant {
-  /** Each stored date, with the instant from which on it counts. */
+  /** Each stored date, with the instant from which it applies. */
   private readonly stored: { fromAt: number; until: number | null }[] = [];
 
   /** Each event of the subscription replaces the stored date. */

@@ -86,7 +86,7 @@ describe('a cancellation at the end of the period', () => {
   });
 
   test.each(['a second cancellation', 'a pause'])(
-    'lets the subscription refuse %s, and the refusal names the end date [D-§4]',
+    'makes the subscription refuse %s, and the refusal names the end date [D-§4]',
     (what) => {
       const simulation = subscribed();
       cancel(simulation);

@@ -77,7 +77,7 @@ describe('a browser that used a link', () => {
 });
 
 describe('a link with limited uses', () => {
-  test('sells exactly its 10 uses to 1,000 parallel submits [D-37, IF-4.4]', async ({ api }) => {
+  test('allows exactly its 10 uses in 1,000 parallel submits [D-37, IF-4.4]', async ({ api }) => {
     const path = await makeLink(api, { multiUseLimit: 10 });
     const browsers = await Promise.all(
       Array.from({ length: 1_000 }, (_, at) =>
@@ -102,7 +102,7 @@ describe('a link with limited uses', () => {
     expect((await rowOf(api, path)).uses).toBe(10);
   });
 
-  test('sells once to 20 parallel submits when it has the default of one use [D-37, IF-4.4]', async ({
+  test('allows one use in 20 parallel submits when it has the default of one use [D-37, IF-4.4]', async ({
     api,
   }) => {
     const path = await makeLink(api);
