@@ -81,9 +81,9 @@ function look(
 async function recheckCharge(
   { db, subscriptionWorkflows, payments }: GatewayEventDeps,
   account: GatewayAccount,
-  { gatewayChargeId }: HintOf<'charge'>,
+  hint: HintOf<'charge'>,
 ): Promise<void> {
-  const named = await findNamedAttempt(db, account, gatewayChargeId);
+  const named = await findNamedAttempt(db, account, hint);
   if (!named) return;
   const { attempt, subscriptionId, isWatched } = named;
   const { merchantId, intentId, id: attemptId } = attempt;
@@ -109,7 +109,7 @@ async function lookAtDispute(
   { gatewayDisputeId, gatewayChargeId }: HintOf<'dispute'>,
   nowAt: number,
 ): Promise<void> {
-  const named = await findNamedAttempt(db, account, gatewayChargeId);
+  const named = await findNamedAttempt(db, account, { gatewayChargeId, key: null });
   const gateway = await gateways.of(account.merchantId, account.gateway);
   if (!named || !gateway.lookupDispute) return;
   const found = await gateway.lookupDispute(gatewayDisputeId);

@@ -1,7 +1,7 @@
 import type { Db } from '../db/client.ts';
 import type { RandomBytes } from '../domain/ids.ts';
 import type { ForcedDeclines, PublishedTestCard } from '../gateways/port.ts';
-import type { GatewayRegistry } from '../gateways/registry.ts';
+import type { EventSenders, GatewayRegistry } from '../gateways/registry.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Sealing } from '../runtime/sealing.ts';
 import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
@@ -44,7 +44,7 @@ export interface ApiDeps {
   /** HMAC key with which API secrets are hashed. */
   readonly credentialPepper: string;
   /** The gateways of all merchants. */
-  readonly gateways: GatewayRegistry;
+  readonly gateways: GatewayRegistry & EventSenders;
   /**
    * Makes the sandbox gateway decline later charges. Throws `service_unavailable` if the gateway does not
    * answer.

@@ -1,11 +1,20 @@
+/** How an event names a charge: by the gateway's id, or by our idempotency key alone. */
+export type NamedCharge =
+  | { readonly gatewayChargeId: string; readonly key: string | null }
+  | { readonly gatewayChargeId: null; readonly key: string };
+
+/** How an event names a refund. */
+export type NamedRefund =
+  | { readonly gatewayRefundId: string; readonly key: string | null }
+  | { readonly gatewayRefundId: null; readonly key: string };
+
 /**
  * The object that an event of a gateway names. A hint does not contain what happened to the object: our code
- * looks the object up. `eventId` and `type` are the gateway's. `key` is our idempotency key, if the gateway
- * returns the key.
+ * looks the object up. `eventId` and `type` are the gateway's.
  */
 export type GatewayHint = { readonly eventId: string; readonly type: string } & (
-  | { readonly kind: 'charge'; readonly gatewayChargeId: string; readonly key: string | null }
-  | { readonly kind: 'refund'; readonly gatewayRefundId: string; readonly key: string | null }
+  | ({ readonly kind: 'charge' } & NamedCharge)
+  | ({ readonly kind: 'refund' } & NamedRefund)
   | {
       readonly kind: 'dispute';
       readonly gatewayDisputeId: string;
@@ -23,17 +32,17 @@ export interface GatewaySubject {
   merchantId: string;
   /** As in payment methods and attempts, such as `stripe:acct_…`. */
   gateway: string;
-  /** The gateway's id of the object. */
+  /** The gateway's id of the object, or our key if events name only the key. */
   subjectId: string;
 }
 
-/** Returns the gateway's id of the object that a hint names; null for an ignored event. */
+/** Returns the id or the key of the object that a hint names; null for an ignored event. */
 export function subjectIdOf(hint: GatewayHint): string | null {
   switch (hint.kind) {
     case 'charge':
-      return hint.gatewayChargeId;
+      return hint.gatewayChargeId ?? hint.key;
     case 'refund':
-      return hint.gatewayRefundId;
+      return hint.gatewayRefundId ?? hint.key;
     case 'dispute':
       return hint.gatewayDisputeId;
     case 'method':

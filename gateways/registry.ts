@@ -14,7 +14,8 @@ export interface GatewayRegistry {
 /** The senders of gateways' events. */
 export interface EventSenders {
   /**
-   * Returns the gateways that may have sent an event under this name, each with its merchant. There are several,
+   * Returns the gateways that may have sent an event under this name, each with its merchant. The name is
+   * `<gateway>:<account>`, such as `stripe:acct_…`; the sandbox's account is the merchant's id. There are several,
    * because an account has the same name in test and in live mode. The signature of the event decides.
    */
   receiving(name: string): Promise<{ merchantId: string; gateway: PaymentGateway }[]>;
@@ -32,13 +33,14 @@ export class UnknownGateway extends Error {
   }
 }
 
-/** One gateway for all merchants. */
-export function oneGateway(gateway: PaymentGateway): GatewayRegistry {
+/** One gateway for all merchants. It sends no events. */
+export function oneGateway(gateway: PaymentGateway): GatewayRegistry & EventSenders {
   return {
     async of(_merchantId, name) {
       if (name !== gateway.name) throw new UnknownGateway(name);
       return gateway;
     },
     forNewMethods: async () => gateway,
+    receiving: async () => [],
   };
 }

@@ -122,6 +122,8 @@ create table if not exists ${BOOK_SCHEMA}.event (
   key    text not null,
   due_at bigint not null
 );
+-- The merchant whose receiver gets the event.
+alter table ${BOOK_SCHEMA}.event add column if not exists merchant_id text not null default '';
 
 -- Each row declines one future charge.
 create table if not exists ${BOOK_SCHEMA}.forced_decline (

@@ -15,6 +15,7 @@ import type {
   UnknownOutcome,
 } from '../port.ts';
 import type { Personality } from './decisions.ts';
+import { readEvents, SIGNATURE_HEADER } from './events.ts';
 import { createExchange } from './exchange.ts';
 import type { Exchange } from './exchange.ts';
 import { TEST_CARDS } from './test-cards.ts';
@@ -52,7 +53,7 @@ const CONNECTIONS = 64;
 /** The sandbox keeps keys for ever, but guarantees one year. */
 const KEY_LIFETIME_MS = 365 * 24 * 3_600_000;
 
-/** The methods that the sandbox does not have. It sends no events. */
+/** The methods that the sandbox does not have. Only the personality `pending` sends events. */
 const UNSUPPORTED = {
   prepare: null,
   withdraw: null,
@@ -131,7 +132,7 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
     },
 
     close: () => exchange.close(),
-    ...(options.personality === 'pending' ? pendingMethods(exchange) : {}),
+    ...(options.personality === 'pending' ? pendingMethods(exchange, options.apiKey) : {}),
   };
 }
 
@@ -157,9 +158,11 @@ async function lookupMethod(
  * The differences of the adapter of a gateway that decides charges and refunds later and has no look-up. A
  * repeat of a request with its key shows the present state. ADR 0024.
  */
-function pendingMethods({ send }: SandboxExchange) {
+function pendingMethods({ send }: SandboxExchange, apiKey: string) {
   return {
     name: 'sandbox-pending',
+    readEvents: (rawBody, headers) =>
+      readEvents(apiKey, rawBody, headers[SIGNATURE_HEADER], Date.now()),
     capabilities: {
       lookup: false,
       refunds: true,

@@ -20,7 +20,7 @@ const DECLINES_LIMIT = 10_000;
 /** Maximum number of requests that one fault may apply to. */
 const FAULT_HITS_LIMIT = 1_000_000;
 
-/** Longest delay of an answer in ms. */
+/** Longest delay of an answer and of a decision, in ms. */
 const DELAY_LIMIT_MS = 120_000;
 
 /** Maximum number of charges in one page of the list. */
@@ -107,7 +107,7 @@ function bookRoutes({ charges, refunds, decisions }: ControlRouteOptions): Route
         if (!(await refunds.decide(key, status))) {
           throw new RequestRefused(404, 'refund_not_found', 'There is no refund with this key.');
         }
-        await decisions?.report('refund.decided', key);
+        await decisions?.report(key);
         return json(200, {});
       },
     },
@@ -117,6 +117,16 @@ function bookRoutes({ charges, refunds, decisions }: ControlRouteOptions): Route
       access,
       handle: async () => {
         await decisions?.decideAll();
+        return json(200, {});
+      },
+    },
+    {
+      method: 'POST',
+      path: '/control/decisions/delay',
+      access,
+      handle: async ({ request }) => {
+        const fields = await readJson(request);
+        decisions?.decideAfter(wholeNumber(fields, 'ms', { from: 0, to: DELAY_LIMIT_MS }));
         return json(200, {});
       },
     },

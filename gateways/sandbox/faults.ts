@@ -9,6 +9,7 @@ export const OPERATIONS = [
   'refund',
   'refund_lookup',
   'withdraw',
+  'event',
 ] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
@@ -18,8 +19,9 @@ export type Operation = (typeof OPERATIONS)[number];
  * - `error_500`: the answer is a 500.
  * - `lose_answer`: the server closes the connection without an answer.
  * - `pending`: the refund is decided later. Only for `refund`.
+ * - `drop`: the event is never sent. Only for `event`. After the other faults the event is sent again.
  */
-export const FAULTS = ['decline', 'delay', 'error_500', 'lose_answer', 'pending'] as const;
+export const FAULTS = ['decline', 'delay', 'error_500', 'lose_answer', 'pending', 'drop'] as const;
 
 /** Whether a request with `error_500` or `lose_answer` is executed (`done`) or not (`none`). */
 export const EFFECTS = ['done', 'none'] as const;
@@ -53,6 +55,8 @@ export interface Service {
   readonly decline?: () => Promise<void>;
   /** Makes `work` leave the refund undecided. If absent, the fault `pending` has no effect. */
   readonly leavePending?: () => void;
+  /** Returns the answer to an event that is never sent. If absent, the fault `drop` has no effect. */
+  readonly drop?: () => GatewayAnswer;
 }
 
 /** A fault with the number of requests to which it has applied. */
@@ -98,13 +102,14 @@ export function createFaults(closing: AbortSignal): Faults {
       release.abort();
       release = new AbortController();
     },
-    serve: async (operation, target, { work, decline, leavePending }) => {
+    serve: async (operation, target, { work, decline, leavePending, drop }) => {
       const fault = take(operation, target);
       if (fault === undefined) return work();
       if (fault.fault === 'decline') {
         await decline?.();
         return work();
       }
+      if (fault.fault === 'drop') return drop?.() ?? work();
       if (fault.fault === 'pending') {
         leavePending?.();
         return work();

@@ -65,6 +65,7 @@ export async function createSandboxGateway(
   const decisions = isPending
     ? createDecisions({
         sql,
+        faults,
         target: options.events ?? null,
         decideAfterMs: options.decideAfterMs ?? DECIDE_AFTER_MS,
         now,

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { expect, onTestFinished, test } from 'vitest';
-import { SIGNATURE_HEADER, signEvent } from '../../gateways/sandbox/decisions.ts';
+import { SIGNATURE_HEADER, signEvent } from '../../gateways/sandbox/events.ts';
 import { chargeRequest } from './gateway-harness.ts';
 import { API_KEY, startSandbox } from './gateway-sandbox-harness.ts';
 import type { Sandbox } from './gateway-sandbox-harness.ts';
@@ -20,6 +20,7 @@ interface Event {
 /** A receiver that refuses the first `refusals` events, and a sandbox that sends its events there. */
 async function start(refusals = 0) {
   const received: Event[] = [];
+  const paths = new Set<string | undefined>();
   const accepted: Event[] = [];
   const receiver = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -30,6 +31,7 @@ async function start(refusals = 0) {
       const at = Number(/^t=(\d+),/.exec(signature)?.[1]);
       expect(signature).toBe(signEvent(API_KEY, at, body));
       received.push(JSON.parse(body) as Event);
+      paths.add(request.url);
       if (received.length <= refusals) response.statusCode = 503;
       else accepted.push(JSON.parse(body) as Event);
       response.end();
@@ -48,7 +50,7 @@ async function start(refusals = 0) {
     receiver.close();
     receiver.closeAllConnections();
   });
-  return { sandbox, gateway: sandbox.gateway, received, accepted };
+  return { sandbox, gateway: sandbox.gateway, received, accepted, paths };
 }
 
 const decide = ({ call }: Sandbox) => call('POST', '/control/decisions');
@@ -74,13 +76,43 @@ test('a charge is in progress until it is decided, and an event without the outc
   expect(accepted).toHaveLength(1);
 });
 
-test('an event is sent again, until the receiver accepts it [D-32]', async () => {
-  const { sandbox, gateway, received, accepted } = await start(2);
+test('an event is sent to the URL of its merchant again, until the receiver accepts it [D-32]', async () => {
+  const { sandbox, gateway, received, accepted, paths } = await start(2);
   const request = await newCharge(sandbox);
   await gateway.charge(request);
   await decide(sandbox);
   await expect.poll(() => accepted, SOON).toHaveLength(1);
   expect(received.map(({ id }) => id)).toEqual(Array.from({ length: 3 }, () => accepted[0]?.id));
+  expect([...paths]).toEqual([`/events/${request.reference.merchantId}`]);
+});
+
+test('an event with the fault drop is never sent, and one with lose_answer is sent twice [D-61]', async () => {
+  const { sandbox, gateway, received } = await start();
+  for (const fault of ['drop', 'lose_answer']) {
+    await sandbox.call('POST', '/control/faults', { operation: 'event', fault, count: 1 });
+  }
+  const [dropped, repeated, last] = [
+    await newCharge(sandbox),
+    await newCharge(sandbox),
+    await newCharge(sandbox),
+  ];
+  await gateway.charge(dropped);
+  await decide(sandbox);
+  const faultCount = async () => {
+    const answer = await sandbox.call('GET', '/control/faults');
+    return ((await answer.json()) as { faults: unknown[] }).faults.length;
+  };
+  await expect.poll(faultCount, SOON).toBe(1);
+  await gateway.charge(repeated);
+  await decide(sandbox);
+  await expect
+    .poll(() => received.map(({ key }) => key), SOON)
+    .toEqual([repeated.key, repeated.key]);
+  await sandbox.call('POST', '/control/decisions/delay', { ms: 0 });
+  await gateway.charge(last);
+  await expect
+    .poll(() => received.map(({ key }) => key), SOON)
+    .toEqual([repeated.key, repeated.key, last.key]);
 });
 
 test('a charge that was withdrawn is not made when it is decided later [D-§4]', async () => {

@@ -15,7 +15,7 @@ import type { CreatedMerchant } from '../../db/repositories/merchants/merchants.
 import { findMerchantGateways } from '../../db/repositories/merchants/gateways.ts';
 import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import type { ForcedDeclines } from '../../gateways/port.ts';
-import type { GatewayRegistry } from '../../gateways/registry.ts';
+import type { EventSenders, GatewayRegistry } from '../../gateways/registry.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { checkUnanswered } from '../../runtime/request-scope.ts';
@@ -64,7 +64,7 @@ export interface ApiOptions {
   /**
    * Default: the production registry. The addresses of its sandbox and of its Stripe accept no connections.
    */
-  gateways?: GatewayRegistry;
+  gateways?: GatewayRegistry & EventSenders;
 }
 
 /**

@@ -28,6 +28,7 @@ import { newId } from '../../domain/ids.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
+import type { EventTarget } from '../../gateways/sandbox/decisions.ts';
 import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
 import { QUEUES } from '../../runtime/config.ts';
 import { createLogger } from '../../runtime/logger.ts';
@@ -56,6 +57,9 @@ const SEND_BUDGET: SendBudget = { newSendsForMs: 2_000, pauseMs: 100 };
  */
 const GATEWAY_TIMEOUT_MS = 8_000;
 
+/** After this time, in ms, the gateway that decides later has decided a charge or a refund. */
+export const DECIDE_AFTER_MS = 100;
+
 /** Options for charges that arrive after the gateway client's timeout. */
 export const LATE_ARRIVALS = {
   gatewayTimeoutMs: 2_000,
@@ -83,8 +87,10 @@ export async function createEnvironment<Server extends TemporalPlace>(
     postgresUrl?: string;
     /** The gateway client's timeout for activities in this process, in ms. */
     gatewayTimeoutMs?: number;
-    /** `pending`: the gateway decides charges and refunds 100 ms later and has no look-up. */
+    /** `pending`: the gateway decides charges and refunds later and has no look-up. */
     gatewayPersonality?: 'instant' | 'pending';
+    /** Where the gateway sends its events. Read at every event, so that a test may set it later. */
+    gatewayEvents?: EventTarget;
     /** The address of a Stripe double, for merchants with an account there. */
     stripeUrl?: string;
     /** Called before each statement, BEGIN and COMMIT of activities in this process. */
@@ -115,7 +121,8 @@ export async function createEnvironment<Server extends TemporalPlace>(
     apiKey: GATEWAY_KEY,
     allowedReturnOrigins: returnOrigins,
     personality,
-    decideAfterMs: 100,
+    events: options.gatewayEvents ?? null,
+    decideAfterMs: DECIDE_AFTER_MS,
   });
   const gateway = createSandboxClient({
     url: gatewayServer.url,

@@ -1,9 +1,6 @@
 import type { Router } from '@koa/router';
 import { storeGatewayEvent } from '../../../db/repositories/gateway-events/events.ts';
-import {
-  isWaitedFor,
-  merchantsWithGateway,
-} from '../../../db/repositories/gateway-events/subjects.ts';
+import { isWaitedFor } from '../../../db/repositories/gateway-events/subjects.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { GatewayHint } from '../../../domain/gateway-hint.ts';
 import { failpoint } from '../../../runtime/failpoints.ts';
@@ -44,15 +41,14 @@ export function gatewayEventRoutes(router: Router<RequestState>, deps: ApiDeps):
  * merchant may have an account of the same name. Throws `bad_request` if no secret verifies the signature.
  */
 async function verified(
-  { db, gateways }: ApiDeps,
+  { gateways }: ApiDeps,
   ctx: Context,
   rawBody: Buffer,
 ): Promise<{ merchantId: string; gateway: string; hints: GatewayHint[] }> {
-  const gateway = `${pathParam(ctx, 'gateway')}:${pathParam(ctx, 'account')}`;
-  for (const merchantId of await merchantsWithGateway(db, gateway)) {
-    const { readEvents } = await gateways.of(merchantId, gateway);
-    const hints = readEvents?.(rawBody, ctx.headers) ?? 'bad_signature';
-    if (hints !== 'bad_signature') return { merchantId, gateway, hints };
+  const sender = `${pathParam(ctx, 'gateway')}:${pathParam(ctx, 'account')}`;
+  for (const { merchantId, gateway } of await gateways.receiving(sender)) {
+    const hints = gateway.readEvents?.(rawBody, ctx.headers) ?? 'bad_signature';
+    if (hints !== 'bad_signature') return { merchantId, gateway: gateway.name, hints };
   }
   throw new DomainError('bad_request', 'The request has no valid signature of this account.');
 }

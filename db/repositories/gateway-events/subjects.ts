@@ -1,8 +1,7 @@
 import { and, eq, inArray, isNull, like, or } from 'drizzle-orm';
-import type { GatewayHint } from '../../../domain/gateway-hint.ts';
+import type { GatewayHint, NamedCharge, NamedRefund } from '../../../domain/gateway-hint.ts';
 import type { Db } from '../../client.ts';
 import { checkoutSessions } from '../../schema/checkout-sessions.ts';
-import { merchantGateways } from '../../schema/merchant-gateways.ts';
 import { paymentAttempts } from '../../schema/payment-attempts.ts';
 import { paymentIntents } from '../../schema/payment-intents.ts';
 import { paymentMethods } from '../../schema/payment-methods.ts';
@@ -12,18 +11,6 @@ import type { PaymentMethod } from '../customers/payment-methods.ts';
 import { isRecord } from '../is-record.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import type { GatewayAccount } from './events.ts';
-
-/**
- * Returns the merchants with an account of this name. There may be two, because Stripe's account has the same
- * id in test and in live mode.
- */
-export async function merchantsWithGateway(db: Db, name: string): Promise<string[]> {
-  const rows = await db
-    .select({ merchantId: merchantGateways.merchantId })
-    .from(merchantGateways)
-    .where(eq(merchantGateways.name, name));
-  return rows.map(({ merchantId }) => merchantId);
-}
 
 /** An attempt whose charge an event names. */
 export interface NamedAttempt {
@@ -38,7 +25,7 @@ export interface NamedAttempt {
 export async function findNamedAttempt(
   db: Db,
   { merchantId, gateway }: GatewayAccount,
-  gatewayChargeId: string,
+  { gatewayChargeId, key }: NamedCharge,
 ): Promise<NamedAttempt | null> {
   const [row] = await db
     .select({
@@ -64,7 +51,9 @@ export async function findNamedAttempt(
       and(
         eq(paymentAttempts.merchantId, merchantId),
         eq(paymentAttempts.gateway, gateway),
-        eq(paymentAttempts.gatewayChargeId, gatewayChargeId),
+        gatewayChargeId === null
+          ? eq(paymentAttempts.gatewayKey, key)
+          : eq(paymentAttempts.gatewayChargeId, gatewayChargeId),
       ),
     );
   if (!row) return null;
@@ -88,7 +77,7 @@ export function isUndecided({ state }: Attempt): boolean {
 export async function findNamedRefund(
   db: Db,
   { merchantId, gateway }: GatewayAccount,
-  { key, gatewayRefundId }: Extract<GatewayHint, { kind: 'refund' }>,
+  { key, gatewayRefundId }: NamedRefund,
 ): Promise<string | null> {
   const [row] = await db
     .select({ id: refunds.id })
@@ -105,7 +94,7 @@ export async function findNamedRefund(
     .where(
       and(
         eq(refunds.merchantId, merchantId),
-        or(eq(refunds.gatewayKey, key ?? ''), eq(refunds.gatewayRefundId, gatewayRefundId)),
+        or(eq(refunds.gatewayKey, key ?? ''), eq(refunds.gatewayRefundId, gatewayRefundId ?? '')),
         // A refund may fail at the gateway days after it succeeded.
         inArray(refunds.state, ['SENDING', 'UNKNOWN', 'PENDING', 'REVIEW', 'SUCCEEDED']),
       ),
@@ -161,13 +150,15 @@ export async function isWaitedFor(
 ): Promise<boolean> {
   switch (hint.kind) {
     case 'charge': {
-      const named = await findNamedAttempt(db, account, hint.gatewayChargeId);
+      const named = await findNamedAttempt(db, account, hint);
       return named !== null && (isUndecided(named.attempt) || named.isWatched);
     }
     case 'refund':
       return (await findNamedRefund(db, account, hint)) !== null;
-    case 'dispute':
-      return (await findNamedAttempt(db, account, hint.gatewayChargeId)) !== null;
+    case 'dispute': {
+      const { gatewayChargeId } = hint;
+      return (await findNamedAttempt(db, account, { gatewayChargeId, key: null })) !== null;
+    }
     case 'method':
       return (await findNamedMethod(db, account, hint.gatewayMethodId)) !== null;
     case 'card_entry':
