@@ -142,11 +142,9 @@ async function lookUpAccepted(
 ): Promise<RefundSettlement | Unanswered | null> {
   const isPending = refund.state === 'PENDING';
   const { merchantId, id: subjectId, gatewayRefundId } = refund;
-  if (!isPending) {
-    if (gateway.lookupRefund === null) return null;
-    if (await findDecision(deps.db, { merchantId, subjectId })) return null;
-  } else if (gateway.lookupRefund === null && isKeyTooOld(refund.firstSentAt, gateway)) {
-    return KEY_TOO_OLD;
+  if (!isPending && (await findDecision(deps.db, { merchantId, subjectId }))) return null;
+  if (gateway.lookupRefund === null && isKeyTooOld(refund.firstSentAt, gateway)) {
+    return isPending ? KEY_TOO_OLD : null;
   }
   for (;;) {
     // Without look-ups, a repeat with the key shows the present state of the refund.

@@ -308,7 +308,7 @@ export interface PaymentGateway {
   /**
    * Looks up a refund, by its id if that is known and else by its key. A refund that succeeded may be
    * `refused` with `refund_failed` later. Never refunds. Null if the gateway cannot look refunds up: then only
-   * a repeat of `refund` shows how a pending refund was decided.
+   * a repeat of `refund` shows the present state of an accepted refund.
    */
   readonly lookupRefund: ((refund: RefundRef) => Promise<RefundLookupOutcome>) | null;
   /** Redeems a one-time token for a saved card, once per key. */

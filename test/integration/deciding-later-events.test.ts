@@ -246,6 +246,37 @@ describe('an event about a refund', () => {
     ]);
     await expectNothingLeft(env);
   });
+
+  test('that failed after it succeeded makes the refund REFUSED, and its amount can be refunded again [D-40, D-50]', async ({
+    env,
+    payments,
+  }) => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid, 2_000);
+    await env.payments.resumeRefund(ref);
+    await expect.poll(async () => (await payments.refundRow(ref)).state, SOON).toBe('SUCCEEDED');
+    const key = refundKey(ref.refundId);
+    await eventsAbout(env, key, 1);
+    await env.control('POST', '/control/refunds', { key, status: 'failed' });
+    await expect.poll(async () => (await payments.refundRow(ref)).state, SOON).toBe('REFUSED');
+    expect(await eventsAbout(env, key, 2)).toHaveLength(2);
+    const { status, refundedMinor } = await payments.intent(paid);
+    expect([status, refundedMinor]).toEqual(['SUCCESS', 0]);
+    const again = await payments.refund(paid);
+    expect(again).toMatchObject({ kind: 'inserted', refund: { amountMinor: 5_000 } });
+    await env.payments.resumeRefund(again.ref);
+    await expect
+      .poll(async () => (await payments.refundRow(again.ref)).state, SOON)
+      .toBe('SUCCEEDED');
+    expect(await payments.story(paid.intentId)).toEqual([
+      'intent.created CREATED',
+      'intent.success SUCCESS',
+      'intent.refunded PARTIALLY_REFUNDED',
+      'intent.refund_failed SUCCESS',
+      'intent.refunded REFUNDED',
+    ]);
+    await expectNothingLeft(env);
+  });
 });
 
 describe('a request with an event of the sandbox', () => {
