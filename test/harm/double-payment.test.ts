@@ -281,7 +281,7 @@ describe('a crashed process', () => {
     },
   );
 
-  test('does not repeat the charge when it crashed before the charge was recorded [D-40]', async ({
+  test('does not repeat the charge when the transaction that records the charge failed [D-40]', async ({
     env,
     payments,
   }) => {

@@ -42,7 +42,7 @@ const refused = (message: string) => ({ kind: 'refused', code: 'operation_not_al
 const PAID = ['intent.created CREATED', 'intent.success SUCCESS'];
 
 describe('a refund', () => {
-  test('returns the whole amount once when three calls of one refund name no amount [D-40, D-§7]', async ({
+  test('refunds the whole amount once when it names no amount and is executed three times [D-40, D-§7]', async ({
     env,
     payments,
   }) => {
@@ -104,7 +104,7 @@ describe('a refund', () => {
     ]);
   });
 
-  test('happens once when two full refunds are requested at once [D-40]', async ({
+  test('is made once when two full refunds are requested at once [D-40]', async ({
     env,
     payments,
   }) => {
@@ -138,7 +138,7 @@ describe('a refund', () => {
     expect(again).toEqual(first);
   });
 
-  test('on a test clock emits its event with the clock’s time, in the subscription’s sequence [D-52, D-60]', async ({
+  test('emits its event with the clock’s time, in the subscription’s sequence, when the subscription is on a test clock [D-52, D-60]', async ({
     env,
     payments,
   }) => {

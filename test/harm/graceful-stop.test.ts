@@ -23,9 +23,9 @@ import { createEnvironment } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
- * SIGTERM to real processes under load. Each process finishes its own work, and other processes do the rest.
- * Nothing is sent twice, no charge is looked up, and the sweep has nothing to repair. The tests run
- * concurrently, each in its own test environment.
+ * Sends SIGTERM to real processes under load. Each process finishes the work that it has begun, and other
+ * processes do the rest. Nothing is sent twice, no charge is looked up, and the sweep has nothing to repair.
+ * The tests run concurrently, each in its own test environment.
  */
 
 type Json = Record<string, unknown>;
@@ -66,7 +66,7 @@ async function expectStops(process: OurProcess): Promise<void> {
   expect(end, output).toEqual({ code: 0, signal: null });
 }
 
-/** A request that charges a saved card. */
+/** Saves a card. Returns the body and the key of a request that charges this card. */
 async function order(env: TestEnvironment) {
   const payments = paymentsIn(env);
   const { customerId, ...session } = await payments.setup();
@@ -172,7 +172,7 @@ describe.concurrent('after SIGTERM', { timeout: 300_000 }, () => {
       await successor;
       const intents = await Promise.all(answers);
       expect(intents.map(({ status }) => status)).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS']);
-      // The API answers ADVANCING when the renewal takes longer than it waits.
+      // The API answers ADVANCING if the renewal takes longer than the API waits.
       await advanced;
       await vi.waitFor(async () => {
         const clock = await merchant.get<Json>(`/test-clock/${testClockId}`);

@@ -21,7 +21,7 @@ import type { TestEnvironment } from '../support/test-environment.ts';
  * connection and recovers from its log. With POSTGRES_KILLS=50 the test kills 50 backends.
  */
 
-/** A kill takes about 2.5 s on an idle machine, so the usual run has 8. */
+/** A kill takes about 2.5 s on an idle machine, so the usual run has 8 kills. */
 const KILLS = Number(process.env['POSTGRES_KILLS'] ?? 8);
 const SUBSCRIPTIONS = 8;
 /** An upper bound, because a busy machine takes several times as long as an idle one. */
@@ -57,7 +57,7 @@ const test = onDevServer.extend('env', { scope: 'file' }, async ({ server }, { o
   return env;
 });
 
-/** The tables whose writes the trigger holds open. */
+/** After a write to one of these tables, the trigger holds the transaction open for 60 ms. */
 const TABLES = ['payment_attempt', 'payment_intent', 'subscription', 'outbox_event'] as const;
 
 const HOLD = `
@@ -167,7 +167,7 @@ test(
     expect(killed).toBe(KILLS);
 
     // In two runs Postgres refused a query after its recovery, as if the recovery had not ended. The cause is
-    // unknown.
+    // unknown, so the test repeats the advance.
     await vi.waitFor(() => env.advance(clock, targetAt), { timeout: 120_000, interval: 250 });
     const books = await openBooks({
       databaseUrl: env.databaseUrl,

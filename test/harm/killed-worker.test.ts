@@ -150,7 +150,8 @@ async function renewalOfCrashedWorker(
 describe.concurrent('a worker that crashes while it charges a renewal as a queued activity', () => {
   test.for([
     ['after_opening:2', ['1 SUCCEEDED', '1 SENDING'], 1],
-    // The first of the three passes is the saving of the card.
+    // A worker passes this failpoint three times: when it saves the card, at the first charge, and at the
+    // renewal.
     ['after_gateway:3', ['1 SUCCEEDED', '1 SENDING'], 2],
     ['before_settling_commits:2', ['1 SUCCEEDED', '1 SENDING'], 2],
     ['after_settling:2', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
@@ -313,7 +314,7 @@ describe.concurrent('a worker that crashes', () => {
     },
   );
 
-  test('after a recorded cancel leaves its answer and event to the next worker [D-16, D-17, D-54]', async ({
+  test('leaves the answer and the event of a recorded cancel to the next worker [D-16, D-17, D-54]', async ({
     scenario,
   }) => {
     const { env, shop, payments } = scenario;
@@ -343,7 +344,7 @@ describe.concurrent('a worker that crashes', () => {
     expect(await repairsOf(env)).toEqual({});
   });
 
-  test('after a delivery has the next worker send the same bytes again, in order [D-54]', async ({
+  test('makes the next worker send the same bytes again, in order, when it crashes after a delivery [D-54]', async ({
     scenario,
   }) => {
     const { shop } = scenario;

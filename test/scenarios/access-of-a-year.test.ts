@@ -3,7 +3,7 @@ import { onDevServer as test } from '../support/environment.ts';
 import { payOnPage } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
 
-/** The commands to one subscription, by instant. Every test clock stops at each of these instants. */
+/** The commands to one subscription, by instant. The test clock stops at each of these instants. */
 type Commands = Record<string, (life: Life) => Promise<unknown>>;
 
 interface Life {
@@ -24,17 +24,20 @@ const EDIT = '/subscription/edit';
 const PAUSE = '/subscription/merchant/pause';
 const CANCEL = '/subscription/merchant/cancel';
 
-/** A trial, a decline, two pauses, weekly payments for a month, and a cancellation at once. */
+/**
+ * A prolonged trial, two declines, two pauses, weekly payments for a month, a cancellation that is taken
+ * back, and a cancellation at once.
+ */
 const EVENTFUL: Commands = {
   // The trial, which ends on 14 February, is prolonged by a week.
   '2027-02-07T12:00Z': ({ post }) => post(EDIT, { newNextPaymentDate: at('2027-02-21T12:00Z') }),
   // The retry of 22 March, 0:00, pays.
   '2027-03-20T12:00Z': ({ declineNext }) => declineNext('insufficient_funds', 2),
   '2027-04-10T12:00Z': ({ post }) => post(PAUSE, { resumeAt: at('2027-05-05T12:00Z') }),
-  // Nothing is retried after this code, until the merchant does so.
+  // After this code there is no automatic retry. The merchant's retry of 12 June pays.
   '2027-06-04T12:00Z': ({ declineNext }) => declineNext('stolen_card', 1),
   '2027-06-12T12:00Z': ({ post }) => post('/subscription/manual-retry'),
-  // Paid until 5 August, and every week from 12 July.
+  // The payment of 5 July covers the time until 5 August. From 12 July on, each week is charged.
   '2027-07-10T12:00Z': ({ post }) =>
     post(EDIT, {
       interval: 'WEEK',
@@ -95,7 +98,7 @@ async function begin(shop: Shop, terms: object): Promise<Life> {
   };
 }
 
-/** What a merchant stores: `currentPeriodEnd` of the subscription's newest event. */
+/** The date that a merchant stores: `currentPeriodEnd` of the subscription's newest event with this field. */
 function storedDate(shop: Shop, subscriptionId: string): number | null {
   const newest = shop.receiver.received
     .map(({ event }) => event)
@@ -106,7 +109,7 @@ function storedDate(shop: Shop, subscriptionId: string): number | null {
 }
 
 describe('access by the guide’s recipe', () => {
-  test('equals what was paid at each start and end of paid time in a year, by events and by the customer’s state [D-34, D-§7]', async ({
+  test('agrees with the paid time at each of its starts and ends in a year, by the events and by the customer’s state [D-34, D-§7]', async ({
     env,
     shop,
   }) => {
@@ -129,7 +132,8 @@ describe('access by the guide’s recipe', () => {
       declined: DECLINED,
       cancelledInTrial: CANCELLED_IN_TRIAL,
     };
-    // The payer has paid from the first of these instants, has not from the second, and so on in turn.
+    // The paid time begins at the first of these instants, ends at the second, begins again at the third, and
+    // so on.
     const paidFromAndUntil: Record<keyof typeof lives, string[]> = {
       eventful: [
         START,

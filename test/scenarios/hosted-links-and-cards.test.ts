@@ -66,7 +66,7 @@ async function enterNameAndEmail(page: Page): Promise<void> {
 }
 
 describe('a subscription link, in a browser,', () => {
-  test('when used up, shows the checkout to the payer who began it and a 410 page to other payers [D-37]', async ({
+  test('shows the checkout to the payer who began it and a 410 page to other payers when it is used up [D-37]', async ({
     shop,
     payer,
   }) => {
@@ -113,7 +113,7 @@ describe('a subscription link, in a browser,', () => {
     expect((await third.goto(shortUrl))?.status()).toBe(410);
   });
 
-  test('after its expiry, shows that it cannot be used, also on a page opened before the expiry [D-37]', async ({
+  test('shows that it cannot be used after its expiry, also on a page opened before the expiry [D-37]', async ({
     shop,
     payer,
   }) => {

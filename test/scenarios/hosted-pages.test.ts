@@ -53,7 +53,7 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('after a declined card, shows a neutral text and takes another card [D-§4]', async ({
+  test('shows a neutral text and takes another card after a declined card [D-§4]', async ({
     payer,
     subscribe,
   }) => {
@@ -96,7 +96,7 @@ describe('the checkout, in a browser,', () => {
     expect(news.filter((line) => line.startsWith('subscription.cycle_charged'))).toHaveLength(1);
   });
 
-  test('when its payer goes back or reloads, shows no second form and stays paid once [D-32]', async ({
+  test('shows no second form and stays paid once when its payer goes back or reloads [D-32]', async ({
     shop,
     payer,
     subscribe,

@@ -17,7 +17,10 @@ const PAYING = '4242 4242 4242 4242';
 const CONTINUE = 'Continue to enter your card';
 const PAID = 'Thank you: your payment was received';
 
-/** The pages of the double are on another site than our pages, as Stripe's are. */
+/**
+ * Starts a Stripe double whose pages are on another site (localhost) than our pages (127.0.0.1), as Stripe's
+ * pages are.
+ */
 async function startForeignStripe(): Promise<StripeWorld> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
@@ -93,7 +96,7 @@ async function chargesFor({ control }: StripeWorld, id: string): Promise<string[
 const OPEN = { method: 'POST', path: '/v1/checkout/sessions' };
 
 describe('a checkout of a Stripe merchant, in a browser,', () => {
-  test('is paid on Stripe’s page after the payer went back once, without JavaScript [D-11, D-32]', async ({
+  test('is paid on Stripe’s page after the payer went back twice, without JavaScript [D-11, D-32]', async ({
     world,
     payer,
     subscribe,
@@ -166,7 +169,7 @@ describe('a checkout of a Stripe merchant, in a browser,', () => {
     expect(blocked).toEqual([]);
   });
 
-  test('with a trial, begins without a charge [D-12]', async ({ world, payer, subscribe }) => {
+  test('begins its trial without a charge [D-12]', async ({ world, payer, subscribe }) => {
     const { subscriptionId, fwdUrl } = await subscribe({
       trialPeriodCount: 2,
       trialPeriodInterval: 'WEEK',
@@ -204,7 +207,7 @@ describe('a checkout of a Stripe merchant, in a browser,', () => {
   );
 });
 
-describe('the other pages of a Stripe merchant, in a browser,', () => {
+describe('on the other pages of a Stripe merchant, in a browser,', () => {
   test('a payment is made once when the button is clicked twice [D-32]', async ({
     world,
     shop,

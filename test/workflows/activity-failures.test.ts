@@ -65,7 +65,9 @@ async function active(env: TimeSkippingEnvironment) {
   return ref;
 }
 
-/** The command answers 503 while the row cannot be read. A repeat succeeds after that. */
+/**
+ * Expects that the command answers 503 while the row cannot be read, and that a repeat succeeds after that.
+ */
 async function isDoneWhenRowIsReadAgain(
   env: TimeSkippingEnvironment,
   ref: SubscriptionRef,
@@ -274,7 +276,7 @@ describe('an activity failure', () => {
     );
   });
 
-  test('when permanent, does not fail the workflow, which still executes commands', async ({
+  test('does not fail the workflow when it is permanent, and the workflow still executes commands', async ({
     env,
   }) => {
     const ref = await active(env);

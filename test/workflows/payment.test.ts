@@ -174,7 +174,7 @@ describe('a refund', () => {
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1200']);
   });
 
-  test('pending at the gateway for three days is asked about hourly, then daily [D-§7]', async ({
+  test('is looked up hourly for a day and then daily while the gateway has not decided it [D-§7]', async ({
     env,
     payments,
   }) => {

@@ -32,8 +32,8 @@ const LOOKUP_SECONDS = [
 const calledAt: number[] = [];
 let isMade: (call: number) => boolean = () => true;
 
-// Each test has its own environment. In a shared one, a sleep of days would fire the timers of an earlier
-// test.
+// Each test has its own environment. In a shared environment, a sleep of days would fire the timers of an
+// earlier test.
 const test = onTimeSkippingServerWith(
   // Each call during an outage uses up its whole send budget, so the budget is short.
   { wrap: withCallLog, sendBudget: { newSendsForMs: 200, pauseMs: 100 } },
@@ -188,7 +188,7 @@ describe('a gateway outage', () => {
     await env.client.workflow.getHandle(lateChargeWorkflowId(id)).terminate();
   }, 90_000);
 
-  test('lasting a day puts a payment outside a cycle in review, with daily look-ups', async ({
+  test('lasting a day puts a one-off payment in review, with daily look-ups', async ({
     env,
     payments,
   }) => {

@@ -106,7 +106,7 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(env, ref);
   });
 
-  test('is charged at the end of its trial, with upfrontAmount replacing only the first cycle’s amount [IF-2.3]', async ({
+  test('is charged at the end of its trial; upfrontAmount replaces only the first cycle’s amount [IF-2.3]', async ({
     env,
   }) => {
     const trial = await subscribe(env, {
