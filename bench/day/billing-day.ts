@@ -22,8 +22,8 @@ import type { WaveFigures, WaveSetting } from './wave.ts';
 export interface DayOptions {
   readonly subscriptions: number;
   /**
-   * Number of waves. In a wave the next monthly payments of all subscriptions fall due at one time. Edits
-   * move these payments to seconds after the wave before.
+   * Number of waves. In a wave the next monthly payments of all subscriptions fall due at one time. Before
+   * each wave, edits move these payments to the wave's time.
    */
   readonly months: number;
   readonly temporal: TemporalKind;

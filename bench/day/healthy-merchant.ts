@@ -16,8 +16,8 @@ const DELIVERED_WITHIN_MS = 60_000;
 const LOOK_MS = 250;
 
 /**
- * Waits up to 60 s until all deliveries of a configuration are DELIVERED. Then reads its deliveries since
- * `since`, in epoch ms.
+ * Waits at most 60 s until all deliveries of a configuration since `since` (epoch ms) are DELIVERED. Returns
+ * the figures of these deliveries.
  */
 export async function settledDeliveries(
   stack: MeasuredStack,

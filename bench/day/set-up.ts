@@ -76,7 +76,9 @@ export async function payOne(fwdUrl: string, troubles: Troubles): Promise<void> 
   if (end !== 'paid') throw new Error(`${fwdUrl} had expired`);
 }
 
-/** Creates `count` subscriptions of one merchant, 12 at a time. */
+/**
+ * Creates `count` subscriptions of one merchant, 12 at a time, and waits until their workflows are started.
+ */
 export async function createAll(
   stack: MeasuredStack,
   count: number,

@@ -11,8 +11,8 @@ export interface DoubleCount {
 }
 
 /**
- * Counts intents that the double has charged twice, paid intents without a charge and charges without a paid
- * intent, and attempts in REVIEW that the double has charged. Reads only.
+ * Counts intents that the double has charged twice, paid intents without a charge, charges without a paid
+ * intent, and attempts in REVIEW whose PaymentIntent the double has charged or declined. Reads only.
  */
 export async function countAtDouble(
   sql: postgres.Sql,

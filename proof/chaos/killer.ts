@@ -35,8 +35,8 @@ export interface WatchedSystem {
 }
 
 /**
- * Longest wait in ms for a settled charge after a kill. If no charge is settled in this time, no charge is
- * due.
+ * Longest wait in ms for a settled charge after a kill. If no charge is settled in this time, the killer
+ * assumes that none is due.
  */
 const WORKS_WITHIN_MS = 45_000;
 const FROZEN_MS = 10_000;

@@ -11,7 +11,7 @@ const LATE = `interval '5 minutes' + coalesce((state->>'jitterMs')::bigint, 0) *
 
 const ENDS_WITH_PERIOD = `coalesce((state->>'cancelAtPeriodEnd')::boolean, false)`;
 
-/** SQL for the instant in epoch ms at \`path\`, in UTC. */
+/** SQL for the UTC timestamp of an instant. `path` is an SQL expression for the instant's epoch ms. */
 const instantAt = (path: string): string =>
   `to_timestamp((${path})::bigint / 1000.0) at time zone 'UTC'`;
 
