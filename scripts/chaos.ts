@@ -1,5 +1,5 @@
 // npm run chaos: starts a separate system in which subscriptions are charged continuously. Meanwhile the
-// command kills and freezes processes at random, the gateway loses answers, the webhook receivers fail, and
+// command kills and freezes processes at random, the gateway loses answers, the webhook receiver fails, and
 // the clients repeat their requests. Then the command lets the system recover and verifies all records. If
 // there are violations, the command lists the violations and exits with 1.
 

@@ -37,7 +37,7 @@ export class Inbox {
     this.server.closeAllConnections();
   }
 
-  /** The number of events. Throws if the signature of one was wrong. */
+  /** The number of events. Throws if an event had a wrong signature. */
   count(): number {
     expectSame('events with a wrong signature', this.forged, 0);
     return this.events.size;
@@ -50,7 +50,10 @@ export class Inbox {
       .toSorted((a, b) => a.sequence - b.sequence);
   }
 
-  /** Waits for as many events, and returns them. Throws if they are of other types. */
+  /**
+   * Waits at most 60 s for as many events as `types` has, and returns the events. Throws if their types are
+   * not `types`.
+   */
   async expect(field: string, value: string, types: readonly EventType[]): Promise<Event[]> {
     const giveUpAt = Date.now() + WAIT_MS;
     while (this.about(field, value).length < types.length && Date.now() < giveUpAt) await sleep(20);

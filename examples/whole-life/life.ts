@@ -242,7 +242,7 @@ async function cancelAtPeriodEnd(life: Life): Promise<void> {
   step('cancelled', 'at the end of the period: ENDED on 15 June, and no payment in the next year');
 }
 
-/** A link has no test clock, so its subscription lives in real time. */
+/** A link has no test clock, so its subscription is billed in real time. */
 async function sellByLink(): Promise<void> {
   const receiptId = `order-${randomUUID()}`;
   const expiryDate = Date.now() + 86_400_000;

@@ -20,7 +20,7 @@ const ID_MAX = 255;
 
 const id = () => text(ID_MAX).min(1, { error: 'must not be empty' });
 
-/** An id at the gateway. An adapter may join several ids by a slash. */
+/** An id at the gateway. It contains no slash, because an adapter may join several ids by a slash. */
 const gatewayId = () =>
   text(ID_MAX).regex(/^[^\s/]+$/, { error: 'must not be empty or contain spaces or slashes' });
 
@@ -47,7 +47,9 @@ const FIELDS = {
 
 type Given = Partial<Fields<typeof FIELDS>>;
 
-/** A line whose fields are valid, without a look at the time, the database and the gateway. */
+/**
+ * A line whose fields are valid. The line is not yet checked against the time, the database and the gateway.
+ */
 export interface ReadImport {
   readonly importId: string;
   readonly subscription: Pick<
@@ -68,8 +70,9 @@ export type Reading =
   | { readonly kind: 'problem'; readonly importId: string | null; readonly problem: string };
 
 /**
- * Reads the text of a line. A problem names every invalid and every unknown field by its path. An unknown field may
- * be a misspelled optional field: without its value the import would charge something else. Rules: D-01 to D-06, D-10a, D-11, D-14.
+ * Reads the text of a line. A problem names every invalid field and every unknown field by its path. An
+ * unknown field may be a misspelled optional field: without its value the import would charge something else.
+ * Rules: D-01 to D-06, D-10a, D-11, D-14.
  */
 export function readImport(line: string): Reading {
   let body: unknown;
@@ -87,7 +90,7 @@ export function readImport(line: string): Reading {
     if (!(error instanceof FieldsError)) throw error;
     problems.push(error.message);
   }
-  // Without valid fields, every name inside an object would count as unknown.
+  // If a field is invalid, there are no parsed fields to compare with. Then only top-level names are checked.
   const unknown = fields === null ? unknownNames(given) : ignoredFields(FIELDS, given, fields);
   problems.push(...unknown.map((name) => `${name}: is not a field of an import`));
   if (fields === null || problems.length > 0) {
@@ -106,7 +109,7 @@ function importIdOf(body: unknown): string | null {
   return FIELDS.importId.safeParse(given).success ? String(given) : null;
 }
 
-/** Returns the problems of several fields together. */
+/** Checks the rules that concern more than one field, and returns the problems. */
 function lineProblems(given: Given): Problem[] {
   const bounds = termsFieldsProblems(given);
   return [
@@ -123,7 +126,10 @@ function cycleProblems({ cycleCount: total, cyclesCharged }: Given): Problem[] {
   return [{ field: 'cyclesCharged', message: 'must be less than cycleCount' }];
 }
 
-/** In a trial nothing is charged yet, and its end is the anchor and the end of the period. Rule: D-05. */
+/**
+ * In a trial no cycle is charged yet. The trial's end is the calendar's anchor and the end of the period.
+ * Rule: D-05.
+ */
 function trialProblems(given: Given): Problem[] {
   if (given.status !== 'TRIALING') return [];
   const problems: Problem[] = [];
@@ -138,7 +144,10 @@ function trialProblems(given: Given): Problem[] {
   return problems;
 }
 
-/** Rules: D-05, D-06. */
+/**
+ * Checks that nextPaymentDate is a date of the calendar and that the last billing date is before 2200.
+ * Rules: D-05, D-06.
+ */
 function calendarProblems(given: Given): Problem[] {
   const { interval: unit, intervalCount: count, nextPaymentDate, anchorDate } = given;
   if (unit === undefined || count === undefined || nextPaymentDate === undefined) return [];
@@ -212,7 +221,10 @@ function importOf(fields: Fields<typeof FIELDS>): ReadImport {
   };
 }
 
-/** Returns what must be in the future and is not; null if nothing. Rule: D-15. */
+/**
+ * Returns the problem if the next payment or the period's end is not in the future; otherwise null.
+ * Rule: D-15.
+ */
 export function dateProblem(
   { nextPaymentAt, subscription }: ReadImport,
   now: number,

@@ -3,7 +3,7 @@ import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import type { MethodLookup, PaymentGateway, SavedCard } from '../../gateways/port.ts';
 import type { ReadImport } from './fields.ts';
 
-/** Delays in ms before a look-up is repeated that had no answer. */
+/** Delays in ms before each repeat of a look-up that got no answer. */
 const REPEAT_AFTER_MS = [500, 1_000, 2_000, 4_000];
 /** After this number of successive lines without an answer the import ends: the gateway is unreachable. */
 const UNANSWERED_MAX = 20;

@@ -21,7 +21,7 @@ const COLUMNS = [
   { width: 12, align: 'right' },
 ] as const;
 
-/** The summary of an import as text: problems, results, and what will be charged in which month. */
+/** The summary of an import as text: problems, results, and the total of the charges of each month. */
 export function summaryLines(result: ImportResult, { commit, reportFile, problems }: Printed) {
   const { ok, imported, already_imported: already, problem } = result.lines;
   const hidden = problem - problems.length;

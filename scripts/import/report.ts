@@ -10,7 +10,7 @@ import type { ReadImport } from './fields.ts';
 export const RESULTS = ['ok', 'imported', 'already_imported', 'problem'] as const;
 export type Result = (typeof RESULTS)[number];
 
-/** One line of the report. Of a card it contains brand and last digits only. */
+/** One line of the report. Of the card's data, a line contains only the brand and the last four digits. */
 export interface ReportLine {
   readonly line: number;
   readonly importId: string | null;
@@ -93,7 +93,7 @@ export function createTotals(now: number) {
   };
 }
 
-/** The next charges; more than a subscription with an interval of one day has in the totals' months. */
+/** Number of next charges that are computed: enough for the daily charges of the totals' four months. */
 const CHARGES_MAX = MONTHS * 31;
 
 function chargesOf({ subscription }: ReadImport, now: number): UpcomingCharge[] {

@@ -56,9 +56,9 @@ interface Checked {
 type Batch = readonly { readonly line: Line; readonly reading: ReturnType<typeof readLine> }[];
 
 /**
- * Checks the lines of a file and, with `commit`, imports those without a problem, each in its own transaction.
- * A line with a problem does not stop the others. A repeat imports only what is missing, so a killed import is
- * continued by a repeat. Throws if the gateway or the database fails.
+ * Checks the lines of a file and, with `commit`, imports those without a problem, each in its own
+ * transaction. A line with a problem does not stop the others. A repeat imports only the missing lines, so it
+ * completes a killed import. Throws if the gateway or the database fails.
  */
 export async function runImport(deps: ImportDeps, options: ImportOptions): Promise<ImportResult> {
   const { jitterMs: jitterWindowMs = 0 } = await loadSettings(deps.db, deps.merchantId);
@@ -153,7 +153,7 @@ function readLine({ number, text, problem: unreadable }: Line, lineOfId: Map<str
   return first === undefined ? reading : { kind: 'problem' as const, importId, problem: repeats };
 }
 
-/** Returns why the gateway never charges the amount; null if it can. Rule: D-03. */
+/** Returns the problem if the gateway cannot charge the amount; else null. Rule: D-03. */
 function amountRefusal(gateway: PaymentGateway, { subscription }: ReadImport): string | null {
   const { amountMinor, currency } = subscription.terms;
   const refusal = gateway.amountProblem(amountMinor, currency, 'charge');

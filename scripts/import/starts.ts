@@ -4,7 +4,7 @@ import type { SubscriptionRuns } from '../../temporal/subscription-runs.ts';
 
 /** Maximum number of concurrent starts. */
 const AT_ONCE = 8;
-/** Number of starts that wait, from which on the import waits. */
+/** The import waits while at least this number of starts is queued. */
 const MAX_WAITING = 200;
 /** After this number of failed starts no further start is tried: each takes seconds without Temporal. */
 const FAILURES_MAX = 10;
