@@ -34,8 +34,8 @@ func isGenuine(body []byte, headers map[string]string, secret string) bool {
 	return false
 }
 
-// hasXpaySignature checks the older signature. Its key is the whole text of the secret. It does not
-// stop a replay.
+// hasXpaySignature checks the older signature, which does not stop a replay. Its key is the secret's
+// whole text.
 func hasXpaySignature(body []byte, headers map[string]string, secret string) bool {
 	right := mac(sha512.New, []byte(secret), body)
 	return hmac.Equal([]byte(headers["xpay-signature"]), []byte(right))

@@ -13,7 +13,7 @@ export function isGenuine(body, headers, secret) {
   return isRecent && given.some((signature) => isSame(signature, `v1,${right}`));
 }
 
-/** The older signature. Its key is the whole text of the secret. It does not stop a replay. */
+/** Checks the older signature, which does not stop a replay. Its key is the secret's whole text. */
 export function hasXpaySignature(body, headers, secret) {
   const right = createHmac('sha512', secret).update(body).digest('base64');
   return isSame(headers['xpay-signature'] ?? '', right);

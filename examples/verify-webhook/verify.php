@@ -19,7 +19,7 @@ function isGenuine(string $body, array $headers, string $secret): bool
     return false;
 }
 
-/** The older signature. Its key is the whole text of the secret. It does not stop a replay. */
+/** Checks the older signature, which does not stop a replay. Its key is the secret's whole text. */
 function hasXpaySignature(string $body, array $headers, string $secret): bool
 {
     $right = base64_encode(hash_hmac('sha512', $body, $secret, true));

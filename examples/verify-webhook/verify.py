@@ -20,7 +20,7 @@ def is_genuine(body: bytes, headers: dict, secret: str) -> bool:
 
 
 def has_xpay_signature(body: bytes, headers: dict, secret: str) -> bool:
-    """The older signature. Its key is the whole text of the secret. It does not stop a replay."""
+    """Checks the older signature, which does not stop a replay. Its key is the secret's whole text."""
     right = base64.b64encode(hmac.digest(secret.encode(), body, hashlib.sha512))
     return hmac.compare_digest(headers["xpay-signature"].encode(), right)
 

@@ -14,7 +14,7 @@ export type EventType = Event['eventType'];
 
 const WAIT_MS = 60_000;
 
-/** An HTTP server for events. It checks both signatures, and keeps each event once. */
+/** An HTTP server that checks both signatures of each webhook, and keeps each event once. */
 export class Inbox {
   readonly signer = `whsec_${randomBytes(32).toString('base64')}`;
   private readonly events = new Map<string, Event>();

@@ -113,7 +113,7 @@ class Life:
         return read
 
     def has_access(self):
-        """Access by the newest event alone, as docs/integrating.md says."""
+        """Expects access or none, as derived from the newest event alone (docs/integrating.md)."""
         dated = [e for e in inbox.of(subscriptionId=self.id) if "currentPeriodEnd" in e]
         return self.now < (dated[-1]["currentPeriodEnd"] or 0)
 

@@ -136,7 +136,7 @@ class Life {
     return inbox.about('subscriptionId', this.id).filter(isOfIntent).at(-1);
   }
 
-  /** Access by the newest event alone, as docs/integrating.md says. */
+  /** Expects access or none, as derived from the newest event alone (docs/integrating.md). */
   expectAccess(expected: boolean): void {
     const hasAccess = this.now < (this.lastEvent?.currentPeriodEnd ?? 0);
     expectSame(`access at ${new Date(this.now).toISOString()}`, hasAccess, expected);
