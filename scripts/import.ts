@@ -103,7 +103,10 @@ async function main(): Promise<number> {
   }
 }
 
-/** The message of a failed query contains the payers' data. The error's cause contains the reason. */
+/**
+ * Returns the cause of a failed query, because the query's own message contains the payers' data. Returns any
+ * other error unchanged.
+ */
 function withoutData(error: unknown): unknown {
   return error instanceof DrizzleQueryError ? error.cause : error;
 }

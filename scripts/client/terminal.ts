@@ -36,7 +36,10 @@ export function minuteText(at: number): string {
   return new Date(at).toISOString().slice(0, 16).replace('T', ' ');
 }
 
-/** A database error's message contains only the SQL statement. The error's cause contains the reason. */
+/**
+ * Returns the message of the error's innermost cause. The message of a database error itself contains only the
+ * SQL statement.
+ */
 export function reasonOf(error: Error): string {
   return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 }

@@ -44,7 +44,10 @@ async function untilAnswered(lookup: () => Promise<MethodLookup>): Promise<Metho
   return once(lookup);
 }
 
-/** A refused request is the problem of one line, unless the gateway refused the credentials. */
+/**
+ * Looks the method up once. If the gateway refuses the request, the method counts as removed, which is the
+ * problem of one line. Throws if the gateway refuses the credentials.
+ */
 async function once(lookup: () => Promise<MethodLookup>): Promise<MethodLookup> {
   try {
     return await lookup();

@@ -34,7 +34,10 @@ export function createStarts(workflows: Starter) {
   };
 }
 
-/** A second try has more time: a busy server may need longer than the second that `start` waits. */
+/**
+ * Starts a workflow and returns whether it is started. If `start` has not succeeded in 1 s, `ensureRunning` tries
+ * again with a longer time limit, because a busy server may need longer.
+ */
 async function isStarted(workflows: Starter, subscription: SubscriptionRef): Promise<boolean> {
   if (await workflows.start(subscription)) return true;
   return workflows.ensureRunning(subscription).then(
