@@ -9,8 +9,8 @@ const INDEXED_TYPES = { Keyword: 2, Int: 3, Datetime: 6 } as const;
 /**
  * Registers those of our workflows' search attributes that the Temporal server at `address` does not have.
  *
- * @throws Error if the server does not answer, or refuses. After a refusal the message has the command that
- * registers the search attributes by hand.
+ * @throws Error if the server does not answer, or refuses the registration. After a refusal the message has
+ * the command that registers the search attributes by hand.
  */
 export async function prepareGivenServer(
   address: string,
