@@ -310,7 +310,10 @@ const TERMS = {
   cycleCount: 12,
 };
 
-/** A subscription on its own test clock. Its first month is paid, and its events are delivered. */
+/**
+ * Creates a subscription on its own test clock, pays the first month, and waits until its events are
+ * delivered.
+ */
 async function paidSubscription({ merchant, expectAllDelivered }: Shop) {
   const { testClockId } = await merchant.post<{ testClockId: string }>('/test-clock/create', {
     now: NOW,
@@ -323,7 +326,10 @@ async function paidSubscription({ merchant, expectAllDelivered }: Shop) {
   return { testClockId, subscriptionId };
 }
 
-/** Clients that charge in a loop. Each charge is repeated with its key until the answer is SUCCESS. */
+/**
+ * Starts clients that charge in a loop. Each client repeats a charge with its key until the answer is
+ * SUCCESS.
+ */
 function startLoad(
   orders: readonly Order[],
   api: { apiUrl: string; keyId: string; secret: string },

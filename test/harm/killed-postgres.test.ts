@@ -16,9 +16,9 @@ import { createEnvironment } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
- * Kills a backend of a separate, durable Postgres in the middle of charges. A trigger holds each transaction
- * open while the transaction writes a charge, and SIGKILL hits its backend then. Postgres then drops every
- * connection and recovers from its log. With POSTGRES_KILLS=50 the test kills 50 backends.
+ * Kills a backend of a separate, durable Postgres in the middle of charges. A trigger holds a transaction
+ * open after it has written a row of a charge. In this time SIGKILL ends the transaction's backend. Postgres
+ * then drops every connection and recovers from its log. With POSTGRES_KILLS=50 the test kills 50 backends.
  */
 
 /** A kill takes about 2.5 s on an idle machine, so the usual run has 8 kills. */

@@ -32,7 +32,7 @@ const received = () =>
     ({ event, answered }) => `${event.sequence} ${event.eventType} ${answered}`,
   );
 
-/** A subscription that is created and paid on a test clock, which causes five events. */
+/** Creates and pays a subscription on a test clock, which causes five events. */
 async function paidSubscription(env: TestEnvironment) {
   const clock = await env.createClock(CREATED_AT);
   const terms = { cycleCount: 3 };

@@ -17,7 +17,7 @@ interface Read {
   paymentMetadata: { cardMetadata: { brand: string; lastFourDigit: string } };
 }
 
-/** A subscription with a free trial, whose payer saved `card`. */
+/** Creates a subscription with a free trial. The payer saves `card`. */
 async function subscribe(shop: Shop, card = cardOf('4242 4242 4242 4242')) {
   const { subscriptionId, fwdUrl } = await shop.merchant.post<{
     subscriptionId: string;

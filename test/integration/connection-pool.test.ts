@@ -32,7 +32,7 @@ async function pools() {
 
 const number = sql`select ${1}::int as n`;
 
-/** A statement that waits until the lock is free, and keeps the lock only until its end. */
+/** A statement that waits for the advisory lock and holds it until the end of the transaction. */
 const waitForLock = sql`select pg_advisory_xact_lock(${LOCK}::int)`;
 
 // The driver pipelines up to 100 waiting statements on each connection. The last of these statements may be a

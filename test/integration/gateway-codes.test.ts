@@ -18,7 +18,7 @@ const FORBIDDEN = {
   count: 100,
 };
 
-test('a renewal whose retry the gateway forbids is not retried, and shows the gateway’s code [D-30, D-42]', async ({
+test('a declined renewal is not retried when the gateway forbids it, and its attempt shows the gateway’s code [D-30, D-42]', async ({
   env,
   shop: { merchant },
 }) => {
@@ -85,6 +85,6 @@ test('a one-time charge shows the gateway’s code of its decline [D-35, D-42]',
   expect(chargeAttempts).toMatchObject([
     { attempt: 1, status: 'FAILED', gatewayCode: 'generic_decline' },
   ]);
-  // The advice stops automatic retries only.
+  // The gateway's advice forbids only automatic retries.
   expect(await charge()).toMatchObject({ status: 'SUCCESS' });
 });

@@ -20,7 +20,9 @@ import type { StripeWorld } from '../support/stripe.ts';
 import { stripeMerchant } from '../support/stripe-seller.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 
-/** Events of Stripe, from the Stripe double to the rows, the timeline and the merchant's events. */
+/**
+ * Sends events of Stripe from the Stripe double, and checks the rows, the timeline and the merchant's events.
+ */
 
 const file = { scope: 'file' } as const;
 const test = onStripe
@@ -74,7 +76,10 @@ async function created({ env, shop }: Scene) {
   return { merchantId: env.merchantId, subscriptionId, testClockId };
 }
 
-/** A subscription on a test clock whose first cycle was paid by a payer who never returned. */
+/**
+ * Creates a subscription on a test clock. The payer pays the first cycle and never returns from Stripe's
+ * page.
+ */
 async function active(scene: Scene) {
   const made = await created(scene);
   await scene.seller.enterCard(made);

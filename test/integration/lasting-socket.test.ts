@@ -12,7 +12,7 @@ afterEach(async () => {
   await new Promise((resolve) => (server ? server.close(resolve) : resolve(undefined)));
 });
 
-/** A socket to a server that answers only the text `question`. */
+/** Opens a socket to a server that answers only the text `question`. */
 async function connected(silenceMsMax: number): Promise<LastingSocket> {
   server = createServer((peer) => {
     peer.on('error', () => undefined);

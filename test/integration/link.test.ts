@@ -41,7 +41,7 @@ async function rowOf(env: TestEnvironment, shortUrl: string) {
   return row!;
 }
 
-/** A payer opens the link, enters name and e-mail, and gets the card form. */
+/** Opens the link as a payer, enters name and e-mail, and returns the page with the card form. */
 async function begin(shortUrl: string): Promise<Page> {
   const page = await openPage(shortUrl);
   return submitForm(page, page.forms[0]!, {

@@ -82,7 +82,10 @@ const attemptOf = async (env: TestEnvironment, intentId: string) => {
   return attempt;
 };
 
-/** Charges an attempt's amount at the gateway, outside the attempt's own call. */
+/**
+ * Charges an attempt's amount at the gateway directly, without the attempt's activity. Returns the charge's
+ * id.
+ */
 async function chargeOutside(
   env: TestEnvironment,
   attempt: Awaited<ReturnType<typeof attemptOf>>,
@@ -192,7 +195,7 @@ const passMinute = (env: TestEnvironment, id: string) =>
     .set({ updatedAt: minutesAgo(2) })
     .where(eq(paymentReviews.subjectId, id));
 
-/** A payment in manual review, because the gateway rejected the request. */
+/** Creates a payment in manual review: the gateway rejects its request. */
 async function paymentInReview(env: TestEnvironment, payments: Payments) {
   const saved = await payments.saved();
   const setMethod = (gatewayMethodId: string) =>

@@ -144,7 +144,7 @@ test('the maintenance workflow gets exactly one new run after an operator termin
   expect(failures).toEqual([]);
 });
 
-/** A TCP relay to the Temporal server whose connections can be cut. */
+/** Starts a TCP relay to the Temporal server. The test can cut the relay's connections. */
 async function openRelay() {
   const [host, port] = inject('temporalAddress').split(':');
   const sockets = new Set<Socket>();

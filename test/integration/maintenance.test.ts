@@ -67,7 +67,7 @@ describe('a sweep', () => {
     expect(await sweep(env)).toEqual(NOTHING);
   });
 
-  test('starts a workflow again from its row when it was terminated', async ({ env }) => {
+  test('starts a terminated workflow again from the subscription’s row', async ({ env }) => {
     const ref = await env.create({ createdAt: Date.now() });
     await handleOf(env, ref).terminate('terminated by an operator');
     await vi.waitFor(async () => expect((await sweep(env)).lost).toBe(1), {

@@ -7,8 +7,8 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 /** Manual retries over HTTP, on a real Temporal server, checked against the gateway's charges. */
 
 /**
- * A subscription that is UNPAID since 2027-02-10T00:00Z. The gateway declines `declines` charges in a row,
- * beginning with the charge of that day.
+ * Creates a subscription that is UNPAID since 2027-02-10T00:00Z. The gateway declines `declines` charges in a
+ * row, beginning with the charge of that day.
  */
 async function unpaid(
   env: TestEnvironment,

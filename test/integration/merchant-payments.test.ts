@@ -18,7 +18,7 @@ async function booked(env: TestEnvironment, intentId: string): Promise<string[]>
     .map(({ outcome, amountMinor, sentCount }) => `${outcome} ${amountMinor} x${sentCount}`);
 }
 
-/** A customer's card, saved on the hosted page of a setup session. */
+/** Saves a customer's card on the hosted page of a setup session. */
 async function savedCard(
   shop: Shop,
   number: string,

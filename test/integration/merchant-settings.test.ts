@@ -9,7 +9,7 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 const MINUTE_MS = 60_000;
 const CREATED_AT = Date.parse('2026-01-31T12:00:00Z');
 
-/** A paid subscription on its own test clock, with the times of its declined attempts. */
+/** Creates a paid subscription on its own test clock. `failedAt` reads the times of its declined attempts. */
 async function subscribed(env: TestEnvironment) {
   const clock = await env.createClock(CREATED_AT);
   const ref = await env.create({ createdAt: CREATED_AT, testClockId: clock });

@@ -38,7 +38,7 @@ async function failedTasks(handle: Handle): Promise<number> {
 }
 
 describe('a signal with an invalid argument', () => {
-  test('changes nothing, is shown with its reason, and leaves the subscription working [D-32]', async ({
+  test('changes nothing, is shown in the workflow’s details with its reason, and leaves the subscription working [D-32]', async ({
     env,
   }) => {
     const { ref } = await unpaidIn(env);

@@ -28,7 +28,7 @@ test('a stalled worker does not send its charge again when the attempt was revie
   const activities = createPaymentActivities({
     links: LINKS,
     db: env.db,
-    // Without Temporal the sweep starts the late-charge watch.
+    // Temporal is unreachable, so the activity cannot start the late-charge watch. The sweep starts it later.
     payments: { watchLateCharge: () => Promise.reject(new Error('Temporal is away')) },
     wakeStream: async () => undefined,
     gateways: oneGateway({

@@ -68,7 +68,7 @@ const execute = (env: TestEnvironment, ref: SubscriptionRef, kind: string, field
     commandId: `${kind}:${ref.subscriptionId}:${Math.random()}`,
   } as Parameters<TestEnvironment['workflows']['execute']>[1]);
 
-/** A subscription whose second cycle was declined and whose manual retry is in manual review. */
+/** Creates a subscription whose second cycle was declined and whose manual retry is in manual review. */
 async function inReview(env: TestEnvironment) {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await env.createClock(createdAt);
@@ -189,7 +189,7 @@ describe('a payment in review', () => {
     expect(settled.stdout).toContain('It is not booked yet');
     expect((await review(env, settle)).stderr).toContain('was settled already: paid by Ada');
     expect((await env.state(ref)).status).toBe('UNPAID');
-    // More than a minute passes.
+    // The sweep takes a review that has been unchanged for 1 min, so the test dates the change back by 61 s.
     await env.db
       .update(paymentReviews)
       .set({ updatedAt: sql`now() - interval '61 seconds'` })

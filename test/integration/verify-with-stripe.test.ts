@@ -12,7 +12,7 @@ import { paymentsIn } from '../support/payments.ts';
 
 const DECLINED_CARD = '4000000000000341';
 
-/** A merchant at Stripe with one payment, of which 9.00 USD are refunded, and one declined payment. */
+/** A merchant with a Stripe account, one payment with a refund of 9.00 USD, and one declined payment. */
 const test = onDevServer.extend('books', async ({ server }, { onCleanup }) => {
   const world = await startStripe();
   const env = await createEnvironment(server, { stripeUrl: world.proxy.url });

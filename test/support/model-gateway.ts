@@ -10,7 +10,9 @@ export interface ChargeFault {
   line: 'clear' | 'answer_lost' | 'request_lost' | 'late' | 'rejected';
   /** The outcome of the charge when the request arrives, or when the payer confirms the charge. */
   card: 'good' | DeclineCode;
-  /** Also the time that a present payer takes to confirm the charge. */
+  /**
+   * Delay in ms of a `late` request. For a charge with a present payer: the time until the payer confirms it.
+   */
   lateMs: number;
 }
 

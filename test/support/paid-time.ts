@@ -94,7 +94,7 @@ export class PaidTime {
     return this.trial !== null && !this.isTrialOver && at < this.trial.untilAt;
   }
 
-  /** Ends the pause whose date has come. */
+  /** Ends a pause whose end date is not after `at`. */
   private passTo(at: number): void {
     if (this.isPaused && this.pauseEndAt !== null && this.pauseEndAt <= at) {
       this.unpaused(this.pauseEndAt);

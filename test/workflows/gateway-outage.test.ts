@@ -31,7 +31,10 @@ const isMeasured = process.env['OUTAGE_UNDECIDED'] !== undefined;
 
 /** The number of calls of activities that ask the gateway. */
 let asked = 0;
-/** Server time at which each outcome was settled, by the id of its order. */
+/**
+ * Server time at which each outcome was settled, by the id of the subscription, payment, refund or setup
+ * method.
+ */
 const settledAt = new Map<string, number>();
 let serverNow: () => Promise<number>;
 
