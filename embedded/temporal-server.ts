@@ -89,7 +89,7 @@ export function temporalAddress({ host, port }: { host: string; port: number }):
   return `${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`;
 }
 
-/** True if the server answers and its namespace has all our search attributes. */
+/** True if the namespace has all our search attributes. Throws if the server does not answer. */
 async function isServing(address: string, namespace: string): Promise<boolean> {
   const connection = await Connection.connect({ address, connectTimeout: 1_000 });
   try {

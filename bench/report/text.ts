@@ -44,7 +44,10 @@ export function printRunConditions(runConditions: RunConditions): void {
   );
 }
 
-/** Prints the first 30 problems in red, and how many others there are. Without problems, prints `allRight` in green. */
+/**
+ * Prints the first 30 problems in red, and the number of the others. Without problems, prints `allRight` in
+ * green.
+ */
 export function printProblems(problems: readonly string[], allRight: string): void {
   print();
   for (const line of problems.slice(0, 30)) print(styled('red', `  ✗ ${line}`));

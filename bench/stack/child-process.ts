@@ -9,7 +9,7 @@ export interface ChildProgram {
   /**
    * Sends a request and returns its answer.
    *
-   * @throws Error if the answer takes longer than 30 s or the process has ended.
+   * @throws Error if the answer takes longer than 30 s or the process ends before it answers.
    */
   ask<Answer>(request: object): Promise<Answer>;
   stop(): Promise<void>;

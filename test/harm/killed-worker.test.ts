@@ -178,7 +178,7 @@ describe.concurrent('a worker that crashes while it charges a renewal inside the
 });
 
 describe('a worker that crashes in a workflow task with three renewals', () => {
-  test('leads to one charge for each billing date when the third renewal was settled [D-05, D-60]', async ({
+  test('leads to one charge for each billing date when the crash follows the settlement of the third renewal [D-05, D-60]', async ({
     wholeScenario: scenario,
   }) => {
     const { env, shop, merchantId } = scenario;

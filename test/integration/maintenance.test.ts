@@ -78,7 +78,9 @@ describe('a sweep', () => {
     expect(await sweep(env)).toEqual(NOTHING);
   });
 
-  test('wakes a subscription whose next step is overdue', async ({ env }) => {
+  test('has an overdue cycle charged when the subscription’s workflow was terminated', async ({
+    env,
+  }) => {
     const ref = await env.create({ createdAt: Date.now() });
     await payCheckout(env, ref);
     // The sweep below looks back 0 ms, so it finds the overdue cycle, not the terminated workflow.

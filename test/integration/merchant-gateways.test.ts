@@ -127,7 +127,10 @@ test('a charge uses the account that saved the card, also after another account 
   expect(await chargesIn(world, 'in_two_accounts')).toEqual(['succeeded x1']);
 });
 
-test('an account belongs to one merchant [D-21]', async ({ world, merchants }) => {
+test('an account of one merchant is refused for another merchant [D-21]', async ({
+  world,
+  merchants,
+}) => {
   const [owner, other] = [await merchants.merchant(), await merchants.merchant()];
   const account = await world.account();
   expect(await merchants.enter(owner, account)).toBe('added');

@@ -78,7 +78,7 @@ test('a payer who confirms with the bank pays the owed cycle once [D-30, D-33]',
   await it.expectNothingFurther();
 });
 
-test('a payer who refuses the confirmation pays nothing, sees this on the page, and can try again [D-30, D-33]', async ({
+test('a payer who refuses the confirmation pays nothing, sees the refusal on the page, and can try again [D-30, D-33]', async ({
   owing,
 }) => {
   const it = await owing();
@@ -105,7 +105,7 @@ test('a payer who refuses the confirmation pays nothing, sees this on the page, 
   await it.expectNothingFurther();
 });
 
-test('a payer who leaves pays nothing: the payment is withdrawn after 20 minutes [D-30, D-33]', async ({
+test('a payer who never answers the bank pays nothing, and the payment is cancelled after 20 minutes [D-30, D-33]', async ({
   env,
   owing,
 }) => {
@@ -200,7 +200,7 @@ test('a new card replaces the confirmation and is charged at once [D-33]', async
   await it.expectNothingFurther();
 });
 
-test('a payer reaches the bank although the answer of Stripe was lost [D-40]', async ({
+test('a payer reaches the bank’s page when the answer of Stripe is lost [D-40]', async ({
   owing,
   world,
 }) => {

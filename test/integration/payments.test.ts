@@ -102,7 +102,10 @@ describe('a charge of a saved method', () => {
     expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
   });
 
-  test('is unknown to another merchant [D-21]', async ({ env, payments }) => {
+  test('is refused as not found when it is executed for another merchant [D-21]', async ({
+    env,
+    payments,
+  }) => {
     const { intentId } = await payments.tokenised();
     const theirs = { merchantId: 'mer_0000000000000000000000', intentId, token: null };
     expect(await env.payments.pay(theirs)).toEqual(
@@ -222,7 +225,7 @@ describe('the cancellation of a hosted payment', () => {
     nowAt = Date.now(),
   ) => env.db.transaction((tx) => cancelHostedPayment(tx, ref, nowAt));
 
-  test('refuses every later card [D-41]', async ({ env, payments }) => {
+  test('causes the refusal of every later card [D-41]', async ({ env, payments }) => {
     const ref = await payments.payment('hosted');
     expect(await cancel(env, ref)).toEqual({ ok: true });
     expect(await env.payments.pay({ ...ref, token: await payments.card() })).toMatchObject({

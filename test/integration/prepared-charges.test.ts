@@ -152,7 +152,7 @@ describe('a charge at a gateway that prepares charges', () => {
     expect(await book()).toEqual(['succeeded 5000 x1']);
   });
 
-  test('is withdrawn for good when it is voided after it was prepared [D-§4]', async ({
+  test('can no longer be made when it is voided after it was prepared [D-§4]', async ({
     env,
     payments,
   }) => {

@@ -181,7 +181,9 @@ describe('a payment in review', () => {
     expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
   }, 60_000);
 
-  test('is booked as paid by the sweep when Temporal was away at the decision', async ({ env }) => {
+  test('is booked as paid by the sweep when Temporal was unreachable at the decision', async ({
+    env,
+  }) => {
     const { ref, id } = await inReview(env);
     const before = (await env.events(ref)).length;
     const settle = ['settle', id, '--paid', `ch_by_phone_${id}`, ...BY_ADA];

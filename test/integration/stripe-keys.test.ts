@@ -107,7 +107,7 @@ async function savedMethod(env: TestEnvironment) {
   return { customerId, paymentMethodId: redeemed.paymentMethodId };
 }
 
-test('no key appears in the database, the histories, the logs or the answers [D-20]', async ({
+test('no key and no webhook secret appears in the database, the histories, the logs or the answers [D-20]', async ({
   world,
   place: { env, worker },
 }) => {

@@ -22,14 +22,14 @@ const eventTypes = async (env: TestEnvironment, ref: SubscriptionRef) =>
   (await env.events(ref)).map((event) => event['eventType']);
 
 describe('concurrent manual retries', () => {
-  test('make one attempt when two come at once, and do not charge the next cycle [D-31, D-32]', async ({
+  test('make one attempt and do not charge the next cycle when one workflow task validates both [D-31, D-32]', async ({
     env,
   }) => {
     const { ref } = await unpaidIn(env);
     const retry = async () => {
       const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
       const send = () => env.workflows.execute(ref, command);
-      // The send fails if no worker is back within 5 s; the merchant's repeat is the second send.
+      // The send fails if no worker runs within 5 s. The merchant's repeat is the second send.
       return send().catch(send);
     };
     // Both retries wait at the server, so one workflow task validates both before it executes one.
@@ -139,7 +139,7 @@ describe('a command', () => {
     expect((await env.state(ref)).terms.amountMinor).toBe(9_900);
   });
 
-  test('does not wait when a webhook delivery hangs', async ({ env }) => {
+  test('succeeds while a webhook delivery gets no answer', async ({ env }) => {
     const { ref } = await unpaidIn(env);
     const receiver = await startWebhookReceiver({ secrets: ['whsec_c2VjcmV0'] });
     receiver.answerWith('hang');
@@ -148,7 +148,7 @@ describe('a command', () => {
       env.workflows.execute(ref, { kind: 'edit', commandId: randomUUID(), newAmountMinor });
     await env.workflows.execute(ref, { kind: 'pause', commandId: randomUUID() });
     await receiver.waitFor(1);
-    // The first event hangs at its receiver; commands are still served.
+    // The receiver has not answered the first event. Commands still succeed.
     expect(await edit(300)).toMatchObject({ kind: 'result' });
     expect(await edit(400)).toMatchObject({ kind: 'result' });
     expect((await env.state(ref)).terms.amountMinor).toBe(400);

@@ -9,7 +9,9 @@ import { unpaidIn } from '../support/unpaid.ts';
 const day = (at: unknown) => new Date(Number(at)).toISOString().slice(0, 10);
 
 describe('a test clock', () => {
-  test('wakes a subscription that continued as new while it slept [D-60]', async ({ env }) => {
+  test('charges a subscription on its due date after its workflow continued as new [D-60]', async ({
+    env,
+  }) => {
     const createdAt = Date.parse('2027-01-24T12:00:00Z');
     const clock = await env.createClock(createdAt);
     const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
@@ -93,7 +95,7 @@ describe('a test clock', () => {
     expect(await env.events(ref)).toHaveLength(events.length);
   });
 
-  test('stands still between advances, also when a subscription continues as new [D-60]', async ({
+  test('charges each cycle only when an advance reaches its due date, also across continue-as-new [D-60]', async ({
     env,
   }) => {
     const createdAt = Date.parse('2027-03-31T00:00:00Z');

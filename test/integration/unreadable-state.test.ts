@@ -39,7 +39,7 @@ const sweep = (env: TestEnvironment) =>
 
 const DONE = { kind: 'result', result: { kind: 'done' } };
 
-test('a subscription whose recorded state cannot be read is held until the state is repaired [D-32]', async ({
+test('a subscription whose recorded state cannot be read executes nothing until the state is repaired [D-32]', async ({
   env,
 }) => {
   const ref = await active(env);
@@ -65,7 +65,7 @@ test('a subscription whose recorded state cannot be read is held until the state
   const waits = events?.flatMap((event) => event.timerStartedEventAttributes ?? []);
   expect(Number(waits?.at(-1)?.startToFireTimeout?.seconds)).toBeGreaterThan(3_500);
 
-  // The sweep finds the subscription overdue and does not change the held run.
+  // The sweep finds the subscription overdue and does not change the waiting run.
   await env.db.execute(sql`update subscription set wake_at = now() - interval '10 minutes',
     updated_at = now() - interval '10 minutes' where id = ${subscriptionId}`);
   expect(await sweep(env)).toEqual({ ...NOTHING_FOUND, failed: 1 });

@@ -117,7 +117,9 @@ describe('an event', () => {
     expect(receiver.received).toHaveLength(62);
   });
 
-  it('holds back later events until its third failure [D-54]', async ({ env }) => {
+  it('delays the later events of its stream until it is delivered or has failed three times [D-54]', async ({
+    env,
+  }) => {
     const receiver = await env.startReceiver();
     const configId = await env.addConfig({ url: receiver.url });
     await env.emit(1_000, 2_000);

@@ -161,7 +161,7 @@ describe('the delivery window of an endpoint', () => {
 });
 
 describe('the share of one merchant', () => {
-  it('is 16 streams at once: endpoints that hang do not delay another merchant [D-54, D-55]', async ({
+  it('is 16 streams at once, so that endpoints without an answer do not delay another merchant [D-54, D-55]', async ({
     env,
   }) => {
     const receiver = await env.startReceiver();

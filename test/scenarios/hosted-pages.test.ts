@@ -157,7 +157,7 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual([]);
   });
 
-  test('stays open when its payer leaves to cancelUrl and comes back [IF-4.3, D-44]', async ({
+  test('can be paid after its payer went to cancelUrl and back [IF-4.3, D-44]', async ({
     payer,
     subscribe,
   }) => {

@@ -15,7 +15,7 @@ import { ModelGateway } from './model-gateway.ts';
 import { DAY, HOUR, Simulation } from './simulation.ts';
 import type { Exchange } from './simulation.ts';
 
-/** When the worker dies: before it sends the charge, or between the send and the record of the answer. */
+/** When the worker crashes: before it sends the charge, or between the send and the record of the answer. */
 export type Death = 'before_sending' | 'after_sending';
 
 /** A person's decision on an attempt in REVIEW. The decision `paid` needs a charge at the gateway. */

@@ -70,7 +70,7 @@ function withCallLog(activities: Activities): Activities {
   };
 }
 
-/** The gateway makes each charge and no refund, saves no card, and answers no request. */
+/** Sets the gateway to make each charge and no refund, to save no card, and to answer no request. */
 async function gatewayIsAway(env: TestEnvironment): Promise<void> {
   const fault = (operation: string, kind: string, fields: object = {}) =>
     env.control('POST', '/control/faults', {

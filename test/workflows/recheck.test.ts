@@ -43,7 +43,7 @@ function withCallLog(activities: Activities): Activities {
 /** Minutes from the first request to each request, rounded down. */
 const minutes = () => askedAt.map((at) => Math.floor((at - (askedAt[0] ?? 0)) / MINUTE));
 
-/** The gateway makes each charge and answers no request. */
+/** Sets the gateway to make each charge and to answer no request. */
 async function gatewayIsAway(env: TestEnvironment): Promise<void> {
   const all = { match: {}, count: 10_000 };
   await env.control('POST', '/control/faults', {
@@ -129,7 +129,7 @@ describe('a recheck signal to a subscription', () => {
     expect(await types(env, ref)).toEqual(PAID_TWICE);
   });
 
-  test('leaves the schedule of the look-ups unchanged while the gateway is away [D-40]', async ({
+  test('leaves the schedule of the look-ups unchanged while the gateway does not answer [D-40]', async ({
     env,
   }) => {
     const ref = await undecided(env);
@@ -167,7 +167,7 @@ describe('a recheck signal to a subscription', () => {
 });
 
 describe('a recheck signal to a payment', () => {
-  test('leaves the schedule of the look-ups unchanged while the gateway is away [D-40]', async ({
+  test('leaves the schedule of the look-ups unchanged while the gateway does not answer [D-40]', async ({
     env,
     payments,
   }) => {
