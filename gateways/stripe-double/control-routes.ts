@@ -134,9 +134,10 @@ function outcomeRoutes({ sql, onObject }: ControlOptions): Route[] {
       });
     }),
     post('refunds/settle', (fields) => {
-      const id = text(fields, 'refundId');
+      const chargeId = optionalText(fields, 'chargeId');
       const failure = optionalText(fields, 'failure');
-      return onObject(id, async (scope) => {
+      return onObject(chargeId ?? text(fields, 'refundId'), async (scope) => {
+        const id = chargeId === null ? text(fields, 'refundId') : await lastRefund(scope, chargeId);
         // At Stripe a refund that succeeded may fail later.
         await waiting(scope, 'refund', id, 'pending', ...(failure === null ? [] : ['succeeded']));
         await settleRefund(scope, id, failure);
@@ -218,6 +219,12 @@ function updateCard(fields: Fields, onObject: ControlOptions['onObject']): Promi
     scope.emit('payment_method.automatically_updated', updated.body);
     return {};
   });
+}
+
+async function lastRefund({ book }: Scope, chargeId: string): Promise<string> {
+  const refund = (await book.where('refund', 'charge', chargeId)).at(-1);
+  if (refund !== undefined) return refund.id;
+  throw new RequestRefused(409, 'status_wrong', `${chargeId} has no refund.`);
 }
 
 /** Locks an object and returns it. Refuses an object in another status than `status`. */
