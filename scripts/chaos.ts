@@ -11,7 +11,7 @@ import { isRight, outageText, recoveryText, toMarkdown } from '../proof/chaos/re
 import type { RunReport } from '../proof/chaos/report.ts';
 import { run } from '../proof/chaos/run.ts';
 import type { RunOptions } from '../proof/chaos/surroundings.ts';
-import { commandLine, wholeNumber } from './client/options.ts';
+import { commandLine, gatewayOption, wholeNumber } from './client/options.ts';
 import { startStack } from './client/own-stack.ts';
 import { print, runScript, styled } from './client/terminal.ts';
 import { printResult } from '../proof/verify/print-result.ts';
@@ -26,11 +26,7 @@ const program = commandLine(
   'run chaos',
   'Injects faults while subscriptions are charged, then verifies all records.',
 )
-  .addOption(
-    new Option('--gateway <name>', 'where subscriptions are charged')
-      .choices(['sandbox', 'stripe-double'])
-      .default('sandbox'),
-  )
+  .addOption(gatewayOption('where subscriptions are charged').default('sandbox'))
   .addOption(
     new Option('--temporal <kind>', 'cluster: on Postgres; dev: the dev server')
       .choices(['cluster', 'dev'])

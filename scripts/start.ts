@@ -5,7 +5,6 @@
 // Stripe behind a fault proxy, and the demo merchant takes payments there.
 
 import { join, relative } from 'node:path';
-import { Option } from 'commander';
 import { createDb } from '../db/client.ts';
 import { runCommand } from '../embedded/commands.ts';
 import { findDemoFile, writeDemoFile } from '../embedded/demo-file.ts';
@@ -42,19 +41,15 @@ import { temporalAddress, temporalService } from '../embedded/temporal-server.ts
 import { loadEmbeddedConfig } from '../runtime/config.ts';
 import { onShutdown } from '../runtime/shutdown.ts';
 import { createSealing } from '../runtime/sealing.ts';
-import { commandLine } from './client/options.ts';
+import { commandLine, gatewayOption } from './client/options.ts';
+import type { GatewayChoice } from './client/options.ts';
 import { storeAccount } from './merchant/gateway.ts';
 
 const { gateway } = commandLine('start', 'Runs the whole system on this machine until Ctrl-C.')
-  .addOption(
-    new Option(
-      '--gateway <name>',
-      'stripe-double: the demo merchant uses a double of Stripe',
-    ).choices(['sandbox', 'stripe-double']),
-  )
+  .addOption(gatewayOption('stripe-double: the demo merchant uses a double of Stripe'))
   .addHelpText('after', '\nPorts and the data folder are environment variables: see .env.example.')
   .parse()
-  .opts<{ gateway?: 'sandbox' | 'stripe-double' }>();
+  .opts<{ gateway?: GatewayChoice }>();
 
 const startedAt = performance.now();
 const say = (line: string): void => console.log(`· ${line}`);
@@ -358,6 +353,12 @@ function stripeLine({ stripeDouble }: DemoFile): string {
     : `\n  Stripe double     ${stripeDouble.url}, moves no money; fault proxy at ${stripeDouble.proxyUrl}`;
 }
 
+function demoLine({ stripeDouble }: DemoFile): string {
+  return stripeDouble === undefined
+    ? "npm run demo       a year of a subscription, a merchant's commands and a link, in seconds"
+    : 'npm run demo -- --gateway stripe-double   a year of a subscription, paid at Stripe, in seconds';
+}
+
 function banner(demo: DemoFile): string {
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
   return `
@@ -376,7 +377,7 @@ Perennial is running (ready after ${seconds} s).
     password  ${demo.secret}
 
   Next, in another terminal:
-    npm run demo       a year of a subscription, a merchant's commands and a link, in seconds
+    ${demoLine(demo)}
     npm run merchant   more merchants, their credentials and settings
 
   Ctrl-C stops everything; the data stays.

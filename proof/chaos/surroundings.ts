@@ -4,6 +4,7 @@ import postgres from 'postgres';
 import { isHealthy } from '../../scripts/client/running-start.ts';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { controlDouble } from '../../scripts/client/double-control.ts';
+import type { GatewayChoice } from '../../scripts/client/options.ts';
 import { sandboxFaults } from './gateway-faults.ts';
 import { stripeFaults } from './stripe-faults.ts';
 import { RetryingClient } from './retrying-client.ts';
@@ -14,7 +15,7 @@ import { chargedAfter } from './report.ts';
 import { startUnreliableReceiver } from './unreliable-receiver.ts';
 
 export interface RunOptions {
-  readonly gateway: 'sandbox' | 'stripe-double';
+  readonly gateway: GatewayChoice;
   /** The measurement of an outage (`temporalAway`) needs a cluster. */
   readonly temporal: 'cluster' | 'dev';
   readonly cycles: number;

@@ -21,7 +21,10 @@ const WITHIN_MS = 30_000;
 /** @throws Error if `npm start` runs without the Stripe double. */
 export function controlDouble({ stripeDouble, gatewayKey }: DemoFile): DoubleControl {
   if (stripeDouble === undefined) {
-    throw new Error('Start the system with npm start -- --gateway stripe-double.');
+    throw new Error(
+      'This npm start does not run the Stripe double. Stop it, run npm start -- --gateway stripe-double, ' +
+        'and try again.',
+    );
   }
   const { url, proxyUrl, accountId } = stripeDouble;
   const ask = async (method: string, address: string, body?: object): Promise<unknown> => {

@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 
 /**
  * Returns the command line of an npm command. A wrong option prints the error and the usage, and the process
@@ -6,6 +6,13 @@ import { Command, InvalidArgumentError } from 'commander';
  */
 export function commandLine(npmCommand: string, description: string): Command {
   return new Command(`npm ${npmCommand} --`).description(description).showHelpAfterError();
+}
+
+export type GatewayChoice = 'sandbox' | 'stripe-double';
+
+/** The option `--gateway`, without a default. */
+export function gatewayOption(description: string): Option {
+  return new Option('--gateway <name>', description).choices(['sandbox', 'stripe-double']);
 }
 
 /** Reads the argument of an option that takes a whole number above 0. */

@@ -4,7 +4,7 @@ import { openPage, submitForm } from '../../test/support/browser.ts';
 import type { Page } from '../../test/support/browser.ts';
 import { payOn } from '../../test/support/payer.ts';
 import { minuteText, print, styled } from '../client/terminal.ts';
-import type { DemoYear } from './year.ts';
+import type { DemoRun } from './run.ts';
 import { printStep } from './timeline.ts';
 
 const LINK = {
@@ -22,7 +22,7 @@ const DISCLAIMER =
 const DAY_MS = 86_400_000;
 
 /** One payer opens a link twice and pays once. A second payer must then see that the link is used up. */
-export async function sellByLink({ merchant, start, differences }: DemoYear): Promise<void> {
+export async function sellByLink({ merchant, start, differences }: DemoRun): Promise<void> {
   const { shortUrl, disclaimer } = await merchant.post<{ shortUrl: string; disclaimer: string }>(
     '/subscription/link/merchant/generate-link',
     { ...LINK, expiryDate: Date.now() + DAY_MS },

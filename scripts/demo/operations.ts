@@ -1,20 +1,18 @@
 // The demo of a merchant's commands on a running subscription, each step with its expected result.
 
-import { ApiRefusal } from '../../test/support/merchant-client.ts';
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import { payOnPage } from '../../test/support/payer.ts';
 import { waitFor } from '../client/wait-for.ts';
 import { advanceTestClock, createTestClock } from '../client/test-clock.ts';
 import { minuteText, print, styled } from '../client/terminal.ts';
-import type { DemoYear } from './year.ts';
+import { refusalOf } from './check.ts';
+import { ADVANCE_WITHIN_MS, EVENTS_WITHIN_MS } from './run.ts';
+import type { DemoRun } from './run.ts';
 import { printStep } from './timeline.ts';
-
-const ADVANCE_WITHIN_MS = 60_000;
-const EVENTS_WITHIN_MS = 30_000;
 
 const at = (minute: string): number => Date.parse(`${minute.replace(' ', 'T')}:00.000Z`);
 
-interface OperationsRun extends DemoYear {
+interface OperationsRun extends DemoRun {
   readonly subscriptionId: string;
   readonly testClockId: string;
 }
@@ -174,6 +172,7 @@ const month = (minute: string): string[] => [
 const EVENTS: readonly string[] = [
   '2027-02-10 12:00 intent.created 1999',
   '2027-02-10 12:00 subscription.created 1999',
+  '2027-02-10 12:00 intent.checkout_opened 1999',
   '2027-02-10 12:00 intent.success 1999',
   '2027-02-10 12:00 subscription.cycle_charged 1999',
   '2027-02-10 12:00 subscription.active 1999',
@@ -207,7 +206,7 @@ const BOOK: readonly string[] = [
 ];
 
 /** Runs a second subscription and the merchant's commands on it. */
-export async function operate(demo: DemoYear): Promise<void> {
+export async function operate(demo: DemoRun): Promise<void> {
   const { merchant, start, differences } = demo;
   print();
   print(styled('bold', '  A merchant’s commands'));
@@ -243,7 +242,7 @@ async function runStep(run: OperationsRun, step: Step): Promise<void> {
     await advanceTestClock(merchant, testClockId, at(step.at), ADVANCE_WITHIN_MS);
   }
   const answer = await (step.run ?? (() => Promise.resolve({})))(merchant, subscriptionId).catch(
-    asRefusal,
+    refusalOf,
   );
   if (step.answer) differences.fields(where, step.answer, answer as object);
   else differences.equal(where, {}, answer);
@@ -252,12 +251,6 @@ async function runStep(run: OperationsRun, step: Step): Promise<void> {
   );
   differences.fields(where, step.reads, read);
   printStep({ date: step.at, charged: step.charged ?? '', status: read.status, text: step.note });
-}
-
-function asRefusal(error: unknown): object {
-  if (!(error instanceof ApiRefusal)) throw error;
-  const [, why] = / was answered \d+ \w+: (.*)$/s.exec(error.message) ?? [];
-  return { refused: error.errorCode, why };
 }
 
 async function expectEvents({

@@ -6,7 +6,7 @@ const COLUMNS: readonly Column[] = [
   { width: 16 },
   { width: 12, align: 'right' },
   { width: 8 },
-  { width: 28 },
+  { width: 30 },
   { width: 18 },
 ];
 
@@ -38,13 +38,12 @@ export function printEvents(webhooks: readonly ReceivedWebhook[]): void {
 }
 
 function printEvent(webhook: ReceivedWebhook, date: string): void {
-  const { eventType, amount, currency, status } = webhook.event;
-  const isPaid = eventType === 'subscription.cycle_charged';
-  const isDeclined = eventType === 'intent.failed';
-  const charged = isPaid ? `${(Number(amount) / 100).toFixed(2)} ${String(currency)}` : '';
+  const { eventType, status } = webhook.event;
+  const isGood =
+    eventType === 'subscription.cycle_charged' || webhook.event['disputeStatus'] === 'WON';
   const [dateCell, chargedCell, statusCell, eventCell, signatureCell] = cells(COLUMNS, [
     date,
-    isDeclined ? 'declined' : charged,
+    chargedText(webhook),
     eventType.startsWith('subscription.') ? String(status) : '',
     eventType,
     signatureText(webhook),
@@ -52,12 +51,29 @@ function printEvent(webhook: ReceivedWebhook, date: string): void {
   const isValid = webhook.isStandardSignatureValid && webhook.isXpaySignatureValid;
   const line = [
     styled('bold', dateCell ?? ''),
-    styled(isDeclined ? 'red' : 'green', chargedCell ?? ''),
+    styled(isGood ? 'green' : 'red', chargedCell ?? ''),
     styled(status === 'UNPAID' ? 'yellow' : 'cyan', statusCell ?? ''),
     eventCell,
     styled(isValid ? 'green' : 'red', signatureCell?.trimEnd() ?? ''),
   ];
   print(`  ${line.join('  ')}`);
+}
+
+function chargedText({ event }: ReceivedWebhook): string {
+  switch (event.eventType) {
+    case 'subscription.cycle_charged':
+      return `${(Number(event['amount']) / 100).toFixed(2)} ${String(event['currency'])}`;
+    case 'intent.failed':
+      return 'declined';
+    case 'intent.refund_failed':
+      return 'not refunded';
+    case 'intent.disputed':
+      return event['disputeStatus'] === 'OPEN'
+        ? 'disputed'
+        : `dispute ${String(event['disputeStatus']).toLowerCase()}`;
+    default:
+      return '';
+  }
 }
 
 function signatureText(webhook: ReceivedWebhook): string {

@@ -1,48 +1,26 @@
 import { openPage } from '../../test/support/browser.ts';
-import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import { payOn, PAYING_CARD } from '../../test/support/payer.ts';
-import type { ReceivedWebhook, WebhookReceiver } from '../../test/support/webhook-receiver.ts';
-import { waitFor } from '../client/wait-for.ts';
-import type { RunningStart } from '../client/running-start.ts';
+import type { ReceivedWebhook } from '../../test/support/webhook-receiver.ts';
 import { advanceTestClock, createTestClock } from '../client/test-clock.ts';
 import { minuteText } from '../client/terminal.ts';
-import type { Differences } from './check.ts';
 import * as expected from './expected.ts';
 import type { ExpectedEvent, Step } from './expected.ts';
+import { ADVANCE_WITHIN_MS, eventsOf, unlessStopped } from './run.ts';
+import type { DemoRun, DemoYear, EventsOfOne } from './run.ts';
 import { printEvents, printHeading, printNote } from './timeline.ts';
-
-/** Time limit in ms of one advance, enough for all events of a month on a busy machine. */
-const ADVANCE_WITHIN_MS = 60_000;
-const EVENTS_WITHIN_MS = 30_000;
 
 /** The result page links to this URL. The demo does not open it, so no server needs to answer there. */
 const CALLBACK_URL = 'https://shop.example/thanks?from=checkout';
 
-export interface DemoYear {
-  readonly start: RunningStart;
-  readonly merchant: MerchantClient;
-  readonly receiver: WebhookReceiver;
-  readonly differences: Differences;
-}
-
 /** The state of the demo between steps. */
-interface YearRun extends DemoYear {
+interface YearRun extends DemoRun {
   readonly subscriptionId: string;
-  /** Number of events that were checked. */
-  seen: number;
+  readonly events: EventsOfOne;
 }
 
-/** Ends the demo after a difference that makes the following steps meaningless. */
-class DemoStopped extends Error {}
-
-/**
- * Runs one year of a subscription, prints it, and adds every difference to `year.differences`. Returns the
- * subscription's id and the number of events.
- */
-export async function liveThroughYear(
-  year: DemoYear,
-): Promise<{ subscriptionId: string; events: number }> {
-  const { merchant } = year;
+/** Runs one year of a subscription, prints it, and adds every difference to `run.differences`. */
+export async function liveThroughYear(demo: DemoRun): Promise<DemoYear> {
+  const { merchant, receiver, differences } = demo;
   const testClockId = await createTestClock(merchant, expected.STARTS_AT);
   const created = await merchant.post<{ subscriptionId: string; fwdUrl: string }>(
     '/subscription/create',
@@ -57,15 +35,12 @@ export async function liveThroughYear(
     },
   );
   const { subscriptionId } = created;
-  const run: YearRun = { ...year, subscriptionId, seen: 0 };
+  const isOurs = (event: ReceivedWebhook['event']) => event['subscriptionId'] === subscriptionId;
+  const events = eventsOf(receiver, differences, isOurs);
 
   printHeading();
-  try {
-    await runYear(run, created.fwdUrl, testClockId);
-  } catch (error) {
-    if (!(error instanceof DemoStopped)) throw error;
-  }
-  return { subscriptionId, events: run.seen };
+  await unlessStopped(runYear({ ...demo, subscriptionId, events }, created.fwdUrl, testClockId));
+  return { subscriptionId, events: events.seen() };
 }
 
 async function runYear(run: YearRun, fwdUrl: string, testClockId: string): Promise<void> {
@@ -108,25 +83,14 @@ async function expectStep(run: YearRun, step: Step): Promise<void> {
 }
 
 async function expectEvents(run: YearRun, events: readonly ExpectedEvent[]): Promise<void> {
-  const wanted = run.seen + events.length;
-  const received = await waitFor('webhooks', EVENTS_WITHIN_MS, () => {
-    const all = webhooksOf(run);
-    return all.length >= wanted ? all : undefined;
-  }).catch(() => webhooksOf(run));
-  const fresh = received.slice(run.seen);
-  printEvents(fresh);
-  for (const [index, webhook] of fresh.entries()) {
-    expectEvent(run, run.seen + index + 1, webhook, events[index]);
-  }
-  run.seen = received.length;
-  const missing = events.slice(fresh.length).map(({ eventType }) => eventType);
-  if (missing.length > 0) {
-    run.differences.list.push(
-      `${missing.join(', ')} did not arrive within ${EVENTS_WITHIN_MS / 1_000} s, so the demo ` +
-        'cannot continue',
-    );
-    throw new DemoStopped();
-  }
+  const types = events.map(({ eventType }) => eventType);
+  await run.events.expect(types, (received) => {
+    printEvents(received);
+    const first = run.events.seen() + 1;
+    for (const [index, webhook] of received.entries()) {
+      expectEvent(run, first + index, webhook, events[index]);
+    }
+  });
 }
 
 function expectEvent(
@@ -157,7 +121,7 @@ function expectEvent(
 async function expectNothingFurther(run: YearRun, testClockId: string): Promise<void> {
   const { merchant, start, subscriptionId, differences } = run;
   await advanceTestClock(merchant, testClockId, expected.LONG_AFTER, ADVANCE_WITHIN_MS);
-  differences.equal('events in the year after', 0, webhooksOf(run).length - run.seen);
+  differences.equal('events in the year after', 0, run.events.unseen());
 
   const book = await start.book(subscriptionId);
   const outcomes = book.map(({ outcome, code }) =>
@@ -179,9 +143,4 @@ async function expectNothingFurther(run: YearRun, testClockId: string): Promise<
       `${amountMinor} ${currency}`,
     );
   }
-}
-
-/** The webhooks of this subscription. The endpoint may also get events of other subscriptions. */
-function webhooksOf({ receiver, subscriptionId }: YearRun): ReceivedWebhook[] {
-  return receiver.received.filter(({ event }) => event['subscriptionId'] === subscriptionId);
 }

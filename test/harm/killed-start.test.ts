@@ -84,8 +84,8 @@ async function call(path: string, body?: object) {
 }
 
 /** Runs a command of the project against the running start. */
-function run(command: 'demo' | 'verify') {
-  const child = spawn(process.execPath, ['scripts/run.mjs', command], {
+function run(command: 'demo' | 'verify', ...options: string[]) {
+  const child = spawn(process.execPath, ['scripts/run.mjs', command, ...options], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...environment },
   });
@@ -107,6 +107,29 @@ it(
     });
     const verifyRun = await run('verify');
     expect(verifyRun).toMatchObject({ code: 0 });
+    expect(await run('demo', '--gateway', 'stripe-double')).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('run npm start -- --gateway stripe-double') as string,
+    });
+    expect(await interrupt(child)).toBe(0);
+  },
+  2 * READY_WITHIN_MS,
+);
+
+it(
+  'npm run demo and npm run verify find every expectation met at the Stripe double',
+  async () => {
+    const { child } = await start('--gateway', 'stripe-double');
+    expect(await run('demo')).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('Run npm run demo -- --gateway stripe-double') as string,
+    });
+    const demoRun = await run('demo', '--gateway', 'stripe-double');
+    expect(demoRun).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('Everything is as expected') as string,
+    });
+    expect(await run('verify')).toMatchObject({ code: 0 });
     expect(await interrupt(child)).toBe(0);
   },
   2 * READY_WITHIN_MS,

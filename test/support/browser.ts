@@ -199,7 +199,10 @@ function readForm(pageUrl: string, form: HTMLElement): Form {
   const labels = new Map(
     form.querySelectorAll('label').map((label) => [label.getAttribute('for'), textOf(label)]),
   );
-  const fields = form.querySelectorAll('input').map((input) => ({
+  const button = form.querySelector('button');
+  // A form is submitted by its first button. A browser sends this button, too.
+  const sent = [...form.querySelectorAll('input'), ...(button === null ? [] : [button])];
+  const fields = sent.map((input) => ({
     name: input.getAttribute('name') ?? '',
     label: labels.get(input.getAttribute('id')) ?? '',
     value: input.getAttribute('value') ?? '',
@@ -209,7 +212,7 @@ function readForm(pageUrl: string, form: HTMLElement): Form {
     method: (form.getAttribute('method') ?? 'get').toLowerCase(),
     action: new URL(form.getAttribute('action') ?? '', pageUrl).href,
     fields: fields.filter((field) => field.name !== ''),
-    button: textOf(form.querySelector('button')) ?? '',
+    button: textOf(button) ?? '',
   };
 }
 

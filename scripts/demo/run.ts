@@ -1,0 +1,82 @@
+// What all parts of the demo share: the connections, and the wait for the events of one subscription.
+
+import type { MerchantClient } from '../../test/support/merchant-client.ts';
+import type { ReceivedWebhook, WebhookReceiver } from '../../test/support/webhook-receiver.ts';
+import type { RunningStart } from '../client/running-start.ts';
+import { waitFor } from '../client/wait-for.ts';
+import type { Differences } from './check.ts';
+
+/** Time limit in ms of one advance, enough for all events of a month on a busy machine. */
+export const ADVANCE_WITHIN_MS = 60_000;
+export const EVENTS_WITHIN_MS = 30_000;
+
+export interface DemoRun {
+  readonly start: RunningStart;
+  readonly merchant: MerchantClient;
+  readonly receiver: WebhookReceiver;
+  readonly differences: Differences;
+}
+
+/** The result of a year: its subscription, and the number of events. */
+export interface DemoYear {
+  readonly subscriptionId: string;
+  readonly events: number;
+}
+
+/** Ends the year after a difference that makes the following steps meaningless. */
+class YearStopped extends Error {}
+
+/** Waits for `year`. A year that was stopped has its reason in the differences. */
+export async function unlessStopped(year: Promise<void>): Promise<void> {
+  try {
+    await year;
+  } catch (error) {
+    if (!(error instanceof YearStopped)) throw error;
+  }
+}
+
+/** The events of one subscription in the order of their arrival. */
+export interface EventsOfOne {
+  /** Number of events that were checked. */
+  seen(): number;
+  /** Number of events that have arrived since the last check. */
+  unseen(): number;
+  /**
+   * Waits until an event has arrived for each of `types`, and passes all new events to `check`, also if there
+   * are more or fewer. If an event is missing after 30 s, adds a difference and stops the year.
+   */
+  expect(
+    types: readonly string[],
+    check: (received: readonly ReceivedWebhook[]) => void,
+  ): Promise<void>;
+}
+
+/** `isOurs` selects the events. The endpoint may also get events of other subscriptions. */
+export function eventsOf(
+  receiver: WebhookReceiver,
+  differences: Differences,
+  isOurs: (event: ReceivedWebhook['event']) => boolean,
+): EventsOfOne {
+  let seen = 0;
+  const ours = () => receiver.received.filter(({ event }) => isOurs(event));
+  return {
+    seen: () => seen,
+    unseen: () => ours().length - seen,
+    expect: async (types, check) => {
+      const received = await waitFor('webhooks', EVENTS_WITHIN_MS, () => {
+        const all = ours();
+        return all.length >= seen + types.length ? all : undefined;
+      }).catch(ours);
+      const fresh = received.slice(seen);
+      check(fresh);
+      seen = received.length;
+      const missing = types.slice(fresh.length);
+      if (missing.length === 0) return;
+      differences.list.push(
+        `${missing.join(', ')} did not arrive within ${EVENTS_WITHIN_MS / 1_000} s, so the demo ` +
+          'cannot continue',
+      );
+      throw new YearStopped();
+    },
+  };
+}
