@@ -107,6 +107,12 @@ try {
 }
 
 async function startAll(): Promise<void> {
+  if (gateway === 'sandbox' && hasStripeDouble) {
+    throw new Error(
+      `The demo merchant of ${shown(config.dataDir)} has an account at the Stripe double. For the sandbox set ` +
+        'DATA_DIR to a new folder; without --gateway the double is started again.',
+    );
+  }
   say(`starting; data in ${shown(config.dataDir)}`);
   await clearEarlierStart(table, say);
   table.add(STARTER, process.pid);

@@ -84,7 +84,7 @@ async function call(path: string, body?: object) {
 }
 
 /** Runs a command of the project against the running start. */
-function run(command: 'demo' | 'verify', ...options: string[]) {
+function run(command: 'start' | 'demo' | 'verify', ...options: string[]) {
   const child = spawn(process.execPath, ['scripts/run.mjs', command, ...options], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...environment },
@@ -131,6 +131,10 @@ it(
     });
     expect(await run('verify')).toMatchObject({ code: 0 });
     expect(await interrupt(child)).toBe(0);
+    expect(await run('start', '--gateway', 'sandbox')).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('For the sandbox set DATA_DIR to a new folder') as string,
+    });
   },
   2 * READY_WITHIN_MS,
 );
