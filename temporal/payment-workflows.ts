@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   ServiceError,
   WorkflowExecutionAlreadyStartedError,
@@ -32,11 +33,13 @@ import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './client.ts';
 
-/** Reads the rows of orders. Both functions return null if the rows have no outcome yet. */
+/** Reads the rows of orders. An outcome is null if the rows have none yet. */
 export interface PaymentRows {
   /** Returns the outcome of an order at `nowAt`. The refusal of an order is an outcome, too. */
   paymentOutcome(order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null>;
   refundOutcome(ref: RefundRef): Promise<RefundOutcome | null>;
+  /** True if the gateway has accepted the refund and has not decided it yet. */
+  isRefundAccepted(ref: RefundRef): Promise<boolean>;
 }
 
 /**
@@ -49,7 +52,7 @@ export interface PaymentRows {
 export interface PaymentWorkflows {
   /** Charges an intent once per order. Rules: D-35, D-36, D-40. */
   pay(order: PaymentOrder): Promise<PaymentOutcome>;
-  /** Executes a refund once. */
+  /** Executes a refund once. Does not wait for a gateway that has accepted the refund and decides it later. */
   refund(ref: RefundRef): Promise<RefundOutcome>;
   /** Saves a card for a setup session, once per token. */
   saveMethod(order: SetupOrder): Promise<SetupOutcome>;
@@ -93,6 +96,9 @@ export function createPaymentWorkflows(
   return new TemporalPaymentWorkflows(deps);
 }
 
+/** Time in ms between two looks whether the gateway decides a refund later. Nearly all are decided earlier. */
+const ACCEPTED_LOOK_MS = 3_000;
+
 const MERCHANT_ID = defineSearchAttributeKey('MerchantId', SearchAttributeType.KEYWORD);
 
 /** A workflow to start, or to join if it runs. */
@@ -133,12 +139,30 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   async refund(ref: RefundRef): Promise<RefundOutcome> {
-    const outcome = await this.resultForOrder<RefundOutcome>(
+    const result = this.resultForOrder<RefundOutcome>(
       refundStart(ref),
       () => true,
       () => this.rows.refundOutcome(ref),
     );
-    return outcome ?? { kind: 'pending' };
+    const done = new AbortController();
+    try {
+      const outcome = await Promise.race([result, this.acceptanceOf(ref, done.signal)]);
+      return outcome ?? { kind: 'pending' };
+    } finally {
+      done.abort();
+    }
+  }
+
+  /**
+   * Resolves when the gateway has accepted the refund and has not decided it, which may take days. Reads the row
+   * every 3 s. Otherwise rejects when `signal` aborts.
+   */
+  private async acceptanceOf(ref: RefundRef, signal: AbortSignal): Promise<RefundOutcome> {
+    for (;;) {
+      await sleep(ACCEPTED_LOOK_MS, undefined, { signal });
+      const isAccepted = await this.rows.isRefundAccepted(ref).catch(() => false);
+      if (isAccepted) return { kind: 'pending', isAccepted };
+    }
   }
 
   async saveMethod(order: SetupOrder): Promise<SetupOutcome> {

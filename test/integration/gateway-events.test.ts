@@ -383,6 +383,38 @@ describe('a refund that fails at Stripe after it succeeded', () => {
   });
 });
 
+test('a refund that is pending at Stripe is answered as accepted, also when it is repeated, and fails with one event [D-40, D-50]', async ({
+  scene,
+}) => {
+  const { shop, seller, world } = scene;
+  const made = await active(scene);
+  const { intentId: xIntentId, gatewayChargeId } = (await lastAttempt(scene, made)).attempt;
+  const paid = await seller.account.stripe.paymentIntents.retrieve(gatewayChargeId!);
+  const chargeId = paid.latest_charge as string;
+  await world.control('POST', 'refunds/pending', { chargeId });
+  const key = randomUUID();
+  const refund = () => shop.merchant.post('/payments/merchant/refund', { xIntentId }, key);
+  const accepted = {
+    errorCode: 'payment_outcome_pending',
+    message:
+      '/payments/merchant/refund was answered 400 payment_outcome_pending: The gateway has accepted the refund ' +
+      'and decides it later, perhaps in days. The event intent.refunded or intent.refund_failed reports the outcome.',
+  };
+  await expect(refund()).rejects.toMatchObject(accepted);
+  await expect(refund()).rejects.toMatchObject(accepted);
+  await seller.settled();
+  const told = async () => (await eventsOf(scene, made.subscriptionId)).slice(5);
+  expect(await told()).toEqual([]);
+  await world.control('POST', 'refunds/settle', { chargeId, failure: 'lost_or_stolen_card' });
+  await vi.waitFor(async () => expect(await told()).toEqual(['intent.refund_failed']), 30_000);
+  await expect(refund()).rejects.toMatchObject({
+    errorCode: 'operation_not_allowed',
+    message: expect.stringContaining('which failed later: ') as string,
+  });
+  await expectNothingLeft(scene);
+  expect(await told()).toEqual(['intent.refund_failed']);
+});
+
 describe('a dispute of a renewal', () => {
   test('is shown and emitted when it opens and when it is lost, and does not change the subscription [D-50, D-52]', async ({
     scene,

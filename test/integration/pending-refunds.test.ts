@@ -194,13 +194,13 @@ describe('a refund that the gateway decides later', () => {
       count: 1,
     });
     crashes.after = 2;
-    const refunded = env.payments.refund(ref);
-    await expect
-      .poll(async () => (await payments.refundRow(ref)).state, { timeout: 20_000 })
-      .toBe('PENDING');
+    expect(await env.payments.refund(ref)).toEqual(ACCEPTED);
     await decide(env, ref, 'succeeded');
     await env.payments.wakeRefund(ref);
-    expect(await refunded).toEqual({ kind: 'refunded' });
+    await expect
+      .poll(async () => (await payments.refundRow(ref)).state, { timeout: 20_000 })
+      .toBe('SUCCEEDED');
+    expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   });

@@ -47,7 +47,8 @@ export const createRefund = route({
   tag: 'Payments',
   summary: 'Refund a payment, fully or partly',
   description:
-    'The intent must be paid. The refunds of an intent never exceed the amount that was paid.',
+    'The intent must be paid. The refunds of an intent never exceed the amount that was paid. A refund that the ' +
+    'gateway accepts and decides later is answered `payment_outcome_pending`; an event reports its outcome.',
   isExtension: true,
   idempotencyKey: 'honoured',
   body: {
@@ -104,6 +105,10 @@ async function amountProblemsOf(
   return gatewayAmountProblems(deps, merchantId, { amount }, intent.currency, 'refund');
 }
 
+const DECIDED_LATER =
+  'The gateway has accepted the refund and decides it later, perhaps in days. The event intent.refunded or ' +
+  'intent.refund_failed reports the outcome.';
+
 /**
  * Refunds a payment, fully or partly, and waits for the outcome. A repeat of the command returns the same
  * refund.
@@ -133,7 +138,10 @@ async function refundIntent(
   }
   const order = { give: () => payments.refund(ref), withdraw: () => withdrawRefund(db, ref) };
   const outcome = await handOver(order, giveUp);
-  if (outcome.kind === 'pending') throw new DomainError('payment_outcome_pending');
+  if (outcome.kind === 'pending') {
+    const isAccepted = 'isAccepted' in outcome;
+    throw new DomainError('payment_outcome_pending', isAccepted ? DECIDED_LATER : undefined);
+  }
   if (outcome.kind === 'refused') throw new DomainError('operation_not_allowed', outcome.message);
   const refund = await findRefund(db, merchantId, ref.refundId);
   invariant(refund, 'the refund exists after its insert');

@@ -191,5 +191,9 @@ export function paymentRows(db: Db) {
       const refund = await findRefund(db, ref.merchantId, ref.refundId);
       return refund && refundOutcomeOf(refund);
     },
+    isRefundAccepted: async (ref: RefundRef): Promise<boolean> => {
+      const refund = await findRefund(db, ref.merchantId, ref.refundId);
+      return refund?.state === 'PENDING';
+    },
   };
 }
