@@ -114,7 +114,7 @@ describe('an API that crashes while it creates a subscription', () => {
       .from(subscriptions)
       .where(eq(subscriptions.receiptId, receiptId));
 
-  test('has no effect before its commit, so that the repeat creates the subscription [D-17]', async ({
+  test('before its commit has no effect, and the repeat creates the subscription [D-17]', async ({
     env,
     payments,
   }) => {
@@ -135,7 +135,7 @@ describe('an API that crashes while it creates a subscription', () => {
     expect(await repairsOf(env)).toEqual({});
   });
 
-  test('leaves the workflow’s start to the sweep after its commit, and the repeat is answered [D-17]', async ({
+  test('after its commit leaves the workflow’s start to the sweep, and the repeat gets its answer [D-17]', async ({
     env,
     payments,
   }) => {

@@ -115,7 +115,7 @@ test('the verifier checks every invariant and finds nothing wrong in correct boo
   expect(results.filter(({ counted }) => counted === null || counted === 0)).toEqual([]);
 });
 
-test('the verifier skips the invariant whose book is not given', async ({ env }) => {
+test('the verifier skips an invariant when its book is not given', async ({ env }) => {
   const results = await checkAll(env);
   expect(
     results.filter(({ counted }) => counted === null).map(({ invariant }) => invariant),

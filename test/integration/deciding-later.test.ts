@@ -31,7 +31,7 @@ const typesOf = async (env: TestEnvironment, ref: Parameters<TestEnvironment['ev
 const PAID = ['intent.success', 'subscription.cycle_charged'];
 
 describe('a subscription at a gateway that decides later', () => {
-  test('is charged once for each cycle and ends when each charge is in progress at first [D-32, D-40]', async ({
+  test('is charged once for each cycle and ends when the gateway first answers that each charge is in progress [D-32, D-40]', async ({
     env,
   }) => {
     const { clock, ref } = await subscribed(env);

@@ -74,7 +74,7 @@ describe('a manual retry', () => {
     ]);
   });
 
-  test('has the same cooldown when an automatic retry comes in between [D-31, D-30]', async ({
+  test('keeps its cooldown when an automatic retry is made during it [D-31, D-30]', async ({
     env,
     shop,
   }) => {

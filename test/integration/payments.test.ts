@@ -309,7 +309,7 @@ describe('a setup session', () => {
     expect(await payments.methodsOf(customerId)).toEqual([]);
   });
 
-  test('saves one card when two cards come at once [D-50]', async ({ env, payments }) => {
+  test('saves one card when two cards are submitted at once [D-50]', async ({ env, payments }) => {
     const { merchantId, setupMethodId, customerId } = await payments.setup();
     const order = { merchantId, setupMethodId };
     const cards = [await payments.card(), await payments.card()];

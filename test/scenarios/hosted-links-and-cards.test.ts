@@ -113,7 +113,7 @@ describe('a subscription link, in a browser,', () => {
     expect((await third.goto(shortUrl))?.status()).toBe(410);
   });
 
-  test('shows that it cannot be used after its expiry, also on a page opened before the expiry [D-37]', async ({
+  test('shows after its expiry that it cannot be used, also on a page that was opened before [D-37]', async ({
     shop,
     payer,
   }) => {

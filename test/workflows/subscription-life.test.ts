@@ -124,7 +124,7 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(env, trial);
   });
 
-  test('is retried 4 and 12 hours after a declined due date, and after the paid retry keeps its dates [D-30]', async ({
+  test('is retried 4 and 12 hours after a declined due date, and keeps its dates after the retry is paid [D-30]', async ({
     env,
   }) => {
     const ref = await subscribe(env, { terms: { cycleCount: 3 } });
