@@ -226,7 +226,7 @@ const DAMAGES: Damage[] = [
     found: [/^2: sub_\w+ is UNPAID and its retry was due at 2027-03-02 /],
   },
   {
-    name: 'a cancelled subscription that outlives its period',
+    name: 'a cancelled subscription that has not ended after its period',
     damage: `update subscription set state = jsonb_set(${STATE_OF('currentPeriodEndAt', '1801440000000')},
       '{cancelAtPeriodEnd}', 'true') where id = ${PAYING}`,
     undo: `update subscription set state = ${STATE_OF('currentPeriodEndAt', '1809129600000')}
@@ -234,7 +234,7 @@ const DAMAGES: Damage[] = [
     found: [/^2: sub_\w+ is ACTIVE, but it was cancelled at the end of its period, 2027-02-01 /],
   },
   {
-    name: 'a pause that outlives its date',
+    name: 'a pause that has not ended after its date',
     damage: `update subscription set status = 'PAUSED', state = jsonb_set(
       ${STATE_OF('status', '"PAUSED"')}, '{resumeAt}', '1801440000000') where id = ${UNPAID}`,
     undo: `update subscription set status = 'UNPAID', state = ${STATE_OF('status', '"UNPAID"')}
