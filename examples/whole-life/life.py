@@ -221,7 +221,7 @@ def cancel_at_period_end(life):
 
 
 def sell_by_link():
-    """A link has no test clock, so its subscription is billed in real time."""
+    """Sells a subscription by a link, which has no test clock, so the billing is in real time."""
     order = f"order-{uuid.uuid4()}"
     expiry = round(time.time() * 1000) + 86_400_000
     terms = {**TERMS, "receiptId": order, "expiryDate": expiry, "customerDetails": {}}

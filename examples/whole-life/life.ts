@@ -242,7 +242,7 @@ async function cancelAtPeriodEnd(life: Life): Promise<void> {
   step('cancelled', 'at the end of the period: ENDED on 15 June, and no payment in the next year');
 }
 
-/** A link has no test clock, so its subscription is billed in real time. */
+/** Sells a subscription by a link. A link has no test clock, so the subscription is billed in real time. */
 async function sellByLink(): Promise<void> {
   const receiptId = `order-${randomUUID()}`;
   const expiryDate = Date.now() + 86_400_000;

@@ -163,8 +163,8 @@ async function make(load: Load, group: Group): Promise<void> {
 }
 
 /**
- * A manual retry has the highest chance, because most manual retries are refused: few subscriptions are
- * UNPAID.
+ * Picks a random command. A manual retry has the highest chance, because most manual retries are refused: few
+ * subscriptions are UNPAID.
  */
 function pickCommand(random: Random, amount: number, date: number): [path: string, body: object] {
   const dice = random.next();

@@ -10,7 +10,7 @@ const FAILS = 0.2;
 /** Share of the other deliveries whose answer is lost after they were received. */
 const DROPS = 0.1;
 
-/** A merchant's unreliable webhook endpoint, subscribed to every event type. */
+/** Starts a merchant's unreliable webhook endpoint and subscribes it to every event type. */
 export async function startUnreliableReceiver(merchant: MerchantClient, random: Random) {
   const eventSigner = `whsec_${randomBytes(24).toString('base64')}`;
   const receiver = await startWebhookReceiver({ secrets: [eventSigner] });

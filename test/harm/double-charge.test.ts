@@ -312,7 +312,7 @@ describe('a lock timeout when the outcome is recorded', () => {
 });
 
 describe('the database', () => {
-  /** The error's code and the violated index. */
+  /** Awaits a refused write and returns the error's code and the violated constraint. */
   const refusalOf = async (write: Promise<unknown>) => {
     const error = await write.then(
       () => new Error('was not refused'),

@@ -69,7 +69,7 @@ function demo(): Record<string, string> {
   return JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8')) as Record<string, string>;
 }
 
-/** One call with the demo merchant's credentials. */
+/** Calls the API with the demo merchant's credentials. */
 async function call(path: string, body?: object) {
   const { apiUrl, keyId, secret } = demo();
   const response = await fetch(`${apiUrl}${path}`, {

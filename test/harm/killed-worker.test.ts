@@ -32,7 +32,7 @@ type Json = Record<string, unknown>;
 
 const KILLED = { code: null, signal: 'SIGKILL' };
 
-/** A saved card and its customer. */
+/** Saves a card of a new customer. Returns the fields of a charge request and the setup session's id. */
 async function savedCard({ env, payments }: WorkerScenario) {
   const { customerId, ...session } = await payments.setup();
   const order = { ...session, ...(await payments.card()), nowAt: Date.now() };

@@ -110,7 +110,7 @@ describe('a supervised program', () => {
   describe('from a third party', () => {
     const launches = () => readFileSync(join(folder, 'launches'), 'utf8').length;
 
-    /** The first `crashes` launches exit like a Go program that finds no free port. */
+    /** A service whose first `crashes` launches exit like a Go program that finds no free port. */
     const foreign = (crashes: number): Service => ({
       ...program('temporal'),
       program: () => ({

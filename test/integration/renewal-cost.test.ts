@@ -8,8 +8,8 @@ import { startStripe } from '../support/stripe.ts';
 import { createEnvironment } from '../support/test-environment.ts';
 
 /**
- * The calls of a worker for each renewal, which docs/performance.md names. A call of the database is a
- * statement, a BEGIN or a COMMIT: each is a round trip.
+ * Counts a worker's gateway requests and database calls for each renewal. docs/performance.md states both
+ * numbers. A database call is a statement, a BEGIN or a COMMIT, because each is a round trip.
  */
 
 const test = onDevServer.extend('counted', async ({ server }, { onCleanup }) => {
@@ -33,7 +33,10 @@ const test = onDevServer.extend('counted', async ({ server }, { onCleanup }) => 
     await stripe.close();
   });
 
-  /** Renews a new monthly subscription `renewals` times, and returns the calls of all renewals. */
+  /**
+   * Renews a new monthly subscription `renewals` times. Returns the gateway requests and the number of
+   * database calls of the whole advance.
+   */
   const renew = async (renewals: number, token?: string) => {
     const createdAt = Date.parse('2027-01-01T00:00:00Z');
     const clock = await env.createClock(createdAt);
@@ -46,8 +49,9 @@ const test = onDevServer.extend('counted', async ({ server }, { onCleanup }) => 
     return { requests: [...requests], calls };
   };
   /**
-   * Returns the database calls of one renewal: a tenth of the difference between 12 and 2 renewals, so that
-   * the calls of an advance do not count. Returns also the last two requests to the gateway.
+   * Returns the database calls of one renewal and the last two requests to the gateway. The database calls
+   * are a tenth of the difference between 12 and 2 renewals, so that the calls of the advance itself do not
+   * count.
    */
   const perRenewal = async (token: () => Promise<string | undefined>) => {
     const few = await renew(2, await token());
@@ -57,16 +61,14 @@ const test = onDevServer.extend('counted', async ({ server }, { onCleanup }) => 
   return { env, stripe, perRenewal };
 });
 
-test('a renewal at the sandbox makes one request and three calls of the database', async ({
-  counted,
-}) => {
+test('a renewal at the sandbox makes one request and three database calls', async ({ counted }) => {
   expect(await counted.perRenewal(async () => undefined)).toEqual({
     database: 3,
     gateway: ['POST /v1/charges', 'POST /v1/charges'],
   });
 });
 
-test('a renewal at Stripe makes two requests and four calls of the database', async ({
+test('a renewal at Stripe makes two requests and four database calls', async ({
   counted: { env, stripe, perRenewal },
 }) => {
   await enterAccount(env, await stripe.account());

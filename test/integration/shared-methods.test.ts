@@ -10,7 +10,7 @@ import { onDevServer } from '../support/environment.ts';
 import { importsIn, LINE } from '../support/imports.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-/** Subscriptions that an import gave one payment method. */
+/** Subscriptions that share one payment method after an import. */
 
 const test = onDevServer.extend('imports', { scope: 'file' }, async ({ env }, { onCleanup }) => {
   const imports = importsIn(env);
@@ -86,7 +86,7 @@ test('a shared payment method becomes DELETED when both subscriptions replace it
     SubscriptionRef,
   ];
   const shared = await methodOf(env, first);
-  /** The transition to a new card of the subscription. */
+  /** Saves a new card and returns the transition of the subscription to this card. */
   const replacing = async (ref: SubscriptionRef, id: string) => {
     const state = await env.state(ref);
     const { merchantId, customerId } = state;

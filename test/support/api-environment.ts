@@ -109,7 +109,7 @@ export const test = base
   .extend('restored', { auto: true }, ({ api }, { onCleanup }) => onCleanup(() => api.restore()));
 
 /**
- * The API on a real port, with its own Postgres database and two merchants. The ports to workflows and
+ * Starts the API on a real port, with its own Postgres database and two merchants. The ports to workflows and
  * payments are fakes. All other code is the production code.
  */
 export async function createApiEnvironment({

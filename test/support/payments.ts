@@ -43,7 +43,7 @@ export function paymentsIn(env: TestEnvironment) {
     const use = { merchantId, route: 'POST /test', key, fingerprint: Buffer.alloc(32) };
     await claimKey(db, use, `cmd_${key}`, Date.now());
   };
-  /** The token and session of a payer's return from the card form. */
+  /** Submits a card to the tokeniser. Returns the token and session with which the payer returns. */
   const card = async (number?: string) => {
     const { paymentToken, checkoutSessionId } = checkoutCommand(await env.token(number));
     return { paymentToken, checkoutSessionId };
@@ -77,7 +77,7 @@ export function paymentsIn(env: TestEnvironment) {
     );
     return ref;
   };
-  /** A customer with a saved card. */
+  /** Creates a customer and saves a card. */
   const saved = async (number?: string) => {
     const customerId = await customer();
     const redeemed = await env.activities.redeemToken({

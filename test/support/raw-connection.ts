@@ -9,7 +9,7 @@ export interface RawAnswer {
 
 export type RawConnection = ReturnType<typeof openConnection>;
 
-/** A TCP connection on which a test writes HTTP as bytes. */
+/** Opens a TCP connection on which a test writes HTTP as bytes. */
 export function openConnection(url: string) {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   let received = '';

@@ -27,7 +27,7 @@ const NEWS_WITHIN_MS = 30_000;
 export type Shop = Awaited<ReturnType<typeof openShop>>;
 
 /**
- * A merchant fixture: the API and the hosted pages on a real port, a merchant client, and a webhook
+ * Opens a merchant fixture: the API and the hosted pages on a real port, a merchant client, and a webhook
  * endpoint that is subscribed to every event type.
  */
 export async function openShop(env: TestEnvironment) {
@@ -83,8 +83,8 @@ export async function openShop(env: TestEnvironment) {
     merchant,
     receiver,
     /**
-     * The events of a subscription since the last call, one line each. Waits at most 30 s for `count`
-     * events and returns all that have arrived.
+     * Waits at most 30 s for `count` events of a subscription since the last call. Returns all that have
+     * arrived, one line each.
      */
     async news(subscriptionId: string, count: number): Promise<string[]> {
       const from = read.get(subscriptionId) ?? 0;

@@ -121,7 +121,7 @@ export interface ReceivedEvent {
   readonly objectId: string;
 }
 
-/** A webhook endpoint that records every request. */
+/** Starts a webhook endpoint that records every request. */
 async function startReceiver() {
   const received: ReceivedEvent[] = [];
   const statuses: number[] = [];

@@ -70,7 +70,7 @@ export interface Delivered {
 
 export type Process = ReturnType<typeof startProcess>;
 
-/** The webhook delivery of one process, and the endpoints whose queues it woke. */
+/** Creates the webhook delivery of one process. `woken` lists the endpoints whose queues it woke. */
 function startProcess(db: Db, sealing: ReturnType<typeof createSealing>) {
   const woken: string[] = [];
   const delivery = createWebhookDelivery({

@@ -21,7 +21,7 @@ type Json = Record<string, unknown>;
 export type WorkerScenario = Awaited<ReturnType<typeof openWorkerScenario>>;
 
 /**
- * A merchant fixture without an activity worker: the test starts and kills workers. With `isWhole`
+ * Opens a merchant fixture without an activity worker: the test starts and kills workers. With `isWhole`
  * there is no workflow worker either, and started workers also run workflows. `stripeUrl` is the address of a
  * Stripe double.
  */

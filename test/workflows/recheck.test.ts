@@ -63,7 +63,10 @@ const gatewayIsBack = (env: TestEnvironment) => env.control('DELETE', '/control/
 const recheck = (env: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
   env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId)).signal(poke);
 
-/** A subscription of two daily cycles. The outcome of the second charge is unknown, and the next look-up is an hour away. */
+/**
+ * Creates a subscription of two daily cycles. The outcome of the second charge is unknown, and the next
+ * look-up follows after an hour.
+ */
 async function undecided(env: TimeSkippingEnvironment, testClockId: string | null = null) {
   const createdAt = await env.server.currentTimeMs();
   const ref = await env.create({

@@ -86,7 +86,7 @@ async function gatewayIsAway(env: TestEnvironment, effect: 'done' | 'none'): Pro
 
 const gatewayIsBack = (env: TestEnvironment) => env.control('DELETE', '/control/faults');
 
-/** A subscription whose second cycle is declined. The next retry is four hours later. */
+/** Creates a subscription whose second cycle is declined. The next retry is four hours later. */
 async function unpaid(env: TimeSkippingEnvironment) {
   const createdAt = await env.server.currentTimeMs();
   const ref = await env.create({ createdAt, terms: { cycleCount: 2, interval: 'DAY' } });
@@ -117,7 +117,7 @@ const waitForState = (env: TestEnvironment, ref: SubscriptionRef, expected: obje
   });
 
 describe('a gateway outage', () => {
-  test('lasting an hour blocks no edit, pause or cancel; a late success is recorded', async ({
+  test('lasting an hour blocks no edit, pause or cancel, and the charge’s success is recorded after it', async ({
     env,
   }) => {
     const ref = await unpaid(env);

@@ -81,7 +81,9 @@ interface Faults {
   refund: 'unknown' | 'refused' | null;
 }
 
-/** A gateway in memory. A repeated idempotency key gets the stored result and has no second effect. */
+/**
+ * Creates a gateway in memory. A repeated idempotency key gets the stored result and has no second effect.
+ */
 function createBook(faults: Faults) {
   const decided = new Map<string, ChargeOutcome>();
   const returned = new Map<string, RefundOutcome>();
