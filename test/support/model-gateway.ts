@@ -50,7 +50,7 @@ export class ModelGateway {
   readonly book = new Map<string, BookEntry>();
   readonly chargeFaults: ChargeFault[] = [];
   readonly lookupFaults: LookupFault[] = [];
-  /** No request arrives and no answer returns before this instant. */
+  /** Before this instant no new request arrives. Late requests still arrive. */
   awayUntil = 0;
   /**
    * Every late arrival. `wasMissed`: a look-up found nothing before the arrival. `isFirst`: no other request
