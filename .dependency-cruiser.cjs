@@ -1,9 +1,9 @@
 /**
- * Who may import whom: docs/adr/0001-layout.md, one rule for each reason. Type-only
+ * The allowed imports between folders, with one rule for each reason: docs/adr/0001-layout.md. Type-only
  * imports count as imports unless a rule says `dependencyTypesNot: ['type-only']`.
  *
- * `domain/` imports nothing and `messages.ts` only `domain/`, so these direct rules also settle every
- * chain: none reaches from the API to a workflow, or from the sandbox to the database.
+ * The rules forbid direct imports only. They also exclude every chain of imports from the API to a workflow, or from
+ * the sandbox to the database, because `domain/` imports no folder and `messages.ts` imports only `domain/`.
  */
 
 const MESSAGES = ['^workflows/[^/]+/messages\\.ts$', '^workflows/messages\\.ts$'];
@@ -41,7 +41,7 @@ const foldersBut = (...allowed) => {
 const domain = [
   rule(
     'domain-imports-nothing',
-    'domain/ is what everybody may import, so it imports nothing: no I/O, no clock, no package.',
+    'Every folder may import domain/, so domain/ imports no other folder, no package and nothing of Node.',
     { path: '^domain/' },
     { pathNot: '^domain/' },
   ),
@@ -50,19 +50,19 @@ const domain = [
 const workflows = [
   rule(
     'messages-import-domain-only',
-    'The API and scripts load messages.ts; it must not bring a workflow with it.',
+    'The API and scripts import messages.ts, and must not load a workflow with it.',
     { path: MESSAGES },
     { path: [foldersBut('domain', 'workflows'), '^workflows/(?![^/]+/messages\\.ts$)'] },
   ),
   rule(
     'messages-use-definitions-only',
-    'defineUpdate/Signal/Query of @temporalio/workflow and definitions of @temporalio/common.',
+    'A messages.ts uses only defineUpdate/Signal/Query of @temporalio/workflow and definitions of @temporalio/common.',
     { path: MESSAGES },
     packagesBut('@temporalio/(workflow|common)'),
   ),
   rule(
     'workflows-stay-in-the-sandbox',
-    'A workflow replays: whatever it imports is bundled and must give the same result each time.',
+    'Every import of a workflow is bundled, and must give the same result in each replay.',
     { path: '^workflows/', pathNot: MESSAGES },
     { path: foldersBut('domain', 'workflows', 'activities') },
   ),
@@ -74,17 +74,22 @@ const workflows = [
   ),
   rule(
     'workflows-use-temporal-only',
-    'Nothing but @temporalio/workflow and @temporalio/common belongs in the bundle.',
+    'The bundle contains no package other than @temporalio/workflow and @temporalio/common.',
     { path: '^workflows/', pathNot: MESSAGES },
     packagesBut('@temporalio/(workflow|common)'),
   ),
-  rule('workflows-use-no-node', 'The sandbox has no Node.', { path: '^workflows/' }, NODE),
+  rule(
+    'workflows-use-no-node',
+    'The workflow sandbox has no modules of Node.',
+    { path: '^workflows/' },
+    NODE,
+  ),
 ];
 
 const sides = [
   rule(
     'activities-import',
-    'Activities see the gateway port, not an implementation; no HTTP, no settings.',
+    'Activities import no code of the API and none of tests, scripts and tools.',
     { path: '^activities/' },
     {
       path: [
@@ -94,25 +99,25 @@ const sides = [
   ),
   rule(
     'activities-see-the-port-only',
-    'The port and its registry. Which gateways there are, worker.ts decides.',
+    'Activities import only the port and its registry. worker.ts selects the gateways.',
     { path: '^activities/' },
     { path: '^gateways/', pathNot: '^gateways/(port|registry)\\.ts$' },
   ),
   rule(
     'activities-know-workflows-by-type',
-    'By value only messages: names and id builders.',
+    'Activities import messages (names and id builders) as values, and all other workflow code as types only.',
     { path: '^activities/' },
     { path: '^workflows/', pathNot: MESSAGES, ...VALUE },
   ),
   rule(
     'activities-use-temporal-activity',
-    'The client comes in through deps; its type is enough.',
+    'Activities get the client through deps, and import only its type.',
     { path: '^activities/' },
     { path: packages('@temporalio/(client|worker|workflow)'), ...VALUE },
   ),
   rule(
     'gateways-import',
-    'A gateway knows rules and its port; the sandbox has its own book and no share in ours.',
+    'A gateway imports domain/ and the port. The sandbox stores its charges in its own schema, and never uses db/.',
     { path: '^gateways/', pathNot: '^gateways/[^/]+/main\\.ts$' },
     { path: foldersBut('domain', 'gateways') },
   ),
@@ -130,19 +135,19 @@ const sides = [
   ),
   rule(
     'gateways-use-no-temporal',
-    'A gateway is called by activities; it does not know them.',
+    'Activities call a gateway. The gateway itself does not use Temporal.',
     { path: '^gateways/' },
     { path: packages('@temporalio') },
   ),
   rule(
     'db-imports',
-    'Queries and mapping: rules come from domain/, settings as arguments.',
+    'db/ has queries and mapping. It imports rules from domain/ and gets settings as arguments.',
     { path: '^db/' },
     { path: foldersBut('domain', 'db') },
   ),
   rule(
     'db-uses-no-temporal',
-    'Rows are written for workflows, not by them.',
+    'Activities call db/. The queries themselves do not use Temporal.',
     { path: '^db/' },
     { path: packages('@temporalio') },
   ),
@@ -151,13 +156,13 @@ const sides = [
 const processes = [
   rule(
     'api-imports',
-    'The API talks to workflows through messages and to the payer through pages.',
+    'The API imports no activity and none of the code of tests, scripts and tools.',
     { path: '^api/', pathNot: '^api/main\\.ts$' },
     { path: foldersBut('domain', 'workflows', 'gateways', 'db', 'api', 'runtime', 'temporal') },
   ),
   rule(
     'api-gets-runtime-injected',
-    'Settings, logger and connections come in as arguments; their types may be named. Failpoints are names; the request scope and links hold no resource.',
+    'The API gets settings, logger and connections as arguments, and imports only their types. Failpoints, the request scope and the links hold no resource, so the API imports them as values.',
     { path: '^api/', pathNot: '^api/main\\.ts$' },
     {
       path: '^(runtime|temporal)/',
@@ -167,7 +172,7 @@ const processes = [
   ),
   rule(
     'api-sees-gateway-port-and-events',
-    'Which gateway it is, api/main.ts decides.',
+    'The API imports the port, the events and the registry of gateways. api/main.ts selects the gateways.',
     { path: '^api/', pathNot: '^api/main\\.ts$' },
     { path: '^gateways/', pathNot: '^gateways/(port|events|registry)\\.ts$' },
   ),
@@ -185,38 +190,43 @@ const processes = [
   ),
   rule(
     'runtime-imports',
-    'Settings, logs and shutdown, which every process has.',
+    'Every process uses runtime/ for settings, logs and shutdown, so runtime/ imports only domain/.',
     { path: '^runtime/' },
     { path: [foldersBut('domain', 'runtime')] },
   ),
   rule(
     'temporal-imports',
-    'The client side of Temporal: starts, updates, signals and queries. Rows come through a port.',
+    'temporal/ is the client side of Temporal: starts, updates, signals and queries. It gets rows as parameters.',
     { path: '^temporal/' },
     { path: [foldersBut('domain', 'workflows', 'runtime', 'temporal')] },
   ),
   rule(
     'temporal-knows-messages-only',
-    'By value only messages: names and id builders.',
+    'temporal/ imports messages (names and id builders) as values, and all other workflow code as types only.',
     { path: '^temporal/' },
     { path: '^workflows/', pathNot: MESSAGES, ...VALUE },
   ),
   rule(
     'worker-knows-workflows-by-path',
-    'The bundler loads them; a value import would run them outside the sandbox.',
+    'The bundler loads workflows by path; a value import would run them outside the sandbox.',
     { path: '^worker\\.ts$' },
     { path: '^workflows/', pathNot: [...MESSAGES, '^workflows/task-queues\\.ts$'], ...VALUE },
   ),
   rule(
     'embedded-imports',
-    'embedded/ runs the processes; it does not contain them.',
+    'embedded/ starts the processes as children, and imports none of their code.',
     { path: '^embedded/', pathNot: '^embedded/demo-merchant\\.ts$' },
     { path: foldersBut('runtime', 'temporal', 'embedded') },
   ),
 ];
 
 const everywhere = [
-  rule('no-cycles', 'A cycle has no order in which to read it.', {}, { circular: true }),
+  rule(
+    'no-cycles',
+    'Files that import each other cannot be read in the order of their imports.',
+    {},
+    { circular: true },
+  ),
   rule(
     'nobody-imports-entry-points',
     'Scripts, tests and mains are started, not imported.',
@@ -225,13 +235,13 @@ const everywhere = [
   ),
   rule(
     'embedded-is-for-scripts-and-tests',
-    'Production runs against servers of its own.',
+    'Production uses its own servers, so only scripts, proof/, benchmarks and tests import embedded/.',
     { pathNot: '^(embedded|scripts|proof|bench|test)/' },
     { path: '^embedded/' },
   ),
   rule(
     'zod-at-the-edges',
-    'A schema library has no place in rules or in the sandbox (1 MB in every bundle).',
+    'Only code that reads input uses zod: it would add 1 MB to the workflow bundle.',
     { pathNot: '^(api|test|scripts|proof)/|^runtime/config\\.ts$' },
     { path: packages('zod') },
   ),
@@ -245,7 +255,7 @@ const everywhere = [
     },
     { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
   ),
-  rule('resolvable', 'It is not there.', {}, { couldNotResolve: true }),
+  rule('resolvable', 'The imported module does not exist.', {}, { couldNotResolve: true }),
 ];
 
 module.exports = {
