@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Db } from '../db/client.ts';
+import { findCardSession } from '../db/repositories/checkouts/tries.ts';
 import { savePaymentMethod } from '../db/repositories/customers/payment-methods.ts';
 import { newId } from '../domain/ids.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
@@ -22,7 +23,8 @@ export type RedeemTokenResult =
 
 /**
  * Redeems a one-time token of the card form for a payment method, which is PENDING until its first use
- * succeeds. A repeat returns the same method. Throws a retryable error if the gateway does not answer; a
+ * succeeds. Refuses a card that the payer entered before the card that it is to replace. A repeat returns the
+ * same method. Throws a retryable error if the gateway does not answer; a
  * repeat with the token is then safe.
  */
 export async function redeemToken(
@@ -30,30 +32,38 @@ export async function redeemToken(
   input: RedeemTokenInput,
 ): Promise<RedeemTokenResult> {
   const id = newId('pmt', input.nowAt, randomBytes);
-  const gateway = await gateways.forNewMethods(input.merchantId);
+  const { merchantId, checkoutSessionId: sessionId } = input;
+  const session = await findCardSession(db, { merchantId, sessionId });
+  const gateway = await gateways.forNewMethods(merchantId);
   failpoint('before_gateway');
   const outcome = await gateway.saveMethod({
     key: saveKey(input),
     token: input.paymentToken,
-    session: input.checkoutSessionId,
+    session: sessionId,
     verify: input.verify,
     reference: { customerId: input.customerId },
   });
   failpoint('after_gateway');
   if (outcome.kind === 'unknown') throw outcomeUnknown(outcome.reason);
   if (outcome.kind === 'refused') return { kind: 'refused', errorCode: outcome.code };
+  const { enteredAt } = outcome;
+  // The payer has entered a newer card since then, on the page of another link.
+  if (enteredAt < (session?.presentEnteredAt ?? 0)) return REFUSED;
   const paymentMethodId = await savePaymentMethod(db, {
     merchantId: input.merchantId,
     id,
     customerId: input.customerId,
     gateway: gateway.name,
     card: outcome.card,
+    enteredAt,
     nowAt: input.nowAt,
   });
   // The gateway's method belongs to another customer, so this customer may not use it.
-  if (paymentMethodId === null) return { kind: 'refused', errorCode: 'processing_error' };
+  if (paymentMethodId === null) return REFUSED;
   return { kind: 'saved', paymentMethodId };
 }
+
+const REFUSED = { kind: 'refused', errorCode: 'processing_error' } as const;
 
 /**
  * Returns the idempotency key of the redemption, of 48 characters. For another session or customer, the key

@@ -182,7 +182,12 @@ export interface SaveMethodRequest {
 }
 
 export type SaveMethodOutcome =
-  | { readonly kind: 'saved'; readonly card: SavedCard }
+  | {
+      readonly kind: 'saved';
+      readonly card: SavedCard;
+      /** When the payer entered the card, by the gateway's clock, in epoch ms. A repeat returns the same instant. */
+      readonly enteredAt: number;
+    }
   /**
    * Final: the card was refused, or the token is used, expired or from another session
    * (`processing_error`). The payer has to enter a card again.

@@ -22,7 +22,12 @@ export interface SaveOrder {
 }
 
 export type SaveResult =
-  | { readonly card: SavedCard; readonly isReplay: boolean }
+  | {
+      readonly card: SavedCard;
+      /** When the card's token was issued, in epoch ms. */
+      readonly enteredAt: number;
+      readonly isReplay: boolean;
+    }
   | { readonly refused: DeclineCode; readonly reason: string };
 
 export type CardBook = ReturnType<typeof createCardBook>;
@@ -73,12 +78,13 @@ async function saveWithin(tx: TransactionSql, order: SaveOrder, now: number): Pr
   // An unknown token and a token of another session get the same answer, which reveals no valid token.
   if (token === undefined || token.session_hash !== hash(order.session)) return spent('unknown');
 
+  const enteredAt = Number(token.expires_at) - TOKEN_LIFETIME_MS;
   const [saved] = await tx<MethodRow[]>`
     select * from sandbox_gateway.method where key = ${order.key}`;
   if (saved !== undefined) {
     if (saved.token_hash !== tokenHash) throw keyReused();
     if (saved.customer_id !== order.customerId) return spent('used');
-    return { card: toCard(saved), isReplay: true };
+    return { card: toCard(saved), enteredAt, isReplay: true };
   }
 
   if (token.used_by_key !== order.key) {
@@ -97,7 +103,7 @@ async function saveWithin(tx: TransactionSql, order: SaveOrder, now: number): Pr
     from sandbox_gateway.token where token_hash = ${tokenHash}
     returning *`;
   if (method === undefined) throw new Error('the locked token is gone');
-  return { card: toCard(method), isReplay: false };
+  return { card: toCard(method), enteredAt, isReplay: false };
 }
 
 /** The refusal of a token that cannot be redeemed. The payer has to enter the card again. */

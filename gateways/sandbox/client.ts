@@ -286,7 +286,10 @@ function saved(body: Record<string, unknown>): SaveMethodOutcome | null {
     return { kind: 'refused', code, reason: String(refused?.['reason']) };
   }
   const card = record(body['method']);
-  return card !== null && isSavedCard(card) ? { kind: 'saved', card } : null;
+  const { enteredAt } = body;
+  return card !== null && isSavedCard(card) && typeof enteredAt === 'number'
+    ? { kind: 'saved', card, enteredAt }
+    : null;
 }
 
 function isSavedCard(card: object): card is SavedCard {

@@ -128,7 +128,8 @@ function methodHandler({ cards, faults, now }: PaymentRouteOptions): Handler {
       work: async () => {
         const result = await cards.save(order, now());
         if ('refused' in result) return json(200, { refused: result });
-        return json(200, { method: result.card }, replayed(result.isReplay));
+        const { card: method, enteredAt, isReplay } = result;
+        return json(200, { method, enteredAt }, replayed(isReplay));
       },
     });
   };

@@ -144,6 +144,7 @@ export async function readCard(
   return {
     kind: 'saved',
     card: cardOf(customer, method.id, card),
+    enteredAt: method.created * 1_000,
   };
 }
 

@@ -284,6 +284,7 @@ function describeSaving(it: GatewayTest): void {
     expect(first).toMatchObject({
       kind: 'saved',
       card: { lastFourDigit: payingCard.slice(-4), expiryMonth: 12 },
+      enteredAt: expect.any(Number) as number,
     });
     expect(second).toEqual(first);
     expect(await gateway.saveMethod(request)).toEqual(first);

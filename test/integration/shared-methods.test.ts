@@ -94,7 +94,8 @@ test('a shared payment method becomes DELETED when both subscriptions replace it
     const card = { ...like!, gatewayMethodId: `gateway of ${id}` };
     const nowAt = Date.now();
     const { gateway } = like!;
-    await savePaymentMethod(env.db, { merchantId, id, customerId, gateway, card, nowAt });
+    const method = { merchantId, id, customerId, gateway, card, enteredAt: nowAt, nowAt };
+    await savePaymentMethod(env.db, method);
     const change = applyNewPaymentMethod(state, id, `cmd_${id}`, nowAt, nowAt);
     return { change, transitionId: `cmd_${id}`, command: null, nowAt };
   };

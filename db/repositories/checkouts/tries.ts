@@ -3,12 +3,44 @@ import { and, eq, isNull, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
 import { checkoutSessions } from '../../schema/checkout-sessions.ts';
 import { checkoutTries } from '../../schema/checkout-tries.ts';
+import { paymentMethods } from '../../schema/payment-methods.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
 import { isRecord } from '../is-record.ts';
 
 /** Identifies the session of a hosted page. */
 export interface SessionRef {
   merchantId: string;
   sessionId: string;
+}
+
+/** A session whose card is being redeemed. */
+export interface CardSession {
+  /** When the card that this card is to replace was entered. Null: there is none, or the gateway did not say. */
+  presentEnteredAt: number | null;
+}
+
+/** Returns the session; null for an unknown id. */
+export async function findCardSession(db: Db, ref: SessionRef): Promise<CardSession | null> {
+  const [row] = await db
+    .select({ presentEnteredAt: paymentMethods.enteredAt })
+    .from(checkoutSessions)
+    .leftJoin(
+      subscriptions,
+      and(
+        eq(checkoutSessions.purpose, 'update_method'),
+        isRecord(subscriptions, checkoutSessions.merchantId, checkoutSessions.subscriptionId),
+      ),
+    )
+    .leftJoin(
+      paymentMethods,
+      isRecord(
+        paymentMethods,
+        subscriptions.merchantId,
+        sql`${subscriptions.state}->>'paymentMethodId'`,
+      ),
+    )
+    .where(isSession(ref));
+  return row ?? null;
 }
 
 /** One try with a card. A reload of the return page has the same `key`, so the reload is the same try. */

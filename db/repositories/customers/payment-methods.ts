@@ -16,6 +16,8 @@ export interface NewPaymentMethod {
   gateway: string;
   /** The card as the gateway describes it. */
   card: EventCard & { gatewayMethodId: string };
+  /** When the payer entered the card, by the gateway's clock. */
+  enteredAt: number;
   nowAt: number;
 }
 
@@ -24,7 +26,7 @@ export interface NewPaymentMethod {
  * gateway method returns the first id. Null if the method belongs to another customer.
  */
 export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promise<string | null> {
-  const { merchantId, id, customerId, gateway, card, nowAt } = method;
+  const { merchantId, id, customerId, gateway, card, enteredAt, nowAt } = method;
   await db
     .insert(paymentMethods)
     .values({
@@ -35,6 +37,7 @@ export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promi
       gateway,
       kind: 'CARD',
       status: 'PENDING',
+      enteredAt,
       createdAt: nowAt,
     })
     .onConflictDoNothing();

@@ -113,7 +113,7 @@ function createBook(faults: Faults) {
     async saveMethod({ token, verify }: SaveMethodRequest) {
       const code = verify ? declineOf(token) : null;
       if (code) return { kind: 'refused', code, reason: 'asked for' };
-      return { kind: 'saved', card: cardOf(token) };
+      return { kind: 'saved', card: cardOf(token), enteredAt: Date.now() };
     },
     async charge({ key, gatewayMethodId, amountMinor }) {
       const known = decided.get(key);

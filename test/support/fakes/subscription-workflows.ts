@@ -249,7 +249,7 @@ function fakeGateway(faults: { card: string | null }): PaymentGateway {
         expiryMonth: 12,
         expiryYear: 2034,
       };
-      return { kind: 'saved', card };
+      return { kind: 'saved', card, enteredAt: Date.now() };
     },
     async charge({ gatewayMethodId }) {
       const card = faults.card ?? gatewayMethodId;

@@ -1,0 +1,240 @@
+import { asc, eq } from 'drizzle-orm';
+import { describe, expect, test as base, vi } from 'vitest';
+import { NOTHING_FOUND } from '../../activities/maintenance.ts';
+import { checkoutTries } from '../../db/schema/checkout-tries.ts';
+import { gatewayEvents } from '../../db/schema/gateway-events.ts';
+import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import { sessionIdOf, updateMethodLink } from '../../runtime/update-links.ts';
+import { openPage, submitForm } from '../support/browser.ts';
+import type { Page } from '../support/browser.ts';
+import { LINKS } from '../support/links.ts';
+import { openShop } from '../support/shop.ts';
+import { startStripe, submitCard } from '../support/stripe.ts';
+import { stripeMerchant } from '../support/stripe-seller.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createEnvironment } from '../support/test-environment.ts';
+
+/** Cards that payers enter on Stripe's page, and that arrive late. */
+
+const file = { scope: 'file' } as const;
+const test = base
+  // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
+  .extend('server', file, async ({}, { onCleanup }) => {
+    const server = await connectDevServer();
+    onCleanup(() => server.teardown());
+    return server;
+  })
+  // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
+  .extend('stripe', file, async ({}, { onCleanup }) => {
+    let aheadMs = 0;
+    const world = await startStripe({ now: () => Date.now() + aheadMs });
+    onCleanup(() => world.close());
+    // Stripe's instants are whole seconds.
+    return { world, nextSecond: () => void (aheadMs += 1_000) };
+  })
+  .extend('scene', file, async ({ server, stripe }, { onCleanup }) => {
+    const env = await createEnvironment(server, { stripeUrl: stripe.world.proxy.url });
+    const shop = await openShop(env);
+    onCleanup(async () => {
+      await shop.close();
+      await env.close();
+    });
+    return openScene(env, shop, stripe.world);
+  });
+
+const START = Date.parse('2027-01-31T12:00:00Z');
+const DAY_MS = 86_400_000;
+const WAIT = { timeout: 30_000, interval: 50 };
+const MASTERCARD = '5555555555554444';
+const AMEX = '378282246310005';
+
+const PAID = [
+  'intent.created',
+  'intent.success',
+  'subscription.active',
+  'subscription.created',
+  'subscription.cycle_charged',
+];
+interface Made {
+  merchantId: string;
+  subscriptionId: string;
+  testClockId: string;
+  fwdUrl: string;
+}
+
+async function openScene(
+  env: Awaited<ReturnType<typeof createEnvironment>>,
+  shop: Awaited<ReturnType<typeof openShop>>,
+  world: Awaited<ReturnType<typeof startStripe>>,
+) {
+  const seller = await stripeMerchant(env, shop, world);
+  const { merchantId } = env;
+  const methodOf = async (made: Made) => {
+    const { paymentMethodId } = await env.state(made);
+    const [row] = await env.db
+      .select()
+      .from(paymentMethods)
+      .where(eq(paymentMethods.id, String(paymentMethodId)));
+    return row;
+  };
+  return {
+    env,
+    shop,
+    world,
+    seller,
+    methodOf,
+    async created(): Promise<Made> {
+      const testClockId = await env.createClock(START);
+      const answer = await shop.merchant.post<{ subscriptionId: string; fwdUrl: string }>(
+        '/subscription/create',
+        {
+          amount: 1_999,
+          currency: 'USD',
+          interval: 'MONTH',
+          intervalCount: 1,
+          cycleCount: 12,
+          customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+          callbackUrl: 'https://shop.example/thanks',
+          testClockId,
+        },
+      );
+      return { ...answer, merchantId, testClockId };
+    },
+    async active(): Promise<Made> {
+      const made = await this.created();
+      await seller.enterCard(made);
+      await this.hasBrand(made, 'visa');
+      return made;
+    },
+    /** The update link that the merchant read on the day of `readAt`, real time. */
+    async updateLink({ subscriptionId }: Made, readAt: number): Promise<string> {
+      const { paymentMethodId } = await env.state({ merchantId, subscriptionId });
+      const links = { ...LINKS, publicUrl: shop.url };
+      return updateMethodLink(links, { merchantId, subscriptionId, paymentMethodId }, readAt);
+    },
+    hasBrand: (made: Made, brand: string) =>
+      vi.waitFor(async () => expect(await methodOf(made)).toMatchObject({ brand }), WAIT),
+    /** The types of the subscription's events, sorted. */
+    events: async ({ subscriptionId }: Made) => {
+      const rows = await env.db
+        .select({ type: outboxEvents.type })
+        .from(outboxEvents)
+        .where(eq(outboxEvents.streamId, subscriptionId))
+        .orderBy(asc(outboxEvents.sequence));
+      return rows.map(({ type }) => type).toSorted();
+    },
+    /** The error codes of the cards that were tried with a link, the first one first. */
+    tries: async (link: string) => {
+      const sessionId = sessionIdOf(new URL(link).pathname.split('/').at(-1)!);
+      const rows = await env.db
+        .select({ errorCode: checkoutTries.errorCode })
+        .from(checkoutTries)
+        .where(eq(checkoutTries.sessionId, sessionId))
+        .orderBy(asc(checkoutTries.createdAt));
+      return rows.map(({ errorCode }) => errorCode);
+    },
+    /** Expects that no event is unhandled and that a sweep finds nothing. */
+    async expectNothingLeft(): Promise<void> {
+      await seller.settled();
+      await env.db.update(gatewayEvents).set({ receivedAt: Date.now() - 3_600_000 });
+      const sweep = env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+      expect(await sweep).toEqual(NOTHING_FOUND);
+    },
+  };
+}
+
+/** Opens Stripe's page from one of our pages, as a payer does. */
+async function openStripe(link: string): Promise<{ page: Page; url: string }> {
+  const page = await openPage(link);
+  const leave = await submitForm(page, page.forms[0]!, {});
+  const [url] = /http:\/\/[\d.:]+\/checkout\/cs_test_\w+/.exec(leave.html) ?? [];
+  if (url === undefined) throw new Error(`no page of Stripe: ${leave.html}`);
+  return { page: leave, url };
+}
+
+/** Enters a card on Stripe's page. Returns the URL to which Stripe sends the browser. */
+async function enter({ url }: { url: string }, number: string): Promise<string> {
+  const { location, html } = await submitCard(url, number);
+  if (location === null) throw new Error(`the card was not taken: ${html}`);
+  return location;
+}
+
+describe('a card that was entered before another card', () => {
+  const rule = { type: 'checkout.session.completed', count: 1 };
+
+  test('does not replace it when its event arrives later, from another update link [D-33]', async ({
+    scene,
+    stripe,
+  }) => {
+    const { env, world } = scene;
+    const made = await scene.active();
+    const [older, newer] = [
+      await scene.updateLink(made, Date.now() - DAY_MS),
+      await scene.updateLink(made, Date.now()),
+    ];
+    const [first, second] = [await openStripe(older), await openStripe(newer)];
+    await world.control('POST', 'events', { action: 'hold', ...rule });
+    await enter(first, MASTERCARD);
+    stripe.nextSecond();
+    await enter(second, AMEX);
+    await scene.hasBrand(made, 'amex');
+    await world.control('POST', 'events/release', {});
+    await vi.waitFor(
+      async () => expect(await scene.tries(older)).toEqual(['processing_error']),
+      WAIT,
+    );
+    await scene.expectNothingLeft();
+    expect(await scene.methodOf(made)).toMatchObject({ brand: 'amex', status: 'LIVE' });
+    expect(await scene.tries(newer)).toEqual([null]);
+    expect(await scene.events(made)).toEqual(PAID);
+    await env.advance(made.testClockId, '2027-02-28T12:00:00Z');
+    expect((await scene.methodOf(made))?.brand).toBe('amex');
+    expect((await env.state(made)).cyclesCharged).toBe(2);
+  });
+
+  test('does not replace it when the payer returns later from another update link [D-33]', async ({
+    scene,
+    stripe,
+  }) => {
+    const { world } = scene;
+    const made = await scene.active();
+    const [older, newer] = [
+      await scene.updateLink(made, Date.now() - DAY_MS),
+      await scene.updateLink(made, Date.now()),
+    ];
+    const [first, second] = [await openStripe(older), await openStripe(newer)];
+    await world.control('POST', 'events', { action: 'drop', ...rule });
+    const back = await enter(first, MASTERCARD);
+    stripe.nextSecond();
+    await enter(second, AMEX);
+    await scene.hasBrand(made, 'amex');
+    const page = await openPage(back, first.page.browser);
+    expect(page.status).toBe(200);
+    expect(await scene.tries(older)).toEqual(['processing_error']);
+    await scene.expectNothingLeft();
+    expect(await scene.methodOf(made)).toMatchObject({ brand: 'amex', status: 'LIVE' });
+    expect(await scene.events(made)).toEqual(PAID);
+  });
+});
+
+test('the card that the payer entered last replaces the others, also from the update link that was opened first [D-33]', async ({
+  scene,
+  stripe,
+}) => {
+  const made = await scene.active();
+  const [older, newer] = [
+    await scene.updateLink(made, Date.now() - DAY_MS),
+    await scene.updateLink(made, Date.now()),
+  ];
+  const [first, second] = [await openStripe(older), await openStripe(newer)];
+  await enter(second, AMEX);
+  await scene.hasBrand(made, 'amex');
+  stripe.nextSecond();
+  await enter(first, MASTERCARD);
+  await scene.hasBrand(made, 'mastercard');
+  await scene.expectNothingLeft();
+  expect(await scene.methodOf(made)).toMatchObject({ brand: 'mastercard', status: 'LIVE' });
+  expect(await scene.tries(older)).toEqual([null]);
+  expect(await scene.events(made)).toEqual(PAID);
+});
