@@ -3,6 +3,7 @@ import type { Db } from '../db/client.ts';
 import { findCardSession } from '../db/repositories/checkouts/tries.ts';
 import { savePaymentMethod } from '../db/repositories/customers/payment-methods.ts';
 import { newId } from '../domain/ids.ts';
+import type { SaveMethodOutcome } from '../gateways/port.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { outcomeUnknown } from './failures.ts';
@@ -34,15 +35,12 @@ export async function redeemToken(
   const id = newId('pmt', input.nowAt, randomBytes);
   const { merchantId, checkoutSessionId: sessionId } = input;
   const session = await findCardSession(db, { merchantId, sessionId });
-  const gateway = await gateways.forNewMethods(merchantId);
   failpoint('before_gateway');
-  const outcome = await gateway.saveMethod({
-    key: saveKey(input),
-    token: input.paymentToken,
-    session: sessionId,
-    verify: input.verify,
-    reference: { customerId: input.customerId },
-  });
+  const { outcome, gateway } = await redeemAtOne(
+    gateways,
+    session?.gateways.toReversed() ?? [],
+    input,
+  );
   failpoint('after_gateway');
   if (outcome.kind === 'unknown') throw outcomeUnknown(outcome.reason);
   if (outcome.kind === 'refused') return { kind: 'refused', errorCode: outcome.code };
@@ -53,7 +51,7 @@ export async function redeemToken(
     merchantId: input.merchantId,
     id,
     customerId: input.customerId,
-    gateway: gateway.name,
+    gateway,
     card: outcome.card,
     enteredAt,
     nowAt: input.nowAt,
@@ -64,6 +62,33 @@ export async function redeemToken(
 }
 
 const REFUSED = { kind: 'refused', errorCode: 'processing_error' } as const;
+
+/**
+ * Redeems the token at the gateway that issued it. The names are those of the gateways whose card pages were opened
+ * for the session, the last one first; without one, the gateway of the new methods is asked. Every other gateway
+ * refuses the token as unknown, with `processing_error`.
+ */
+async function redeemAtOne(
+  gateways: GatewayRegistry,
+  [name, ...earlier]: readonly string[],
+  input: RedeemTokenInput,
+): Promise<{ outcome: SaveMethodOutcome; gateway: string }> {
+  const { merchantId } = input;
+  const gateway = await (name === undefined
+    ? gateways.forNewMethods(merchantId)
+    : gateways.of(merchantId, name));
+  const outcome = await gateway.saveMethod({
+    key: saveKey(input),
+    token: input.paymentToken,
+    session: input.checkoutSessionId,
+    verify: input.verify,
+    reference: { customerId: input.customerId },
+  });
+  const isUnknownHere = outcome.kind === 'refused' && outcome.code === REFUSED.errorCode;
+  return isUnknownHere && earlier.length > 0
+    ? redeemAtOne(gateways, earlier, input)
+    : { outcome, gateway: gateway.name };
+}
 
 /**
  * Returns the idempotency key of the redemption, of 48 characters. For another session or customer, the key

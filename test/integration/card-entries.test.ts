@@ -15,7 +15,9 @@ import { stripeMerchant } from '../support/stripe-seller.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createEnvironment } from '../support/test-environment.ts';
 
-/** Cards that payers enter on Stripe's page, and that arrive late. */
+/**
+ * Cards that payers enter on Stripe's page, and that arrive late or after the merchant has changed its account.
+ */
 
 const file = { scope: 'file' } as const;
 const test = base
@@ -46,6 +48,7 @@ const test = base
 const START = Date.parse('2027-01-31T12:00:00Z');
 const DAY_MS = 86_400_000;
 const WAIT = { timeout: 30_000, interval: 50 };
+const VISA = '4242424242424242';
 const MASTERCARD = '5555555555554444';
 const AMEX = '378282246310005';
 
@@ -56,6 +59,9 @@ const PAID = [
   'subscription.created',
   'subscription.cycle_charged',
 ];
+/** The payer has opened our page. */
+const OPENED_AND_PAID = ['intent.checkout_opened', ...PAID];
+
 interface Made {
   merchantId: string;
   subscriptionId: string;
@@ -237,4 +243,62 @@ test('the card that the payer entered last replaces the others, also from the up
   expect(await scene.methodOf(made)).toMatchObject({ brand: 'mastercard', status: 'LIVE' });
   expect(await scene.tries(older)).toEqual([null]);
   expect(await scene.events(made)).toEqual(PAID);
+});
+
+describe('a card whose page was opened before the merchant changed its account', () => {
+  /** Gives the merchant a new current account. Returns the names of the former and of the new account. */
+  const changedAccount = async ({ env, shop, world }: Awaited<ReturnType<typeof openScene>>) => {
+    const former = (await env.gateways.forNewMethods(env.merchantId)).name;
+    const { name } = await stripeMerchant(env, shop, world);
+    // A process uses a new account after at most 5 s.
+    await vi.waitFor(
+      async () => expect((await env.gateways.forNewMethods(env.merchantId)).name).toBe(name),
+      WAIT,
+    );
+    return { former, name };
+  };
+
+  test.for(['a return', 'an event'] as const)(
+    'is saved and charged at the former account after %s [D-20, D-32]',
+    async (way, { scene }) => {
+      const { env, world } = scene;
+      const made = await scene.created();
+      const entry = await openStripe(made.fwdUrl);
+      const before = (await scene.seller.charges()).length;
+      const { former, name } = await changedAccount(scene);
+      if (way === 'a return') {
+        await world.control('POST', 'events', {
+          action: 'drop',
+          type: 'checkout.session.completed',
+          count: 1,
+        });
+      }
+      const back = await enter(entry, VISA);
+      if (way === 'a return') await openPage(back, entry.page.browser);
+      await scene.hasBrand(made, 'visa');
+      expect(name).not.toBe(former);
+      await vi.waitFor(async () => expect(await scene.events(made)).toEqual(OPENED_AND_PAID), WAIT);
+      expect(await scene.methodOf(made)).toMatchObject({ gateway: former, status: 'LIVE' });
+      await scene.expectNothingLeft();
+      expect((await scene.seller.charges()).slice(before)).toEqual(['succeeded 1999 x1']);
+      expect((await env.state(made)).status).toBe('ACTIVE');
+    },
+  );
+
+  test('is saved also when the payer has opened a page of the new account before returning [D-20, D-32]', async ({
+    scene,
+  }) => {
+    const made = await scene.created();
+    const entry = await openStripe(made.fwdUrl);
+    const { former, name } = await changedAccount(scene);
+    const further = await openStripe(made.fwdUrl);
+    expect(further.url).not.toBe(entry.url);
+    const back = await enter(entry, VISA);
+    await openPage(back, entry.page.browser);
+    await scene.hasBrand(made, 'visa');
+    expect(name).not.toBe(former);
+    expect(await scene.methodOf(made)).toMatchObject({ gateway: former, status: 'LIVE' });
+    await vi.waitFor(async () => expect(await scene.events(made)).toEqual(OPENED_AND_PAID), WAIT);
+    await scene.expectNothingLeft();
+  });
 });

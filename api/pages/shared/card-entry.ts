@@ -1,4 +1,5 @@
 import type { Router } from '@koa/router';
+import { recordCardPage } from '../../../db/repositories/checkouts/tries.ts';
 import { findGatewayMethod } from '../../../db/repositories/customers/payment-methods.ts';
 import { GatewayRejectedRequest } from '../../../gateways/port.ts';
 import type { CardEntryRequest } from '../../../gateways/port.ts';
@@ -41,6 +42,8 @@ export function entryRoutes<Subject extends CardSubject>(
     await limits.countOpening(ctx);
     // If the payer never returns, the gateway's event names the session, so the session must have its row.
     await pages.beforeTry?.(subject);
+    // The card must be redeemed at this account, also if the merchant has another one when the payer returns.
+    await recordCardPage(deps.db, subject, gateway.name);
     const entry = { home, subject, ...pages.limitsOf(subject), gateway };
     sendPage(deps, ctx, await openCardEntry(deps, ctx, entry));
   });

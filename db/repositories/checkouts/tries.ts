@@ -13,8 +13,18 @@ export interface SessionRef {
   sessionId: string;
 }
 
+/** Records that the gateway's card page is about to be opened for the session. A repeat is safe. */
+export async function recordCardPage(db: Db, ref: SessionRef, gateway: string): Promise<void> {
+  await db
+    .update(checkoutSessions)
+    .set({ gateways: sql`array_append(${checkoutSessions.gateways}, ${gateway})` })
+    .where(and(isSession(ref), sql`not ${gateway} = any(${checkoutSessions.gateways})`));
+}
+
 /** A session whose card is being redeemed. */
 export interface CardSession {
+  /** The gateways whose card pages were opened for the session, the first one first. */
+  gateways: string[];
   /** When the card that this card is to replace was entered. Null: there is none, or the gateway did not say. */
   presentEnteredAt: number | null;
 }
@@ -22,7 +32,10 @@ export interface CardSession {
 /** Returns the session; null for an unknown id. */
 export async function findCardSession(db: Db, ref: SessionRef): Promise<CardSession | null> {
   const [row] = await db
-    .select({ presentEnteredAt: paymentMethods.enteredAt })
+    .select({
+      gateways: checkoutSessions.gateways,
+      presentEnteredAt: paymentMethods.enteredAt,
+    })
     .from(checkoutSessions)
     .leftJoin(
       subscriptions,
