@@ -272,7 +272,7 @@ function webhook(book: SchemaBook, type: EventType): JsonSchema {
     responses: {
       '2XX': { description: 'Received. After any status but 2XX and 410 the event is sent again.' },
       '410': {
-        description: 'The endpoint wants no more events. The configuration is deactivated.',
+        description: 'The endpoint accepts no more events. The configuration is deactivated.',
       },
     },
   };

@@ -92,7 +92,7 @@ const HOME_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The answer of `/` to a program, which learns the address of the OpenAPI document. */
+/** The answer of `/` to a program, with the addresses of the OpenAPI document and of its page. */
 const HOME_OF_PROGRAMS = bytesOf(
   JSON.stringify({ service: 'Perennial', openapi: '/openapi.json', documentation: '/docs' }),
 );

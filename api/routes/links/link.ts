@@ -70,8 +70,8 @@ export interface LinkRequest {
  * Writes a link inside the caller's transaction and returns the answer. Checks the problems here, after the claim of
  * the idempotency key, so that a repeat gets the stored answer even after `expiryDate`.
  *
- * @throws DomainError `bad_request` for an amount or a date that is not valid; `resource_not_found` if the merchant has no
- * such customer. Rules: D-11, D-17, D-37.
+ * @throws DomainError `bad_request` for an amount or a date that is not valid; `resource_not_found` if the merchant
+ * has no such customer. Rules: D-11, D-17, D-37.
  */
 export async function writeLink(
   tx: Db,

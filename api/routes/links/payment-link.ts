@@ -27,7 +27,7 @@ export const generatePaymentLink = route({
         'Where the payer’s browser goes afterwards, with `xpay_intent_id` and `status` added. ' +
           'Without a URL the payer stays on the result page.',
       ),
-      comments: optional(comments).describe('Your own note. Every payment of the link has it.'),
+      comments: optional(comments).describe('Your own note, which every payment of the link gets.'),
       ...usesFields,
     },
     problems: (given) => amountProblems({ amount: given.amount }, given.currency, 'charge'),

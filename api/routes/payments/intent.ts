@@ -28,7 +28,7 @@ import { customerDetails } from '../../customer-details.ts';
 
 export const chargeStatus = z.enum(['SUCCESS', 'FAILED', 'PENDING']).meta({
   description:
-    'PENDING: the outcome is not known yet. A call waits 25 seconds for it. Repeat the call with the same ' +
+    'PENDING: the outcome is not known yet. A call waits 25 seconds for the outcome. Repeat the call with the same ' +
     'Idempotency-Key, or wait for the event.',
 });
 

@@ -22,10 +22,10 @@ export const editFields = {
     'Total number of billing cycles. Must exceed the number of charged cycles.',
   ),
   newNextPaymentDate: optional(instant).describe(
-    'The next due date, in epoch milliseconds in the future. Later due dates are counted from it. In ' +
-      'TRIALING it is the end of the trial. In UNPAID it replaces the rest of the retry plan; it is refused ' +
-      'after a decline that stops the retries. A date is also refused if it is too early for the limit of 15 ' +
-      'automatic attempts on one billing cycle in 30 days.',
+    'The next due date, in epoch milliseconds in the future. Later due dates are counted from this date. In TRIALING ' +
+      'this date is the end of the trial. In UNPAID the date replaces the rest of the retry plan, and is refused ' +
+      'after a decline that stops the retries. A date is also refused if it is too early for the limit of 15 automatic ' +
+      'attempts on one billing cycle in 30 days.',
   ),
   interval: optional(interval).describe('Unit of the time between two billings.'),
   intervalCount: optional(intervalCount).describe('Number of intervals between two billings.'),

@@ -59,7 +59,7 @@ export const SubscriptionAnswer = z
     cancelAt: epochMs('When the subscription ends after a cancellation at the end of its period.')
       .optional()
       .meta(EXTENSION),
-    resumeAt: epochMs('When the pause ends by itself.').optional().meta(EXTENSION),
+    resumeAt: epochMs('When the pause ends without an unpause.').optional().meta(EXTENSION),
     endReason: z
       .enum(END_REASONS)
       .optional()
@@ -75,7 +75,7 @@ export const SubscriptionAnswer = z
       .meta({ description: 'Your own order id.', ...EXTENSION }),
     testClockId: id('clk', 'test clock').optional().meta(EXTENSION),
     updatePaymentMethodLink: url(
-      'Page where the payer replaces the payment method, or confirms a payment for which the bank asks. The link ' +
+      'Page where the payer replaces the payment method, or confirms a payment with the bank. The link ' +
         'works for 30 days. Present only in TRIALING, ACTIVE and UNPAID.',
     ).optional(),
     paymentMetadata: z

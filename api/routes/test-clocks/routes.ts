@@ -23,7 +23,7 @@ const TestClockAnswer = z
     testClockId: id('clk', 'test clock'),
     now,
     status: z.enum(['READY', 'ADVANCING']).meta({
-      description: 'READY: every subscription on the clock has reached `now`.',
+      description: 'READY: every subscription on the clock has reached `now` or is ENDED.',
     }),
   })
   .meta({ id: 'TestClock' });
@@ -45,7 +45,8 @@ export const createTestClock = route({
   path: '/test-clock/create',
   tag: 'Test clocks',
   summary: 'Create a test clock',
-  description: 'The clock stands still until it is advanced. Test credentials only.',
+  description:
+    'The time of the clock changes only when you advance the clock. Test credentials only.',
   isExtension: true,
   isTestOnly: true,
   idempotencyKey: 'honoured',
