@@ -6,7 +6,7 @@ import type { GatewayHint } from '../domain/gateway-hint.ts';
 export interface SavedCard {
   readonly gatewayMethodId: string;
   readonly brand: string;
-  /** ISO 3166 alpha-2 country of the issuer; null if the gateway does not know it. */
+  /** ISO 3166 alpha-2 country of the issuer; null if the gateway does not know the country. */
   readonly country: string | null;
   readonly lastFourDigit: string;
   /** 1..12 */

@@ -8,7 +8,7 @@ const ADVISORY_LOCK = 7_312_026_112;
 const STATEMENT_TIMEOUT_MS = 10_000;
 
 /**
- * Longest wait, in ms, for another request on the same object. After this wait Stripe answers `lock_timeout`.
+ * Longest wait, in ms, for another request on the same object. After this wait the double answers `lock_timeout`.
  */
 const LOCK_TIMEOUT_MS = 5_000;
 

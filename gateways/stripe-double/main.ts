@@ -5,8 +5,8 @@ import { announceReady, onShutdown } from '../../runtime/shutdown.ts';
 import { createStripeDouble } from './server.ts';
 
 /**
- * The options name what checks requests and answers. `--unchecked` is for load tests. Everything else is a
- * setting, because other users of the machine can read the arguments of a process.
+ * The options name the server that checks requests and the file that answers are compared with. `--unchecked` is for
+ * load tests. Everything else is a setting, because other users of the machine can read the arguments of a process.
  */
 const { values } = parseArgs({
   options: {

@@ -1,7 +1,7 @@
 import { Stripe } from 'stripe';
 import type { GatewayHint } from '../../domain/gateway-hint.ts';
 
-/** Maximum age of a signature, in s. Stripe signs each repeat of an event anew. */
+/** Maximum age of a signature, in s. Stripe gives each repeat of an event a new signature. */
 const TOLERANCE_S = 300;
 
 /**

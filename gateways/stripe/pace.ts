@@ -11,7 +11,7 @@ export interface Pace {
   backOff(): void;
 }
 
-/** The code of {@link PacedOut}, in the place of Node's codes of a failed connection. */
+/** The error code of {@link PacedOut}, which callers treat like Node's codes of a failed connect. */
 export const PACED_OUT = 'PACED_OUT';
 
 /** A request that was not sent, because the account's rate limit leaves no place for it. */
@@ -30,7 +30,7 @@ class PacedOut extends Error {
  */
 const REQUESTS_PER_SECOND = { live: 45, test: 12 } as const;
 
-/** The longest wait for a place, in ms: a part of the request's time limit. */
+/** The longest wait for a place, in ms. The request's time limit includes this wait. */
 const WAIT_MS = 2_000;
 
 /** Creates the pace of one account in one process. */

@@ -52,7 +52,7 @@ export async function lookupRefund(stripe: Stripe, ref: RefundRef): Promise<Refu
   }
 }
 
-/** The refund of the charge that carries our key. Undefined if there is none. */
+/** The refund of the charge with our key in its metadata. Undefined if there is none. */
 async function earlierRefund(
   stripe: Stripe,
   { key, gatewayChargeId }: RefundRequest,
