@@ -138,7 +138,7 @@ export async function setMethodLive(tx: Db, merchantId: string, id: string): Pro
  */
 export async function deleteUnusedMethod(tx: Db, merchantId: string, id: string): Promise<void> {
   const isMethod = isRecord(paymentMethods, merchantId, id);
-  // Two subscriptions may replace the method at once. After the lock, the second one sees that the first one did.
+  // Two subscriptions may replace the method at once. After the lock, the second one sees the first replacement.
   const [method] = await tx
     .select({ customerId: paymentMethods.customerId })
     .from(paymentMethods)

@@ -231,8 +231,9 @@ function hasFailed(settlement: RefundSettlement): boolean {
 }
 
 /**
- * Changes the refunded amount and the status of the intent, and writes the event. A late charge did not pay
- * the intent, so its refund does neither. A refund that failed before it succeeded changes no amount.
+ * Changes the refunded amount and the status of the intent, and writes the event. Does nothing for the refund of a
+ * late charge, because a late charge did not pay the intent. A refund that failed before it succeeded changes no
+ * amount.
  */
 async function moveIntent(
   tx: Db,

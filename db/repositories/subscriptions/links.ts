@@ -22,7 +22,7 @@ export interface Link {
   readonly template: typeof subscriptionLinks.$inferSelect;
   readonly merchant: Pick<typeof merchants.$inferSelect, 'name' | 'mode'>;
   readonly savedDetails: (typeof customers.$inferSelect)['details'] | null;
-  /** Number of uses that are counted for payments which were not made in time. Another payer may take them. */
+  /** Number of uses that are counted for payments which were not made in time. Another payer may take these uses. */
   readonly expiredUses: number;
 }
 
