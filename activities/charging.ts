@@ -179,7 +179,10 @@ function isUnchanged({ state }: Attempt, { kind }: Settlement): boolean {
   return (kind === 'unknown' && state === 'UNKNOWN') || (kind === 'review' && state === 'REVIEW');
 }
 
-/** Settles, in one statement, an attempt that this call opened. Null if only `settle` can settle it. */
+/**
+ * Settles, in one statement, an attempt that this call opened. Null if nothing was recorded; the caller must then use
+ * `settle`.
+ */
 async function settleFresh(
   { db, links }: ChargingDeps,
   { nowAt, realNowAt }: ChargeAttemptInput,
@@ -220,7 +223,7 @@ async function settle(
 ): Promise<ChargeAttemptResult> {
   const { merchantId, subscriptionId } = state;
   return db.transaction(async (tx): Promise<ChargeAttemptResult> => {
-    // The outcome from a stalled worker is discarded; the current run looks it up.
+    // An outcome that a stalled worker found is discarded. The subscription's current run looks the outcome up.
     const current = await lockedState(tx, state);
     const { commandId } = state.openAttempt;
     if (!isSameAttempt(current, state)) {

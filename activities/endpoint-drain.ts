@@ -25,7 +25,7 @@ export interface DrainEndpointResult {
   remaining: number;
   /** Milliseconds until the next drain; null when nothing is pending. */
   nextDelayMs: number | null;
-  /** Milliseconds until the open breaker allows its next probe. 0 if the breaker pauses no request, or nothing is pending. */
+  /** Milliseconds until the open breaker allows its next probe. 0 if it pauses no request or nothing is pending. */
   pausedMs: number;
 }
 

@@ -46,7 +46,10 @@ export interface MaintenanceDeps extends OutageRecoveryDeps {
   >;
   payments: PaymentResumption;
   gatewaySubjects: Pick<GatewaySubjects, 'ensureRunning'>;
-  /** How long deliveries, bodies of events and closed sessions are kept, in ms. Default: 30 days. */
+  /**
+   * How long settled deliveries, bodies of events, closed sessions, uses of links and events of gateways are kept, in
+   * ms. Default: 30 days.
+   */
   retentionMs?: number;
   /** Wakes an endpoint's delivery queue, and starts the queue if it does not run. */
   wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;

@@ -19,7 +19,7 @@ export interface DeliverPendingInput {
   streamId: string;
   /** The workflow's real time, which decides which retries are due. */
   nowAt: number;
-  /** Ignored. Callers of an earlier release set it. */
+  /** Ignored. Callers of an earlier release set this field. */
   handOver: boolean;
 }
 

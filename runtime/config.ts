@@ -218,7 +218,8 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
  * - `links`: key and base URL of the links in events; both must equal those of the API.
  * - `workflowBundle`: the file of the bundled workflows; without it the worker bundles them itself.
  * - `isMaintenanceOn`: false disables the sweeps, for example on the time-skipping test server.
- * - `retentionMs`: how long the sweeps keep deliveries, bodies of events and closed sessions.
+ * - `retentionMs`: how long the sweeps keep settled deliveries, bodies of events, closed sessions, uses of links and
+ *   events of gateways.
  *
  * @throws ConfigError with every problem at once.
  */

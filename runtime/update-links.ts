@@ -11,7 +11,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** Shortest lifetime of a link in ms. Real time, also for a subscription on a test clock. Rule: D-33. */
 const LINK_LIFETIME_MS = 30 * DAY_MS;
 
-/** The data in a link. The link's signature protects it. */
+/** The data in a link, protected by the link's signature. */
 export interface UpdateLink extends SubscriptionRef {
   readonly expiresAt: number;
 }
