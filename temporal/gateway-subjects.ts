@@ -41,7 +41,7 @@ export function createGatewaySubjects(deps: GatewaySubjectsDeps): GatewaySubject
         );
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
-        logger.warn({ ...subject, error: reason }, 'event not handed over; the sweep will do it');
+        logger.warn({ ...subject, error: reason }, 'workflow not started; the sweep will start it');
       }
     },
     async ensureRunning(subject) {

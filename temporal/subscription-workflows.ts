@@ -37,7 +37,7 @@ export type CommandAnswer =
   | { kind: 'result'; result: CommandResult }
   | { kind: 'refused'; code: ErrorCode; message: string }
   /**
-   * The command was accepted and has no outcome after 25 s. A repeat with the same `commandId` returns it.
+   * The command was accepted and has no outcome after 25 s. A repeat with the same `commandId` returns the outcome.
    */
   | { kind: 'pending' };
 

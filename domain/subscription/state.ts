@@ -130,7 +130,7 @@ export interface SubscriptionState {
    * True if the subscription ends with its period. Has an effect only in TRIALING and ACTIVE. Absent: false.
    */
   cancelAtPeriodEnd?: boolean;
-  /** The instant at which a pause ends without a command. Absent or null: only an unpause ends it. */
+  /** The instant at which a pause ends without a command. Absent or null: only an unpause ends the pause. */
   resumeAt?: number | null;
   testClockId: string | null;
   /** The delay of each charge after its calendar date, in ms. Absent: no delay. */

@@ -123,7 +123,7 @@ async function askOnce<Outcome>(poll: Poll<Outcome>, lookups: number): Promise<O
     return await poll.ask(now(), lookups);
   } catch (error) {
     if (!(error instanceof ActivityFailure)) throw error;
-    log.warn('an activity gave up; it is run again soon', {
+    log.warn('an activity used up its retries; it runs again after a backoff', {
       activity: error.activityType,
       reason: error.cause?.message ?? error.message,
     });

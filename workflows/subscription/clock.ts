@@ -1,9 +1,9 @@
 import type { ClockPosition } from './messages.ts';
 
 /**
- * The subscription's own time: that of its test clock or, without one, the workflow's time, which Temporal
- * replays. A test clock stands still until the run moves it. No other code of the workflow reads a clock.
- * Rule: D-60.
+ * The subscription's own time: the time of its test clock, or without a test clock the workflow's time, which Temporal
+ * replays. The time of a test clock changes only when the run moves the clock. No other code of the workflow reads a
+ * clock. Rule: D-60.
  */
 export class Clock {
   private position: ClockPosition | null;

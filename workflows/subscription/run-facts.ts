@@ -6,7 +6,7 @@ import type { Facts } from './plan.ts';
 import type { Run } from './run.ts';
 import { hasRoom, successorDueAt } from './successor.ts';
 
-/** The facts of a run. Each getter computes its fact anew. */
+/** The facts of a run. Each getter computes its fact at every read. */
 export class RunFacts implements Facts {
   private readonly run: Run;
   private readonly deliveries: Deliveries;
