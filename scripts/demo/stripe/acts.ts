@@ -105,12 +105,12 @@ export async function refundPaymentOfJuly(run: StripeRun): Promise<void> {
   printNote("5 August: the merchant refunds July's payment; the refund is pending at Stripe");
 }
 
-/** The payer's bank does not take the money back, so Stripe gives it back to the merchant. */
+/** The payer's bank does not accept the refund, so Stripe returns the money to the merchant. */
 export async function failRefund(run: StripeRun): Promise<void> {
   const { merchant, differences, double } = run;
   const { id: chargeId, metadata } = await chargeOf(run, 7);
   await double.order('refunds/settle', { chargeId, failure: 'expired_or_canceled_card' });
-  printNote('9 August: the refund fails at the bank; the payment can be refunded again');
+  printNote('9 August: the refund fails at the bank; the merchant keeps the money');
   const read = await merchant.get<object>(
     `/payments/v2/get-intent/${String(metadata['intentId'])}`,
   );
