@@ -65,9 +65,10 @@ export function createTransitionActivities(deps: TransitionDeps) {
     async loadSubscription(ref: {
       merchantId: string;
       subscriptionId: string;
-    }): Promise<Snapshot & { isReviewDecided?: boolean }> {
-      const snapshot = await loadSnapshot(deps.db, ref);
-      if (!snapshot) throw invalidInput(`no subscription ${ref.subscriptionId}`);
+    }): Promise<Pick<Snapshot, 'state' | 'clock'> & { isReviewDecided?: boolean }> {
+      const row = await loadSnapshot(deps.db, ref);
+      if (!row) throw invalidInput(`no subscription ${ref.subscriptionId}`);
+      const snapshot = { state: row.state, clock: row.clock };
       // Another process may have recorded a transition and died before it delivered the events.
       await deps.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });
       const isReviewDecided = await isOpenAttemptDecided(deps.db, snapshot.state);

@@ -24,7 +24,8 @@ tries=0
 until temporal operator search-attribute create \
   --name MerchantId --type Keyword \
   --name SubscriptionStatus --type Keyword \
-  --name LastOutcome --type Keyword; do
+  --name LastOutcome --type Keyword \
+  --name ReceiptId --type Keyword; do
   tries=$((tries + 1))
   if [ "$tries" -ge 15 ]; then
     echo 'the search attributes cannot be registered' >&2

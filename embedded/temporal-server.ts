@@ -24,6 +24,7 @@ export const SEARCH_ATTRIBUTES = {
   MerchantId: 'Keyword',
   SubscriptionStatus: 'Keyword',
   LastOutcome: 'Keyword',
+  ReceiptId: 'Keyword',
 } as const;
 
 const READY_WITHIN_MS = 60_000;

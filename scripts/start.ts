@@ -365,6 +365,12 @@ function demoLine({ stripeDouble }: DemoFile): string {
     : 'npm run demo -- --gateway stripe-double   a year of a subscription, paid at Stripe, in seconds';
 }
 
+/** The Web UI's page that lists the running workflows which match `filter`. */
+function workflowsUrl({ temporalUiUrl, temporalNamespace }: DemoFile, filter: string): string {
+  const query = encodeURIComponent(`${filter} AND ExecutionStatus = "Running"`);
+  return `${temporalUiUrl}/namespaces/${temporalNamespace}/workflows?query=${query}`;
+}
+
 function banner(demo: DemoFile): string {
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
   return `
@@ -374,6 +380,8 @@ Perennial is running (ready after ${seconds} s).
   API               ${demo.apiUrl}
   API documentation ${demo.apiUrl}/docs
   Temporal Web UI   ${demo.temporalUiUrl}
+    unpaid          ${workflowsUrl(demo, 'SubscriptionStatus = "UNPAID"')}
+    manual review   ${workflowsUrl(demo, 'LastOutcome = "review"')}
   Sandbox gateway   ${demo.gatewayUrl}${stripeLine(demo)}
   Database          ${withoutPassword(demo.databaseUrl)}
   Logs              ${shown(logFolder)}

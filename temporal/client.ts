@@ -1,4 +1,10 @@
-import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
+import {
+  Client,
+  Connection,
+  isGrpcServiceError,
+  ServiceError,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
 import type { WorkflowClientInterceptor, WorkflowExecutionDescription } from '@temporalio/client';
 import type { Logger as TemporalLogger, LogLevel } from '@temporalio/common';
 import proto from '@temporalio/proto';
@@ -99,6 +105,12 @@ export async function describeWorkflow(
     if (error instanceof WorkflowNotFoundError) return null;
     throw error;
   }
+}
+
+/** True if Temporal refused a call, because the namespace has no such search attribute. */
+export function isUnregistered(searchAttribute: string, error: unknown): boolean {
+  const cause = error instanceof ServiceError ? error.cause : null;
+  return isGrpcServiceError(cause) && cause.details.includes(`search attribute ${searchAttribute}`);
 }
 
 /** If a worker polled a task queue within this time, the queue counts as moving, even with a long backlog. */

@@ -10,11 +10,18 @@ import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import {
   advanceClock,
   poke,
+  RECEIPT_ID_ATTRIBUTE,
   SUBSCRIPTION_WORKFLOW,
   subscriptionWorkflowId,
 } from '../workflows/subscription/messages.ts';
 import type { Logger } from '../runtime/logger.ts';
-import { ACCEPT_WITHIN_MS, describeWorkflow, hasWorkPending, isRunning } from './client.ts';
+import {
+  ACCEPT_WITHIN_MS,
+  describeWorkflow,
+  hasWorkPending,
+  isRunning,
+  isUnregistered,
+} from './client.ts';
 import { closedSince } from './closed-subscriptions.ts';
 import { terminateIfStuck } from './stuck-workflows.ts';
 import { EARLIER_MOST, startOptions } from './subscription-start.ts';
@@ -188,6 +195,7 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     return true;
   }
 
+  /** Starts the workflow. If `ReceiptId` is not registered at the server, starts without this attribute. */
   private async startFrom(
     ref: SubscriptionRef,
     snapshot: Snapshot,
@@ -204,6 +212,12 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
         this.client.workflow.start(SUBSCRIPTION_WORKFLOW, options),
       );
     } catch (error) {
+      if (snapshot.receiptId !== null && isUnregistered(RECEIPT_ID_ATTRIBUTE, error)) {
+        this.logger.error({ ...ref }, 'the search attribute ReceiptId is not registered');
+        const unlabelled = { ...snapshot, receiptId: null };
+        await this.startFrom(ref, unlabelled, workflowIdReusePolicy, withinMs);
+        return;
+      }
       // The workflow has run before and is closed. If necessary, the sweep starts it again.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     }

@@ -1,9 +1,18 @@
+import { summarize } from '../domain/subscription/describe.ts';
 import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
-import { attributesOf, subscriptionWorkflowId } from '../workflows/subscription/messages.ts';
+import {
+  attributesOf,
+  fixedAttributesOf,
+  memoOf,
+  subscriptionWorkflowId,
+} from '../workflows/subscription/messages.ts';
 import type { SubscriptionInput } from '../workflows/subscription/messages.ts';
 
-/** The part of a workflow's argument that comes from the database. */
-export type Snapshot = Pick<SubscriptionInput, 'state' | 'clock'>;
+/** The row's part of a workflow's start. */
+export interface Snapshot extends Pick<SubscriptionInput, 'state' | 'clock'> {
+  productName: string | null;
+  receiptId: string | null;
+}
 
 /**
  * Upper limits of the priority tiers: a merchant's first 50 subscriptions have priority key 1, up to
@@ -28,7 +37,8 @@ export function renewalPriority(earlierSubscriptions: number): number {
  * Returns the options for the start of a subscription's workflow. `earlier` is the number of subscriptions
  * that the merchant had before this one.
  */
-export function startOptions({ state, clock }: Snapshot, taskQueuePrefix: string, earlier: number) {
+export function startOptions(snapshot: Snapshot, taskQueuePrefix: string, earlier: number) {
+  const { state, clock, productName, receiptId } = snapshot;
   const { merchantId, subscriptionId } = state;
   const input: SubscriptionInput = {
     state,
@@ -45,8 +55,9 @@ export function startOptions({ state, clock }: Snapshot, taskQueuePrefix: string
     args: [input],
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
     workflowIdConflictPolicy: 'USE_EXISTING' as const,
-    typedSearchAttributes: attributesOf(state),
-    memo: { subscriptionId, merchantId },
+    typedSearchAttributes: [...attributesOf(state), ...fixedAttributesOf(receiptId)],
+    staticSummary: summarize(state.terms, productName),
+    memo: memoOf(state, productName),
     priority: { fairnessKey: merchantId, priorityKey: renewalPriority(earlier) },
   };
 }

@@ -1,4 +1,12 @@
-import { calendarDate, cancelAt, earliestAttemptAt, nextRetryAt, resumeAt } from './state.ts';
+import { formatAmount } from '../money.ts';
+import {
+  calendarDate,
+  cancelAt,
+  cycleAmountMinor,
+  earliestAttemptAt,
+  nextRetryAt,
+  resumeAt,
+} from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
 /** The next step of the billing schedule. */
@@ -95,7 +103,7 @@ function dueSteps(state: SubscriptionState): DueStep[] {
   const isCharged = endAt === null && retryAt === null;
   if ((state.status === 'TRIALING' || state.status === 'ACTIVE') && isCharged) {
     const dueAt = calendarDate(state, state.nextIndex);
-    const cycle = `charge cycle ${state.cyclesCharged + 1}`;
+    const cycle = `charge ${nextCycle(state)}`;
     all.push({
       // The jitter delays the charge but does not move the billing date.
       at: Math.max(dueAt + (state.jitterMs ?? 0), earliestAt),
@@ -106,7 +114,7 @@ function dueSteps(state: SubscriptionState): DueStep[] {
   if (retryAt !== null) {
     all.push({
       at: Math.max(retryAt, earliestAt),
-      reason: `retry cycle ${state.cyclesCharged + 1}`,
+      reason: `retry ${nextCycle(state)}`,
       step: { do: 'retryAutomatically' },
     });
   }
@@ -118,4 +126,11 @@ function dueSteps(state: SubscriptionState): DueStep[] {
     });
   }
   return all;
+}
+
+/** Returns, for example, `cycle 4 (19.99 USD)`. */
+function nextCycle({ cyclesCharged, owed, terms }: SubscriptionState): string {
+  const cycle = cyclesCharged + 1;
+  const amountMinor = owed?.amountMinor ?? cycleAmountMinor(terms, cycle);
+  return `cycle ${cycle} (${formatAmount(amountMinor, terms.currency)})`;
 }

@@ -1,8 +1,18 @@
 import { formatInstant } from '../calendar.ts';
 import { formatAmount } from '../money.ts';
 import { isAuthentication } from './authentication.ts';
-import { cancelAt, cycleAmountMinor, nextPaymentAt, isDunned, resumeAt } from './state.ts';
-import type { SubscriptionState } from './state.ts';
+import type { Command } from './commands.ts';
+import type { Wait } from './decide.ts';
+import {
+  cancelAt,
+  cycleAmountMinor,
+  earliestAttemptAt,
+  isDunned,
+  nextPaymentAt,
+  resumeAt,
+} from './state.ts';
+import type { SubscriptionState, Terms } from './state.ts';
+import { validateCommand } from './validate-command.ts';
 
 /** A signal that was refused, because its argument is invalid or the status does not allow it. */
 export interface RefusedSignal {
@@ -11,30 +21,51 @@ export interface RefusedSignal {
   readonly at: number;
 }
 
-/** Problems that an operator must know of and that the state does not contain. */
-export interface Trouble {
+/** Facts for the details that the state does not contain. */
+export interface Surroundings {
+  readonly productName: string | null;
   /** The latest refused signal. */
   readonly refused: RefusedSignal | null;
   /** Why the workflow does nothing until an operator repairs the row; null if the workflow runs normally. */
   readonly heldBecause: string | null;
 }
 
+const NONE: Surroundings = { productName: null, refused: null, heldBecause: null };
+
+/** A product name in a summary is cut after this many characters: Temporal accepts 200 bytes. */
+const NAME_MAX = 40;
+
+/** Returns one line for a list of workflows: `Garden Letters, 19.99 USD every month`. */
+export function summarize(terms: Terms, productName: string | null): string {
+  return productName === null ? price(terms) : `${cut(productName)}, ${price(terms)}`;
+}
+
+/** Returns the line that names a timer: `charge cycle 4 (19.99 USD) on 2027-06-03 00:00 UTC`. */
+export function describeWait({ reason, until }: Wait & { until: number }): string {
+  return `${reason} on ${toMinute(until)}`;
+}
+
 /**
- * Returns the state in Markdown, without personal data. The Temporal Web UI shows the text as the workflow's
- * current details.
+ * Returns the state at `now` in Markdown, without personal data. The Temporal Web UI shows the text as the
+ * workflow's current details.
  */
 export function describe(
   state: SubscriptionState,
-  { refused, heldBecause }: Trouble = { refused: null, heldBecause: null },
+  now: number,
+  { productName, refused, heldBecause }: Surroundings = NONE,
 ): string {
   const { terms } = state;
-  const every =
-    terms.intervalCount === 1 ? terms.interval : `${terms.intervalCount} ${terms.interval}s`;
   const paragraphs = [
     `**${state.status}**: ${sentence(state)}.`,
-    `${formatAmount(terms.amountMinor, terms.currency)} every ${every.toLowerCase()}, ` +
-      `${state.cyclesCharged} of ${terms.cycleCount} cycles paid.`,
+    `${summarize(terms, productName)}, ${state.cyclesCharged} of ${terms.cycleCount} cycles paid.`,
   ];
+  const signals = acceptedSignals(state, now);
+  if (signals.length > 0) {
+    paragraphs.push(
+      `**An operator can now** send these signals: ${signals.map(asCode).join(', ')}. ` +
+        '`poke` reads the row again, and asks the gateway about a payment without an outcome.',
+    );
+  }
   if (state.cooldownUntilAt !== null) {
     paragraphs.push(`Manual retry possible again from ${toMinute(state.cooldownUntilAt)}.`);
   }
@@ -50,6 +81,38 @@ export function describe(
   return [...paragraphs, ['| when | what | why |', '|---|---|---|', ...rows].join('\n')].join(
     '\n\n',
   );
+}
+
+/** Returns the operator's signals that the subscription accepts at `now`, with suitable arguments. */
+function acceptedSignals(state: SubscriptionState, now: number): string[] {
+  const commandId = 'none';
+  const laterAt = Math.max(now, earliestAttemptAt(state)) + 86_400_000;
+  const commands: Command[] = [
+    { kind: 'edit', commandId, newAmountMinor: state.terms.amountMinor },
+    { kind: 'pause', commandId },
+    { kind: 'unpause', commandId, newNextPaymentAt: laterAt },
+    { kind: 'resume', commandId },
+    { kind: 'manualRetry', commandId },
+    { kind: 'cancel', commandId, reason: 'cancelled' },
+  ];
+  return commands
+    .filter((command) => validateCommand(state, command, now).ok)
+    .map(({ kind }) => kind);
+}
+
+function asCode(text: string): string {
+  return `\`${text}\``;
+}
+
+/** Returns, for example, `19.99 USD every 2 months`. */
+function price({ amountMinor, currency, interval, intervalCount }: Terms): string {
+  const every = intervalCount === 1 ? interval : `${intervalCount} ${interval}s`;
+  return `${formatAmount(amountMinor, currency)} every ${every.toLowerCase()}`;
+}
+
+function cut(text: string): string {
+  const characters = Array.from(text);
+  return characters.length > NAME_MAX ? `${characters.slice(0, NAME_MAX).join('')}…` : text;
 }
 
 /** Returns, for example, `2027-06-03 00:00 UTC`. */

@@ -17,6 +17,8 @@ export interface NewSubscription {
   createdAt: number;
   checkoutExpiresAt?: number;
   testClockId?: string | null;
+  receiptId?: string;
+  productName?: string;
 }
 
 /** Inserts a subscription with its customer and checkout session, as the API does. */
@@ -25,7 +27,7 @@ export async function insertSubscription(
   merchantId: string,
   subscription: NewSubscription,
 ): Promise<SubscriptionRef> {
-  const { createdAt } = subscription;
+  const { createdAt, productName } = subscription;
   const terms: Terms = {
     amountMinor: 1_999,
     currency: 'USD',
@@ -58,12 +60,12 @@ export async function insertSubscription(
       },
       {
         customerDetails,
-        receiptId: null,
+        receiptId: subscription.receiptId ?? null,
         description: null,
         callbackUrl: 'https://merchant.example/back',
         cancelUrl: null,
         metadata: null,
-        productPage: null,
+        productPage: productName === undefined ? null : { name: productName },
         phoneNumberRequired: false,
       },
       { id: id('cs'), token: randomToken(randomBytes) },

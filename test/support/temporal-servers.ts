@@ -44,6 +44,7 @@ export async function startTimeSkippingServer(): Promise<TestWorkflowEnvironment
       MerchantId: KEYWORD,
       SubscriptionStatus: KEYWORD,
       LastOutcome: KEYWORD,
+      ReceiptId: KEYWORD,
     },
   });
   return env;

@@ -41,7 +41,7 @@ describe('an owed payment that the bank asks the payer to confirm', () => {
       cooldownUntilAt: null,
       owed: { automaticAttemptsAt: [Date.parse('2026-02-10T00:00:00Z')], nextRetryAt: null },
     });
-    expect(inWords(simulation.state)).toContain(
+    expect(inWords(simulation.state, simulation.now)).toContain(
       '**UNPAID**: the payer was asked to confirm a payment with the bank; if nothing happens, the payment is withdrawn 22 minutes after it was sent.',
     );
     simulation.runTo('2026-02-10T00:01:00Z');

@@ -35,7 +35,7 @@ describe('a cancellation at the end of the period', () => {
     expect(state).toMatchObject({ status: 'ACTIVE', currentPeriodEndAt: FEB_10 });
     expect([cancelAt(state), nextPaymentAt(state), wakeAt(state)]).toEqual([FEB_10, null, FEB_10]);
     expect(upcomingCharges(state, 10, simulation.now)).toEqual([]);
-    expect(inWords(state)).toContain(
+    expect(inWords(state, simulation.now)).toContain(
       '**ACTIVE**: cancelled; nothing is charged, and it ends on 2026-02-10 00:00 UTC.',
     );
     expect(state.log.at(-1)).toMatchObject({ what: 'cancelled at 2026-02-10T00:00:00.000Z' });
@@ -196,7 +196,7 @@ describe('a pause with a date', () => {
     const simulation = subscribed();
     expect(simulation.command('pause', { resumeAt: MARCH_5 }).decision).toEqual({ ok: true });
     expect([wakeAt(simulation.state), nextPaymentAt(simulation.state)]).toEqual([MARCH_5, null]);
-    expect(inWords(simulation.state)).toContain(
+    expect(inWords(simulation.state, simulation.now)).toContain(
       '**PAUSED**: nothing is charged until it is unpaused, or until 2026-03-05 00:00 UTC.',
     );
     simulation.runTo('2026-12-31T00:00:00Z');

@@ -47,8 +47,8 @@ describe('a payment in review', () => {
       why: REASON,
       actor: 'gateway',
     });
-    expect(inWords(simulation.state)).toContain('a person has to settle a payment');
-    expect(inWords(simulation.state)).toContain(REASON);
+    expect(inWords(simulation.state, simulation.now)).toContain('a person has to settle a payment');
+    expect(inWords(simulation.state, simulation.now)).toContain(REASON);
     expect(lastOutcome(simulation)).toBe('review');
   });
 

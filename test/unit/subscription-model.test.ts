@@ -216,7 +216,9 @@ function violatedRules(simulation: LifeInDoubt): string[] {
     'UNPAID has an owed cycle': state.status !== 'UNPAID' || state.owed !== null,
     'three requested upcoming charges are at most three':
       upcomingCharges(state, 3, simulation.now).length <= 3,
-    'the description names the status': inWords(state).includes(`**${state.status}**`),
+    'the description names the status': inWords(state, simulation.now).includes(
+      `**${state.status}**`,
+    ),
     'only TRIALING, ACTIVE and UNPAID have a next date': hasNext || nextPaymentAt(state) === null,
     'a date that was set is the next payment date':
       !['TRIALING', 'ACTIVE'].includes(state.status) ||

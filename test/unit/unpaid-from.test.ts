@@ -35,7 +35,7 @@ describe('a subscription with unpaidFrom retries_exhausted', () => {
     simulation.runTo(FEB_10);
     expect(simulation.state.status).toBe('ACTIVE');
     expect(iso(nextPaymentAt(simulation.state))).toBe('2026-02-10T04:00');
-    expect(inWords(simulation.state)).toContain(
+    expect(inWords(simulation.state, simulation.now)).toContain(
       '**ACTIVE**: cycle 2, 19.99 USD, was declined (card_declined); the next retry is on 2026-02-10 04:00 UTC.',
     );
     expect(

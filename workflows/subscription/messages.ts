@@ -1,7 +1,8 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
-import type { SearchAttributePair } from '@temporalio/common';
+import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import { defineQuery, defineSignal } from '@temporalio/workflow';
-import type { LogEntry, SubscriptionState } from '../../domain/subscription/state.ts';
+import type { WorkflowInfo } from '@temporalio/workflow';
+import type { EndReason, LogEntry, SubscriptionState } from '../../domain/subscription/state.ts';
 import type { UpcomingCharge } from '../../domain/subscription/upcoming.ts';
 
 /** The registered type of the workflow; never changes. */
@@ -70,6 +71,45 @@ const searchAttributes = {
   lastOutcome: defineSearchAttributeKey('LastOutcome', SearchAttributeType.KEYWORD),
 };
 
+/** The merchant's own id of the order. Set at the start and never changed; absent without a `receiptId`. */
+export const RECEIPT_ID_ATTRIBUTE = 'ReceiptId';
+const RECEIPT_ID = defineSearchAttributeKey(RECEIPT_ID_ATTRIBUTE, SearchAttributeType.KEYWORD);
+
+/** Returns the search attributes that stay the same for the subscription's whole life. */
+export function fixedAttributesOf(receiptId: string | null): SearchAttributePair[] {
+  return receiptId === null ? [] : [{ key: RECEIPT_ID, value: receiptId }];
+}
+
+/** Returns the value of `ReceiptId` among a run's search attributes; null if the run has none. */
+export function receiptIdIn(attributes: TypedSearchAttributes): string | null {
+  return attributes.get(RECEIPT_ID) ?? null;
+}
+
+/**
+ * Returns the memo, which the Web UI shows beside the workflow's summary. The memo repeats the product's name,
+ * because Temporal gives the summary only to the first run.
+ */
+export function memoOf(
+  { subscriptionId, merchantId }: SubscriptionState,
+  productName: string | null,
+): Record<string, unknown> {
+  return { subscriptionId, merchantId, ...(productName === null ? {} : { productName }) };
+}
+
+/** Returns the product's name in the memo; null without one, as in runs of earlier releases. */
+export function productNameOf({ memo }: Pick<WorkflowInfo, 'memo'>): string | null {
+  const name = memo?.['productName'];
+  return typeof name === 'string' ? name : null;
+}
+
+/** The result of a completed workflow, for the Web UI. */
+export interface SubscriptionResult {
+  status: 'ENDED';
+  endReason: EndReason | null;
+  cyclesPaid: number;
+  cycleCount: number;
+}
+
 /**
  * Returns the search attributes, by which operators filter subscriptions. The attributes contain no personal
  * data, because Temporal does not encrypt them. No attribute changes at every renewal, because one write of
@@ -88,4 +128,10 @@ function lastOutcome(state: SubscriptionState): string {
   if (state.openAttempt && state.openAttempt.lookups > 0) return 'unknown';
   if (state.owed?.lastDeclineCode) return state.owed.lastDeclineCode;
   return state.cyclesCharged > 0 ? 'paid' : 'none';
+}
+
+/** Returns the result of the workflow of an ENDED subscription. */
+export function resultOf(state: SubscriptionState): SubscriptionResult {
+  const { endReason, cyclesCharged: cyclesPaid, terms } = state;
+  return { status: 'ENDED', endReason, cyclesPaid, cycleCount: terms.cycleCount };
 }

@@ -5,6 +5,7 @@ import {
   proxyLocalActivities,
   setCurrentDetails,
   upsertSearchAttributes,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../../activities/index.ts';
 import { backoffMs } from '../../domain/backoff.ts';
@@ -24,7 +25,7 @@ import { siblingTaskQueue } from '../task-queues.ts';
 import { Clock } from './clock.ts';
 import { Inbox } from './inbox.ts';
 import type { Answer } from './inbox.ts';
-import { attributesOf } from './messages.ts';
+import { attributesOf, productNameOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
 
 /**
@@ -175,7 +176,8 @@ export class Run {
 
   private showDetails(): void {
     const { current, refusedSignal: refused, heldBecause } = this;
-    setCurrentDetails(describe(current, { refused, heldBecause }));
+    const productName = productNameOf(workflowInfo());
+    setCurrentDetails(describe(current, this.clock.now, { productName, refused, heldBecause }));
   }
 
   private attributesAsText(): string {

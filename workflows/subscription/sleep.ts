@@ -1,5 +1,6 @@
 import { condition, patched } from '@temporalio/workflow';
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
+import { describeWait } from '../../domain/subscription/describe.ts';
 import { interruptionOf } from './plan.ts';
 import type { Facts } from './plan.ts';
 import type { Run } from './run.ts';
@@ -37,7 +38,9 @@ function timerFor(run: Run, step: Wait): { ms: number; summary: string } | null 
   const isOnTestClock = clock.isTestClock && step.time === 'own';
   const now = step.time === 'real' ? clock.realNow : clock.now;
   const due =
-    step.until === null || isOnTestClock ? null : { ms: step.until - now, summary: step.reason };
+    step.until === null || isOnTestClock
+      ? null
+      : { ms: step.until - now, summary: describeWait({ ...step, until: step.until }) };
   const successorAt = run.isLocalFirst ? successorDueAt(run) : null;
   if (successorAt === null) return due;
   const successor = { ms: Math.max(1, successorAt - clock.realNow), summary: 'start a new run' };

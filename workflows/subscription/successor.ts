@@ -2,8 +2,8 @@ import { condition, makeContinueAsNewFunc, workflowInfo } from '@temporalio/work
 import { jitterOf } from '../../domain/subscription/jitter.ts';
 import { WORKFLOW_TASK_TIMEOUT } from '../messages.ts';
 import { isOnCheckoutQueue, siblingTaskQueue } from '../task-queues.ts';
-import { attributesOf } from './messages.ts';
-import type { SubscriptionInput } from './messages.ts';
+import { attributesOf, fixedAttributesOf, memoOf, productNameOf, receiptIdIn } from './messages.ts';
+import type { SubscriptionInput, SubscriptionResult } from './messages.ts';
 import { interruptionOf } from './plan.ts';
 import type { Facts } from './plan.ts';
 import type { Run } from './run.ts';
@@ -66,9 +66,12 @@ export async function handOver(run: Run, facts: Facts): Promise<void> {
 
 async function continueAsNew(run: Run): Promise<never> {
   const { state, clock } = run;
-  const next = makeContinueAsNewFunc<(input: SubscriptionInput) => Promise<void>>({
-    typedSearchAttributes: attributesOf(state),
-    memo: { subscriptionId: state.subscriptionId, merchantId: state.merchantId },
+  const next = makeContinueAsNewFunc<(input: SubscriptionInput) => Promise<SubscriptionResult>>({
+    typedSearchAttributes: [
+      ...attributesOf(state),
+      ...fixedAttributesOf(receiptIdIn(workflowInfo().typedSearchAttributes)),
+    ],
+    memo: memoOf(state, productNameOf(workflowInfo())),
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
     ...(state.status === 'CREATED' ? {} : { taskQueue: siblingTaskQueue('billing') }),
   });

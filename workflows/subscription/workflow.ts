@@ -2,8 +2,8 @@ import { CancellationScope, condition, upsertSearchAttributes } from '@temporali
 import { takeFirstCommand } from './commands.ts';
 import { Deliveries } from './deliveries.ts';
 import { onCancellationRequest, registerHandlers } from './handlers.ts';
-import { attributesOf } from './messages.ts';
-import type { SubscriptionInput } from './messages.ts';
+import { attributesOf, resultOf } from './messages.ts';
+import type { SubscriptionInput, SubscriptionResult } from './messages.ts';
 import { interruptionOf, plan } from './plan.ts';
 import { Run } from './run.ts';
 import { RunFacts } from './run-facts.ts';
@@ -22,7 +22,7 @@ import { handOver } from './successor.ts';
  *
  * Rules: D-§4, D-05, D-30, D-31, D-32, D-60.
  */
-export async function subscription(input: SubscriptionInput): Promise<void> {
+export async function subscription(input: SubscriptionInput): Promise<SubscriptionResult> {
   const run = new Run(input);
   registerHandlers(run);
   onCancellationRequest(run);
@@ -30,7 +30,7 @@ export async function subscription(input: SubscriptionInput): Promise<void> {
   const steps = new Steps(run, deliveries);
   const facts = new RunFacts(run, deliveries);
 
-  await CancellationScope.nonCancellable(async () => {
+  return CancellationScope.nonCancellable(async () => {
     if (input.deliver) await deliveries.begin();
     for (;;) {
       const next = plan(facts);
@@ -57,7 +57,7 @@ export async function subscription(input: SubscriptionInput): Promise<void> {
           break;
         case 'finish':
           upsertSearchAttributes(attributesOf(run.state));
-          return;
+          return resultOf(run.state);
         case 'continueAsNew':
           await handOver(run, facts);
           break;

@@ -143,9 +143,12 @@ export async function findCommand(
 export interface Snapshot {
   state: SubscriptionState;
   clock: { nowAt: number; targetAt: number; reachedAt: number } | null;
+  /** The product's name on the hosted pages. */
+  productName: string | null;
+  receiptId: string | null;
 }
 
-/** Returns the state and the test clock with which a workflow starts; null for an unknown subscription. */
+/** Returns the parts of the row with which a workflow starts; null for an unknown subscription. */
 export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapshot | null> {
   const [row] = await db
     .select({
@@ -153,17 +156,20 @@ export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapsh
       createdAt: subscriptions.createdAt,
       reachedAt: subscriptions.clockReachedAt,
       targetAt: testClocks.targetAt,
+      productPage: subscriptions.productPage,
+      receiptId: subscriptions.receiptId,
     })
     .from(subscriptions)
     .leftJoin(testClocks, isRecord(testClocks, subscriptions.merchantId, subscriptions.testClockId))
     .where(isRow(ref));
   if (!row) return null;
-  const { state, targetAt } = row;
-  if (targetAt === null) return { state, clock: null };
+  const { state, targetAt, receiptId } = row;
+  const names = { productName: row.productPage?.name ?? null, receiptId };
+  if (targetAt === null) return { state, clock: null, ...names };
   const reachedAt = row.reachedAt ?? row.createdAt;
   // While the clock advances, the subscription may have passed the time that it recorded last.
   const nowAt = Math.min(targetAt, Math.max(reachedAt, knownUntil(state)));
-  return { state, clock: { nowAt, targetAt, reachedAt } };
+  return { state, clock: { nowAt, targetAt, reachedAt }, ...names };
 }
 
 /** Returns how many subscriptions the merchant had before this one, at most `most`. */

@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto';
+import { Client, defaultPayloadConverter } from '@temporalio/client';
+import proto from '@temporalio/proto';
+import { msToTs } from '@temporalio/common';
+import { describe, expect, vi } from 'vitest';
+import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { onDevServer as test } from '../support/environment.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
+import { lengthenHistory } from '../support/subscriptions.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+
+/** What the Temporal Web UI shows of a subscription, from a real Temporal server. */
+
+const JAN_10 = Date.parse('2027-01-10T00:00:00Z');
+const SOON = { timeout: 30_000, interval: 100 };
+const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD } = proto.temporal.api.enums.v1.IndexedValueType;
+
+const handleOf = (
+  { client }: Pick<TestEnvironment, 'client'>,
+  { subscriptionId }: SubscriptionRef,
+) => client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+
+type Handle = ReturnType<typeof handleOf>;
+
+/** The line that the Web UI shows beside the workflow's id. */
+async function summaryOf(handle: Handle): Promise<unknown> {
+  const { raw } = await handle.describe();
+  const summary = raw.executionConfig?.userMetadata?.summary;
+  return summary ? defaultPayloadConverter.fromPayload(summary) : null;
+}
+
+async function detailsOf(handle: Handle): Promise<string> {
+  const { currentDetails } = await handle.query<{ currentDetails: string }>(
+    '__temporal_workflow_metadata',
+  );
+  return currentDetails;
+}
+
+async function timersOf(handle: Handle): Promise<unknown[]> {
+  const { events } = await handle.fetchHistory();
+  return (events ?? [])
+    .filter((event) => event.timerStartedEventAttributes)
+    .map(({ userMetadata }) => defaultPayloadConverter.fromPayload(userMetadata!.summary!));
+}
+
+async function idsWith(client: Client, receiptId: string): Promise<string[]> {
+  const ids: string[] = [];
+  const query = `ReceiptId = '${receiptId}'`;
+  for await (const { workflowId } of client.workflow.list({ query })) ids.push(workflowId);
+  return ids;
+}
+
+describe('the workflow of a subscription shows operators', () => {
+  test('the product, the price and the dates of its timers', async ({ env }) => {
+    const createdAt = Date.now();
+    const productName = 'Garden Letters';
+    const ref = await env.create({ createdAt, productName });
+    const handle = handleOf(env, ref);
+    await vi.waitFor(async () => expect(await timersOf(handle)).toHaveLength(1), SOON);
+    expect(await summaryOf(handle)).toBe('Garden Letters, 19.99 USD every month');
+    const expiresAt = new Date(createdAt + 86_400_000).toISOString();
+    const minute = `${expiresAt.slice(0, 10)} ${expiresAt.slice(11, 16)} UTC`;
+    expect(await timersOf(handle)).toEqual([`checkout expires on ${minute}`]);
+    await handle.signal('cancel');
+    expect(await handle.result()).toEqual({
+      status: 'ENDED',
+      endReason: 'cancelled',
+      cyclesPaid: 0,
+      cycleCount: 12,
+    });
+  });
+
+  test('its product and its receiptId also in a later run', async ({ env }) => {
+    const receiptId = `order ${randomUUID()}`;
+    const clock = await env.createClock(JAN_10);
+    const terms = { interval: 'DAY', cycleCount: 14 } as const;
+    const ref = await env.create({
+      createdAt: JAN_10,
+      testClockId: clock,
+      terms,
+      receiptId,
+      productName: 'Tea',
+    });
+    await payCheckout(env, ref);
+    const handle = handleOf(env, ref);
+    await lengthenHistory(handle, JAN_10, 110);
+    await env.advance(clock, '2027-01-20T00:00:00Z');
+    const later = await vi.waitFor(async () => {
+      const run = await handle.describe();
+      expect(run.raw.workflowExecutionInfo?.firstRunId).not.toBe(run.runId);
+      return run;
+    }, SOON);
+    expect(later.status.name).toBe('RUNNING');
+    expect(later.memo).toEqual({ ...ref, productName: 'Tea' });
+    expect(await detailsOf(handle)).toContain('Tea, 19.99 USD every day, 11 of 14 cycles paid.');
+    const workflowId = subscriptionWorkflowId(ref.subscriptionId);
+    // Every run of the workflow is listed.
+    await vi.waitFor(
+      async () =>
+        expect(new Set(await idsWith(env.client, receiptId))).toEqual(new Set([workflowId])),
+      SOON,
+    );
+    expect((await idsWith(env.client, receiptId)).length).toBeGreaterThan(1);
+    await env.advance(clock, '2027-02-01T00:00:00Z');
+    expect(await handle.result()).toEqual({
+      status: 'ENDED',
+      endReason: 'completed',
+      cyclesPaid: 14,
+      cycleCount: 14,
+    });
+  });
+});
+
+test('a subscription starts without its receiptId in a namespace that does not know ReceiptId', async ({
+  env,
+}) => {
+  const namespace = `old-${randomUUID()}`;
+  const { connection } = env.client;
+  await connection.workflowService.registerNamespace({
+    namespace,
+    workflowExecutionRetentionPeriod: msToTs('1 day'),
+  });
+  await vi.waitFor(
+    () =>
+      connection.operatorService.addSearchAttributes({
+        namespace,
+        searchAttributes: {
+          MerchantId: KEYWORD,
+          SubscriptionStatus: KEYWORD,
+          LastOutcome: KEYWORD,
+        },
+      }),
+    SOON,
+  );
+  const client = new Client({ connection, namespace });
+  const { db, logger, taskQueuePrefix } = env;
+  const rows = subscriptionRows(db);
+  const workflows = createSubscriptionWorkflows({ client, rows, logger, taskQueuePrefix });
+  const ref = await env.createRowOnly({ createdAt: Date.now(), receiptId: 'order 7' });
+  await vi.waitFor(async () => expect(await workflows.start(ref)).toBe(true), SOON);
+  const { searchAttributes } = await handleOf({ client }, ref).describe();
+  expect(searchAttributes).toEqual({
+    MerchantId: [ref.merchantId],
+    SubscriptionStatus: ['CREATED'],
+    LastOutcome: ['none'],
+  });
+  await handleOf({ client }, ref).terminate();
+});
