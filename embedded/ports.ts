@@ -38,7 +38,7 @@ export async function requireFreePorts(host: string, wanted: readonly WantedPort
 }
 
 /** True when nothing listens on `port` of `host`. */
-async function isFree(host: string, port: number): Promise<boolean> {
+export async function isFree(host: string, port: number): Promise<boolean> {
   const server = createServer();
   return new Promise((resolve) => {
     server.once('error', () => resolve(false));

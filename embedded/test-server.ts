@@ -1,10 +1,15 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { childEnvironment } from '../runtime/config.ts';
 import type { EmbeddedConfig } from '../runtime/config.ts';
 import { cachedFolder } from './cache.ts';
 import { CommandError, runCommand } from './commands.ts';
+import { freePort, isFree } from './ports.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
 import { downloadWithSdk, sdkVersion } from './sdk-download.ts';
@@ -22,7 +27,7 @@ const SLF4J_VERSION = '1.7.36';
 
 const MAVEN_TIMEOUT_MS = 10 * 60_000;
 
-const mavenEntry = `temporal-test-server-${TEST_SERVER_VERSION}`;
+const mavenEntry = `temporal-test-server-${TEST_SERVER_VERSION}-archived`;
 const sdkEntry = (): string => `temporal-test-server-sdk-${sdkVersion()}`;
 
 /**
@@ -90,9 +95,10 @@ async function fromMaven(cacheDir: string, report: Report): Promise<string> {
   }
   const folder = await cachedFolder(cacheDir, mavenEntry, report, async (building) => {
     report('download failed; getting the time-skipping test server once with Maven (about 15 s)');
-    await withStillWorking(report, 'getting the test server', () =>
-      copyJars(join(building, 'lib')),
-    );
+    await withStillWorking(report, 'getting the test server', async () => {
+      await copyJars(join(building, 'lib'));
+      await archiveClasses(building);
+    });
     const wrapper = join(building, 'temporal-test-server');
     await writeFile(wrapper, WRAPPER);
     await chmod(wrapper, 0o755);
@@ -100,13 +106,43 @@ async function fromMaven(cacheDir: string, report: Report): Promise<string> {
   return join(folder, 'temporal-test-server');
 }
 
+const JAVA_FLAGS = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', 'lib/*'];
+const JAVA_CLASS = 'io.temporal.testserver.TestServer';
+const ARCHIVE = 'classes.jsa';
+
 /**
  * To stop the server, the SDK kills the process that it started. `exec` makes the JVM this process; without
- * `exec` only the shell would end. The flags make the JVM start within the SDK's limit of 5 s.
+ * `exec` only the shell would end. The flags and the archive of loaded classes make the JVM start within the
+ * SDK's limit of 5 s, also on a busy machine. A JVM that cannot use the archive starts without it.
  */
 const WRAPPER = `#!/bin/sh
-exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "$(dirname "$0")/lib/*" io.temporal.testserver.TestServer "$@"
+cd "$(dirname "$0")" &&
+exec java -XX:SharedArchiveFile=${ARCHIVE} ${JAVA_FLAGS.map((flag) => `'${flag}'`).join(' ')} ${JAVA_CLASS} "$@"
 `;
+
+const ARCHIVE_WITHIN_MS = 60_000;
+
+/**
+ * Starts the server once and stops it, so that the JVM writes the archive of the loaded classes. Versions of
+ * Java before 13 refuse the flag and exit; the server then starts without an archive.
+ */
+async function archiveClasses(folder: string): Promise<void> {
+  const port = await freePort();
+  const args = [`-XX:ArchiveClassesAtExit=${ARCHIVE}`, ...JAVA_FLAGS, JAVA_CLASS, String(port)];
+  const server = spawn('java', args, { cwd: folder, stdio: 'ignore', env: childEnvironment({}) });
+  const closed = once(server, 'close');
+  const giveUpAt = performance.now() + ARCHIVE_WITHIN_MS;
+  while (server.exitCode === null && (await isFree('127.0.0.1', port))) {
+    if (performance.now() > giveUpAt) break;
+    await sleep(100);
+  }
+  server.kill('SIGTERM');
+  const isClosed = await Promise.race([
+    closed.then(() => true),
+    sleep(ARCHIVE_WITHIN_MS, false, { ref: false }),
+  ]);
+  if (!isClosed) server.kill('SIGKILL');
+}
 
 async function copyJars(libFolder: string): Promise<void> {
   const project = await mkdtemp(join(tmpdir(), 'perennial-maven-'));
