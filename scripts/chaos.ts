@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Option } from 'commander';
+import { chargesSvg } from '../proof/chaos/charges-plot.ts';
 import { isRight, outageText, recoveryText, toMarkdown } from '../proof/chaos/report.ts';
 import type { RunReport } from '../proof/chaos/report.ts';
 import { run } from '../proof/chaos/run.ts';
@@ -19,6 +20,7 @@ import { printResult } from '../proof/verify/print-result.ts';
 interface Options extends RunOptions {
   readonly port: number;
   readonly report?: string;
+  readonly plot?: string;
   readonly keep?: boolean;
 }
 
@@ -49,6 +51,7 @@ const program = commandLine(
   )
   .option('--port <number>', 'first of eight ports', wholeNumber, 21_400)
   .option('--report <file>', 'write the report as Markdown')
+  .option('--plot <file>', 'draw every charge and every kill as an SVG picture')
   .option('--keep', 'keep the data folder');
 
 await runScript(async () => {
@@ -75,6 +78,7 @@ await runScript(async () => {
     const report = await run(stack.start, options, folder);
     printReport(report);
     if (options.report !== undefined) writeFileSync(options.report, toMarkdown(report));
+    if (options.plot !== undefined) writeFileSync(options.plot, plotOf(report));
     isFine = isRight(report);
     return isFine ? 0 : 1;
   } finally {
@@ -83,6 +87,12 @@ await runScript(async () => {
     else print(`  data, logs and records are kept in ${folder}\n`);
   }
 });
+
+function plotOf({ charges, figures, command }: RunReport): string {
+  const cycles = figures.find(([label]) => label === 'cycles paid')?.[1] ?? 'no';
+  const title = `${cycles} cycles paid, ${charges.kills.length} kills and freezes: ${command}`;
+  return chargesSvg({ title, ...charges });
+}
 
 function printReport(report: RunReport): void {
   print();

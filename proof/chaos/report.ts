@@ -1,6 +1,7 @@
 import type postgres from 'postgres';
 import type { CheckResult } from '../verify/invariants.ts';
 import { grouped } from '../../scripts/client/terminal.ts';
+import type { ChargesPlot } from './charges-plot.ts';
 import { KILL_KINDS } from './killer.ts';
 import type { Kill, KillKind } from './killer.ts';
 import type { Outage } from './outage.ts';
@@ -15,6 +16,7 @@ export interface RunReport {
   /** Null if there was no outage. */
   readonly outage: Outage | null;
   readonly recovery: readonly Recovery[];
+  readonly charges: Omit<ChargesPlot, 'title'>;
   readonly results: readonly CheckResult[];
   /** Problems other than violated invariants, one line each. */
   readonly wrong: readonly string[];

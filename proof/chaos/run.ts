@@ -5,6 +5,7 @@ import { createSealing } from '../../runtime/sealing.ts';
 import { openBooks } from '../verify/books.ts';
 import { checkBooks } from '../verify/invariants.ts';
 import type { CheckResult } from '../verify/invariants.ts';
+import { readCharges } from './charges-plot.ts';
 import { countCycles, figuresOf, repairsOf } from './figures.ts';
 import { countAtDouble } from './double-count.ts';
 import { runFaultPhase, UP_WITHIN_MS } from './fault-phase.ts';
@@ -62,6 +63,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
     ],
     outage,
     recovery: await recoveries(sql, killer.kills),
+    charges: await readCharges(sql, startedAt, killer.kills),
     results,
     wrong,
   };

@@ -1,0 +1,98 @@
+import * as Plot from '@observablehq/plot';
+import { parseHTML } from 'linkedom';
+import type postgres from 'postgres';
+import { KILL_KINDS } from './killer.ts';
+import type { Kill } from './killer.ts';
+
+/** A charge with its times in seconds since the start of the run. */
+export interface PlottedCharge {
+  readonly sentAfter: number;
+  /** The time from the first send of the charge to its recorded outcome. */
+  readonly took: number;
+}
+
+/** The data of the plot. */
+export interface ChargesPlot {
+  readonly title: string;
+  readonly charges: readonly PlottedCharge[];
+  readonly kills: readonly { readonly kind: string; readonly after: number }[];
+}
+
+/** A charge that took less time is drawn at this time, in seconds, because the axis is logarithmic. */
+const SHORTEST = 0.01;
+
+/** Returns an SVG plot: one dot for each charge, one vertical line for each kill. */
+export function chargesSvg({ title, charges, kills }: ChargesPlot): string {
+  const { document } = parseHTML('<!doctype html><html><body></body></html>');
+  const dots = charges.map(({ sentAfter, took }) => ({
+    sentAfter,
+    took: Math.max(SHORTEST, took),
+  }));
+  const slowest = Math.max(1, ...dots.map(({ took }) => took));
+  const longest = 10 ** Math.ceil(Math.log10(slowest));
+  const svg = Plot.plot({
+    document,
+    width: 820,
+    height: 380,
+    marginLeft: 60,
+    marginTop: 76,
+    marginBottom: 40,
+    marginRight: 24,
+    style: { background: 'white', fontSize: '12px' },
+    x: { label: 'seconds since the start of the run', labelAnchor: 'center', labelArrow: false },
+    y: {
+      label: null,
+      type: 'log',
+      grid: true,
+      domain: [SHORTEST, longest],
+      ticks: [0.01, 0.1, 1, 10, 100, 1_000].filter((seconds) => seconds <= longest),
+      tickFormat: (seconds: number) => String(seconds),
+    },
+    color: { domain: KILL_KINDS, scheme: 'tableau10', legend: false },
+    marks: [
+      Plot.text([title], { frameAnchor: 'top-left', dy: -62, text: String, fontSize: 14 }),
+      Plot.text(['Each dot: the seconds from the send of a charge to its recorded outcome.'], {
+        frameAnchor: 'top-left',
+        dy: -42,
+        text: String,
+      }),
+      Plot.text(['Each line: a kill or freeze of'], {
+        frameAnchor: 'top-left',
+        dy: -22,
+        text: String,
+      }),
+      Plot.ruleX(kills, { x: 'after', stroke: 'kind', strokeOpacity: 0.7 }),
+      Plot.dot(dots, { x: 'sentAfter', y: 'took', r: 1.6, fill: 'black', fillOpacity: 0.5 }),
+      ...KILL_KINDS.map((kind, index) =>
+        Plot.text([{ kind }], {
+          frameAnchor: 'top-left',
+          dx: 172 + index * 72,
+          dy: -22,
+          text: 'kind',
+          fill: 'kind',
+          fontWeight: 'bold',
+        }),
+      ),
+    ],
+  });
+  svg.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
+  return `${svg.outerHTML}\n`;
+}
+
+/** Reads the charges with an outcome from the database of a run that started at `startedAt` (epoch ms). */
+export async function readCharges(
+  sql: postgres.Sql,
+  startedAt: number,
+  kills: readonly Kill[],
+): Promise<Omit<ChargesPlot, 'title'>> {
+  const rows = await sql<{ sent_after: number; took: number }[]>`
+    select extract(epoch from first_sent_at - ${new Date(startedAt)})::float8 as sent_after,
+      extract(epoch from settled_at - first_sent_at)::float8 as took
+    from payment_attempt
+    where first_sent_at is not null and settled_at is not null
+    order by first_sent_at`;
+  return {
+    charges: rows.map(({ sent_after: sentAfter, took }) => ({ sentAfter, took })),
+    kills: kills.map(({ kind, at }) => ({ kind, after: (at - startedAt) / 1_000 })),
+  };
+}
