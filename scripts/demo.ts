@@ -4,6 +4,7 @@
 // amount, status and event. If any of these differs, the demo lists every difference and exits with 1.
 
 import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { startWebhookReceiver } from '../test/support/webhook-receiver.ts';
 import { findRunningStart } from './client/running-start.ts';
 import type { RunningStart } from './client/running-start.ts';
@@ -13,6 +14,7 @@ import { sellByLink } from './demo/link.ts';
 import { operate } from './demo/operations.ts';
 import type { DemoRun, DemoYear } from './demo/run.ts';
 import { liveThroughStripeYear } from './demo/stripe/year.ts';
+import { lifeSvg } from './demo/year-picture.ts';
 import { liveThroughYear } from './demo/year.ts';
 import { controlDouble } from './client/double-control.ts';
 import { commandLine, gatewayOption } from './client/options.ts';
@@ -71,13 +73,20 @@ const DEMOS: Readonly<Record<GatewayChoice, Demo>> = {
   },
 };
 
+interface Options {
+  readonly gateway: GatewayChoice;
+  readonly picture?: string;
+}
+
 const program = commandLine(
   'run demo',
   'A year of a subscription, against a running npm start; at the sandbox gateway also a merchant’s commands and a link.',
-).addOption(gatewayOption('the gateway of the running npm start').default('sandbox'));
+)
+  .addOption(gatewayOption('the gateway of the running npm start').default('sandbox'))
+  .option('--picture <file>', 'draw the year as an SVG picture');
 
 await runScript(async () => {
-  const { gateway } = program.parse().opts<{ gateway: GatewayChoice }>();
+  const { gateway, picture } = program.parse().opts<Options>();
   const demo = DEMOS[gateway];
   const start = await findRunningStart();
   requireGateway(start, gateway);
@@ -101,7 +110,8 @@ await runScript(async () => {
   print(`  The webhook receiver is ${receiver.url}; each request has two signatures.`);
   print();
   try {
-    return await runDemo(demo, { start, merchant, receiver, differences: new Differences() });
+    const run = { start, merchant, receiver, differences: new Differences() };
+    return await runDemo(demo, run, picture);
   } finally {
     await removeWebhook();
     await receiver.close();
@@ -119,7 +129,7 @@ function requireGateway({ demo }: RunningStart, gateway: GatewayChoice): void {
   }
 }
 
-async function runDemo(demo: Demo, run: DemoRun): Promise<number> {
+async function runDemo(demo: Demo, run: DemoRun, picture?: string): Promise<number> {
   const startedAt = performance.now();
   const { differences, start } = run;
   const year = await demo.year(run);
@@ -129,6 +139,13 @@ async function runDemo(demo: Demo, run: DemoRun): Promise<number> {
   print(`  ${year.events} events in order; the year took ${seconds} s.`);
   print(`  Its workflow in the Temporal Web UI:`);
   print(`    ${styled('cyan', webUiLink(start, year.subscriptionId))}`);
+  if (picture !== undefined) {
+    const ofYear = run.receiver.received.filter(
+      ({ event }) => event['subscriptionId'] === year.subscriptionId,
+    );
+    writeFileSync(picture, lifeSvg(demo.title, ofYear));
+    print(`  Its picture: ${picture}`);
+  }
   // After a difference in the year, the other parts would only show the same fault again.
   if (differences.list.length === 0) {
     for (const part of demo.otherParts) await part(run);
