@@ -1,16 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import postgres from 'postgres';
 import { expect, vi } from 'vitest';
-import { insertCustomer } from '../../db/repositories/customers/customers.ts';
-import { newId } from '../../domain/ids.ts';
 import { paymentWorkflowId } from '../../workflows/one-off-orders/messages.ts';
+import { dumpOf, formsOf, historyOf, savedMethod } from '../support/canaries.ts';
 import { runMerchantCommand } from '../support/merchant-command.ts';
 import { startOurProcess } from '../support/our-process.ts';
 import { paymentsIn } from '../support/payments.ts';
-import { onStripe, submitCard } from '../support/stripe.ts';
+import { onStripe } from '../support/stripe.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createEnvironment } from '../support/test-environment.ts';
-import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
  * A text in the middle of each key and webhook secret. The text may appear nowhere in stored data or output:
@@ -21,13 +18,7 @@ const KEYS = [1, 2, 3].map((number) => `sk_test_${CANARY}_${number}`);
 const WRONG_KEY = `sk_test_${CANARY}_wrong`;
 const WEBHOOK_SECRET = `whsec_${CANARY}`;
 
-/**
- * The canary as text, as hex and as base64, because the database and the histories show bytes in these
- * encodings.
- */
-const FORMS = (['utf8', 'hex', 'base64'] as const).map((form) =>
-  Buffer.from(CANARY).toString(form),
-);
+const FORMS = formsOf(CANARY);
 
 /** A test environment whose charges run in a worker process, with a Stripe double. */
 const test = onStripe.extend('place', { scope: 'file' }, async ({ world }, { onCleanup }) => {
@@ -46,66 +37,6 @@ const test = onStripe.extend('place', { scope: 'file' }, async ({ world }, { onC
   });
   return { env, worker };
 });
-
-/** Every row of every table of the database, as text. */
-async function dumpOf(databaseUrl: string): Promise<string> {
-  const sql = postgres(databaseUrl, { max: 1 });
-  try {
-    const tables = await sql<{ schema: string; name: string }[]>`
-      select table_schema as schema, table_name as name from information_schema.tables
-      where table_schema not in ('pg_catalog', 'information_schema')`;
-    const dumps = await Promise.all(
-      tables.map(async ({ schema, name }) => {
-        const rows = await sql`select t::text as line from ${sql(`${schema}.${name}`)} t`;
-        return rows.map((row) => `${schema}.${name} ${String(row['line'])}`);
-      }),
-    );
-    return dumps.flat().join('\n');
-  } finally {
-    await sql.end();
-  }
-}
-
-/** A workflow's history with the text of its payloads. */
-async function historyOf(env: TestEnvironment, workflowId: string): Promise<string> {
-  const history = await env.client.workflow.getHandle(workflowId).fetchHistory();
-  const textOfBytes = function (this: Record<string, unknown>, name: string, value: unknown) {
-    const raw = this[name];
-    return raw instanceof Uint8Array ? Buffer.from(raw).toString('utf8') : value;
-  };
-  return JSON.stringify(history, textOfBytes);
-}
-
-/** Saves a card on the page of the merchant's current gateway. Returns its customer and payment method. */
-async function savedMethod(env: TestEnvironment) {
-  const { db, merchantId } = env;
-  const customerId = newId('cus', Date.now(), randomBytes);
-  const details = { name: 'Ada Example', email: 'ada@example.com' };
-  await insertCustomer(db, { merchantId, id: customerId, details, createdAt: 0 });
-  const checkoutSessionId = newId('cs', Date.now(), randomBytes);
-  const gateway = await env.gateways.forNewMethods(merchantId);
-  const entry = await gateway.openCardEntry?.({
-    session: checkoutSessionId,
-    tries: 0,
-    customer: { id: customerId, ...details, gatewayMethodId: null },
-    returnUrl: 'http://127.0.0.1:8080/return',
-    cancelUrl: 'http://127.0.0.1:8080/back',
-    expiresAt: Date.now() + 3_600_000,
-  });
-  if (entry?.kind !== 'redirect') throw new Error(`no page: ${entry?.kind}`);
-  const { location } = await submitCard(entry.url, '4242424242424242');
-  const paymentToken = new URL(location ?? '').searchParams.get('payment_token') ?? '';
-  const redeemed = await env.activities.redeemToken({
-    merchantId,
-    customerId,
-    paymentToken,
-    checkoutSessionId,
-    verify: false,
-    nowAt: Date.now(),
-  });
-  if (redeemed.kind !== 'saved') throw new Error(`the card was ${redeemed.kind}`);
-  return { customerId, paymentMethodId: redeemed.paymentMethodId };
-}
 
 test('no key and no webhook secret appears in the database, the histories, the logs or the answers [D-20]', async ({
   world,

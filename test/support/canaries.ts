@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto';
+import postgres from 'postgres';
+import { insertCustomer } from '../../db/repositories/customers/customers.ts';
+import { newId } from '../../domain/ids.ts';
+import { submitCard } from './stripe.ts';
+import type { TestEnvironment } from './test-environment.ts';
+
+/** The places in which tests look for texts that must appear nowhere. */
+
+/** A text as it is, and as the database and histories show its bytes. */
+export function formsOf(text: string): string[] {
+  return (['utf8', 'hex', 'base64'] as const).map((form) => Buffer.from(text).toString(form));
+}
+
+/** Every row of every table of the database, as text. */
+export async function dumpOf(databaseUrl: string): Promise<string> {
+  const sql = postgres(databaseUrl, { max: 1 });
+  try {
+    const tables = await sql<{ schema: string; name: string }[]>`
+      select table_schema as schema, table_name as name from information_schema.tables
+      where table_schema not in ('pg_catalog', 'information_schema')`;
+    const dumps = await Promise.all(
+      tables.map(async ({ schema, name }) => {
+        const rows = await sql`select t::text as line from ${sql(`${schema}.${name}`)} t`;
+        return rows.map((row) => `${schema}.${name} ${String(row['line'])}`);
+      }),
+    );
+    return dumps.flat().join('\n');
+  } finally {
+    await sql.end();
+  }
+}
+
+/** A workflow's history with the text of its payloads. */
+export async function historyOf(env: TestEnvironment, workflowId: string): Promise<string> {
+  const history = await env.client.workflow.getHandle(workflowId).fetchHistory();
+  const textOfBytes = function (this: Record<string, unknown>, name: string, value: unknown) {
+    const raw = this[name];
+    return raw instanceof Uint8Array ? Buffer.from(raw).toString('utf8') : value;
+  };
+  return JSON.stringify(history, textOfBytes);
+}
+
+/** Saves a card on the page of the merchant's current gateway. Returns its customer and payment method. */
+export async function savedMethod(env: TestEnvironment, number = '4242424242424242') {
+  const { db, merchantId } = env;
+  const customerId = newId('cus', Date.now(), randomBytes);
+  const details = { name: 'Ada Example', email: 'ada@example.com' };
+  await insertCustomer(db, { merchantId, id: customerId, details, createdAt: 0 });
+  const checkoutSessionId = newId('cs', Date.now(), randomBytes);
+  const gateway = await env.gateways.forNewMethods(merchantId);
+  const entry = await gateway.openCardEntry?.({
+    session: checkoutSessionId,
+    tries: 0,
+    customer: { id: customerId, ...details, gatewayMethodId: null },
+    returnUrl: 'http://127.0.0.1:8080/return',
+    cancelUrl: 'http://127.0.0.1:8080/back',
+    expiresAt: Date.now() + 3_600_000,
+  });
+  if (entry?.kind !== 'redirect') throw new Error(`no page: ${entry?.kind}`);
+  const { location } = await submitCard(entry.url, number);
+  const paymentToken = new URL(location ?? '').searchParams.get('payment_token') ?? '';
+  const redeemed = await env.activities.redeemToken({
+    merchantId,
+    customerId,
+    paymentToken,
+    checkoutSessionId,
+    verify: false,
+    nowAt: Date.now(),
+  });
+  if (redeemed.kind !== 'saved') throw new Error(`the card was ${redeemed.kind}`);
+  return { customerId, paymentMethodId: redeemed.paymentMethodId };
+}
