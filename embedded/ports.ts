@@ -47,8 +47,8 @@ export async function isFree(host: string, port: number): Promise<boolean> {
 }
 
 /**
- * A free port on 127.0.0.1, below the range that the system uses for outgoing connections. A port in that
- * range could be taken by an outgoing connection before the caller's server listens on it.
+ * Finds a free port on 127.0.0.1, below the range that the system uses for outgoing connections. A port in
+ * that range could be taken by an outgoing connection before the caller's server listens on it.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 100; tries += 1) {
