@@ -91,7 +91,10 @@ export class Killer {
     }
   }
 
-  /** Waits until a charge is settled, which shows that the worker has recovered from the last kill. */
+  /**
+   * Waits at most 45 s until a charge is settled, which shows that the worker has recovered from the last
+   * kill.
+   */
   private async waitUntilCharging(signal: AbortSignal): Promise<void> {
     const last = this.kills.at(-1)?.at ?? 0;
     const giveUpAt = performance.now() + WORKS_WITHIN_MS;

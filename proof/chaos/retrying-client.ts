@@ -43,7 +43,9 @@ export class RetryingClient {
     return this.open.size;
   }
 
-  /** Resolves when every request sent before this call has its definite answer. */
+  /**
+   * Resolves when every request sent before this call has its definite answer or has reached its time limit.
+   */
   async answered(): Promise<void> {
     await Promise.all(this.open);
   }
