@@ -153,8 +153,8 @@ export function createMerchantGateways(
 }
 
 /**
- * Returns the test merchant whose id the account's name has, in a list; an empty list if there is none. Null for
- * another gateway's account.
+ * Returns, for an account of the sandbox, a list with the test merchant whose id is in the account's name. The list is
+ * empty without such a merchant. Returns null for an account of another gateway.
  */
 async function sandboxAccount({ sandbox, accountsOf }: MerchantGatewaysOptions, name: string) {
   const prefix = `${sandbox.name}:`;

@@ -15,8 +15,8 @@ export interface GatewayRegistry {
 export interface EventSenders {
   /**
    * Returns the gateways that may have sent an event under this name, each with its merchant. The name is
-   * `<gateway>:<account>`, such as `stripe:acct_…`; the sandbox's account is the merchant's id. There are several,
-   * because an account has the same name in test and in live mode. The signature of the event decides.
+   * `<gateway>:<account>`, such as `stripe:acct_…`; the sandbox's account is the merchant's id. There may be two
+   * merchants, because an account has the same name in test and in live mode. The signature shows which one sent it.
    */
   receiving(name: string): Promise<{ merchantId: string; gateway: PaymentGateway }[]>;
 }

@@ -33,7 +33,7 @@ import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './client.ts';
 
-/** Reads the rows of orders. An outcome is null if the rows have none yet. */
+/** Reads the rows of orders. The first two functions return null if the rows have no outcome yet. */
 export interface PaymentRows {
   /** Returns the outcome of an order at `nowAt`. The refusal of an order is an outcome, too. */
   paymentOutcome(order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null>;
@@ -96,7 +96,10 @@ export function createPaymentWorkflows(
   return new TemporalPaymentWorkflows(deps);
 }
 
-/** Time in ms between two looks whether the gateway decides a refund later. Nearly all are decided earlier. */
+/**
+ * Time in ms between two reads that find out whether the gateway decides a refund later. Most refunds are decided
+ * before the first read.
+ */
 const ACCEPTED_LOOK_MS = 3_000;
 
 const MERCHANT_ID = defineSearchAttributeKey('MerchantId', SearchAttributeType.KEYWORD);
