@@ -25,6 +25,7 @@ const foldersBut = (...allowed) => {
     'workflows',
     'activities',
     'gateways',
+    'page-parts',
     'db',
     'api',
     'runtime',
@@ -119,13 +120,13 @@ const sides = [
     'gateways-import',
     'A gateway imports domain/ and the port. The sandbox stores its charges in its own schema, and never uses db/.',
     { path: '^gateways/', pathNot: '^gateways/[^/]+/main\\.ts$' },
-    { path: foldersBut('domain', 'gateways') },
+    { path: foldersBut('domain', 'gateways', 'page-parts') },
   ),
   rule(
     'gateway-mains-import',
     'An entry point may use runtime/ too.',
     { path: '^gateways/[^/]+/main\\.ts$' },
-    { path: foldersBut('domain', 'gateways', 'runtime') },
+    { path: foldersBut('domain', 'gateways', 'page-parts', 'runtime') },
   ),
   rule(
     'doubles-are-for-scripts-and-tests',
@@ -138,6 +139,12 @@ const sides = [
     'Activities call a gateway. The gateway itself does not use Temporal.',
     { path: '^gateways/' },
     { path: packages('@temporalio') },
+  ),
+  rule(
+    'page-parts-import',
+    'Texts, formats and forms of pages, for the API and for a gateway with a page of its own.',
+    { path: '^page-parts/' },
+    { path: foldersBut('domain', 'page-parts') },
   ),
   rule(
     'db-imports',
@@ -158,7 +165,18 @@ const processes = [
     'api-imports',
     'The API imports no activity and none of the code of tests, scripts and tools.',
     { path: '^api/', pathNot: '^api/main\\.ts$' },
-    { path: foldersBut('domain', 'workflows', 'gateways', 'db', 'api', 'runtime', 'temporal') },
+    {
+      path: foldersBut(
+        'domain',
+        'workflows',
+        'gateways',
+        'page-parts',
+        'db',
+        'api',
+        'runtime',
+        'temporal',
+      ),
+    },
   ),
   rule(
     'api-gets-runtime-injected',

@@ -15,6 +15,7 @@ COPY domain domain
 COPY workflows workflows
 COPY activities activities
 COPY gateways gateways
+COPY page-parts page-parts
 COPY api api
 COPY db db
 COPY runtime runtime

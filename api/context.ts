@@ -1,5 +1,6 @@
 import type { RouterContext } from '@koa/router';
 import type { MerchantMode } from '../db/schema/merchants.ts';
+import type { Locale } from '../domain/locales.ts';
 
 /** The caller: one merchant in one mode. A request reads and writes only this merchant's records. */
 export interface Merchant {
@@ -17,6 +18,8 @@ export interface RequestState {
   /** Code of the error answer, for the access log. */
   errorCode?: string;
   merchant?: Merchant;
+  /** The locale that the merchant chose for the hosted page. */
+  pageLocale?: Locale;
   /** The parsed JSON body; undefined if the request has none. */
   body?: unknown;
 }

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { amountProblem, currencyProblem, normaliseCurrency } from '../domain/currencies.ts';
 import type { AmountUse } from '../domain/currencies.ts';
+import { LOCALES } from '../domain/locales.ts';
 import { currencies } from './currencies.ts';
-import { text } from './fields.ts';
+import { EXTENSION } from './answer-fields.ts';
+import { optional, text } from './fields.ts';
 import type { Problem } from './fields.ts';
 
 /** Request fields that several operations share. */
@@ -68,6 +70,13 @@ export const phoneNumberRequired = z
   .nullish()
   .transform((isRequired) => isRequired ?? false)
   .describe('Whether the page asks for a telephone number. Default: false.');
+
+/** The language of the hosted pages. */
+export const locale = optional(z.enum(LOCALES)).meta({
+  description:
+    'Language of the hosted pages. Without it the payer’s browser decides, with English as the default.',
+  ...EXTENSION,
+});
 
 /** Returns the problems of amounts outside the currency's bounds. Keyed by field name. Rule: D-03. */
 export function amountProblems(

@@ -11,6 +11,7 @@ import {
   text,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
+import type { Locale } from '../../domain/locales.ts';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import { INTENT_KINDS, INTENT_STATUSES } from '../../domain/payment-intent.ts';
 import type { IntentKind, IntentStatus } from '../../domain/payment-intent.ts';
@@ -56,6 +57,8 @@ export const paymentIntents = pgTable(
     cancelUrl: text('cancel_url'),
     paymentMethods: json('payment_methods').$type<PaymentMethodKind[]>(),
     phoneNumberRequired: boolean('phone_number_required').notNull().default(false),
+    /** The language of the hosted pages; null: the payer's browser decides. */
+    locale: text('locale').$type<Locale>(),
     /** If true, the payment method stays saved for the customer after a successful payment. */
     tokenise: boolean('tokenise').notNull().default(false),
     metadata: json('metadata').$type<Record<string, string>>(),

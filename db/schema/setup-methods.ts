@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { boolean, check, foreignKey, json, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import type { Locale } from '../../domain/locales.ts';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { SETUP_METHOD_STATUSES } from '../../domain/setup-method.ts';
@@ -28,6 +29,8 @@ export const setupMethods = pgTable(
     callbackUrl: text('callback_url').notNull(),
     metadata: json('metadata').$type<Record<string, string>>(),
     phoneNumberRequired: boolean('phone_number_required').notNull(),
+    /** The language of the hosted pages; null: the payer's browser decides. */
+    locale: text('locale').$type<Locale>(),
     createdAt: instant('created_at').notNull(),
     expiresAt: instant('expires_at').notNull(),
     completedAt: instant('completed_at'),

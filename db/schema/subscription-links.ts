@@ -10,6 +10,7 @@ import {
   text,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
+import type { Locale } from '../../domain/locales.ts';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import type { Terms } from '../../domain/subscription/state.ts';
@@ -58,6 +59,8 @@ export const subscriptionLinks = pgTable(
     cancelUrl: text('cancel_url'),
     productPage: json('product_page').$type<ProductPage>(),
     phoneNumberRequired: boolean('phone_number_required').notNull(),
+    /** The language of the hosted pages; null: the payer's browser decides. */
+    locale: text('locale').$type<Locale>(),
     multiUseLimit: integer('multi_use_limit').notNull(),
     uses: integer('uses').notNull().default(0),
     createdAt: instant('created_at').notNull(),

@@ -10,6 +10,7 @@ import {
   primaryKey,
   text,
 } from 'drizzle-orm/pg-core';
+import type { Locale } from '../../domain/locales.ts';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
 import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
@@ -57,6 +58,8 @@ export const subscriptions = pgTable(
     metadata: json('metadata').$type<Record<string, string>>(),
     productPage: json('product_page').$type<ProductPage>(),
     phoneNumberRequired: boolean('phone_number_required').notNull(),
+    /** The language of the hosted pages; null: the payer's browser decides. */
+    locale: text('locale').$type<Locale>(),
     presentmentCurrency: currency('presentment_currency').notNull(),
     /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),

@@ -1556,6 +1556,7 @@ export interface operations {
                         [key: string]: string;
                     } | null;
                     phoneNumberRequired?: boolean | null;
+                    locale?: ("en" | "de" | "fr" | "es" | "pt" | "it" | "nl" | "ja" | "ar") | null;
                     productPage?: {
                         name?: string | null;
                         description?: string | null;
@@ -2142,6 +2143,7 @@ export interface operations {
                     trialPeriodInterval?: ("DAY" | "WEEK" | "MONTH" | "YEAR") | null;
                     metadata?: null;
                     phoneNumberRequired?: boolean | null;
+                    locale?: ("en" | "de" | "fr" | "es" | "pt" | "it" | "nl" | "ja" | "ar") | null;
                     productPage?: {
                         name?: string | null;
                         description?: string | null;
@@ -2216,6 +2218,7 @@ export interface operations {
                         [key: string]: string;
                     } | null;
                     phoneNumberRequired?: boolean | null;
+                    locale?: ("en" | "de" | "fr" | "es" | "pt" | "it" | "nl" | "ja" | "ar") | null;
                     customerId?: string | null;
                     storeFrontId?: string | null;
                     tokenise?: boolean | null;
@@ -2414,6 +2417,7 @@ export interface operations {
                         [key: string]: string;
                     } | null;
                     phoneNumberRequired?: boolean | null;
+                    locale?: ("en" | "de" | "fr" | "es" | "pt" | "it" | "nl" | "ja" | "ar") | null;
                     customerId?: string | null;
                     storeFrontId?: string | null;
                     tokenise?: boolean | null;
@@ -2721,6 +2725,7 @@ export interface operations {
                         [key: string]: string;
                     } | null;
                     phoneNumberRequired?: boolean | null;
+                    locale?: ("en" | "de" | "fr" | "es" | "pt" | "it" | "nl" | "ja" | "ar") | null;
                 };
             };
         };

@@ -118,7 +118,7 @@ test('a new card is kept when its charge is declined while the subscription is U
   const { updatePaymentMethodLink } = await read();
   const kept = await payOnPage(updatePaymentMethodLink, cardOf('4000 0000 0000 9995'));
   expect(kept.alert).toBe(
-    'Your new card was saved, but the payment of 19.99 USD was declined. You can use another card.',
+    'Your new card was saved, but the payment of US$19.99 was declined. You can use another card.',
   );
   expect((await read()).paymentMetadata.cardMetadata.lastFourDigit).toBe('9995');
 

@@ -191,7 +191,7 @@ test('a link’s use is released when its checkout expires after an hour [D-37]'
 }) => {
   const shortUrl = await makeLink(shop);
   const left = await begin(shortUrl);
-  expect(left.forms.map(({ button }) => button)).toEqual(['Pay 19.99 USD']);
+  expect(left.forms.map(({ button }) => button)).toEqual(['Pay US$19.99']);
   const ref = await lastSoldBy(env, shortUrl);
   expect((await openPage(shortUrl)).status).toBe(410);
 

@@ -6,7 +6,7 @@ import { submitForm as answerBank } from '../support/stripe.ts';
 
 /** A payer confirms an owed payment with the bank, over HTTP, with the Stripe double and its 3-D Secure page. */
 
-const QUESTION = 'Your bank wants you to confirm the payment of 19.99 USD';
+const QUESTION = 'Your bank wants you to confirm the payment of US$19.99';
 
 /** The events up to the decline with which the bank asks for the payer's confirmation. */
 const ASKED = [
@@ -61,7 +61,7 @@ test('a payer who confirms with the bank pays the owed cycle once [D-30, D-33]',
   expect(page.html).toContain(QUESTION);
   const paid = await answer(it.link, await pressConfirm(page), 'complete');
   expect(paid.title).toBe('Thank you: your payment was received');
-  expect(paid.html).toContain('The payment of 19.99 USD that was due went through.');
+  expect(paid.html).toContain('The payment of US$19.99 that was due went through.');
   expect(await env.state(it.ref)).toMatchObject({
     status: 'ACTIVE',
     cyclesCharged: 1,

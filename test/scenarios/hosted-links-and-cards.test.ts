@@ -157,7 +157,7 @@ describe('a hosted payment, in a browser,', () => {
     expect(await page.getByRole('alert').innerText()).toBe(DECLINED);
     expect(await tooWide(page)).toBe(0);
     await typeCard(page);
-    await page.getByRole('button', { name: 'Pay 42.00 EUR' }).dblclick();
+    await page.getByRole('button', { name: 'Pay €42.00' }).dblclick();
     await page.getByText('Thank you: your payment was received').waitFor();
     await page.getByRole('link', { name: 'Continue to Test merchant' }).click();
     expect(page.url()).toBe(
@@ -245,12 +245,12 @@ describe('a new card, in a browser,', () => {
     await subscription.advance('2027-02-15T12:00:00Z');
     await page.setViewportSize({ width: 360, height: 800 });
     await page.goto(subscription.updateUrl);
-    const pay = page.getByRole('button', { name: 'Save card and pay 19.99 USD' });
+    const pay = page.getByRole('button', { name: 'Save card and pay US$19.99' });
     expect(await pay.isVisible()).toBe(true);
     await picture(page, 'update');
     await payByCard(page, cardOf('5555 5555 5555 4444'));
     expect(await page.getByRole('alert').innerText()).toBe(
-      'Your new card was saved, but the payment of 19.99 USD was declined. You can use another card.',
+      'Your new card was saved, but the payment of US$19.99 was declined. You can use another card.',
     );
     expect(await tooWide(page)).toBe(0);
     expect(await subscription.read()).toMatchObject({

@@ -203,7 +203,7 @@ describe('the hosted pages', () => {
       'Card number',
       'Expiry',
       'CVC',
-      'Pay 19.99 USD',
+      'Pay US$19.99',
       'Cancel and return to Test merchant',
     ]);
     await page.getByLabel('CVC').focus();

@@ -111,7 +111,7 @@ describe('a checkout of a Stripe merchant, in a browser,', () => {
     await picture(page, 'checkout-stripe');
     expect(await page.locator('main').innerText()).toContain(
       'You enter your card on a page of Stripe, which processes cards for Test merchant. ' +
-        'As soon as you have entered it, 19.99 USD is charged.',
+        'As soon as you have entered it, US$19.99 is charged.',
     );
     expect(await page.getByLabel('Card number').count()).toBe(0);
 

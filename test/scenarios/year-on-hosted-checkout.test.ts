@@ -189,7 +189,7 @@ describe('an upfront amount', () => {
       cycleCount: 6,
     });
     const page = await openPage(subscription.fwdUrl);
-    expect(page.forms.map(({ button }) => button)).toEqual(['Pay 99.00 EUR']);
+    expect(page.forms.map(({ button }) => button)).toEqual(['Pay €99.00']);
     const declined = await payOn(page, cardOf('4000 0000 0000 0002'));
     expect(declined.alert).toBe(
       'Your payment was declined and nothing was charged. Check the details and try again, or use another card.',

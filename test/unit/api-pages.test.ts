@@ -2,6 +2,8 @@ import { expect, test } from 'vitest';
 import { callbackUrl } from '../../api/pages/shared/callback-url.ts';
 import { offerOf } from '../../api/pages/checkout/offer.ts';
 import type { Terms } from '../../domain/subscription/state.ts';
+import { languageOf } from '../../page-parts/language.ts';
+import { spaced } from '../support/hosted-pages/page-text.ts';
 
 const FACTS = { subscription_id: 'sub_1', status: 'ACTIVE', receipt_id: null };
 
@@ -45,18 +47,18 @@ test.each<[string, Partial<Terms>, string[][]]>([
     'two payments',
     {},
     [
-      ['Today', '10.00 USD'],
-      ['Then', '10.00 USD every month, from 31 January 2027'],
-      ['In all', '2 payments, the last on 31 January 2027'],
+      ['Today', 'US$10.00'],
+      ['Then', 'US$10.00 every month, from 31 January 2027 (UTC)'],
+      ['In all', '2 payments, the last on 31 January 2027 (UTC)'],
     ],
   ],
   [
     'three payments, one every three years,',
     { interval: 'YEAR', intervalCount: 3, cycleCount: 3 },
     [
-      ['Today', '10.00 USD'],
-      ['Then', '10.00 USD every 3 years, from 31 December 2029'],
-      ['In all', '3 payments, the last on 31 December 2032'],
+      ['Today', 'US$10.00'],
+      ['Then', 'US$10.00 every 3 years, from 31 December 2029 (UTC)'],
+      ['In all', '3 payments, the last on 31 December 2032 (UTC)'],
     ],
   ],
   [
@@ -64,7 +66,7 @@ test.each<[string, Partial<Terms>, string[][]]>([
     { currency: 'JPY', cycleCount: 1, trial: { interval: 'MONTH', count: 2 } },
     [
       ['Today', 'Nothing'],
-      ['Then', '1000 JPY on 28 February 2027, after 2 months free'],
+      ['Then', 'JP¥1,000 on 28 February 2027 (UTC), after 2 months free'],
       ['In all', '1 payment'],
     ],
   ],
@@ -72,15 +74,15 @@ test.each<[string, Partial<Terms>, string[][]]>([
     'a currency with three decimals and an upfront amount',
     { currency: 'KWD', upfrontAmountMinor: 50 },
     [
-      ['Today', '0.050 KWD'],
-      ['Then', '1.000 KWD every month, from 31 January 2027'],
-      ['In all', '2 payments, the last on 31 January 2027'],
+      ['Today', 'KWD 0.050'],
+      ['Then', 'KWD 1.000 every month, from 31 January 2027 (UTC)'],
+      ['In all', '2 payments, the last on 31 January 2027 (UTC)'],
     ],
   ],
 ])(
   'the checkout page describes %s in amounts and dates [D-05, IF-2.3]',
   (_name, changes, lines) => {
-    const offer = offerOf({ ...MONTHLY, ...changes }, DEC_31);
-    expect(offer.lines.map(({ label, text }) => [label, text])).toEqual(lines);
+    const offer = offerOf(languageOf('en'), { ...MONTHLY, ...changes }, DEC_31);
+    expect(offer.lines.map(({ label, text }) => [label, spaced(text)])).toEqual(lines);
   },
 );

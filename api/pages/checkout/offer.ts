@@ -1,64 +1,65 @@
 import { addTrial, cycleAt } from '../../../domain/calendar.ts';
-import { formatAmount } from '../../../domain/money.ts';
 import { cycleAmountMinor } from '../../../domain/subscription/state.ts';
 import type { Terms } from '../../../domain/subscription/state.ts';
+import type { Language } from '../../../page-parts/language.ts';
 import type { Offer, OfferLine } from '../shared/views.tsx';
+
+/** The keys of the texts about charges that repeat, and about the first charge after a trial. */
+const EVERY = {
+  DAY: 'everyDay',
+  WEEK: 'everyWeek',
+  MONTH: 'everyMonth',
+  YEAR: 'everyYear',
+} as const;
+const AFTER_TRIAL = {
+  DAY: 'amountOnAfterDays',
+  WEEK: 'amountOnAfterWeeks',
+  MONTH: 'amountOnAfterMonths',
+  YEAR: 'amountOnAfterYears',
+} as const;
 
 /**
  * Returns the charges that the payer agrees to by paying at `nowAt`, with dates in UTC. Rules: D-05, IF-2.3.
  */
-export function offerOf(terms: Terms, nowAt: number): Offer {
-  const regular = formatAmount(terms.amountMinor, terms.currency);
+export function offerOf({ say, money, date }: Language, terms: Terms, nowAt: number): Offer {
+  const regular = money(terms.amountMinor, terms.currency);
   const { trial, cycleCount } = terms;
   const firstAt = trial === null ? nowAt : addTrial(nowAt, trial.interval, trial.count);
   const dateOf = (index: number): string =>
-    dateText(cycleAt(firstAt, terms.interval, terms.intervalCount, index));
-  const payments = cycleCount === 1 ? '1 payment' : `${cycleCount} payments`;
-  const lastOn = cycleCount === 1 ? '' : `, the last on ${dateOf(cycleCount - 1)}`;
-  const inAll: OfferLine = { label: 'In all', text: `${payments}${lastOn}` };
+    date(cycleAt(firstAt, terms.interval, terms.intervalCount, index));
+  const charges = say(EVERY[terms.interval], { amount: regular, count: terms.intervalCount });
+  const payments = say('payments', { count: cycleCount });
+  const inAll: OfferLine = {
+    label: say('inAll'),
+    text:
+      cycleCount === 1
+        ? payments
+        : say('lastPaymentOn', { payments, date: dateOf(cycleCount - 1) }),
+  };
 
   if (trial !== null) {
+    const first = { amount: regular, date: dateOf(0), count: trial.count };
     return {
-      action: 'Start free trial',
-      onceEntered:
-        'As soon as you have entered it, your free trial starts. Nothing is charged today.',
+      action: say('startTrial'),
+      onceEntered: say('trialOnceEntered'),
       lines: [
-        { label: 'Today', text: 'Nothing' },
-        {
-          label: 'Then',
-          text: `${regular} on ${dateOf(0)}, after ${lengthText(trial.count, trial.interval)} free`,
-        },
-        ...(cycleCount === 1
-          ? []
-          : [{ label: 'After that', text: `${regular} ${everyText(terms)}` }]),
+        { label: say('today'), text: say('nothing') },
+        { label: say('thereafter'), text: say(AFTER_TRIAL[trial.interval], first) },
+        ...(cycleCount === 1 ? [] : [{ label: say('afterThat'), text: charges }]),
         inAll,
       ],
     };
   }
-  const today = formatAmount(cycleAmountMinor(terms, 1), terms.currency);
+  const today = money(cycleAmountMinor(terms, 1), terms.currency);
   return {
-    action: `Pay ${today}`,
-    onceEntered: `As soon as you have entered it, ${today} is charged.`,
+    action: say('pay', { amount: today }),
+    onceEntered: say('chargedOnceEntered', { amount: today }),
     lines: [
-      { label: 'Today', text: today },
+      { label: say('today'), text: today },
       ...(cycleCount === 1
         ? []
-        : [{ label: 'Then', text: `${regular} ${everyText(terms)}, from ${dateOf(1)}` }]),
+        : [{ label: say('thereafter'), text: say('fromDate', { charges, date: dateOf(1) }) }]),
       inAll,
     ],
   };
-}
-
-/** Returns, for example, `28 February 2027`. */
-export function dateText(at: number): string {
-  return new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone: 'UTC' }).format(at);
-}
-
-function everyText({ interval, intervalCount }: Terms): string {
-  const unit = interval.toLowerCase();
-  return intervalCount === 1 ? `every ${unit}` : `every ${intervalCount} ${unit}s`;
-}
-
-function lengthText(count: number, unit: string): string {
-  return `${count} ${unit.toLowerCase()}${count === 1 ? '' : 's'}`;
 }

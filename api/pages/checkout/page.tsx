@@ -1,24 +1,23 @@
 import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
-import { formatAmount } from '../../../domain/money.ts';
 import { nextPaymentAt } from '../../../domain/subscription/state.ts';
 import type { Terms } from '../../../domain/subscription/state.ts';
+import type { Language } from '../../../page-parts/language.ts';
 import { callbackUrl } from '../shared/callback-url.ts';
 import {
   askCard,
   askDetails,
   closedPage,
-  DECLINED_PAYMENT,
   lockedPage,
   processingPage,
   resultPage,
   shownTestCards,
 } from '../shared/card-page.tsx';
-import type { PageDeps } from '../shared/card-page.tsx';
+import type { PageDeps, PageText } from '../shared/card-page.tsx';
 import { knownDetails, missingDetails } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
 import type { Page } from '../shared/page.tsx';
 import type { Sale } from '../shared/views.tsx';
-import { dateText, offerOf } from './offer.ts';
+import { offerOf } from './offer.ts';
 import { stageOf } from './stage.ts';
 
 /** Returns the page of a checkout in its present stage. `nowAt` is the result of `businessNow`. */
@@ -30,6 +29,8 @@ export function checkoutPage(
   browser: string,
 ): Page {
   const name = checkout.merchantName;
+  const { language } = deps;
+  const { say } = language;
   const back = { name, url: leaveUrl(checkout) };
   switch (stageOf(checkout, nowAt)) {
     case 'open':
@@ -37,22 +38,22 @@ export function checkoutPage(
         ? detailsPage(deps, token, checkout, nowAt, new Map())
         : cardPage(deps, token, checkout, nowAt, browser);
     case 'locked':
-      return lockedPage(back);
+      return lockedPage(language, back);
     case 'processing':
-      return processingPage(pagePath(token));
+      return processingPage(language, pagePath(token));
     case 'done':
       // The link to `callbackUrl` contains the subscription's present status. Rule: D-44.
-      return resultPage(resultText(checkout), {
+      return resultPage(language, resultText(language, checkout), {
         name,
         url: checkout.callbackUrl === null ? null : withFacts(checkout, checkout.callbackUrl),
       });
     case 'expired': {
-      const texts = [`Nothing was charged. Ask ${name} for a new link if you still want it.`];
-      return closedPage(410, { title: 'This checkout has expired', texts }, back);
+      const texts = [say('checkoutExpired', { name })];
+      return closedPage(language, 410, { title: say('checkoutExpiredTitle'), texts }, back);
     }
     case 'cancelled': {
-      const texts = ['Nothing was charged, and nothing will be.'];
-      return closedPage(410, { title: 'This checkout was cancelled', texts }, back);
+      const texts = [say('nothingMoreCharged')];
+      return closedPage(language, 410, { title: say('checkoutCancelledTitle'), texts }, back);
     }
   }
 }
@@ -74,7 +75,7 @@ function cardPage(
     sessionId: checkout.sessionId,
     sale: saleOf(deps, checkout, nowAt),
     payerName: knownDetails(checkout).name,
-    alert: checkout.lastErrorCode === null ? null : DECLINED_PAYMENT,
+    alert: checkout.lastErrorCode === null ? null : deps.language.say('paymentDeclined'),
   });
 }
 
@@ -104,53 +105,44 @@ type Order = Pick<Checkout, 'merchantName' | 'mode' | 'productPage' | 'descripti
 
 /** Returns the product, the merchant and the offer for a payer who pays at `nowAt`. Rules: IF-2.8, IF-2.3. */
 export function saleFrom(
-  deps: Pick<PageDeps, 'gateway'>,
+  deps: Pick<PageDeps, 'gateway' | 'language'>,
   order: Order,
   terms: Terms,
   nowAt: number,
 ): Sale {
   const { productPage, description } = order;
+  const { language } = deps;
   const name = productPage?.name;
   return {
+    language,
     merchantName: order.merchantName,
-    productName: name ?? description ?? 'Subscription',
+    productName: name ?? description ?? language.say('subscription'),
     productDescription: productPage?.description ?? (name === undefined ? null : description),
-    offer: offerOf(terms, nowAt),
+    offer: offerOf(language, terms, nowAt),
     cancelUrl: null,
     testCards: shownTestCards(deps, order.mode),
   };
 }
 
-function resultText({ state }: Checkout): { title: string; texts: string[] } {
-  const amount = formatAmount(state.terms.amountMinor, state.terms.currency);
+function resultText({ say, money, date }: Language, { state }: Checkout): PageText {
+  const amount = money(state.terms.amountMinor, state.terms.currency);
   const nextAt = nextPaymentAt(state);
   if (state.status === 'TRIALING' && nextAt !== null) {
-    return {
-      title: 'Your free trial has started',
-      texts: [`Nothing was charged today. The first payment is ${amount} on ${dateText(nextAt)}.`],
-    };
+    const texts = [say('trialStarted', { amount, date: date(nextAt) })];
+    return { title: say('trialStartedTitle'), texts };
   }
   if (state.status === 'ACTIVE' && nextAt !== null) {
-    return {
-      title: 'Thank you: your payment was received',
-      texts: [`The next payment is ${amount} on ${dateText(nextAt)}.`],
-    };
+    const texts = [say('nextPaymentIs', { amount, date: date(nextAt) })];
+    return { title: say('paymentReceived'), texts };
   }
   if (state.endReason === 'completed') {
-    return {
-      title: 'Thank you: your payment was received',
-      texts: ['This was the last payment. Nothing more will be charged.'],
-    };
+    return { title: say('paymentReceived'), texts: [say('lastPayment')] };
   }
   if (state.status === 'ENDED' && state.cyclesCharged > 0) {
-    const payments =
-      state.cyclesCharged === 1 ? '1 payment was' : `${state.cyclesCharged} payments were`;
-    return {
-      title: 'This subscription has ended',
-      texts: [`${payments} received. Nothing more will be charged.`],
-    };
+    const texts = [say('paymentsReceived', { count: state.cyclesCharged })];
+    return { title: say('subscriptionEndedTitle'), texts };
   }
-  return { title: 'This checkout is complete', texts: ['There is nothing more to do here.'] };
+  return { title: say('checkoutCompleteTitle'), texts: [say('checkoutComplete')] };
 }
 
 /** Returns the URL of the cancel link: `cancelUrl`, else `callbackUrl`. Rule: IF-4.3. */

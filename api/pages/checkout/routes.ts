@@ -26,7 +26,7 @@ export function checkoutRoutes(
 
   cardPageRoutes<Checkout>(router, deps, limits, {
     pathOf: pagePath,
-    unknown: unknownPage('checkout'),
+    unknown: (language) => unknownPage(language, 'unknownCheckout'),
     find: (token) => findCheckout(db, token),
     show: (page, checkout, { token, browser }) =>
       checkoutPage(page, token, checkout, nowOf(checkout), browser),

@@ -32,7 +32,7 @@ export interface Goods {
   /** True if the page of the token ended without a payment. Null if there is no such page. */
   isOver(deps: ApiDeps, token: string): Promise<boolean | null>;
   /** The offer for a payer who pays at `nowAt`. */
-  sale(deps: Pick<PageDeps, 'gateway'>, nowAt: number): Sale;
+  sale(deps: Pick<PageDeps, 'gateway' | 'language'>, nowAt: number): Sale;
   /**
    * Creates what the payer pays, inside the caller's transaction. Returns what the caller must do after the
    * commit.
@@ -50,7 +50,7 @@ export function goodsOf(link: Link): Goods {
 
 function subscriptionGoods({ template, merchant }: Link, terms: Terms): Goods {
   const { merchantId, id: linkId, receiptId, description, callbackUrl, cancelUrl } = template;
-  const { productPage, phoneNumberRequired } = template;
+  const { productPage, phoneNumberRequired, locale } = template;
   return {
     pathOf: pagePath,
     async isOver({ db, now }, token) {
@@ -78,6 +78,7 @@ function subscriptionGoods({ template, merchant }: Link, terms: Terms): Goods {
           cancelUrl,
           productPage,
           phoneNumberRequired,
+          locale,
           linkId,
         },
         token,
@@ -91,7 +92,7 @@ function subscriptionGoods({ template, merchant }: Link, terms: Terms): Goods {
 
 function paymentGoods({ template, merchant }: Link, payment: LinkPayment): Goods {
   const { merchantId, id: linkId, receiptId, description, callbackUrl, cancelUrl } = template;
-  const { phoneNumberRequired } = template;
+  const { phoneNumberRequired, locale } = template;
   return {
     pathOf: paymentPath,
     async isOver({ db, now }, token) {
@@ -106,7 +107,8 @@ function paymentGoods({ template, merchant }: Link, payment: LinkPayment): Goods
         mode: merchant.mode,
       }),
     async create(tx, deps, { token, customerId, customerDetails, createdAt }) {
-      const order = { receiptId, description, callbackUrl, cancelUrl, phoneNumberRequired, linkId };
+      const page = { callbackUrl, cancelUrl, phoneNumberRequired, locale };
+      const order = { receiptId, description, linkId, ...page };
       const streamId = await writeHostedPayment(
         tx,
         deps,

@@ -1,5 +1,6 @@
 import type { Link } from '../../../db/repositories/subscriptions/links.ts';
-import { detailsFields, noGatewayPage } from '../shared/card-page.tsx';
+import type { Language } from '../../../page-parts/language.ts';
+import { detailsFields, detailsTitle, noGatewayPage } from '../shared/card-page.tsx';
 import type { PageDeps } from '../shared/card-page.tsx';
 import { missingDetails } from '../shared/details-form.ts';
 import type { DetailName, TypedDetails } from '../shared/details-form.ts';
@@ -10,7 +11,7 @@ import { goodsOf } from './goods.ts';
 import { DetailsInput, SaleSummary } from '../shared/views.tsx';
 import type { DetailsField, Sale } from '../shared/views.tsx';
 
-type Deps = Pick<PageDeps, 'sessionKey' | 'gateway'>;
+type Deps = Pick<PageDeps, 'sessionKey' | 'gateway' | 'language'>;
 
 /** Returns the page with the offer and a form for the payer's missing details. Rules: IF-2.8, D-37. */
 export function linkPage(
@@ -21,17 +22,19 @@ export function linkPage(
   nowAt: number,
 ): Page {
   const { code } = link.template;
+  const { language } = deps;
   const sale = goodsOf(link).sale(deps, nowAt);
   if (deps.gateway === null) return noGatewayPage(sale);
   const form = {
     action: linkPath(code),
     visit,
     formToken: visitFormToken(deps, code, visit),
-    fields: detailsFields(missingOf(link), typed),
+    fields: detailsFields(language, missingOf(link), typed),
   };
   return {
+    language,
     status: [...typed.values()].some(({ problem }) => problem !== null) ? 400 : 200,
-    title: sale.productName,
+    title: detailsTitle(sale, typed),
     content: <LinkView sale={sale} form={form} />,
   };
 }
@@ -45,28 +48,21 @@ export function missingOf({ template, savedDetails }: Link): DetailName[] {
  * Returns the same page for unknown, expired and used-up links, so that the page reveals no valid codes.
  * Rule: D-37.
  */
-export function gonePage(): Page {
-  return notice(410, 'This link cannot be used', [
-    'It is incomplete, it has expired, or it was used as often as it may be. Nothing was charged.',
-    'Ask the sender for a new link.',
-  ]);
+export function gonePage(language: Language): Page {
+  const { say } = language;
+  return notice(language, 410, say('linkGoneTitle'), [say('linkGone'), say('askSender')]);
 }
 
 /** The page for a client address that has taken too many uses of the link. Rule: D-37. */
-export function busyPage(): Page {
-  return notice(429, 'This link was begun too often from your network', [
-    'Nothing was charged. Open the link again in ten minutes, or from another network.',
-  ]);
+export function busyPage(language: Language): Page {
+  return notice(language, 429, language.say('linkBusyTitle'), [language.say('linkBusy')]);
 }
 
 /** The page for a form that another site sent. */
-export function foreignFormPage(code: string): Page {
-  return notice(
-    403,
-    'This form is not valid any more',
-    ['Open the link again. Nothing was charged.'],
-    { href: linkPath(code), text: 'Open the link' },
-  );
+export function foreignFormPage(language: Language, code: string): Page {
+  const link = { href: linkPath(code), text: language.say('openLink') };
+  const texts = [language.say('openLinkAgain')];
+  return notice(language, 403, language.say('foreignFormTitle'), texts, link);
 }
 
 function linkPath(code: string): string {
@@ -94,14 +90,14 @@ function LinkView({ sale, form }: { sale: Sale; form: LinkForm }) {
     <>
       <SaleSummary sale={sale} />
       <section class="card">
-        {form.fields.length > 0 && <h2>Your details</h2>}
+        {form.fields.length > 0 && <h2>{sale.language.say('yourDetails')}</h2>}
         <form method="post" action={form.action}>
           <input type="hidden" name="form_token" value={form.formToken} />
           <input type="hidden" name="visit" value={form.visit} />
           {form.fields.map((field) => (
             <DetailsInput field={field} />
           ))}
-          <button type="submit">Continue</button>
+          <button type="submit">{sale.language.say('continue')}</button>
         </form>
       </section>
     </>

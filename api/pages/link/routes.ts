@@ -8,6 +8,7 @@ import { cardGatewayOf } from '../shared/card-gateway.ts';
 import { readDetails } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
 import { isOwnForm, readForm } from '../shared/own-form.ts';
+import { languageFor } from '../shared/language.ts';
 import { hashAddress } from '../shared/limits.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { seeOther, sendPage } from '../shared/page.tsx';
@@ -44,7 +45,7 @@ export function linkPageRoutes(
     }
     const nowAt = deps.now();
     if (!isUsable(link, nowAt)) {
-      sendPage(deps, ctx, gonePage());
+      sendPage(deps, ctx, gonePage(languageFor(ctx)));
       return;
     }
     // After an expired or cancelled checkout the browser gets a new visit.
@@ -53,7 +54,8 @@ export function linkPageRoutes(
     const lifetimeMs = link.template.expiresAt - nowAt + deps.checkoutExpiryMs;
     if (visit !== known) setCookieVisit(deps, ctx, code, visit, lifetimeMs);
     const gateway = await cardGatewayOf(deps, link.template.merchantId);
-    sendPage(deps, ctx, linkPage({ ...deps, gateway }, link, visit, new Map(), nowAt));
+    const page = { ...deps, gateway, language: languageFor(ctx) };
+    sendPage(deps, ctx, linkPage(page, link, visit, new Map(), nowAt));
   });
 
   /** Receives the payer's form. A repeat with the same visit redirects to the same checkout. */
@@ -65,7 +67,7 @@ export function linkPageRoutes(
     const formVisit = form.get('visit');
     const expected = { ...deps, token: visitFormToken(deps, code, formVisit ?? '') };
     if (!isVisit(formVisit) || !isOwnForm(ctx, expected, form.get('form_token') ?? '')) {
-      sendPage(deps, ctx, foreignFormPage(code));
+      sendPage(deps, ctx, foreignFormPage(languageFor(ctx), code));
       return;
     }
     // Two tabs of one browser have two form visits but one cookie, so the cookie takes precedence.
@@ -89,12 +91,13 @@ async function takeFirstStep(
   }
   const nowAt = deps.now();
   if (!isUsable(link, nowAt)) {
-    sendPage(deps, ctx, gonePage());
+    sendPage(deps, ctx, gonePage(languageFor(ctx)));
     return;
   }
   const gateway = await cardGatewayOf(deps, link.template.merchantId);
   if (gateway === null || [...typed.values()].some(({ problem }) => problem !== null)) {
-    sendPage(deps, ctx, linkPage({ ...deps, gateway }, link, visit, typed, nowAt));
+    const page = { ...deps, gateway, language: languageFor(ctx) };
+    sendPage(deps, ctx, linkPage(page, link, visit, typed, nowAt));
     return;
   }
   const given = Object.fromEntries([...typed].map(([name, { value }]) => [name, value] as const));
@@ -107,11 +110,11 @@ async function takeFirstStep(
     case 'repeated':
       return seeOther(ctx, goods.pathOf(checkoutToken));
     case 'gone':
-      return sendPage(deps, ctx, gonePage());
+      return sendPage(deps, ctx, gonePage(languageFor(ctx)));
     case 'limited': {
       const waitSeconds = Math.max(1, Math.ceil((use.untilAt - deps.now()) / 1_000));
       ctx.set('Retry-After', String(waitSeconds));
-      return sendPage(deps, ctx, busyPage());
+      return sendPage(deps, ctx, busyPage(languageFor(ctx)));
     }
   }
 }
@@ -122,7 +125,8 @@ async function openLink(deps: ApiDeps, limits: PageLimits, ctx: Context): Promis
   const link = await limits.lookUp(ctx, async () =>
     CODE.test(code) ? findLink(deps.db, code, deps.now()) : null,
   );
-  if (link === null) sendPage(deps, ctx, gonePage());
+  const language = languageFor(ctx, link?.template.locale);
+  if (link === null) sendPage(deps, ctx, gonePage(language));
   return link;
 }
 

@@ -1,5 +1,4 @@
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
-import { formatAmount } from '../../../domain/money.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
 import { INTENT_PARAMETER, paymentPath } from '../../page-links.ts';
 import { callbackUrl } from '../shared/callback-url.ts';
@@ -7,7 +6,6 @@ import {
   askCard,
   askDetails,
   closedPage,
-  DECLINED_PAYMENT,
   lockedPage,
   processingPage,
   resultPage,
@@ -31,7 +29,9 @@ export function paymentPage(
   const { merchantName: name, cancelUrl, callbackUrl: doneUrl } = payment;
   const back = { name, url: withFacts(payment, cancelUrl ?? doneUrl, nowAt) };
   const onward = { name, url: withFacts(payment, doneUrl, nowAt) };
-  const amount = formatAmount(payment.amountMinor, payment.currency);
+  const { language } = deps;
+  const { say } = language;
+  const amount = language.money(payment.amountMinor, payment.currency);
   switch (paymentStageOf(payment, nowAt)) {
     case 'open':
       return missingDetails(payment).length > 0
@@ -42,27 +42,27 @@ export function paymentPage(
             sessionId: payment.sessionId,
             sale: saleOf(deps, payment, nowAt),
             payerName: knownDetails(payment).name,
-            alert: payment.lastErrorCode === null ? null : DECLINED_PAYMENT,
+            alert: payment.lastErrorCode === null ? null : say('paymentDeclined'),
           });
     case 'locked':
-      return lockedPage(back);
+      return lockedPage(language, back);
     case 'processing':
-      return processingPage(paymentPath(token));
+      return processingPage(language, paymentPath(token));
     case 'paid': {
-      const texts = [`${amount} was paid to ${name}.`];
-      return resultPage({ title: 'Thank you: your payment was received', texts }, onward);
+      const texts = [say('paidTo', { amount, name })];
+      return resultPage(language, { title: say('paymentReceived'), texts }, onward);
     }
     case 'refunded': {
-      const texts = [`${amount} was paid to ${name} and refunded in full.`];
-      return resultPage({ title: 'This payment was refunded', texts }, onward);
+      const texts = [say('refunded', { amount, name })];
+      return resultPage(language, { title: say('refundedTitle'), texts }, onward);
     }
     case 'expired': {
-      const texts = [`Nothing was charged. Ask ${name} for a new link if you still want to pay.`];
-      return closedPage(410, { title: 'This payment page has expired', texts }, back);
+      const texts = [say('paymentExpired', { name })];
+      return closedPage(language, 410, { title: say('paymentExpiredTitle'), texts }, back);
     }
     case 'cancelled': {
-      const texts = ['Nothing was charged, and nothing will be.'];
-      return closedPage(410, { title: 'This payment was cancelled', texts }, back);
+      const texts = [say('nothingMoreCharged')];
+      return closedPage(language, 410, { title: say('paymentCancelledTitle'), texts }, back);
     }
   }
 }
@@ -95,17 +95,20 @@ type Order = Pick<
 >;
 
 /** Returns the offer of a payment, without a cancel link. */
-export function paymentSale(deps: Pick<PageDeps, 'gateway'>, order: Order): Sale {
+export function paymentSale(deps: Pick<PageDeps, 'gateway' | 'language'>, order: Order): Sale {
   const { description, merchantName } = order;
-  const amount = formatAmount(order.amountMinor, order.currency);
+  const { language } = deps;
+  const { say } = language;
+  const amount = language.money(order.amountMinor, order.currency);
   return {
+    language,
     merchantName,
-    productName: description ?? `Payment to ${merchantName}`,
+    productName: description ?? say('paymentTo', { name: merchantName }),
     productDescription: null,
     offer: {
-      action: `Pay ${amount}`,
-      onceEntered: `As soon as you have entered it, ${amount} is charged.`,
-      lines: [{ label: 'To pay, once', text: amount }],
+      action: say('pay', { amount }),
+      onceEntered: say('chargedOnceEntered', { amount }),
+      lines: [{ label: say('toPayOnce'), text: amount }],
     },
     cancelUrl: null,
     testCards: shownTestCards(deps, order.mode),

@@ -5,6 +5,7 @@ import {
   markPaymentOpened,
 } from '../../../db/repositories/payments/hosted.ts';
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
+import type { Language } from '../../../page-parts/language.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { INTENT_PARAMETER, INTENT_PATH, paymentPath } from '../../page-links.ts';
@@ -12,6 +13,7 @@ import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { CardOutcome } from '../shared/card-page-kind.ts';
 import { missingDetails } from '../shared/details-form.ts';
+import { languageFor } from '../shared/language.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { seeOther, sendPage } from '../shared/page.tsx';
 import { paymentDetailsPage, paymentPage } from './page.tsx';
@@ -27,12 +29,12 @@ export function paymentPageRoutes(
   limits: PageLimits,
 ): void {
   const { db, now, webhooks } = deps;
-  const unknown = unknownPage('payment');
+  const unknown = (language: Language) => unknownPage(language, 'unknownPayment');
 
   router.get(INTENT_PATH, async (ctx) => {
     const intentId = String(ctx.query[INTENT_PARAMETER]);
     const payment = await limits.lookUp(ctx, () => findHostedPayment(db, intentId));
-    if (payment === null) sendPage(deps, ctx, unknown);
+    if (payment === null) sendPage(deps, ctx, unknown(languageFor(ctx)));
     else seeOther(ctx, paymentPath(payment.intentId));
   });
 

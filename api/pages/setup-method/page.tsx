@@ -18,10 +18,6 @@ import type { Page } from '../shared/page.tsx';
 import type { Sale } from '../shared/views.tsx';
 import { setupStageOf } from './stage.ts';
 
-const DECLINED_CARD =
-  'Your card was declined and was not saved. Nothing was charged. Check the details and try again, ' +
-  'or use another card.';
-
 /** The page of a setup session in its present stage. Rules: IF-2.5, D-44. */
 export function setupPage(
   deps: PageDeps,
@@ -31,6 +27,8 @@ export function setupPage(
   browser: string,
 ): Page {
   const name = setup.merchantName;
+  const { language } = deps;
+  const { say } = language;
   const onward = { name, url: withFacts(setup, nowAt) };
   switch (setupStageOf(setup, nowAt)) {
     case 'open':
@@ -42,20 +40,18 @@ export function setupPage(
             sessionId: setup.sessionId,
             sale: saleOf(deps, setup, nowAt),
             payerName: knownDetails(setup).name,
-            alert: setup.lastErrorCode === null ? null : DECLINED_CARD,
+            alert: setup.lastErrorCode === null ? null : say('cardDeclined'),
           });
     case 'locked':
-      return lockedPage(onward);
+      return lockedPage(language, onward);
     case 'saved': {
-      const texts = [
-        `${name} can charge ${cardText(setup.card)} from now on, as you agreed with them.`,
-        'Nothing was charged now.',
-      ];
-      return resultPage({ title: 'Your card was saved', texts }, onward);
+      const card = setup.card === null ? say('yourCardInSentence') : cardText(language, setup.card);
+      const texts = [say('canChargeNow', { name, card }), say('nothingChargedNow')];
+      return resultPage(language, { title: say('cardSavedTitle'), texts }, onward);
     }
     case 'expired': {
-      const texts = [`Nothing was saved. Ask ${name} for a new link if you still want to.`];
-      return closedPage(410, { title: 'This page has expired', texts }, onward);
+      const texts = [say('setupExpired', { name })];
+      return closedPage(language, 410, { title: say('setupExpiredTitle'), texts }, onward);
     }
   }
 }
@@ -74,21 +70,24 @@ export function setupDetailsPage(
     sale: saleOf(deps, setup, nowAt),
     names: missingDetails(setup),
     typed,
-    button: 'Continue to your card',
+    button: 'continueToYourCard',
   });
 }
 
 function saleOf(deps: PageDeps, setup: HostedSetup, nowAt: number): Sale {
   const { merchantName } = setup;
+  const { language } = deps;
+  const { say } = language;
   return {
+    language,
     merchantName,
-    productName: `Save a card with ${merchantName}`,
-    productDescription: `${merchantName} will be able to charge it later, as you agreed with them.`,
+    productName: say('saveCardWith', { name: merchantName }),
+    productDescription: say('canChargeLater', { name: merchantName }),
     offer: {
-      heading: 'Your card',
-      action: 'Save card',
-      onceEntered: 'Nothing is charged.',
-      lines: [{ label: 'Charged today', text: 'Nothing' }],
+      heading: say('yourCard'),
+      action: say('saveCard'),
+      onceEntered: say('nothingIsCharged'),
+      lines: [{ label: say('chargedToday'), text: say('nothing') }],
     },
     cancelUrl: withFacts(setup, nowAt),
     testCards: shownTestCards(deps, setup.mode),

@@ -28,14 +28,14 @@ export function setupMethodPageRoutes(
 
   cardPageRoutes<HostedSetup>(router, deps, limits, {
     pathOf: setupMethodPath,
-    unknown: unknownPage('page for saving a card'),
+    unknown: (language) => unknownPage(language, 'unknownSetup'),
     find: (token) => findHostedSetup(db, token),
     show: (page, setup, { token, browser }) => setupPage(page, token, setup, now(), browser),
     asks: (setup) => setupStageOf(setup, now()) === 'open',
     isDecided: (setup) => setupMethodStatusAt(setup, now()) !== 'CREATED',
     limitsOf: ({ tries, expiresAt }) => ({ tries, expiresAt }),
     submit: (setup, paymentToken) => save(deps, setup, paymentToken),
-    processing: (url) => processingPage(url, 'Your card is being saved'),
+    processing: (language, url) => processingPage(language, url, 'savingCard'),
     details: {
       missing: missingDetails,
       askAgain: (page, token, setup, typed) => setupDetailsPage(page, token, setup, now(), typed),

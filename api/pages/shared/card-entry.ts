@@ -3,6 +3,7 @@ import { recordCardPage } from '../../../db/repositories/checkouts/tries.ts';
 import { findGatewayMethod } from '../../../db/repositories/customers/payment-methods.ts';
 import { GatewayRejectedRequest } from '../../../gateways/port.ts';
 import type { CardEntryRequest } from '../../../gateways/port.ts';
+import type { Language } from '../../../page-parts/language.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { logFailure } from '../../middleware/errors.ts';
@@ -31,7 +32,7 @@ export function entryRoutes<Subject extends CardSubject>(
   router.post(path, async (ctx) => {
     const opened = await openForm(ctx);
     if (opened === null) return;
-    const { subject, home } = opened;
+    const { subject, home, language } = opened;
     const isAsked = pages.asks(subject) && (pages.details?.missing(subject) ?? []).length === 0;
     const gateway = isAsked ? await cardGatewayOf(deps, subject.merchantId) : null;
     if (!gateway?.openCardEntry) {
@@ -44,7 +45,7 @@ export function entryRoutes<Subject extends CardSubject>(
     await pages.beforeTry?.(subject);
     // The card must be redeemed at this account, also if the merchant has another one when the payer returns.
     await recordCardPage(deps.db, subject, gateway.name);
-    const entry = { home, subject, ...pages.limitsOf(subject), gateway };
+    const entry = { home, subject, ...pages.limitsOf(subject), gateway, language };
     sendPage(deps, ctx, await openCardEntry(deps, ctx, entry));
   });
 
@@ -62,6 +63,7 @@ interface Entry {
   readonly tries: number;
   readonly expiresAt: number;
   readonly gateway: CardGateway;
+  readonly language: Language;
 }
 
 /**
@@ -69,7 +71,7 @@ interface Entry {
  * page, returns a page with a button that tries again. Writes nothing.
  */
 async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise<Page> {
-  const { home, subject, tries, expiresAt, gateway } = entry;
+  const { home, subject, tries, expiresAt, gateway, language } = entry;
   const { merchantId, sessionId, customerId } = subject;
   const { name, email } = knownDetails(subject);
   const customer = { merchantId, customerId, gateway: gateway.name };
@@ -87,8 +89,8 @@ async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise
     expiresAt,
   });
   return opened?.kind === 'redirect'
-    ? leavePage(gateway.company, opened.url)
-    : unopenedPage(deps, { home, sessionId, company: gateway.company });
+    ? leavePage(language, gateway.company, opened.url)
+    : unopenedPage({ ...deps, language }, { home, sessionId, company: gateway.company });
 }
 
 /** Returns the outcome, which is logged unless it is a page. Null if the gateway refuses the request as wrong. */

@@ -1,4 +1,6 @@
 import type { SessionRef } from '../../../db/repositories/checkouts/tries.ts';
+import type { Locale } from '../../../domain/locales.ts';
+import type { Language } from '../../../page-parts/language.ts';
 import type { PageDeps } from './card-page.tsx';
 import type { DetailName, Payer, TypedDetails } from './details-form.ts';
 import type { Page } from './page.tsx';
@@ -14,6 +16,8 @@ export type CardOutcome =
 /** What a page with a card form needs to know of its payment, subscription or setup session. */
 export interface CardSubject extends SessionRef, Payer {
   readonly customerId: string;
+  /** The locale that the merchant chose for the page; null: the browser decides. */
+  readonly locale: Locale | null;
 }
 
 /** One kind of hosted page with a card form. `Subject`: the page's payment, subscription or setup session. */
@@ -21,7 +25,7 @@ export interface CardPages<Subject extends CardSubject> {
   /** Returns the path of the page with this token. */
   pathOf(token: string): string;
   /** The page for an unknown token. */
-  readonly unknown: Page;
+  unknown(language: Language): Page;
   find(token: string): Promise<Subject | null>;
   /** Returns the page in its present stage. `browser`: the id in the browser's cookie. */
   show(page: PageDeps, subject: Subject, at: { token: string; browser: string }): Page;
@@ -37,7 +41,7 @@ export interface CardPages<Subject extends CardSubject> {
    */
   submit(subject: Subject, paymentToken: string): Promise<CardOutcome>;
   /** The page while the outcome of a card is unknown. The browser loads `url` every 3 s. */
-  processing(url: string): Page;
+  processing(language: Language, url: string): Page;
   /** The details form before the card form. Absent if the page has none. */
   readonly details?: DetailsStep<Subject>;
   /** Called when a browser opens the page and the page shows a form. */

@@ -1,3 +1,4 @@
+import type { Language } from '../../../page-parts/language.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { CardGateway } from './card-gateway.ts';
 import type { DetailName, TypedDetails } from './details-form.ts';
@@ -11,17 +12,13 @@ import type { DetailsField, Sale } from './views.tsx';
 export type PageDeps = Pick<ApiDeps, 'publicUrl' | 'sessionKey'> & {
   /** The gateway of a page that asks for a card; null if the merchant has none. */
   readonly gateway: CardGateway | null;
+  readonly language: Language;
 };
 
 /** Seconds between two reloads while an outcome is unknown. */
 const PROCESSING_REFRESH_S = 3;
 /** Seconds for which the result is shown before the browser opens the merchant's URL. */
 const RESULT_REFRESH_S = 5;
-
-/** Shown for every declined card. The text never depends on the decline code. */
-export const DECLINED_PAYMENT =
-  'Your payment was declined and nothing was charged. Check the details and try again, or use ' +
-  'another card.';
 
 /** The path of the form that opens the gateway's page for a card. `home`: the path of our page. */
 export const cardEntryPath = (home: string): string => `${home}/card`;
@@ -56,7 +53,7 @@ export function askCard(
       alert,
     };
     const content = <EntryPage sale={sale} form={entry} />;
-    return { status: 200, title: sale.productName, content };
+    return { language: sale.language, status: 200, title: sale.productName, content };
   }
   if (tokeniserUrl === null) return noGatewayPage(sale);
   const form = {
@@ -67,6 +64,7 @@ export function askCard(
     alert,
   };
   return {
+    language: sale.language,
     status: 200,
     title: sale.productName,
     formOrigin: new URL(tokeniserUrl).origin,
@@ -74,18 +72,30 @@ export function askCard(
   };
 }
 
-const DETAIL_LABELS = {
-  name: 'Name',
-  email: 'E-mail address',
-  contactNumber: 'Phone number',
-} as const;
+const DETAIL_LABELS = { name: 'name', email: 'email', contactNumber: 'phone' } as const;
 
-/** The fields of a details form with the values that the payer has typed. */
-export function detailsFields(names: readonly DetailName[], typed: TypedDetails): DetailsField[] {
+/** The fields of a details form with the values that the payer has typed. The first wrong field has the focus. */
+export function detailsFields(
+  { say }: Language,
+  names: readonly DetailName[],
+  typed: TypedDetails,
+): DetailsField[] {
+  const wrong = names.find((name) => isWrong(typed, name));
   return names.map((name) => {
     const { value = '', problem = null } = typed.get(name) ?? {};
-    return { name, label: DETAIL_LABELS[name], value, problem };
+    const label = say(DETAIL_LABELS[name]);
+    return { name, label, value, problem: problem && say(problem), hasFocus: name === wrong };
   });
+}
+
+/** The title of a page with a details form. If a field is wrong, the title begins with the word for an error. */
+export function detailsTitle({ language, productName }: Sale, typed: TypedDetails): string {
+  const hasError = [...typed.keys()].some((name) => isWrong(typed, name));
+  return hasError ? language.say('errorTitle', { title: productName }) : productName;
+}
+
+function isWrong(typed: TypedDetails, name: string): boolean {
+  return (typed.get(name)?.problem ?? null) !== null;
 }
 
 /**
@@ -100,21 +110,24 @@ export function askDetails(
     sale: Sale;
     names: readonly DetailName[];
     typed: TypedDetails;
-    button?: string;
+    /** Key of the button's text. */
+    button?: 'continueToPayment' | 'continueToYourCard';
   },
 ): Page {
-  const { home, sessionId, sale, names, typed, button } = page;
+  const { home, sessionId, sale, names, typed, button = 'continueToPayment' } = page;
+  const { language } = sale;
   if (deps.gateway === null) return noGatewayPage(sale);
   return {
+    language,
     status: typed.size > 0 ? 400 : 200,
-    title: sale.productName,
+    title: detailsTitle(sale, typed),
     content: (
       <DetailsPage
         sale={sale}
         action={home}
         formToken={formToken(deps.sessionKey, sessionId)}
-        fields={detailsFields(names, typed)}
-        {...(button === undefined ? {} : { button })}
+        fields={detailsFields(language, names, typed)}
+        button={language.say(button)}
       />
     ),
   };
@@ -126,90 +139,90 @@ export interface PageText {
   readonly texts: readonly string[];
 }
 
+/** The merchant's name, and the URL of the merchant's page or null. */
+export interface MerchantUrl {
+  readonly name: string;
+  readonly url: string | null;
+}
+
 /** The page with the result. If `onward.url` is set, the browser opens it after 5 s. Rule: D-44. */
 export function resultPage(
+  language: Language,
   { title, texts }: PageText,
-  onward: { name: string; url: string | null },
-) {
-  if (onward.url === null) return notice(200, title, texts);
-  const { name, url } = onward;
-  const page = notice(200, title, texts, { href: url, text: `Continue to ${name}` });
+  { name, url }: MerchantUrl,
+): Page {
+  if (url === null) return notice(language, 200, title, texts);
+  const link = { href: url, text: language.say('continueTo', { name }) };
+  const page = notice(language, 200, title, texts, link);
   return { ...page, refresh: { seconds: RESULT_REFRESH_S, url } };
 }
 
 /** The page that is shown instead of a form. `texts` give the reason. */
 export function closedPage(
+  language: Language,
   status: 403 | 409 | 410,
   { title, texts }: PageText,
-  back: { name: string; url: string | null },
+  { name, url }: MerchantUrl,
 ): Page {
-  const { name, url } = back;
-  const link = url === null ? undefined : { href: url, text: `Return to ${name}` };
-  return notice(status, title, texts, link);
+  const link = url === null ? undefined : { href: url, text: language.say('returnTo', { name }) };
+  return notice(language, status, title, texts, link);
 }
 
 /**
  * The page after too many declined cards. The status is 403 and not 429, because a later retry does not
  * help: the payer needs a new link.
  */
-export function lockedPage(back: { name: string; url: string | null }): Page {
-  const texts = [
-    'Too many cards were declined here, and nothing was charged. ' +
-      `Ask ${back.name} for a new link if you want to try again.`,
-  ];
-  return closedPage(403, { title: 'This page takes no more cards', texts }, back);
+export function lockedPage(language: Language, back: MerchantUrl): Page {
+  const texts = [language.say('locked', { name: back.name })];
+  return closedPage(language, 403, { title: language.say('lockedTitle'), texts }, back);
 }
 
 /** The page while the outcome of a card is unknown. The browser loads `url` every 3 s. */
-export function processingPage(url: string, title = 'Your payment is being processed'): Page {
-  return {
-    ...notice(200, title, [
-      'This page reloads every few seconds. You can leave it open or come back later: ' +
-        'you will not be charged twice.',
-    ]),
-    refresh: { seconds: PROCESSING_REFRESH_S, url },
-  };
+export function processingPage(
+  language: Language,
+  url: string,
+  title: 'processingPayment' | 'savingCard' = 'processingPayment',
+): Page {
+  const page = notice(language, 200, language.say(title), [language.say('pageReloads')]);
+  return { ...page, refresh: { seconds: PROCESSING_REFRESH_S, url } };
 }
 
 /** The page of a merchant without a gateway. */
-export function noGatewayPage({ merchantName, cancelUrl }: Sale): Page {
-  const texts = [
-    `${merchantName} cannot take cards yet. Nothing was charged. Ask ${merchantName} when to try again.`,
-  ];
-  return closedPage(
-    409,
-    { title: 'Cards cannot be entered here yet', texts },
-    { name: merchantName, url: cancelUrl },
-  );
+export function noGatewayPage({ language, merchantName: name, cancelUrl }: Sale): Page {
+  const texts = [language.say('noGateway', { name })];
+  const text = { title: language.say('noGatewayTitle'), texts };
+  return closedPage(language, 409, text, { name, url: cancelUrl });
 }
 
 /** The page that sends the browser to the gateway's page at once. The link is for browsers without refresh. */
-export function leavePage(company: string, url: string): Page {
-  const title = `Continue to ${company}`;
-  const texts = [`You enter your card on a page of ${company}.`];
-  return { ...notice(200, title, texts, { href: url, text: title }), refresh: { seconds: 0, url } };
+export function leavePage(language: Language, company: string, url: string): Page {
+  const title = language.say('continueTo', { name: company });
+  const texts = [language.say('enterAtCompanyNow', { company })];
+  const page = notice(language, 200, title, texts, { href: url, text: title });
+  return { ...page, refresh: { seconds: 0, url } };
 }
 
 /** The page that is shown if the gateway did not open its page for a card. Its button sends the request again. */
 export function unopenedPage(
-  deps: Pick<PageDeps, 'sessionKey'>,
+  { sessionKey, language }: Pick<PageDeps, 'sessionKey' | 'language'>,
   { home, sessionId, company }: { home: string; sessionId: string; company: string },
 ): Page {
-  const title = 'Your card cannot be entered right now';
-  const text = `The page of ${company} did not open. Nothing was charged, and nothing is lost. Try again in a moment.`;
+  const title = language.say('entryFailedTitle');
   const form = {
+    text: language.say('entryFailed', { company }),
     action: cardEntryPath(home),
-    formToken: formToken(deps.sessionKey, sessionId),
-    button: 'Try again',
+    formToken: formToken(sessionKey, sessionId),
+    button: language.say('tryAgain'),
   };
-  return { status: 503, title, content: <ConfirmPage title={title} text={text} {...form} /> };
+  return { language, status: 503, title, content: <ConfirmPage title={title} {...form} /> };
 }
 
-/** The page for an unknown token. */
-export function unknownPage(name: string): Page {
-  return notice(404, `There is no such ${name}`, [
-    'The link is incomplete, or it was never valid. Nothing was charged.',
-  ]);
+/** The page for an unknown token. `title`: key of the title. */
+export function unknownPage(
+  language: Language,
+  title: 'unknownCheckout' | 'unknownPayment' | 'unknownSetup' | 'unknownUpdate',
+): Page {
+  return notice(language, 404, language.say(title), [language.say('unknownLink')]);
 }
 
 /**
@@ -218,26 +231,23 @@ export function unknownPage(name: string): Page {
  * presses the page's button. `url`: the return URL.
  */
 export function confirmReturnPage(
-  deps: Pick<PageDeps, 'sessionKey'>,
+  { sessionKey, language }: Pick<PageDeps, 'sessionKey' | 'language'>,
   url: string,
   sessionId: string,
 ): Page {
-  const title = 'One more step';
-  const text = 'Nothing was charged yet. Continue to submit the card that you entered.';
-  const token = formToken(deps.sessionKey, sessionId);
-  return {
-    status: 200,
-    title,
-    content: <ConfirmPage title={title} text={text} action={url} formToken={token} />,
+  const title = language.say('confirmTitle');
+  const form = {
+    text: language.say('confirm'),
+    action: url,
+    formToken: formToken(sessionKey, sessionId),
+    button: language.say('continue'),
   };
+  return { language, status: 200, title, content: <ConfirmPage title={title} {...form} /> };
 }
 
 /** The page for a form that another site sent. */
-export function foreignFormPage(home: string): Page {
-  return notice(
-    403,
-    'This form is not valid any more',
-    ['Open the page again. Nothing was charged.'],
-    { href: home, text: 'Open the page' },
-  );
+export function foreignFormPage(language: Language, home: string): Page {
+  const link = { href: home, text: language.say('openPage') };
+  const texts = [language.say('foreignForm')];
+  return notice(language, 403, language.say('foreignFormTitle'), texts, link);
 }

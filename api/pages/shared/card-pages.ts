@@ -29,7 +29,7 @@ export function cardPageRoutes<Subject extends CardSubject>(
   const { open, openForm } = opener;
 
   router.get(path, async (ctx) => {
-    const { token, subject, home } = await open(ctx);
+    const { token, subject, home, language } = await open(ctx);
     if (subject === null) return;
     const asks = pages.asks(subject);
     if (asks) {
@@ -38,19 +38,20 @@ export function cardPageRoutes<Subject extends CardSubject>(
     }
     const gateway = asks ? await cardGatewayOf(deps, subject.merchantId) : null;
     const at = { token, browser: browserOf(deps, ctx, home) };
-    sendPage(deps, ctx, pages.show({ ...deps, gateway }, subject, at));
+    sendPage(deps, ctx, pages.show({ ...deps, gateway, language }, subject, at));
   });
 
   if (details) {
     router.post(path, async (ctx) => {
       const opened = await openForm(ctx);
       if (opened === null) return;
-      const { token, subject, home, form } = opened;
+      const { token, subject, home, language, form } = opened;
       if (pages.asks(subject)) {
         const typed = readDetails(form, details.missing(subject));
         if ([...typed.values()].some(({ problem }) => problem !== null)) {
           const gateway = await cardGatewayOf(deps, subject.merchantId);
-          sendPage(deps, ctx, details.askAgain({ ...deps, gateway }, token, subject, typed));
+          const page = { ...deps, gateway, language };
+          sendPage(deps, ctx, details.askAgain(page, token, subject, typed));
           return;
         }
         const given = [...typed].map(([name, { value }]) => [name, value] as const);

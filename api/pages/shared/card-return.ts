@@ -1,6 +1,7 @@
 import type { Router } from '@koa/router';
 import { admitTry, declineTry, findTry, tryKey } from '../../../db/repositories/checkouts/tries.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
+import type { Language } from '../../../page-parts/language.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { CardOutcome, CardPages, CardSubject } from './card-page-kind.ts';
@@ -15,6 +16,13 @@ import { seeOther, sendPage } from './page.tsx';
 /** Format of a gateway's one-time tokens: at most 200 characters. */
 const PAYMENT_TOKEN = /^[\w-]{1,200}$/;
 
+interface Opened<Subject> {
+  readonly subject: Subject;
+  /** The path of the page. */
+  readonly home: string;
+  readonly language: Language;
+}
+
 /** Registers the return URL. The gateway redirects the payer's browser to it after the payer entered a card. */
 export function returnRoutes<Subject extends CardSubject>(
   router: Router<RequestState>,
@@ -27,7 +35,7 @@ export function returnRoutes<Subject extends CardSubject>(
 
   const finish = async (
     ctx: Context,
-    { subject, home, isOwn }: { subject: Subject; home: string; isOwn: boolean },
+    { subject, home, language, isOwn }: Opened<Subject> & { isOwn: boolean },
   ): Promise<void> => {
     const returned = readReturn(ctx.querystring);
     const changesNothing = returned === null || pages.isDecided(subject) || isPreview(ctx);
@@ -35,14 +43,15 @@ export function returnRoutes<Subject extends CardSubject>(
       ? 'shown'
       : await takeCard(deps, limits, ctx, pages, { subject, returned, isOwn });
     if (taken === 'shown') seeOther(ctx, home);
-    else if (taken === 'pending') sendPage(deps, ctx, pages.processing(ctx.url));
-    else sendPage(deps, ctx, confirmReturnPage(deps, ctx.url, subject.sessionId));
+    else if (taken === 'pending') sendPage(deps, ctx, pages.processing(language, ctx.url));
+    else sendPage(deps, ctx, confirmReturnPage({ ...deps, language }, ctx.url, subject.sessionId));
   };
 
   /** The gateway redirects the browser to this route. A reload makes no second attempt. */
   router.get(path, async (ctx) => {
-    const { subject, home } = await open(ctx);
-    if (subject !== null) await finish(ctx, { subject, home, isOwn: isOwnReturn(deps, ctx, home) });
+    const { subject, ...page } = await open(ctx);
+    if (subject === null) return;
+    await finish(ctx, { ...page, subject, isOwn: isOwnReturn(deps, ctx, page.home) });
   });
 
   /** Receives the form of `confirmReturnPage` from a browser that keeps no cookies. */

@@ -1,3 +1,5 @@
+import type { Language } from '../../../page-parts/language.ts';
+
 /** The parts of a card that pages show. */
 export interface ShownCard {
   readonly brand: string;
@@ -12,9 +14,7 @@ const BRAND_NAMES: Readonly<Record<string, string>> = {
 };
 
 /** Returns, for example, `Visa ending in 4242`. */
-export function cardText(card: ShownCard | null): string {
-  if (card === null) return 'your card';
-  const { brand, lastFourDigit } = card;
+export function cardText({ say }: Language, { brand, lastFourDigit: digits }: ShownCard): string {
   const name = BRAND_NAMES[brand] ?? brand.charAt(0).toUpperCase() + brand.slice(1);
-  return `${name} ending in ${lastFourDigit}`;
+  return say('cardEnding', { brand: name, digits });
 }

@@ -4,8 +4,8 @@ import { EMAIL_PATTERN } from '../../customer-details.ts';
 
 export type DetailName = 'name' | 'email' | 'contactNumber';
 
-/** By field name: the typed value, and the problem with it or null. */
-export type TypedDetails = ReadonlyMap<string, { value: string; problem: string | null }>;
+/** By field name: the typed value, and the key of the text about its problem or null. */
+export type TypedDetails = ReadonlyMap<string, { value: string; problem: DetailProblem | null }>;
 
 /** The known details of a payer, and whether the merchant requires a phone number. */
 export interface Payer {
@@ -19,13 +19,12 @@ export interface Payer {
 /** Maximum length of a detail, in characters, as in `customerDetails`. Rule: D-11. */
 const LENGTH_MAX = 255;
 
-const PROBLEMS: Readonly<Record<DetailName, { pattern: RegExp; message: string }>> = {
-  name: { pattern: /\S/, message: 'Enter your name.' },
-  email: { pattern: EMAIL_PATTERN, message: 'Enter an e-mail address, such as ann@example.com.' },
-  contactNumber: {
-    pattern: /^\+?[\d ().-]{5,30}$/,
-    message: 'Enter a phone number with its international prefix, such as +44 20 7946 0000.',
-  },
+export type DetailProblem = 'nameMissing' | 'emailWrong' | 'phoneWrong';
+
+const PROBLEMS: Readonly<Record<DetailName, { pattern: RegExp; problem: DetailProblem }>> = {
+  name: { pattern: /\S/, problem: 'nameMissing' },
+  email: { pattern: EMAIL_PATTERN, problem: 'emailWrong' },
+  contactNumber: { pattern: /^\+?[\d ().-]{5,30}$/, problem: 'phoneWrong' },
 };
 
 /** Reads the requested fields of a form and checks each field. */
@@ -33,9 +32,9 @@ export function readDetails(form: URLSearchParams, names: readonly DetailName[])
   return new Map(
     names.map((name) => {
       const value = (form.get(name) ?? '').trim();
-      const { pattern, message } = PROBLEMS[name];
+      const { pattern, problem } = PROBLEMS[name];
       const isRight = pattern.test(value) && value.length <= LENGTH_MAX && isStorable(value);
-      return [name, { value, problem: isRight ? null : message }];
+      return [name, { value, problem: isRight ? null : problem }];
     }),
   );
 }

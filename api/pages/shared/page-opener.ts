@@ -3,6 +3,7 @@ import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { CardPages, CardSubject } from './card-page-kind.ts';
 import { foreignFormPage } from './card-page.tsx';
+import { languageFor } from './language.ts';
 import type { PageLimits } from './limits.ts';
 import { formToken, isOwnForm, readForm } from './own-form.ts';
 import { sendPage } from './page.tsx';
@@ -19,19 +20,20 @@ export function createOpener<Subject extends CardSubject>(
   const open = async (ctx: Context) => {
     const token = pathParam(ctx, 'token');
     const subject = await limits.lookUp(ctx, () => pages.find(token));
-    if (subject === null) sendPage(deps, ctx, pages.unknown);
-    return { token, subject, home: pages.pathOf(token) };
+    const language = languageFor(ctx, subject?.locale);
+    if (subject === null) sendPage(deps, ctx, pages.unknown(language));
+    return { token, subject, home: pages.pathOf(token), language };
   };
 
   /** Reads a form of our own page. For an unknown token or a foreign form, answers and returns null. */
   const openForm = async (ctx: Context) => {
     const form = await readForm(ctx);
-    const { token, subject, home } = await open(ctx);
+    const { token, subject, home, language } = await open(ctx);
     if (subject === null) return null;
     const expected = { ...deps, token: formToken(deps.sessionKey, subject.sessionId) };
     const isOwn = isOwnForm(ctx, expected, form.get('form_token') ?? '');
-    if (isOwn) return { token, subject, home, form };
-    sendPage(deps, ctx, foreignFormPage(home));
+    if (isOwn) return { token, subject, home, language, form };
+    sendPage(deps, ctx, foreignFormPage(language, home));
     return null;
   };
 

@@ -3,11 +3,14 @@ import { checkUnanswered } from '../../../runtime/request-scope.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { logFailure, toDomainError } from '../../middleware/errors.ts';
+import type { Language } from '../../../page-parts/language.ts';
+import { renderPage } from '../../../page-parts/layout.tsx';
+import { languageFor } from './language.ts';
 import { NoticePage } from './views.tsx';
-import { renderPage } from './layout.tsx';
 
 /** A hosted page as an answer. */
 export interface Page {
+  readonly language: Language;
   readonly status: number;
   readonly title: string;
   readonly refresh?: { readonly seconds: number; readonly url: string };
@@ -35,20 +38,22 @@ export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
       "frame-ancestors 'none'",
     ].join('; '),
   );
-  const { status, title, refresh, content } = page;
+  const { language, status, title, refresh, content } = page;
   ctx.status = status;
   ctx.type = 'text/html; charset=utf-8';
-  ctx.body = renderPage({ title, nonce, refresh, children: content });
+  ctx.body = renderPage({ language, title, nonce, refresh, children: content });
 }
 
 /** A page with texts and at most one link, without a form. */
 export function notice(
+  language: Language,
   status: number,
   title: string,
   texts: readonly string[],
   link?: { href: string; text: string },
 ): Page {
-  return { status, title, content: <NoticePage title={title} texts={texts} link={link} /> };
+  const content = <NoticePage title={title} texts={texts} link={link} />;
+  return { language, status, title, content };
 }
 
 /** Redirects with 303, so that a reload of the next page does not repeat this request. */
@@ -69,8 +74,9 @@ export function refuseEmbedding(deps: Deps) {
       await next();
       return;
     }
-    const texts = ['It opens only in a window of its own. Nothing was charged.'];
-    sendPage(deps, ctx, notice(403, 'This page cannot be part of another page', texts));
+    const language = languageFor(ctx);
+    const texts = [language.say('embedded')];
+    sendPage(deps, ctx, notice(language, 403, language.say('embeddedTitle'), texts));
   };
 }
 
@@ -94,22 +100,15 @@ export function pageErrors(deps: Deps) {
 const RELOAD_AFTER_S = 10;
 
 function errorPage(code: string, ctx: Context): Page {
-  if (code === 'bad_request') {
-    return notice(400, 'The form could not be read', [
-      'Go back and try again. Nothing was charged.',
-    ]);
-  }
+  const language = languageFor(ctx);
+  const { say } = language;
+  if (code === 'bad_request') return notice(language, 400, say('badFormTitle'), [say('badForm')]);
   if (code === 'rate_limit_exceeded') {
-    return notice(429, 'Too many tries', [
-      'Too many cards were tried or declined, or too many unknown links were opened, from your network. ' +
-        'Nothing was charged. Open the link again later.',
-    ]);
+    return notice(language, 429, say('tooManyTitle'), [say('tooMany')]);
   }
   const isTemporary = code === 'service_unavailable';
-  const page = notice(isTemporary ? 503 : 500, 'Just a moment', [
-    'We cannot show this page right now. Nothing is lost: reload it in a moment, and you will see ' +
-      'how things stand. You will not be charged twice.',
-  ]);
+  const status = isTemporary ? 503 : 500;
+  const page = notice(language, status, say('unavailableTitle'), [say('unavailable')]);
   // Only a GET may be reloaded, because a reload of a POST would send the form again.
   return isTemporary && ctx.method === 'GET'
     ? { ...page, refresh: { seconds: RELOAD_AFTER_S, url: ctx.url } }

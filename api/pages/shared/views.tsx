@@ -1,4 +1,6 @@
 import type { PublishedTestCard } from '../../../gateways/port.ts';
+import { CardForm } from '../../../page-parts/card-form.tsx';
+import type { Language } from '../../../page-parts/language.ts';
 
 /** One line of the offer that the payer agrees to. */
 export interface OfferLine {
@@ -18,6 +20,7 @@ export interface Offer {
 
 /** The product, the merchant, the offer, and the URL for leaving without paying. */
 export interface Sale {
+  readonly language: Language;
   readonly merchantName: string;
   readonly productName: string;
   readonly productDescription: string | null;
@@ -28,7 +31,7 @@ export interface Sale {
   readonly testCards: readonly PublishedTestCard[] | null;
 }
 
-export interface CardForm {
+export interface HostedCardForm {
   readonly tokeniserUrl: string;
   readonly session: string;
   readonly returnUrl: string;
@@ -38,72 +41,42 @@ export interface CardForm {
 }
 
 /** The card form, which posts to the gateway's tokeniser: no card number reaches this server. */
-export function CardPage({ sale, form }: { sale: Sale; form: CardForm }) {
-  const described = form.alert === null ? {} : { 'aria-describedby': 'declined' };
+export function CardPage({ sale, form }: { sale: Sale; form: HostedCardForm }) {
+  const { language, merchantName, offer } = sale;
+  const context = {
+    session: form.session,
+    return_url: form.returnUrl,
+    locale: language.locale,
+    merchant: merchantName,
+    button: offer.action,
+  };
   return (
     <>
       <SaleSummary sale={sale} />
       <section class="card">
-        <h2>{sale.offer.heading ?? 'Pay by card'}</h2>
-        {form.alert !== null && (
-          <p class="bad" id="declined" role="alert">
-            {form.alert}
-          </p>
-        )}
-        <form method="post" action={form.tokeniserUrl}>
-          <input type="hidden" name="session" value={form.session} />
-          <input type="hidden" name="return_url" value={form.returnUrl} />
-          <label for="name">Name on card</label>
-          <input
-            id="name"
-            name="name"
-            autocomplete="cc-name"
-            maxLength={255}
-            value={form.payerName}
-            required
-            {...described}
-          />
-          <label for="number">Card number</label>
-          <input
-            id="number"
-            name="number"
-            autocomplete="cc-number"
-            inputMode="numeric"
-            maxLength={30}
-            required
-            {...described}
-          />
-          <div class="pair">
-            <div>
-              <label for="expiry">Expiry</label>
-              <input
-                id="expiry"
-                name="expiry"
-                autocomplete="cc-exp"
-                inputMode="numeric"
-                placeholder="MM / YY"
-                maxLength={9}
-                required
-                {...described}
-              />
-            </div>
-            <div>
-              <label for="cvc">CVC</label>
-              <input
-                id="cvc"
-                name="cvc"
-                autocomplete="cc-csc"
-                inputMode="numeric"
-                maxLength={4}
-                required
-                {...described}
-              />
-            </div>
-          </div>
-          <button type="submit">{sale.offer.action}</button>
-        </form>
+        <CardHeading sale={sale} alert={form.alert} />
+        <CardForm
+          language={language}
+          action={form.tokeniserUrl}
+          context={context}
+          typed={{ name: form.payerName }}
+          describedBy={form.alert === null ? undefined : 'declined'}
+        />
         <LeaveLink sale={sale} />
       </section>
+    </>
+  );
+}
+
+function CardHeading({ sale, alert }: { sale: Sale; alert: string | null }) {
+  return (
+    <>
+      <h2>{sale.offer.heading ?? sale.language.say('payByCard')}</h2>
+      {alert !== null && (
+        <p class="bad" id="declined" role="alert">
+          {alert}
+        </p>
+      )}
     </>
   );
 }
@@ -119,23 +92,18 @@ export interface EntryForm {
 
 /** The offer, with a button that leads to the gateway's page for the card. */
 export function EntryPage({ sale, form }: { sale: Sale; form: EntryForm }) {
+  const { language, merchantName: name, offer } = sale;
   return (
     <>
       <SaleSummary sale={sale} />
       <section class="card">
-        <h2>{sale.offer.heading ?? 'Pay by card'}</h2>
-        {form.alert !== null && (
-          <p class="bad" id="declined" role="alert">
-            {form.alert}
-          </p>
-        )}
+        <CardHeading sale={sale} alert={form.alert} />
         <p>
-          You enter your card on a page of {form.company}, which processes cards for{' '}
-          {sale.merchantName}. {sale.offer.onceEntered}
+          {language.say('enterAtCompany', { company: form.company, name })} {offer.onceEntered}
         </p>
         <form method="post" action={form.action}>
           <input type="hidden" name="form_token" value={form.formToken} />
-          <button type="submit">Continue to enter your card</button>
+          <button type="submit">{language.say('continueToCard')}</button>
         </form>
         <LeaveLink sale={sale} />
       </section>
@@ -148,12 +116,14 @@ export interface DetailsField {
   readonly label: string;
   readonly value: string;
   readonly problem: string | null;
+  /** True for the first field with a problem. */
+  readonly hasFocus: boolean;
 }
 
 const DETAIL_INPUTS = {
-  name: { type: 'text', autocomplete: 'name' },
-  email: { type: 'email', autocomplete: 'email' },
-  contactNumber: { type: 'tel', autocomplete: 'tel' },
+  name: { type: 'text', autocomplete: 'name', dir: 'auto' },
+  email: { type: 'email', autocomplete: 'email', dir: 'ltr' },
+  contactNumber: { type: 'tel', autocomplete: 'tel', dir: 'ltr' },
 } as const;
 
 /** The form for the payer's details that the merchant did not send. Rule: D-11. */
@@ -162,20 +132,20 @@ export function DetailsPage(props: {
   action: string;
   formToken: string;
   fields: readonly DetailsField[];
-  /** Text of the button. Default: "Continue to payment". */
-  button?: string;
+  /** Text of the button. */
+  button: string;
 }) {
   return (
     <>
       <SaleSummary sale={props.sale} />
       <section class="card">
-        <h2>Your details</h2>
+        <h2>{props.sale.language.say('yourDetails')}</h2>
         <form method="post" action={props.action}>
           <input type="hidden" name="form_token" value={props.formToken} />
           {props.fields.map((field) => (
             <DetailsInput field={field} />
           ))}
-          <button type="submit">{props.button ?? 'Continue to payment'}</button>
+          <button type="submit">{props.button}</button>
         </form>
         <LeaveLink sale={props.sale} />
       </section>
@@ -184,7 +154,7 @@ export function DetailsPage(props: {
 }
 
 export function DetailsInput({ field }: { field: DetailsField }) {
-  const { name, label, value, problem } = field;
+  const { name, label, value, problem, hasFocus } = field;
   const problemId = `${name}-problem`;
   const described = problem === null ? {} : { 'aria-describedby': problemId, 'aria-invalid': true };
   return (
@@ -197,6 +167,7 @@ export function DetailsInput({ field }: { field: DetailsField }) {
         maxLength={255}
         value={value}
         required
+        autofocus={hasFocus}
         {...described}
       />
       {problem !== null && (
@@ -212,11 +183,17 @@ export function DetailsInput({ field }: { field: DetailsField }) {
 export function SaleSummary({ sale }: { sale: Sale }) {
   return (
     <>
-      {sale.testCards !== null && <TestModeNote cards={sale.testCards} />}
+      {sale.testCards !== null && <TestModeNote language={sale.language} cards={sale.testCards} />}
       <section class="card">
-        <p class="from">{sale.merchantName}</p>
-        <h1>{sale.productName}</h1>
-        {sale.productDescription !== null && <p class="soft">{sale.productDescription}</p>}
+        <p class="from" dir="auto">
+          {sale.merchantName}
+        </p>
+        <h1 dir="auto">{sale.productName}</h1>
+        {sale.productDescription !== null && (
+          <p class="soft" dir="auto">
+            {sale.productDescription}
+          </p>
+        )}
         <dl>
           {sale.offer.lines.map(({ label, text }) => (
             <>
@@ -230,14 +207,18 @@ export function SaleSummary({ sale }: { sale: Sale }) {
   );
 }
 
-/** Says that the page is in test mode, and lists the test cards of the hosted card form. Rule: D-61. */
-function TestModeNote({ cards }: { cards: readonly PublishedTestCard[] }) {
-  if (cards.length === 0) return <p class="note">Test mode: no money moves.</p>;
+/**
+ * Says that the page is in test mode, and lists the test cards of the hosted card form. The list is for
+ * programmers and names error codes, so it is in English. Rule: D-61.
+ */
+function TestModeNote(props: { language: Language; cards: readonly PublishedTestCard[] }) {
+  const { language, cards } = props;
+  if (cards.length === 0) return <p class="note">{language.say('testMode')}</p>;
   return (
     <details class="note">
-      <summary>Test mode: no money moves. Test cards</summary>
-      <p>Any expiry in the future, any name, a CVC of 3 digits (4 on American Express).</p>
-      <table>
+      <summary>{language.say('testCards')}</summary>
+      <p>{language.say('testCardHint')}</p>
+      <table lang="en" dir="ltr">
         <tbody>
           {cards.map((card) => (
             <tr>
@@ -255,7 +236,9 @@ function LeaveLink({ sale }: { sale: Sale }) {
   if (sale.cancelUrl === null) return null;
   return (
     <p class="leave">
-      <a href={sale.cancelUrl}>Cancel and return to {sale.merchantName}</a>
+      <a href={sale.cancelUrl}>
+        {sale.language.say('cancelAndReturn', { name: sale.merchantName })}
+      </a>
     </p>
   );
 }
@@ -266,8 +249,8 @@ export function ConfirmPage(props: {
   text: string;
   action: string;
   formToken: string;
-  /** Text of the button. Default: "Continue". */
-  button?: string;
+  /** Text of the button. */
+  button: string;
 }) {
   return (
     <section class="card">
@@ -275,7 +258,7 @@ export function ConfirmPage(props: {
       <p>{props.text}</p>
       <form method="post" action={props.action}>
         <input type="hidden" name="form_token" value={props.formToken} />
-        <button type="submit">{props.button ?? 'Continue'}</button>
+        <button type="submit">{props.button}</button>
       </form>
     </section>
   );

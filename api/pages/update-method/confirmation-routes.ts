@@ -2,8 +2,8 @@ import type { Router } from '@koa/router';
 import { findCyclePayment } from '../../../db/repositories/subscriptions/method-updates.ts';
 import type { CyclePayment } from '../../../db/repositories/subscriptions/method-updates.ts';
 import { DomainError } from '../../../domain/errors.ts';
-import { formatAmount } from '../../../domain/money.ts';
 import type { OwedCycle } from '../../../domain/subscription/state.ts';
+import type { Language } from '../../../page-parts/language.ts';
 import { BANK_RETURN, updateMethodPath } from '../../../runtime/update-links.ts';
 import { executeCommand } from '../../commands.ts';
 import { pathParam } from '../../context.ts';
@@ -28,7 +28,7 @@ export function confirmationRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,
   limits: PageLimits,
-  pages: { find(token: string): Promise<MethodUpdate | null>; unknown: Page },
+  pages: { find(token: string): Promise<MethodUpdate | null>; unknown(language: Language): Page },
 ): void {
   const pattern = updateMethodPath(':token');
   const { open, openForm } = createOpener(deps, limits, { ...pages, pathOf: updateMethodPath });
@@ -49,12 +49,12 @@ export function confirmationRoutes(
   });
 
   router.get(bankPath(pattern, ':intentId'), async (ctx) => {
-    const { subject: update, home } = await open(ctx);
+    const { subject: update, home, language } = await open(ctx);
     if (update === null) return;
     const intentId = pathParam(ctx, 'intentId');
     const payment = await findCyclePayment(deps.db, { ...update, intentId });
     if (payment !== null && PAID.includes(payment.status)) {
-      sendPage(deps, ctx, paidPage(update, payment));
+      sendPage(deps, ctx, paidPage(language, update, payment));
       return;
     }
     if (payment === null || !isAwaited(payment)) {
@@ -65,12 +65,16 @@ export function confirmationRoutes(
     const returned = new URLSearchParams(ctx.querystring).get(BANK_RETURN);
     if (returned === null) {
       const url = payment.attempt?.payerUrl ?? null;
-      sendPage(deps, ctx, url === null ? processingPage(path) : leaveForBankPage(url));
+      sendPage(
+        deps,
+        ctx,
+        url === null ? processingPage(language, path) : leaveForBankPage(language, url),
+      );
       return;
     }
     // Only the return makes a look-up. The page's reloads wait for the outcome.
     if (returned === 'now' && ctx.method !== 'HEAD') await recheck(deps, update);
-    sendPage(deps, ctx, processingPage(`${path}?${BANK_RETURN}=before`));
+    sendPage(deps, ctx, processingPage(language, `${path}?${BANK_RETURN}=before`));
   });
 }
 
@@ -104,9 +108,12 @@ function isAwaited({ attempt }: CyclePayment): boolean {
   );
 }
 
-function paidPage({ state }: MethodUpdate, { amountMinor }: CyclePayment): Page {
-  const amount = formatAmount(amountMinor, state.terms.currency);
-  return notice(200, 'Thank you: your payment was received', [
-    `The payment of ${amount} that was due went through.`,
-  ]);
+function paidPage(
+  language: Language,
+  { state }: MethodUpdate,
+  { amountMinor }: CyclePayment,
+): Page {
+  const amount = language.money(amountMinor, state.terms.currency);
+  const texts = [language.say('dueAmountPaid', { amount })];
+  return notice(language, 200, language.say('paymentReceived'), texts);
 }

@@ -1,3 +1,4 @@
+import type { Language } from '../../../page-parts/language.ts';
 import { formToken } from '../shared/own-form.ts';
 import type { PageDeps } from '../shared/card-page.tsx';
 import { notice } from '../shared/page.tsx';
@@ -14,22 +15,23 @@ export const bankPath = (home: string, intentId: string): string => `${home}/ban
 
 /** Adds to the page with the card form that the bank asks for a confirmation, if it does. Rule: D-33. */
 export function withConfirmation(
-  { sessionKey }: Pick<PageDeps, 'sessionKey'>,
+  { sessionKey, language }: Pick<PageDeps, 'sessionKey' | 'language'>,
   update: MethodUpdate,
-  owedText: string,
+  amount: string,
   page: Page,
 ): Page {
   const confirmation = confirmationOf(update);
   const { owed } = update.state;
+  const { say } = language;
   if (confirmation === null || owed === null) return page;
   const home = updateMethodPath(update.token);
   const content = (
     <>
       <section class="card">
-        <h2>Your bank wants you to confirm the payment of {owedText}</h2>
+        <h2>{say('bankWantsConfirmation', { amount })}</h2>
         {isLatestUnconfirmed(update) && (
           <p class="bad" role="alert">
-            The payment was not confirmed, and nothing was charged. You can try again.
+            {say('notConfirmed')}
           </p>
         )}
         {confirmation === 'offered' ? (
@@ -39,14 +41,14 @@ export function withConfirmation(
               name="form_token"
               value={formToken(sessionKey, update.sessionId)}
             />
-            <button type="submit">Confirm with your bank</button>
+            <button type="submit">{say('confirmWithBank')}</button>
           </form>
         ) : (
           <a class="button" href={bankPath(home, owed.intentId)}>
-            Continue to your bank
+            {say('continueToBank')}
           </a>
         )}
-        <p>Or use another card:</p>
+        <p>{say('orAnotherCard')}</p>
       </section>
       {page.content}
     </>
@@ -58,9 +60,9 @@ export function withConfirmation(
  * The page that sends the browser to the bank. A redirect would not do: Chromium applies `form-action` to the
  * redirects that follow a form, and the bank's address is not known when the form is shown.
  */
-export function leaveForBankPage(payerUrl: string): Page {
-  const texts = ['Your bank asks you to confirm the payment. You come back here afterwards.'];
-  const title = 'Continue to your bank';
-  const page = notice(200, title, texts, { href: payerUrl, text: title });
+export function leaveForBankPage(language: Language, payerUrl: string): Page {
+  const texts = [language.say('bankAsks')];
+  const title = language.say('continueToBank');
+  const page = notice(language, 200, title, texts, { href: payerUrl, text: title });
   return { ...page, refresh: { seconds: 0, url: payerUrl } };
 }

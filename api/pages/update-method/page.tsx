@@ -1,4 +1,3 @@
-import { formatAmount } from '../../../domain/money.ts';
 import {
   chargesNewMethod,
   earliestAttemptAt,
@@ -6,7 +5,7 @@ import {
   isDunned,
   nextPaymentAt,
 } from '../../../domain/subscription/state.ts';
-import { dateText } from '../checkout/offer.ts';
+import type { Language } from '../../../page-parts/language.ts';
 import {
   askCard,
   closedPage,
@@ -14,7 +13,7 @@ import {
   processingPage,
   shownTestCards,
 } from '../shared/card-page.tsx';
-import type { PageDeps } from '../shared/card-page.tsx';
+import type { PageDeps, PageText } from '../shared/card-page.tsx';
 import { cardText } from '../shared/card-text.ts';
 import { knownDetails } from '../shared/details-form.ts';
 import { notice } from '../shared/page.tsx';
@@ -25,10 +24,6 @@ import { withConfirmation } from './confirmation.tsx';
 import { confirmationOf, isLatestKept, isLatestUnconfirmed, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 
-const DECLINED_CARD =
-  'Your card was declined and was not saved. Nothing was charged. Check the details and try again, ' +
-  'or use another card.';
-
 /** The page of a card change in its present stage, without a link to the merchant. Rules: D-33, D-44. */
 export function updatePage(
   deps: PageDeps,
@@ -36,7 +31,10 @@ export function updatePage(
   nowAt: number,
   browser: string,
 ): Page {
-  const back = { name: update.merchantName, url: null };
+  const name = update.merchantName;
+  const back = { name, url: null };
+  const { language } = deps;
+  const { say } = language;
   switch (updateStageOf(update, nowAt)) {
     case 'open': {
       const page = askCard(deps, {
@@ -45,82 +43,83 @@ export function updatePage(
         sessionId: update.sessionId,
         sale: saleOf(deps, update, nowAt),
         payerName: knownDetails(update).name,
-        alert: alertOf(update),
+        alert: alertOf(language, update),
       });
-      return withConfirmation(deps, update, owedText(update), page);
+      return withConfirmation(deps, update, owedText(language, update), page);
     }
     case 'locked':
-      return isLatestKept(update.tries) ? keptPage(update) : lockedPage(back);
+      return isLatestKept(update.tries) ? keptPage(language, update) : lockedPage(language, back);
     case 'processing':
-      return processingPage(updateMethodPath(update.token));
+      return processingPage(language, updateMethodPath(update.token));
     case 'saved':
-      return notice(200, 'Your card was replaced', [
-        `${newCardText(update)} Nothing was charged for the change.`,
+      return notice(language, 200, say('cardReplacedTitle'), [
+        `${newCardText(language, update)} ${say('nothingChargedForChange')}`,
         // The payment is still owed: the old card is being charged, or the next attempt has a later date.
         ...(isDunned(update.state)
-          ? [`The payment of ${owedText(update)} that is due is tried with it next.`]
+          ? [say('dueIsTriedNext', { amount: owedText(language, update) })]
           : []),
       ]);
     case 'paid':
-      return notice(200, 'Thank you: your payment was received', [
-        `The payment that was due went through. ${newCardText(update)}`,
+      return notice(language, 200, say('paymentReceived'), [
+        `${say('duePaid')} ${newCardText(language, update)}`,
       ]);
     case 'expired': {
-      const texts = [`Nothing was changed. Ask ${update.merchantName} for a new link.`];
-      return closedPage(410, { title: 'This link has expired', texts }, back);
+      const texts = [say('linkExpired', { name })];
+      return closedPage(language, 410, { title: say('linkExpiredTitle'), texts }, back);
     }
     case 'closed':
-      return closedPage(409, closedText(update), back);
+      return closedPage(language, 409, closedText(language, update), back);
   }
 }
 
 /** Returns why the subscription's status does not allow a new card. Rule: D-33. */
-function closedText({ state, merchantName }: MethodUpdate): { title: string; texts: string[] } {
+function closedText({ say }: Language, { state, merchantName: name }: MethodUpdate): PageText {
   const texts: Partial<Record<typeof state.status, string>> = {
-    CREATED: `This subscription has not begun yet. Use the link that ${merchantName} gave you to start it.`,
-    PAUSED:
-      'This subscription is paused, and nothing is charged. Your card can be changed once it goes on.',
-    ENDED: 'This subscription has ended. Nothing more will be charged.',
+    CREATED: say('notBegun', { name }),
+    PAUSED: say('paused'),
+    ENDED: say('ended'),
   };
-  return {
-    title: 'Your card cannot be changed here',
-    texts: [texts[state.status] ?? 'Try again later.'],
-  };
+  return { title: say('cannotChangeTitle'), texts: [texts[state.status] ?? say('tryLater')] };
 }
 
 /** The page if the last allowed card was saved and its payment was declined. */
-function keptPage(update: MethodUpdate): Page {
-  return notice(403, 'Your new card was saved', [
-    keptText(update),
-    `This page takes no more cards. Ask ${update.merchantName} for a new link.`,
+function keptPage(language: Language, update: MethodUpdate): Page {
+  const { say } = language;
+  return notice(language, 403, say('newCardSavedTitle'), [
+    keptText(language, update),
+    say('noMoreCards', { name: update.merchantName }),
   ]);
 }
 
-function alertOf(update: MethodUpdate): string | null {
+function alertOf(language: Language, update: MethodUpdate): string | null {
+  const { say } = language;
   const latest = update.tries.at(-1);
-  if (isLatestKept(update.tries)) return `${keptText(update)} You can use another card.`;
-  if (latest !== undefined) return latest.errorCode === null ? null : DECLINED_CARD;
+  if (isLatestKept(update.tries)) return `${keptText(language, update)} ${say('useAnotherCard')}`;
+  if (latest !== undefined) return latest.errorCode === null ? null : say('cardDeclined');
   if (confirmationOf(update) !== null || !isLatestUnconfirmed(update)) return null;
-  return `The payment of ${owedText(update)} was declined, and nothing was charged. Use another card.`;
+  return say('dueDeclined', { amount: owedText(language, update) });
 }
 
 /** A new card is kept even if the charge of the owed cycle is declined. Rule: D-30. */
-function keptText(update: MethodUpdate): string {
-  return `Your new card was saved, but the payment of ${owedText(update)} was declined.`;
+function keptText(language: Language, update: MethodUpdate): string {
+  return language.say('newCardKept', { amount: owedText(language, update) });
 }
 
-function newCardText({ card }: MethodUpdate): string {
-  const text = cardText(card);
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)} is used from now on.`;
+function newCardText(language: Language, { card }: MethodUpdate): string {
+  return card === null
+    ? language.say('yourCardUsedFromNowOn')
+    : language.say('usedFromNowOn', { card: cardText(language, card) });
 }
 
 function saleOf(deps: PageDeps, update: MethodUpdate, nowAt: number): Sale {
   const { productPage, description, merchantName } = update;
+  const { language } = deps;
   return {
+    language,
     merchantName,
-    productName: 'Change your card',
+    productName: language.say('changeCard'),
     productDescription: productPage?.name ?? description,
-    offer: offerOf(update, nowAt),
+    offer: offerOf(language, update, nowAt),
     cancelUrl: null,
     testCards: shownTestCards(deps, update.mode),
   };
@@ -130,34 +129,38 @@ function saleOf(deps: PageDeps, update: MethodUpdate, nowAt: number): Sale {
  * Returns the present card, and the amount that a new card is charged today. If the cycle has had 15
  * automatic attempts in 30 days, nothing is charged today. Rules: D-33, D-30.
  */
-function offerOf(update: MethodUpdate, nowAt: number): Offer {
+function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer {
   const { state, card } = update;
-  const now: OfferLine = { label: 'Card now', text: card === null ? 'None' : cardText(card) };
+  const { say, date } = language;
+  const amount = owedText(language, update);
+  const now: OfferLine = {
+    label: say('cardNow'),
+    text: card === null ? say('noCard') : cardText(language, card),
+  };
   const ownNow = state.testClockId === null ? nowAt : knownUntil(state);
   if (chargesNewMethod(state, ownNow)) {
-    const owed = owedText(update);
     return {
-      heading: 'New card',
-      action: `Save card and pay ${owed}`,
-      onceEntered: `As soon as you have entered it, ${owed} is charged.`,
-      lines: [{ label: 'Charged today', text: `${owed}, which is due` }, now],
+      heading: say('newCard'),
+      action: say('saveCardAndPay', { amount }),
+      onceEntered: say('chargedOnceEntered', { amount }),
+      lines: [{ label: say('chargedToday'), text: say('amountDue', { amount }) }, now],
     };
   }
   const nextAt = state.status === 'UNPAID' ? earliestAttemptAt(state) : nextPaymentAt(state);
   return {
-    heading: 'New card',
-    action: 'Save card',
-    onceEntered: 'Nothing is charged today.',
+    heading: say('newCard'),
+    action: say('saveCard'),
+    onceEntered: say('nothingIsChargedToday'),
     lines: [
-      { label: 'Charged today', text: 'Nothing' },
+      { label: say('chargedToday'), text: say('nothing') },
       now,
       ...(nextAt === null
         ? []
-        : [{ label: 'Next payment', text: `${owedText(update)} on ${dateText(nextAt)}` }]),
+        : [{ label: say('nextPayment'), text: say('amountOn', { amount, date: date(nextAt) }) }]),
     ],
   };
 }
 
-function owedText({ state }: MethodUpdate): string {
-  return formatAmount(state.owed?.amountMinor ?? state.terms.amountMinor, state.terms.currency);
+function owedText({ money }: Language, { state }: MethodUpdate): string {
+  return money(state.owed?.amountMinor ?? state.terms.amountMinor, state.terms.currency);
 }

@@ -30,11 +30,11 @@ export function updateMethodPageRoutes(
 
   confirmationRoutes(router, deps, limits, {
     find: (token) => findUpdate(deps, token),
-    unknown: unknownPage('page for changing a card'),
+    unknown: (language) => unknownPage(language, 'unknownUpdate'),
   });
   cardPageRoutes<MethodUpdate>(router, deps, limits, {
     pathOf: updateMethodPath,
-    unknown: unknownPage('page for changing a card'),
+    unknown: (language) => unknownPage(language, 'unknownUpdate'),
     find: (token) => findUpdate(deps, token),
     show: (page, update, { browser }) => updatePage(page, update, now(), browser),
     asks: (update) => updateStageOf(update, now()) === 'open',

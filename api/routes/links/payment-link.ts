@@ -78,6 +78,7 @@ export const generatePaymentLink = route({
           callbackUrl,
           cancelUrl,
           phoneNumberRequired: call.body.phoneNumberRequired,
+          locale: call.body.locale,
           multiUseLimit,
           expiresAt: expiryDate,
         },

@@ -16,6 +16,7 @@ import {
   chargeAmount,
   currency,
   description,
+  locale,
   paymentMethods,
   phoneNumberRequired,
   receiptId,
@@ -45,6 +46,7 @@ export const hostedFields = {
   ),
   metadata: optional(metadata()).describe('Your own key-value pairs.'),
   phoneNumberRequired,
+  locale,
   customerId: optional(idText()).describe(
     'Id of an existing customer. Without it a customer is created from the details.',
   ),

@@ -24,6 +24,7 @@ import { setupMethodPath } from '../../page-links.ts';
 import { payerOf } from '../../payer.ts';
 import {
   currency,
+  locale,
   paymentMethods,
   phoneNumberRequired,
   storeFrontId,
@@ -68,6 +69,7 @@ export const createSetupMethod = route({
       ),
       metadata: optional(metadata()).describe('Your own key-value pairs.'),
       phoneNumberRequired,
+      locale,
     },
     examples: [{ summary: 'A card', value: exampleBody }],
   },

@@ -17,6 +17,7 @@ import {
   amountProblems,
   currency,
   description,
+  locale,
   phoneNumberRequired,
   receiptId,
 } from '../../payment-fields.ts';
@@ -71,6 +72,7 @@ export const termsFields = {
   ),
   metadata: optional(metadata()).describe('Your own key-value pairs.'),
   phoneNumberRequired,
+  locale,
   productPage: optional(
     z.object({ name: optional(text(NAME_MAX)), description: optional(description) }),
   ).describe('Name and description of the product on the page.'),

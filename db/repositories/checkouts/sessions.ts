@@ -52,6 +52,7 @@ export async function findCheckout(db: Db, token: string) {
       cancelUrl: subscriptions.cancelUrl,
       productPage: subscriptions.productPage,
       phoneNumberRequired: subscriptions.phoneNumberRequired,
+      locale: subscriptions.locale,
       merchantName: merchants.name,
       mode: merchants.mode,
       cardLastFourDigit: paymentMethods.lastFourDigit,

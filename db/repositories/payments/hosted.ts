@@ -33,6 +33,7 @@ export async function findHostedPayment(db: Db, key: string) {
       customerDetails: paymentIntents.customerDetails,
       savedDetails: customers.details,
       phoneNumberRequired: paymentIntents.phoneNumberRequired,
+      locale: paymentIntents.locale,
       receiptId: paymentIntents.receiptId,
       description: paymentIntents.description,
       callbackUrl: paymentIntents.callbackUrl,

@@ -47,6 +47,7 @@ type OptionalTerms = Pick<
   | 'cancelUrl'
   | 'paymentMethods'
   | 'phoneNumberRequired'
+  | 'locale'
   | 'tokenise'
   | 'metadata'
 >;

@@ -31,6 +31,7 @@ export async function findHostedSetup(db: Db, token: string) {
       customerDetails: setupMethods.billingDetails,
       savedDetails: customers.details,
       phoneNumberRequired: setupMethods.phoneNumberRequired,
+      locale: setupMethods.locale,
       callbackUrl: setupMethods.callbackUrl,
       merchantName: merchants.name,
       mode: merchants.mode,

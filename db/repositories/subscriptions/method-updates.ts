@@ -31,6 +31,7 @@ export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
       customerDetails: subscriptions.customerDetails,
       savedDetails: customers.details,
       phoneNumberRequired: subscriptions.phoneNumberRequired,
+      locale: subscriptions.locale,
       description: subscriptions.description,
       productPage: subscriptions.productPage,
       merchantName: merchants.name,

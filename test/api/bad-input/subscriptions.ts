@@ -188,6 +188,11 @@ export const SUBSCRIPTIONS: Case[] = [
     'phoneNumberRequired: must be true or false',
   ),
   create(
+    'an unknown locale [D-§7]',
+    { locale: 'sv' },
+    'locale: must be one of en, de, fr, es, pt, it, nl, ja, ar',
+  ),
+  create(
     'a productPage that is a text [IF-2.8]',
     { productPage: 'Tea' },
     'productPage: must be an object',

@@ -49,7 +49,7 @@ test('a payment link shows the offer, asks for the payer’s details and creates
   const { page, open, submit } = await openLink(api, path);
   expect(await api.countRows()).toEqual(rows);
   expect(headingOf(page)).toBe('A teapot');
-  expect(linesOf(page.text)).toEqual([['To pay, once', '25.00 USD']]);
+  expect(linesOf(page.text)).toEqual([['To pay, once', 'US$25.00']]);
   expect(fieldsOf(page.text).flatMap(({ label }) => label ?? [])).toEqual([
     'Name',
     'E-mail address',

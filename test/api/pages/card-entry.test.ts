@@ -57,7 +57,7 @@ test.for([
   [
     'checkout',
     async (api: ApiEnvironment) => (await createSubscription(api)).fwdUrl,
-    'As soon as you have entered it, 19.99 USD is charged.',
+    'As soon as you have entered it, US$19.99 is charged.',
   ],
   [
     'checkout with a trial',
@@ -68,7 +68,7 @@ test.for([
   [
     'payment',
     (api: ApiEnvironment) => openUrl(api, '/payments/create-intent', intentBody()),
-    'As soon as you have entered it, 25.00 USD is charged.',
+    'As soon as you have entered it, US$25.00 is charged.',
   ],
   [
     'setup',

@@ -26,7 +26,7 @@ test('a paid checkout shows the result and redirects to callbackUrl, keeping the
   expect(page.text).toContain(`<meta http-equiv="refresh" content="5; url=${url}"/>`);
   expect(page.text).toContain(`<a class="button" href="${url}">Continue to Acme Ltd</a>`);
   expect(page.text).toContain('<h1>Thank you: your payment was received</h1>');
-  expect(page.text).toContain('The next payment is 19.99 USD on 28 February 2026.');
+  expect(page.text).toContain('The next payment is US$19.99 on 28\u00a0February\u00a02026 (UTC).');
 });
 
 test('a checkout with a trial saves the card, starts the trial and charges nothing [D-§4]', async ({
@@ -41,7 +41,7 @@ test('a checkout with a trial saves the card, starts the trial and charges nothi
   const page = await browse(api, path);
   expect(page.text).toContain('<h1>Your free trial has started</h1>');
   expect(page.text).toContain(
-    'Nothing was charged today. The first payment is 19.99 USD on 7 February 2026.',
+    'Nothing was charged today. The first payment is US$19.99 on 7\u00a0February\u00a02026 (UTC).',
   );
 });
 
@@ -50,7 +50,7 @@ test('a paid checkout of a single cycle ends the subscription and shows the resu
 }) => {
   const { path, subscriptionId } = await openCheckout(api, { cycleCount: 1 });
   expect(linesOf((await browse(api, path)).text)).toEqual([
-    ['Today', '19.99 USD'],
+    ['Today', 'US$19.99'],
     ['In all', '1 payment'],
   ]);
   await comeBack(api, path, 'payment_token=tok_single');

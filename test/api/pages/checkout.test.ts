@@ -25,14 +25,14 @@ test('the checkout page shows product, amount now and amount next [IF-2.8, IF-2.
   const page = await browse(api, path);
   expect(page.status).toBe(200);
   expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
-  expect(page.text).toContain('<h1>Tea &amp; &lt;b>biscuits&lt;/b></h1>');
+  expect(page.text).toContain('<h1 dir="auto">Tea &amp; &lt;b>biscuits&lt;/b></h1>');
   expect(linesOf(page.text)).toEqual([
-    ['Today', '5.00 USD'],
+    ['Today', 'US$5.00'],
     // An anchor on the 31st bills on the last day of a short month.
-    ['Then', '19.99 USD every month, from 28 February 2026'],
-    ['In all', '3 payments, the last on 31 March 2026'],
+    ['Then', 'US$19.99 every month, from 28 February 2026 (UTC)'],
+    ['In all', '3 payments, the last on 31 March 2026 (UTC)'],
   ]);
-  expect(page.text).toContain('<button type="submit">Pay 5.00 USD</button>');
+  expect(page.text).toContain('<button type="submit">Pay US$5.00</button>');
   expect(page.text).toContain('Acme Ltd');
   expect(page.text).toContain('A box every month');
 });
@@ -48,9 +48,9 @@ test('the checkout page of a trial shows the later charges and that nothing is c
   const page = await browse(api, path);
   expect(linesOf(page.text)).toEqual([
     ['Today', 'Nothing'],
-    ['Then', '19.99 USD on 7 February 2026, after 7 days free'],
-    ['After that', '19.99 USD every 2 months'],
-    ['In all', '12 payments, the last on 7 December 2027'],
+    ['Then', 'US$19.99 on 7 February 2026 (UTC), after 7 days free'],
+    ['After that', 'US$19.99 every 2 months'],
+    ['In all', '12 payments, the last on 7 December 2027 (UTC)'],
   ]);
   expect(page.text).toContain('<button type="submit">Start free trial</button>');
 });
@@ -66,6 +66,9 @@ test('the card form posts to the tokeniser, names the card session and has four 
   expect(fieldsOf(page.text)).toEqual([
     { name: 'session', value: id },
     { name: 'return_url', value: ownReturnUrl(path) },
+    { name: 'locale', value: 'en' },
+    { name: 'merchant', value: 'Acme Ltd' },
+    { name: 'button', value: 'Pay US$19.99' },
     { name: 'name', label: 'Name on card', autocomplete: 'cc-name', value: 'Ada Example' },
     { name: 'number', label: 'Card number', autocomplete: 'cc-number' },
     { name: 'expiry', label: 'Expiry', autocomplete: 'cc-exp' },

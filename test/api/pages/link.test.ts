@@ -36,13 +36,13 @@ describe('the page of a link', () => {
     });
     const { page } = await openLink(api, path);
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
-    expect(page.text).toContain('<h1>Tea &amp; &lt;b>biscuits&lt;/b></h1>');
+    expect(page.text).toContain('<h1 dir="auto">Tea &amp; &lt;b>biscuits&lt;/b></h1>');
     expect(page.text).toContain('&lt;script>alert(1)&lt;/script>');
     expect(page.text).not.toContain('<script');
     expect(page.text).toContain('Acme Ltd');
     expect(page.text).toContain('Test mode: no money moves');
     expect(linesOf(page.text)).toEqual([
-      ['Today', '19.99 USD'],
+      ['Today', 'US$19.99'],
       ['In all', '1 payment'],
     ]);
     expect(page.text).toContain(`<form method="post" action="${path}">`);
@@ -190,7 +190,7 @@ describe('the submitted form of a link', () => {
     expect(api.workflows.calls).toContainEqual({ name: 'start', ref });
     expect((await rowOf(api, path)).uses).toBe(1);
     const page = await browse(api, checkout);
-    expect(page.text).toContain('<button type="submit">Pay 5.00 USD</button>');
+    expect(page.text).toContain('<button type="submit">Pay US$5.00</button>');
   });
 
   test('creates no intent yet when the link has a trial [D-§4]', async ({ api }) => {

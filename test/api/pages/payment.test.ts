@@ -38,13 +38,16 @@ test('the payment page shows purpose, merchant, amount and a card form [D-§7]',
   const page = await look();
   expect(page.status).toBe(200);
   expect(headingOf(page)).toBe('Two &lt;i>chairs&lt;/i> &amp; a table');
-  expect(page.text).toContain('<p class="from">Acme Ltd</p>');
-  expect(linesOf(page.text)).toEqual([['To pay, once', '25.00 USD']]);
-  expect(page.text).toContain('<button type="submit">Pay 25.00 USD</button>');
+  expect(page.text).toContain('<p class="from" dir="auto">Acme Ltd</p>');
+  expect(linesOf(page.text)).toEqual([['To pay, once', 'US$25.00']]);
+  expect(page.text).toContain('<button type="submit">Pay US$25.00</button>');
   expect(page.text).toContain(`<form method="post" action="${TOKENISER_URL}">`);
   expect(fieldsOf(page.text)).toEqual([
     { name: 'session', value: expect.stringMatching(/^cs_/) as string },
     { name: 'return_url', value: ownReturnUrl(path) },
+    { name: 'locale', value: 'en' },
+    { name: 'merchant', value: 'Acme Ltd' },
+    { name: 'button', value: 'Pay US$25.00' },
     { name: 'name', label: 'Name on card', autocomplete: 'cc-name', value: 'Ada Example' },
     { name: 'number', label: 'Card number', autocomplete: 'cc-number' },
     { name: 'expiry', label: 'Expiry', autocomplete: 'cc-exp' },
@@ -63,7 +66,7 @@ test('a paid payment page shows the result and redirects to callbackUrl, keeping
   const page = await give('payment_token=tok_pays_1');
   expect(await statusOf(api, intentId)).toBe('SUCCESS');
   expect(headingOf(page)).toBe('Thank you: your payment was received');
-  expect(page.text).toContain('25.00 USD was paid to Acme Ltd.');
+  expect(page.text).toContain('US$25.00 was paid to Acme Ltd.');
   expect(refreshOf(page)).toBe(
     `5; url=https://merchant.example/back?order=7&xpay_intent_id=${intentId}&status=SUCCESS&receipt_id=r+1`,
   );

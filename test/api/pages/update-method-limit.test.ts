@@ -29,7 +29,7 @@ test('after 15 automatic attempts in 30 days a new card is saved at once and cha
   expect(linesOf(asked.text)).toEqual([
     ['Charged today', 'Nothing'],
     ['Card now', 'Visa ending in 4242'],
-    ['Next payment', '19.99 USD on 30 March 2027'],
+    ['Next payment', 'US$19.99 on 30 March 2027 (UTC)'],
   ]);
   expect(asked.text).toContain('<button type="submit">Save card</button>');
   const saved = await give('payment_token=tok_kept_1111');
@@ -37,7 +37,7 @@ test('after 15 automatic attempts in 30 days a new card is saved at once and cha
   expect(saved.text).toContain(
     'Visa ending in 1111 is used from now on. Nothing was charged for the change.',
   );
-  expect(saved.text).toContain('The payment of 19.99 USD that is due is tried with it next.');
+  expect(saved.text).toContain('The payment of US$19.99 that is due is tried with it next.');
   expect(await readSubscription(api, subscription)).toMatchObject({
     status: 'UNPAID',
     nextPaymentDate: Date.UTC(2027, 2, 30, 12),

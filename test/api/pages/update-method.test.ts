@@ -98,17 +98,20 @@ test('the update page shows the current card, the next payment and a card form [
   });
   const page = await look();
   expect([page.status, headingOf(page)]).toEqual([200, 'Change your card']);
-  expect(page.text).toContain('<p class="soft">Tea &lt;b></p>');
+  expect(page.text).toContain('<p class="soft" dir="auto">Tea &lt;b></p>');
   expect(linesOf(page.text)).toEqual([
     ['Charged today', 'Nothing'],
     ['Card now', 'Visa ending in 4242'],
-    ['Next payment', expect.stringMatching(/^19\.99 USD on \d+ \w+ \d{4}$/)],
+    ['Next payment', expect.stringMatching(/^US\$19\.99 on \d+ \w+ \d{4} \(UTC\)$/)],
   ]);
   expect(page.text).toContain('<button type="submit">Save card</button>');
   expect(page.text).toContain(`<form method="post" action="${TOKENISER_URL}">`);
-  expect(fieldsOf(page.text).slice(0, 3)).toEqual([
+  expect(fieldsOf(page.text).slice(0, 6)).toEqual([
     { name: 'session', value: expect.stringMatching(/^cs_[0-9A-Za-z]{22}$/) as string },
     { name: 'return_url', value: ownReturnUrl(path) },
+    { name: 'locale', value: 'en' },
+    { name: 'merchant', value: 'Acme Ltd' },
+    { name: 'button', value: 'Save card' },
     { name: 'name', label: 'Name on card', autocomplete: 'cc-name', value: 'Ada Example' },
   ]);
   expect(page.text).not.toContain('<script');
@@ -163,10 +166,10 @@ test('a new card pays the owed cycle while the subscription is UNPAID [D-33, D-3
   const { subscription, give, look } = await open(api, 'UNPAID');
   const asked = await look();
   expect(linesOf(asked.text)).toEqual([
-    ['Charged today', '19.99 USD, which is due'],
+    ['Charged today', 'US$19.99, which is due'],
     ['Card now', 'Visa ending in 4242'],
   ]);
-  expect(asked.text).toContain('<button type="submit">Save card and pay 19.99 USD</button>');
+  expect(asked.text).toContain('<button type="submit">Save card and pay US$19.99</button>');
 
   const page = await give('payment_token=tok_pays_owed_1111');
   expect(headingOf(page)).toBe('Thank you: your payment was received');
@@ -197,7 +200,7 @@ test('a new card stays saved when its payment is declined [D-30, D-33]', async (
   const kept = await give('payment_token=tok_insufficient_funds_kept_1111');
   expect(kept.status).toBe(200);
   expect(alertOf(kept)).toBe(
-    'Your new card was saved, but the payment of 19.99 USD was declined. You can use another card.',
+    'Your new card was saved, but the payment of US$19.99 was declined. You can use another card.',
   );
   expect(kept.text).not.toContain('insufficient');
   expect(await readSubscription(api, subscription)).toMatchObject({ status: 'UNPAID' });
@@ -394,7 +397,7 @@ test('the locked page says that the fifth card is saved when its payment was dec
     await give(`payment_token=tok_unsaved_card_declined_${card}`);
   const locked = await give('payment_token=tok_card_declined_fifth_1111');
   expect([locked.status, headingOf(locked)]).toEqual([403, 'Your new card was saved']);
-  expect(locked.text).toContain('but the payment of 19.99 USD was declined.');
+  expect(locked.text).toContain('but the payment of US$19.99 was declined.');
 });
 
 test('the log contains no update link and no payment token [D-§8]', async ({ api }) => {

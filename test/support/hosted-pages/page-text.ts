@@ -22,7 +22,12 @@ export function fieldsOf(html: string): PageField[] {
   });
 }
 
-/** Label and text of each line of the price list. */
+/** Returns the text with ordinary spaces instead of no-break spaces. */
+export const spaced = (text: string): string => text.replaceAll('\u00a0', ' ');
+
+/** Label and text of each line of the price list, with ordinary spaces. */
 export function linesOf(html: string): string[][] {
-  return [...html.matchAll(/<dt>([^<]*)<\/dt><dd>([^<]*)<\/dd>/g)].map(([, ...line]) => line);
+  return [...html.matchAll(/<dt>([^<]*)<\/dt><dd>([^<]*)<\/dd>/g)].map(([, ...line]) =>
+    line.map(spaced),
+  );
 }

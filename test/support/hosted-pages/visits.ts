@@ -109,7 +109,7 @@ export function expectSeeOther(answer: Answer, path: string): void {
 }
 
 export const headingOf = ({ text }: Answer): string | undefined =>
-  /<h1>(.*?)<\/h1>/.exec(text)?.[1];
+  /<h1[^>]*>(.*?)<\/h1>/.exec(text)?.[1];
 
 /** The alert above the form after a decline, or null. */
 export const alertOf = ({ text }: Answer): string | null =>

@@ -1,4 +1,7 @@
-/** Text and background must have a contrast of at least 4.5 : 1, in the light and in the dark scheme. */
+/**
+ * Text and background must have a contrast of at least 4.5 : 1, in the light and in the dark scheme. A text of the
+ * other writing direction begins on the page's side.
+ */
 export const STYLE = `
 :root {
   --ground: #f4f5f7; --card: #ffffff; --ink: #1c2330; --soft: #566072; --line: #c9cfd9;
@@ -22,6 +25,8 @@ main { max-width: 30rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
   background: var(--card); border: 1px solid var(--line); border-radius: .75rem; padding: 1.25rem;
   margin-bottom: 1rem;
 }
+html[dir=ltr] main [dir] { text-align: left; }
+html[dir=rtl] main [dir] { text-align: right; }
 h1 { font-size: 1.35rem; line-height: 1.25; margin: 0 0 .25rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.05rem; margin: 0 0 .75rem; }
 p { margin: .25rem 0 .75rem; overflow-wrap: anywhere; }
@@ -29,7 +34,7 @@ p { margin: .25rem 0 .75rem; overflow-wrap: anywhere; }
 .from { color: var(--soft); margin: 0 0 1rem; }
 dl { display: grid; grid-template-columns: auto 1fr; gap: .35rem 1rem; margin: 1rem 0 0; }
 dt { color: var(--soft); }
-dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
+dd { margin: 0; text-align: end; font-variant-numeric: tabular-nums; }
 dl > :nth-child(-n + 2) { font-weight: 600; font-size: 1.1rem; }
 label { display: block; font-weight: 600; margin: .85rem 0 .25rem; }
 input {
@@ -48,6 +53,7 @@ a { color: var(--action); }
 .leave { text-align: center; margin: 1rem 0 0; }
 :focus-visible { outline: 3px solid var(--action); outline-offset: 2px; }
 .bad { background: var(--bad-ground); color: var(--bad); border-radius: .5rem; padding: .75rem .9rem; }
+h1 + .bad { margin-top: .75rem; }
 .problem { color: var(--bad); margin: .25rem 0 0; }
 .note {
   background: var(--note-ground); color: var(--note); border-radius: .75rem; padding: .75rem 1rem;
@@ -55,7 +61,7 @@ a { color: var(--action); }
 }
 .note summary { cursor: pointer; font-weight: 600; }
 .note table { border-collapse: collapse; width: 100%; margin-top: .5rem; font-size: .85rem; }
-.note td, .note th { text-align: left; padding: .15rem .5rem .15rem 0; vertical-align: top; }
+.note td { text-align: start; padding: .15rem .5rem .15rem 0; vertical-align: top; }
 .note td { overflow-wrap: anywhere; }
 .note td:first-child { white-space: nowrap; font-variant-numeric: tabular-nums; }
 `;

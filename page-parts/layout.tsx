@@ -1,8 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import { render } from 'preact-render-to-string';
+import type { Language } from './language.ts';
 import { STYLE } from './style.ts';
 
 export interface PageFrame {
+  readonly language: Language;
   readonly title: string;
   /** The nonce of this answer's Content-Security-Policy. */
   readonly nonce: string;
@@ -13,9 +15,9 @@ export interface PageFrame {
 
 /** Renders a whole page as HTML. The page loads no script, no image and no font. */
 export function renderPage(frame: PageFrame): string {
-  const { title, nonce, refresh, children } = frame;
+  const { language, title, nonce, refresh, children } = frame;
   const page = (
-    <html lang="en">
+    <html lang={language.locale} dir={language.direction}>
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />

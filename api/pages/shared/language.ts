@@ -1,0 +1,20 @@
+import { LOCALES } from '../../../domain/locales.ts';
+import type { Locale } from '../../../domain/locales.ts';
+import { languageOf } from '../../../page-parts/language.ts';
+import type { Language } from '../../../page-parts/language.ts';
+import type { Context } from '../../context.ts';
+
+/**
+ * Returns the language of a request's page: the locale that the merchant chose, else the best of the request's
+ * `Accept-Language`, else English. `chosen` also holds for later calls with this request, so that an error page
+ * has the same language.
+ */
+export function languageFor(ctx: Context, chosen: Locale | null = null): Language {
+  if (chosen !== null) ctx.state.pageLocale = chosen;
+  return languageOf(ctx.state.pageLocale ?? acceptedLocale(ctx));
+}
+
+function acceptedLocale(ctx: Context): Locale {
+  const accepted = ctx.acceptsLanguages([...LOCALES]);
+  return LOCALES.find((locale) => locale === accepted) ?? 'en';
+}

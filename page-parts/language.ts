@@ -1,0 +1,164 @@
+import { currencyOf } from '../domain/currencies.ts';
+import { invariant } from '../domain/errors.ts';
+import type { Locale } from '../domain/locales.ts';
+import { isAmountMinor } from '../domain/money.ts';
+import { ar } from './texts/ar.ts';
+import { de } from './texts/de.ts';
+import { en } from './texts/en.ts';
+import type { Texts } from './texts/en.ts';
+import { es } from './texts/es.ts';
+import { fr } from './texts/fr.ts';
+import { it } from './texts/it.ts';
+import { ja } from './texts/ja.ts';
+import { nl } from './texts/nl.ts';
+import { pt } from './texts/pt.ts';
+
+/** The texts of each language. */
+export const TEXTS: Readonly<Record<Locale, Texts>> = { en, de, fr, es, pt, it, nl, ja, ar };
+
+/** The names of the placeholders in a text. */
+type Placeholder<Text> = Text extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | Placeholder<Rest>
+  : never;
+
+type English = typeof en;
+type EnglishOf<Key extends keyof English> = English[Key] extends { readonly other: infer Other }
+  ? Other
+  : English[Key];
+
+/** The values of a text's placeholders. `count` is a number and selects the form; the others are texts. */
+export type Values<Key extends keyof English> = {
+  readonly [Name in Placeholder<EnglishOf<Key>>]: Name extends 'count' ? number : string;
+};
+
+/** How a page addresses a payer: texts, amounts and dates of one language. */
+export interface Language {
+  readonly locale: Locale;
+  readonly direction: 'ltr' | 'rtl';
+  /** Returns a text with its values. Values of the other writing direction do not disturb the text's order. */
+  readonly say: <Key extends keyof English>(
+    key: Key,
+    ...values: Placeholder<EnglishOf<Key>> extends never ? [] : [Values<Key>]
+  ) => string;
+  /** Returns the amount with the currency's digits and symbol, and without a place for a line break. */
+  readonly money: (amountMinor: number, currency: string) => string;
+  /** Returns the day in UTC, and says that it is in UTC. The day itself has no place for a line break. */
+  readonly date: (at: number) => string;
+}
+
+/**
+ * The formats of each language. English has the formats of Great Britain, in which `$` names no country's dollar
+ * alone: `US$19.99`, `28 February 2027`. Arabic has the digits that are on cards.
+ */
+const FORMATS: Readonly<Record<Locale, string>> = {
+  en: 'en-GB',
+  de: 'de',
+  fr: 'fr',
+  es: 'es',
+  pt: 'pt',
+  it: 'it',
+  nl: 'nl',
+  ja: 'ja',
+  ar: 'ar-u-nu-latn',
+};
+
+const languages = new Map<Locale, Language>();
+
+export function languageOf(locale: Locale): Language {
+  const known = languages.get(locale) ?? createLanguage(locale);
+  languages.set(locale, known);
+  return known;
+}
+
+function createLanguage(locale: Locale): Language {
+  const tag = FORMATS[locale];
+  const texts = TEXTS[locale];
+  const direction = locale === 'ar' ? 'rtl' : 'ltr';
+  const plurals = new Intl.PluralRules(tag);
+  const counts = new Intl.NumberFormat(tag);
+  const days = new Intl.DateTimeFormat(tag, { dateStyle: 'long', timeZone: 'UTC' });
+  const amounts = new Map<string, Intl.NumberFormat>();
+
+  const amountFormat = (currency: string): Intl.NumberFormat => {
+    // Not from `Intl`, whose digits differ from ISO 4217 for some currencies. Rule: D-02.
+    const digits = currencyOf(currency)?.exponent;
+    invariant(digits !== undefined, 'the currency of an amount is in the table');
+    const format =
+      amounts.get(currency) ??
+      new Intl.NumberFormat(tag, {
+        style: 'currency',
+        currency,
+        minimumFractionDigits: digits,
+        maximumFractionDigits: digits,
+      });
+    amounts.set(currency, format);
+    return format;
+  };
+
+  const say = (
+    key: keyof Texts,
+    values: Readonly<Record<string, string | number>> = {},
+  ): string => {
+    const forms = texts[key];
+    const count = Number(values['count'] ?? 0);
+    const text = typeof forms === 'string' ? forms : (forms[plurals.select(count)] ?? forms.other);
+    return text.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+      const value = values[name];
+      return typeof value === 'number' ? counts.format(value) : isolated(value ?? '', direction);
+    });
+  };
+
+  return {
+    locale,
+    direction,
+    say,
+    money(amountMinor, currency) {
+      invariant(isAmountMinor(amountMinor), 'an amount is a safe integer of at least 0');
+      const format = amountFormat(currency);
+      // As a decimal text: a division would lose digits of large amounts.
+      const digits = format.resolvedOptions().maximumFractionDigits ?? 0;
+      const text = unbroken(format.format(decimalText(amountMinor, digits)));
+      return direction === 'rtl' ? leftToRight(text) : text;
+    },
+    // Not with `say`: a mark around the day would give the whole date the direction of `UTC`.
+    date: (at) => texts.dateInUtc.replace('{date}', unbroken(days.format(at))),
+  };
+}
+
+/** Returns, for example, `19.99` for 1999 minor units with 2 digits. */
+function decimalText(amountMinor: number, digits: number): `${number}` {
+  const text = String(amountMinor).padStart(digits + 1, '0');
+  const decimal = digits === 0 ? text : `${text.slice(0, -digits)}.${text.slice(-digits)}`;
+  return decimal as `${number}`;
+}
+
+const NO_BREAK_SPACE = '\u00A0';
+
+function unbroken(text: string): string {
+  return text.replaceAll(' ', NO_BREAK_SPACE);
+}
+
+const RIGHT_TO_LEFT = String.raw`[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]`;
+
+/** A letter or digit of the other writing direction, by the direction of the sentence. */
+const OTHER_DIRECTION = {
+  ltr: new RegExp(RIGHT_TO_LEFT, 'u'),
+  rtl: new RegExp(String.raw`(?!${RIGHT_TO_LEFT})[\p{L}\p{N}]`, 'u'),
+} as const;
+
+const ISOLATE = '\u2068';
+const LEFT_TO_RIGHT = '\u2066';
+const END_ISOLATE = '\u2069';
+
+/** Marks an amount in Arabic, because from right to left `US$` would read `$US`. */
+function leftToRight(amount: string): string {
+  return `${LEFT_TO_RIGHT}${amount.replace(/^\u200F/, '')}${END_ISOLATE}`;
+}
+
+/**
+ * Returns a value for a sentence. A value with characters of the other writing direction is marked, so that the
+ * browser orders the sentence around it.
+ */
+function isolated(value: string, direction: 'ltr' | 'rtl'): string {
+  return OTHER_DIRECTION[direction].test(value) ? `${ISOLATE}${value}${END_ISOLATE}` : value;
+}

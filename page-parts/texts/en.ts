@@ -1,0 +1,230 @@
+/**
+ * The texts of the hosted pages in English. Every other language has the same keys, with the same placeholders
+ * in braces. A text that depends on a number has one form for each category of `Intl.PluralRules`.
+ */
+export const en = {
+  // Every page
+  errorTitle: 'Error: {title}',
+  dateInUtc: '{date} (UTC)',
+  continue: 'Continue',
+  tryAgain: 'Try again',
+  openPage: 'Open the page',
+  continueTo: 'Continue to {name}',
+  returnTo: 'Return to {name}',
+  cancelAndReturn: 'Cancel and return to {name}',
+  nothing: 'Nothing',
+  nothingCharged: 'Nothing was charged.',
+  nothingMoreCharged: 'Nothing was charged, and nothing will be.',
+  paymentReceived: 'Thank you: your payment was received',
+
+  // Card form
+  payByCard: 'Pay by card',
+  yourCard: 'Your card',
+  newCard: 'New card',
+  nameOnCard: 'Name on card',
+  cardNumber: 'Card number',
+  expiry: 'Expiry',
+  expiryFormat: 'MM / YY',
+  cvc: 'CVC',
+  checkCard: 'Check your card details',
+  correctFields: 'Correct the marked fields. Nothing was charged.',
+  startOver: 'Start over',
+  numberMissing: 'Enter the card number.',
+  numberUnreadable: 'Enter the card number with digits only.',
+  numberTooShort: 'The card number is too short. Check that no digit is missing.',
+  numberTooLong: 'The card number is too long. Check that no digit was typed twice.',
+  numberMistyped: 'The card number is not right. Compare each digit with your card.',
+  expiryUnreadable: 'Enter month and year as they are printed on the card, such as 08 / 29.',
+  expiryPast: 'This date is in the past. Check the expiry, or use another card.',
+  cvcThree: 'Enter the 3 digits on the back of the card.',
+  cvcFour: 'Enter the 4 digits on the front of the card.',
+
+  // Declined and saved cards
+  paymentDeclined:
+    'Your payment was declined and nothing was charged. Check the details and try again, or use another card.',
+  cardDeclined:
+    'Your card was declined and was not saved. Nothing was charged. Check the details and try again, or use another card.',
+  cardEnding: '{brand} ending in {digits}',
+  yourCardInSentence: 'your card',
+
+  // Test mode
+  testMode: 'Test mode: no money moves.',
+  testCards: 'Test mode: no money moves. Test cards',
+  testCardHint: 'Any expiry in the future, any name, a CVC of 3 digits (4 on American Express).',
+
+  // The gateway's page for a card
+  enterAtCompany: 'You enter your card on a page of {company}, which processes cards for {name}.',
+  enterAtCompanyNow: 'You enter your card on a page of {company}.',
+  continueToCard: 'Continue to enter your card',
+  entryFailedTitle: 'Your card cannot be entered right now',
+  entryFailed:
+    'The page of {company} did not open. Nothing was charged, and nothing is lost. Try again in a moment.',
+  chargedOnceEntered: 'As soon as you have entered it, {amount} is charged.',
+  trialOnceEntered:
+    'As soon as you have entered it, your free trial starts. Nothing is charged today.',
+  nothingIsCharged: 'Nothing is charged.',
+  nothingIsChargedToday: 'Nothing is charged today.',
+
+  // Details form
+  yourDetails: 'Your details',
+  name: 'Name',
+  email: 'E-mail address',
+  phone: 'Phone number',
+  nameMissing: 'Enter your name.',
+  emailWrong: 'Enter an e-mail address, such as ann@example.com.',
+  phoneWrong: 'Enter a phone number with its international prefix, such as +44 20 7946 0000.',
+  continueToPayment: 'Continue to payment',
+  continueToYourCard: 'Continue to your card',
+
+  // Pages without a form
+  processingPayment: 'Your payment is being processed',
+  savingCard: 'Your card is being saved',
+  pageReloads:
+    'This page reloads every few seconds. You can leave it open or come back later: you will not be charged twice.',
+  lockedTitle: 'This page takes no more cards',
+  locked:
+    'Too many cards were declined here, and nothing was charged. Ask {name} for a new link if you want to try again.',
+  noGatewayTitle: 'Cards cannot be entered here yet',
+  noGateway: '{name} cannot take cards yet. Nothing was charged. Ask {name} when to try again.',
+  unknownCheckout: 'There is no such checkout',
+  unknownPayment: 'There is no such payment',
+  unknownSetup: 'There is no such page for saving a card',
+  unknownUpdate: 'There is no such page for changing a card',
+  unknownLink: 'The link is incomplete, or it was never valid. Nothing was charged.',
+  confirmTitle: 'One more step',
+  confirm: 'Nothing was charged yet. Continue to submit the card that you entered.',
+  foreignFormTitle: 'This form is not valid any more',
+  foreignForm: 'Open the page again. Nothing was charged.',
+  embeddedTitle: 'This page cannot be part of another page',
+  embedded: 'It opens only in a window of its own. Nothing was charged.',
+  badFormTitle: 'The form could not be read',
+  badForm: 'Go back and try again. Nothing was charged.',
+  tooManyTitle: 'Too many tries',
+  tooMany:
+    'Too many cards were tried or declined, or too many unknown links were opened, from your network. Nothing was charged. Open the link again later.',
+  unavailableTitle: 'Just a moment',
+  unavailable:
+    'We cannot show this page right now. Nothing is lost: reload it in a moment, and you will see how things stand. You will not be charged twice.',
+
+  // Checkout
+  subscription: 'Subscription',
+  pay: 'Pay {amount}',
+  startTrial: 'Start free trial',
+  today: 'Today',
+  thereafter: 'Then',
+  afterThat: 'After that',
+  inAll: 'In all',
+  amountOnAfterDays: {
+    one: '{amount} on {date}, after {count} day free',
+    other: '{amount} on {date}, after {count} days free',
+  },
+  amountOnAfterWeeks: {
+    one: '{amount} on {date}, after {count} week free',
+    other: '{amount} on {date}, after {count} weeks free',
+  },
+  amountOnAfterMonths: {
+    one: '{amount} on {date}, after {count} month free',
+    other: '{amount} on {date}, after {count} months free',
+  },
+  amountOnAfterYears: {
+    one: '{amount} on {date}, after {count} year free',
+    other: '{amount} on {date}, after {count} years free',
+  },
+  everyDay: { one: '{amount} every day', other: '{amount} every {count} days' },
+  everyWeek: { one: '{amount} every week', other: '{amount} every {count} weeks' },
+  everyMonth: { one: '{amount} every month', other: '{amount} every {count} months' },
+  everyYear: { one: '{amount} every year', other: '{amount} every {count} years' },
+  fromDate: '{charges}, from {date}',
+  payments: { one: '{count} payment', other: '{count} payments' },
+  lastPaymentOn: '{payments}, the last on {date}',
+  checkoutExpiredTitle: 'This checkout has expired',
+  checkoutExpired: 'Nothing was charged. Ask {name} for a new link if you still want it.',
+  checkoutCancelledTitle: 'This checkout was cancelled',
+  trialStartedTitle: 'Your free trial has started',
+  trialStarted: 'Nothing was charged today. The first payment is {amount} on {date}.',
+  nextPaymentIs: 'The next payment is {amount} on {date}.',
+  lastPayment: 'This was the last payment. Nothing more will be charged.',
+  subscriptionEndedTitle: 'This subscription has ended',
+  paymentsReceived: {
+    one: '{count} payment was received. Nothing more will be charged.',
+    other: '{count} payments were received. Nothing more will be charged.',
+  },
+  checkoutCompleteTitle: 'This checkout is complete',
+  checkoutComplete: 'There is nothing more to do here.',
+
+  // Link
+  linkGoneTitle: 'This link cannot be used',
+  linkGone:
+    'It is incomplete, it has expired, or it was used as often as it may be. Nothing was charged.',
+  askSender: 'Ask the sender for a new link.',
+  linkBusyTitle: 'This link was begun too often from your network',
+  linkBusy: 'Nothing was charged. Open the link again in ten minutes, or from another network.',
+  openLinkAgain: 'Open the link again. Nothing was charged.',
+  openLink: 'Open the link',
+
+  // Payment
+  paymentTo: 'Payment to {name}',
+  toPayOnce: 'To pay, once',
+  paidTo: '{amount} was paid to {name}.',
+  refundedTitle: 'This payment was refunded',
+  refunded: '{amount} was paid to {name} and refunded in full.',
+  paymentExpiredTitle: 'This payment page has expired',
+  paymentExpired: 'Nothing was charged. Ask {name} for a new link if you still want to pay.',
+  paymentCancelledTitle: 'This payment was cancelled',
+
+  // Setup
+  saveCardWith: 'Save a card with {name}',
+  canChargeLater: '{name} will be able to charge it later, as you agreed with them.',
+  saveCard: 'Save card',
+  chargedToday: 'Charged today',
+  cardSavedTitle: 'Your card was saved',
+  canChargeNow: '{name} can charge {card} from now on, as you agreed with them.',
+  nothingChargedNow: 'Nothing was charged now.',
+  setupExpiredTitle: 'This page has expired',
+  setupExpired: 'Nothing was saved. Ask {name} for a new link if you still want to.',
+
+  // Card replacement
+  changeCard: 'Change your card',
+  cardNow: 'Card now',
+  noCard: 'None',
+  saveCardAndPay: 'Save card and pay {amount}',
+  amountDue: '{amount}, which is due',
+  nextPayment: 'Next payment',
+  amountOn: '{amount} on {date}',
+  cardReplacedTitle: 'Your card was replaced',
+  usedFromNowOn: '{card} is used from now on.',
+  yourCardUsedFromNowOn: 'Your card is used from now on.',
+  nothingChargedForChange: 'Nothing was charged for the change.',
+  dueIsTriedNext: 'The payment of {amount} that is due is tried with it next.',
+  duePaid: 'The payment that was due went through.',
+  dueAmountPaid: 'The payment of {amount} that was due went through.',
+  linkExpiredTitle: 'This link has expired',
+  linkExpired: 'Nothing was changed. Ask {name} for a new link.',
+  cannotChangeTitle: 'Your card cannot be changed here',
+  notBegun: 'This subscription has not begun yet. Use the link that {name} gave you to start it.',
+  paused:
+    'This subscription is paused, and nothing is charged. Your card can be changed once it goes on.',
+  ended: 'This subscription has ended. Nothing more will be charged.',
+  tryLater: 'Try again later.',
+  newCardSavedTitle: 'Your new card was saved',
+  newCardKept: 'Your new card was saved, but the payment of {amount} was declined.',
+  useAnotherCard: 'You can use another card.',
+  noMoreCards: 'This page takes no more cards. Ask {name} for a new link.',
+  dueDeclined: 'The payment of {amount} was declined, and nothing was charged. Use another card.',
+  bankWantsConfirmation: 'Your bank wants you to confirm the payment of {amount}',
+  notConfirmed: 'The payment was not confirmed, and nothing was charged. You can try again.',
+  confirmWithBank: 'Confirm with your bank',
+  continueToBank: 'Continue to your bank',
+  bankAsks: 'Your bank asks you to confirm the payment. You come back here afterwards.',
+  orAnotherCard: 'Or use another card:',
+} as const;
+
+/** The forms of a text that depends on a number. */
+export type Forms = { readonly [Category in Intl.LDMLPluralRule]?: string } & {
+  readonly other: string;
+};
+
+/** The texts of one language. */
+export type Texts = {
+  readonly [Key in keyof typeof en]: (typeof en)[Key] extends string ? string : Forms;
+};
