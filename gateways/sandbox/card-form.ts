@@ -1,4 +1,5 @@
 import type { DeclineCode } from '../../domain/declines.ts';
+import type { CardField } from '../../page-parts/card-form.tsx';
 import { testCard } from './test-cards.ts';
 import type { TestCard } from './test-cards.ts';
 
@@ -11,30 +12,56 @@ export interface TypedCard {
 
 /** The part of a card that may be stored: neither the number nor the CVC. */
 export interface ReadCard {
+  readonly kind: 'card';
   readonly card: TestCard;
   readonly lastFourDigit: string;
   readonly expiryMonth: number;
   readonly expiryYear: number;
 }
 
+/** The problems of a typed card, as keys of their texts. */
+export type Mistypes = Readonly<Partial<Record<CardField, MistypeText>>>;
+
+type MistypeText =
+  | 'numberMissing'
+  | 'numberUnreadable'
+  | 'numberTooShort'
+  | 'numberTooLong'
+  | 'numberMistyped'
+  | 'expiryUnreadable'
+  | 'expiryPast'
+  | 'cvcThree'
+  | 'cvcFour';
+
+export type CardReading =
+  | ReadCard
+  /** The payer made a typing error, which is no decline. */
+  | { readonly kind: 'mistyped'; readonly mistypes: Mistypes }
+  | { readonly kind: 'refused'; readonly code: DeclineCode };
+
 /**
- * Reads a typed card. The number may have spaces and dashes. The expiry may be MM/YY, MM / YY, MMYY or
- * MM/YYYY. Returns the decline code of the first problem: a number that is not a published test number, an
- * expiry that is past or unreadable, a CVC that does not have 3 digits (American Express: 4). A card is
- * valid until its expiry month ends, in UTC. Rule: D-61.
+ * Reads a typed card. The digits may be of any writing system. The number may have spaces and dashes. The expiry
+ * may be MM/YY, MM / YY, MMYY or MM/YYYY. A card is valid until its expiry month ends, in UTC. A number without a
+ * typing error that is not a published test number is refused. Rule: D-61.
  */
-export function readCard(typed: TypedCard, now: number): ReadCard | DeclineCode {
-  const number = typed.number.replaceAll(/[\s-]/g, '');
+export function readCard(typed: TypedCard, now: number): CardReading {
+  const number = inDigits(typed.number).replaceAll(/[\s-]/g, '');
+  const expiry = readExpiry(inDigits(typed.expiry).trim());
   const card = testCard(number);
-  if (card === undefined) return 'incorrect_card_number';
 
-  const expiry = readExpiry(typed.expiry);
-  if (expiry === null || now >= Date.UTC(expiry.year, expiry.month, 1)) return 'expired_card';
-
-  const cvcPattern = card.brand === 'amex' ? /^\d{4}$/ : /^\d{3}$/;
-  if (!cvcPattern.test(typed.cvc.trim())) return 'invalid_cvc';
-
+  const texts: Record<CardField, MistypeText | null> = {
+    // A published number may fail the Luhn check, so that programmers can see this decline.
+    number: card === undefined ? numberMistype(number) : null,
+    expiry: expiryMistype(expiry, now),
+    cvc: cvcMistype(inDigits(typed.cvc).trim(), number),
+  };
+  const wrong = Object.entries(texts).filter(([, text]) => text !== null);
+  if (wrong.length > 0 || expiry === null) {
+    return { kind: 'mistyped', mistypes: Object.fromEntries(wrong) };
+  }
+  if (card === undefined) return { kind: 'refused', code: 'incorrect_card_number' };
   return {
+    kind: 'card',
     card,
     lastFourDigit: number.slice(-4),
     expiryMonth: expiry.month,
@@ -42,11 +69,70 @@ export function readCard(typed: TypedCard, now: number): ReadCard | DeclineCode 
   };
 }
 
-function readExpiry(text: string): { month: number; year: number } | null {
+/** Numbers of cards have 12 to 19 digits (ISO/IEC 7812). */
+const NUMBER_DIGITS = { min: 12, max: 19 };
+
+/** The digits of the networks whose numbers have one length. */
+const NETWORK_DIGITS = [
+  { prefix: /^3[47]/, digits: 15 },
+  { prefix: /^5[1-5]|^2[2-7]/, digits: 16 },
+  { prefix: /^4/, digits: 16 },
+];
+
+function numberMistype(number: string): MistypeText | null {
+  if (number === '') return 'numberMissing';
+  if (!/^\d+$/.test(number)) return 'numberUnreadable';
+  const digits = NETWORK_DIGITS.find(({ prefix }) => prefix.test(number))?.digits;
+  if (number.length < (digits ?? NUMBER_DIGITS.min)) return 'numberTooShort';
+  if (number.length > (digits ?? NUMBER_DIGITS.max)) return 'numberTooLong';
+  return passesLuhn(number) ? null : 'numberMistyped';
+}
+
+function passesLuhn(number: string): boolean {
+  const sum = Array.from(number)
+    .toReversed()
+    .reduce((total, character, index) => {
+      const digit = Number(character) * (index % 2 === 0 ? 1 : 2);
+      return total + (digit > 9 ? digit - 9 : digit);
+    }, 0);
+  return sum % 10 === 0;
+}
+
+interface Expiry {
+  readonly month: number;
+  readonly year: number;
+}
+
+function expiryMistype(expiry: Expiry | null, now: number): MistypeText | null {
+  if (expiry === null) return 'expiryUnreadable';
+  return now >= Date.UTC(expiry.year, expiry.month, 1) ? 'expiryPast' : null;
+}
+
+/** American Express has a CVC of 4 digits, the other networks of 3. */
+function cvcMistype(cvc: string, number: string): MistypeText | null {
+  const isAmex = /^3[47]/.test(number);
+  if ((isAmex ? /^\d{4}$/ : /^\d{3}$/).test(cvc)) return null;
+  return isAmex ? 'cvcFour' : 'cvcThree';
+}
+
+function readExpiry(text: string): Expiry | null {
   const match =
-    /^(0?[1-9]|1[0-2])\s*\/\s*(\d{4}|\d{2})$/.exec(text.trim()) ??
-    /^(0[1-9]|1[0-2])(\d{4}|\d{2})$/.exec(text.trim());
+    /^(0?[1-9]|1[0-2])\s*\/\s*(\d{4}|\d{2})$/.exec(text) ??
+    /^(0[1-9]|1[0-2])(\d{4}|\d{2})$/.exec(text);
   if (match === null) return null;
   const year = Number(match[2]);
   return { month: Number(match[1]), year: year < 100 ? 2000 + year : year };
+}
+
+/** The zeros of the digits that keyboards of our languages type besides 0 to 9: Arabic and Persian. */
+const ZEROS = [0x06_60, 0x06_f0];
+
+/** Returns the text with ASCII digits and signs: `１２／３４` and `١٢/٣٤` become `12/34`. */
+function inDigits(text: string): string {
+  // NFKC replaces the full-width characters of Japanese keyboards.
+  return text.normalize('NFKC').replaceAll(/\p{Nd}/gu, (digit) => {
+    const code = digit.codePointAt(0) ?? 0;
+    const zero = ZEROS.find((first) => code >= first && code <= first + 9);
+    return zero === undefined ? digit : String(code - zero);
+  });
 }

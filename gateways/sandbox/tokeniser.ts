@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readCard } from './card-form.ts';
 import type { CardBook } from './card-book.ts';
+import { mistypedPage } from './mistyped-page.tsx';
 import { expectContentType, readText, RequestRefused } from '../http-server/http.ts';
 import type { Call, GatewayAnswer, Route } from '../http-server/http.ts';
 
@@ -13,6 +14,8 @@ const RETURN_URL_LIMIT = 2_048;
 /** Length of `payment_error_id`, which must be unique but not secret. */
 const ERROR_ID_BYTES = 9;
 
+const NONCE_BYTES = 16;
+
 export interface TokeniserOptions {
   readonly cards: CardBook;
   /** Read at every request, so that the caller may add origins later. */
@@ -22,10 +25,11 @@ export interface TokeniserOptions {
 
 /**
  * `POST /tokenise` is the only code that handles a card number: in memory, for one request. The hosted page's
- * form has the fields `name`, `number`, `expiry`, `cvc`, `session` and `return_url`.
+ * form has the fields `name`, `number`, `expiry`, `cvc` and those of `CardFormContext`.
  *
  * The answer redirects the browser to `return_url` with 303 and `payment_token`. If the card cannot be used,
  * nothing is stored, and the redirect has a decline code in `payment_error` and a unique `payment_error_id`.
+ * A typing error is no decline: the answer is the form again, with 422, and nothing is stored or redirected.
  * A `return_url` of a foreign origin is answered with a 400 page. No log line and no error contains a field
  * of the form. Rule: D-61.
  */
@@ -63,9 +67,13 @@ async function tokenise({ request }: Call, options: TokeniserOptions): Promise<G
     },
     now,
   );
-  if (typeof read === 'string') {
+  if (read.kind === 'mistyped') {
+    const nonce = randomBytes(NONCE_BYTES).toString('base64');
+    return mistypedPage(form, read.mistypes, { returnUrl, nonce });
+  }
+  if (read.kind === 'refused') {
     const id = randomBytes(ERROR_ID_BYTES).toString('base64url');
-    return sendBack(returnUrl, { payment_error: read, payment_error_id: id });
+    return sendBack(returnUrl, { payment_error: read.code, payment_error_id: id });
   }
   return sendBack(returnUrl, { payment_token: await options.cards.issueToken(read, session, now) });
 }

@@ -51,7 +51,7 @@ test('a hosted payment is paid once after two refused cards [D-§7, D-40, D-44]'
       receiptId: 'r-1',
     },
   );
-  const refused = await payOnPage(fwdUrl, { ...MASTERCARD, cvc: '1' });
+  const refused = await payOnPage(fwdUrl, cardOf('4242 4242 4242 4241'));
   expect(refused.alert).toContain('Your payment was declined and nothing was charged.');
   const declined = await payOn(refused, cardOf('4000 0000 0000 0002'));
   expect(declined.alert).toBe(refused.alert);

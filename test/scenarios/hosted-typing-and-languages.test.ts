@@ -1,0 +1,186 @@
+import { eq } from 'drizzle-orm';
+import type { Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
+import { onHostedPages } from '../support/hosted-pages.ts';
+import { PAYING_CARD } from '../support/payer.ts';
+import {
+  fieldsOf,
+  focused,
+  heading,
+  payByCard,
+  picture,
+  tooWide,
+} from '../support/payer-browser.ts';
+
+const test = onHostedPages();
+
+/** Cards with a wrong number, expiry and CVC, and the texts of the three fields. */
+const MISTYPED = [
+  [
+    { number: '4242 4242 4242 424', expiry: '13 / 34', cvc: '12' },
+    'The card number is too short. Check that no digit is missing.',
+    'Enter month and year as they are printed on the card, such as 08 / 29.',
+    'Enter the 3 digits on the back of the card.',
+  ],
+  [
+    { number: '4242 4242 4242 4242 4', expiry: '12 / 20', cvc: '1' },
+    'The card number is too long. Check that no digit was typed twice.',
+    'This date is in the past. Check the expiry, or use another card.',
+    'Enter the 3 digits on the back of the card.',
+  ],
+  [
+    { number: '4242 4242 4242 2424', expiry: '1234567', cvc: 'abc' },
+    'The card number is not right. Compare each digit with your card.',
+    'Enter month and year as they are printed on the card, such as 08 / 29.',
+    'Enter the 3 digits on the back of the card.',
+  ],
+  [
+    { number: 'my card', expiry: 'May 34', cvc: '1 2' },
+    'Enter the card number with digits only.',
+    'Enter month and year as they are printed on the card, such as 08 / 29.',
+    'Enter the 3 digits on the back of the card.',
+  ],
+  [
+    { number: '3782 822463 10006', expiry: '12-34', cvc: '123' },
+    'The card number is not right. Compare each digit with your card.',
+    'Enter month and year as they are printed on the card, such as 08 / 29.',
+    'Enter the 4 digits on the front of the card.',
+  ],
+] as const;
+
+describe('a payer with typing errors, in a browser,', () => {
+  test('mistypes number, expiry and CVC five times and then pays, and no decline was counted [D-61]', async ({
+    env,
+    payer,
+    subscribe,
+  }) => {
+    const subscription = await subscribe();
+    const page = await payer();
+    await page.goto(subscription.fwdUrl);
+    for (const [typed, number, expiry, cvc] of MISTYPED) {
+      await payByCard(page, { name: 'Ada Example', ...typed });
+      expect(await page.title()).toBe('Error: Check your card details');
+      expect(await fieldsOf(page)).toEqual([
+        'Name on card, required',
+        `Card number, required, invalid: ${number}`,
+        `Expiry, required, invalid: ${expiry}`,
+        `CVC, required, invalid: ${cvc}`,
+      ]);
+      expect(await focused(page)).toBe('Card number');
+      expect(await page.getByLabel('Name on card').inputValue()).toBe('Ada Example');
+      expect(await page.getByLabel('Card number').inputValue()).toBe(typed.number);
+      expect(await page.getByLabel('Expiry').inputValue()).toBe(typed.expiry);
+      expect(await page.getByLabel('CVC').inputValue()).toBe('');
+      expect(await page.getByRole('alert').innerText()).toBe(
+        'Correct the marked fields. Nothing was charged.',
+      );
+    }
+    await picture(page, 'checkout-mistyped');
+    await payByCard(page, { ...PAYING_CARD, cvc: '12' });
+    expect(await focused(page)).toBe('CVC');
+
+    await page.getByLabel('CVC').fill('123');
+    await page.getByRole('button', { name: 'Pay US$19.99' }).click();
+    await page.getByText('Thank you: your payment was received').waitFor();
+    expect(await subscription.book()).toEqual(['succeeded 1999']);
+    expect(await subscription.news(6)).toEqual([
+      'intent.created CREATED 1999 USD',
+      'subscription.created CREATED 1999 USD',
+      'intent.checkout_opened CREATED 1999 USD',
+      'intent.success SUCCESS 1999 USD',
+      expect.stringContaining('subscription.cycle_charged ACTIVE 1999 USD, cycle 1, 11 left'),
+      expect.stringContaining('subscription.active ACTIVE 1999 USD'),
+    ]);
+    const [session] = await env.db
+      .select({ tries: checkoutSessions.tries, lastErrorCode: checkoutSessions.lastErrorCode })
+      .from(checkoutSessions)
+      .where(eq(checkoutSessions.subscriptionId, subscription.subscriptionId));
+    expect(session).toEqual({ tries: 1, lastErrorCode: null });
+  });
+
+  test('starts over on the page of the checkout [D-61]', async ({ payer, subscribe }) => {
+    const subscription = await subscribe();
+    const page = await payer();
+    await page.goto(subscription.fwdUrl);
+    await payByCard(page, { ...PAYING_CARD, number: '42' });
+    await page.getByRole('link', { name: 'Start over' }).click();
+    expect(page.url()).toBe(subscription.fwdUrl);
+    expect(await heading(page)).toBe('Garden Letters');
+    expect(await page.getByLabel('Card number').inputValue()).toBe('');
+    expect(await subscription.book()).toEqual([]);
+  });
+});
+
+/** Labels of the card form and texts of the result, by locale. */
+const LANGUAGES = [
+  [
+    'de',
+    'ltr',
+    ['Name auf der Karte', 'Kartennummer', 'Gültig bis', 'Prüfnummer'],
+    'Fehler: Prüfen Sie Ihre Kartendaten',
+    'Vielen Dank: Ihre Zahlung ist eingegangen',
+  ],
+  [
+    'ar',
+    'rtl',
+    ['الاسم على البطاقة', 'رقم البطاقة', 'تاريخ الانتهاء', 'رمز CVC'],
+    'خطأ: يُرجى التحقق من بيانات بطاقتك',
+    'شكرًا لك: تم استلام دفعتك',
+  ],
+] as const;
+
+/** Types a card into the fields with these labels, and submits the form. */
+async function pay(page: Page, labels: readonly string[], cvc: string): Promise<void> {
+  const { name, number, expiry } = PAYING_CARD;
+  for (const [index, value] of [name, number, expiry, cvc].entries()) {
+    await page.getByLabel(labels[index]!, { exact: true }).fill(value);
+  }
+  await page.locator('button').click();
+  await page.waitForLoadState();
+}
+
+describe('the checkout on a phone, in a browser,', () => {
+  test.for(LANGUAGES)(
+    'is paid in the locale %s after a typing error',
+    async ([locale, direction, labels, error, paid], { payer, subscribe }) => {
+      const subscription = await subscribe({ locale });
+      const page = await payer({ width: 360 });
+      await page.goto(subscription.fwdUrl);
+      const html = page.locator('html');
+      expect(await html.getAttribute('lang')).toBe(locale);
+      expect(await html.getAttribute('dir')).toBe(direction);
+      expect(await tooWide(page)).toBe(0);
+      await picture(page, `checkout-phone-${locale}`);
+
+      await pay(page, labels, '1');
+      expect(await page.title()).toBe(error);
+      expect(await html.getAttribute('lang')).toBe(locale);
+      expect(await tooWide(page)).toBe(0);
+
+      await pay(page, labels, '123');
+      await page.getByText(paid).waitFor();
+      expect(await tooWide(page)).toBe(0);
+      expect(await subscription.book()).toEqual(['succeeded 1999']);
+    },
+  );
+
+  test('shows an English name and the card number from left to right on the right side of an Arabic page', async ({
+    payer,
+    subscribe,
+  }) => {
+    const subscription = await subscribe({ locale: 'ar' });
+    const page = await payer({ width: 360 });
+    await page.goto(subscription.fwdUrl);
+    const style = (selector: string) =>
+      page.evaluate<string>(
+        `(() => { const { direction, textAlign } = getComputedStyle(document.querySelector('${selector}'));
+          return direction + ' ' + textAlign; })()`,
+      );
+    // The English name reads from left to right and begins on the right, as the rest of the page.
+    expect(await style('h1')).toBe('ltr right');
+    expect(await style('h2')).toBe('rtl start');
+    expect(await style('#number')).toBe('ltr right');
+    expect(await style('dd')).toBe('rtl end');
+  });
+});
