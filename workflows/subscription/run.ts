@@ -10,6 +10,7 @@ import {
 import type { Activities } from '../../activities/index.ts';
 import { backoffMs } from '../../domain/backoff.ts';
 import { ERRORS } from '../../domain/errors.ts';
+import type { ErrorCode } from '../../domain/errors.ts';
 import { describe } from '../../domain/subscription/describe.ts';
 import type { RefusedSignal } from '../../domain/subscription/describe.ts';
 import { knownUntil, nextPaymentAt } from '../../domain/subscription/state.ts';
@@ -63,11 +64,11 @@ export class Run {
   /** True if the open attempt is looked up now, before the scheduled look-up. */
   isLookupWanted = false;
   /**
-   * True if the run answered a caller `service_unavailable`. Temporal keeps that answer for the update's id
-   * as long as the run lasts. The run therefore continues as new, so that the caller's retry executes the
-   * command.
+   * True if the run gave a caller an answer that is not final: `service_unavailable` or
+   * `payment_outcome_pending`. Temporal keeps that answer for the update's id as long as the run lasts. The run
+   * therefore continues as new, so that the caller's retry executes the command.
    */
-  hasAnsweredUnavailable = false;
+  hasAnsweredForNow = false;
   /** True if the run has executed a command or a step. Only runs from before local activities use this. */
   isChanged = false;
   /** Real time at which this run, if it is idle, continues as new. See `successorDueAt`. */
@@ -163,7 +164,14 @@ export class Run {
   /** Answers every waiting caller `service_unavailable`. Commands without a waiting caller stay. */
   answerUnavailable(): void {
     this.inbox.answerAwaited(UNAVAILABLE);
-    this.hasAnsweredUnavailable = true;
+    this.hasAnsweredForNow = true;
+  }
+
+  /** Notes with which code a caller's command was refused. */
+  noteRefusal(code: ErrorCode): void {
+    if (code !== 'payment_outcome_pending') return;
+    // A run of an earlier release did not continue as new after this refusal.
+    if (patched('pending-refusals-are-not-final')) this.hasAnsweredForNow = true;
   }
 
   /** Writes the search attributes if any has changed since this run's last write. */

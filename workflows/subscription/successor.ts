@@ -34,7 +34,7 @@ export function hasRoom(): boolean {
  * checkout queue to the billing queue. Null if neither is needed.
  */
 export function successorDueAt(run: Run): number | null {
-  if (run.hasAnsweredUnavailable) return run.clock.realNow;
+  if (run.hasAnsweredForNow) return run.clock.realNow;
   const isLong = workflowInfo().historyLength >= HISTORY_EVENTS_LONG;
   const isMisplaced = isOnCheckoutQueue() && run.state.status !== 'CREATED' && !run.hasLeftCheckout;
   if (!isLong && !isMisplaced) return null;
