@@ -27,7 +27,16 @@ export interface ListedCharge extends BookedCharge {
   readonly sentCount: number;
   /** Sum of the refunds that succeeded. */
   readonly refundedMinor: number;
+  /** In the order of their keys. */
+  readonly refunds: readonly ListedRefund[];
   readonly createdAt: number;
+}
+
+/** A refund of a listed charge. */
+export interface ListedRefund {
+  readonly key: string;
+  readonly amountMinor: number;
+  readonly status: 'succeeded' | 'pending' | 'failed';
 }
 
 export interface ChargeOrder {
@@ -121,7 +130,10 @@ export function createChargeBook(sql: Sql) {
       const rows = await sql<ListedRow[]>`
         select c.*, (
           select coalesce(sum(r.amount_minor), 0) from sandbox_gateway.refund r
-          where r.charge_id = c.id and r.status = 'succeeded') as refunded_minor
+          where r.charge_id = c.id and r.status = 'succeeded') as refunded_minor, (
+          select coalesce(json_agg(json_build_object(
+            'key', r.key, 'amountMinor', r.amount_minor, 'status', r.status) order by r.key), '[]')
+          from sandbox_gateway.refund r where r.charge_id = c.id) as refunds
         from sandbox_gateway.charge c
         where c.sequence > ${filter.after} and not c.is_withdrawn
           ${filter.subscriptionId === null ? sql`` : sql`and c.subscription_id = ${filter.subscriptionId}`}
@@ -173,6 +185,7 @@ interface BookChargeRow extends ChargeRow {
 
 interface ListedRow extends ChargeRow {
   readonly refunded_minor: string;
+  readonly refunds: readonly ListedRefund[];
 }
 
 function bookedCharge(row: ChargeRow): BookedCharge {
@@ -205,6 +218,7 @@ function fromRow(row: ListedRow): ListedCharge {
     },
     sentCount: row.sent_count,
     refundedMinor: Number(row.refunded_minor),
+    refunds: row.refunds,
     createdAt: Number(row.created_at),
   };
 }

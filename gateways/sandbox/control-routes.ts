@@ -143,7 +143,12 @@ function bookRoutes({ charges, refunds, decisions }: ControlRouteOptions): Route
           limit: PAGE_LIMIT,
         });
         const last = listed.length === PAGE_LIMIT ? listed.at(-1) : undefined;
-        return json(200, { charges: listed, next: last?.sequence ?? null });
+        return json(200, {
+          // The adapter's name, as in payment methods and attempts.
+          gateway: decisions === null ? 'sandbox' : 'sandbox-pending',
+          charges: listed,
+          next: last?.sequence ?? null,
+        });
       },
     },
   ];

@@ -19,6 +19,14 @@ export interface ListedCharge {
   readonly createdAt: number;
 }
 
+/** A refund at Stripe that one of our refunds made. Amounts are in our minor units. */
+export interface ListedRefund {
+  /** Our key of the refund. */
+  readonly key: string;
+  readonly amountMinor: number;
+  readonly status: 'succeeded' | 'pending' | 'failed';
+}
+
 const PAGE = 100;
 /** Stripe's only other status is `failed`, whose outcome here is `declined`. */
 const OUTCOMES = ['succeeded', 'pending'] as const;
@@ -39,6 +47,30 @@ export async function* listCharges(stripe: Stripe, fromAt: number): AsyncGenerat
     after = page.data.at(-1)?.id;
     if (!page.has_more || after === undefined) return;
   }
+}
+
+/** Lists the refunds from `fromAt` on, as {@link listCharges} lists the charges. */
+export async function* listRefunds(stripe: Stripe, fromAt: number): AsyncGenerator<ListedRefund[]> {
+  let after: string | undefined;
+  for (;;) {
+    const page = await stripe.refunds.list({
+      limit: PAGE,
+      created: { gte: Math.floor(fromAt / 1_000) },
+      ...(after === undefined ? {} : { starting_after: after }),
+    });
+    yield page.data.flatMap(ourRefund);
+    after = page.data.at(-1)?.id;
+    if (!page.has_more || after === undefined) return;
+  }
+}
+
+function ourRefund({ metadata, amount, currency, status }: Stripe.Refund): ListedRefund[] {
+  const key = metadata?.['key'];
+  if (!key) return [];
+  const amountMinor = ourAmount(amount, currency.toUpperCase());
+  if (status === 'succeeded') return [{ key, amountMinor, status }];
+  const hasFailed = status === 'failed' || status === 'canceled';
+  return [{ key, amountMinor, status: hasFailed ? 'failed' : 'pending' }];
 }
 
 function ourCharge(charge: Stripe.Charge): ListedCharge[] {

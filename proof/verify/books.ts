@@ -6,7 +6,7 @@ import { sandboxBook, stripeBooks } from './gateway-books.ts';
 import type { GatewayBook, StripePlace } from './gateway-books.ts';
 
 /**
- * Where to find the books. A book is one party's own record: the rows in Postgres, the charges of a gateway,
+ * Where to find the books. A book is one party's own record: the rows in Postgres, charges and refunds of a gateway,
  * the webhooks that receivers got, or the answers that clients got. The checks never write to a book.
  */
 export interface Places {
@@ -42,6 +42,8 @@ const TABLES = `
     gateway text, key text, intent_id text, amount_minor bigint, currency text, outcome text,
     refunded_minor bigint, created_at timestamptz);
   create index on book_charge (key);
+  create temp table book_refund (gateway text, key text, amount_minor bigint, status text);
+  create index on book_refund (key);
   create temp table book_gateway (gateway text primary key, from_at timestamptz);
   create temp table book_webhook (
     event_id text, event_type text, is_signature_valid boolean, is_acknowledged boolean);
@@ -83,10 +85,10 @@ export async function openBooks(places: Places): Promise<Books> {
     await session`select count(*) from merchant`; // the first query takes the snapshot
     await fill(session, 'unreadable', await readStates(session));
     const gateways = [
-      ...(places.gateway ? [sandboxBook(places.gateway)] : []),
+      ...(places.gateway ? [await sandboxBook(places.gateway)] : []),
       ...(places.stripe ? await stripeBooks(session, places.stripe) : []),
     ];
-    for (const gateway of gateways) await readCharges(session, gateway);
+    for (const gateway of gateways) await readGateway(session, gateway);
     return {
       has: {
         gateway: gateways.length > 0,
@@ -124,11 +126,14 @@ async function readStates(session: ReservedSql): Promise<Row[]> {
   return wrong;
 }
 
-async function readCharges(session: ReservedSql, book: GatewayBook): Promise<void> {
+async function readGateway(session: ReservedSql, book: GatewayBook): Promise<void> {
   await fill(session, 'book_gateway', [
     { gateway: book.gateway, from_at: book.from.toISOString() },
   ]);
-  for await (const page of book.pages) await fill(session, 'book_charge', page);
+  for await (const { charges, refunds } of book.pages) {
+    await fill(session, 'book_charge', charges);
+    await fill(session, 'book_refund', refunds);
+  }
 }
 
 /** Reads one JSON object a line. Ignores an incomplete last line, whose writer may have been killed. */

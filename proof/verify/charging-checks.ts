@@ -61,32 +61,6 @@ export const chargingChecks: readonly Check[] = [
       having count(a.id) <> case when i.status in ${PAID} then 1 else 0 end`,
   },
   {
-    invariant: 1,
-    counted: `select count(*) as n from payment_intent where refunded_minor > 0`,
-    wrong: `select format('%s: its row has %s refunded, its refunds %s', i.id,
-        i.refunded_minor, coalesce(sum(r.amount_minor), 0)) as wrong
-      from payment_intent i left join refund r
-        on r.merchant_id = i.merchant_id and r.intent_id = i.id and r.state = 'SUCCEEDED'
-          and r.late_attempt_id is null
-      group by i.merchant_id, i.id, i.refunded_minor
-      having i.refunded_minor <> coalesce(sum(r.amount_minor), 0)`,
-  },
-  {
-    invariant: 1,
-    needs: 'gateway',
-    counted: `select count(*) as n from book_charge where refunded_minor > 0`,
-    wrong: `select format('%s: the gateway refunded %s, our refunds have %s', b.key, b.refunded_minor,
-        coalesce(r.amount, 0)) as wrong
-      from book_charge b
-      join payment_attempt a on a.gateway_key = b.key and a.state = 'SUCCEEDED'
-      left join lateral (
-        select sum(amount_minor) as amount,
-          bool_or(state in ('CREATED', 'SENDING', 'UNKNOWN', 'PENDING', 'REVIEW')) as is_open
-        from refund where merchant_id = a.merchant_id and gateway_charge_id = a.gateway_charge_id
-          and state <> 'REFUSED') r on true
-      where b.refunded_minor <> coalesce(r.amount, 0) and not coalesce(r.is_open, false)`,
-  },
-  {
     invariant: 3,
     needs: 'gateway',
     counted: `select count(*) as n from book_charge`,

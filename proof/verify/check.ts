@@ -2,7 +2,7 @@ import type { Books } from './books.ts';
 
 /** One check: two SQL queries on a snapshot of all records. */
 export interface Check {
-  /** 1 to 9. The titles are in `invariants.ts`. */
+  /** 1 to 10. The titles are in `invariants.ts`. */
   readonly invariant: number;
   /** The book that the check needs in addition to Postgres. */
   readonly needs?: keyof Books['has'];

@@ -1,17 +1,22 @@
 import type { ReservedSql } from 'postgres';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
-import { listCharges } from '../../gateways/stripe/charge-list.ts';
+import { listCharges, listRefunds } from '../../gateways/stripe/charge-list.ts';
 import { createStripeClient } from '../../gateways/stripe/client.ts';
 
-/** A charge in a gateway's book, as a row of `book_charge`. */
-export type ChargeRow = Record<string, string | number>;
+/** A row of `book_charge` or `book_refund`. */
+export type BookRow = Record<string, string | number>;
+
+/** Charges and refunds in a gateway's book. */
+export interface BookPage {
+  readonly charges: BookRow[];
+  readonly refunds: BookRow[];
+}
 
 /** A gateway's book. `from` is the instant from which the book is read. */
 export interface GatewayBook {
   readonly gateway: string;
   readonly from: Date;
-  /** The charges, page by page. */
-  readonly pages: AsyncIterable<ChargeRow[]>;
+  readonly pages: AsyncIterable<BookPage>;
 }
 
 /** The merchants' accounts at Stripe. */
@@ -28,9 +33,28 @@ const DAY_MS = 86_400_000;
 /** Stripe's clock may differ from ours by this time, in ms. */
 const CLOCK_MARGIN_MS = 60_000;
 
-/** The sandbox gateway's book, from its beginning. */
-export function sandboxBook({ url, key }: { url: string; key: string }): GatewayBook {
-  return { gateway: 'sandbox', from: new Date(0), pages: readSandbox(url, key) };
+/** Where to find the sandbox gateway's book. */
+interface SandboxPlace {
+  readonly url: string;
+  readonly key: string;
+}
+
+/** The sandbox gateway's book, from its beginning. The name of the gateway is that of its personality. */
+export async function sandboxBook(place: SandboxPlace): Promise<GatewayBook> {
+  const first = await readPage(place, 0);
+  return { gateway: first.gateway, from: new Date(0), pages: readSandbox(place, first) };
+}
+
+interface ListedRefund {
+  readonly key: string;
+  readonly amountMinor: number;
+  readonly status: string;
+}
+
+interface SandboxPage {
+  readonly gateway: string;
+  readonly charges: readonly (ListedCharge & { refunds: readonly ListedRefund[] })[];
+  readonly next: number | null;
 }
 
 interface ListedCharge {
@@ -43,18 +67,27 @@ interface ListedCharge {
   readonly reference: { readonly intentId: string };
 }
 
-async function* readSandbox(url: string, key: string): AsyncGenerator<ChargeRow[]> {
-  for (let after: number | null = 0; after !== null;) {
-    const response = await fetch(`${url}/control/charges?after=${after}`, {
-      headers: { authorization: `Bearer ${key}` },
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    if (!response.ok) throw new Error(`the gateway's book answered ${response.status}`);
-    const page = (await response.json()) as { charges: ListedCharge[]; next: number | null };
-    yield page.charges.map((charge) =>
-      rowOf('sandbox', { ...charge, intentId: charge.reference.intentId }),
-    );
-    after = page.next;
+async function readPage({ url, key }: SandboxPlace, after: number): Promise<SandboxPage> {
+  const response = await fetch(`${url}/control/charges?after=${after}`, {
+    headers: { authorization: `Bearer ${key}` },
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  if (!response.ok) throw new Error(`the gateway's book answered ${response.status}`);
+  return (await response.json()) as SandboxPage;
+}
+
+async function* readSandbox(place: SandboxPlace, first: SandboxPage): AsyncGenerator<BookPage> {
+  const { gateway } = first;
+  for (let page = first; ; page = await readPage(place, page.next)) {
+    yield {
+      charges: page.charges.map((charge) =>
+        rowOf(gateway, { ...charge, intentId: charge.reference.intentId }),
+      ),
+      refunds: page.charges.flatMap(({ refunds }) =>
+        refunds.map((refund) => refundRowOf(gateway, refund)),
+      ),
+    };
+    if (page.next === null) return;
   }
 }
 
@@ -69,11 +102,14 @@ export async function stripeBooks(
   return accounts.map(({ merchantId, name, sealedKey }) => {
     const secretKey = sealing.open(sealedKey, accountBinding(merchantId, name));
     const stripe = createStripeClient({ secretKey, timeoutMs: TIMEOUT_MS, url });
-    const pages = async function* (): AsyncGenerator<ChargeRow[]> {
+    const pages = async function* (): AsyncGenerator<BookPage> {
       for await (const page of listCharges(stripe, fromAt - CLOCK_MARGIN_MS)) {
         // Another installation may use the account, too.
         const mine = page.filter((charge) => charge.merchantId === merchantId);
-        yield mine.map((charge) => rowOf(name, charge));
+        yield { charges: mine.map((charge) => rowOf(name, charge)), refunds: [] };
+      }
+      for await (const page of listRefunds(stripe, fromAt - CLOCK_MARGIN_MS)) {
+        yield { charges: [], refunds: page.map((refund) => refundRowOf(name, refund)) };
       }
     };
     return { gateway: name, from: new Date(fromAt), pages: pages() };
@@ -83,7 +119,7 @@ export async function stripeBooks(
 function rowOf(
   gateway: string,
   charge: Omit<ListedCharge, 'reference'> & { readonly intentId: string },
-): ChargeRow {
+): BookRow {
   return {
     gateway,
     key: charge.key,
@@ -94,4 +130,8 @@ function rowOf(
     refunded_minor: charge.refundedMinor,
     created_at: new Date(charge.createdAt).toISOString(),
   };
+}
+
+function refundRowOf(gateway: string, { key, amountMinor, status }: ListedRefund): BookRow {
+  return { gateway, key, amount_minor: amountMinor, status };
 }

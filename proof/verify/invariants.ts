@@ -4,6 +4,7 @@ import type { Check } from './check.ts';
 import { chargingChecks } from './charging-checks.ts';
 import { subscriptionChecks } from './subscription-checks.ts';
 import { deliveryChecks } from './delivery-checks.ts';
+import { refundChecks } from './refund-checks.ts';
 import { reviewChecks } from './review-checks.ts';
 
 const INVARIANTS: readonly string[] = [
@@ -16,6 +17,7 @@ const INVARIANTS: readonly string[] = [
   'no payment, refund or delivery is open for longer than its repair takes',
   'every change of status is allowed by the rules and has its event',
   'the recorded state of every subscription can be read',
+  'every refund was made exactly once, and gateway, rows and events agree on its amount',
 ];
 
 export interface CheckResult {
@@ -39,6 +41,7 @@ export async function checkBooks(books: Books): Promise<CheckResult[]> {
     ...calendarChecks,
     ...deliveryChecks,
     ...reviewChecks,
+    ...refundChecks,
   ];
   const results: CheckResult[] = [];
   for (const [index, title] of INVARIANTS.entries()) {

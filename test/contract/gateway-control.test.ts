@@ -27,7 +27,11 @@ const request = (key: string, subscriptionId: string | null, paymentMethodId = '
 
 const bookOf = async (query: string) => {
   const response = await sandbox.call('GET', `/control/charges?${query}`);
-  return (await response.json()) as { charges: Record<string, unknown>[]; next: number | null };
+  return (await response.json()) as {
+    gateway: string;
+    charges: Record<string, unknown>[];
+    next: number | null;
+  };
 };
 
 describe('the charge list at /control/charges', () => {
@@ -50,7 +54,8 @@ describe('the charge list at /control/charges', () => {
       currency: 'USD',
     });
 
-    const { charges, next } = await bookOf('subscriptionId=sub_book');
+    const { gateway, charges, next } = await bookOf('subscriptionId=sub_book');
+    expect(gateway).toBe('sandbox');
     const reference = {
       merchantId: 'mer_1',
       intentId: 'in_1',
@@ -71,6 +76,7 @@ describe('the charge list at /control/charges', () => {
         retry: null,
         sentCount: 1,
         refundedMinor: 0,
+        refunds: [],
       },
       {
         ...shared,
@@ -83,6 +89,7 @@ describe('the charge list at /control/charges', () => {
         retry: null,
         sentCount: 2,
         refundedMinor: 500,
+        refunds: [{ key: 'refund:1', amountMinor: 500, status: 'succeeded' }],
       },
     ]);
     expect(next).toBeNull();

@@ -9,6 +9,7 @@ import type { CheckResult } from '../../proof/verify/invariants.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
+import { paymentsIn } from '../support/payments.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
@@ -18,6 +19,8 @@ const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
 let receiver: WebhookReceiver;
 let folder: string;
+let refundId: string;
+let intentId: string;
 
 test.beforeAll(async ({ env }) => {
   receiver = await startWebhookReceiver({ secrets: [SECRET] });
@@ -51,6 +54,7 @@ async function runTwoSubscriptions(env: TestEnvironment): Promise<void> {
     count: 9,
   });
   await env.advance(clock, '2027-04-01T00:00:00Z');
+  await refundFirstPayment(env);
   await receiver.waitFor(
     Number((await rows(env, 'select count(*) as n from outbox_event'))[0]!['n']),
   );
@@ -59,6 +63,19 @@ async function runTwoSubscriptions(env: TestEnvironment): Promise<void> {
       expect(await rows(env, `select 1 from webhook_delivery where state = 'PENDING'`)).toEqual([]),
     { timeout: 30_000 },
   );
+}
+
+/** Refunds 4.00 USD of the first payment of the subscription that is paid every month. */
+async function refundFirstPayment(env: TestEnvironment): Promise<void> {
+  const [first] = await rows(
+    env,
+    `select id from payment_intent where amount_minor = 1001 and cycle_number = 1`,
+  );
+  const payments = paymentsIn(env);
+  intentId = String(first?.['id']);
+  const { ref } = await payments.refund({ merchantId: env.merchantId, intentId }, 400);
+  expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
+  refundId = ref.refundId;
 }
 
 async function rows(env: TestEnvironment, query: string): Promise<Record<string, unknown>[]> {
@@ -108,10 +125,15 @@ test('the verifier checks every invariant and finds nothing wrong in correct boo
       { key: 'a', status: 200, body: '{}' },
       { key: 'a', status: 200, body: '{}' },
       { key: 'a', status: 503, body: 'again' },
+      {
+        key: 'b',
+        status: 200,
+        body: `{"refundId":"${refundId}","intentId":"${intentId}","amount":400}`,
+      },
     ]),
   });
   expect(wrongOf(results)).toEqual([]);
-  expect(results.map(({ invariant }) => invariant)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  expect(results.map(({ invariant }) => invariant)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   expect(results.filter(({ counted }) => counted === null || counted === 0)).toEqual([]);
 });
 
@@ -171,14 +193,57 @@ const DAMAGES: Damage[] = [
     name: 'a refunded amount without a refund',
     damage: `update payment_intent set refunded_minor = 5 where id = ${SECOND_PAID}`,
     undo: `update payment_intent set refunded_minor = 0 where id = ${SECOND_PAID}`,
-    found: [/^1: in_\w+: its row has 5 refunded, its refunds 0$/],
+    found: [/^10: in_\w+: its row has 5 refunded, its refunds 0$/],
   },
   {
     name: 'a refund that exists only at the gateway',
     damage: `insert into sandbox_gateway.refund (id, key, charge_id, amount_minor, created_at)
       select 're_lost', 're_lost', id, 7, 0 from sandbox_gateway.charge where intent_id = ${SECOND_PAID}`,
     undo: `delete from sandbox_gateway.refund where id = 're_lost'`,
-    found: [/^1: charge:in_\w+:1: the gateway refunded 7, our refunds have 0$/],
+    found: [
+      /^10: charge:in_\w+:1: the gateway refunded 7, our refunds have 0$/,
+      /^10: the gateway refunded re_lost, but no refund requested it$/,
+    ],
+  },
+  {
+    name: 'a refund that the gateway does not have',
+    damage: `create table kept as select * from sandbox_gateway.refund;
+      delete from sandbox_gateway.refund`,
+    undo: `insert into sandbox_gateway.refund select * from kept; drop table kept`,
+    found: [
+      /^10: charge:in_\w+:1: the gateway refunded 0, our refunds have 400$/,
+      /^10: refund refund:rf_\w+ of 400 is SUCCEEDED here, and the gateway has none$/,
+    ],
+  },
+  {
+    name: 'a refund of another amount at the gateway',
+    damage: `update sandbox_gateway.refund set amount_minor = 300`,
+    undo: `update sandbox_gateway.refund set amount_minor = 400`,
+    found: [
+      /^10: charge:in_\w+:1: the gateway refunded 300, our refunds have 400$/,
+      /^10: refund refund:rf_\w+ of 400 is SUCCEEDED here, and the gateway has 300 succeeded$/,
+    ],
+  },
+  {
+    name: 'a refund that is refused here and made at the gateway',
+    damage: `update refund set state = 'REFUSED'`,
+    undo: `update refund set state = 'SUCCEEDED'`,
+    found: [
+      /^10: in_\w+: its row has 400 refunded, its refunds 0$/,
+      /^10: charge:in_\w+:1: the gateway refunded 400, our refunds have 0$/,
+      /^10: refund refund:rf_\w+ of 400 is REFUSED here, and the gateway has 400 succeeded$/,
+      /^10: refund rf_\w+ of 400 is REFUSED, and its events told 400 refunded and 0 failed$/,
+    ],
+  },
+  {
+    name: 'a refund whose event has another amount',
+    damage: `update outbox_event set body = replace(body, '"refundedAmount":400', '"refundedAmount":399')
+      where type = 'intent.refunded'`,
+    undo: `update outbox_event set body = replace(body, '"refundedAmount":399', '"refundedAmount":400')
+      where type = 'intent.refunded'`,
+    found: [
+      /^10: refund rf_\w+ of 400 is SUCCEEDED, and its events told 399 refunded and 0 failed$/,
+    ],
   },
   {
     name: 'a renewal that was not charged',
