@@ -10,7 +10,12 @@ import {
 } from '../db/repositories/sweeps/unanswered.ts';
 import type { Unanswered, UnansweredGateway } from '../db/repositories/sweeps/unanswered.ts';
 import type { Db } from '../db/client.ts';
-import type { PaymentGateway } from '../gateways/port.ts';
+import type {
+  LookupOutcome,
+  MethodLookup,
+  PaymentGateway,
+  UnknownOutcome,
+} from '../gateways/port.ts';
 import { UnknownGateway } from '../gateways/registry.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
@@ -39,13 +44,13 @@ const RECHECKS_FOR_MS = 20_000;
 /**
  * Detects that a gateway answers again after an outage, and then rechecks the outcomes that the outage left
  * unknown: their workflows look them up at once. During the outage each call sends the gateway one look-up, of
- * the charge whose last look-up is the oldest. If the gateway rejects the look-up as invalid, this does not
- * count as an answer.
+ * the charge whose last look-up is the oldest. A gateway without look-ups of charges is asked about the payment
+ * method of that charge instead. If the gateway rejects the look-up as invalid, this does not count as an answer.
  *
  * The progress is stored in rows, so a later call continues after a crash, and a repeat is safe. Rechecks
  * charges and refunds in the order in which they were sent. One call makes at most 200 rechecks for all
  * gateways together, at most 20 in a second. `nowAt` is real time. Throws if the database does not answer.
- * Does nothing for a gateway without look-ups.
+ * Does nothing for a gateway without any look-up.
  */
 export async function recheckAfterOutage(
   deps: OutageRecoveryDeps,
@@ -89,7 +94,7 @@ async function answeredSince(
     if (error instanceof UnknownGateway) return null;
     throw error;
   });
-  if (gateway === null || !gateway.capabilities.lookup) return null;
+  if (gateway === null || !canBeTested(gateway)) return null;
   const answeredAt = await lastAnsweredAt(db, name);
   if (answeredAt !== null && unansweredAt <= answeredAt) return answeredAt;
   const subject = await longestUnasked(db, name);
@@ -101,8 +106,16 @@ async function answeredSince(
   return null;
 }
 
+function canBeTested({ capabilities, lookupMethod }: PaymentGateway): boolean {
+  return capabilities.lookup || lookupMethod !== null;
+}
+
 async function answers(gateway: PaymentGateway, subject: Unanswered): Promise<boolean> {
-  const found = await unlessRejected(() => gateway.lookup(chargeRefOf(subject)));
+  const found = await unlessRejected<LookupOutcome | MethodLookup | UnknownOutcome>(async () => {
+    if (gateway.capabilities.lookup) return gateway.lookup(chargeRefOf(subject));
+    const method = await gateway.lookupMethod?.(subject.gatewayMethodId);
+    return method ?? { kind: 'unknown', reason: 'the gateway has no look-up' };
+  });
   return found.kind !== 'unknown' && found.kind !== 'rejected';
 }
 

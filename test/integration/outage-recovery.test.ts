@@ -6,7 +6,7 @@ import type { OutageRecoveryDeps } from '../../activities/outage-recovery.ts';
 import { gatewayHealth } from '../../db/schema/gateway-health.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
-import type { LookupOutcome } from '../../gateways/port.ts';
+import type { LookupOutcome, MethodLookup, PaymentGateway } from '../../gateways/port.ts';
 import { onDevServer } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -195,6 +195,43 @@ describe('the recheck after an outage of the gateway', () => {
       { gateway: 'sandbox', answeredAt: null, silentSinceAt: NOW },
     ]);
     await gateway.close();
+  });
+
+  test('starts at a gateway without look-ups of charges after its answer about a payment method [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const { intent } = await undecided(env, payments, 2);
+    const methods: string[] = [];
+    const found: { now: MethodLookup } = { now: { kind: 'unknown', reason: 'answered 500' } };
+    const deps = depsOf(env);
+    const { lookup } = await deps.gateways.of(env.merchantId, 'sandbox');
+    const withoutLookup = {
+      ...env.gateway,
+      lookup,
+      capabilities: { ...env.gateway.capabilities, lookup: false },
+      lookupMethod: async (gatewayMethodId: string) => {
+        methods.push(gatewayMethodId);
+        return found.now;
+      },
+    };
+    const at = (n: number, gateway: PaymentGateway = withoutLookup) =>
+      recheckAfterOutage({ ...deps, gateways: oneGateway(gateway) }, NOW + n * 10 * SECOND);
+    expect(await at(0)).toEqual({ rechecked: 0, failed: 0 });
+    found.now = { kind: 'removed' };
+    expect(await at(1, { ...withoutLookup, lookupMethod: null })).toEqual({
+      rechecked: 0,
+      failed: 0,
+    });
+    expect(await at(2)).toEqual({ rechecked: 2, failed: 0 });
+    expect(await at(3)).toEqual({ rechecked: 0, failed: 0 });
+    expect(rechecked).toEqual([intent(1), intent(2)]);
+    const [attempt] = await env.db
+      .select({ gatewayMethodId: paymentAttempts.gatewayMethodId })
+      .from(paymentAttempts)
+      .where(eq(paymentAttempts.intentId, intent(1)));
+    expect(methods).toEqual([attempt?.gatewayMethodId, attempt?.gatewayMethodId]);
+    expect(lookups).toEqual([]);
   });
 
   test('makes no look-up while no outcome is unknown', async ({ env, payments }) => {

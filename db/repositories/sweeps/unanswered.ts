@@ -24,6 +24,7 @@ export interface Unanswered {
    * same charge.
    */
   gatewayKey: string;
+  gatewayMethodId: string;
   gatewayChargeId: string | null;
   amountMinor: number;
   currency: string;
@@ -90,6 +91,7 @@ const IS_REFUNDED_CHARGE = and(
 
 const CHARGE = {
   gatewayKey: paymentAttempts.gatewayKey,
+  gatewayMethodId: paymentAttempts.gatewayMethodId,
   gatewayChargeId: paymentAttempts.gatewayChargeId,
   amountMinor: paymentAttempts.amountMinor,
   currency: paymentAttempts.currency,
