@@ -20,6 +20,8 @@ export interface DemoFile {
    * the Stripe double and of the fault proxy.
    */
   readonly gatewayKey: string;
+  /** Present if the sandbox decides charges and refunds later. */
+  readonly sandbox?: 'sandbox-pending';
   /** Absent without the Stripe double. */
   readonly stripeDouble?: {
     readonly url: string;

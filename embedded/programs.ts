@@ -76,3 +76,11 @@ async function isHealthy(url: string): Promise<boolean> {
   await response.body?.cancel();
   return response.status === 200;
 }
+
+/** The variables of a sandbox that decides charges and refunds later and sends events to the API. */
+export function decidesLater(apiUrl: string) {
+  return {
+    GATEWAY_PERSONALITY: 'pending',
+    GATEWAY_EVENTS_URL: `${apiUrl}/gateways/sandbox-pending/events`,
+  };
+}

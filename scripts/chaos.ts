@@ -61,7 +61,7 @@ await runScript(async () => {
   const stack = await startStack({
     dataDir: folder,
     temporal: options.temporal,
-    ...(options.gateway === 'sandbox' ? {} : { gateway: options.gateway }),
+    gateway: options.gateway,
     ports: {
       api: options.port,
       gateway: options.port + 1,

@@ -52,7 +52,11 @@ interface Demo {
   readonly recorded: string;
 }
 
-const DEMOS: Readonly<Record<GatewayChoice, Demo>> = {
+/** The gateways that have a demo. */
+const DEMO_GATEWAYS = ['sandbox', 'stripe-double'] as const satisfies readonly GatewayChoice[];
+type DemoGateway = (typeof DEMO_GATEWAYS)[number];
+
+const DEMOS: Readonly<Record<DemoGateway, Demo>> = {
   sandbox: {
     title: 'A year of one subscription',
     terms: 'USD 19.99 a month, 12 payments, the first after 7 free days; on a test clock.',
@@ -74,7 +78,7 @@ const DEMOS: Readonly<Record<GatewayChoice, Demo>> = {
 };
 
 interface Options {
-  readonly gateway: GatewayChoice;
+  readonly gateway: DemoGateway;
   readonly picture?: string;
 }
 
@@ -82,7 +86,9 @@ const program = commandLine(
   'run demo',
   'A year of a subscription, against a running npm start; at the sandbox gateway also a merchant’s commands and a link.',
 )
-  .addOption(gatewayOption('the gateway of the running npm start').default('sandbox'))
+  .addOption(
+    gatewayOption('the gateway of the running npm start', DEMO_GATEWAYS).default('sandbox'),
+  )
   .option('--picture <file>', 'draw the year as an SVG picture');
 
 await runScript(async () => {
@@ -119,7 +125,7 @@ await runScript(async () => {
 });
 
 /** @throws Error if the merchant of the running `npm start` uses another gateway. The message says what to do. */
-function requireGateway({ demo }: RunningStart, gateway: GatewayChoice): void {
+function requireGateway({ demo }: RunningStart, gateway: DemoGateway): void {
   if (gateway === 'stripe-double') controlDouble(demo);
   else if (demo.stripeDouble !== undefined) {
     throw new Error(

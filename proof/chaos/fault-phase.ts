@@ -9,6 +9,7 @@ import type { Group } from './load.ts';
 import { measureOutage } from './outage.ts';
 import type { Outage } from './outage.ts';
 import type { Figure } from './gateway-faults.ts';
+import { keepRefunding } from './refunds.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /**
@@ -33,14 +34,17 @@ export interface FaultPhaseResult {
 
 /** Runs load, faults and kills until `options.cycles` cycles are paid or `options.minutes` have passed. */
 export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPhaseResult> {
-  const { options, load, killer, gatewayFaults } = surroundings;
+  const { options, load, killer, gatewayFaults, paidCycles } = surroundings;
   const progress = new Progress(surroundings);
   const enough = new AbortController();
   // 0 means no limit. Each group adds a listener, and Node warns if there are more than ten.
   setMaxListeners(0, enough.signal);
   try {
     const groups = await makeGroups(load, options.subscriptions, CLOCKS);
-    const loads = Promise.all(groups.map((group) => applyLoad(load, group, enough.signal)));
+    const loads = Promise.all([
+      ...groups.map((group) => applyLoad(load, group, enough.signal)),
+      keepRefunding(load, paidCycles, enough.signal),
+    ]);
     // `loads` is awaited below. Until then this handler prevents an unhandled rejection.
     loads.catch(() => undefined);
     const paid = (share: number) => Promise.race([progress.reaches(share), loads.then(endedEarly)]);

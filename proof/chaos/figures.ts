@@ -20,10 +20,16 @@ export async function figuresOf(
   const [row] = await sql<Record<string, number>[]>`
     select count(*)::int as attempts,
       (count(*) filter (where state = 'DECLINED'))::int as declined,
-      (count(*) filter (where first_sent_at < last_sent_at and gateway = 'sandbox'))::int as resent,
+      (count(*) filter (where first_sent_at < last_sent_at and gateway like 'sandbox%'))::int as resent,
       (select count(*)::int from outbox_event) as events,
       (select count(*)::int from payment_intent
-        where kind = 'one_time' and status = 'SUCCESS') as one_time
+        where kind = 'one_time' and status = 'SUCCESS') as one_time,
+      (select count(*)::int from refund where state = 'SUCCEEDED') as refunded,
+      (select count(*)::int from refund where state = 'REFUSED') as refund_refused,
+      (select count(*)::int from payment_intent where status = 'REFUNDED') as wholly,
+      (select count(*)::int from payment_intent where status = 'PARTIALLY_REFUNDED') as partly,
+      (select count(*)::int from gateway_event) as gateway_events,
+      (select count(*)::int from gateway_event where handled_at is null) as unhandled
     from payment_attempt`;
   const { asked, repeated, unanswered } = load.client;
   const count = (name: string): string => grouped(row?.[name] ?? 0);
@@ -33,6 +39,14 @@ export async function figuresOf(
     ['attempts', count('attempts')],
     ['declined', count('declined')],
     ['attempts sent more than once to the sandbox, under one key', count('resent')],
+    ['refunds requested', grouped(load.refunds)],
+    [
+      'refunds made, refused after they were stored',
+      `${count('refunded')}, ${count('refund_refused')}`,
+    ],
+    ['intents refunded wholly, partly', `${count('wholly')}, ${count('partly')}`],
+    ['gateway’s events stored, not handled', `${count('gateway_events')}, ${count('unhandled')}`],
+    ...(await reviewFigures(sql)),
     ['events', count('events')],
     ['webhooks received', grouped(webhooksReceived)],
     ['subscriptions', grouped(load.made)],
@@ -43,6 +57,17 @@ export async function figuresOf(
     ['pages reloaded', grouped(load.pagesRepeated)],
     ['repairs by sweeps', repairs],
   ];
+}
+
+/** Attempts and refunds in manual review, counted by the class of their reason. */
+async function reviewFigures(sql: postgres.Sql): Promise<Figure[]> {
+  const rows = await sql<{ reason: string; n: number }[]>`
+    select regexp_replace(reason, '\\m[a-z]{2,3}_\\w+|\\d+', '…', 'g') as reason, count(*)::int as n from (
+      select reason from payment_attempt where state = 'REVIEW'
+      union all select reason from refund where state = 'REVIEW') r
+    group by 1 order by 2 desc`;
+  if (rows.length === 0) return [['attempts and refunds in REVIEW', '0']];
+  return rows.map(({ reason, n }) => [`in REVIEW: ${reason}`, grouped(n)]);
 }
 
 /** The sweeps' repairs so far, as text: each kind with its count. */

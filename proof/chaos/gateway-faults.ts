@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { grouped } from '../../scripts/client/terminal.ts';
+import type { Random } from './random.ts';
 
 /** A result of a run: a label and a text. */
 export type Figure = [label: string, text: string];
@@ -28,12 +30,47 @@ const SANDBOX_FAULTS = [
   { operation: 'refund', fault: 'lose_answer', chance: 0.15 },
 ] as const;
 
-export function sandboxFaults(start: RunningStart): GatewayFaults {
+/**
+ * The faults of the sandbox that decides later. The worker repeats a request until the charge is decided, and every
+ * request may get a fault, so a decline is less likely than above. An event whose answer is lost is sent again.
+ */
+const PENDING_FAULTS = [
+  ...SANDBOX_FAULTS.filter(({ fault, operation }) => fault !== 'decline' && operation !== 'lookup'),
+  { operation: 'charge', fault: 'decline', chance: 0.05 },
+  { operation: 'event', fault: 'drop', chance: 0.2 },
+  { operation: 'event', fault: 'lose_answer', chance: 0.2 / 0.8 },
+  { operation: 'withdraw', fault: 'lose_answer', chance: 0.3 },
+] as const;
+
+/** Range of the time after which the sandbox that decides later decides, in ms. The worker asks for 6 s. */
+const DECIDE_AFTER = [0, 10_000] as const;
+const NEW_DELAY_EVERY_MS = 3_000;
+
+/** `isPending`: the sandbox decides charges and refunds later, and has no look-up. */
+export function sandboxFaults(
+  start: RunningStart,
+  isPending: boolean,
+  random: Random,
+): GatewayFaults {
+  const ordered = isPending ? PENDING_FAULTS : SANDBOX_FAULTS;
+  const enough = new AbortController();
+  let delays: Promise<void> = Promise.resolve();
+  /** The gateway may fail while Postgres is down. Then the delay stays. */
+  const changeDelays = async (): Promise<void> => {
+    while (!enough.signal.aborted) {
+      await start.decideAfter(random.between(...DECIDE_AFTER)).catch(() => undefined);
+      await sleep(NEW_DELAY_EVERY_MS, undefined, { signal: enough.signal }).catch(() => undefined);
+    }
+  };
   return {
     begin: async () => {
-      for (const fault of SANDBOX_FAULTS) await start.addFault({ ...fault, count: FAULT_COUNT });
+      for (const fault of ordered) await start.addFault({ ...fault, count: FAULT_COUNT });
+      if (isPending) delays = changeDelays();
     },
     end: async () => {
+      enough.abort();
+      await delays;
+      if (isPending) await start.decideAfter(DECIDE_AFTER[0]);
       const faults = await start.faults();
       await start.clearFaults();
       return faults.map(({ operation, fault, effect, hits }) => {

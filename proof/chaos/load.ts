@@ -43,6 +43,8 @@ export interface Load {
   tooLate: number;
   pagesRepeated: number;
   commands: number;
+  /** Requests for refunds, without repeats. */
+  refunds: number;
 }
 
 /** The subscriptions of one test clock, or all subscriptions without a test clock. */

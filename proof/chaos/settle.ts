@@ -32,7 +32,7 @@ export async function settle(sql: postgres.Sql): Promise<void> {
           (select count(*)::int from payment_attempt
             where state in ('CREATED', 'SENDING', 'UNKNOWN')) as attempts,
           (select count(*)::int from refund
-            where state in ('CREATED', 'SENDING', 'UNKNOWN')) as refunds,
+            where state in ('CREATED', 'SENDING', 'UNKNOWN', 'PENDING')) as refunds,
           (select count(*)::int from webhook_delivery where state = 'PENDING') as deliveries`;
       left = JSON.stringify(open);
       const isDone = open && open.attempts + open.refunds + open.deliveries === 0;

@@ -11,6 +11,7 @@ import { RetryingClient } from './retrying-client.ts';
 import { Killer } from './killer.ts';
 import type { Load } from './load.ts';
 import { Random } from './random.ts';
+import { PaidCycles } from './refunds.ts';
 import { chargedAfter } from './report.ts';
 import { startUnreliableReceiver } from './unreliable-receiver.ts';
 
@@ -51,6 +52,7 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
     tooLate: 0,
     pagesRepeated: 0,
     commands: 0,
+    refunds: 0,
   };
   const system = {
     isServing: () => isHealthy(demo.apiUrl),
@@ -64,11 +66,16 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
   const double = options.gateway === 'stripe-double' ? controlDouble(demo) : null;
   const gatewayFaults =
     double === null
-      ? sandboxFaults(start)
+      ? sandboxFaults(start, options.gateway === 'sandbox-pending', new Random(options.seed + 3))
       : stripeFaults(double, new Random(options.seed + 3), await demoMerchantId(sql));
   const random = new Random(options.seed + 1);
   const killer = new Killer(start.dataDir, random, system, options.pause * 1_000);
-  const receiver = await startUnreliableReceiver(start.merchant(), new Random(options.seed + 2));
+  const paidCycles = new PaidCycles(new Random(options.seed + 4));
+  const receiver = await startUnreliableReceiver(
+    start.merchant(),
+    new Random(options.seed + 2),
+    (event) => paidCycles.hear(event),
+  );
   return {
     options,
     startedAt: Date.now(),
@@ -77,6 +84,7 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
     load,
     killer,
     receiver,
+    paidCycles,
     /** Null with the sandbox. */
     double,
     gatewayFaults,

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { startWebhookReceiver } from '../../test/support/webhook-receiver.ts';
+import type { ReceivedWebhook } from '../../test/support/webhook-receiver.ts';
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import type { Random } from './random.ts';
 
@@ -10,12 +11,20 @@ const FAILS = 0.2;
 /** Share of the other deliveries whose answer is lost after they were received. */
 const DROPS = 0.1;
 
-/** Starts a merchant's unreliable webhook endpoint and subscribes it to every event type. */
-export async function startUnreliableReceiver(merchant: MerchantClient, random: Random) {
+/**
+ * Starts a merchant's unreliable webhook endpoint and subscribes it to every event type. `hear` gets every received
+ * event.
+ */
+export async function startUnreliableReceiver(
+  merchant: MerchantClient,
+  random: Random,
+  hear: (event: ReceivedWebhook['event']) => void,
+) {
   const eventSigner = `whsec_${randomBytes(24).toString('base64')}`;
   const receiver = await startWebhookReceiver({ secrets: [eventSigner] });
   let isGood = false;
-  receiver.onReceive(() => {
+  receiver.onReceive(({ event }) => {
+    hear(event);
     if (isGood) return;
     if (random.isTrue(FAILS)) receiver.answerNext({ status: 500 });
     else if (random.isTrue(DROPS)) receiver.answerNext('close');

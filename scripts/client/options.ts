@@ -8,11 +8,15 @@ export function commandLine(npmCommand: string, description: string): Command {
   return new Command(`npm ${npmCommand} --`).description(description).showHelpAfterError();
 }
 
-export type GatewayChoice = 'sandbox' | 'stripe-double';
+const GATEWAYS = ['sandbox', 'sandbox-pending', 'stripe-double'] as const;
+export type GatewayChoice = (typeof GATEWAYS)[number];
 
-/** The option `--gateway`, without a default. */
-export function gatewayOption(description: string): Option {
-  return new Option('--gateway <name>', description).choices(['sandbox', 'stripe-double']);
+/** The option `--gateway`, without a default. Without `choices` every gateway may be chosen. */
+export function gatewayOption(
+  description: string,
+  choices: readonly GatewayChoice[] = GATEWAYS,
+): Option {
+  return new Option('--gateway <name>', description).choices(choices);
 }
 
 /** Reads the argument of an option that takes a whole number above 0. */

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { childEnvironment } from '../../runtime/config.ts';
+import type { GatewayChoice } from './options.ts';
 import { waitFor } from './wait-for.ts';
 import { findRunningStart } from './running-start.ts';
 import type { RunningStart } from './running-start.ts';
@@ -19,8 +20,8 @@ export interface StackOptions {
    * Postgres.
    */
   readonly temporal: 'dev' | 'cluster';
-  /** Default: the sandbox. `stripe-double` needs its three ports. */
-  readonly gateway?: 'stripe-double';
+  /** Default: `sandbox`. `stripe-double` needs its three ports. */
+  readonly gateway?: GatewayChoice;
   readonly ports: StackPorts;
   /** Called at the launch with a function that stops the stack, so that a signal can stop an unfinished start. */
   readonly onLaunch?: (stop: () => Promise<void>) => void;

@@ -35,6 +35,8 @@ export interface RunningStart {
   /** The faults that can still hit, in the order of their requests. */
   faults(): Promise<OrderedFault[]>;
   clearFaults(): Promise<void>;
+  /** The sandbox that decides later decides a charge or refund this long after its request. */
+  decideAfter(ms: number): Promise<void>;
   /** All charges that the gateway recorded for a subscription, also declined ones, oldest first. */
   book(subscriptionId: string): Promise<BookedCharge[]>;
 }
@@ -76,6 +78,9 @@ export async function findRunningStart(
     faults: async () => ((await control('/control/faults')) as { faults: OrderedFault[] }).faults,
     clearFaults: async () => {
       await askGateway(demo, 'DELETE', '/control/faults');
+    },
+    decideAfter: async (ms) => {
+      await control('/control/decisions/delay', { ms });
     },
     book: async (subscriptionId) => {
       const booked: BookedCharge[] = [];
