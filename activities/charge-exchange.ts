@@ -14,6 +14,7 @@ import type {
 } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import {
+  inProgressOrReview,
   isKeyTooOld,
   pauseIfTimeLeft,
   unknownOrReview,
@@ -122,12 +123,19 @@ export async function collect(
         }
         const hasTime = await pauseIfTimeLeft(deps, limits.stopAt);
         if (hasTime) continue;
-        return outcome.kind === 'in_progress'
-          ? unknownOrReview(limits.lookups, 'still in progress', null)
-          : unknownOrReview(limits.lookups, outcome.reason, limits.realNowAt);
+        if (outcome.kind === 'in_progress') return inProgressOrReview(limits.lookups);
+        if (isInProgress(attempt)) {
+          return { kind: 'unknown', reason: outcome.reason, unansweredAt: limits.realNowAt };
+        }
+        return unknownOrReview(limits.lookups, outcome.reason, limits.realNowAt);
       }
     }
   }
+}
+
+/** True if the gateway's last answer was that it has the charge and has not decided it. */
+function isInProgress({ state, unansweredAt }: Attempt): boolean {
+  return state === 'UNKNOWN' && unansweredAt === null;
 }
 
 /** True if an earlier send may have reached the gateway. A prepared charge has an id before its first send. */

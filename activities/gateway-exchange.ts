@@ -1,5 +1,5 @@
 import type { Db } from '../db/client.ts';
-import { isAskedLongEnough } from '../domain/lookup-delays.ts';
+import { isAskedLongEnough, isPendingTooLong } from '../domain/lookup-delays.ts';
 import { GatewayRejectedRequest } from '../gateways/port.ts';
 import type { PaymentGateway, PresentPayer } from '../gateways/port.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
@@ -81,6 +81,13 @@ export function unknownOrReview(lookups: number, reason: string, unansweredAt: n
   return isAskedLongEnough(lookups)
     ? { kind: 'review' as const, reason: `asked for 24 h: ${reason}` }
     : { kind: 'unknown' as const, reason, unansweredAt };
+}
+
+/** Returns the result of a look-up of a charge that the gateway has and has not decided. */
+export function inProgressOrReview(lookups: number) {
+  return isPendingTooLong(lookups)
+    ? { kind: 'review' as const, reason: 'the gateway has not decided the charge for 31 days' }
+    : { kind: 'unknown' as const, reason: 'still in progress', unansweredAt: null };
 }
 
 /** Limits of one call that sends requests for one charge or refund. */

@@ -1,22 +1,24 @@
-/** Delay in ms before the first, second, … look-up of an unknown outcome. The last delay repeats. */
-const LOOKUP_DELAYS_MS = [10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000] as const;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
-const ASKED_FOR_MS_MAX = 24 * 3_600_000;
+/** Delay in ms before the first, second, … look-up of an unknown outcome. Then follow hourly look-ups. */
+const FIRST_DELAYS_MS = [10_000, 30_000, 60_000, 300_000, 900_000] as const;
+
+/** Number of look-ups in the first day, hourly ones included: 24 h 21 min 40 s. */
+const LOOKUPS_OF_FIRST_DAY = 29;
+
+/** Time after the first day, in days, for which a charge that the gateway has may stay undecided. */
+const PENDING_DAYS_MAX = 30;
 
 /** Time between look-ups of an attempt or refund in REVIEW. */
-export const REVIEW_DELAY_MS = 24 * 3_600_000;
-
-/** Returns the delay, in ms, before the next look-up, after `lookups` look-ups that found no outcome. */
-export function lookupDelayMs(lookups: number): number {
-  return LOOKUP_DELAYS_MS[lookups] ?? 3_600_000;
-}
+export const REVIEW_DELAY_MS = DAY_MS;
 
 /**
- * Returns the delay, in ms, before the next look-up of a refund that the gateway has accepted and not decided:
- * the delay of {@link lookupDelayMs} for a day, then 24 h, because a bank may take days.
+ * Returns the delay, in ms, before the next look-up, after `lookups` look-ups that found no outcome. After the first
+ * day the delay is 24 h: only a charge or refund that the gateway has and decides later is then looked up.
  */
-export function acceptedRefundDelayMs(lookups: number): number {
-  return isAskedLongEnough(lookups) ? 24 * 3_600_000 : lookupDelayMs(lookups);
+export function lookupDelayMs(lookups: number): number {
+  return FIRST_DELAYS_MS[lookups] ?? (isAskedLongEnough(lookups) ? DAY_MS : HOUR_MS);
 }
 
 const RECHECK_GAP_MS = 30_000;
@@ -32,13 +34,14 @@ export function recheckGapMs(rechecks: number): number {
 }
 
 /**
- * True if the delays before `lookups` look-ups add up to at least 24 h. If the next look-up finds no outcome
- * either, the attempt or refund goes to manual review.
+ * True if the delays before `lookups` look-ups add up to at least 24 h. If the gateway does not answer the next
+ * look-up, and did not answer the one before, the attempt or refund goes to manual review.
  */
 export function isAskedLongEnough(lookups: number): boolean {
-  let askedForMs = 0;
-  for (let n = 0; n < lookups && askedForMs < ASKED_FOR_MS_MAX; n += 1) {
-    askedForMs += lookupDelayMs(n);
-  }
-  return askedForMs >= ASKED_FOR_MS_MAX;
+  return lookups >= LOOKUPS_OF_FIRST_DAY;
+}
+
+/** True if a charge that the gateway has was looked up for 24 h and then daily for 30 days. */
+export function isPendingTooLong(lookups: number): boolean {
+  return lookups >= LOOKUPS_OF_FIRST_DAY + PENDING_DAYS_MAX;
 }

@@ -104,6 +104,7 @@ export const deliveryChecks: readonly Check[] = [
       from book_answer where status < 500 and status not in (401, 409, 429)
       group by key having count(distinct (status, body)) > 1`,
   },
+  // An UNKNOWN attempt whose latest request was answered is in progress at the gateway, for 32 days at most.
   // An attempt or a refund stays in CREATED or SENDING only while an activity runs, or after a crash until the
   // retry of the activity or the sweep. 2 hours is far longer than both.
   {
@@ -114,7 +115,8 @@ export const deliveryChecks: readonly Check[] = [
       from payment_attempt
       where state in ('CREATED', 'SENDING', 'UNKNOWN')
         and coalesce(last_sent_at, first_sent_at, created_at)
-          < now() - case state when 'UNKNOWN' then ${LOOKED_UP} else interval '2 hours' end`,
+          < now() - case when state <> 'UNKNOWN' then interval '2 hours'
+            when unanswered_at is null then interval '32 days' else ${LOOKED_UP} end`,
   },
   {
     invariant: 7,

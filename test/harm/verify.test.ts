@@ -387,9 +387,11 @@ const DAMAGES: Damage[] = [
   },
   {
     name: 'an attempt that is unknown for more than a day',
-    damage: `update payment_attempt set state = 'UNKNOWN', last_sent_at = now() - interval '27 hours'
+    damage: `update payment_attempt set state = 'UNKNOWN', last_sent_at = now() - interval '27 hours',
+        unanswered_at = now()
       where intent_id = ${SECOND_PAID}`,
-    undo: `update payment_attempt set state = 'SUCCEEDED' where intent_id = ${SECOND_PAID}`,
+    undo: `update payment_attempt set state = 'SUCCEEDED', unanswered_at = null
+      where intent_id = ${SECOND_PAID}`,
     found: [
       /^1: in_\w+ is SUCCESS with 0 attempts/,
       /^7: attempt charge:in_\w+:1 is UNKNOWN since /,

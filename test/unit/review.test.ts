@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isAskedLongEnough, lookupDelayMs } from '../../domain/lookup-delays.ts';
+import { isAskedLongEnough, isPendingTooLong, lookupDelayMs } from '../../domain/lookup-delays.ts';
 import { isLastLateLook, lateLookDelayMs } from '../../domain/review.ts';
 import { applyLateCharge, settleNow } from '../../domain/subscription/apply-attempt.ts';
 import { decide, wakeAt } from '../../domain/subscription/decide.ts';
@@ -28,6 +28,11 @@ describe('the look-up schedule', () => {
     const waits = Array.from({ length: 29 }, (_, n) => lookupDelayMs(n));
     expect(waits.reduce((sum, wait) => sum + wait, 0)).toBe(87_700_000);
     expect([0, 28, 29, 30].map(isAskedLongEnough)).toEqual([false, false, true, true]);
+  });
+
+  test('has daily delays after the first day, for 30 days of a charge that the gateway has', () => {
+    expect([28, 29, 30, 58].map((n) => lookupDelayMs(n) / HOUR)).toEqual([1, 24, 24, 24]);
+    expect([29, 58, 59, 60].map(isPendingTooLong)).toEqual([false, false, true, true]);
   });
 
   test('looks for a late charge after 10 min, 1 h, 6 h, 1 day, 3 days and 7 days, then daily', () => {

@@ -9,11 +9,7 @@ import {
 } from '@temporalio/workflow';
 import { backoffMs } from '../../domain/backoff.ts';
 import { formatInstant } from '../../domain/calendar.ts';
-import {
-  acceptedRefundDelayMs,
-  lookupDelayMs,
-  REVIEW_DELAY_MS,
-} from '../../domain/lookup-delays.ts';
+import { lookupDelayMs, REVIEW_DELAY_MS } from '../../domain/lookup-delays.ts';
 import { poke } from './messages.ts';
 
 /** A run with this many events of history continues as new. */
@@ -110,7 +106,6 @@ function delayAfter<Outcome extends { kind: string }>(
   lookups: number,
 ): number {
   if (isForPerson(outcome)) return REVIEW_DELAY_MS;
-  if (isAccepted(outcome)) return acceptedRefundDelayMs(lookups);
   return poll.delayMs ? poll.delayMs(lookups) : lookupDelayMs(lookups);
 }
 

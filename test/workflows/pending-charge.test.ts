@@ -1,0 +1,81 @@
+import { beforeEach, expect, vi } from 'vitest';
+import type { Activities } from '../../activities/index.ts';
+import { listReviews } from '../../db/repositories/payments/reviews.ts';
+import { onTimeSkippingServerWith } from '../support/environment.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
+
+/** A charge that the gateway has and decides days later, as a bank debit. */
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+/** Seconds of the look-ups of the first day, counted from the first send. */
+const FIRST_DAY = [
+  0,
+  10,
+  40,
+  100,
+  400,
+  1_300,
+  ...Array.from({ length: 24 }, (_, hour) => 1_300 + 3_600 * (hour + 1)),
+];
+
+/** The times of the calls of the activity, in workflow time. */
+const calledAt: number[] = [];
+
+const test = onTimeSkippingServerWith(
+  {
+    gatewayPersonality: 'pending',
+    wrap: (activities: Activities): Activities => ({
+      ...activities,
+      chargeAttempt: (input) => {
+        calledAt.push(input.realNowAt);
+        return activities.chargeAttempt(input);
+      },
+    }),
+    sendBudget: { newSendsForMs: 200, pauseMs: 100 },
+  },
+  'test',
+);
+
+beforeEach(() => {
+  calledAt.length = 0;
+});
+
+/** Seconds from the first call to each call, rounded down to tens. */
+const seconds = () => calledAt.map((at) => Math.floor((at - (calledAt[0] ?? 0)) / 10_000) * 10);
+
+test('a charge that stays in progress for days is looked up hourly, then daily, is never reviewed, and is paid once [D-40]', async ({
+  env,
+}) => {
+  const createdAt = await env.server.currentTimeMs();
+  const ref = await env.create({ createdAt, terms: { cycleCount: 2, interval: 'DAY' } });
+  await payCheckout(env, ref);
+  await vi.waitFor(async () => expect((await env.state(ref)).cyclesCharged).toBe(1), 20_000);
+  await env.control('POST', '/control/decisions/delay', { ms: 120_000 });
+  calledAt.length = 0;
+  await env.server.sleep(DAY + 25 * HOUR);
+  await vi.waitFor(() => expect(seconds()).toEqual(FIRST_DAY), 20_000);
+  expect((await env.state(ref)).openAttempt).toMatchObject({ lookups: 30 });
+
+  await env.server.sleep(DAY);
+  const lose = { operation: 'charge', fault: 'error_500', effect: 'none', count: 1_000 };
+  await env.control('POST', '/control/faults', lose);
+  await env.server.sleep(DAY);
+  await env.control('DELETE', '/control/faults');
+  await env.server.sleep(DAY);
+  await vi.waitFor(() => expect(seconds()).toHaveLength(33), 20_000);
+  expect(seconds().slice(30)).toEqual([1, 2, 3].map((days) => 87_700 + days * 86_400));
+  expect((await env.state(ref)).openAttempt?.reviewReason).toBeUndefined();
+
+  await env.control('POST', '/control/decisions');
+  await env.server.sleep(DAY);
+  await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), 20_000);
+  expect((await env.events(ref)).map((event) => event['eventType']).slice(-4)).toEqual([
+    'intent.created',
+    'intent.success',
+    'subscription.cycle_charged',
+    'subscription.ended',
+  ]);
+  expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['succeeded', 'succeeded']);
+  expect(await listReviews(env.db, { settled: false, limit: 10 })).toEqual([]);
+}, 90_000);
