@@ -14,6 +14,8 @@ import {
 import type { NamedSession } from '../db/repositories/gateway-events/subjects.ts';
 import { recordDispute } from '../db/repositories/payments/disputes.ts';
 import { hasReplacedCard } from '../db/repositories/subscriptions/method-updates.ts';
+import { outcomeOfCommand, outcomeOfPayment, outcomeOfSetup } from '../domain/card-outcome.ts';
+import type { CardOutcome } from '../domain/card-outcome.ts';
 import type { GatewayHint, GatewaySubject } from '../domain/gateway-hint.ts';
 import { CARD_TRIES_MAX } from '../domain/payment-method.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
@@ -156,8 +158,9 @@ async function takeEnteredCard(
   if (!session || (await isOver(db, session))) return;
   const ref = { merchantId, sessionId, key: tryKey(token) };
   if (!(await admitTry(db, ref, { limit: CARD_TRIES_MAX, nowAt }))) return;
-  const errorCode = await submit(deps, session, token);
-  if (errorCode === null || !(await declineTry(db, ref, errorCode))) return;
+  const outcome = await submit(deps, session, token);
+  if (outcome.kind === 'waiting') throw outcomeUnknown('another card is undecided');
+  if (outcome.kind !== 'declined' || !(await declineTry(db, ref, outcome.errorCode))) return;
   const { setupMethodId } = session;
   if (setupMethodId !== null) {
     await failSpentSetup(db, { merchantId, sessionId, setupMethodId }, CARD_TRIES_MAX);
@@ -171,32 +174,23 @@ async function isOver(db: Db, session: NamedSession): Promise<boolean> {
   return hasReplacedCard(db, { merchantId, sessionId, subscriptionId });
 }
 
-/** Returns the code of a decline; null for every other outcome, also for an unknown one. */
 async function submit(
   { subscriptionWorkflows, payments }: GatewayEventDeps,
   session: NamedSession,
   paymentToken: string,
-): Promise<string | null> {
+): Promise<CardOutcome> {
   const { merchantId, id: checkoutSessionId, purpose } = session;
   const { subscriptionId, intentId, setupMethodId } = session;
   const token = { paymentToken, checkoutSessionId };
   if (intentId !== null) {
-    const outcome = await payments.pay({ merchantId, intentId, token });
-    return outcome.kind === 'declined' ? outcome.errorCode : null;
+    return outcomeOfPayment(await payments.pay({ merchantId, intentId, token }));
   }
   if (setupMethodId !== null) {
-    const outcome = await payments.saveMethod({ merchantId, setupMethodId, ...token });
-    return outcome.kind === 'declined' ? outcome.errorCode : null;
+    return outcomeOfSetup(await payments.saveMethod({ merchantId, setupMethodId, ...token }));
   }
-  if (subscriptionId === null) return null;
+  if (subscriptionId === null) throw new Error(`the session ${checkoutSessionId} has no subject`);
   const kind = purpose === 'update_method' ? 'replacePaymentMethod' : 'completeCheckout';
   const command = { kind, commandId: paymentToken, ...token } as const;
-  const answer = await subscriptionWorkflows.execute({ merchantId, subscriptionId }, command);
-  // Another card is being charged. If that charge is declined, a repeat charges this card.
-  if (answer.kind === 'refused' && answer.code === 'payment_outcome_pending') {
-    throw outcomeUnknown(answer.message);
-  }
-  return answer.kind === 'result' && answer.result.kind === 'checkout'
-    ? answer.result.errorCode
-    : null;
+  const ref = { merchantId, subscriptionId };
+  return outcomeOfCommand(await subscriptionWorkflows.execute(ref, command));
 }

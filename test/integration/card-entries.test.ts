@@ -1,9 +1,11 @@
 import { asc, eq } from 'drizzle-orm';
 import { describe, expect, test as base, vi } from 'vitest';
 import { NOTHING_FOUND } from '../../activities/maintenance.ts';
+import { tryKey } from '../../db/repositories/checkouts/tries.ts';
 import { checkoutTries } from '../../db/schema/checkout-tries.ts';
 import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { sessionIdOf, updateMethodLink } from '../../runtime/update-links.ts';
 import { openPage, submitForm } from '../support/browser.ts';
@@ -243,6 +245,50 @@ test('the card that the payer entered last replaces the others, also from the up
   expect(await scene.methodOf(made)).toMatchObject({ brand: 'mastercard', status: 'LIVE' });
   expect(await scene.tries(older)).toEqual([null]);
   expect(await scene.events(made)).toEqual(PAID);
+});
+
+test('a second card of a hosted payment is charged when the first card, whose charge was undecided, is declined [D-32, D-40]', async ({
+  scene,
+}) => {
+  const { env, shop, seller, world } = scene;
+  const { xIntentId: intentId, fwdUrl } = await shop.merchant.post<{
+    xIntentId: string;
+    fwdUrl: string;
+  }>('/payments/create-intent', {
+    amount: 4_900,
+    currency: 'USD',
+    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+    callbackUrl: 'https://shop.example/thanks',
+  });
+  const attempts = () =>
+    env.db
+      .select({ state: paymentAttempts.state, gatewayChargeId: paymentAttempts.gatewayChargeId })
+      .from(paymentAttempts)
+      .where(eq(paymentAttempts.intentId, intentId))
+      .orderBy(asc(paymentAttempts.attemptNumber));
+  const states = async () => (await attempts()).map(({ state }) => state);
+  const before = (await seller.charges()).length;
+  const metadata = { intentId };
+  await world.control('POST', 'outcomes', { kind: 'processing', count: 1, metadata });
+  await enter(await openStripe(fwdUrl), VISA);
+  await vi.waitFor(async () => expect(await states()).toEqual(['UNKNOWN']), WAIT);
+  const { token } = await seller.enterCard({ intentId }, MASTERCARD);
+  const tried = async () =>
+    env.db
+      .select({ key: checkoutTries.key })
+      .from(checkoutTries)
+      .where(eq(checkoutTries.key, tryKey(token)));
+  await vi.waitFor(async () => expect(await tried()).toHaveLength(1), WAIT);
+  const [first] = await attempts();
+  const code = 'card_declined';
+  await world.control('POST', 'settle', { paymentIntentId: first?.gatewayChargeId, code });
+  await vi.waitFor(async () => expect(await states()).toEqual(['DECLINED', 'SUCCEEDED']), {
+    timeout: 60_000,
+    interval: 50,
+  });
+  await scene.expectNothingLeft();
+  expect(await states()).toEqual(['DECLINED', 'SUCCEEDED']);
+  expect((await seller.charges()).slice(before)).toEqual(['failed 4900 x1', 'succeeded 4900 x1']);
 });
 
 describe('a card whose page was opened before the merchant changed its account', () => {

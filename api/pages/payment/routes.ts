@@ -6,12 +6,13 @@ import {
 } from '../../../db/repositories/payments/hosted.ts';
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import type { Language } from '../../../page-parts/language.ts';
+import { outcomeOfPayment } from '../../../domain/card-outcome.ts';
+import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { INTENT_PARAMETER, INTENT_PATH, paymentPath } from '../../page-links.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
-import type { CardOutcome } from '../shared/card-page-kind.ts';
 import { missingDetails } from '../shared/details-form.ts';
 import { languageFor } from '../shared/language.ts';
 import type { PageLimits } from '../shared/limits.ts';
@@ -74,15 +75,5 @@ async function pay(
   paymentToken: string,
 ): Promise<CardOutcome> {
   const token = { paymentToken, checkoutSessionId };
-  const outcome = await payments.pay({ merchantId, intentId, token });
-  switch (outcome.kind) {
-    case 'declined':
-    case 'pending':
-      return outcome;
-    case 'succeeded':
-      return { kind: 'decided' };
-    case 'refused':
-      // `payment_outcome_pending`: another card is being charged. For any other refusal the page shows the intent's status.
-      return { kind: outcome.code === 'payment_outcome_pending' ? 'pending' : 'decided' };
-  }
+  return outcomeOfPayment(await payments.pay({ merchantId, intentId, token }));
 }

@@ -6,12 +6,13 @@ import {
 } from '../../../db/repositories/setup-methods/hosted.ts';
 import type { HostedSetup } from '../../../db/repositories/setup-methods/hosted.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
+import { outcomeOfSetup } from '../../../domain/card-outcome.ts';
+import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { setupMethodPath } from '../../page-links.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
-import type { CardOutcome } from '../shared/card-page-kind.ts';
 import { missingDetails } from '../shared/details-form.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { PageLimits } from '../shared/limits.ts';
@@ -51,14 +52,5 @@ async function save(
   paymentToken: string,
 ): Promise<CardOutcome> {
   const order = { merchantId, setupMethodId, paymentToken, checkoutSessionId };
-  const outcome = await payments.saveMethod(order);
-  switch (outcome.kind) {
-    case 'declined':
-    case 'pending':
-      return outcome;
-    case 'saved':
-    case 'refused':
-      // After a refusal the page shows the session's status.
-      return { kind: 'decided' };
-  }
+  return outcomeOfSetup(await payments.saveMethod(order));
 }

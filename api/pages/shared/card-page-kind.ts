@@ -1,17 +1,10 @@
+import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import type { SessionRef } from '../../../db/repositories/checkouts/tries.ts';
 import type { Locale } from '../../../domain/locales.ts';
 import type { Language } from '../../../page-parts/language.ts';
 import type { PageDeps } from './card-page.tsx';
 import type { DetailName, Payer, TypedDetails } from './details-form.ts';
 import type { Page } from './page.tsx';
-
-/** The outcome of submitting a card. */
-export type CardOutcome =
-  /** The outcome is in the database. The page shows it. */
-  | { kind: 'decided' }
-  | { kind: 'declined'; errorCode: string }
-  /** The outcome is unknown. A later reload of the same URL shows it. */
-  | { kind: 'pending' };
 
 /** What a page with a card form needs to know of its payment, subscription or setup session. */
 export interface CardSubject extends SessionRef, Payer {

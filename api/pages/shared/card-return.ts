@@ -1,10 +1,11 @@
 import type { Router } from '@koa/router';
 import { admitTry, declineTry, findTry, tryKey } from '../../../db/repositories/checkouts/tries.ts';
+import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
 import type { Language } from '../../../page-parts/language.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import type { CardOutcome, CardPages, CardSubject } from './card-page-kind.ts';
+import type { CardPages, CardSubject } from './card-page-kind.ts';
 import { confirmReturnPage } from './card-page.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { PageLimits } from './limits.ts';
@@ -113,5 +114,5 @@ async function takeCard<Subject extends CardSubject>(
     if (isOwn) await limits.countDecline(ctx);
     await pages.afterDecline?.(subject);
   }
-  return outcome.kind === 'pending' ? 'pending' : 'shown';
+  return outcome.kind === 'pending' || outcome.kind === 'waiting' ? 'pending' : 'shown';
 }
