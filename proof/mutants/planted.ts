@@ -145,6 +145,16 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/integration/test-clock.test.ts',
   },
   {
+    defect: 'every send of a refund uses a new gateway key',
+    file: 'activities/refunds.ts',
+    find: 'gatewayKey: key, gatewayChargeId, amountMinor, currency }: Refund) {\n  return { key,',
+    replace:
+      'gatewayKey, gatewayChargeId, amountMinor, currency }: Refund) {\n' +
+      '  const key = `${gatewayKey}:${performance.now()}`;\n  return { key,',
+    project: 'harm',
+    test: 'test/harm/double-refund.test.ts',
+  },
+  {
     defect: 'open refunds do not reduce the refundable amount',
     file: 'db/repositories/payments/refunds.ts',
     find: "ne(refunds.state, 'REFUSED'),",
