@@ -57,3 +57,8 @@ export async function freePort(): Promise<number> {
   }
   throw new Error('No free port on 127.0.0.1');
 }
+
+/** The address for a URL. A wildcard address becomes loopback. */
+export function visitable(host: string): string {
+  return host === '0.0.0.0' ? '127.0.0.1' : host;
+}

@@ -190,3 +190,10 @@ function serverOn(dataFolder: string, pid: number): ProcessIdentity | undefined 
     commandLine?.includes('postgres') === true && commandLine.includes(`-D ${dataFolder} `);
   return isOurs ? identity : undefined;
 }
+
+/** The URL to print. The URL with the password is in demo.json, which only its owner can read. */
+export function withoutPassword(databaseUrl: string): string {
+  const url = new URL(databaseUrl);
+  url.password = '';
+  return url.href;
+}

@@ -12,13 +12,14 @@ import type { DemoFile } from '../embedded/demo-file.ts';
 import { migrateAndFindDemoMerchant } from '../embedded/demo-merchant.ts';
 import { prepareGivenServer } from '../embedded/given-temporal.ts';
 import { clearEarlierStart, STARTER } from '../embedded/leftovers.ts';
-import { requireFreePorts } from '../embedded/ports.ts';
+import { requireFreePorts, visitable } from '../embedded/ports.ts';
 import type { WantedPort } from '../embedded/ports.ts';
 import {
   ensureDatabase,
   postgresService,
   postgresUrl,
   requireDatabase,
+  withoutPassword,
 } from '../embedded/postgres.ts';
 import { openProcessTable } from '../embedded/process-table.ts';
 import { bundlePrograms } from '../embedded/program-bundle.ts';
@@ -344,21 +345,9 @@ function temporalPorts(port: number, uiPort: number): WantedPort[] {
   return [frontend, ...others];
 }
 
-/** The address for a URL. A wildcard address becomes loopback. */
-function visitable(host: string): string {
-  return host === '0.0.0.0' ? '127.0.0.1' : host;
-}
-
 function shown(path: string): string {
   const short = relative(process.cwd(), path);
   return short.startsWith('..') ? path : short;
-}
-
-/** The URL to print. The URL with the password is in demo.json, which only its owner can read. */
-function withoutPassword(databaseUrl: string): string {
-  const url = new URL(databaseUrl);
-  url.password = '';
-  return url.href;
 }
 
 function stripeLine({ stripeDouble }: DemoFile): string {
