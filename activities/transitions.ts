@@ -45,8 +45,8 @@ export function createTransitionActivities(deps: TransitionDeps) {
     },
 
     /**
-     * Records that a test clock has reached `reachedAt`: no step of the subscription is due until then. Rule:
-     * D-60.
+     * Records that the subscription has reached `reachedAt` on its test clock. No step of the subscription is
+     * then due up to `reachedAt`. Rule: D-60.
      */
     async clockReached(input: {
       merchantId: string;

@@ -4,8 +4,8 @@ import { instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
 /**
- * A payer as the merchant described it. A read returns the details exactly as given. Rule: D-10a.
- * Writers: the API, and `npm run import`.
+ * A payer. The merchant gives the details. The payer adds missing details on a hosted page. A read returns each
+ * detail exactly as given. Rules: D-10a, D-11. Writers: the API, and `npm run import`.
  */
 export const customers = pgTable(
   'customer',

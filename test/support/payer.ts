@@ -30,8 +30,8 @@ export async function payOnPage(fwdUrl: string, card: TypedCard = PAYING_CARD): 
 }
 
 /**
- * As {@link payOnPage}, on an open page. Fills in the fields of the card that the form has: the form may only
- * lead to the gateway's page.
+ * Like {@link payOnPage}, on a page that is already open. Fills in only the card fields that the form has. A form
+ * that only opens the gateway's page has none.
  */
 export async function payOn(page: Page, card: TypedCard = PAYING_CARD): Promise<Page> {
   const [form] = page.forms;

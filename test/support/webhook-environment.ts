@@ -48,7 +48,7 @@ export interface WebhookEnvironment {
   /** Adds a further merchant and returns its id. */
   addMerchant(): Promise<string>;
   /**
-   * Drains every endpoint queue in parallel. `laterMs`: how far the calling workflow's clock is ahead of the
+   * Drains the endpoint queues of `merchantId` in parallel. `laterMs`: the time of the drain, in ms after the
    * start of this test environment.
    */
   deliver(options?: { laterMs?: number }): Promise<Delivered>;

@@ -25,7 +25,10 @@ export async function recordCardPage(db: Db, ref: SessionRef, gateway: string): 
 export interface CardSession {
   /** The gateways whose card pages were opened for the session, the first one first. */
   gateways: string[];
-  /** When the card that this card is to replace was entered. Null: there is none, or the gateway did not say. */
+  /**
+   * The time at which the payer entered the present card of the subscription, if the session is for replacing that
+   * card. Null if no card is replaced, or if the gateway did not report the time.
+   */
   presentEnteredAt: number | null;
 }
 
@@ -61,7 +64,10 @@ export interface TryRef extends SessionRef {
   key: Buffer;
 }
 
-/** Returns the key of a try: the SHA-256 of the one-time token, or of the text that came instead of a token. */
+/**
+ * Returns the key of a try: the SHA-256 of `text`. `text` is the gateway's one-time token. If the gateway refused
+ * the card and returned no token, `text` is the decline code with its id.
+ */
 export function tryKey(text: string): Buffer {
   return createHash('sha256').update(text, 'utf8').digest();
 }

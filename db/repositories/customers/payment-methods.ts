@@ -57,7 +57,7 @@ export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promi
 
 export type PaymentMethod = typeof paymentMethods.$inferSelect;
 
-/** A payment method whose first use succeeded. */
+/** A payment method with the status LIVE or DELETED. Lists of payment methods omit PENDING ones. */
 export type SavedMethod = PaymentMethod & { status: 'LIVE' | 'DELETED' };
 
 /** Returns the customer's methods, newest first, without PENDING ones. Rule: D-§7. */
@@ -178,7 +178,8 @@ export async function recordMethodChange(
     if (!known || known.status === 'DELETED') return false;
     const { brand, country, lastFourDigit, expiryMonth, expiryYear } = card ?? known;
     const facts = { brand, country, lastFourDigit, expiryMonth, expiryYear };
-    // A PENDING method stays PENDING: its first use is declined at the gateway.
+    // If the gateway removed a PENDING method, the method stays PENDING, because the gateway declines its first
+    // use.
     const status: PaymentMethodStatus =
       card === null && known.status === 'LIVE' ? 'DELETED' : known.status;
     const isSame = Object.entries({ ...facts, status }).every(

@@ -32,9 +32,9 @@ import {
 import { isRecord } from '../is-record.ts';
 
 /**
- * The usual charge in three round trips and two commits: read, open, settle. In every unusual case (a
- * repeat, another run, a second intent) these statements change nothing, and the caller uses the
- * transactions in `attempts.ts` instead.
+ * The usual charge in three round trips and two commits: read, open, settle. In every unusual case, these
+ * statements change nothing, and the caller uses the transactions in `attempts.ts` instead. Unusual cases are a
+ * repeat, another run that changed the subscription, and an intent of the cycle that was inserted after the read.
  */
 
 /** An attempt that this call opened and may send at once, with the data for its settlement. */

@@ -58,8 +58,9 @@ export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
 }
 
 /**
- * Creates the session of a link for replacing a card. The caller must do this only before the first card try,
- * because opening the page must write nothing. A repeat is safe. Rule: D-33.
+ * Creates the session of a link for replacing a card. The caller must create the session before it opens the
+ * gateway's card page and before it counts a card try. The caller must not create the session when a browser opens
+ * our page, because that request must write nothing. A repeat is safe. Rule: D-33.
  */
 export async function ensureUpdateSession(
   db: Db,
@@ -131,7 +132,10 @@ export interface UpdateTry {
   command: { result: CommandResult | null } | null;
 }
 
-/** True if a card of this page has replaced the payment method. The page then takes no other card. Rule: D-33. */
+/**
+ * True if a card try on this page has the result `saved` or `paid`. The page then takes no other card. False for
+ * a card that was saved although its payment was declined, because the payer may try another card. Rule: D-33.
+ */
 export async function hasReplacedCard(
   db: Db,
   ref: SessionRef & { subscriptionId: string },

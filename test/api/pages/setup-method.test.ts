@@ -21,7 +21,7 @@ import { setupBody } from '../../support/fixtures/payments.ts';
 
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
-/** Creates a setup session and opens its page. */
+/** Creates a setup session and returns a visit of its page. Sends no request to the page. */
 async function open(api: ApiEnvironment, changes: object = {}) {
   const made = await api.call('POST', '/setup-method/create', { body: setupBody(changes) });
   expect(made.status).toBe(200);
