@@ -168,4 +168,5 @@ test('no key and no card number of Stripe’s error answers appears in the answe
   const { output } = await worker.gone;
   const everything = [dump, ...histories, output, ...logged, ...seen].join('\n');
   expect(FORBIDDEN.filter((form) => everything.includes(form))).toEqual([]);
-});
+  // Two charges and a returned card wait until their outcomes are given up: at least 60 s.
+}, 240_000);
