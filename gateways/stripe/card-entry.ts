@@ -10,6 +10,8 @@ const LEAST_OPEN_MS = 35 * MINUTE_MS;
 const MOST_OPEN_MS = 24 * 60 * MINUTE_MS - 5 * MINUTE_MS;
 /** Pause before a repeat while Stripe still executes an earlier request with the same key. */
 const PAUSE_MS = 200;
+/** A repeat is sent only if this time is left for its answer. */
+const ANSWER_WITHIN_MS = 3_000;
 
 /**
  * Opens a Checkout Session in mode `setup`, on whose page the payer enters a card. No card number reaches our
@@ -94,7 +96,7 @@ function sessionOf(
 
 /**
  * Creates the session under a key that is a hash of the parameters, so that Stripe never gets a key with other
- * parameters. While Stripe executes an earlier request with the key, repeats the request until `untilAt`.
+ * parameters. While Stripe executes an earlier request with the key, repeats the request until 3 s before `untilAt`.
  */
 async function createOnce(
   stripe: Stripe,
@@ -111,7 +113,8 @@ async function createOnce(
       });
     } catch (error) {
       const isInProgress = error instanceof Stripe.errors.StripeError && error.statusCode === 409;
-      if (!isInProgress || Date.now() + PAUSE_MS >= untilAt) throw error;
+      const hasTime = untilAt - Date.now() > PAUSE_MS + ANSWER_WITHIN_MS;
+      if (!isInProgress || !hasTime) throw error;
       await pause(PAUSE_MS);
     }
   }

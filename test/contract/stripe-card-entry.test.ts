@@ -61,7 +61,7 @@ describe('a page of Stripe to enter a card', () => {
     const held = async () => (await world.control('GET', 'holds'))['held'];
     await expect.poll(held, { timeout: 20_000 }).toBe(1);
     // Stripe answers 409 while it executes the first request.
-    expect(await open({}, Date.now() - nowAt + 500)).toEqual({
+    expect(await open({}, Date.now() - nowAt + 3_100)).toEqual({
       kind: 'unknown',
       reason: 'Stripe answered 409 idempotency_key_in_use',
     });
