@@ -47,13 +47,12 @@ export interface CycleRef {
 }
 
 /**
- * Returns the attempt's outcome, from its row or from the gateway. Until `stopAt`, sends the charge and looks
- * up its outcome. If the gateway may have the charge, a look-up precedes each resend, provided that the
- * gateway has look-ups. Every send has the same key and the stored amount, so repeated or concurrent calls
- * charge once.
+ * Returns the attempt's outcome, from its row or from the gateway. Until `stopAt`, sends the charge and looks up
+ * its outcome. If the gateway may have the charge, a look-up precedes each resend, provided that the gateway has
+ * look-ups. Every send has the same key and the stored amount, so repeated or concurrent calls charge once.
  *
- * Returns `unknown` if there is no outcome at `stopAt`. Returns `review` if further requests cannot find the
- * outcome. Throws if the database does not answer.
+ * Returns `unknown` if there is no outcome at `stopAt`, or at once if the payer must first confirm the charge.
+ * Returns `review` if further requests cannot find the outcome. Throws if the database does not answer.
  */
 export async function collect(
   deps: ExchangeDeps,

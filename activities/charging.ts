@@ -82,11 +82,12 @@ export interface ChargeAttemptInput {
 }
 
 /**
- * - `settled`: the activity recorded the outcome and its transition. The caller gets the same next state
- *   from `applyOutcome(state, outcome, nowAt, realNowAt)`.
- * - `pending`: the outcome is still unknown. No transition was recorded.
- * - `adopt`: the row holds a later state, written by another run. The caller continues from `state`.
- *   `result` is the result of the command that requested the charge, if it is known.
+ * - `settled`: the activity recorded the outcome and its transition. The outcome is `unknown` or `review` only in
+ *   the call that changed the attempt to UNKNOWN or REVIEW. The caller gets the same next state from
+ *   `applyOutcome(state, outcome, nowAt, realNowAt)`.
+ * - `pending`: the attempt is still UNKNOWN or still in REVIEW. No transition was recorded.
+ * - `adopt`: the row holds a later state, written by another run. The caller continues from `state`. `result` is
+ *   the result of the command that requested the charge, if it is known.
  */
 export type ChargeAttemptResult =
   | { kind: 'settled'; outcome: AttemptOutcome; intentId: string }
@@ -95,10 +96,10 @@ export type ChargeAttemptResult =
 
 /**
  * Charges an attempt exactly once. The attempt's row and key are committed before the charge is sent, and a
- * repeated call finds this row. If the row is settled, the call returns the row's outcome. If the charge may
- * have been sent, a look-up by key precedes a resend. A decline and an unknown outcome are results, not
- * errors. Throws if the database does not answer; a repeat is then safe and finds the outcome. Throws also
- * if no attempt is open. Rules: D-32, D-40.
+ * repeated call finds this row. If the row is settled, the call returns the row's outcome. If the charge may have
+ * been sent, a look-up precedes a resend, provided that the gateway has look-ups. A decline and an unknown outcome
+ * are results, not errors. Throws if the database does not answer; a repeat is then safe and finds the outcome.
+ * Throws also if no attempt is open. Rules: D-32, D-40.
  */
 export function createChargingActivities(deps: ChargingDeps) {
   return {

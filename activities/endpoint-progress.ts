@@ -137,8 +137,8 @@ export async function recordProgress(
 }
 
 /**
- * Applies outcomes to the stored breaker and returns the stored breaker; null if the endpoint was deleted.
- * Drops the outcomes if other processes change the breaker during five tries.
+ * Applies outcomes to the stored breaker and returns the stored breaker, also of a deleted configuration; null for
+ * an unknown one. Drops the outcomes if other processes change the breaker during five tries.
  */
 async function changeBreaker(
   db: Db,

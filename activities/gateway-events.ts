@@ -42,8 +42,9 @@ export function createGatewayEventActivities(deps: GatewayEventDeps) {
   return {
     /**
      * Looks at the object that the unhandled events of a subject name, and marks these events as handled. For a
-     * charge or a refund, makes its workflow look the outcome up. A repeat is safe. Throws a retryable error if
-     * the gateway, the database or Temporal does not answer. `nowAt` is real time. Rules: D-40, D-50.
+     * charge or a refund, makes its workflow look the outcome up. A repeat is safe. For an entered card, submits
+     * the card. Throws a retryable error if the gateway, the database or Temporal does not answer, and while an
+     * entered card waits for the outcome of another card. `nowAt` is real time. Rules: D-40, D-50.
      */
     async handleGatewaySubject(input: GatewaySubject & { nowAt: number }): Promise<void> {
       const { nowAt, ...subject } = input;
@@ -79,7 +80,10 @@ function look(
   }
 }
 
-/** Makes the workflow of an undecided attempt look its charge up. */
+/**
+ * Makes the workflow of an undecided attempt look its charge up. Wakes the late-charge watch of a declined
+ * attempt, if it runs.
+ */
 async function recheckCharge(
   { db, subscriptionWorkflows, payments }: GatewayEventDeps,
   account: GatewayAccount,
@@ -144,8 +148,9 @@ async function lookAtMethod(
 }
 
 /**
- * Submits a card that a payer entered on the gateway's page, as the return of the payer's browser does. The
- * token is the id of the command, so that only one of the two submits the card. Rules: D-32, D-§4.
+ * Submits a card that a payer entered on the gateway's page, as the return of the payer's browser does. The token
+ * is the id of the command, so that only one of the two submits the card. Does nothing if the session is unknown,
+ * is over or has no try left. Rules: D-32, D-§4.
  */
 async function takeEnteredCard(
   deps: GatewayEventDeps,
@@ -167,7 +172,10 @@ async function takeEnteredCard(
   }
 }
 
-/** True if the page for replacing a card has taken one. A late event must not replace that card by an older one. */
+/**
+ * True if the session is for replacing a card and `hasReplacedCard` is true. A late event must not replace the new
+ * card by an older one.
+ */
 async function isOver(db: Db, session: NamedSession): Promise<boolean> {
   const { merchantId, id: sessionId, purpose, subscriptionId } = session;
   if (purpose !== 'update_method' || subscriptionId === null) return false;

@@ -23,10 +23,10 @@ export type RedeemTokenResult =
   | { kind: 'refused'; errorCode: string };
 
 /**
- * Redeems a one-time token of the card form for a payment method, which is PENDING until its first use
- * succeeds. Refuses a card that the payer entered before the card that it is to replace. A repeat returns the
- * same method. Throws a retryable error if the gateway does not answer; a
- * repeat with the token is then safe.
+ * Redeems a one-time token of the card form for a payment method. A new method is PENDING until the caller makes
+ * it LIVE. Refuses a card that the gateway refuses, a card of another customer, and a card that the payer entered
+ * before the card that it is to replace. A repeat returns the same method. Throws a retryable error if the gateway
+ * does not answer; a repeat with the token is then safe.
  */
 export async function redeemToken(
   { db, gateways }: { db: Db; gateways: GatewayRegistry },
@@ -64,9 +64,10 @@ export async function redeemToken(
 const REFUSED = { kind: 'refused', errorCode: 'processing_error' } as const;
 
 /**
- * Redeems the token at the gateway that issued it. The names are those of the gateways whose card pages were opened
- * for the session, the last one first; without one, the gateway of the new methods is asked. Every other gateway
- * refuses the token as unknown, with `processing_error`.
+ * Redeems the token at the gateway that issued it. The names are those of the gateways whose card pages were
+ * opened for the session, the last one first. Without a name, asks the gateway at which the merchant saves new
+ * methods. A gateway that did not issue the token refuses it with `processing_error`; the next gateway is then
+ * asked.
  */
 async function redeemAtOne(
   gateways: GatewayRegistry,

@@ -30,11 +30,11 @@ import type { PaymentDeps } from './payments.ts';
 export function createRefundActivities(deps: PaymentDeps) {
   return {
     /**
-     * Sends the refund, looks up a refund that the gateway has accepted, or returns its recorded outcome.
-     * Every send uses the refund's idempotency key, so repeated or concurrent calls refund once. `pending`:
-     * call again later. A call for a SUCCEEDED refund finds out whether the refund has failed since. Throws a
-     * retryable error if the database does not answer. `nowAt` is real time. `lookups` is the number of earlier
-     * calls that found no outcome. Rule: D-§7.
+     * Sends the refund, looks up a refund that the gateway has accepted, or returns its recorded outcome. Every
+     * send uses the refund's idempotency key, so repeated or concurrent calls refund once. `pending`: call again
+     * later. A call for a SUCCEEDED refund finds out whether the refund has failed since. Throws a retryable error
+     * if the database does not answer, or if another process has changed the refund to PENDING or REVIEW in the
+     * meantime. `nowAt` is real time. `lookups` is the number of earlier calls that found no outcome. Rule: D-§7.
      */
     async refundPayment(
       input: RefundRef & { nowAt: number; lookups?: number },
@@ -94,8 +94,8 @@ async function settlementOf(
 }
 
 /**
- * Sends the refund until the gateway answers or `stopAt` is reached. Returns null if another process has
- * settled the refund.
+ * Sends the refund until the gateway answers or `stopAt` is reached. Returns null if another process has settled
+ * the refund or changed it to PENDING or REVIEW.
  */
 async function sendRefund(
   deps: PaymentDeps,

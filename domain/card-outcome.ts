@@ -69,7 +69,10 @@ export function outcomeOfCommand(answer: CommandAnswer): CardOutcome {
   }
 }
 
-/** After any other refusal, the status of the payment, session or subscription says why. */
+/**
+ * Returns `waiting` if the outcome of another card is unknown. For every other refusal returns `decided`: the
+ * status of the payment, session or subscription says why.
+ */
 function outcomeOfRefusal(code: ErrorCode): CardOutcome {
   return { kind: code === 'payment_outcome_pending' ? 'waiting' : 'decided' };
 }

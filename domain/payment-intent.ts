@@ -103,7 +103,10 @@ export interface PaymentOrder extends IntentRef {
   token: CardToken | null;
 }
 
-/** The outcome of an order. A repeat of the order has the same outcome. */
+/**
+ * The outcome of an order. If the outcome is `succeeded` or `declined`, a repeat of the order has the same
+ * outcome.
+ */
 export type PaymentOutcome =
   | { kind: 'succeeded' }
   | { kind: 'declined'; errorCode: string }

@@ -39,7 +39,10 @@ export const checkoutSessions = pgTable(
     subscriptionId: text('subscription_id'),
     intentId: text('intent_id'),
     setupMethodId: text('setup_method_id'),
-    /** Business time: the time of the subscription's test clock, else real time. */
+    /**
+     * For the first checkout of a subscription: business time (the time of its test clock, else real time). For
+     * every other purpose: real time.
+     */
     expiresAt: instant('expires_at').notNull(),
     openedAt: instant('opened_at'),
     /** Number of card tries, declined ones included. Equals the session's number of rows in `checkout_try`. */

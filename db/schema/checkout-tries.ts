@@ -11,7 +11,10 @@ export const checkoutTries = pgTable(
   {
     merchantId: merchantId(),
     sessionId: text('session_id').notNull(),
-    /** SHA-256 of the one-time token, or of the text that the tokeniser sent instead of a token. */
+    /**
+     * SHA-256 of the one-time token. If the gateway returned no token: the SHA-256 of the decline code with its
+     * id.
+     */
     key: bytes('key').notNull(),
     /** Error code of a failed try. Null if the try succeeded, and while its outcome is unknown. */
     errorCode: text('error_code'),

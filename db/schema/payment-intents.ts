@@ -63,14 +63,11 @@ export const paymentIntents = pgTable(
     tokenise: boolean('tokenise').notNull().default(false),
     metadata: json('metadata').$type<Record<string, string>>(),
     customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
-    /**
-     * Business time (a test clock's time, else real time), like `dueAt`, `succeededAt` and
-     * `checkoutExpiresAt`.
-     */
+    /** Business time (a test clock's time, else real time), like `dueAt` and `succeededAt`. */
     createdAt: instant('created_at').notNull(),
     dueAt: instant('due_at'),
     succeededAt: instant('succeeded_at'),
-    /** Until this time the page of a hosted payment accepts a card. */
+    /** Real time until which the page of a hosted payment accepts a card; null for every other payment. */
     checkoutExpiresAt: instant('checkout_expires_at'),
     /** Real time of the last change. */
     updatedAt: instant('updated_at')

@@ -12,8 +12,8 @@ import { instant, merchantId, oneOf } from './_columns.ts';
 import { customers } from './customers.ts';
 
 /**
- * PENDING: redeemed from a token; its first use is undecided or declined. LIVE: can be charged again. DELETED:
- * must not be charged.
+ * PENDING: redeemed from a token. Its first use is undecided or declined, or was a payment that does not save the
+ * method. LIVE: can be charged again. DELETED: must not be charged.
  */
 export const PAYMENT_METHOD_STATUSES = ['PENDING', 'LIVE', 'DELETED'] as const;
 export type PaymentMethodStatus = (typeof PAYMENT_METHOD_STATUSES)[number];

@@ -14,10 +14,10 @@ import { amountMinor, currency, instant, merchantId, oneOf, recheckColumns } fro
 import { paymentIntents } from './payment-intents.ts';
 
 /**
- * A refund of a paid intent. The row is committed before the refund is sent. Every refund that is not REFUSED
- * reduces the amount that can still be refunded. A PENDING refund is at the gateway, which has not decided it.
- * Rule: D-§7. Writers: the API inserts and voids; activities insert the refund of a late charge, record every
- * outcome, and void a refund whose caller got no answer.
+ * A refund of a paid intent or of a late charge. The row is committed before the refund is sent. Every refund of a
+ * paid intent that is not REFUSED reduces the amount that can still be refunded. A PENDING refund is at the
+ * gateway, which has not decided it. Rule: D-§7. Writers: the API inserts and voids; activities insert the refund
+ * of a late charge, record every outcome, and void a refund whose caller got no answer.
  */
 export const refunds = pgTable(
   'refund',
@@ -41,7 +41,7 @@ export const refunds = pgTable(
     reason: text('reason'),
     /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),
-    /** Null if the refund failed after it had succeeded. */
+    /** Business time of the success. Null before, and if the refund failed after it had succeeded. */
     refundedAt: instant('refunded_at'),
     /** Real time. */
     firstSentAt: instant('first_sent_at'),

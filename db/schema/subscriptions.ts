@@ -35,9 +35,7 @@ export const subscriptions = pgTable(
     customerId: text('customer_id').notNull(),
     status: text('status').$type<SubscriptionStatus>().notNull(),
     version: integer('version').notNull(),
-    /**
-     * The transition that wrote `version`: a command id, or `<subscription>:<version>` for a due step.
-     */
+    /** The transition that wrote `version`. `Transition.transitionId` lists the forms. */
     lastTransitionId: text('last_transition_id').notNull(),
     state: recordedState('state').notNull(),
     amountMinor: amountMinor().notNull(),

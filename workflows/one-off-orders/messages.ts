@@ -27,8 +27,8 @@ export function lateChargeWorkflowId(attemptId: string): string {
 }
 
 /**
- * The recheck, which ends the workflow's sleep. Sent by operators, after a decision of manual review about
- * the attempt or the refund, and when the gateway answers again after an outage.
+ * The recheck, which ends the workflow's sleep. Sent by operators, after a decision of manual review about the
+ * attempt or the refund, after an event of the gateway, and when the gateway answers again after an outage.
  */
 export const poke = defineSignal('poke');
 

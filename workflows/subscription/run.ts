@@ -122,8 +122,8 @@ export class Run {
   }
 
   /**
-   * Makes the run read its row again and look up an unknown outcome now. Called if a step seems late, if
-   * manual review has decided, if the gateway answers again, or if an operator sends the signal.
+   * Makes the run read its row again and look up an unknown outcome now. The handler of the signal `poke` calls
+   * this.
    */
   recheck(): void {
     this.needsResync = true;

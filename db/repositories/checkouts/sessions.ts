@@ -108,8 +108,8 @@ export async function setOpened(tx: Db, ref: SessionRef, nowAt: number): Promise
 export type GivenDetails = Pick<CustomerDetails, 'name' | 'email' | 'contactNumber'>;
 
 /**
- * Adds the payer's details to the subscription, its unpaid intents and the customer. Fills in only fields
- * that the merchant left empty. Rule: D-11.
+ * Adds the payer's details to the subscription, its intents in CREATED and the customer. Fills in only empty
+ * fields. Rule: D-11.
  */
 export async function fillInDetails(db: Db, ref: CheckoutRef, given: GivenDetails): Promise<void> {
   await db.transaction(async (tx) => {

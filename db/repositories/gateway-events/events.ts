@@ -8,8 +8,8 @@ import { gatewayEvents } from '../../schema/gateway-events.ts';
 export type GatewayAccount = Pick<GatewaySubject, 'merchantId' | 'gateway'>;
 
 /**
- * Stores an event, once. `isHandled`: nothing waits for the event. Returns the subject to look at; null if
- * nothing is left to do. A repeat of a stored event returns the subject until the event is handled.
+ * Stores an event, once. `isHandled`: true if nothing waits for the event. Returns the subject if one of its
+ * events is not handled, also for a repeat of a stored event. Null if nothing is left to do.
  */
 export async function storeGatewayEvent(
   db: Db,

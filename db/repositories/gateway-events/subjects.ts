@@ -105,7 +105,7 @@ export async function findNamedRefund(
 
 /**
  * Returns the account's payment method that an event names. Stripe does not name the customer of a detached
- * payment method; the event then has only the end of our id.
+ * payment method: `gatewayMethodId` then lacks the part up to the `/` of the stored id.
  */
 export async function findNamedMethod(
   db: Db,

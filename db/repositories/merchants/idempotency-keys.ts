@@ -32,20 +32,21 @@ export interface StoredAnswer {
 }
 
 /**
- * `mine`: the caller must do the work, and pass `owner` to every later write of the key. `commandId` is the
- * same for every call with this key. `stored`: an earlier call stored this definite answer.
+ * `mine`: the caller must do the work, and pass `owner` to every later write of the key. `commandId` is the same
+ * for every call with this key, until the key expires. `isRepeat`: an earlier call has claimed the key. `stored`:
+ * an earlier call stored this definite answer.
  */
 export type Claim =
   | { kind: 'mine'; owner: string; commandId: string; isRepeat: boolean }
   | { kind: 'stored'; answer: StoredAnswer };
 
 /**
- * Claims a key in one statement, so that of concurrent callers only one gets the claim. A caller may claim a
- * new key, a key whose lease has expired, or an expired key. Waits while the transaction of a
- * concurrent claim is open.
+ * Claims a key in one statement, so that of concurrent callers only one gets the claim. A caller may claim a new
+ * key, an expired key, or a key of the same request that has no answer and whose lease has expired. Waits while
+ * the transaction of a concurrent claim is open.
  *
- * @throws DomainError `idempotency_key_reused` if the key was used for another request;
- * `idempotency_key_in_use` while another call holds the lease. Rule: D-17.
+ * @throws DomainError `idempotency_key_reused` if the key was used for another request; `idempotency_key_in_use`
+ * while another call holds the lease. Rule: D-17.
  */
 export async function claimKey(
   db: Db,

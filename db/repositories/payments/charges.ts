@@ -75,9 +75,10 @@ export async function openPaymentAttempt(
 }
 
 /**
- * Records the outcome of an attempt: in the rows of the attempt, its intent and its payment method, and as an
- * event. If the attempt was settled before, changes nothing and returns the first outcome. `nowAt` is real
- * time.
+ * Records the outcome of an attempt, in one transaction. A success or a decline changes the attempt and its
+ * intent, and writes an event. A success also makes the payment method LIVE if the intent saves it. An unknown
+ * outcome and a review change only the attempt; a review also opens a manual review. If the attempt was settled
+ * before, changes nothing and returns the first outcome. `nowAt` is real time.
  */
 export async function settlePayment(
   db: Db,
@@ -133,7 +134,8 @@ function outcomeOf(attempt: Attempt): PaymentOutcome | null {
 }
 
 /**
- * Returns the command id of an order. A repeat of the order has the same id and so finds the first attempt.
+ * Returns the command id of an order. A repeat of the order has the same id and so finds the first attempt. Null
+ * for a hosted payment without a token: the order comes from a sweep, an event of the gateway or manual review.
  */
 function commandOf(intent: Intent, { token }: PaymentOrder): string | null {
   return intent.kind === 'hosted' ? (token?.paymentToken ?? null) : DIRECT_COMMAND;
@@ -149,7 +151,7 @@ function turnOf(
     return refused('operation_not_allowed', 'This payment is not made on a page.');
   }
   const commandId = commandOf(intent, order);
-  // An order of a sweep or of manual review has no command id, so it continues the latest attempt.
+  // Without a command id, the order continues the latest attempt.
   const own =
     commandId === null
       ? attempts.at(-1)

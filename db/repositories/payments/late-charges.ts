@@ -17,9 +17,9 @@ import { closeReview } from './reviews.ts';
 import { recordTransition } from '../subscriptions/transitions.ts';
 
 /**
- * The state of a late-charge watch, which looks for a charge after its attempt was settled as not paid.
- * `waiting`: the attempt's settlement is not recorded yet. `watched`: the watch runs. `over`: the watch has
- * ended. `found`: a late charge is recorded.
+ * The state of a late-charge watch, which looks for a charge after its attempt was settled as not paid. `waiting`:
+ * the attempt's settlement is not recorded yet. `watched`: the watch runs. `over`: the watch has ended, or there
+ * is none. `found`: a late charge is recorded.
  */
 export type LateWatch =
   | { kind: 'waiting' }

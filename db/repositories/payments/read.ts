@@ -78,7 +78,7 @@ export async function findIntentRecord(
   return record ?? null;
 }
 
-/** Adds the attempts and the disputes to the intents. The order stays the same. */
+/** Adds the attempts and the disputes to the intents, which stay in the sequence of `rows`. */
 export async function withAttempts(
   db: Db,
   merchantId: string,

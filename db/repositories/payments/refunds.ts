@@ -138,8 +138,8 @@ export async function gatewayNameOf(db: Db, refund: Refund): Promise<string> {
 }
 
 /**
- * Voids a refund, unless its sending has begun. Returns true if the refund will never be sent. A repeat is
- * safe.
+ * Voids a refund, unless its sending has begun. Returns true if the refund is voided, also by an earlier call.
+ * Returns false for a refund that the gateway refused.
  */
 export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
   const reason = WITHDRAWN;
@@ -155,9 +155,9 @@ export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
 const WITHDRAWN = 'It was withdrawn before it was sent.';
 
 /**
- * Marks the refund as SENDING and returns the row. The caller must do this before every send, because from
- * then on the gateway may have the refund. Returns null if the refund is settled or in REVIEW; the caller
- * must then not send it.
+ * Marks the refund as SENDING and returns the row. The caller must do this before every send, because from then on
+ * the gateway may have the refund. Returns null if the refund is settled, PENDING or in REVIEW; the caller must
+ * then not send it.
  */
 export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund | null> {
   const [sending] = await db
@@ -183,8 +183,9 @@ export type RefundSettlement =
   | { kind: 'refused' | 'review'; reason: string; hasFailed?: true };
 
 /**
- * Records the outcome of a refund in one transaction: in the rows of the refund and its intent, and as an
- * event. If the refund was settled before, changes nothing and returns the first outcome. Only `hasFailed`
+ * Records the outcome of a refund in one transaction. `refunded` and `hasFailed` also change the intent and write
+ * an event, except for the refund of a late charge. Every other outcome changes only the refund's row and its
+ * manual review. If the refund was settled before, changes nothing and returns the first outcome. Only `hasFailed`
  * changes a refund that had succeeded: its amount may be refunded again. `nowAt` is real time.
  */
 export async function settleRefund(

@@ -168,9 +168,9 @@ export interface Decision {
 export type Decided = { ok: true; review: ListedReview } | { ok: false; message: string };
 
 /**
- * Stores an operator's decision; the workflow records its consequences later. Refuses, with the reason, if
- * the attempt or refund is not in REVIEW or has a decision, or if `gatewayId` has settled another attempt or
- * refund.
+ * Stores an operator's decision; the workflow records its consequences later. Refuses, with the reason, if the
+ * attempt or refund is not in REVIEW or has a decision, or if `gatewayId` belongs to another charge or refund (see
+ * `ownerOf`).
  */
 export async function decideReview(
   db: Db,
@@ -215,8 +215,8 @@ export async function decideReview(
 }
 
 /**
- * Returns the id of another attempt or refund that is settled or decided with this gateway id; null if there
- * is none.
+ * Returns the id of another attempt or refund whose review has the same outcome and gateway id. For `paid`, else
+ * returns another attempt whose charge has this id. Null if there is none.
  */
 async function ownerOf(
   tx: Db,

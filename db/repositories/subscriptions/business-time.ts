@@ -4,9 +4,9 @@ import { outboxEvents } from '../../schema/outbox-events.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 
 /**
- * Returns the business time for a new record of a subscription: `nowAt` without a test clock, else the time
- * that the subscription has reached on its clock. The result is never before the subscription's last event,
- * so that events stay in order while the clock advances. Rules: D-52, D-60.
+ * Returns the business time for a new record of a subscription: `nowAt` without a test clock, else the time that
+ * the subscription has reached on its clock. On a test clock the result is never before the subscription's last
+ * event, so that events stay in order while the clock advances. Rules: D-52, D-60.
  */
 export async function businessNow(
   db: Db,

@@ -151,7 +151,10 @@ export async function takeLinkUse(
   return { kind: 'taken' };
 }
 
-/** Releases the link use of a subscription that ended unpaid. Does nothing without a link. Rule: D-37. */
+/**
+ * Releases the link use of a subscription that ended unpaid. Does nothing without a link. A repeat releases
+ * another use, so the caller must call this once for each subscription. Rule: D-37.
+ */
 export async function releaseLinkUse(tx: Db, ref: SubscriptionRef): Promise<void> {
   const linkId = tx
     .select({ id: subscriptions.linkId })

@@ -20,7 +20,10 @@ import { isRecord } from '../is-record.ts';
 /** A transition to record. `change` leads from version `change.state.version - 1` to the next version. */
 export interface Transition {
   change: Change;
-  /** The id of the command that caused the transition, or `<subscription>:<version>` for a due step. */
+  /**
+   * The id of the command that caused the transition; `dispute:<id>:<status>` for a dispute; `late:<attempt>` for
+   * a late charge; else `<subscription>:<version>`.
+   */
   transitionId: string;
   command: { commandId: string; kind: CommandKind; result: CommandResult | null } | null;
   nowAt: number;
@@ -187,8 +190,8 @@ export async function countEarlier(db: Db, ref: SubscriptionRef, most: number): 
 }
 
 /**
- * Records the time of the next look-up after a look-up without an outcome, so that the sweep does not treat
- * the subscription as stuck. The version does not change.
+ * Records the time of the next look-up after a look-up without an outcome, so that the sweep does not treat the
+ * subscription as stuck. The version does not change. Changes nothing if the row has another version.
  */
 export async function recordLookup(db: Db, state: SubscriptionState): Promise<void> {
   const ref = { merchantId: state.merchantId, subscriptionId: state.subscriptionId };

@@ -54,8 +54,8 @@ const IS_OVERDUE = and(
 );
 
 /**
- * Takes subscriptions without a test clock whose next step is overdue by a minute, also ENDED ones with an
- * open attempt.
+ * Takes subscriptions without a test clock whose next step is overdue by a minute and whose row has not changed
+ * for a minute, also ENDED ones with an open attempt.
  */
 export function takeOverdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
   return takeSubscriptions(db, { condition: IS_OVERDUE, oldest: subscriptions.wakeAt, limit });
@@ -75,9 +75,9 @@ export async function isOverdue(
 }
 
 /**
- * Takes subscriptions that have not reached their test clock's target and have not changed for 30 s. A
- * subscription with an open attempt waits for the outcome, so it is taken only if its look-up is overdue by a
- * minute. Rule: D-60.
+ * Takes subscriptions that have not reached their test clock's target, if both the target and the subscription
+ * have not changed for 30 s. A subscription with an open attempt waits for the outcome, so it is taken only if its
+ * look-up is overdue by a minute. Rule: D-60.
  */
 export async function takeBehindTheirClock(
   db: Db,
@@ -203,8 +203,8 @@ export function unkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> {
 }
 
 /**
- * Returns undecided refunds, each at most once a minute, as {@link takeOpenPayments} does. A PENDING refund may
- * stay undecided for days, so it is returned at most once an hour.
+ * Returns undecided refunds that are not in REVIEW, each at most once a minute, as {@link takeOpenPayments} does.
+ * A PENDING refund may stay undecided for days, so it is returned at most once an hour.
  */
 export async function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[]> {
   const open = db

@@ -47,8 +47,9 @@ export async function deleteOldEvents(
 }
 
 /**
- * Deletes old sessions of hosted pages with their card tries, if their subscription, payment or setup session
- * no longer waits for a payer. A request for the page of a deleted session gets the answer 404.
+ * Deletes old sessions of hosted pages with their card tries, if their subscription, payment or setup session no
+ * longer waits for a payer. Deletes an old session for replacing a card if it expired before `before`. A request
+ * for the page of a deleted session gets the answer 404.
  */
 export async function deleteClosedSessions(db: Db, { before, limit }: Deletion): Promise<number> {
   const [deleted] = await db.execute<{ sessions: number }>(sql`
@@ -96,8 +97,8 @@ export async function deleteOldLinkUses(db: Db, { before, limit }: Deletion): Pr
 }
 
 /**
- * Deletes old events of gateways. A repeat of a deleted event would be stored again, but Stripe repeats an event
- * only for 3 days.
+ * Deletes old events of gateways, handled or not. A repeat of a deleted event would be stored again, but Stripe
+ * repeats an event only for 3 days.
  */
 export async function deleteOldGatewayEvents(db: Db, { before, limit }: Deletion): Promise<number> {
   const old = db

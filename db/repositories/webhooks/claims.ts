@@ -49,7 +49,10 @@ export type LeftReason =
   | 'excepted'
   /** Another process sends the deliveries. */
   | 'claimed'
-  /** The next attempt of the first delivery is not due yet. */
+  /**
+   * The next attempt of a failed delivery is not due yet, or every pending delivery has failed at least three
+   * times.
+   */
   | 'not_due';
 
 export interface StreamClaim {
