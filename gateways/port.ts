@@ -278,7 +278,7 @@ export interface PaymentGateway {
    * enter cards on a page of the gateway, which `openCardEntry` opens.
    */
   readonly tokeniserUrl: string | null;
-  /** Empty for a live gateway. */
+  /** Empty for a live gateway, and for a gateway with `openCardEntry`. */
   readonly testCards: readonly PublishedTestCard[];
   /** The name of the company that processes the cards, for payers. */
   readonly company: string;

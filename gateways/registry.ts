@@ -7,7 +7,10 @@ export interface GatewayRegistry {
    * Rejects with {@link UnknownGateway} if this process has no such gateway.
    */
   of(merchantId: string, name: string): Promise<PaymentGateway>;
-  /** Returns the gateway that saves the merchant's new payment methods. */
+  /**
+   * Returns the gateway that saves the merchant's new payment methods. Rejects with DomainError
+   * `operation_not_allowed` if the merchant has none.
+   */
   forNewMethods(merchantId: string): Promise<PaymentGateway>;
 }
 

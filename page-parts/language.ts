@@ -26,7 +26,7 @@ type EnglishOf<Key extends keyof English> = English[Key] extends { readonly othe
   ? Other
   : English[Key];
 
-/** The values of a text's placeholders. `count` is a number and selects the form; the others are texts. */
+/** The values of a text's placeholders. `count` is a number and selects the plural form; the others are texts. */
 export type Values<Key extends keyof English> = {
   readonly [Name in Placeholder<EnglishOf<Key>>]: Name extends 'count' ? number : string;
 };
@@ -47,8 +47,8 @@ export interface Language {
 }
 
 /**
- * The formats of each language. English has the formats of Great Britain, in which `$` names no country's dollar
- * alone: `US$19.99`, `28 February 2027`. Arabic has the digits that are on cards.
+ * The formats of each language. English has the formats of Great Britain, which name the country of a dollar:
+ * `US$19.99`, not `$19.99`. Arabic has the digits 0 to 9, which are printed on cards.
  */
 const FORMATS: Readonly<Record<Locale, string>> = {
   en: 'en-GB',

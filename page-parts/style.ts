@@ -1,6 +1,6 @@
 /**
- * Text and background must have a contrast of at least 4.5 : 1, in the light and in the dark scheme. A text of the
- * other writing direction begins on the page's side.
+ * Text and background must have a contrast of at least 4.5 : 1, in the light and in the dark scheme. An element with
+ * its own `dir` is aligned as the page is: to the left in `ltr` and to the right in `rtl`.
  */
 export const STYLE = `
 :root {

@@ -10,7 +10,7 @@ export const FAILPOINTS = [
   'after_commit',
   /** API: the Idempotency-Key is claimed; the work has not begun. */
   'after_claim',
-  /** API, or worker that handles a gateway's event: the order's workflow or the command is not sent yet. */
+  /** API, or worker that handles a gateway's event: the order's workflow is not started, or the command not sent. */
   'before_hand_over',
   /** API: the outcome is recorded; no answer is stored under the key. */
   'before_answer_stored',

@@ -48,8 +48,9 @@ export function createCardBook(sql: Sql) {
     },
 
     /**
-     * Redeems a token for a saved card. A repeat with the same key and customer returns the same card.
-     * Refuses a token that another key has redeemed. Refuses with 422 a key that has redeemed another token.
+     * Redeems a token for a saved card. A repeat with the same key and customer returns the same card. The result is
+     * a refusal if the token is unknown, expired, of another session, or redeemed by another key or for another
+     * customer, or if the card is refused. Rejects with 422 if the key has redeemed another token.
      */
     save: (order: SaveOrder, now: number): Promise<SaveResult> =>
       sql.begin((tx) => saveWithin(tx, order, now)),

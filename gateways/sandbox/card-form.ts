@@ -72,7 +72,7 @@ export function readCard(typed: TypedCard, now: number): CardReading {
 /** Numbers of cards have 12 to 19 digits (ISO/IEC 7812). */
 const NUMBER_DIGITS = { min: 12, max: 19 };
 
-/** The digits of the networks whose numbers have one length. */
+/** The number of digits for each network whose card numbers all have the same length. */
 const NETWORK_DIGITS = [
   { prefix: /^3[47]/, digits: 15 },
   { prefix: /^5[1-5]|^2[2-7]/, digits: 16 },

@@ -9,8 +9,9 @@ export interface BookedCharge {
   readonly id: string;
   readonly outcome: 'succeeded' | 'declined' | 'pending';
   readonly code: DeclineCode | null;
-  /** Null unless a forced decline gave both. */
+  /** Null unless a forced decline set a gateway code. */
   readonly gatewayCode: string | null;
+  /** Null unless a forced decline set an advice. */
   readonly retry: RetryAdvice | null;
   readonly amountMinor: number;
   readonly currency: string;
@@ -125,7 +126,7 @@ export function createChargeBook(sql: Sql) {
       };
     },
 
-    /** Returns charges in the order of their sequence. */
+    /** Returns charges in the order of their sequence, without withdrawn charges. */
     async list(filter: ListFilter): Promise<ListedCharge[]> {
       const rows = await sql<ListedRow[]>`
         select c.*, (

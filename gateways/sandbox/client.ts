@@ -35,8 +35,8 @@ export interface SandboxClientOptions {
 export interface SandboxClient extends PaymentGateway {
   readonly tokeniserUrl: string;
   /**
-   * Makes the gateway decline the next charges. Throws `service_unavailable` if the gateway does not confirm.
-   * Rule: D-61.
+   * Makes the gateway decline the next charges. Throws `service_unavailable` if the gateway does not confirm, and
+   * GatewayRejectedRequest if the gateway refuses the order. Rule: D-61.
    */
   declineNext(order: ForcedDeclines): Promise<void>;
   /** Waits for open requests, then closes the connections. */
@@ -53,7 +53,7 @@ const CONNECTIONS = 64;
 /** The sandbox keeps keys for ever, but guarantees one year. */
 const KEY_LIFETIME_MS = 365 * 24 * 3_600_000;
 
-/** The methods that the sandbox does not have. Only the personality `pending` sends events. */
+/** The methods that the personality `instant` does not have. `pending` adds `withdraw` and `readEvents`. */
 const UNSUPPORTED = {
   prepare: null,
   withdraw: null,

@@ -35,8 +35,8 @@ export interface ControlRouteOptions {
 }
 
 /**
- * Routes that set faults and forced declines, decide refunds and list the charges. All need the gateway key,
- * and all but the forced declines accept requests only from this machine. Rule: D-61.
+ * Routes that set faults and forced declines, decide charges and refunds, and list the charges. All need the gateway
+ * key, and all but the route of the forced declines accept requests only from this machine. Rule: D-61.
  */
 export function controlRoutes(options: ControlRouteOptions): Route[] {
   return [...faultRoutes(options), ...bookRoutes(options)];

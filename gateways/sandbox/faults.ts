@@ -19,7 +19,7 @@ export type Operation = (typeof OPERATIONS)[number];
  * - `error_500`: the answer is a 500.
  * - `lose_answer`: the server closes the connection without an answer.
  * - `pending`: the refund is decided later. Only for `refund`.
- * - `drop`: the event is never sent. Only for `event`. After the other faults the event is sent again.
+ * - `drop`: the event is never sent. Only for `event`. After `error_500` and `lose_answer` the event is sent again.
  */
 export const FAULTS = ['decline', 'delay', 'error_500', 'lose_answer', 'pending', 'drop'] as const;
 

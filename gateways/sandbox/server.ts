@@ -31,7 +31,7 @@ export interface SandboxGatewayOptions extends ListenOptions {
   readonly events?: EventTarget | null;
   /** Only for `pending`: how long after its request a charge or refund is decided, in ms. Default: 2,000. */
   readonly decideAfterMs?: number;
-  /** Clock for token and card expiry, epoch ms. Default: real time. */
+  /** Clock for stored times, decisions, and the expiry of tokens and cards, in epoch ms. Default: real time. */
   readonly now?: () => number;
   /** Called for every error that is answered 500. The error's message may contain values of the request. */
   readonly onFailure?: (error: unknown, route: string) => void;

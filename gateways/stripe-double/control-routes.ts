@@ -227,7 +227,7 @@ async function lastRefund({ book }: Scope, chargeId: string): Promise<string> {
   throw new RequestRefused(409, 'status_wrong', `${chargeId} has no refund.`);
 }
 
-/** Locks an object and returns it. Refuses an object in another status than `status`. */
+/** Locks an object and returns it. Refuses with 409 an object whose status is none of `statuses`. */
 async function waiting(
   scope: Scope,
   kind: Kind,

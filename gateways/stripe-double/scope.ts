@@ -21,7 +21,7 @@ export interface Scope {
 
 /**
  * The outcome that a control route has ordered for the next charge. `authentication`: the charge needs 3D Secure,
- * so it is declined without the payer.
+ * so it is declined if the payer is absent.
  */
 export type ForcedOutcome =
   | ({ readonly kind: 'decline' } & Decline)

@@ -3,8 +3,8 @@ import PQueue from 'p-queue';
 /** Limits the rate of the requests of one account. */
 export interface Pace {
   /**
-   * Waits for the next place. Throws {@link PacedOut} if no place becomes free within 2 s or before one of
-   * `signals` aborts: the request was not sent.
+   * Waits until the rate limit allows one more request. Throws {@link PacedOut} if the limit does not allow it within
+   * 2 s or before one of `signals` aborts. The caller must send the request only after this promise has resolved.
    */
   take(method: string, signals: readonly AbortSignal[]): Promise<void>;
   /** Stripe has refused a request because of its rate limit: later requests wait for 0.5 to 1 s. */
@@ -14,7 +14,7 @@ export interface Pace {
 /** The error code of {@link PacedOut}, which callers treat like Node's codes of a failed connect. */
 export const PACED_OUT = 'PACED_OUT';
 
-/** A request that was not sent, because the account's rate limit leaves no place for it. */
+/** A request that was not sent, because the account's rate limit did not allow it in time. */
 class PacedOut extends Error {
   override readonly name = 'PacedOut';
   readonly code = PACED_OUT;
@@ -30,7 +30,7 @@ class PacedOut extends Error {
  */
 const REQUESTS_PER_SECOND = { live: 45, test: 12 } as const;
 
-/** The longest wait for a place, in ms. The request's time limit includes this wait. */
+/** The longest wait for the rate limit, in ms. The request's time limit includes this wait. */
 const WAIT_MS = 2_000;
 
 /** Creates the pace of one account in one process. */

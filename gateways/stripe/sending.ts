@@ -6,7 +6,7 @@ import type { Pace } from './pace.ts';
 /** The caller's signal. The SDK takes no signal for a request. */
 const callerSignal = new AsyncLocalStorage<AbortSignal | undefined>();
 
-/** Runs `call`. When the signal of `request` aborts, the requests of `call` that wait for their place fail. */
+/** Runs `call`. When the signal of `request` aborts, the requests of `call` that wait for the rate limit fail. */
 export function withCallersSignal<T>(
   { signal }: { readonly signal?: AbortSignal | undefined },
   call: () => Promise<T>,
@@ -22,7 +22,7 @@ export interface SendingOptions {
 }
 
 /**
- * Returns the `fetch` of one account's client. A request waits for its place in the account's pace. A request
+ * Returns the `fetch` of one account's client. A request waits until the account's pace allows it. A request
  * that Stripe refuses with 401 had no effect, so it is sent once more with the newer key if there is one: a
  * rotation of the key loses no request.
  */

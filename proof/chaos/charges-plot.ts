@@ -4,8 +4,9 @@ import type postgres from 'postgres';
 import { KILL_KINDS } from './killer.ts';
 import type { Kill } from './killer.ts';
 
-/** A charge with its times in seconds since the start of the run. */
+/** A charge of the run. Times are in seconds. */
 export interface PlottedCharge {
+  /** The time from the start of the run to the first send of the charge. */
   readonly sentAfter: number;
   /** The time from the first send of the charge to its recorded outcome. */
   readonly took: number;

@@ -42,7 +42,10 @@ const PENDING_FAULTS = [
   { operation: 'withdraw', fault: 'lose_answer', chance: 0.3 },
 ] as const;
 
-/** Range of the time after which the sandbox that decides later decides, in ms. The worker asks for 6 s. */
+/**
+ * Range of the delay, in ms, after which the sandbox with the personality `pending` decides. The worker repeats its
+ * request for at most 6 s, so some charges are decided after the worker has stopped.
+ */
 const DECIDE_AFTER = [0, 10_000] as const;
 const NEW_DELAY_EVERY_MS = 3_000;
 

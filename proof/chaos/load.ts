@@ -19,7 +19,10 @@ const CREATED_TOGETHER = 8;
 const REAL_TIME_EVERY = 10;
 const TRIAL_CHANCE = 0.2;
 
-/** Most intervals are short, because a clock waits for the subscription with the highest number of cycles. */
+/**
+ * Most intervals are short. An advance lasts until its slowest subscription, the one with the most cycles, is done.
+ * With similar intervals the other subscriptions are charged about as often in this time.
+ */
 const INTERVALS = [
   { interval: 'DAY', intervalCount: 1 },
   { interval: 'DAY', intervalCount: 1 },

@@ -9,9 +9,9 @@ const WITHIN_MS = 300_000;
 const HURRY_EVERY_MS = 5_000;
 
 /**
- * Waits until no attempt and no refund is in CREATED, SENDING or UNKNOWN, and no delivery is PENDING. Makes
- * failed deliveries due at once in the database, because their backoff is minutes to hours. Changes nothing
- * else in the database.
+ * Waits until no attempt and no refund is in CREATED, SENDING or UNKNOWN, and no refund and no delivery is PENDING.
+ * Makes failed deliveries due at once in the database, because their backoff is minutes to hours. Changes nothing else
+ * in the database.
  *
  * @throws Error with the counts of open work if this takes longer than 5 minutes.
  */

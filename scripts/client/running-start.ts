@@ -35,7 +35,7 @@ export interface RunningStart {
   /** The faults that can still hit, in the order of their requests. */
   faults(): Promise<OrderedFault[]>;
   clearFaults(): Promise<void>;
-  /** The sandbox that decides later decides a charge or refund this long after its request. */
+  /** Sets the delay, in ms, after which the sandbox with the personality `pending` decides a charge or a refund. */
   decideAfter(ms: number): Promise<void>;
   /** All charges that the gateway recorded for a subscription, also declined ones, oldest first. */
   book(subscriptionId: string): Promise<BookedCharge[]>;

@@ -26,7 +26,7 @@ export interface DemoYear {
 /** Ends the year after a difference that makes the following steps meaningless. */
 class YearStopped extends Error {}
 
-/** Waits for `year`. A year that was stopped has its reason in the differences. */
+/** Waits for `year`. Resolves also if the year was stopped: the reason is then in the differences. */
 export async function unlessStopped(year: Promise<void>): Promise<void> {
   try {
     await year;
@@ -42,8 +42,9 @@ export interface EventsOfOne {
   /** Number of events that have arrived since the last check. */
   unseen(): number;
   /**
-   * Waits until an event has arrived for each of `types`, and passes all new events to `check`, also if there
-   * are more or fewer. If an event is missing after 30 s, adds a difference and stops the year.
+   * Waits at most 30 s until as many new events have arrived as `types` has entries. Then passes all new events to
+   * `check`, also if there are more or fewer. If there are fewer, adds a difference and stops the year. Compares only
+   * the number of events: `check` has to compare their types.
    */
   expect(
     types: readonly string[],

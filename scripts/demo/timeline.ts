@@ -82,7 +82,7 @@ function signatureText(webhook: ReceivedWebhook): string {
   return `${mark(standard)} sha256  ${mark(xpay)} sha512`;
 }
 
-/** Prints a step that causes no event. */
+/** Prints one line for a step, in a part of the demo that does not print its events. */
 export function printStep(step: {
   date: string;
   charged: string;

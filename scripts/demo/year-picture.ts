@@ -99,7 +99,10 @@ function chargeOf({ eventType, eventTime, amount }: ReceivedWebhook['event']): C
   return [{ at, text: (Number(amount) / 100).toFixed(2), outcome: 'paid' }];
 }
 
-/** The status of each `subscription.*` event holds until the next event with another status. */
+/**
+ * Returns the periods of the statuses. A status holds from the first `subscription.*` event with it to the next event
+ * with another status. The last status has no period.
+ */
 function periodsOf(events: readonly ReceivedWebhook['event'][]): Period[] {
   const changes = events
     .filter(({ eventType }) => eventType.startsWith('subscription.'))

@@ -192,7 +192,10 @@ export class LifeInDoubt extends Simulation {
     }
   }
 
-  /** Settles the attempt in REVIEW, if there is one, with a person's decision. */
+  /**
+   * Settles the attempt in REVIEW with a person's decision. Has no effect without such an attempt, after an earlier
+   * decision on it, and for `paid` if the gateway has not charged the attempt.
+   */
   settleReview(finding: Finding): void {
     const row = this.open;
     if (row?.state !== 'REVIEW' || row.finding !== null) return;
@@ -252,7 +255,7 @@ export class LifeInDoubt extends Simulation {
     throw new Error('the simulation takes more than 10,000 steps');
   }
 
-  /** The date that an edit or an unpause set last. */
+  /** The date that an edit, an unpause or the planned end of a pause set last. */
   get setDateAt(): number {
     return this.notBefore.scheduled;
   }

@@ -22,8 +22,8 @@ export function cardOf(number: string): TypedCard {
 }
 
 /**
- * Opens a hosted checkout and pays by card, using only the four labels of the form. Returns the last
- * page: the result, or the form with an alert after a decline.
+ * Opens a hosted checkout and submits its card form, whose fields are found by their labels. Returns the page after
+ * the redirects: the result, the page that waits for the outcome, or after a decline the form with an alert.
  */
 export async function payOnPage(fwdUrl: string, card: TypedCard = PAYING_CARD): Promise<Page> {
   return payOn(await openPage(fwdUrl), card);

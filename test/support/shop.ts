@@ -83,8 +83,8 @@ export async function openShop(env: TestEnvironment) {
     merchant,
     receiver,
     /**
-     * Waits at most 30 s for `count` events of a subscription since the last call. Returns all that have
-     * arrived, one line each.
+     * Waits until `count` events of a subscription have arrived since the last call, at most 30 s. Returns all events
+     * since the last call, one line each, also if there are fewer or more than `count`.
      */
     async news(subscriptionId: string, count: number): Promise<string[]> {
       const from = read.get(subscriptionId) ?? 0;

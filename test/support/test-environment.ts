@@ -52,8 +52,8 @@ import type { TemporalPlace } from './temporal-servers.ts';
 const SEND_BUDGET: SendBudget = { newSendsForMs: 2_000, pauseMs: 100 };
 
 /**
- * Timeout of the gateway client in ms, because a busy machine needs seconds to answer. The timeout plus the
- * send budget is less than an activity's timeout of 15 s.
+ * Timeout of the gateway client in ms. The timeout is long, because the gateway on a busy machine needs seconds to
+ * answer. The timeout plus the send budget is less than an activity's timeout of 15 s.
  */
 const GATEWAY_TIMEOUT_MS = 8_000;
 

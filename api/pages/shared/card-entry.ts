@@ -49,7 +49,7 @@ export function entryRoutes<Subject extends CardSubject>(
     sendPage(deps, ctx, await openCardEntry(deps, ctx, entry));
   });
 
-  /** A payer who opens the form's URL again gets the page. */
+  /** A reload of the form's URL sends a GET, which redirects the browser to the page. */
   router.get(path, async (ctx) => {
     const { subject, home } = await openPage(ctx);
     if (subject !== null) seeOther(ctx, home);
@@ -93,7 +93,10 @@ async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise
     : unopenedPage({ ...deps, language }, { home, sessionId, company: gateway.company });
 }
 
-/** Returns the outcome, which is logged unless it is a page. Null if the gateway refuses the request as wrong. */
+/**
+ * Returns the outcome; null if the gateway refuses the request as wrong. A refusal, and an outcome without a page, are
+ * logged.
+ */
 async function open(
   { logger }: Pick<ApiDeps, 'logger'>,
   ctx: Context,

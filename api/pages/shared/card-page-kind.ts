@@ -9,7 +9,7 @@ import type { Page } from './page.tsx';
 /** What a page with a card form needs to know of its payment, subscription or setup session. */
 export interface CardSubject extends SessionRef, Payer {
   readonly customerId: string;
-  /** The locale that the merchant chose for the page; null: the browser decides. */
+  /** The locale that the merchant chose for the page; null: the `Accept-Language` of the request decides. */
   readonly locale: Locale | null;
 }
 
@@ -37,7 +37,7 @@ export interface CardPages<Subject extends CardSubject> {
   processing(language: Language, url: string): Page;
   /** The details form before the card form. Absent if the page has none. */
   readonly details?: DetailsStep<Subject>;
-  /** Called when a browser opens the page and the page shows a form. */
+  /** Called when a browser opens the page while {@link asks} is true. Not called for a HEAD or a prefetch request. */
   opened?(subject: Subject): Promise<void>;
   /** Called before the gateway's page is opened, and before a new card is counted as a try. */
   beforeTry?(subject: Subject): Promise<void>;

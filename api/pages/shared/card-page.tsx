@@ -30,7 +30,8 @@ export function shownTestCards({ gateway }: Pick<PageDeps, 'gateway'>, mode: 'te
 
 /**
  * Returns a page with the card form, or with a button that leads to the gateway's page for a card. `home`: the
- * page's path. `browser`: the id in the browser's cookie. `alert`: text about the last card, or null.
+ * page's path. `browser`: the id in the browser's cookie. `alert`: text about the last card, or null. If the merchant
+ * has no gateway, returns {@link noGatewayPage}.
  */
 export function askCard(
   deps: PageDeps,
@@ -99,8 +100,8 @@ function isWrong(typed: TypedDetails, name: string): boolean {
 }
 
 /**
- * Returns the page with the details form. `home`: the page's path. `typed`: empty on the first visit. Rule:
- * D-11.
+ * Returns the page with the details form. `home`: the page's path. `typed`: the values and problems of the form that
+ * was sent; empty before. If the merchant has no gateway, returns {@link noGatewayPage}. Rule: D-11.
  */
 export function askDetails(
   deps: PageDeps,
@@ -187,7 +188,7 @@ export function processingPage(
   return { ...page, refresh: { seconds: PROCESSING_REFRESH_S, url } };
 }
 
-/** The page of a merchant without a gateway. */
+/** The page that is shown instead of a form if the merchant has no gateway. */
 export function noGatewayPage({ language, merchantName: name, cancelUrl }: Sale): Page {
   const texts = [language.say('noGateway', { name })];
   const text = { title: language.say('noGatewayTitle'), texts };

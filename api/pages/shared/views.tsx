@@ -27,7 +27,7 @@ export interface Sale {
   readonly offer: Offer;
   /** Null when the page has no cancel link. */
   readonly cancelUrl: string | null;
-  /** Null in live mode. Empty if the gateway's own page lists its test cards. */
+  /** Null in live mode. Empty if the hosted card form, which alone accepts these cards, is not used. */
   readonly testCards: readonly PublishedTestCard[] | null;
 }
 

@@ -80,7 +80,8 @@ export function confirmationRoutes(
 
 /**
  * Opens the attempt that the payer confirms. Two clicks have one command id, so they open one attempt. If the
- * command is refused, the page shows the subscription as it is.
+ * command is refused, the page shows the subscription as it is. Throws `service_unavailable` if it is unknown whether
+ * the command was executed.
  */
 async function begin(deps: ApiDeps, update: MethodUpdate, owed: OwedCycle): Promise<void> {
   const commandId = `authenticate:${owed.intentId}:${owed.attempts + 1}`;
@@ -91,7 +92,10 @@ async function begin(deps: ApiDeps, update: MethodUpdate, owed: OwedCycle): Prom
   }
 }
 
-/** Looks the outcome up now. Without it, the scheduled look-up finds the outcome some seconds later. */
+/**
+ * Makes the workflow look the outcome up now. Never rejects: a failure is logged, and the scheduled look-up finds the
+ * outcome later.
+ */
 async function recheck({ workflows, logger }: ApiDeps, update: MethodUpdate): Promise<void> {
   const { merchantId, subscriptionId } = update;
   await workflows.recheck({ merchantId, subscriptionId }).catch((err: unknown) => {

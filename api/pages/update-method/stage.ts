@@ -19,7 +19,10 @@ export interface MethodUpdate extends UpdatableSubscription {
   readonly tries: readonly UpdateTry[];
   /** The owed payment; null if no payment is owed. */
   readonly owedPayment: CyclePayment | null;
-  /** True if the bank can ask the payer to confirm a payment with the present card. */
+  /**
+   * True if the payer can pay the owed cycle with the present card by a confirmation: the bank has asked for one, and
+   * the card's gateway supports it.
+   */
   readonly canConfirm: boolean;
 }
 
@@ -63,7 +66,10 @@ export function confirmationOf({ state, canConfirm }: MethodUpdate): 'offered' |
   return canConfirm && needsAuthentication(state) ? 'offered' : null;
 }
 
-/** True if the payer did not confirm the owed payment, or the bank declined it nevertheless. */
+/**
+ * True if the payer's latest confirmation of the owed payment failed: the payer did not confirm in time, or the bank
+ * declined the payment after the confirmation.
+ */
 export function isLatestUnconfirmed({ owedPayment }: MethodUpdate): boolean {
   const attempt = owedPayment?.attempt;
   return attempt?.trigger === 'authentication' && attempt.state === 'DECLINED';

@@ -117,7 +117,10 @@ export async function failRefund(run: StripeRun): Promise<void> {
   differences.fields('the payment of July', { status: 'SUCCESS', refundedAmount: undefined }, read);
 }
 
-/** The bank asks for the payer twice: when the renewal is charged, and when the payer is there. */
+/**
+ * The bank requires 3D Secure for the next two charges: the renewal, which is declined because the payer is absent,
+ * and the charge that the payer then confirms.
+ */
 export async function askForPayerAtNextPayment({
   double,
   subscriptionId,
@@ -154,13 +157,13 @@ export async function confirmWithBank(run: StripeRun): Promise<void> {
 
 const PAID_TITLE = 'Thank you: your payment was received';
 
-/** Opens the page to which a page leads by itself. */
+/** Opens the page to which a page redirects automatically. Throws if the page does not redirect. */
 function follow(page: Page): Promise<Page> {
   if (page.refreshUrl === null) throw new Error(`"${page.title}" leads nowhere.`);
   return openPage(page.refreshUrl, page.browser);
 }
 
-/** Reloads a page for as long as the payment has no outcome. */
+/** Reloads a page until the payment has an outcome. Throws after 30 s without one. */
 function untilDecided(first: Page): Promise<Page> {
   let page = first;
   return waitFor('the outcome of the payment', SHOWN_WITHIN_MS, async () => {

@@ -64,6 +64,7 @@ export interface Visit {
   /** The page's token, the last segment of its path. */
   readonly token: string;
   readonly path: string;
+  /** Requests the page. */
   look(options?: CallOptions, method?: string): Promise<Answer>;
   /** Sends a request from the visit's address, without cookies. */
   request(path: string, options?: CallOptions, method?: string): Promise<Answer>;
@@ -75,7 +76,10 @@ export interface Visit {
   post(fields: Record<string, string>, headers?: Record<string, string>): Promise<Answer>;
 }
 
-/** Opens `url`. The API must trust one proxy. Each visit has a new address unless one is given. */
+/**
+ * Returns the visit of a payer to the hosted page at `url`, and sends no request. The API must trust one proxy. Each
+ * visit has a new IP address unless `address` is given.
+ */
 export function visit(api: ApiEnvironment, url: string, address?: string): Visit {
   payers += 1;
   const from = { 'x-forwarded-for': address ?? `198.51.100.${payers}` };
