@@ -253,6 +253,6 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
 }
 
 /** True if the subscription is ENDED and no attempt is open. */
-function isOver({ state }: Snapshot): boolean {
+export function isOver({ state }: Snapshot): boolean {
   return state.status === 'ENDED' && state.openAttempt === null;
 }

@@ -22,8 +22,9 @@ import {
 import { failpoint } from '../runtime/failpoints.ts';
 import { acceptedUpdate } from './accepted-update.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS } from './client.ts';
-import { TemporalSubscriptionRuns } from './subscription-runs.ts';
+import { isOver, TemporalSubscriptionRuns } from './subscription-runs.ts';
 import type { RunDeps, RunRows, SubscriptionRuns } from './subscription-runs.ts';
+import type { Snapshot } from './subscription-start.ts';
 
 export interface SubscriptionRows extends RunRows {
   /** Returns a recorded command; null if there is none. `result` is null until the outcome is known. */
@@ -96,7 +97,7 @@ class TemporalSubscriptionWorkflows
       const known = await this.knownAnswer(ref, command.commandId);
       if (known) return known;
       if (error instanceof WorkflowNotFoundError) return this.retryOnNewRun(ref, command);
-      return answerOf(error);
+      return (await this.answerAfterEnd(ref, command, error)) ?? answerOf(error);
     }
   }
 
@@ -130,11 +131,25 @@ class TemporalSubscriptionWorkflows
     } catch (error) {
       return (await this.knownAnswer(ref, command.commandId)) ?? answerOf(error);
     }
-    // The subscription is over, so `validateCommand` refuses the command.
+    const refusal = refusalAfterEnd(await this.rows.loadSnapshot(ref), command);
+    if (refusal === null) throw new DomainError('service_unavailable');
+    return refusal;
+  }
+
+  /**
+   * Returns the refusal of a command whose subscription is over, if `error` is an answer that is not final. Temporal
+   * repeats the answer that a run gave to an update as long as the completed run is kept, and no new run replaces
+   * it. Null in all other cases.
+   */
+  private async answerAfterEnd(
+    ref: SubscriptionRef,
+    command: Command,
+    error: unknown,
+  ): Promise<CommandAnswer | null> {
+    const code = error instanceof WorkflowUpdateFailedError && refusalCodeOf(error);
+    if (code !== 'payment_outcome_pending' && code !== 'service_unavailable') return null;
     const snapshot = await this.rows.loadSnapshot(ref);
-    const decision = snapshot && validateCommand(snapshot.state, command, snapshot.state.createdAt);
-    if (!decision || decision.ok) throw new DomainError('service_unavailable');
-    return { kind: 'refused', code: decision.code, message: decision.message };
+    return snapshot && isOver(snapshot) ? refusalAfterEnd(snapshot, command) : null;
   }
 
   /**
@@ -176,6 +191,18 @@ async function query<T, Args extends unknown[]>(
     if (!(error instanceof ServiceError)) throw error;
     throw new DomainError('service_unavailable', undefined, { cause: error });
   }
+}
+
+/** Returns the refusal of a command to a subscription that is over; null if the subscription accepts the command. */
+function refusalAfterEnd(snapshot: Snapshot | null, command: Command): CommandAnswer | null {
+  const decision = snapshot && validateCommand(snapshot.state, command, snapshot.state.createdAt);
+  if (!decision || decision.ok) return null;
+  return { kind: 'refused', code: decision.code, message: decision.message };
+}
+
+/** Returns the error code with which a workflow answered an update. */
+function refusalCodeOf({ cause }: WorkflowUpdateFailedError): unknown {
+  return cause instanceof ApplicationFailure ? cause.type : null;
 }
 
 /** Returns the workflow's refusal. If the outcome is unknown, throws `service_unavailable`. */

@@ -110,39 +110,45 @@ interface Faults {
 }
 
 describe('a manual retry that waited for a charge of unknown outcome', () => {
-  test('is refused, and executed when it is repeated with its key after the outcome is known [D-31, D-17]', async ({
-    env,
-    shop,
-  }) => {
-    const { ref, retry, outcomes } = await unpaid(env, shop, 'stolen_card', 1);
-    const order = (fault: object) => env.control('POST', '/control/faults', fault);
-    await order({ operation: 'charge', fault: 'lose_answer', effect: 'none', count: 1_000 });
-    await order({ operation: 'lookup', fault: 'error_500', count: 1_000 });
-    const pending = { status: 400, errorCode: 'payment_outcome_pending' };
-    await expect(retry('first')).rejects.toMatchObject(pending);
-    await env.control('DELETE', '/control/faults');
-    // The first look-up takes longer than a local activity may take. The next ones fail.
-    await order({ operation: 'lookup', fault: 'delay', delayMs: 60_000, count: 1 });
-    await order({ operation: 'lookup', fault: 'error_500', count: 1_000 });
-    await env.workflows.recheck(ref);
-    const faults = () => env.control('GET', '/control/faults') as unknown as Promise<Faults>;
-    await expect
-      .poll(async () => (await faults()).faults.map(({ fault }) => fault), { timeout: 20_000 })
-      .toEqual(['error_500']);
-    // The run looks the charge up, so its validator accepts the second retry, which waits.
-    await expect(retry('second')).rejects.toMatchObject(pending);
-    await env.control('DELETE', '/control/faults');
-    await env.workflows.recheck(ref);
-    await expect
-      .poll(async () => (await env.state(ref)).status, { timeout: 30_000 })
-      .toBe('ACTIVE');
-    await expect
-      .poll(() => retry('second').catch((error: { errorCode: string }) => error.errorCode), {
-        timeout: 10_000,
-      })
-      .toBe('operation_not_allowed');
-    expect(await outcomes()).toEqual(['succeeded', 'declined', 'succeeded']);
-  });
+  test.for([
+    ['is known', 3, 'ACTIVE'],
+    ['has ended the subscription', 2, 'ENDED'],
+  ] as const)(
+    'is refused, and executed when it is repeated with its key after the outcome %s [D-31, D-17]',
+    async ([, cycleCount, status], { env, shop }) => {
+      const { ref, retry, outcomes } = await unpaid(env, shop, 'stolen_card', 1, cycleCount);
+      const order = (fault: object) => env.control('POST', '/control/faults', fault);
+      await order({ operation: 'charge', fault: 'lose_answer', effect: 'none', count: 1_000 });
+      await order({ operation: 'lookup', fault: 'error_500', count: 1_000 });
+      const pending = { status: 400, errorCode: 'payment_outcome_pending' };
+      await expect(retry(`first-${status}`)).rejects.toMatchObject(pending);
+      await env.control('DELETE', '/control/faults');
+      // The first look-up takes longer than a local activity may take. The next ones fail.
+      await order({ operation: 'lookup', fault: 'delay', delayMs: 60_000, count: 1 });
+      await order({ operation: 'lookup', fault: 'error_500', count: 1_000 });
+      await env.workflows.recheck(ref);
+      const faults = () => env.control('GET', '/control/faults') as unknown as Promise<Faults>;
+      await expect
+        .poll(async () => (await faults()).faults.map(({ fault }) => fault), { timeout: 20_000 })
+        .toEqual(['error_500']);
+      // The run looks the charge up, so its validator accepts the second retry, which waits.
+      await expect(retry(`second-${status}`)).rejects.toMatchObject(pending);
+      await env.control('DELETE', '/control/faults');
+      await env.workflows.recheck(ref);
+      await expect
+        .poll(async () => (await env.state(ref)).status, { timeout: 30_000 })
+        .toBe(status);
+      await expect
+        .poll(
+          () => retry(`second-${status}`).catch((error: { errorCode: string }) => error.errorCode),
+          {
+            timeout: 10_000,
+          },
+        )
+        .toBe('operation_not_allowed');
+      expect(await outcomes()).toEqual(['succeeded', 'declined', 'succeeded']);
+    },
+  );
 });
 
 describe('five concurrent manual retries with different keys', () => {
