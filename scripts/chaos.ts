@@ -88,9 +88,9 @@ await runScript(async () => {
   }
 });
 
-function plotOf({ charges, figures, command }: RunReport): string {
+function plotOf({ charges, figures }: RunReport): string {
   const cycles = figures.find(([label]) => label === 'cycles paid')?.[1] ?? 'no';
-  const title = `${cycles} cycles paid, ${charges.kills.length} kills and freezes: ${command}`;
+  const title = `${cycles} cycles paid, ${charges.kills.length} kills and freezes`;
   return chargesSvg({ title, ...charges });
 }
 
