@@ -11,6 +11,7 @@ import type { QueryDefinition } from '@temporalio/common';
 import { DomainError, isErrorCode } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Command, CommandResult } from '../domain/subscription/commands.ts';
+import { UnreadableStateError } from '../domain/subscription/recorded-state.ts';
 import { validateCommand } from '../domain/subscription/validate-command.ts';
 import type { LogEntry, SubscriptionRef } from '../domain/subscription/state.ts';
 import type { UpcomingCharge } from '../domain/subscription/upcoming.ts';
@@ -148,7 +149,11 @@ class TemporalSubscriptionWorkflows
   ): Promise<CommandAnswer | null> {
     const code = error instanceof WorkflowUpdateFailedError && refusalCodeOf(error);
     if (code !== 'payment_outcome_pending' && code !== 'service_unavailable') return null;
-    const snapshot = await this.rows.loadSnapshot(ref);
+    const snapshot = await this.rows.loadSnapshot(ref).catch((cause: unknown) => {
+      // The run is held, and its own answer says so.
+      if (cause instanceof UnreadableStateError) return null;
+      throw cause;
+    });
     return snapshot && isOver(snapshot) ? refusalAfterEnd(snapshot, command) : null;
   }
 
