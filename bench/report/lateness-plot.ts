@@ -1,5 +1,5 @@
 import * as Plot from '@observablehq/plot';
-import { parseHTML } from 'linkedom';
+import { svgOf } from '../../scripts/client/svg.ts';
 
 /** The data of the plot. */
 export interface LatenessPlot {
@@ -18,15 +18,11 @@ export function latenessSvg({ title, months }: LatenessPlot): string {
       charged: at + 1,
     })),
   ]);
-  const { document } = parseHTML('<!doctype html><html><body></body></html>');
-  const svg = Plot.plot({
-    document,
-    width: 820,
+  return svgOf({
     height: 420,
     marginLeft: 60,
     marginTop: 72,
     marginRight: 24,
-    style: { background: 'white', fontSize: '12px' },
     x: { label: 'seconds after the due time', grid: true, zero: true },
     y: { label: 'subscriptions charged', grid: true, zero: true },
     color: { type: 'categorical', scheme: 'tableau10' },
@@ -57,8 +53,6 @@ export function latenessSvg({ title, months }: LatenessPlot): string {
       ),
     ],
   });
-  svg.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
-  return `${svg.outerHTML}\n`;
 }
 
 function monthName(index: number): string {

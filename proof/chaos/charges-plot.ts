@@ -1,5 +1,5 @@
 import * as Plot from '@observablehq/plot';
-import { parseHTML } from 'linkedom';
+import { svgOf } from '../../scripts/client/svg.ts';
 import type postgres from 'postgres';
 import { KILL_KINDS } from './killer.ts';
 import type { Kill } from './killer.ts';
@@ -24,22 +24,18 @@ const SHORTEST = 0.01;
 
 /** Returns an SVG plot: one dot for each charge, one vertical line for each kill. */
 export function chargesSvg({ title, charges, kills }: ChargesPlot): string {
-  const { document } = parseHTML('<!doctype html><html><body></body></html>');
   const dots = charges.map(({ sentAfter, took }) => ({
     sentAfter,
     took: Math.max(SHORTEST, took),
   }));
   const slowest = Math.max(1, ...dots.map(({ took }) => took));
   const longest = 10 ** Math.ceil(Math.log10(slowest));
-  const svg = Plot.plot({
-    document,
-    width: 820,
+  return svgOf({
     height: 380,
     marginLeft: 60,
     marginTop: 76,
     marginBottom: 40,
     marginRight: 24,
-    style: { background: 'white', fontSize: '12px' },
     x: { label: 'seconds since the start of the run', labelAnchor: 'center', labelArrow: false },
     y: {
       label: null,
@@ -76,8 +72,6 @@ export function chargesSvg({ title, charges, kills }: ChargesPlot): string {
       ),
     ],
   });
-  svg.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
-  return `${svg.outerHTML}\n`;
 }
 
 /** Reads the charges with an outcome from the database of a run that started at `startedAt` (epoch ms). */

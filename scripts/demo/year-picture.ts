@@ -1,5 +1,5 @@
 import * as Plot from '@observablehq/plot';
-import { parseHTML } from 'linkedom';
+import { svgOf } from '../client/svg.ts';
 import type { ReceivedWebhook } from '../../test/support/webhook-receiver.ts';
 
 interface Charge {
@@ -38,16 +38,12 @@ export function lifeSvg(title: string, webhooks: readonly ReceivedWebhook[]): st
   const events = webhooks.map(({ event }) => event);
   const charges = events.flatMap(chargeOf);
   const periods = periodsOf(events);
-  const { document } = parseHTML('<!doctype html><html><body></body></html>');
-  const svg = Plot.plot({
-    document,
-    width: 820,
+  return svgOf({
     height: 220,
     marginBottom: 50,
     marginLeft: 24,
     marginRight: 24,
     marginTop: 40,
-    style: { background: 'white', fontSize: '12px' },
     x: { type: 'utc', label: null },
     y: { axis: null, domain: ['charge', 'status'] },
     color: { domain: Object.keys(COLOURS), range: Object.values(COLOURS) },
@@ -81,8 +77,6 @@ export function lifeSvg(title: string, webhooks: readonly ReceivedWebhook[]): st
       chargeTexts(charges, 'declined', 20),
     ],
   });
-  svg.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
-  return `${svg.outerHTML}\n`;
 }
 
 function chargeTexts(charges: readonly Charge[], outcome: Charge['outcome'], dy: number) {
