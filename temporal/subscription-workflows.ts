@@ -147,7 +147,7 @@ class TemporalSubscriptionWorkflows
     command: Command,
     error: unknown,
   ): Promise<CommandAnswer | null> {
-    const code = error instanceof WorkflowUpdateFailedError && refusalCodeOf(error);
+    const code = refusalOf(error)?.code;
     if (code !== 'payment_outcome_pending' && code !== 'service_unavailable') return null;
     const snapshot = await this.rows.loadSnapshot(ref).catch((cause: unknown) => {
       // The run is held, and its own answer says so.
@@ -205,19 +205,18 @@ function refusalAfterEnd(snapshot: Snapshot | null, command: Command): CommandAn
   return { kind: 'refused', code: decision.code, message: decision.message };
 }
 
-/** Returns the error code with which a workflow answered an update. */
-function refusalCodeOf({ cause }: WorkflowUpdateFailedError): unknown {
-  return cause instanceof ApplicationFailure ? cause.type : null;
+/** Returns the code and reason with which a workflow refused an update; null for any other error. */
+function refusalOf(error: unknown): { code: ErrorCode; message: string } | null {
+  if (!(error instanceof WorkflowUpdateFailedError)) return null;
+  if (!(error.cause instanceof ApplicationFailure)) return null;
+  const { type: code, message } = error.cause;
+  return isErrorCode(code) ? { code, message } : null;
 }
 
 /** Returns the workflow's refusal. If the outcome is unknown, throws `service_unavailable`. */
 function answerOf(error: unknown): CommandAnswer {
-  if (error instanceof WorkflowUpdateFailedError && error.cause instanceof ApplicationFailure) {
-    const { type, message } = error.cause;
-    if (isErrorCode(type) && type !== 'service_unavailable') {
-      return { kind: 'refused', code: type, message };
-    }
-  }
+  const refusal = refusalOf(error);
+  if (refusal && refusal.code !== 'service_unavailable') return { kind: 'refused', ...refusal };
   const isTransport =
     error instanceof WorkflowUpdateFailedError ||
     error instanceof WorkflowUpdateRPCTimeoutOrCancelledError ||
