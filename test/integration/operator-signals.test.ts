@@ -7,6 +7,7 @@ import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription
 import { anyArgument } from '../support/any-json.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
+import { detailsOf } from '../support/workflow-details.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 
 const SOON = { timeout: 20_000, interval: 50 };
@@ -15,13 +16,6 @@ const handleOf = ({ client }: TestEnvironment, { subscriptionId }: SubscriptionR
   client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
 
 type Handle = ReturnType<typeof handleOf>;
-
-async function detailsOf(handle: Handle): Promise<string> {
-  const { currentDetails } = await handle.query<{ currentDetails: string }>(
-    '__temporal_workflow_metadata',
-  );
-  return currentDetails;
-}
 
 const { WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND: NEW_MESSAGE } =
   proto.temporal.api.enums.v1.WorkflowTaskFailedCause;

@@ -7,19 +7,13 @@ import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messa
 import { payCheckout } from '../support/pay-checkout.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
+import { detailsOf } from '../support/workflow-details.ts';
 
 const SOON = { timeout: 20_000, interval: 50 };
 const REASON = 'terms.interval must be one of DAY, WEEK, MONTH, YEAR';
 
 const handleOf = ({ client }: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
   client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
-
-async function detailsOf(env: TestEnvironment, ref: SubscriptionRef): Promise<string> {
-  const { currentDetails } = await handleOf(env, ref).query<{ currentDetails: string }>(
-    '__temporal_workflow_metadata',
-  );
-  return currentDetails;
-}
 
 async function active(env: TestEnvironment): Promise<SubscriptionRef> {
   const ref = await env.create({ createdAt: Date.now() });
@@ -53,7 +47,7 @@ test('a subscription whose recorded state cannot be read executes nothing until 
   await handleOf(env, ref).signal(poke);
   await vi.waitFor(
     async () =>
-      expect(await detailsOf(env, ref)).toMatch(
+      expect(await detailsOf(handleOf(env, ref))).toMatch(
         `**Held**: the recorded state of ${subscriptionId} cannot be read: ${REASON}. ` +
           'Repair the row, then send the signal `poke`.',
       ),
@@ -73,7 +67,10 @@ test('a subscription whose recorded state cannot be read executes nothing until 
 
   await setInterval(env, ref, '"MONTH"');
   await handleOf(env, ref).signal(poke);
-  await vi.waitFor(async () => expect(await detailsOf(env, ref)).not.toContain('Held'), SOON);
+  await vi.waitFor(
+    async () => expect(await detailsOf(handleOf(env, ref))).not.toContain('Held'),
+    SOON,
+  );
   expect(await env.state(ref)).toEqual(before);
   await vi.waitFor(async () => expect(await pause(env, ref)).toEqual(DONE), SOON);
   expect((await env.state(ref)).status).toBe('PAUSED');

@@ -11,6 +11,7 @@ import { onDevServer as test } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
+import { detailsOf } from '../support/workflow-details.ts';
 
 /** What the Temporal Web UI shows of a subscription, from a real Temporal server. */
 
@@ -30,13 +31,6 @@ async function summaryOf(handle: Handle): Promise<unknown> {
   const { raw } = await handle.describe();
   const summary = raw.executionConfig?.userMetadata?.summary;
   return summary ? defaultPayloadConverter.fromPayload(summary) : null;
-}
-
-async function detailsOf(handle: Handle): Promise<string> {
-  const { currentDetails } = await handle.query<{ currentDetails: string }>(
-    '__temporal_workflow_metadata',
-  );
-  return currentDetails;
 }
 
 async function timersOf(handle: Handle): Promise<unknown[]> {

@@ -3,6 +3,7 @@ import { temporal } from '@temporalio/proto';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { inject } from 'vitest';
+import { SEARCH_ATTRIBUTES } from '../../embedded/temporal-server.ts';
 
 const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD } = temporal.api.enums.v1.IndexedValueType;
 
@@ -40,12 +41,9 @@ export async function startTimeSkippingServer(): Promise<TestWorkflowEnvironment
   const env = await createTimeSkipping();
   await env.connection.operatorService.addSearchAttributes({
     namespace: 'default',
-    searchAttributes: {
-      MerchantId: KEYWORD,
-      SubscriptionStatus: KEYWORD,
-      LastOutcome: KEYWORD,
-      ReceiptId: KEYWORD,
-    },
+    searchAttributes: Object.fromEntries(
+      Object.keys(SEARCH_ATTRIBUTES).map((name) => [name, KEYWORD]),
+    ),
   });
   return env;
 }

@@ -17,6 +17,7 @@ import {
 import type { WebhookEndpointInput } from '../../workflows/webhook-endpoint/messages.ts';
 import type { webhookEndpoint } from '../../workflows/webhook-endpoint/workflow.ts';
 import { onTimeSkippingServer as it } from '../support/environment.ts';
+import { detailsOf } from '../support/workflow-details.ts';
 
 const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pausedMs: 0 };
 const MERCHANT_ID = 'mer_1';
@@ -121,10 +122,7 @@ describe('an endpoint queue', () => {
       async () => {
         const handle = await wakeQueue(server);
         await vi.waitFor(async () => {
-          const { currentDetails } = await handle.query<{ currentDetails: string }>(
-            '__temporal_workflow_metadata',
-          );
-          expect(currentDetails).toMatch(/^1 delivery left\. Next attempt at \S+Z\.$/);
+          expect(await detailsOf(handle)).toMatch(/^1 delivery left\. Next attempt at \S+Z\.$/);
         });
         await server.sleep(600_000);
         await wakeQueue(server);

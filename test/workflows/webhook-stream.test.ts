@@ -17,6 +17,7 @@ import {
 import type { WebhookStreamInput } from '../../workflows/webhook-stream/messages.ts';
 import type { webhookStream } from '../../workflows/webhook-stream/workflow.ts';
 import { onTimeSkippingServer as it } from '../support/environment.ts';
+import { detailsOf } from '../support/workflow-details.ts';
 
 const NOTHING_LEFT: DeliverPendingResult = { remaining: 0, nextDelayMs: null };
 const MERCHANT_ID = 'mer_1';
@@ -113,10 +114,7 @@ describe('a webhook stream', () => {
       async () => {
         const handle = await wakeStream(server);
         await vi.waitFor(async () => {
-          const { currentDetails } = await handle.query<{ currentDetails: string }>(
-            '__temporal_workflow_metadata',
-          );
-          expect(currentDetails).toMatch(/^1 delivery left\. Next attempt at \S+Z\.$/);
+          expect(await detailsOf(handle)).toMatch(/^1 delivery left\. Next attempt at \S+Z\.$/);
         });
         await server.sleep(600_000);
         await wakeStream(server);
