@@ -232,9 +232,7 @@ describe('a PaymentIntent of the Stripe double', () => {
     });
   });
 
-  it('needs 3D Secure as often as a control route orders, whatever its card needs', async ({
-    world,
-  }) => {
+  it('needs 3D Secure as often as a control route orders, with any card', async ({ world }) => {
     const { stripe, control } = world;
     const saved = await savedCard(stripe);
     const metadata = { subscription_id: 'sub_asked' };

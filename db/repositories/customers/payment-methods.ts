@@ -81,8 +81,8 @@ export async function listPaymentMethods(
 }
 
 /**
- * Returns the gateway's id of the payment method that the customer saved last at this gateway, whatever the
- * method's status is. Null if the customer has no payment method there.
+ * Returns the gateway's id of the payment method that the customer saved last at this gateway, in any
+ * status. Null if the customer has no payment method there.
  */
 export async function findGatewayMethod(
   db: Db,

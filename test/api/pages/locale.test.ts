@@ -164,7 +164,9 @@ describe('the locale of a request', () => {
     expect([languageOf(update), headingOf(update)]).toEqual(['fr ltr', 'Changer de carte']);
   });
 
-  test('of a link is the language of the link and of what it creates [D-37]', async ({ api }) => {
+  test('of a link applies to the link’s page and to the checkouts that the link begins [D-37]', async ({
+    api,
+  }) => {
     for (const path of [
       await makeLink(api, { locale: 'ja' }),
       await makePaymentLink(api, { locale: 'ja' }),
