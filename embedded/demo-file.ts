@@ -51,7 +51,7 @@ export function findDemoFile(dataDir: string): DemoFile | undefined {
 /**
  * Reads `demo.json` of a data folder.
  *
- * @throws Error if the file is missing. The message says to run `npm start` first.
+ * @throws Error if the file cannot be read. The message says to run `npm start` first.
  */
 export function readDemoFile(dataDir: string): DemoFile {
   const found = findDemoFile(dataDir);

@@ -3,8 +3,8 @@ import { insideRequest } from '../../runtime/request-scope.ts';
 import type { Context } from '../context.ts';
 
 /**
- * Time in ms after which `late` aborts. Longer than the wait for an outcome: up to 5 s until Temporal accepts
- * a call, then up to 25 s for its result.
+ * Time in ms after which `late` aborts. Longer than the wait for an outcome: 25 s, and up to 4.5 s more for a call of
+ * Temporal that begins at the end of these 25 s.
  */
 const LATE_AFTER_MS = 32_000;
 /** Grace period in ms to void the order and answer. 32 s + 3 s is less than a key's lease (45 s). */
