@@ -64,9 +64,9 @@ recognise duplicates. A failed delivery is repeated. The waits between two attem
 \`sequence\` as long as your endpoint answers.
 
 Verify the signature of every event over the raw bytes of the body. \`webhook-signature\` is the signature
-of Standard Webhooks and also protects against replay. Its key is the Base64-decoded rest of
-\`eventSigner\` after \`whsec_\`, or the text of a secret without that prefix. \`xpay-signature\` is
-Base64(HMAC-SHA512(body)). Its key is always the whole text of \`eventSigner\`.
+of Standard Webhooks and also protects against replay. If \`eventSigner\` begins with \`whsec_\`, its key
+is the Base64-decoded text after this prefix; else its key is the whole text of \`eventSigner\`.
+\`xpay-signature\` is Base64(HMAC-SHA512(body)). Its key is always the whole text of \`eventSigner\`.
 
 ## Declined payments
 
