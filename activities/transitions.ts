@@ -45,8 +45,8 @@ export function createTransitionActivities(deps: TransitionDeps) {
     },
 
     /**
-     * Records that the subscription has reached `reachedAt` on its test clock. No step of the subscription is
-     * then due up to `reachedAt`. Rule: D-60.
+     * Records that the subscription has reached `reachedAt` on its test clock. The workflow calls this after it has
+     * executed every step that is due up to `reachedAt`. A repeat is safe. Rule: D-60.
      */
     async clockReached(input: {
       merchantId: string;

@@ -27,7 +27,10 @@ export interface DayOptions {
    */
   readonly months: number;
   readonly temporal: TemporalKind;
-  /** Number of workflows of each baseline shape. */
+  /**
+   * Number of workflows of each shape in the baseline, which measures Temporal with activities that do nothing
+   * (`bench/floors/`).
+   */
   readonly floor: number;
   /** Event types of the measured merchant's webhook configuration. */
   readonly events: readonly string[];

@@ -7,7 +7,7 @@ import { cpuBetween, readCpu } from './cpu.ts';
 export type CpuPercent = Record<ProcessName, number>;
 
 const LOOK_MS = 500;
-/** A stack counts as idle if its CPU use exceeds the idle use by at most this, in per cent of a core. */
+/** A stack is quiet if it uses at most this much more CPU than the measured idle stack, in per cent of a core. */
 const ABOVE_IDLE_PERCENT = 20;
 
 /** CPU use of each process during `ms`. Null if CPU time cannot be read. */
@@ -24,7 +24,9 @@ export async function cpuPercentOver(stack: MeasuredStack, ms: number): Promise<
   ) as CpuPercent;
 }
 
-/** Waits until the stack uses little more CPU than an idle stack, but at most `withinMs`. */
+/**
+ * Waits until the stack uses little more CPU than `idle`, but at most `withinMs`. A null `idle` counts as no CPU use.
+ */
 export async function waitUntilQuiet(
   stack: MeasuredStack,
   idle: CpuPercent | null,

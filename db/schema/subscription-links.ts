@@ -23,7 +23,7 @@ export interface ProductPage {
   description?: string | undefined;
 }
 
-/** What a link to pay once sells. An absent field becomes null or false in the intent. Rule: D-§7. */
+/** The payment that a link to pay once offers. An absent field becomes null or false in the intent. Rule: D-§7. */
 export interface LinkPayment {
   amountMinor: number;
   currency: string;

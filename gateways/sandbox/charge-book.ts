@@ -144,8 +144,8 @@ export function createChargeBook(sql: Sql) {
     },
 
     /**
-     * Declines the next `count` charges of a subscription or payment method. Older orders apply first. Rule:
-     * D-61.
+     * Declines the next `count` charges of a subscription or payment method. After two calls, the
+     * declines of the first call are used up first. Rule: D-61.
      */
     async forceDeclines(order: DeclineOrder): Promise<void> {
       await sql`

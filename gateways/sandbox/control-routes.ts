@@ -78,7 +78,7 @@ function bookRoutes({ charges, refunds, decisions }: ControlRouteOptions): Route
     {
       method: 'POST',
       path: '/control/declines',
-      // The API orders declines for test merchants, and may run on another machine.
+      // The API calls this route for test merchants, and may run on another machine.
       access: 'key',
       handle: async ({ request }) => {
         const fields = await readJson(request);

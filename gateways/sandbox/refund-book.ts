@@ -30,8 +30,10 @@ export function createRefundBook(sql: Sql) {
   return {
     /**
      * Refunds all or part of a charge, once per key; a new refund gets `status`. A lock on the charge's row
-     * serialises its refunds, so that together they never exceed the charge. An order that the charge does not allow
-     * is a refusal. A key that was used with other parameters is refused with 422.
+     * serialises its refunds, so that together they never exceed the charge. Returns `refused` if the charge does not
+     * allow the refund.
+     *
+     * @throws RequestRefused 422 if the key was used with other parameters.
      */
     refund: (order: RefundOrder, status: RefundStatus, now: number): Promise<RefundResult> =>
       sql.begin((tx) => refundWithin(tx, order, status, now)),

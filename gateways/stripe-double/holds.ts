@@ -1,7 +1,7 @@
 import { matches } from '../http-server/path-pattern.ts';
 
 /**
- * Holds back requests, by order of a control route. A request is held after its key is claimed and before it
+ * Holds back requests if a control route has asked for it. A request is held after its key is claimed and before it
  * is executed.
  */
 export interface Holds {

@@ -5,8 +5,9 @@ import { announceReady, onShutdown } from '../../runtime/shutdown.ts';
 import { createStripeDouble } from './server.ts';
 
 /**
- * The options name the server that checks requests and the file that answers are compared with. `--unchecked` is for
- * load tests. Everything else is a setting, because other users of the machine can read the arguments of a process.
+ * `--stripe-mock-url`: the server that checks every request. `--spec-file`: Stripe's OpenAPI document, which checks
+ * every answer. `--unchecked` switches both checks off, for load tests. Everything else is an environment variable,
+ * because other users of the machine can read the arguments of a process.
  */
 const { values } = parseArgs({
   options: {

@@ -20,7 +20,7 @@ export interface Scope {
 }
 
 /**
- * The outcome that a control route has ordered for the next charge. `authentication`: the charge needs 3D Secure,
+ * The outcome that a control route has set for the next charge. `authentication`: the charge needs 3D Secure,
  * so it is declined if the payer is absent.
  */
 export type ForcedOutcome =

@@ -12,8 +12,9 @@ import { withCallersSignal } from './sending.ts';
 
 /**
  * Stripe as a payment gateway, for one account. Each attempt has its own PaymentIntent: `prepare` creates the
- * PaymentIntent with its payment method, `charge` confirms it, off-session or with the payer, and `withdraw`
- * cancels it. A PaymentIntent is confirmed at most once, because a decline removes its payment method. ADR 0021.
+ * PaymentIntent with its payment method, `charge` confirms it, on-session if the payer is present, and
+ * `withdraw` cancels it. A PaymentIntent is confirmed at most once, because a decline removes its payment method.
+ * ADR 0021.
  */
 export function createStripeGateway(options: StripeGatewayOptions): PaymentGateway {
   const stripe = createStripeClient(options);

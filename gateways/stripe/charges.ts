@@ -94,7 +94,7 @@ function undecidedIfAbsent(outcome: ReturnType<typeof outcomeOf>): ChargeOutcome
   return outcome.kind === 'absent' ? unknown('it was sent and reads as not confirmed') : outcome;
 }
 
-/** With the payer, the confirmation also permits later charges of the payment method without the payer. */
+/** If the payer is present, the confirmation also permits later charges while the payer is absent. */
 function confirmationOf({ payer }: ChargeRequest): Stripe.PaymentIntentConfirmParams {
   return payer === undefined
     ? { off_session: true }

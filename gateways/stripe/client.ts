@@ -13,7 +13,7 @@ export interface StripeGatewayOptions {
   readonly url?: string | undefined;
   /** Secrets that verify the account's events; two during a rotation. */
   readonly webhookSecrets?: readonly string[];
-  /** The pace of the account's requests in this process. Default: no limit. */
+  /** The rate limiter of the account's requests in this process. Default: no limit. */
   readonly pace?: Pace;
   /** Returns the account's key if it is no longer `refused`; else null. Default: there is no newer key. */
   readonly newerKey?: (refused: string) => Promise<string | null>;

@@ -33,7 +33,7 @@ const REQUESTS_PER_SECOND = { live: 45, test: 12 } as const;
 /** The longest wait for the rate limit, in ms. The request's time limit includes this wait. */
 const WAIT_MS = 2_000;
 
-/** Creates the pace of one account in one process. */
+/** Creates the rate limiter of one account in one process. */
 export function createPace(mode: keyof typeof REQUESTS_PER_SECOND): Pace {
   const queueOf = () =>
     new PQueue({ interval: 1_000, intervalCap: REQUESTS_PER_SECOND[mode], strict: true });

@@ -22,7 +22,7 @@ export interface SendingOptions {
 }
 
 /**
- * Returns the `fetch` of one account's client. A request waits until the account's pace allows it. A request
+ * Returns the `fetch` of one account's client. A request waits until the account's rate limiter allows it. A request
  * that Stripe refuses with 401 had no effect, so it is sent once more with the newer key if there is one: a
  * rotation of the key loses no request.
  */

@@ -38,7 +38,7 @@ test('a stalled worker does not send its charge again when the attempt was revie
         return { kind: 'unknown', reason: 'no answer' };
       },
       lookup: async () => {
-        // During this look-up another process moves the attempt to review, and a person decides.
+        // During this look-up another process moves the attempt to review, and an operator decides.
         const [attempt] = await env.db
           .update(paymentAttempts)
           .set({ state: 'REVIEW' })

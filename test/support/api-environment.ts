@@ -200,7 +200,9 @@ export async function createApiEnvironment({
     db,
     workflows,
     payments,
-    /** The orders of the API to the sandbox gateway to decline the next charges. No gateway receives them. */
+    /**
+     * The requests of the API to the sandbox gateway to decline the next charges. No gateway receives them.
+     */
     forcedDeclines,
     logLines,
     merchant,

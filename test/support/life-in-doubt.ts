@@ -18,7 +18,7 @@ import type { Exchange } from './simulation.ts';
 /** When the worker crashes: before it sends the charge, or between the send and the record of the answer. */
 export type Death = 'before_sending' | 'after_sending';
 
-/** A person's decision on an attempt in REVIEW. The decision `paid` needs a charge at the gateway. */
+/** An operator's decision on an attempt in REVIEW. The decision `paid` needs a charge at the gateway. */
 export type Finding = 'paid' | 'declined' | 'not_charged';
 
 interface AttemptRow {
@@ -27,7 +27,7 @@ interface AttemptRow {
   amountMinor: number;
   state: AttemptState;
   firstSentAt: number | null;
-  /** The decision of a person in REVIEW; null without a decision. */
+  /** The operator's decision in REVIEW; null without a decision. */
   finding: Finding | null;
   /** The payment method was replaced while the attempt was open. */
   hasNewerMethod: boolean;
@@ -193,7 +193,7 @@ export class LifeInDoubt extends Simulation {
   }
 
   /**
-   * Settles the attempt in REVIEW with a person's decision. Has no effect without such an attempt, after an earlier
+   * Settles the attempt in REVIEW with an operator's decision. Has no effect without such an attempt, after an earlier
    * decision on it, and for `paid` if the gateway has not charged the attempt.
    */
   settleReview(finding: Finding): void {
@@ -255,7 +255,7 @@ export class LifeInDoubt extends Simulation {
     throw new Error('the simulation takes more than 10,000 steps');
   }
 
-  /** The date that an edit, an unpause or the planned end of a pause set last. */
+  /** The date that was last set, by an edit, an unpause or the planned end of a pause. */
   get setDateAt(): number {
     return this.notBefore.scheduled;
   }

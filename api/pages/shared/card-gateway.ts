@@ -2,7 +2,10 @@ import { DomainError } from '../../../domain/errors.ts';
 import type { PaymentGateway } from '../../../gateways/port.ts';
 import type { ApiDeps } from '../../deps.ts';
 
-/** What a hosted page uses of a gateway: the hosted card form at `tokeniserUrl`, or the gateway's own page. */
+/**
+ * The part of a gateway that a hosted page needs. Payers enter a card either in the hosted card form, which posts to
+ * `tokeniserUrl`, or on the gateway's own page, which `openCardEntry` opens.
+ */
 export type CardGateway = Pick<
   PaymentGateway,
   'name' | 'company' | 'tokeniserUrl' | 'testCards' | 'openCardEntry'

@@ -25,7 +25,7 @@ import type { PaymentWorkflows } from '../../../temporal/payment-workflows.ts';
  */
 export function createFakePayments(db: Db, now: () => number) {
   const faults = {
-    /** Temporal is unavailable: no order is handed over. */
+    /** Temporal is unavailable: no workflow of an order is started. */
     isDown: false,
     /** An order is executed, and its outcome does not reach the API. */
     losesOutcome: false,

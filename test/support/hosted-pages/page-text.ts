@@ -1,4 +1,4 @@
-/** A field of a page's form, without absent attributes. */
+/** An input of a page's form. An attribute that the input does not have, or an empty value, is left out. */
 export interface PageField {
   name: string;
   value?: string;
