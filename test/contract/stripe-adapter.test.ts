@@ -100,7 +100,7 @@ describe('a charge at Stripe', () => {
     expect((await gateway.charge(request)).kind).toBe('not_sent');
   });
 
-  it('is not sent when it waits longer than 2 s for the account’s pace, or its caller aborts the wait', async ({
+  it('is not sent when it waits longer than 2 s for the account’s rate limiter, or its caller aborts the wait', async ({
     world,
   }) => {
     const request = await preparedCharge(world);
@@ -152,7 +152,7 @@ describe('a charge at Stripe', () => {
     expect(calls).toEqual(['POST', 'back off', 'POST']);
   });
 
-  it('is not sent when Stripe refuses the key', async ({ world }) => {
+  it('has no effect when Stripe refuses the secret key', async ({ world }) => {
     const request = await preparedCharge(world);
     const gateway = gatewayOf({ ...world, secretKey: 'sk_test_unknown' });
     expect((await gateway.charge(request)).kind).toBe('not_sent');
@@ -182,7 +182,7 @@ describe('a charge at Stripe', () => {
   });
 });
 
-describe('a charge with the payer at Stripe', () => {
+describe('a charge at Stripe while the payer is present', () => {
   const BACK = 'http://127.0.0.1:8080/bank';
   /** This card needs 3D Secure for every charge. */
   const CONFIRMED_CARD = '4000002760003184';

@@ -135,7 +135,7 @@ async function expectSentOnce(env: TestEnvironment, count: number): Promise<void
 }
 
 describe.concurrent('after SIGTERM', { timeout: 300_000 }, () => {
-  test('a worker finishes the charges and deliveries that it has begun, and leaves the rest to its successor [D-40, D-54]', ({
+  test('a worker finishes the charges and deliveries that it has begun, and leaves the rest to the next worker [D-40, D-54]', ({
     server,
   }) =>
     inOwnEnvironment(server, { runsActivities: false }, async (env, keep) => {

@@ -140,9 +140,9 @@ it(
 );
 
 it(
-  'npm start stops the servers that a killed start left behind and keeps the data of that start',
+  'npm start stops the servers that a killed npm start left behind and keeps the data',
   async () => {
-    // Given a running start with the Stripe double, and with a customer in its database
+    // Given a running `npm start` with the Stripe double, and with a customer in its database
     const first = await start('--gateway', 'stripe-double');
     const customerDetails = { name: 'Ada', email: 'ada@example.com' };
     const created = await call('/customer/create', { customerDetails });
@@ -150,7 +150,7 @@ it(
     const credentials = demo();
     expect(statSync(join(dataDir, 'demo.json')).mode & 0o777).toBe(0o600);
 
-    // When only this start is killed, Postgres, Temporal and stripe-mock keep running.
+    // When only this `npm start` is killed, Postgres, Temporal and stripe-mock keep running.
     const foreign = ['postgres', 'temporal', 'stripe-mock'];
     const programs = ['gateway', 'api', 'worker', 'stripe-double', 'fault-proxy'];
     const ours = programs.map((name) => identify(pidOf(name))!);

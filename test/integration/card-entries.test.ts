@@ -171,7 +171,7 @@ async function enter({ url }: { url: string }, number: string): Promise<string> 
 describe('a card that was entered before another card', () => {
   const rule = { type: 'checkout.session.completed', count: 1 };
 
-  test('does not replace it when its event arrives later, from another update link [D-33]', async ({
+  test('does not replace the later card when its own event arrives last, from another update link [D-33]', async ({
     scene,
     stripe,
   }) => {
@@ -201,7 +201,7 @@ describe('a card that was entered before another card', () => {
     expect((await env.state(made)).cyclesCharged).toBe(2);
   });
 
-  test('does not replace it when the payer returns later from another update link [D-33]', async ({
+  test('does not replace the later card when the payer returns last, from another update link [D-33]', async ({
     scene,
     stripe,
   }) => {

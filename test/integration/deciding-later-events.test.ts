@@ -159,7 +159,7 @@ describe('an event about a charge', () => {
     expect(await linesOf(env, ref)).toHaveLength(2);
   });
 
-  test('that the gateway sends twice is stored once [D-40]', async ({ env }) => {
+  test('is stored once when the gateway sends it twice [D-40]', async ({ env }) => {
     const { clock, ref } = await subscribed(env);
     await env.control('POST', '/control/faults', {
       operation: 'event',
@@ -175,7 +175,7 @@ describe('an event about a charge', () => {
     await expectNothingLeft(env);
   });
 
-  test('before the answer to the charge has no effect, and the charge is made once [D-40]', async ({
+  test('has no effect when it arrives before the answer to the charge, which is made once [D-40]', async ({
     env,
   }) => {
     const { clock, ref } = await subscribed(env);

@@ -159,7 +159,7 @@ describe('a supervised program', () => {
     expect(lines).toEqual([]);
   });
 
-  it('ends when the process that started it is killed', async () => {
+  it('ends with a killed parent process if it exits when its stdin closes', async () => {
     const file = program('worker');
     const starter = spawn(
       process.execPath,
@@ -217,7 +217,7 @@ describe('the embedded Postgres', () => {
     expect(lines).toEqual(['creating the database folder']);
   });
 
-  it('is stopped and started again with its data when a killed start left it running', async () => {
+  it('is stopped and started again with its data when a killed npm start left it running', async () => {
     const server = await settings();
     const url = postgresUrl(server, 'perennial');
     const { command, args, ...account } = await startedOnce(server);
@@ -264,7 +264,7 @@ describe('the embedded Postgres', () => {
   }
 });
 
-describe('a process of an earlier start', () => {
+describe('a process of an earlier npm start', () => {
   it('is stopped unless another program has its pid now', async () => {
     const table = openProcessTable(join(folder, 'processes.json'));
     const left = spawn('sleep', ['600'], { stdio: 'ignore' });

@@ -188,7 +188,7 @@ test('a running process loses and repeats no charge when the key is replaced and
   expect(registry.refused).toEqual([]);
 });
 
-test('a charge with a refused key is not sent, and succeeds after the operator enters the new key [D-20]', async ({
+test('a charge has no effect while Stripe refuses the secret key, and succeeds after the operator enters the new key [D-20]', async ({
   world,
   merchants,
 }) => {

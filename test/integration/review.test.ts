@@ -245,7 +245,7 @@ describe('a payment in review', () => {
     expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
   }, 60_000);
 
-  test('is settled as paid against a person’s decision when the gateway has the charge', async ({
+  test('is settled as paid against the operator’s decision when the gateway has the charge', async ({
     env,
   }) => {
     const { ref, method, attempt, id } = await inReview(env);

@@ -68,7 +68,7 @@ test.each(cases)(
   },
 );
 
-test('an order is voided and not handed over when the deadline has passed [D-17, D-40]', async () => {
+test('an order is voided and its workflow is not started when the deadline has passed [D-17, D-40]', async () => {
   const { order, done } = recordedOrder(
     async () => ({ kind: 'succeeded' }),
     async () => true,

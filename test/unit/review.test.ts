@@ -30,7 +30,7 @@ describe('the look-up schedule', () => {
     expect([0, 28, 29, 30].map(isAskedLongEnough)).toEqual([false, false, true, true]);
   });
 
-  test('has daily delays after the first day, for 30 days of a charge that the gateway has', () => {
+  test('has daily delays for 30 days after the first day when the gateway has the charge', () => {
     expect([28, 29, 30, 58].map((n) => lookupDelayMs(n) / HOUR)).toEqual([1, 24, 24, 24]);
     expect([29, 58, 59, 60].map(isPendingTooLong)).toEqual([false, false, true, true]);
   });
@@ -168,7 +168,7 @@ describe('the decision of a review', () => {
     expect(() => decisionOf(id, { ...options, ...by })).toThrow(message);
   });
 
-  test('contains the outcome, the person and the note', () => {
+  test('contains the outcome, the operator and the note', () => {
     expect(decisionOf('att_1', { declined: 'card_declined', ...by })).toEqual({
       outcome: 'declined',
       gatewayId: null,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createPace } from '../../gateways/stripe/pace.ts';
 
-/** Takes `count` places at once. Returns a list to which each outcome is added when it is known. */
+/** Asks the rate limiter for `count` requests at once. Returns a list that gets each outcome when it is known. */
 function takeMany(pace: ReturnType<typeof createPace>, count: number, method = 'POST') {
   const outcomes: string[] = [];
   for (let taken = 0; taken < count; taken += 1) {
@@ -15,7 +15,7 @@ function takeMany(pace: ReturnType<typeof createPace>, count: number, method = '
 
 const SENT = (count: number) => Array.from({ length: count }, () => 'sent');
 
-describe('the pace of an account at Stripe', () => {
+describe('the rate limiter of an account at Stripe', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
@@ -30,7 +30,7 @@ describe('the pace of an account at Stripe', () => {
     expect(outcomes).toEqual(SENT(limit + 3));
   });
 
-  it('sends reads while writes wait', async () => {
+  it('allows reads while writes wait', async () => {
     const pace = createPace('test');
     const writes = takeMany(pace, 13);
     const reads = takeMany(pace, 12, 'GET');
@@ -38,7 +38,7 @@ describe('the pace of an account at Stripe', () => {
     expect([writes, reads]).toEqual([SENT(12), SENT(12)]);
   });
 
-  it('does not send a request that gets no place within 2 s', async () => {
+  it('refuses a request that the rate limit does not allow within 2 s', async () => {
     const outcomes = takeMany(createPace('test'), 40);
     await vi.advanceTimersByTimeAsync(1_999);
     expect(outcomes).toEqual(SENT(24));
@@ -48,7 +48,7 @@ describe('the pace of an account at Stripe', () => {
     expect(outcomes).toHaveLength(40);
   });
 
-  it('does not send a waiting request whose caller gave up, and gives its place to the next one', async () => {
+  it('refuses a waiting request when its caller gives up, and the next request takes its turn', async () => {
     const pace = createPace('test');
     takeMany(pace, 12);
     const caller = new AbortController();
@@ -63,7 +63,7 @@ describe('the pace of an account at Stripe', () => {
     expect(others).toEqual(SENT(12));
   });
 
-  it('sends nothing for half a second after Stripe refused a request because of its rate limit', async () => {
+  it('allows no request for half a second after Stripe refused a request because of its rate limit', async () => {
     const pace = createPace('test');
     pace.backOff();
     const outcomes = takeMany(pace, 1);

@@ -61,7 +61,7 @@ const TABLE: [condition: string, facts: Partial<Facts>, expected: Plan][] = [
     { kind: 'step', step: CHARGE },
   ],
   [
-    'a charge is due in a full run',
+    'a charge is due and the run’s history is too long',
     { step: CHARGE, hasRoom: false },
     { kind: 'step', step: CHARGE },
   ],
@@ -77,7 +77,7 @@ const TABLE: [condition: string, facts: Partial<Facts>, expected: Plan][] = [
     { kind: 'step', step: CHARGE },
   ],
   [
-    'the gateway is asked, on a test clock behind its target',
+    'the next look-up at the gateway is not due, on a test clock behind its target',
     { testClock: 'behind its target', step: ASK_GATEWAY },
     { kind: 'sleep', step: ASK_GATEWAY },
   ],
@@ -87,7 +87,7 @@ const TABLE: [condition: string, facts: Partial<Facts>, expected: Plan][] = [
     SLEEP,
   ],
   [
-    'the test clock is behind its target in a full run',
+    'the test clock is behind its target and the run’s history is too long',
     { testClock: 'behind its target', hasRoom: false },
     { kind: 'continueAsNew' },
   ],
@@ -107,20 +107,24 @@ const TABLE: [condition: string, facts: Partial<Facts>, expected: Plan][] = [
     { kind: 'sleep', step: { do: 'finish' } },
   ],
 
-  ['a successor is due', { isSuccessorDue: true }, { kind: 'continueAsNew' }],
-  ['a successor is due during a backoff', { isSuccessorDue: true, isBackingOff: true }, SLEEP],
-  ['the run is full', { hasRoom: false }, { kind: 'continueAsNew' }],
+  ['a new run is due', { isSuccessorDue: true }, { kind: 'continueAsNew' }],
+  ['a new run is due during a backoff', { isSuccessorDue: true, isBackingOff: true }, SLEEP],
+  ['the run’s history is too long', { hasRoom: false }, { kind: 'continueAsNew' }],
   [
-    'the run is full during a backoff',
+    'the run’s history is too long during a backoff',
     { hasRoom: false, isBackingOff: true },
     { kind: 'continueAsNew' },
   ],
   [
-    'the run is full during a backoff with an operator’s command',
+    'the run’s history is too long during a backoff with an operator’s command',
     { hasRoom: false, isBackingOff: true, hasCommand: true },
     SLEEP,
   ],
-  ['the run is full with a handler open', { hasRoom: false, isDrained: false }, { kind: 'drain' }],
+  [
+    'the run’s history is too long with a handler open',
+    { hasRoom: false, isDrained: false },
+    { kind: 'drain' },
+  ],
 ];
 
 describe('plan', () => {
@@ -131,7 +135,7 @@ describe('plan', () => {
     },
   );
 
-  it('asks whether a successor run is due only when there is nothing else to do', () => {
+  it('asks whether a new run is due only when there is nothing else to do', () => {
     const asked = (facts: Partial<Facts>): boolean => {
       let isAsked = false;
       const all = Object.defineProperty({ ...IDLE, ...facts }, 'isSuccessorDue', {

@@ -152,7 +152,7 @@ describe('the limit of ten declined cards an hour from one address', () => {
     expect((await visit(api, (await makeHosted(api)).fwdUrl, address).look()).status).toBe(429);
   });
 
-  test('accepts the payment of a card that was handed over before the limit was reached', async ({
+  test('accepts a card whose return was answered 503 before the limit was reached', async ({
     api,
   }) => {
     const address = '203.0.113.3';

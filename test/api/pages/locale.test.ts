@@ -193,7 +193,7 @@ describe('the locale of a request', () => {
     ['/subscription/create', {}],
     ['/payments/create-intent', intentBody()],
     ['/setup-method/create', setupBody()],
-  ] as const)('that is unknown is refused by %s with 400', async ([path, body], { api }) => {
+  ] as const)('is refused by %s with 400 when it is unknown', async ([path, body], { api }) => {
     for (const locale of ['sv', 'de-DE', 'EN', 7]) {
       const refused = await api.call('POST', path, { body: { ...body, locale } });
       expect(refused.status).toBe(400);

@@ -77,7 +77,7 @@ describe('after the 503 at the deadline', () => {
     expect(await countedIn(api, subscriptions)).toBe(1);
   });
 
-  test('a charge is not handed over, so a repeat with the key charges once [D-17, D-§8]', async ({
+  test('a charge is not handed over to its workflow, so a repeat with the key charges once [D-17, D-§8]', async ({
     api,
   }) => {
     const method = await saveCard(api);
