@@ -40,6 +40,8 @@ export interface Language {
     key: Key,
     ...values: Placeholder<EnglishOf<Key>> extends never ? [] : [Values<Key>]
   ) => string;
+  /** Returns a text of another author for a place of its own. Its writing direction does not disturb its surroundings. */
+  readonly quote: (text: string) => string;
   /** Returns the amount with the currency's digits and symbol, and without a place for a line break. */
   readonly money: (amountMinor: number, currency: string) => string;
   /** Returns the day in UTC, and says that it is in UTC. The day itself has no place for a line break. */
@@ -112,6 +114,7 @@ function createLanguage(locale: Locale): Language {
     locale,
     direction,
     say,
+    quote: (text) => isolated(text, direction),
     money(amountMinor, currency) {
       invariant(isAmountMinor(amountMinor), 'an amount is a safe integer of at least 0');
       const format = amountFormat(currency);

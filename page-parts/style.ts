@@ -34,7 +34,7 @@ p { margin: .25rem 0 .75rem; overflow-wrap: anywhere; }
 .from { color: var(--soft); margin: 0 0 1rem; }
 dl { display: grid; grid-template-columns: auto 1fr; gap: .35rem 1rem; margin: 1rem 0 0; }
 dt { color: var(--soft); }
-dd { margin: 0; text-align: end; font-variant-numeric: tabular-nums; }
+dd { margin: 0; text-align: end; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 dl > :nth-child(-n + 2) { font-weight: 600; font-size: 1.1rem; }
 label { display: block; font-weight: 600; margin: .85rem 0 .25rem; }
 input {

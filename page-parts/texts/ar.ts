@@ -99,6 +99,14 @@ export const ar: Texts = {
   unavailable:
     'لا يمكننا عرض هذه الصفحة الآن. لم يُفقد شيء: أعِد تحميلها بعد لحظات وسترى الوضع الحالي. لن يتم الخصم منك مرتين.',
 
+  paidAmount: 'المبلغ المدفوع',
+  refundedAmount: 'المبلغ المردود',
+  productLabel: 'المنتج',
+  merchantLabel: 'التاجر',
+  cardLabel: 'البطاقة',
+  dateLabel: 'التاريخ',
+  referenceLabel: 'الرقم المرجعي',
+
   subscription: 'اشتراك',
   pay: 'دفع {amount}',
   startTrial: 'بدء الفترة التجريبية المجانية',

@@ -105,6 +105,14 @@ export const de: Texts = {
   unavailable:
     'Wir können diese Seite gerade nicht anzeigen. Es ist nichts verloren: Laden Sie sie gleich neu, dann sehen Sie den aktuellen Stand. Es wird nicht doppelt abgebucht.',
 
+  paidAmount: 'Bezahlt',
+  refundedAmount: 'Erstattet',
+  productLabel: 'Produkt',
+  merchantLabel: 'Händler',
+  cardLabel: 'Karte',
+  dateLabel: 'Datum',
+  referenceLabel: 'Referenz',
+
   subscription: 'Abonnement',
   pay: '{amount} zahlen',
   startTrial: 'Kostenlos testen',

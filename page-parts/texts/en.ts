@@ -106,6 +106,15 @@ export const en = {
   unavailable:
     'We cannot show this page right now. Nothing is lost: reload it in a moment, and you will see how things stand. You will not be charged twice.',
 
+  // Receipt
+  paidAmount: 'Paid',
+  refundedAmount: 'Refunded',
+  productLabel: 'Product',
+  merchantLabel: 'Merchant',
+  cardLabel: 'Card',
+  dateLabel: 'Date',
+  referenceLabel: 'Reference',
+
   // Checkout
   subscription: 'Subscription',
   pay: 'Pay {amount}',

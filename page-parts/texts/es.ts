@@ -103,6 +103,14 @@ export const es: Texts = {
   unavailable:
     'Ahora mismo no podemos mostrar esta página. No se ha perdido nada: actualícela en un momento y verá la situación. No se le cobrará dos veces.',
 
+  paidAmount: 'Pagado',
+  refundedAmount: 'Reembolsado',
+  productLabel: 'Producto',
+  merchantLabel: 'Comercio',
+  cardLabel: 'Tarjeta',
+  dateLabel: 'Fecha',
+  referenceLabel: 'Referencia',
+
   subscription: 'Suscripción',
   pay: 'Pagar {amount}',
   startTrial: 'Empezar la prueba gratuita',

@@ -104,6 +104,14 @@ export const fr: Texts = {
   unavailable:
     'Nous ne pouvons pas afficher cette page pour le moment. Rien n’est perdu : rechargez-la dans un instant et vous verrez où vous en êtes. Vous ne serez pas débité deux fois.',
 
+  paidAmount: 'Payé',
+  refundedAmount: 'Remboursé',
+  productLabel: 'Produit',
+  merchantLabel: 'Marchand',
+  cardLabel: 'Carte',
+  dateLabel: 'Date',
+  referenceLabel: 'Référence',
+
   subscription: 'Abonnement',
   pay: 'Payer {amount}',
   startTrial: 'Commencer l’essai gratuit',

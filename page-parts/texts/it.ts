@@ -101,6 +101,14 @@ export const it: Texts = {
   unavailable:
     'In questo momento non possiamo mostrare la pagina. Nulla è andato perso: la ricarichi tra un momento e vedrà la situazione. L’importo non sarà addebitato due volte.',
 
+  paidAmount: 'Pagato',
+  refundedAmount: 'Rimborsato',
+  productLabel: 'Prodotto',
+  merchantLabel: 'Esercente',
+  cardLabel: 'Carta',
+  dateLabel: 'Data',
+  referenceLabel: 'Riferimento',
+
   subscription: 'Abbonamento',
   pay: 'Paga {amount}',
   startTrial: 'Inizia la prova gratuita',

@@ -100,6 +100,14 @@ export const ja: Texts = {
   unavailable:
     '現在このページを表示できません。失われた情報はありません。しばらくしてから再読み込みすると、現在の状況をご確認いただけます。二重に請求されることはありません。',
 
+  paidAmount: 'お支払い額',
+  refundedAmount: '返金額',
+  productLabel: '商品',
+  merchantLabel: '販売者',
+  cardLabel: 'カード',
+  dateLabel: '日付',
+  referenceLabel: '照会番号',
+
   subscription: '定期購入',
   pay: '{amount}を支払う',
   startTrial: '無料トライアルを始める',

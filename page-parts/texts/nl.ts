@@ -103,6 +103,14 @@ export const nl: Texts = {
   unavailable:
     'We kunnen deze pagina nu niet tonen. Er is niets verloren: vernieuw haar zo meteen en u ziet hoe het ervoor staat. Er wordt niet twee keer afgeschreven.',
 
+  paidAmount: 'Betaald',
+  refundedAmount: 'Terugbetaald',
+  productLabel: 'Product',
+  merchantLabel: 'Verkoper',
+  cardLabel: 'Kaart',
+  dateLabel: 'Datum',
+  referenceLabel: 'Referentie',
+
   subscription: 'Abonnement',
   pay: '{amount} betalen',
   startTrial: 'Gratis proefperiode starten',

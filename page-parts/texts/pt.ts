@@ -102,6 +102,14 @@ export const pt: Texts = {
   unavailable:
     'Não podemos mostrar esta página agora. Nada foi perdido: atualize-a em instantes e você verá a situação. Você não será cobrado duas vezes.',
 
+  paidAmount: 'Pago',
+  refundedAmount: 'Reembolsado',
+  productLabel: 'Produto',
+  merchantLabel: 'Vendedor',
+  cardLabel: 'Cartão',
+  dateLabel: 'Data',
+  referenceLabel: 'Referência',
+
   subscription: 'Assinatura',
   pay: 'Pagar {amount}',
   startTrial: 'Começar o teste grátis',

@@ -57,7 +57,8 @@ test('a hosted payment is paid once after two refused cards [D-§7, D-40, D-44]'
   expect(declined.alert).toBe(refused.alert);
   const result = await payOn(declined, MASTERCARD);
   expect(result.title).toBe('Thank you: your payment was received');
-  expect(result.refreshUrl).toBe(
+  expect(result.refreshUrl).toBeNull();
+  expect(result.links[0]?.url).toBe(
     `https://shop.example/paid?order=7&xpay_intent_id=${xIntentId}&status=SUCCESS&receipt_id=r-1`,
   );
   expect(await shop.merchant.get(`/payments/v2/get-intent/${xIntentId}`)).toMatchObject({
@@ -80,7 +81,7 @@ test('a setup session saves a card after another card was declined [IF-4.13, D-4
   expect(declined.alert).toContain('was not saved. Nothing was charged.');
   const result = await payOn(declined, MASTERCARD);
   expect(result.title).toBe('Your card was saved');
-  const onward = new URL(result.refreshUrl!).searchParams;
+  const onward = new URL(result.links[0]!.url).searchParams;
   expect([...onward.keys()]).toEqual(['setup_method_id', 'pm_id', 'customer_id', 'status']);
   expect([onward.get('setup_method_id'), onward.get('status')]).toEqual([setupMethodId, 'SUCCESS']);
 });

@@ -8,6 +8,7 @@ import {
   heading,
   payByCard,
   picture,
+  receiptOf,
   SHOP_URL,
   tooWide,
   typeCard,
@@ -17,7 +18,7 @@ const DECLINING_CARD = cardOf('4000 0000 0000 0002');
 const test = onHostedPages();
 
 describe('the checkout, in a browser,', () => {
-  test('is paid without JavaScript, then shows a link to callbackUrl [IF-4.3, D-44]', async ({
+  test('is paid without JavaScript, then shows a receipt and a button to callbackUrl [IF-4.3, D-44]', async ({
     payer,
     subscribe,
   }) => {
@@ -28,6 +29,12 @@ describe('the checkout, in a browser,', () => {
     expect(await heading(page)).toBe('Garden Letters');
     await payByCard(page);
     expect(await heading(page)).toBe('Thank you: your payment was received');
+    expect(await receiptOf(page)).toMatchObject({
+      Paid: 'US$19.99',
+      Product: 'Garden Letters',
+      Merchant: 'Test merchant',
+      Card: 'Visa ending in 4242',
+    });
     await page.getByRole('link', { name: 'Continue to Test merchant' }).click();
     await page.waitForURL(`${SHOP_URL}/**`);
     expect(page.url()).toBe(
@@ -36,7 +43,7 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('is paid with JavaScript, then redirects to callbackUrl by itself [D-44]', async ({
+  test('is paid with JavaScript, and its policy blocks nothing [D-44]', async ({
     payer,
     subscribe,
   }) => {
@@ -46,8 +53,9 @@ describe('the checkout, in a browser,', () => {
     page.on('console', (line) => line.type() === 'error' && errors.push(line.text()));
     await page.goto(subscription.fwdUrl);
     await payByCard(page);
-    await page.waitForURL(`${SHOP_URL}/**`);
-    expect(await heading(page)).toBe('The shop');
+    expect(await heading(page)).toBe('Thank you: your payment was received');
+    // The page of the result does not redirect.
+    expect(await page.locator('meta[http-equiv=refresh]').count()).toBe(0);
     // The page's content security policy blocked nothing.
     expect(errors).toEqual([]);
     expect(await subscription.book()).toEqual(['succeeded 1999']);

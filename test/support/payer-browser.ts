@@ -64,6 +64,12 @@ export const fieldsOf = (page: Page) =>
     ].join(', ') + (described ? ': ' + described.innerText : '');
   })`);
 
+/** The rows of the page's list, by label. */
+export const receiptOf = (page: Page) =>
+  page.evaluate<Record<string, string>>(
+    "Object.fromEntries([...document.querySelectorAll('dt')].map((label) => [label.innerText, label.nextElementSibling.innerText.replaceAll('\\u00a0', ' ')]))",
+  );
+
 /** The width in pixels by which the page is wider than the screen. */
 export const tooWide = (page: Page) =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');

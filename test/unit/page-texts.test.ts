@@ -15,9 +15,11 @@ const SAME_AS_ENGLISH = new Set([
   'es.dateInUtc',
   'es.errorTitle',
   'fr.dateInUtc',
+  'fr.dateLabel',
   'it.dateInUtc',
   'ja.expiryFormat',
   'nl.dateInUtc',
+  'nl.productLabel',
   'pt.dateInUtc',
 ]);
 

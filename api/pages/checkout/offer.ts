@@ -2,7 +2,7 @@ import { addTrial, cycleAt } from '../../../domain/calendar.ts';
 import { cycleAmountMinor } from '../../../domain/subscription/state.ts';
 import type { Terms } from '../../../domain/subscription/state.ts';
 import type { Language } from '../../../page-parts/language.ts';
-import type { Offer, OfferLine } from '../shared/views.tsx';
+import type { ListRow, Offer } from '../shared/views.tsx';
 
 /** The keys of the texts about charges that repeat, and about the first charge after a trial. */
 const EVERY = {
@@ -29,7 +29,7 @@ export function offerOf({ say, money, date }: Language, terms: Terms, nowAt: num
     date(cycleAt(firstAt, terms.interval, terms.intervalCount, index));
   const charges = say(EVERY[terms.interval], { amount: regular, count: terms.intervalCount });
   const payments = say('payments', { count: cycleCount });
-  const inAll: OfferLine = {
+  const inAll: ListRow = {
     label: say('inAll'),
     text:
       cycleCount === 1

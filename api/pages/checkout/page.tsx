@@ -16,7 +16,8 @@ import type { PageDeps, PageText } from '../shared/card-page.tsx';
 import { knownDetails, missingDetails } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
 import type { Page } from '../shared/page.tsx';
-import type { Sale } from '../shared/views.tsx';
+import { paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
+import type { ListRow, Sale } from '../shared/views.tsx';
 import { offerOf } from './offer.ts';
 import { stageOf } from './stage.ts';
 
@@ -41,12 +42,18 @@ export function checkoutPage(
       return lockedPage(language, back);
     case 'processing':
       return processingPage(language, pagePath(token));
-    case 'done':
+    case 'done': {
+      const receipt = receiptOf(language, checkout);
       // The link to `callbackUrl` contains the subscription's present status. Rule: D-44.
-      return resultPage(language, resultText(language, checkout), {
-        name,
-        url: checkout.callbackUrl === null ? null : withFacts(checkout, checkout.callbackUrl),
-      });
+      return resultPage(
+        language,
+        { ...resultText(language, checkout), receipt },
+        {
+          name,
+          url: checkout.callbackUrl === null ? null : withFacts(checkout, checkout.callbackUrl),
+        },
+      );
+    }
     case 'expired': {
       const texts = [say('checkoutExpired', { name })];
       return closedPage(language, 410, { title: say('checkoutExpiredTitle'), texts }, back);
@@ -101,6 +108,10 @@ function saleOf(deps: PageDeps, checkout: Checkout, nowAt: number): Sale {
   return { ...sale, cancelUrl: leaveUrl(checkout) };
 }
 
+/** Returns the product's name; null if the merchant gave none. */
+const productNameOf = ({ productPage, description }: Pick<Order, 'productPage' | 'description'>) =>
+  productPage?.name ?? description;
+
 type Order = Pick<Checkout, 'merchantName' | 'mode' | 'productPage' | 'description'>;
 
 /** Returns the product, the merchant and the offer for a payer who pays at `nowAt`. Rules: IF-2.8, IF-2.3. */
@@ -116,7 +127,7 @@ export function saleFrom(
   return {
     language,
     merchantName: order.merchantName,
-    productName: name ?? description ?? language.say('subscription'),
+    productName: productNameOf(order) ?? language.say('subscription'),
     productDescription: productPage?.description ?? (name === undefined ? null : description),
     offer: offerOf(language, terms, nowAt),
     cancelUrl: null,
@@ -143,6 +154,16 @@ function resultText({ say, money, date }: Language, { state }: Checkout): PageTe
     return { title: say('subscriptionEndedTitle'), texts };
   }
   return { title: say('checkoutCompleteTitle'), texts: [say('checkoutComplete')] };
+}
+
+/** Returns the receipt of the first payment, or of the card that was saved for a trial. Empty without both. */
+function receiptOf(language: Language, checkout: Checkout): ListRow[] {
+  const { paid, state, card, merchantName, receiptId, subscriptionId } = checkout;
+  const purchase = { productName: productNameOf(checkout), merchantName };
+  if (paid !== null) return paymentReceipt(language, paid, purchase);
+  if (state.status !== 'TRIALING') return [];
+  const saved = { card, at: null, reference: receiptId ?? subscriptionId };
+  return savedCardReceipt(language, saved, purchase);
 }
 
 /** Returns the URL of the cancel link: `cancelUrl`, else `callbackUrl`. Rule: IF-4.3. */

@@ -15,6 +15,7 @@ import type { PageDeps } from '../shared/card-page.tsx';
 import { knownDetails, missingDetails } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
 import type { Page } from '../shared/page.tsx';
+import { paymentReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
 import { paymentStageOf } from './stage.ts';
 
@@ -32,6 +33,8 @@ export function paymentPage(
   const { language } = deps;
   const { say } = language;
   const amount = language.money(payment.amountMinor, payment.currency);
+  const purchase = { productName: payment.description, merchantName: name };
+  const receipt = payment.paid === null ? [] : paymentReceipt(language, payment.paid, purchase);
   switch (paymentStageOf(payment, nowAt)) {
     case 'open':
       return missingDetails(payment).length > 0
@@ -50,11 +53,11 @@ export function paymentPage(
       return processingPage(language, paymentPath(token));
     case 'paid': {
       const texts = [say('paidTo', { amount, name })];
-      return resultPage(language, { title: say('paymentReceived'), texts }, onward);
+      return resultPage(language, { title: say('paymentReceived'), texts, receipt }, onward);
     }
     case 'refunded': {
       const texts = [say('refunded', { amount, name })];
-      return resultPage(language, { title: say('refundedTitle'), texts }, onward);
+      return resultPage(language, { title: say('refundedTitle'), texts, receipt }, onward);
     }
     case 'expired': {
       const texts = [say('paymentExpired', { name })];

@@ -15,6 +15,7 @@ import type { PageDeps } from '../shared/card-page.tsx';
 import { knownDetails, missingDetails } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
 import type { Page } from '../shared/page.tsx';
+import { savedCardReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
 import { setupStageOf } from './stage.ts';
 
@@ -47,7 +48,10 @@ export function setupPage(
     case 'saved': {
       const card = setup.card === null ? say('yourCardInSentence') : cardText(language, setup.card);
       const texts = [say('canChargeNow', { name, card }), say('nothingChargedNow')];
-      return resultPage(language, { title: say('cardSavedTitle'), texts }, onward);
+      const saved = { card: setup.card, at: setup.completedAt, reference: setup.setupMethodId };
+      const purchase = { productName: null, merchantName: name };
+      const receipt = savedCardReceipt(language, saved, purchase);
+      return resultPage(language, { title: say('cardSavedTitle'), texts, receipt }, onward);
     }
     case 'expired': {
       const texts = [say('setupExpired', { name })];

@@ -7,7 +7,7 @@ import { returnUrl } from './own-return.ts';
 import { notice } from './page.tsx';
 import type { Page } from './page.tsx';
 import { CardPage, ConfirmPage, DetailsPage, EntryPage } from './views.tsx';
-import type { DetailsField, Sale } from './views.tsx';
+import type { DetailsField, ListRow, Sale } from './views.tsx';
 
 export type PageDeps = Pick<ApiDeps, 'publicUrl' | 'sessionKey'> & {
   /** The gateway of a page that asks for a card; null if the merchant has none. */
@@ -17,8 +17,6 @@ export type PageDeps = Pick<ApiDeps, 'publicUrl' | 'sessionKey'> & {
 
 /** Seconds between two reloads while an outcome is unknown. */
 const PROCESSING_REFRESH_S = 3;
-/** Seconds for which the result is shown before the browser opens the merchant's URL. */
-const RESULT_REFRESH_S = 5;
 
 /** The path of the form that opens the gateway's page for a card. `home`: the path of our page. */
 export const cardEntryPath = (home: string): string => `${home}/card`;
@@ -134,10 +132,12 @@ export function askDetails(
   };
 }
 
-/** Title and paragraphs of a page without a form. */
+/** Title, paragraphs and receipt of a page without a form. */
 export interface PageText {
   readonly title: string;
   readonly texts: readonly string[];
+  /** The rows of the receipt; absent without one. */
+  readonly receipt?: readonly ListRow[];
 }
 
 /** The merchant's name, and the URL of the merchant's page or null. */
@@ -146,16 +146,17 @@ export interface MerchantUrl {
   readonly url: string | null;
 }
 
-/** The page with the result. If `onward.url` is set, the browser opens it after 5 s. Rule: D-44. */
+/**
+ * The page with the result. If the merchant's URL is set, a button leads to it. The page does not redirect, because
+ * the payer reads the receipt first, and WCAG 2.2.1 forbids a time limit that the payer cannot extend. Rule: D-44.
+ */
 export function resultPage(
   language: Language,
-  { title, texts }: PageText,
+  { title, texts, receipt }: PageText,
   { name, url }: MerchantUrl,
 ): Page {
-  if (url === null) return notice(language, 200, title, texts);
-  const link = { href: url, text: language.say('continueTo', { name }) };
-  const page = notice(language, 200, title, texts, link);
-  return { ...page, refresh: { seconds: RESULT_REFRESH_S, url } };
+  const link = url === null ? undefined : { href: url, text: language.say('continueTo', { name }) };
+  return notice(language, 200, title, texts, link, receipt);
 }
 
 /** The page that is shown instead of a form. `texts` give the reason. */

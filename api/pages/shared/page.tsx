@@ -7,6 +7,7 @@ import type { Language } from '../../../page-parts/language.ts';
 import { renderPage } from '../../../page-parts/layout.tsx';
 import { languageFor } from './language.ts';
 import { NoticePage } from './views.tsx';
+import type { ListRow } from './views.tsx';
 
 /** A hosted page as an answer. */
 export interface Page {
@@ -44,15 +45,16 @@ export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
   ctx.body = renderPage({ language, title, nonce, refresh, children: content });
 }
 
-/** A page with texts and at most one link, without a form. */
+/** A page with texts and at most one link, without a form. `rows`: the rows of a receipt. */
 export function notice(
   language: Language,
   status: number,
   title: string,
   texts: readonly string[],
   link?: { href: string; text: string },
+  rows?: readonly ListRow[],
 ): Page {
-  const content = <NoticePage title={title} texts={texts} link={link} />;
+  const content = <NoticePage title={title} texts={texts} rows={rows} link={link} />;
   return { language, status, title, content };
 }
 

@@ -2,8 +2,8 @@ import type { PublishedTestCard } from '../../../gateways/port.ts';
 import { CardForm } from '../../../page-parts/card-form.tsx';
 import type { Language } from '../../../page-parts/language.ts';
 
-/** One line of the offer that the payer agrees to. */
-export interface OfferLine {
+/** One row of a page's list of prices, or of a receipt. */
+export interface ListRow {
   readonly label: string;
   readonly text: string;
 }
@@ -15,7 +15,7 @@ export interface Offer {
   readonly action: string;
   /** A sentence that says what happens as soon as the payer has entered a card on the gateway's page. */
   readonly onceEntered: string;
-  readonly lines: readonly OfferLine[];
+  readonly lines: readonly ListRow[];
 }
 
 /** The product, the merchant, the offer, and the URL for leaving without paying. */
@@ -194,16 +194,22 @@ export function SaleSummary({ sale }: { sale: Sale }) {
             {sale.productDescription}
           </p>
         )}
-        <dl>
-          {sale.offer.lines.map(({ label, text }) => (
-            <>
-              <dt>{label}</dt>
-              <dd>{text}</dd>
-            </>
-          ))}
-        </dl>
+        <RowList rows={sale.offer.lines} />
       </section>
     </>
+  );
+}
+
+function RowList({ rows }: { rows: readonly ListRow[] }) {
+  return (
+    <dl>
+      {rows.map(({ label, text }) => (
+        <>
+          <dt>{label}</dt>
+          <dd>{text}</dd>
+        </>
+      ))}
+    </dl>
   );
 }
 
@@ -264,10 +270,11 @@ export function ConfirmPage(props: {
   );
 }
 
-/** Texts with at most one link. */
+/** Texts with at most one link. `rows`: the rows of a receipt; absent or empty without one. */
 export function NoticePage(props: {
   title: string;
   texts: readonly string[];
+  rows?: readonly ListRow[] | undefined;
   link?: { readonly href: string; readonly text: string } | undefined;
 }) {
   return (
@@ -276,6 +283,7 @@ export function NoticePage(props: {
       {props.texts.map((text) => (
         <p>{text}</p>
       ))}
+      {props.rows && props.rows.length > 0 && <RowList rows={props.rows} />}
       {props.link && (
         <a class="button" href={props.link.href}>
           {props.link.text}

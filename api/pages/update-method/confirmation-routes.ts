@@ -1,4 +1,6 @@
 import type { Router } from '@koa/router';
+import { findPaid } from '../../../db/repositories/payments/receipts.ts';
+import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
 import { findCyclePayment } from '../../../db/repositories/subscriptions/method-updates.ts';
 import type { CyclePayment } from '../../../db/repositories/subscriptions/method-updates.ts';
 import { DomainError } from '../../../domain/errors.ts';
@@ -9,12 +11,13 @@ import { executeCommand } from '../../commands.ts';
 import { pathParam } from '../../context.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { processingPage } from '../shared/card-page.tsx';
+import { processingPage, resultPage } from '../shared/card-page.tsx';
 import type { PageLimits } from '../shared/limits.ts';
 import { createOpener } from '../shared/page-opener.ts';
-import { notice, seeOther, sendPage } from '../shared/page.tsx';
+import { seeOther, sendPage } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { bankPath, confirmPath, leaveForBankPage } from './confirmation.tsx';
+import { paidReceipt } from './page.tsx';
 import { confirmationOf, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 
@@ -54,7 +57,8 @@ export function confirmationRoutes(
     const intentId = pathParam(ctx, 'intentId');
     const payment = await findCyclePayment(deps.db, { ...update, intentId });
     if (payment !== null && PAID.includes(payment.status)) {
-      sendPage(deps, ctx, paidPage(language, update, payment));
+      const paid = await findPaid(deps.db, { ...update, intentId });
+      sendPage(deps, ctx, paidPage(language, update, payment, paid));
       return;
     }
     if (payment === null || !isAwaited(payment)) {
@@ -114,10 +118,13 @@ function isAwaited({ attempt }: CyclePayment): boolean {
 
 function paidPage(
   language: Language,
-  { state }: MethodUpdate,
+  update: MethodUpdate,
   { amountMinor }: CyclePayment,
+  paid: PaidPayment | null,
 ): Page {
-  const amount = language.money(amountMinor, state.terms.currency);
-  const texts = [language.say('dueAmountPaid', { amount })];
-  return notice(language, 200, language.say('paymentReceived'), texts);
+  const { say, money } = language;
+  const texts = [say('dueAmountPaid', { amount: money(amountMinor, update.state.terms.currency) })];
+  const receipt = paidReceipt(language, update, paid);
+  const back = { name: update.merchantName, url: null };
+  return resultPage(language, { title: say('paymentReceived'), texts, receipt }, back);
 }

@@ -5,12 +5,14 @@ import {
   isDunned,
   nextPaymentAt,
 } from '../../../domain/subscription/state.ts';
+import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
 import type { Language } from '../../../page-parts/language.ts';
 import {
   askCard,
   closedPage,
   lockedPage,
   processingPage,
+  resultPage,
   shownTestCards,
 } from '../shared/card-page.tsx';
 import type { PageDeps, PageText } from '../shared/card-page.tsx';
@@ -18,7 +20,9 @@ import { cardText } from '../shared/card-text.ts';
 import { knownDetails } from '../shared/details-form.ts';
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
-import type { Offer, OfferLine, Sale } from '../shared/views.tsx';
+import { paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
+import type { Purchase } from '../shared/receipt.ts';
+import type { ListRow, Offer, Sale } from '../shared/views.tsx';
 import { updateMethodPath } from '../../../runtime/update-links.ts';
 import { withConfirmation } from './confirmation.tsx';
 import { confirmationOf, isLatestKept, isLatestUnconfirmed, updateStageOf } from './stage.ts';
@@ -51,18 +55,24 @@ export function updatePage(
       return isLatestKept(update.tries) ? keptPage(language, update) : lockedPage(language, back);
     case 'processing':
       return processingPage(language, updateMethodPath(update.token));
-    case 'saved':
-      return notice(language, 200, say('cardReplacedTitle'), [
+    case 'saved': {
+      const texts = [
         `${newCardText(language, update)} ${say('nothingChargedForChange')}`,
         // The payment is still owed: the old card is being charged, or the next attempt has a later date.
         ...(isDunned(update.state)
           ? [say('dueIsTriedNext', { amount: owedText(language, update) })]
           : []),
-      ]);
-    case 'paid':
-      return notice(language, 200, say('paymentReceived'), [
-        `${say('duePaid')} ${newCardText(language, update)}`,
-      ]);
+      ];
+      const { card, changedAt: at, receiptId, subscriptionId } = update;
+      const saved = { card, at, reference: receiptId ?? subscriptionId };
+      const receipt = savedCardReceipt(language, saved, purchaseOf(update));
+      return resultPage(language, { title: say('cardReplacedTitle'), texts, receipt }, back);
+    }
+    case 'paid': {
+      const texts = [`${say('duePaid')} ${newCardText(language, update)}`];
+      const receipt = paidReceipt(language, update, update.paid);
+      return resultPage(language, { title: say('paymentReceived'), texts, receipt }, back);
+    }
     case 'expired': {
       const texts = [say('linkExpired', { name })];
       return closedPage(language, 410, { title: say('linkExpiredTitle'), texts }, back);
@@ -70,6 +80,19 @@ export function updatePage(
     case 'closed':
       return closedPage(language, 409, closedText(language, update), back);
   }
+}
+
+/** Returns the receipt of a payment of the subscription; empty without a payment. */
+export function paidReceipt(
+  language: Language,
+  update: MethodUpdate,
+  paid: PaidPayment | null,
+): ListRow[] {
+  return paid === null ? [] : paymentReceipt(language, paid, purchaseOf(update));
+}
+
+function purchaseOf({ productPage, description, merchantName }: MethodUpdate): Purchase {
+  return { productName: productPage?.name ?? description, merchantName };
 }
 
 /** Returns why the subscription's status does not allow a new card. Rule: D-33. */
@@ -134,7 +157,7 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
   const { state, card } = update;
   const { say, date } = language;
   const amount = owedText(language, update);
-  const now: OfferLine = {
+  const now: ListRow = {
     label: say('cardNow'),
     text: card === null ? say('noCard') : cardText(language, card),
   };

@@ -6,6 +6,7 @@ import {
   updateTriesOf,
 } from '../../../db/repositories/subscriptions/method-updates.ts';
 import type { UpdatableSubscription } from '../../../db/repositories/subscriptions/method-updates.ts';
+import { findPaidSince } from '../../../db/repositories/payments/receipts.ts';
 import { needsAuthentication } from '../../../domain/subscription/authentication.ts';
 import { UnknownGateway } from '../../../gateways/registry.ts';
 import type { RequestState } from '../../context.ts';
@@ -58,8 +59,11 @@ async function findUpdate(deps: ApiDeps, token: string): Promise<MethodUpdate | 
   const owedPayment =
     owed && (await findCyclePayment(deps.db, { ...subscription, intentId: owed.intentId }));
   const canConfirm = await canConfirmWithBank(deps, subscription);
+  const changedAt = tries.findLast(({ command }) => command !== null)?.command?.acceptedAt ?? null;
+  const paid = changedAt === null ? null : await findPaidSince(deps.db, subscription, changedAt);
   const { expiresAt } = link;
-  return { ...subscription, token, sessionId, expiresAt, tries, owedPayment, canConfirm };
+  const found = { tries, owedPayment, canConfirm, changedAt, paid };
+  return { ...subscription, token, sessionId, expiresAt, ...found };
 }
 
 async function canConfirmWithBank(

@@ -8,6 +8,7 @@ import type {
   UpdatableSubscription,
   UpdateTry,
 } from '../../../db/repositories/subscriptions/method-updates.ts';
+import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
 /** A valid link, its subscription, and the cards tried on the page. */
@@ -24,6 +25,10 @@ export interface MethodUpdate extends UpdatableSubscription {
    * the card's gateway supports it.
    */
   readonly canConfirm: boolean;
+  /** When the latest card of this page was saved, in business time; null if none was saved. */
+  readonly changedAt: number | null;
+  /** The first payment of a cycle since then; null without one. */
+  readonly paid: PaidPayment | null;
 }
 
 /**

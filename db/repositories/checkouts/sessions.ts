@@ -12,6 +12,7 @@ import { paymentMethods } from '../../schema/payment-methods.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { isSession } from './tries.ts';
 import type { SessionRef } from './tries.ts';
+import { findFirstPaid } from '../payments/receipts.ts';
 import { appendDrafts } from '../subscriptions/events.ts';
 import { isRecord } from '../is-record.ts';
 
@@ -31,7 +32,7 @@ export function opensWith(token: string, purpose: CheckoutPurpose) {
 /** The data of a hosted checkout page. */
 export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;
 
-/** The subscription checkout that a token opens, or null. */
+/** The subscription checkout that a token opens, with the payment of its first cycle; or null. */
 export async function findCheckout(db: Db, token: string) {
   const [row] = await db
     .select({
@@ -55,7 +56,8 @@ export async function findCheckout(db: Db, token: string) {
       locale: subscriptions.locale,
       merchantName: merchants.name,
       mode: merchants.mode,
-      cardLastFourDigit: paymentMethods.lastFourDigit,
+      /** The present card of the subscription. */
+      card: { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit },
     })
     .from(checkoutSessions)
     .innerJoin(
@@ -73,7 +75,10 @@ export async function findCheckout(db: Db, token: string) {
       ),
     )
     .where(opensWith(token, 'subscription'));
-  return row ?? null;
+  if (row === undefined) return null;
+  // Before the anchor, nothing is paid.
+  const paid = row.state.anchorAt === null ? null : await findFirstPaid(db, row);
+  return { ...row, paid };
 }
 
 export interface CheckoutRef extends SessionRef {

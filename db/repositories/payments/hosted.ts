@@ -8,13 +8,14 @@ import { merchants } from '../../schema/merchants.ts';
 import { paymentIntents } from '../../schema/payment-intents.ts';
 import { fillInCustomer, filledIn, opensWith, setOpened } from '../checkouts/sessions.ts';
 import type { GivenDetails } from '../checkouts/sessions.ts';
+import { findPaid } from './receipts.ts';
 import { appendIntentEvent, streamOf } from './events.ts';
 import { isRecord } from '../is-record.ts';
 
 /** The data of a hosted payment's page. */
 export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPayment>>>;
 
-/** Returns the payment of a hosted page, or null. `key`: the page's token, or the id of the intent. */
+/** Returns the payment of a hosted page with its receipt, or null. `key`: the page's token, or the id of the intent. */
 export async function findHostedPayment(db: Db, key: string) {
   const [row] = await db
     .select({
@@ -27,6 +28,7 @@ export async function findHostedPayment(db: Db, key: string) {
       subscriptionId: paymentIntents.subscriptionId,
       customerId: paymentIntents.customerId,
       status: paymentIntents.status,
+      succeededAt: paymentIntents.succeededAt,
       amountMinor: paymentIntents.amountMinor,
       currency: paymentIntents.currency,
       checkoutExpiresAt: paymentIntents.checkoutExpiresAt,
@@ -53,7 +55,9 @@ export async function findHostedPayment(db: Db, key: string) {
         ? and(eq(checkoutSessions.intentId, key), eq(checkoutSessions.purpose, 'payment'))
         : opensWith(key, 'payment'),
     );
-  return row ?? null;
+  if (row === undefined) return null;
+  const paid = row.succeededAt === null ? null : await findPaid(db, row);
+  return { ...row, paid };
 }
 
 /**

@@ -27,6 +27,7 @@ export async function findHostedSetup(db: Db, token: string) {
       customerId: setupMethods.customerId,
       status: setupMethods.status,
       expiresAt: setupMethods.expiresAt,
+      completedAt: setupMethods.completedAt,
       paymentMethodId: setupMethods.paymentMethodId,
       customerDetails: setupMethods.billingDetails,
       savedDetails: customers.details,

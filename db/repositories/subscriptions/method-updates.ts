@@ -30,6 +30,7 @@ export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
       state: subscriptions.state,
       customerDetails: subscriptions.customerDetails,
       savedDetails: customers.details,
+      receiptId: subscriptions.receiptId,
       phoneNumberRequired: subscriptions.phoneNumberRequired,
       locale: subscriptions.locale,
       description: subscriptions.description,
@@ -129,7 +130,11 @@ export interface UpdateTry {
   /** Decline code; null if the card was not declined or the outcome is unknown. */
   errorCode: string | null;
   /** The command that saved the card; null if the card was not saved. */
-  command: { result: CommandResult | null } | null;
+  command: {
+    result: CommandResult | null;
+    /** Business time. */
+    acceptedAt: number;
+  } | null;
 }
 
 /**
@@ -155,8 +160,8 @@ export async function updateTriesOf(
   const rows = await db
     .select({
       errorCode: checkoutTries.errorCode,
-      commandId: subscriptionCommands.commandId,
       result: subscriptionCommands.result,
+      acceptedAt: subscriptionCommands.acceptedAt,
     })
     .from(checkoutTries)
     .leftJoin(
@@ -172,8 +177,8 @@ export async function updateTriesOf(
       and(eq(checkoutTries.merchantId, ref.merchantId), eq(checkoutTries.sessionId, ref.sessionId)),
     )
     .orderBy(asc(checkoutTries.createdAt));
-  return rows.map(({ errorCode, commandId, result }) => ({
+  return rows.map(({ errorCode, result, acceptedAt }) => ({
     errorCode,
-    command: commandId === null ? null : { result },
+    command: acceptedAt === null ? null : { result, acceptedAt },
   }));
 }

@@ -8,12 +8,14 @@ import { openCheckout, sessionOf } from '../../support/hosted-pages/checkouts.ts
 import { browse, comeBack, expectSeeOther, ownReturn } from '../../support/hosted-pages/visits.ts';
 import { linesOf } from '../../support/hosted-pages/page-text.ts';
 
-test('a paid checkout shows the result and redirects to callbackUrl, keeping the URL’s query [D-44]', async ({
+test('a paid checkout shows a receipt and a button to callbackUrl that keeps the URL’s query [D-44]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api, {
     callbackUrl: 'https://merchant.example/back?a=1&b=%20#top',
     receiptId: 'r 1',
+    productPage: { name: 'Tea & biscuits', description: 'A box every month' },
+    upfrontAmount: 500,
   });
   expectSeeOther(await comeBack(api, path, 'payment_token=tok_pays'), path);
   expect(await statusOf(api, subscriptionId)).toBe('ACTIVE');
@@ -23,10 +25,49 @@ test('a paid checkout shows the result and redirects to callbackUrl, keeping the
     'https://merchant.example/back?a=1&amp;b=%20' +
     `&amp;subscription_id=${subscriptionId}&amp;status=ACTIVE&amp;receipt_id=r+1#top`;
   expect(page.status).toBe(200);
-  expect(page.text).toContain(`<meta http-equiv="refresh" content="5; url=${url}"/>`);
+  expect(page.text).not.toContain('http-equiv="refresh"');
   expect(page.text).toContain(`<a class="button" href="${url}">Continue to Acme Ltd</a>`);
   expect(page.text).toContain('<h1>Thank you: your payment was received</h1>');
   expect(page.text).toContain('The next payment is US$19.99 on 28\u00a0February\u00a02026 (UTC).');
+  expect(linesOf(page.text)).toEqual([
+    ['Paid', 'US$5.00'],
+    ['Product', 'Tea &amp; biscuits'],
+    ['Merchant', 'Acme Ltd'],
+    ['Card', 'Visa ending in 4242'],
+    ['Date', '31 January 2026 (UTC)'],
+    ['Reference', 'r 1'],
+  ]);
+});
+
+test('the receipt of a checkout stays that of the first payment after a renewal with another card [D-44]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  await comeBack(api, path, 'payment_token=tok_pays_1111');
+  const ref = { merchantId: api.merchant.merchantId, subscriptionId };
+  const [intent] = await api.db
+    .select({ id: paymentIntents.id })
+    .from(paymentIntents)
+    .where(eq(paymentIntents.subscriptionId, subscriptionId));
+  const receipt = [
+    ['Paid', 'US$19.99'],
+    ['Merchant', 'Acme Ltd'],
+    ['Card', 'Visa ending in 1111'],
+    ['Date', '31 January 2026 (UTC)'],
+    ['Reference', intent!.id],
+  ];
+  expect(linesOf((await browse(api, path)).text)).toEqual(receipt);
+
+  await api.workflows.execute(ref, {
+    kind: 'replacePaymentMethod',
+    commandId: 'tok_renews_2222',
+    paymentToken: 'tok_renews_2222',
+    checkoutSessionId: (await sessionOf(api, subscriptionId)).id,
+  });
+  await api.workflows.fallDue(ref);
+  const later = await browse(api, path);
+  expect(later.text).toContain('on 31\u00a0March\u00a02026 (UTC).');
+  expect(linesOf(later.text)).toEqual(receipt);
 });
 
 test('a checkout with a trial saves the card, starts the trial and charges nothing [D-§4]', async ({
@@ -43,6 +84,12 @@ test('a checkout with a trial saves the card, starts the trial and charges nothi
   expect(page.text).toContain(
     'Nothing was charged today. The first payment is US$19.99 on 7\u00a0February\u00a02026 (UTC).',
   );
+  expect(linesOf(page.text)).toEqual([
+    ['Paid', 'Nothing'],
+    ['Merchant', 'Acme Ltd'],
+    ['Card', 'Visa ending in 4242'],
+    ['Reference', subscriptionId],
+  ]);
 });
 
 test('a paid checkout of a single cycle ends the subscription and shows the result [D-§4]', async ({

@@ -59,18 +59,30 @@ test('the payment page shows purpose, merchant, amount and a card form [D-§7]',
   );
 });
 
-test('a paid payment page shows the result and redirects to callbackUrl, keeping the URL’s query [D-44]', async ({
+test('a paid payment page shows a receipt and a button to callbackUrl that keeps the URL’s query [D-44]', async ({
   api,
 }) => {
-  const { intentId, give } = await open(api, { receiptId: 'r 1' });
+  const { intentId, give } = await open(api, {
+    receiptId: 'r 1',
+    description: 'Two chairs',
+  });
   const page = await give('payment_token=tok_pays_1');
   expect(await statusOf(api, intentId)).toBe('SUCCESS');
   expect(headingOf(page)).toBe('Thank you: your payment was received');
   expect(page.text).toContain('US$25.00 was paid to Acme Ltd.');
-  expect(refreshOf(page)).toBe(
-    `5; url=https://merchant.example/back?order=7&xpay_intent_id=${intentId}&status=SUCCESS&receipt_id=r+1`,
+  expect(linesOf(page.text)).toEqual([
+    ['Paid', 'US$25.00'],
+    ['Product', 'Two chairs'],
+    ['Merchant', 'Acme Ltd'],
+    ['Card', 'Visa ending in 4242'],
+    ['Date', expect.stringMatching(/^\d+ \w+ \d{4} \(UTC\)$/)],
+    ['Reference', 'r 1'],
+  ]);
+  expect(refreshOf(page)).toBeUndefined();
+  expect(page.text).toContain(
+    `<a class="button" href="https://merchant.example/back?order=7&amp;xpay_intent_id=${intentId}` +
+      '&amp;status=SUCCESS&amp;receipt_id=r+1">Continue to Acme Ltd</a>',
   );
-  expect(page.text).toContain('Continue to Acme Ltd');
 });
 
 test('after a declined card, a payment page shows one neutral text and takes another card [D-§4, D-40]', async ({
@@ -204,14 +216,25 @@ test('a cancelled payment page answers 410 [D-41]', async ({ api }) => {
   expect([page.status, headingOf(page)]).toEqual([410, 'This payment was cancelled']);
 });
 
-test('the page of a refunded payment shows the refund [D-40]', async ({ api }) => {
+test('the receipt of a payment shows a refund in part and in full [D-40]', async ({ api }) => {
   const { intentId, give, look } = await open(api);
   await give('payment_token=tok_refunded');
+  const part = { xIntentId: intentId, amount: 1_000 };
+  expect((await api.call('POST', '/payments/merchant/refund', { body: part })).status).toBe(200);
+  const partly = await look();
+  expect(headingOf(partly)).toBe('Thank you: your payment was received');
+  expect(linesOf(partly.text).slice(0, 3)).toEqual([
+    ['Paid', 'US$25.00'],
+    ['Refunded', 'US$10.00'],
+    ['Merchant', 'Acme Ltd'],
+  ]);
   const refund = { xIntentId: intentId };
   expect((await api.call('POST', '/payments/merchant/refund', { body: refund })).status).toBe(200);
   const page = await look();
   expect(headingOf(page)).toBe('This payment was refunded');
-  expect(refreshOf(page)).toContain('status=REFUNDED');
+  expect(page.text).toContain('&amp;status=REFUNDED">Continue to Acme Ltd</a>');
+  expect(linesOf(page.text)[1]).toEqual(['Refunded', 'US$25.00']);
+  expect(linesOf(page.text).at(-1)).toEqual(['Reference', intentId]);
 });
 
 test('the payment page first asks for missing details and stores these details in intent and customer [D-11]', async ({

@@ -51,7 +51,7 @@ test('the setup page says that nothing is charged [IF-2.5]', async ({ api }) => 
   );
 });
 
-test('a saved card redirects to callbackUrl with four parameters [D-44, IF-4.13]', async ({
+test('a saved card is shown with a button to callbackUrl with four parameters [D-44, IF-4.13]', async ({
   api,
 }) => {
   const { setupMethodId, give } = await open(api, {
@@ -62,9 +62,18 @@ test('a saved card redirects to callbackUrl with four parameters [D-44, IF-4.13]
   expect(status).toBe('SUCCESS');
   expect(headingOf(page)).toBe('Your card was saved');
   expect(page.text).toContain('Nothing was charged now.');
-  expect(refreshOf(page)).toBe(
-    `5; url=https://merchant.example/s?a=1&setup_method_id=${setupMethodId}` +
-      `&pm_id=${paymentMethodId}&customer_id=${customerId}&status=SUCCESS#b`,
+  expect(linesOf(page.text)).toEqual([
+    ['Paid', 'Nothing'],
+    ['Merchant', 'Acme Ltd'],
+    ['Card', 'Visa ending in 4242'],
+    ['Date', expect.stringMatching(/^\d+ \w+ \d{4} \(UTC\)$/)],
+    ['Reference', setupMethodId],
+  ]);
+  expect(refreshOf(page)).toBeUndefined();
+  expect(page.text).toContain(
+    `<a class="button" href="https://merchant.example/s?a=1&amp;setup_method_id=${setupMethodId}` +
+      `&amp;pm_id=${paymentMethodId}&amp;customer_id=${customerId}&amp;status=SUCCESS#b">` +
+      'Continue to Acme Ltd</a>',
   );
   expect(api.payments.charges).toEqual([]);
   expect(await eventTypes(api, setupMethodId)).toEqual(['setup_method.success']);

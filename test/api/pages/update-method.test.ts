@@ -146,6 +146,13 @@ test.for(['TRIALING', 'ACTIVE'] as const)(
     // The result page has no redirect and no link. Rule: D-44.
     expect(refreshOf(page)).toBeUndefined();
     expect(page.text).not.toContain('<a ');
+    expect(linesOf(page.text)).toEqual([
+      ['Paid', 'Nothing'],
+      ['Merchant', 'Acme Ltd'],
+      ['Card', 'Visa ending in 1111'],
+      ['Date', expect.stringMatching(/^\d+ \w+ \d{4} \(UTC\)$/)],
+      ['Reference', subscription.subscriptionId],
+    ]);
     expect(await readSubscription(api, subscription)).toMatchObject({ status });
     expect(await lastFourOf(api, subscription)).toBe('1111');
 
@@ -163,7 +170,10 @@ test.for(['TRIALING', 'ACTIVE'] as const)(
 test('a new card pays the owed cycle while the subscription is UNPAID [D-33, D-30]', async ({
   api,
 }) => {
-  const { subscription, give, look } = await open(api, 'UNPAID');
+  const { subscription, give, look } = await open(api, 'UNPAID', {
+    receiptId: 'r-7',
+    description: 'Tea',
+  });
   const asked = await look();
   expect(linesOf(asked.text)).toEqual([
     ['Charged today', 'US$19.99, which is due'],
@@ -176,6 +186,14 @@ test('a new card pays the owed cycle while the subscription is UNPAID [D-33, D-3
   expect(page.text).toContain(
     'The payment that was due went through. Visa ending in 1111 is used from now on.',
   );
+  expect(linesOf(page.text)).toEqual([
+    ['Paid', 'US$19.99'],
+    ['Product', 'Tea'],
+    ['Merchant', 'Acme Ltd'],
+    ['Card', 'Visa ending in 1111'],
+    ['Date', expect.stringMatching(/^\d+ \w+ \d{4} \(UTC\)$/)],
+    ['Reference', 'r-7'],
+  ]);
   expect(await readSubscription(api, subscription)).toMatchObject({
     status: 'ACTIVE',
     remainingCycleCount: 10,

@@ -1,0 +1,67 @@
+import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
+import type { Language } from '../../../page-parts/language.ts';
+import { cardText } from './card-text.ts';
+import type { ShownCard } from './card-text.ts';
+import type { ListRow } from './views.tsx';
+
+/** What was bought or agreed, and from which merchant. */
+export interface Purchase {
+  /** Null if the merchant gave no name and no description. */
+  readonly productName: string | null;
+  readonly merchantName: string;
+}
+
+/**
+ * Returns the receipt of a payment: amount, refund if any, product, merchant, card, day in UTC, and the reference,
+ * which is the merchant's `receiptId` or else the intent's id.
+ */
+export function paymentReceipt(
+  language: Language,
+  payment: PaidPayment,
+  purchase: Purchase,
+): ListRow[] {
+  const { say, money } = language;
+  const { amountMinor, refundedMinor, currency, receiptId, intentId } = payment;
+  return [
+    { label: say('paidAmount'), text: money(amountMinor, currency) },
+    ...(refundedMinor === 0
+      ? []
+      : [{ label: say('refundedAmount'), text: money(refundedMinor, currency) }]),
+    ...receiptRows(language, purchase, {
+      card: payment.card,
+      at: payment.paidAt,
+      reference: receiptId ?? intentId,
+    }),
+  ];
+}
+
+/**
+ * Returns the receipt of a card that was saved without a payment. `at`: the instant of the saving; null if it is not
+ * known. `reference`: the merchant's id or else ours.
+ */
+export function savedCardReceipt(
+  language: Language,
+  saved: { card: ShownCard | null; at: number | null; reference: string },
+  purchase: Purchase,
+): ListRow[] {
+  const { say } = language;
+  const nothing = { label: say('paidAmount'), text: say('nothing') };
+  return [nothing, ...receiptRows(language, purchase, saved)];
+}
+
+function receiptRows(
+  language: Language,
+  { productName, merchantName }: Purchase,
+  { card, at, reference }: { card: ShownCard | null; at: number | null; reference: string },
+): ListRow[] {
+  const { say, quote, date } = language;
+  const row = (label: string, text: string | null): ListRow[] =>
+    text === null ? [] : [{ label, text }];
+  return [
+    ...row(say('productLabel'), productName && quote(productName)),
+    ...row(say('merchantLabel'), quote(merchantName)),
+    ...row(say('cardLabel'), card && cardText(language, card)),
+    ...row(say('dateLabel'), at === null ? null : date(at)),
+    ...row(say('referenceLabel'), quote(reference)),
+  ];
+}

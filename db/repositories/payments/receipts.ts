@@ -1,0 +1,75 @@
+import { and, asc, eq, gte, isNotNull } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
+import type { IntentRef } from '../../../domain/payment-intent.ts';
+import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
+import type { Db } from '../../client.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { paymentMethods } from '../../schema/payment-methods.ts';
+import { isRecord } from '../is-record.ts';
+
+/** A payment that succeeded, with the card that paid it. */
+export interface PaidPayment {
+  readonly intentId: string;
+  readonly receiptId: string | null;
+  readonly amountMinor: number;
+  readonly refundedMinor: number;
+  readonly currency: string;
+  /** Business time. */
+  readonly paidAt: number;
+  readonly card: { readonly brand: string; readonly lastFourDigit: string } | null;
+}
+
+/** Returns the payment of an intent; null if the intent is unknown or not paid. */
+export async function findPaid(
+  db: Db,
+  { merchantId, intentId }: IntentRef,
+): Promise<PaidPayment | null> {
+  return readPaid(db, isRecord(paymentIntents, merchantId, intentId));
+}
+
+/** Returns the payment of the subscription's first cycle; null if it is not paid. */
+export async function findFirstPaid(db: Db, ref: SubscriptionRef): Promise<PaidPayment | null> {
+  return readPaid(db, and(isOf(ref), eq(paymentIntents.cycleNumber, 1)));
+}
+
+/** Returns the earliest payment of a cycle that succeeded at `sinceAt` or later, in business time; null if none did. */
+export async function findPaidSince(
+  db: Db,
+  ref: SubscriptionRef,
+  sinceAt: number,
+): Promise<PaidPayment | null> {
+  return readPaid(
+    db,
+    and(isOf(ref), isNotNull(paymentIntents.cycleNumber), gte(paymentIntents.succeededAt, sinceAt)),
+  );
+}
+
+function isOf({ merchantId, subscriptionId }: SubscriptionRef) {
+  return and(
+    eq(paymentIntents.merchantId, merchantId),
+    eq(paymentIntents.subscriptionId, subscriptionId),
+  );
+}
+
+async function readPaid(db: Db, condition: SQL | undefined): Promise<PaidPayment | null> {
+  const [row] = await db
+    .select({
+      intentId: paymentIntents.id,
+      receiptId: paymentIntents.receiptId,
+      amountMinor: paymentIntents.amountMinor,
+      refundedMinor: paymentIntents.refundedMinor,
+      currency: paymentIntents.currency,
+      paidAt: paymentIntents.succeededAt,
+      card: { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit },
+    })
+    .from(paymentIntents)
+    .leftJoin(
+      paymentMethods,
+      isRecord(paymentMethods, paymentIntents.merchantId, paymentIntents.paymentMethodId),
+    )
+    .where(and(condition, isNotNull(paymentIntents.succeededAt)))
+    .orderBy(asc(paymentIntents.succeededAt), asc(paymentIntents.id))
+    .limit(1);
+  if (row === undefined || row.paidAt === null) return null;
+  return { ...row, paidAt: row.paidAt };
+}
