@@ -154,7 +154,7 @@ async function lookAtMethod(
  */
 async function takeEnteredCard(
   deps: GatewayEventDeps,
-  { merchantId }: GatewayAccount,
+  { merchantId, gateway: name }: GatewayAccount,
   { token, session: sessionId }: HintOf<'card_entry'>,
   nowAt: number,
 ): Promise<void> {
@@ -162,13 +162,15 @@ async function takeEnteredCard(
   const session = await findNamedSession(db, merchantId, sessionId);
   if (!session || (await isOver(db, session))) return;
   const ref = { merchantId, sessionId, key: tryKey(token) };
-  if (!(await admitTry(db, ref, { limit: CARD_TRIES_MAX, nowAt }))) return;
+  const { capabilities } = await deps.gateways.of(merchantId, name);
+  const limit = CARD_TRIES_MAX[capabilities.mode];
+  if (!(await admitTry(db, ref, { limit, nowAt }))) return;
   const outcome = await submit(deps, session, token);
   if (outcome.kind === 'waiting') throw outcomeUnknown('another card is undecided');
   if (outcome.kind !== 'declined' || !(await declineTry(db, ref, outcome.errorCode))) return;
   const { setupMethodId } = session;
   if (setupMethodId !== null) {
-    await failSpentSetup(db, { merchantId, sessionId, setupMethodId }, CARD_TRIES_MAX);
+    await failSpentSetup(db, { merchantId, sessionId, setupMethodId }, limit);
   }
 }
 

@@ -69,7 +69,7 @@ export function createRouters(
   const pages: ApiRouter = new Router({ sensitive: true });
   pages.use(pageErrors(deps)); // a payer gets errors as HTML pages
   pages.use(refuseEmbedding(deps)); // before the look-up of a page, which counts unknown pages
-  const limits = createPageLimits(); // one counter for each client address, shared by all pages
+  const limits = createPageLimits(); // counters that all pages share
   checkoutRoutes(pages, deps, limits);
   paymentPageRoutes(pages, deps, limits);
   setupMethodPageRoutes(pages, deps, limits);

@@ -50,5 +50,8 @@ export function fallbackDisclaimer(wanted: readonly string[], currency: string):
   return `${pairs} ${unavailable.length === 1 ? 'is' : 'are'} not available; the checkout falls back to ${FALLBACK}.`;
 }
 
-/** Maximum number of cards per session of a hosted page, declined cards included. */
-export const CARD_TRIES_MAX = 5;
+/**
+ * Maximum number of cards per session of a hosted page, declined cards included, by the merchant's mode. A session in
+ * test mode accepts every test card several times; its limit keeps the number of its rows small.
+ */
+export const CARD_TRIES_MAX = { live: 5, test: 100 } as const;

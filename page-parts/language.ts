@@ -46,6 +46,10 @@ export interface Language {
   readonly money: (amountMinor: number, currency: string) => string;
   /** Returns the day in UTC, and says that it is in UTC. The day itself has no place for a line break. */
   readonly date: (at: number) => string;
+  /** Returns hour and minute in UTC, and says that they are in UTC. */
+  readonly time: (at: number) => string;
+  /** Returns, for example, `42 minutes`. */
+  readonly minutes: (count: number) => string;
 }
 
 /**
@@ -79,6 +83,12 @@ function createLanguage(locale: Locale): Language {
   const plurals = new Intl.PluralRules(tag);
   const counts = new Intl.NumberFormat(tag);
   const days = new Intl.DateTimeFormat(tag, { dateStyle: 'long', timeZone: 'UTC' });
+  const times = new Intl.DateTimeFormat(tag, { timeStyle: 'short', timeZone: 'UTC' });
+  const minutes = new Intl.NumberFormat(tag, {
+    style: 'unit',
+    unit: 'minute',
+    unitDisplay: 'long',
+  });
   const amounts = new Map<string, Intl.NumberFormat>();
 
   const amountFormat = (currency: string): Intl.NumberFormat => {
@@ -125,6 +135,8 @@ function createLanguage(locale: Locale): Language {
     },
     // Not with `say`: a mark around the day would give the whole date the direction of `UTC`.
     date: (at) => texts.dateInUtc.replace('{date}', unbroken(days.format(at))),
+    time: (at) => texts.dateInUtc.replace('{date}', unbroken(times.format(at))),
+    minutes: (count) => unbroken(minutes.format(count)),
   };
 }
 

@@ -100,7 +100,7 @@ export const de: Texts = {
   badForm: 'Gehen Sie zurück und versuchen Sie es erneut. Es wurde nichts abgebucht.',
   tooManyTitle: 'Zu viele Versuche',
   tooMany:
-    'Aus Ihrem Netz wurden zu viele Karten versucht oder abgelehnt oder zu viele unbekannte Links geöffnet. Es wurde nichts abgebucht. Öffnen Sie den Link später noch einmal.',
+    'Aus Ihrem Netz wurden zu viele Karten versucht oder abgelehnt oder zu viele unbekannte Links geöffnet. Es wurde nichts abgebucht. Sie können es in {minutes} noch einmal versuchen, um {time}.',
   unavailableTitle: 'Einen Moment bitte',
   unavailable:
     'Wir können diese Seite gerade nicht anzeigen. Es ist nichts verloren: Laden Sie sie gleich neu, dann sehen Sie den aktuellen Stand. Es wird nicht doppelt abgebucht.',

@@ -101,7 +101,7 @@ export const en = {
   badForm: 'Go back and try again. Nothing was charged.',
   tooManyTitle: 'Too many tries',
   tooMany:
-    'Too many cards were tried or declined, or too many unknown links were opened, from your network. Nothing was charged. Open the link again later.',
+    'Too many cards were tried or declined, or too many unknown links were opened, from your network. Nothing was charged. You can try again in {minutes}, at {time}.',
   unavailableTitle: 'Just a moment',
   unavailable:
     'We cannot show this page right now. Nothing is lost: reload it in a moment, and you will see how things stand. You will not be charged twice.',

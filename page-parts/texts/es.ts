@@ -98,7 +98,7 @@ export const es: Texts = {
   badForm: 'Vuelva atrás e inténtelo de nuevo. No se ha cobrado nada.',
   tooManyTitle: 'Demasiados intentos',
   tooMany:
-    'Desde su red se han probado o rechazado demasiadas tarjetas, o se han abierto demasiados enlaces desconocidos. No se ha cobrado nada. Abra el enlace de nuevo más tarde.',
+    'Desde su red se han probado o rechazado demasiadas tarjetas, o se han abierto demasiados enlaces desconocidos. No se ha cobrado nada. Podrá intentarlo de nuevo dentro de {minutes}, a las {time}.',
   unavailableTitle: 'Un momento',
   unavailable:
     'Ahora mismo no podemos mostrar esta página. No se ha perdido nada: actualícela en un momento y verá la situación. No se le cobrará dos veces.',

@@ -99,7 +99,7 @@ export const fr: Texts = {
   badForm: 'Revenez en arrière et réessayez. Rien n’a été débité.',
   tooManyTitle: 'Trop de tentatives',
   tooMany:
-    'Trop de cartes ont été essayées ou refusées, ou trop de liens inconnus ont été ouverts, depuis votre réseau. Rien n’a été débité. Rouvrez le lien plus tard.',
+    'Trop de cartes ont été essayées ou refusées, ou trop de liens inconnus ont été ouverts, depuis votre réseau. Rien n’a été débité. Vous pourrez réessayer dans {minutes}, à {time}.',
   unavailableTitle: 'Un instant',
   unavailable:
     'Nous ne pouvons pas afficher cette page pour le moment. Rien n’est perdu : rechargez-la dans un instant et vous verrez où vous en êtes. Vous ne serez pas débité deux fois.',

@@ -96,7 +96,7 @@ export const it: Texts = {
   badForm: 'Torni indietro e riprovi. Non è stato addebitato nulla.',
   tooManyTitle: 'Troppi tentativi',
   tooMany:
-    'Dalla Sua rete sono state provate o rifiutate troppe carte, oppure sono stati aperti troppi link sconosciuti. Non è stato addebitato nulla. Riapra il link più tardi.',
+    'Dalla Sua rete sono state provate o rifiutate troppe carte, oppure sono stati aperti troppi link sconosciuti. Non è stato addebitato nulla. Potrà riprovare tra {minutes}, alle {time}.',
   unavailableTitle: 'Un momento',
   unavailable:
     'In questo momento non possiamo mostrare la pagina. Nulla è andato perso: la ricarichi tra un momento e vedrà la situazione. L’importo non sarà addebitato due volte.',

@@ -98,7 +98,7 @@ export const nl: Texts = {
   badForm: 'Ga terug en probeer het opnieuw. Er is niets afgeschreven.',
   tooManyTitle: 'Te veel pogingen',
   tooMany:
-    'Vanuit uw netwerk zijn te veel kaarten geprobeerd of geweigerd, of te veel onbekende links geopend. Er is niets afgeschreven. Open de link later opnieuw.',
+    'Vanuit uw netwerk zijn te veel kaarten geprobeerd of geweigerd, of te veel onbekende links geopend. Er is niets afgeschreven. U kunt het over {minutes} opnieuw proberen, om {time}.',
   unavailableTitle: 'Een ogenblik',
   unavailable:
     'We kunnen deze pagina nu niet tonen. Er is niets verloren: vernieuw haar zo meteen en u ziet hoe het ervoor staat. Er wordt niet twee keer afgeschreven.',

@@ -97,7 +97,7 @@ export const pt: Texts = {
   badForm: 'Volte e tente novamente. Nada foi cobrado.',
   tooManyTitle: 'Tentativas demais',
   tooMany:
-    'Muitos cartões foram testados ou recusados, ou muitos links desconhecidos foram abertos, a partir da sua rede. Nada foi cobrado. Abra o link novamente mais tarde.',
+    'Muitos cartões foram testados ou recusados, ou muitos links desconhecidos foram abertos, a partir da sua rede. Nada foi cobrado. Será possível tentar novamente em {minutes}, às {time}.',
   unavailableTitle: 'Um momento',
   unavailable:
     'Não podemos mostrar esta página agora. Nada foi perdido: atualize-a em instantes e você verá a situação. Você não será cobrado duas vezes.',

@@ -6,6 +6,7 @@ import { payOn } from '../../test/support/payer.ts';
 import { minuteText, print, styled } from '../client/terminal.ts';
 import type { DemoRun } from './run.ts';
 import { printStep } from './timeline.ts';
+import { unlocked } from './unlocked.ts';
 
 const LINK = {
   amount: 900,
@@ -35,7 +36,7 @@ export async function sellByLink({ merchant, start, differences }: DemoRun): Pro
   const printLinkStep = (text: string, status = '', charged = ''): void =>
     printStep({ date: now(), charged, status, text });
 
-  const first = await openPage(shortUrl);
+  const first = unlocked(await openPage(shortUrl));
   const again = await openPage(shortUrl, first.browser);
   differences.equal(
     'link: both openings',

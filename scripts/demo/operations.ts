@@ -1,7 +1,8 @@
 // The demo of a merchant's commands on a running subscription, each step with its expected result.
 
+import { openPage } from '../../test/support/browser.ts';
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
-import { payOnPage } from '../../test/support/payer.ts';
+import { payOn } from '../../test/support/payer.ts';
 import { waitFor } from '../client/wait-for.ts';
 import { advanceTestClock, createTestClock } from '../client/test-clock.ts';
 import { minuteText, print, styled } from '../client/terminal.ts';
@@ -9,6 +10,7 @@ import { refusalOf } from './check.ts';
 import { ADVANCE_WITHIN_MS, EVENTS_WITHIN_MS } from './run.ts';
 import type { DemoRun } from './run.ts';
 import { printStep } from './timeline.ts';
+import { unlocked } from './unlocked.ts';
 
 const at = (minute: string): number => Date.parse(`${minute.replace(' ', 'T')}:00.000Z`);
 
@@ -216,7 +218,7 @@ export async function operate(demo: DemoRun): Promise<void> {
     fwdUrl: string;
   }>('/subscription/create', { ...ORDER, testClockId });
   const run: OperationsRun = { ...demo, subscriptionId, testClockId };
-  const { title } = await payOnPage(fwdUrl);
+  const { title } = await payOn(unlocked(await openPage(fwdUrl)));
   differences.equal('Tea Club: result page', 'Thank you: your payment was received', title);
 
   for (const step of STEPS) {

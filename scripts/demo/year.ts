@@ -8,6 +8,7 @@ import type { ExpectedEvent, Step } from './expected.ts';
 import { ADVANCE_WITHIN_MS, eventsOf, unlessStopped } from './run.ts';
 import type { DemoRun, DemoYear, EventsOfOne } from './run.ts';
 import { printEvents, printHeading, printNote } from './timeline.ts';
+import { unlocked } from './unlocked.ts';
 
 /** The result page links to this URL. The demo does not open it, so no server needs to answer there. */
 const CALLBACK_URL = 'https://shop.example/thanks?from=checkout';
@@ -60,7 +61,7 @@ async function runYear(run: YearRun, fwdUrl: string, testClockId: string): Promi
 /** Pays like a payer, with only the URL and the text of the page. */
 async function payOnHostedPage(run: YearRun, fwdUrl: string): Promise<void> {
   const { differences } = run;
-  const page = await openPage(fwdUrl);
+  const page = unlocked(await openPage(fwdUrl));
   differences.equal('the hosted page: title', 'Garden Letters', page.title);
   differences.equal('the hosted page: button', 'Start free trial', page.forms[0]?.button);
   await expectEvents(run, expected.BEFORE_PAYING);

@@ -15,6 +15,7 @@ import type { CreatedMerchant } from '../../db/repositories/merchants/merchants.
 import { findMerchantGateways } from '../../db/repositories/merchants/gateways.ts';
 import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import type { ForcedDeclines } from '../../gateways/port.ts';
+import { oneGateway } from '../../gateways/registry.ts';
 import type { EventSenders, GatewayRegistry } from '../../gateways/registry.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { createLogger } from '../../runtime/logger.ts';
@@ -59,6 +60,8 @@ export interface ApiOptions {
    * After `grace` more the answer is 503. Default: the production limits.
    */
   deadlineMs?: readonly [lateAfter: number, grace: number];
+  /** The mode of both merchants. Live merchants have the sandbox's card form. Default: test. */
+  mode?: 'test' | 'live';
   /** With 1, a test sets a payer's address by `X-Forwarded-For`. Default: 0. */
   trustedProxies?: number;
   /**
@@ -114,6 +117,7 @@ export const test = base
  */
 export async function createApiEnvironment({
   rateLimits = NO_LIMITS,
+  mode = 'test',
   trustedProxies = 0,
   deadlineMs,
   gateways,
@@ -139,11 +143,12 @@ export async function createApiEnvironment({
   );
   const sealing = createSealing(randomBytes(32));
   const testCards = [{ number: '4242424242424242', label: 'pays' }];
-  const sandbox = createSandboxClient({
+  const client = createSandboxClient({
     url: 'http://127.0.0.1:1',
     publicUrl: new URL(TOKENISER_URL).origin,
     apiKey: '',
   });
+  const sandbox = { ...client, testCards };
   const app = createApp({
     db,
     workflows,
@@ -165,12 +170,14 @@ export async function createApiEnvironment({
     credentialPepper: PEPPER,
     gateways:
       gateways ??
-      createMerchantGateways({
-        sandbox: { ...sandbox, testCards },
-        accountsOf: (id) => findMerchantGateways(db, id),
-        sealing,
-        stripe: { timeoutMs: 5_000, url: 'http://127.0.0.1:1' },
-      }),
+      (mode === 'live'
+        ? oneGateway(sandbox)
+        : createMerchantGateways({
+            sandbox,
+            accountsOf: (id) => findMerchantGateways(db, id),
+            sealing,
+            stripe: { timeoutMs: 5_000, url: 'http://127.0.0.1:1' },
+          })),
     testCards,
     declineNext: async (order) => void forcedDeclines.push(order),
     sealing,
@@ -186,12 +193,12 @@ export async function createApiEnvironment({
 
   const merchant = await createMerchantWithCredential(db, {
     name: 'Acme Ltd',
-    mode: 'test',
+    mode,
     pepper: PEPPER,
   });
   const other = await createMerchantWithCredential(db, {
     name: 'Other Ltd',
-    mode: 'test',
+    mode,
     pepper: PEPPER,
   });
 

@@ -15,11 +15,11 @@ export function businessNow(checkout: Checkout, realNowAt: number): number {
 }
 
 /** `nowAt` is the result of {@link businessNow}. Rule: D-§4. */
-export function stageOf({ state, tries }: Checkout, nowAt: number): CheckoutStage {
+export function stageOf({ state, tries, mode }: Checkout, nowAt: number): CheckoutStage {
   if (state.status === 'CREATED') {
     if (state.openAttempt !== null) return 'processing';
     if (nowAt >= state.checkoutExpiresAt) return 'expired';
-    return tries >= CARD_TRIES_MAX ? 'locked' : 'open';
+    return tries >= CARD_TRIES_MAX[mode] ? 'locked' : 'open';
   }
   if (state.status === 'ENDED') {
     // The subscription was cancelled during a payment, which may still succeed.

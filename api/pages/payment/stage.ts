@@ -20,7 +20,7 @@ export function paymentStageOf(payment: HostedPayment, nowAt: number): PaymentSt
   switch (intentStatusAt(payment, nowAt)) {
     case 'CREATED':
     case 'FAILED':
-      return payment.tries >= CARD_TRIES_MAX ? 'locked' : 'open';
+      return payment.tries >= CARD_TRIES_MAX[payment.mode] ? 'locked' : 'open';
     case 'PENDING':
       return 'processing';
     case 'SUCCESS':

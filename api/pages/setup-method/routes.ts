@@ -42,7 +42,7 @@ export function setupMethodPageRoutes(
       askAgain: (page, token, setup, typed) => setupDetailsPage(page, token, setup, now(), typed),
       fillIn: (setup, given) => fillInSetupDetails(db, setup, given),
     },
-    afterDecline: (setup) => failSpentSetup(db, setup, CARD_TRIES_MAX),
+    afterDecline: (setup) => failSpentSetup(db, setup, CARD_TRIES_MAX[setup.mode]),
   });
 }
 

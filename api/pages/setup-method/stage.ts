@@ -9,7 +9,7 @@ export type SetupStage = 'open' | 'locked' | 'saved' | 'expired';
 export function setupStageOf(setup: HostedSetup, nowAt: number): SetupStage {
   switch (setupMethodStatusAt(setup, nowAt)) {
     case 'CREATED':
-      return setup.tries >= CARD_TRIES_MAX ? 'locked' : 'open';
+      return setup.tries >= CARD_TRIES_MAX[setup.mode] ? 'locked' : 'open';
     case 'SUCCESS':
       return 'saved';
     case 'FAILED':

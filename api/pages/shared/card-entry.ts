@@ -39,8 +39,8 @@ export function entryRoutes<Subject extends CardSubject>(
       seeOther(ctx, home);
       return;
     }
-    await limits.expectFewDeclines(ctx);
-    await limits.countOpening(ctx);
+    await limits.expectFewDeclines(ctx, subject);
+    await limits.countOpening(ctx, subject);
     // If the payer never returns, the gateway's event names the session, so the session must have its row.
     await pages.beforeTry?.(subject);
     // The card must be redeemed at this account, also if the merchant has another one when the payer returns.

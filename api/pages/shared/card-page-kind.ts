@@ -11,6 +11,8 @@ export interface CardSubject extends SessionRef, Payer {
   readonly customerId: string;
   /** The locale that the merchant chose for the page; null: the `Accept-Language` of the request decides. */
   readonly locale: Locale | null;
+  /** The merchant's mode. */
+  readonly mode: 'test' | 'live';
 }
 
 /** One kind of hosted page with a card form. `Subject`: the page's payment, subscription or setup session. */

@@ -33,7 +33,7 @@ export function cardPageRoutes<Subject extends CardSubject>(
     if (subject === null) return;
     const asks = pages.asks(subject);
     if (asks) {
-      await limits.expectFewDeclines(ctx);
+      await limits.expectFewDeclines(ctx, subject);
       if (!isPreview(ctx)) await pages.opened?.(subject);
     }
     const gateway = asks ? await cardGatewayOf(deps, subject.merchantId) : null;

@@ -95,15 +95,15 @@ async function takeCard<Subject extends CardSubject>(
 ): Promise<'shown' | 'pending' | 'foreign'> {
   const { subject, isOwn } = given;
   const { key, card } = given.returned;
-  const { merchantId, sessionId } = subject;
+  const { merchantId, sessionId, mode } = subject;
   const ref = { merchantId, sessionId, key };
   const known = await findTry(db, ref);
   if (known !== null && known.errorCode !== null) return 'shown';
   if (known === null) {
     if (!isOwn) return 'foreign';
-    await limits.expectFewDeclines(ctx);
+    await limits.expectFewDeclines(ctx, subject);
     await pages.beforeTry?.(subject);
-    const isAdmitted = await admitTry(db, ref, { limit: CARD_TRIES_MAX, nowAt: now() });
+    const isAdmitted = await admitTry(db, ref, { limit: CARD_TRIES_MAX[mode], nowAt: now() });
     if (!isAdmitted) return 'shown';
   }
   const outcome: CardOutcome =
@@ -111,7 +111,7 @@ async function takeCard<Subject extends CardSubject>(
       ? await pages.submit(subject, card.token)
       : { kind: 'declined', errorCode: card.errorCode };
   if (outcome.kind === 'declined' && (await declineTry(db, ref, outcome.errorCode))) {
-    if (isOwn) await limits.countDecline(ctx);
+    if (isOwn) await limits.countDecline(ctx, subject);
     await pages.afterDecline?.(subject);
   }
   return outcome.kind === 'pending' || outcome.kind === 'waiting' ? 'pending' : 'shown';

@@ -5,18 +5,25 @@ import { DomainError } from '../../../domain/errors.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 
-/** Declined cards per client address and hour, counted over all pages. */
-const DECLINES_PER_HOUR = 10;
+/** Declined cards per live merchant, client address and hour, counted over all pages of the merchant. */
+const DECLINES_PER_HOUR = 30;
 
-/** Card pages of a gateway opened per client address and 10 minutes. */
+/** Card pages of a gateway opened per merchant, client address and 10 minutes. */
 const OPENINGS_PER_10_MINUTES = 30;
 
 /** Requests for unknown pages per client address and minute. */
 const UNKNOWN_PER_MINUTE = 20;
 
+/** The merchant of a page. */
+interface PageMerchant {
+  readonly merchantId: string;
+  readonly mode: 'test' | 'live';
+}
+
 /**
- * Limits against the testing of stolen cards and the guessing of page URLs, by client address. Each process
- * counts in its own memory and grants the whole limit.
+ * Limits against the testing of stolen cards and the guessing of page URLs, by client address. Cards count for each
+ * merchant separately, so that a stranger with the payer's address cannot shut the payer out of other merchants'
+ * pages. Each process counts in its own memory and grants the whole limit.
  */
 export interface PageLimits {
   /**
@@ -24,15 +31,20 @@ export interface PageLimits {
    * results, throws `rate_limit_exceeded` instead.
    */
   lookUp<T>(ctx: Context, find: () => Promise<T | null>): Promise<T | null>;
-  /** Throws `rate_limit_exceeded` if the client address has too many declined cards. */
-  expectFewDeclines(ctx: Context): Promise<void>;
+  /**
+   * Throws `rate_limit_exceeded` if the client address has too many declined cards at this merchant. Never throws for
+   * a merchant in test mode, whose declined cards are test cards.
+   */
+  expectFewDeclines(ctx: Context, merchant: PageMerchant): Promise<void>;
   /**
    * Counts a page of the gateway that is opened for a card. If the client address has opened too many, throws
    * `rate_limit_exceeded`, so that one payer cannot use up the merchant's request rate at the gateway.
    */
-  countOpening(ctx: Context): Promise<void>;
-  /** Counts a declined card. The caller must call this once for each card. */
-  countDecline(ctx: Context): Promise<void>;
+  countOpening(ctx: Context, merchant: PageMerchant): Promise<void>;
+  /**
+   * Counts a declined card, unless the merchant is in test mode. The caller must call this once for each card.
+   */
+  countDecline(ctx: Context, merchant: PageMerchant): Promise<void>;
 }
 
 export function createPageLimits(): PageLimits {
@@ -41,28 +53,34 @@ export function createPageLimits(): PageLimits {
   const openings = new RateLimiterMemory({ points: OPENINGS_PER_10_MINUTES, duration: 600 });
   return {
     async lookUp(ctx, find) {
-      await checkLimit(unknown, ctx);
+      await checkLimit(unknown, addressOf(ctx));
       const found = await find();
       if (found === null) await unknown.penalty(addressOf(ctx));
       return found;
     },
-    async countOpening(ctx) {
-      await checkLimit(openings, ctx);
-      await openings.penalty(addressOf(ctx));
+    async countOpening(ctx, merchant) {
+      await checkLimit(openings, keyOf(ctx, merchant));
+      await openings.penalty(keyOf(ctx, merchant));
     },
-    expectFewDeclines: (ctx) => checkLimit(declines, ctx),
-    async countDecline(ctx) {
-      await declines.penalty(addressOf(ctx));
+    async expectFewDeclines(ctx, merchant) {
+      if (merchant.mode === 'live') await checkLimit(declines, keyOf(ctx, merchant));
+    },
+    async countDecline(ctx, merchant) {
+      if (merchant.mode === 'live') await declines.penalty(keyOf(ctx, merchant));
     },
   };
 }
 
-async function checkLimit(limiter: RateLimiterMemory, ctx: Context): Promise<void> {
-  const counted = await limiter.get(addressOf(ctx));
+async function checkLimit(limiter: RateLimiterMemory, key: string): Promise<void> {
+  const counted = await limiter.get(key);
   if (counted === null || counted.consumedPoints < limiter.points) return;
   throw new DomainError('rate_limit_exceeded', undefined, {
     retryAfterSeconds: Math.max(1, Math.ceil(counted.msBeforeNext / 1_000)),
   });
+}
+
+function keyOf(ctx: Context, { merchantId }: PageMerchant): string {
+  return `${merchantId} ${addressOf(ctx)}`;
 }
 
 /**

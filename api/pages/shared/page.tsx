@@ -83,7 +83,7 @@ export function refuseEmbedding(deps: Deps) {
 }
 
 /** Answers errors of page handlers with HTML pages. */
-export function pageErrors(deps: Deps) {
+export function pageErrors(deps: Deps & Pick<ApiDeps, 'now'>) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
     try {
       await next();
@@ -91,12 +91,26 @@ export function pageErrors(deps: Deps) {
       const error = toDomainError(thrown);
       if (error.cause !== undefined) logFailure(deps.logger, ctx, error.cause);
       ctx.state.errorCode = error.code;
-      if (error.retryAfterSeconds !== undefined) {
-        ctx.set('Retry-After', String(error.retryAfterSeconds));
+      const { retryAfterSeconds } = error;
+      if (retryAfterSeconds === undefined) {
+        sendPage(deps, ctx, errorPage(error.code, ctx));
+        return;
       }
-      sendPage(deps, ctx, errorPage(error.code, ctx));
+      ctx.set('Retry-After', String(retryAfterSeconds));
+      sendPage(deps, ctx, tooManyPage(languageFor(ctx), deps.now(), retryAfterSeconds));
     }
   };
+}
+
+const MINUTE_MS = 60_000;
+
+/** The page of an address that has reached a limit. It says when the limit ends, to the next full minute. */
+function tooManyPage(language: Language, nowAt: number, retryAfterSeconds: number): Page {
+  const { say } = language;
+  const endsAt = Math.ceil((nowAt + retryAfterSeconds * 1_000) / MINUTE_MS) * MINUTE_MS;
+  const minutes = language.minutes(Math.ceil(retryAfterSeconds / 60));
+  const texts = [say('tooMany', { minutes, time: language.time(endsAt) })];
+  return notice(language, 429, say('tooManyTitle'), texts);
 }
 
 const RELOAD_AFTER_S = 10;
@@ -105,9 +119,6 @@ function errorPage(code: string, ctx: Context): Page {
   const language = languageFor(ctx);
   const { say } = language;
   if (code === 'bad_request') return notice(language, 400, say('badFormTitle'), [say('badForm')]);
-  if (code === 'rate_limit_exceeded') {
-    return notice(language, 429, say('tooManyTitle'), [say('tooMany')]);
-  }
   const isTemporary = code === 'service_unavailable';
   const status = isTemporary ? 503 : 500;
   const page = notice(language, status, say('unavailableTitle'), [say('unavailable')]);

@@ -47,7 +47,7 @@ export type UpdateStage =
 
 /** `nowAt` is real time, like `expiresAt`. Rule: D-33. */
 export function updateStageOf(
-  { tries, state, expiresAt }: MethodUpdate,
+  { tries, state, mode, expiresAt }: MethodUpdate,
   nowAt: number,
 ): UpdateStage {
   if (nowAt >= expiresAt) return 'expired';
@@ -59,7 +59,7 @@ export function updateStageOf(
   if (!takesNewMethod(state.status)) return 'closed';
   // The latest card was saved in UNPAID, and only a payment changes UNPAID to TRIALING or ACTIVE.
   if (isLatestKept(tries) && state.status !== 'UNPAID') return 'paid';
-  return tries.length >= CARD_TRIES_MAX ? 'locked' : 'open';
+  return tries.length >= CARD_TRIES_MAX[mode] ? 'locked' : 'open';
 }
 
 /**

@@ -7,6 +7,7 @@ import { advanceTestClock, createTestClock } from '../../client/test-clock.ts';
 import { ADVANCE_WITHIN_MS, eventsOf, unlessStopped } from '../run.ts';
 import type { DemoRun, DemoYear } from '../run.ts';
 import { printEvents, printHeading } from '../timeline.ts';
+import { unlocked } from '../unlocked.ts';
 import { CALLBACK_URL, chargesOf, expectInTimeline } from './acts.ts';
 import type { StripeRun } from './acts.ts';
 import * as expected from './steps.ts';
@@ -26,7 +27,7 @@ export async function liveThroughStripeYear(demo: DemoRun): Promise<DemoYear> {
   const isOurs = (event: ReceivedWebhook['event']) =>
     event['subscriptionId'] === subscriptionId || event['customerId'] === customerId;
   const events = eventsOf(receiver, differences, isOurs);
-  const checkout = await openPage(fwdUrl);
+  const checkout = unlocked(await openPage(fwdUrl));
   const double = controlDouble(start.demo);
   const own = { double, subscriptionId, testClockId, events, checkout, opened: {} };
 

@@ -3,7 +3,10 @@ import { describe, expect } from 'vitest';
 import { randomToken } from '../../../domain/ids.ts';
 import { PUBLIC_URL, test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
-import { fieldsOf } from '../../support/hosted-pages/page-text.ts';
+import { LOCALES } from '../../../domain/locales.ts';
+import { unlocked } from '../../../scripts/demo/unlocked.ts';
+import { Browser, openPage } from '../../support/browser.ts';
+import { fieldsOf, spaced } from '../../support/hosted-pages/page-text.ts';
 import {
   expectSeeOther,
   FORM,
@@ -17,7 +20,9 @@ import {
 import { intentBody, makeHosted, readIntent } from '../../support/fixtures/payments.ts';
 import { createSubscription, readSubscription } from '../../support/fixtures/subscriptions.ts';
 
-const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
+const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1, mode: 'live' });
+
+const DAY_MS = 24 * 3_600_000;
 
 let refusals = 0;
 /** The query of the return URL for a card that the tokeniser refused, with a new id. */
@@ -26,15 +31,17 @@ function refusal(): string {
   return `payment_error=invalid_cvc&payment_error_id=${refusals}`;
 }
 
-/** Tries `count` declined cards from one address, each on a new payment. */
+/** Tries `count` declined cards from one address, at most five on each payment. */
 async function decline(api: ApiEnvironment, address: string, count: number): Promise<void> {
-  for (let card = 0; card < count; card += 1) {
-    const { fwdUrl } = await makeHosted(api);
-    await visit(api, fwdUrl, address).give(refusal());
+  for (let left = count; left > 0; left -= 5) {
+    const { comeBack } = visit(api, (await makeHosted(api)).fwdUrl, address);
+    for (let card = 0; card < Math.min(left, 5); card += 1) {
+      expect((await comeBack(refusal())).status).toBe(303);
+    }
   }
 }
 
-describe('the limit of five cards a session', () => {
+describe('the limit of five cards a session of a live merchant', () => {
   test('locks a checkout after five cards; the subscription stays CREATED until the checkout expires [D-§4]', async ({
     api,
   }) => {
@@ -113,12 +120,12 @@ describe('the limit of five cards a session', () => {
   });
 });
 
-describe('the limit of ten declined cards an hour from one address', () => {
+describe('the limit of thirty declined cards an hour from one address at a live merchant', () => {
   test('refuses the next card and every card form to this address only', async ({ api }) => {
     const address = '203.0.113.1';
     const paid = visit(api, (await makeHosted(api)).fwdUrl, address);
     await paid.give('payment_token=tok_pays_before_the_limit');
-    await decline(api, address, 10);
+    await decline(api, address, 30);
 
     const { fwdUrl, xIntentId } = await makeHosted(api);
     const next = visit(api, fwdUrl, address);
@@ -138,16 +145,66 @@ describe('the limit of ten declined cards an hour from one address', () => {
     expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
   });
 
+  test('locks the address at this merchant only [D-§4]', async ({ api }) => {
+    const address = '203.0.113.12';
+    await decline(api, address, 30);
+    expect((await visit(api, (await makeHosted(api)).fwdUrl, address).look()).status).toBe(429);
+    const other = visit(api, (await makeHosted(api, 'other')).fwdUrl, address);
+    expect(hasCardForm(await other.look())).toBe(true);
+    const paid = await other.give('payment_token=tok_pays_at_the_other_merchant');
+    expect(headingOf(paid)).toBe('Thank you: your payment was received');
+  });
+
+  test('ends at the time that the page names in the payer’s language', async ({ api }) => {
+    const address = '203.0.113.13';
+    await decline(api, address, 30);
+    const { look } = visit(api, (await makeHosted(api)).fwdUrl, address);
+    // The limit ends in 60 minutes. The page names the next full minute. The payment is open for a day.
+    api.clock.aheadMs = (Date.UTC(2200, 0, 1, 13, 5, 40) - Date.now()) % DAY_MS;
+    const shown: Record<string, string | undefined> = {};
+    for (const locale of LOCALES) {
+      const page = await look({ headers: { 'accept-language': locale } });
+      const [, text = ''] = /<p>(.*?)<\/p>/.exec(page.text) ?? [];
+      shown[locale] = spaced(text)
+        .replaceAll(/[\u2066-\u2069]/g, '')
+        .split(/(?<=[.。]) ?/)
+        .at(-1);
+    }
+    expect(shown).toEqual({
+      en: 'You can try again in 60 minutes, at 14:06 (UTC).',
+      de: 'Sie können es in 60 Minuten noch einmal versuchen, um 14:06 (UTC).',
+      fr: 'Vous pourrez réessayer dans 60 minutes, à 14:06 (UTC).',
+      es: 'Podrá intentarlo de nuevo dentro de 60 minutos, a las 14:06 (UTC).',
+      pt: 'Será possível tentar novamente em 60 minutos, às 14:06 (UTC).',
+      it: 'Potrà riprovare tra 60 minuti, alle 14:06 (UTC).',
+      nl: 'U kunt het over 60 minuten opnieuw proberen, om 14:06 (UTC).',
+      ja: '60 分後、14:06（UTC）に、もう一度お試しください。',
+      ar: 'يمكنك المحاولة مرة أخرى بعد 60 دقيقة، عند الساعة 2:06 م (UTC).',
+    });
+  });
+
+  test('stops the demo with this page’s text', async ({ api }) => {
+    const address = '203.0.113.14';
+    await decline(api, address, 30);
+    const { fwdUrl } = await makeHosted(api);
+    const url = api.url + new URL(fwdUrl).pathname;
+    await expect(openPage(url, new Browser(address)).then(unlocked)).rejects.toThrow(
+      /^The hosted pages take no card from this machine now: Too many cards .* You can try again in 60\u00a0minutes, at \d\d:\d\d \(UTC\)\. Then run npm run demo again\.$/,
+    );
+    const elsewhere = await openPage(url, new Browser('203.0.113.15')).then(unlocked);
+    expect(elsewhere.forms).toHaveLength(1);
+  });
+
   test('counts neither reloads of a declined card nor a card that pays', async ({ api }) => {
     const address = '203.0.113.2';
-    await decline(api, address, 8);
+    await decline(api, address, 28);
     const { give, comeBack } = visit(api, (await makeHosted(api)).fwdUrl, address);
     await give('payment_token=tok-card_declined-reloaded');
     for (let load = 0; load < 5; load += 1)
       await comeBack('payment_token=tok-card_declined-reloaded');
     const paid = await give('payment_token=tok_pays_after_reloads');
     expect(headingOf(paid)).toBe('Thank you: your payment was received');
-    // Nine cards count up to here.
+    // 29 cards count up to here.
     await decline(api, address, 1);
     expect((await visit(api, (await makeHosted(api)).fwdUrl, address).look()).status).toBe(429);
   });
@@ -161,7 +218,7 @@ describe('the limit of ten declined cards an hour from one address', () => {
     api.payments.faults.isDown = true;
     expect((await comeBack('payment_token=tok_handed_on')).status).toBe(503);
     api.payments.faults.isDown = false;
-    await decline(api, address, 10);
+    await decline(api, address, 30);
     expectSeeOther(await comeBack('payment_token=tok_handed_on'), path);
     expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
   });
@@ -169,16 +226,16 @@ describe('the limit of ten declined cards an hour from one address', () => {
   test('counts an IPv6 /64 network as one address, and an IPv4-mapped address as IPv4', async ({
     api,
   }) => {
-    for (let host = 1; host <= 10; host += 1) await decline(api, `2001:db8:1:2::${host}`, 1);
+    for (let host = 1; host <= 6; host += 1) await decline(api, `2001:db8:1:2::${host}`, 5);
     const { fwdUrl } = await makeHosted(api);
     expect((await visit(api, fwdUrl, '2001:db8:1:2:ffff::1').look()).status).toBe(429);
     expect((await visit(api, fwdUrl, '2001:db8:1:3::1').look()).status).toBe(200);
-    await decline(api, '::ffff:203.0.113.4', 10);
+    await decline(api, '::ffff:203.0.113.4', 30);
     expect((await visit(api, fwdUrl, '203.0.113.4').look()).status).toBe(429);
   });
 
   test('ignores the X-Forwarded-For entries before the trusted proxy’s own', async ({ api }) => {
-    for (let card = 1; card <= 10; card += 1) await decline(api, `10.0.0.${card}, 203.0.113.5`, 1);
+    for (let host = 1; host <= 6; host += 1) await decline(api, `10.0.0.${host}, 203.0.113.5`, 5);
     const { fwdUrl } = await makeHosted(api);
     expect((await visit(api, fwdUrl, '10.9.9.9, 203.0.113.5').look()).status).toBe(429);
     expect((await visit(api, fwdUrl, '10.0.0.1').look()).status).toBe(200);
@@ -187,8 +244,8 @@ describe('the limit of ten declined cards an hour from one address', () => {
   test('ignores X-Forwarded-For without a trusted proxy and counts the connecting address', async ({
     createApi,
   }) => {
-    const bare = await createApi({ trustedProxies: 0 });
-    for (let card = 1; card <= 10; card += 1) await decline(bare, `198.51.100.${card}`, 1);
+    const bare = await createApi({ trustedProxies: 0, mode: 'live' });
+    for (let host = 1; host <= 6; host += 1) await decline(bare, `198.51.100.${host}`, 5);
     const made = await bare.call('POST', '/payments/create-intent', { body: intentBody() });
     const { fwdUrl } = made.json as { fwdUrl: string };
     expect((await visit(bare, fwdUrl, '192.0.2.77').look()).status).toBe(429);
@@ -268,7 +325,7 @@ describe('a return from the tokeniser', () => {
     api,
   }) => {
     const address = '203.0.113.10';
-    await decline(api, address, 9);
+    await decline(api, address, 29);
     const { fwdUrl } = await makeHosted(api);
     const { request, look, path } = visit(api, fwdUrl, address);
     const url = `${path}/return?payment_token=tok-card_declined-confirmed`;

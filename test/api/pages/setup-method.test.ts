@@ -20,6 +20,7 @@ import {
 import { setupBody } from '../../support/fixtures/payments.ts';
 
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
+const LIVE = { trustedProxies: 1, mode: 'live' } as const;
 
 /** Creates a setup session and returns a visit of its page. Sends no request to the page. */
 async function open(api: ApiEnvironment, changes: object = {}) {
@@ -111,9 +112,10 @@ test('a reload of the return URL does not count as a second try of a declined, r
   expect(await triesOf(api, session)).toBe(3);
 });
 
-test('after five declined cards, a setup session is FAILED and its page takes no more cards', async ({
-  api,
+test('after five declined cards, a setup session of a live merchant is FAILED and its page takes no more cards', async ({
+  createApi,
 }) => {
+  const api = await createApi(LIVE);
   const { setupMethodId, give, comeBack, look, path } = await open(api);
   for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok-card_declined-${card}`);
   expect((await rowOf(api, setupMethodId)).status).toBe('CREATED');
@@ -129,7 +131,8 @@ test('after five declined cards, a setup session is FAILED and its page takes no
   expect((await look()).status).toBe(403);
 });
 
-test('the fifth card of a setup session can still be saved', async ({ api }) => {
+test('the fifth card of a setup session can still be saved', async ({ createApi }) => {
+  const api = await createApi(LIVE);
   const { setupMethodId, give } = await open(api);
   for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok-card_declined-${card}`);
   expect(headingOf(await give('payment_token=tok_good_fifth'))).toBe('Your card was saved');
@@ -137,8 +140,9 @@ test('the fifth card of a setup session can still be saved', async ({ api }) => 
 });
 
 test('a fifth card is not counted as declined while Temporal is unavailable, and a later load saves the card', async ({
-  api,
+  createApi,
 }) => {
+  const api = await createApi(LIVE);
   const { setupMethodId, give, comeBack, look, path } = await open(api);
   for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok-card_declined-${card}`);
   api.payments.faults.isDown = true;

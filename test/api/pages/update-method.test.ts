@@ -391,33 +391,6 @@ test('an update link opens no checkout, payment or setup page [D-33]', async ({ 
   }
 });
 
-test('the update page is locked after five cards; the link of the next day takes another card', async ({
-  api,
-}) => {
-  const { subscription, give, comeBack, path } = await open(api, 'ACTIVE');
-  for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok_stolen_card_lock_${card}`);
-  const locked = await give('payment_token=tok_stolen_card_lock_5');
-  expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
-  expectSeeOther(await comeBack('payment_token=tok_good_sixth_1111'), path);
-  expect(await lastFourOf(api, subscription)).toBe('4242');
-  api.clock.aheadMs += DAY_MS;
-  const fresh = visit(api, await linkOf(api, subscription));
-  await fresh.give('payment_token=tok_good_anew_1111');
-  expect(await lastFourOf(api, subscription)).toBe('1111');
-  api.clock.aheadMs -= DAY_MS;
-});
-
-test('the locked page says that the fifth card is saved when its payment was declined [D-30]', async ({
-  api,
-}) => {
-  const { give } = await open(api, 'UNPAID');
-  for (let card = 1; card <= 4; card += 1)
-    await give(`payment_token=tok_unsaved_card_declined_${card}`);
-  const locked = await give('payment_token=tok_card_declined_fifth_1111');
-  expect([locked.status, headingOf(locked)]).toEqual([403, 'Your new card was saved']);
-  expect(locked.text).toContain('but the payment of US$19.99 was declined.');
-});
-
 test('the log contains no update link and no payment token [D-§8]', async ({ api }) => {
   const { token, give } = await open(api, 'ACTIVE');
   await give('payment_token=tok_in_no_log_update');
