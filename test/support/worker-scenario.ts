@@ -16,6 +16,8 @@ import type { TemporalPlace } from './temporal-servers.ts';
  */
 export const ANSWERED_WITHIN_MS = 60_000;
 
+const isPending = eq(webhookDeliveries.state, 'PENDING');
+
 type Json = Record<string, unknown>;
 
 export type WorkerScenario = Awaited<ReturnType<typeof openWorkerScenario>>;
@@ -48,10 +50,19 @@ export async function openWorkerScenario(
     stops.push(() => mortal.stop());
     return mortal;
   };
+  /** Number of deliveries that were in flight when a worker was killed. Each may be received twice. */
+  let inFlightAtKill = 0;
   /**
-   * Starts another worker, which takes over. This worker runs in the test's process, so it is ready at once.
+   * Starts another worker, which takes over. This worker runs in the test's process, so it is ready at once. First
+   * ends the claims of the killed worker, which otherwise expire after 45 s.
    */
   const goOn = async (): Promise<void> => {
+    const ended = await env.db
+      .update(webhookDeliveries)
+      .set({ claimedUntil: null })
+      .where(and(isPending, gt(webhookDeliveries.claimedUntil, sql`now()`)))
+      .returning({ eventId: webhookDeliveries.eventId });
+    inFlightAtKill += ended.length;
     if (isWhole) return env.startWorkers();
     for (const queue of ['charges', 'webhooks']) {
       const worker = await Worker.create({
@@ -92,16 +103,19 @@ export async function openWorkerScenario(
       );
     },
     received,
-    /** Expects that exactly these events of a stream were received and no delivery is claimed. */
+    /**
+     * Expects that exactly these events of a stream were received and no delivery is pending. Only a delivery in
+     * flight at the kill may be received twice.
+     */
     async expectTold(field: string, streamId: string, told: string[]): Promise<void> {
-      await vi.waitFor(() => expect(received(field, streamId)).toEqual(told), 30_000);
+      await vi.waitFor(() => {
+        const lines = received(field, streamId);
+        expect(lines.length - new Set(lines).size).toBeLessThanOrEqual(inFlightAtKill);
+        expect([...new Set(lines)]).toEqual(told);
+      }, 30_000);
       await vi.waitFor(async () => {
-        const isClaimed = and(
-          eq(webhookDeliveries.streamId, streamId),
-          eq(webhookDeliveries.state, 'PENDING'),
-          gt(webhookDeliveries.claimedUntil, sql`now()`),
-        );
-        expect(await env.db.select().from(webhookDeliveries).where(isClaimed)).toEqual([]);
+        const ofStream = and(isPending, eq(webhookDeliveries.streamId, streamId));
+        expect(await env.db.select().from(webhookDeliveries).where(ofStream)).toEqual([]);
       }, 30_000);
       expect(await payments.story(streamId)).toHaveLength(told.length);
     },
