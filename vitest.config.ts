@@ -22,6 +22,8 @@ export default defineConfig({
     isolate: false,
     // Longest wait in ms for a test process to close.
     teardownTimeout: 20_000,
+    // As in test/support/eventually.ts: a limit for tests that fail.
+    expect: { poll: { timeout: 60_000, interval: 20 } },
     projects: [
       ...FAST.map((name) => ({
         extends: true as const,

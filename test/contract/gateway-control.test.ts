@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
 import { API_KEY, startSandbox } from './gateway-sandbox-harness.ts';
 import type { Sandbox } from './gateway-sandbox-harness.ts';
+import { eventually } from '../support/eventually.ts';
 
 let sandbox: Sandbox;
 let gatewayMethodId: string;
@@ -166,7 +167,7 @@ describe('the control API', () => {
     const match = { subscriptionId: 'sub_delayed' };
     await sandbox.call('POST', '/control/faults', { ...fault, match });
     const charged = sandbox.gateway.charge(request('charge:in_delayed:1', 'sub_delayed'));
-    await vi.waitFor(async () => expect(await faults()).toEqual([]));
+    await eventually(async () => expect(await faults()).toEqual([]));
     await sandbox.call('DELETE', '/control/faults');
     expect((await charged).kind).toBe('succeeded');
   });

@@ -1,3 +1,4 @@
+import { eventually } from '../support/eventually.ts';
 import { LINKS } from '../support/links.ts';
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
@@ -16,6 +17,8 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 /** Longer than the gateway client's timeout in {@link LATE_ARRIVALS}. */
 const TOO_LATE_MS = 2_600;
 const SOON = { timeout: 60_000, interval: 50 };
+/** The gateway holds the charge until the test removes the faults. */
+const HELD = { fault: 'delay', delayMs: 60_000 };
 /** Postgres's error code when a lock timeout expires. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
@@ -181,7 +184,7 @@ describe('a charge activity that runs several times at once', () => {
   }) => {
     const subscription = await paidForJanuary(env);
     const input = await februaryInput(env, subscription);
-    await subscription.fault({ fault: 'delay', delayMs: 500 });
+    await subscription.fault(HELD);
     const charge = env.activities.chargeAttempt(input);
     await vi.waitFor(
       async () => expect(await subscription.attempts()).toEqual(['1 SENDING']),
@@ -191,6 +194,7 @@ describe('a charge activity that runs several times at once', () => {
     const { subscriptionId } = subscription.ref;
     await sql.begin(async (tx) => {
       await tx`select 1 from subscription where id = ${subscriptionId} for update`;
+      await env.control('DELETE', '/control/faults');
       await vi.waitFor(async () => {
         const waiting = await sql`
           select 1 from pg_stat_activity
@@ -287,13 +291,14 @@ describe('a lock timeout when the outcome is recorded', () => {
     // Given another session that locks the subscription's row once the charge is sent
     const subscription = await paidForJanuary(env);
     const input = await februaryInput(env, subscription);
-    await subscription.fault({ fault: 'delay', delayMs: 800 });
+    await subscription.fault(HELD);
     const sql = postgres(env.databaseUrl, { max: 1 });
     try {
       const charging = env.activities.chargeAttempt(input);
-      await vi.waitFor(async () => expect(await subscription.attempts()).toEqual(['1 SENDING']));
+      await eventually(async () => expect(await subscription.attempts()).toEqual(['1 SENDING']));
       await sql.begin(async (tx) => {
         await tx`select 1 from subscription where id = ${subscription.ref.subscriptionId} for update`;
+        await env.control('DELETE', '/control/faults');
         // When the settling transaction waits for the lock until its timeout
         await expect(charging).rejects.toThrow(`database error ${LOCK_NOT_AVAILABLE}`);
       });

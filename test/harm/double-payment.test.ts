@@ -1,3 +1,4 @@
+import { eventually } from '../support/eventually.ts';
 import { LINKS } from '../support/links.ts';
 import { sql as raw, eq } from 'drizzle-orm';
 import postgres from 'postgres';
@@ -16,6 +17,8 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Longer than the gateway client's timeout in {@link LATE_ARRIVALS}. */
 const TOO_LATE_MS = 2_600;
+/** The gateway holds the charge until the test removes the faults. */
+const HELD = { fault: 'delay', delayMs: 60_000 };
 /** Postgres's error code when a lock timeout expires. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
@@ -286,14 +289,15 @@ describe('a crashed process', () => {
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await fault(env, { fault: 'delay', delayMs: 800 });
+    await fault(env, HELD);
     const sql = postgres(env.databaseUrl, { max: 1 });
     const input = { ...direct(ref), nowAt: Date.now() };
     try {
       const charging = env.activities.chargePayment(input);
-      await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 SENDING']));
+      await eventually(async () => expect(await payments.attempts(ref)).toEqual(['1 SENDING']));
       await sql.begin(async (tx) => {
         await tx`select 1 from payment_intent where id = ${ref.intentId} for update`;
+        await env.control('DELETE', '/control/faults');
         await expect(charging).rejects.toThrow(`database error ${LOCK_NOT_AVAILABLE}`);
       });
       expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
@@ -311,10 +315,12 @@ describe('a crashed process', () => {
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await fault(env, { fault: 'delay', delayMs: 1_000 });
+    await fault(env, HELD);
     const paying = env.payments.pay(direct(ref));
-    await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 SENDING']));
-    await env.stopWorkers();
+    await eventually(async () => expect(await payments.attempts(ref)).toEqual(['1 SENDING']));
+    const stopped = env.stopWorkers();
+    await env.control('DELETE', '/control/faults');
+    await stopped;
     await env.startWorkers();
     expect(await paying).toEqual({ kind: 'succeeded' });
     await expectPaidOnce(payments, ref);

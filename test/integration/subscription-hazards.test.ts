@@ -3,6 +3,7 @@ import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
@@ -119,7 +120,7 @@ describe('a command', () => {
     await env.control('POST', '/control/faults', {
       operation: 'charge',
       fault: 'delay',
-      delayMs: 1_000,
+      delayMs: 60_000,
       count: 1,
       match: { subscriptionId: ref.subscriptionId },
     });
@@ -127,13 +128,15 @@ describe('a command', () => {
       kind: 'manualRetry',
       commandId: `retry:${randomUUID()}`,
     });
-    await vi.waitFor(async () => expect((await env.state(ref)).openAttempt).not.toBeNull());
-    const edited = await env.workflows.execute(ref, {
+    await eventually(async () => expect((await env.state(ref)).openAttempt).not.toBeNull());
+    const edited = env.workflows.execute(ref, {
       kind: 'edit',
       commandId: `edit:${randomUUID()}`,
       newAmountMinor: 9_900,
     });
-    expect(edited).toEqual({ kind: 'result', result: { kind: 'done' } });
+    // The gateway holds the charge until its faults are removed.
+    await env.control('DELETE', '/control/faults');
+    expect(await edited).toEqual({ kind: 'result', result: { kind: 'done' } });
     expect(await retried).toMatchObject({ result: { success: true } });
     expect((await env.book(ref)).at(-1)?.amountMinor).toBe(1_999);
     expect((await env.state(ref)).terms.amountMinor).toBe(9_900);
@@ -164,7 +167,7 @@ describe('a command', () => {
     await handle.signal('edit', { newAmountMinor: 'much' });
     await handle.signal('unpause', null);
     await handle.signal('pause');
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'));
+    await eventually(async () => expect((await env.state(ref)).status).toBe('PAUSED'));
     expect((await env.state(ref)).terms.amountMinor).toBe(1_999);
     expect((await handle.describe()).status.name).toBe('RUNNING');
   });
@@ -290,14 +293,15 @@ describe('a subscription workflow', () => {
     await env.control('POST', '/control/faults', {
       operation: 'charge',
       fault: 'delay',
-      delayMs: 1_500,
+      delayMs: 60_000,
       count: 1,
       match: { subscriptionId: ref.subscriptionId },
     });
     const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
     const answer = env.workflows.execute(ref, command).catch((error: unknown) => error);
-    await vi.waitFor(async () => expect((await env.state(ref)).openAttempt).not.toBeNull());
+    await eventually(async () => expect((await env.state(ref)).openAttempt).not.toBeNull());
     await handleOf(env, ref).terminate('terminated by an operator');
+    await env.control('DELETE', '/control/faults');
     await answer;
     await env.workflows.ensureRunning(ref);
     await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ACTIVE'), 30_000);

@@ -12,6 +12,7 @@ import { lateChargeWorkflowId } from '../../workflows/one-off-orders/messages.ts
 import { poke, stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
+import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -141,7 +142,7 @@ describe('a charge', () => {
       });
       for (const { attemptId } of watched) {
         const watch = env.client.workflow.getHandle(lateChargeWorkflowId(attemptId));
-        await vi.waitFor(async () => expect((await watch.describe()).status.name).toBe('RUNNING'));
+        await eventually(async () => expect((await watch.describe()).status.name).toBe('RUNNING'));
       }
       await env.advance(clock, '2027-04-10T00:00:00Z');
       expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(booked);
@@ -250,7 +251,7 @@ describe('a subscription', () => {
       'succeeded',
       'succeeded',
     ]);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { cyclesCharged, openAttempt } = await handleOf(env, ref).query(stateQuery);
       expect({ cyclesCharged, openAttempt }).toEqual({ cyclesCharged: 3, openAttempt: null });
     });

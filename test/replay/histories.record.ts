@@ -11,6 +11,7 @@ import {
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/messages.ts';
 import { onDevServer } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
@@ -174,7 +175,7 @@ describe('record', () => {
     const handle = workflowOf(env, ref);
     await handle.signal('edit', 'junk');
     await handle.signal('pause');
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'));
+    await eventually(async () => expect((await env.state(ref)).status).toBe('PAUSED'));
     await handle.cancel();
     await handle.result();
     expect(await keepSubscription(env, 'operator', ref)).toBeGreaterThan(0);

@@ -3,6 +3,7 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onTimeSkippingServer as test } from '../support/environment.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
+import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import type { NewSubscription } from '../support/subscriptions.ts';
@@ -221,7 +222,7 @@ describe('a subscription in Temporal', () => {
       count: 4,
     });
     await env.server.sleep(31 * DAY + 3_600_000);
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('UNPAID'));
+    await eventually(async () => expect((await env.state(ref)).status).toBe('UNPAID'));
     const retry = (n: number) =>
       env.workflows.execute(ref, {
         kind: 'manualRetry',
@@ -264,7 +265,7 @@ describe('a subscription in Temporal', () => {
   test('ends when its checkout expires unpaid [D-§4]', async ({ env }) => {
     const ref = await env.create({ createdAt: await env.server.currentTimeMs() });
     await env.server.sleep(DAY + 1_000);
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'));
+    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
     expect((await story(env, ref)).map((line) => line[1])).toEqual([
       'intent.created',
       'subscription.created',

@@ -3,7 +3,7 @@ import { defaultPayloadConverter } from '@temporalio/common';
 import type { SignalDefinition } from '@temporalio/common';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
-import { beforeEach, describe, expect, inject, vi } from 'vitest';
+import { beforeEach, describe, expect, inject } from 'vitest';
 import type { DrainEndpointInput, DrainEndpointResult } from '../../activities/endpoint-drain.ts';
 import type { WebhookActivities } from '../../activities/webhooks.ts';
 import { ATTEMPT_DELAYS_MS, delayAfterFailure } from '../../domain/delivery-schedule.ts';
@@ -17,6 +17,7 @@ import {
 import type { WebhookEndpointInput } from '../../workflows/webhook-endpoint/messages.ts';
 import type { webhookEndpoint } from '../../workflows/webhook-endpoint/workflow.ts';
 import { onTimeSkippingServer as it } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import { detailsOf } from '../support/workflow-details.ts';
 
 const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pausedMs: 0 };
@@ -121,7 +122,7 @@ describe('an endpoint queue', () => {
       (drain) => results[drain - 1] ?? NOTHING_LEFT,
       async () => {
         const handle = await wakeQueue(server);
-        await vi.waitFor(async () => {
+        await eventually(async () => {
           expect(await detailsOf(handle)).toMatch(/^1 delivery left\. Next attempt at \S+Z\.$/);
         });
         await server.sleep(600_000);
@@ -145,7 +146,7 @@ describe('an endpoint queue', () => {
         drain === 1 ? { remaining: 9, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
       async () => {
         const handle = await wakeQueue(server);
-        await vi.waitFor(() => expect(drains).toHaveLength(1));
+        await eventually(() => expect(drains).toHaveLength(1));
         await server.sleep(1_000);
         for (let count = 0; count < 5; count += 1) await wakeQueue(server);
         await server.sleep(30_000);
@@ -167,7 +168,7 @@ describe('an endpoint queue', () => {
         drain === 1 ? { remaining: 1, nextDelayMs: 7_200_000, pausedMs: 60_000 } : NOTHING_LEFT,
       async () => {
         const handle = await wakeQueue(server);
-        await vi.waitFor(() => expect(drains).toHaveLength(1));
+        await eventually(() => expect(drains).toHaveLength(1));
         await server.sleep(10_000);
         await wakeQueue(server);
         await handle.result();
@@ -185,7 +186,7 @@ describe('an endpoint queue', () => {
         drain === 1 ? { remaining: 9, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
       async () => {
         const handle = await wakeQueue(server);
-        await vi.waitFor(() => expect(drains).toHaveLength(1));
+        await eventually(() => expect(drains).toHaveLength(1));
         await server.sleep(10_000);
         await send(server, breakerClosed);
         await handle.result();

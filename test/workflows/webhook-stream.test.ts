@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
-import { beforeEach, describe, expect, inject, vi } from 'vitest';
+import { beforeEach, describe, expect, inject } from 'vitest';
 import type {
   DeliverPendingInput,
   DeliverPendingResult,
@@ -17,6 +17,7 @@ import {
 import type { WebhookStreamInput } from '../../workflows/webhook-stream/messages.ts';
 import type { webhookStream } from '../../workflows/webhook-stream/workflow.ts';
 import { onTimeSkippingServer as it } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import { detailsOf } from '../support/workflow-details.ts';
 
 const NOTHING_LEFT: DeliverPendingResult = { remaining: 0, nextDelayMs: null };
@@ -113,7 +114,7 @@ describe('a webhook stream', () => {
       (round) => results[round - 1] ?? NOTHING_LEFT,
       async () => {
         const handle = await wakeStream(server);
-        await vi.waitFor(async () => {
+        await eventually(async () => {
           expect(await detailsOf(handle)).toMatch(/^1 delivery left\. Next attempt at \S+Z\.$/);
         });
         await server.sleep(600_000);

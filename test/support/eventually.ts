@@ -1,0 +1,8 @@
+import { vi } from 'vitest';
+
+/** A limit for tests that fail, not an expectation of speed: it also holds on a machine with other work. */
+const EVENTUALLY_MS = 60_000;
+
+/** Calls `check` until it passes, and returns its value. After 60 s, fails as the last call failed. */
+export const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
+  vi.waitFor(check, { timeout: EVENTUALLY_MS, interval: 20 });
