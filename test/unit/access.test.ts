@@ -62,8 +62,10 @@ class Merchant {
 }
 
 /**
- * Takes a subscription through `steps` and a further year. Fails if the merchant's access differs from the paid
- * time after a step, or at an event or an edge of the paid time. Adds the situations that occurred to `situations`.
+ * Takes a subscription through `steps` and a further year. Fails if, after a step, the date that the merchant
+ * stores or the access by `GET /customer/{id}/state` is wrong. Fails also if the merchant's access differs from
+ * the paid time at an event, at a start or end of the paid time, or 1 ms before one of them. Adds the situations
+ * that occurred to `situations`.
  */
 function live(
   terms: Partial<Terms>,
@@ -254,7 +256,7 @@ test('the paid period keeps its end when a cycle of a shorter interval is paid [
   expect([life.sends.length, endOf(life)]).toEqual([4, '2027-03-03T12:00:00.000Z']);
 });
 
-test('the end of a trial moves with an edit, but not when the trial is paused, cancelled or declined [D-34]', () => {
+test('the end of a trial moves with an edit, but not when the trial is paused or cancelled, or when the charge at its end is declined [D-34]', () => {
   const inTrial = (): LifeInDoubt => {
     const terms = { trial: { interval: 'DAY' as const, count: 14 } };
     const life = new LifeInDoubt('2027-01-31T12:00:00Z', terms);

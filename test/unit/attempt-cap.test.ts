@@ -171,7 +171,7 @@ describe('any sequence of edits, pauses, new cards and retries', () => {
     { weight: 2, arbitrary: fc.constant<Reply>({ kind: 'unknown' }) },
   );
 
-  test('attempts no cycle automatically more than 15 times in 30 days [D-30]', () => {
+  test('makes at most 15 automatic attempts on a cycle in 30 days [D-30]', () => {
     let atTheCap = 0;
     fc.assert(
       fc.property(

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { describe as inWords } from '../../domain/subscription/describe.ts';
 import { expectNothingFurther, Simulation } from '../support/simulation.ts';
 
-/** The payer's confirmation of an owed payment with the bank. */
-
+/** The bank asks for the payer's confirmation (`ASKS_PAYER`), or waits for it (`AWAITS_PAYER`). */
 const ASKS_PAYER = { kind: 'declined', code: 'authentication_required' } as const;
 const AWAITS_PAYER = { kind: 'unknown', awaitsPayer: true } as const;
 const TOKEN = { paymentToken: 'ptk', checkoutSessionId: 'cs' };
@@ -65,7 +64,7 @@ describe('an owed payment that the bank asks the payer to confirm', () => {
     expectNothingFurther(simulation);
   });
 
-  test('stays owed, with one event, when the payer does not confirm it [D-30, D-50]', () => {
+  test('stays owed and causes one further intent.failed when the payer does not confirm it [D-30, D-50]', () => {
     const simulation = unpaid(AWAITS_PAYER, ASKS_PAYER);
     confirm(simulation);
     simulation.runTo('2026-02-10T01:00:00Z');

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { backoffMs } from '../../domain/backoff.ts';
 
 describe('the wait after a failed activity', () => {
-  test('grows from 10 to 30 s, shortened by at most half by its jitter', () => {
+  test('grows from 10 to 30 s; its jitter shortens it by at most half', () => {
     const limits = [10_000, 20_000, 30_000, 30_000, 30_000];
     for (const [n, limit] of limits.entries()) {
       const waits = Array.from({ length: 500 }, (_, key) => backoffMs(n + 1, `sub_${key}`));

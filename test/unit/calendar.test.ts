@@ -224,7 +224,7 @@ describe('addTrial', () => {
     ['2026-11-20T10:00:00.000Z', 'WEEK', 2, '2026-12-04T10:00:00.000Z'],
     ['2026-11-20T10:00:00.000Z', 'WEEK', 0, '2026-11-20T10:00:00.000Z'],
   ] as const)(
-    'ends a trial that starts at %s and takes %s × %i at %s [D-05]',
+    'for a trial that starts at %s and lasts %s × %i returns the end %s [D-05]',
     (startIso, unit, count, endIso) => {
       expect(formatInstant(addTrial(at(startIso), unit, count))).toBe(endIso);
     },

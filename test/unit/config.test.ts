@@ -144,7 +144,7 @@ describe('settings', () => {
     });
   });
 
-  it('refuse another address than Stripe’s in production', () => {
+  it('refuse STRIPE_API_URL in production', () => {
     const at = (NODE_ENV: string) => ({
       ...enough,
       NODE_ENV,
@@ -184,7 +184,7 @@ describe('settings', () => {
     expect(problemsOf(() => queues('billing,refunds'))).toHaveLength(1);
   });
 
-  it('replace the embedded Temporal server only when TEMPORAL_ADDRESS is set', () => {
+  it('replace the embedded Temporal server, but not Postgres, when TEMPORAL_ADDRESS is set', () => {
     const config = loadEmbeddedConfig({ TEMPORAL_ADDRESS: 'temporal:7233' });
     expect([config.temporalAddress, config.databaseUrl]).toEqual(['temporal:7233', undefined]);
     expect(config.temporalPort).toBe(7233);

@@ -43,7 +43,7 @@ describe('the texts of the hosted pages', () => {
       const expected = placeholdersOf(formsOf(english).at(-1)!);
       return formsOf(TABLES[locale]![key]).flatMap((form) => {
         const given = placeholdersOf(form);
-        // The form of one or two may say the number in words.
+        // The plural forms for 1 and 2 may contain the number as a word instead of {count}.
         const named = typeof english === 'string' ? given : [...new Set([...given, 'count'])];
         return named.toSorted().join() === expected.join() ? [] : [[key, form]];
       });
@@ -63,16 +63,19 @@ describe('the texts of the hosted pages', () => {
     expect(english).toEqual([]);
   });
 
-  it.each(LOCALES)('have exactly the forms in %s that numbers from 1 to 3650 need', (locale) => {
-    const rules = new Intl.PluralRules(locale);
-    const needed = new Set(Array.from({ length: 3_650 }, (_, index) => rules.select(index + 1)));
-    for (const text of Object.values(TABLES[locale]!)) {
-      if (typeof text === 'string') continue;
-      expect(Object.keys(text).toSorted()).toEqual([...new Set([...needed, 'other'])].toSorted());
-    }
-  });
+  it.each(LOCALES)(
+    'have exactly the plural forms in %s that the numbers from 1 to 3650 need',
+    (locale) => {
+      const rules = new Intl.PluralRules(locale);
+      const needed = new Set(Array.from({ length: 3_650 }, (_, index) => rules.select(index + 1)));
+      for (const text of Object.values(TABLES[locale]!)) {
+        if (typeof text === 'string') continue;
+        expect(Object.keys(text).toSorted()).toEqual([...new Set([...needed, 'other'])].toSorted());
+      }
+    },
+  );
 
-  it('say Arabic numbers in the form of the number', () => {
+  it('use the Arabic plural form of each number', () => {
     const { say } = languageOf('ar');
     expect([1, 2, 3, 11, 100].map((count) => say('payments', { count }))).toEqual([
       'دفعة واحدة',
@@ -83,7 +86,7 @@ describe('the texts of the hosted pages', () => {
     ]);
   });
 
-  it('mark a value of the other writing direction', () => {
+  it('enclose a value of the other writing direction in Unicode isolates', () => {
     expect(languageOf('en').say('paymentTo', { name: 'Acme' })).toBe('Payment to Acme');
     expect(languageOf('en').say('paymentTo', { name: 'شركة' })).toBe('Payment to \u2068شركة\u2069');
     expect(languageOf('ar').say('paymentTo', { name: 'Acme' })).toBe('دفعة إلى \u2068Acme\u2069');
@@ -107,16 +110,19 @@ describe('amounts and dates of the hosted pages', () => {
       '\u2066500 JP¥\u2069',
       '\u20661,234.567 د.ك.\u200f\u2069',
     ],
-  ] as const)('have the symbols and groups of %s, without a line break', (locale, ...texts) => {
-    const { money } = languageOf(locale);
-    const amounts = [
-      money(123_450, 'USD'),
-      money(9_900, 'EUR'),
-      money(500, 'JPY'),
-      money(1_234_567, 'KWD'),
-    ];
-    expect(amounts).toEqual(texts.map((text) => text.replaceAll(' ', '\u00a0')));
-  });
+  ] as const)(
+    'have the currency symbols and digit groups of %s, without a line break',
+    (locale, ...texts) => {
+      const { money } = languageOf(locale);
+      const amounts = [
+        money(123_450, 'USD'),
+        money(9_900, 'EUR'),
+        money(500, 'JPY'),
+        money(1_234_567, 'KWD'),
+      ];
+      expect(amounts).toEqual(texts.map((text) => text.replaceAll(' ', '\u00a0')));
+    },
+  );
 
   it.each([
     ['en', '28 February 2027 (UTC)'],
@@ -133,7 +139,7 @@ describe('amounts and dates of the hosted pages', () => {
     expect(day).toBe(text.replaceAll(/ (?!\(UTC)/g, '\u00a0'));
   });
 
-  it('keep every digit of the largest amount and the digits of ISO 4217 [D-01, D-02]', () => {
+  it('keep every digit of the largest amount and have the number of decimals of ISO 4217 [D-01, D-02]', () => {
     const { money } = languageOf('en');
     expect(money(Number.MAX_SAFE_INTEGER, 'USD')).toBe('US$90,071,992,547,409.91');
     expect(money(Number.MAX_SAFE_INTEGER, 'JPY')).toBe('JP¥9,007,199,254,740,991');

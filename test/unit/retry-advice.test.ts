@@ -95,7 +95,7 @@ const moves: fc.Arbitrary<Move> = fc.oneof(
 );
 
 describe('any sequence of edits, retries, new cards and declines', () => {
-  test('has no automatic attempt after retry never until the payment method changes [D-30]', () => {
+  test('has no automatic attempt after a decline with the advice never, until a charge succeeds or the payment method changes [D-30]', () => {
     let stops = 0;
     fc.assert(
       fc.property(

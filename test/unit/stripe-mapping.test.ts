@@ -30,17 +30,14 @@ describe('a decline of Stripe', () => {
     ['try_again_later', 'later'],
     ['confirm_card_data', 'unknown'],
     [undefined, 'unknown'],
-  ] as const)(
-    'keeps its code with the advice %s, and a retry is advised: %s [D-30]',
-    (advice, retry) => {
-      const decline = { code: 'card_declined', decline_code: 'generic_decline' };
-      expect(declineOf({ ...decline, advice_code: advice })).toEqual({
-        code: 'card_declined',
-        gatewayCode: 'generic_decline',
-        retry,
-      });
-    },
-  );
+  ] as const)('with the advice %s keeps its code and gets retry %s [D-30]', (advice, retry) => {
+    const decline = { code: 'card_declined', decline_code: 'generic_decline' };
+    expect(declineOf({ ...decline, advice_code: advice })).toEqual({
+      code: 'card_declined',
+      gatewayCode: 'generic_decline',
+      retry,
+    });
+  });
 
   it.each([
     [{ code: 'expired_card' }, 'expired_card'],
@@ -90,7 +87,7 @@ describe('the check of a requested amount at Stripe', () => {
     expect(amountProblem(amount, code, 'charge')).toBe(problem);
   });
 
-  it('has no minimum for a refund, but the same steps [D-03]', () => {
+  it('has no minimum for a refund, but requires the same multiples [D-03]', () => {
     expect(amountProblem(1, 'USD', 'refund')).toBeNull();
     expect(amountProblem(1_234, 'KWD', 'refund')).toBe(
       'must be a multiple of 10 in KWD, because Stripe charges no other amount',
@@ -98,13 +95,13 @@ describe('the check of a requested amount at Stripe', () => {
   });
 });
 
-describe('an amount that Stripe names', () => {
+describe('an amount that Stripe sends', () => {
   it.each([
     ['USD', 1_999, 1_999],
     ['ISK', 500_00, 500],
     ['MGA', 20, 2_000],
     ['KWD', 1_990, 1_990],
-  ])('in %s of %d is %d in minor units', (currency, amount, amountMinor) => {
+  ])('in %s, %d, is %d in minor units', (currency, amount, amountMinor) => {
     expect(ourAmount(amount, currency)).toBe(amountMinor);
     expect(stripeAmount(amountMinor, currency)).toEqual({ amount });
   });

@@ -48,7 +48,7 @@ describe('the rate limiter of an account at Stripe', () => {
     expect(outcomes).toHaveLength(40);
   });
 
-  it('refuses a waiting request when its caller gives up, and the next request takes its turn', async () => {
+  it('refuses a waiting request when its caller gives up, and does not count this request towards the limit', async () => {
     const pace = createPace('test');
     takeMany(pace, 12);
     const caller = new AbortController();

@@ -30,7 +30,7 @@ const oracle = (secret: string) =>
 
 describe('webhook signature', () => {
   it.each([
-    ['its UTF-8 bytes', PLAIN_SECRET],
+    ['the UTF-8 bytes of the secret', PLAIN_SECRET],
     ['the decoded bytes after whsec_', BASE64_SECRET],
   ])('is accepted by the Standard Webhooks library when the key is %s [D-53]', (_, secret) => {
     const headers = headersFor(secret);
