@@ -193,7 +193,7 @@ describe.concurrent('after SIGTERM', { timeout: 300_000 }, () => {
       await shop.close();
     }));
 
-  test('an API answers its open requests, refuses new ones and leaves its keys usable [D-17, D-40]', ({
+  test('an API answers its open requests and refuses new connections; another API replays the answers [D-17, D-40]', ({
     server,
   }) =>
     inOwnEnvironment(server, {}, async (env, keep) => {

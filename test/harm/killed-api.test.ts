@@ -135,7 +135,7 @@ describe('an API that crashes while it creates a subscription', () => {
     expect(await repairsOf(env)).toEqual({});
   });
 
-  test('after its commit leaves the workflow’s start to the sweep, and the repeat gets its answer [D-17]', async ({
+  test('after its commit leaves the workflow’s start to the sweep, and the repeat gets the stored answer [D-17]', async ({
     env,
     payments,
   }) => {
@@ -205,7 +205,7 @@ describe('an API that crashes while it charges a saved card', () => {
     ['before_hand_over', 'an unpaid intent', ['CREATED']],
     ['before_answer_stored', 'a paid intent', ['SUCCESS']],
   ] as const)(
-    'at %s leaves %s and the key in use for 45 s, and the repeat charges once [D-17, D-40]',
+    'at %s leaves %s and the key in use; after the lease has expired, the repeat charges once [D-17, D-40]',
     async ([point, , left], { env, payments }) => {
       const request = await chargeRequest(env, payments);
       await crashAt(point, request);

@@ -139,7 +139,7 @@ test('an API that crashes at before_event_stored loses an entered card until Str
   ]);
 });
 
-test('an API that crashes at before_event_stored loses a charge’s event; a look-up finds the outcome once although Stripe never repeats the event [D-40, D-54]', async ({
+test('an API that crashes at before_event_stored loses a charge’s event; a look-up finds the outcome although Stripe never repeats the event [D-40, D-54]', async ({
   scene,
 }) => {
   const { env, seller, world, ref } = scene;
@@ -173,7 +173,7 @@ test('an API that crashes at before_event_stored loses a charge’s event; a loo
   expect(await scene.stored()).toEqual(stored);
 });
 
-test('an API that crashes at after_event_stored leaves an event that is not handled; the sweep has the card charged once, and a repeat of the event changes nothing [D-32, D-54]', async ({
+test('an API that crashes at after_event_stored leaves an event that is not handled; after the sweep the card is charged once, and a repeat of the event changes nothing [D-32, D-54]', async ({
   scene,
 }) => {
   const { env, seller, ref } = scene;

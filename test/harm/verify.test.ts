@@ -137,7 +137,7 @@ test('the verifier checks every invariant and finds nothing wrong in correct boo
   expect(results.filter(({ counted }) => counted === null || counted === 0)).toEqual([]);
 });
 
-test('the verifier skips an invariant when its book is not given', async ({ env }) => {
+test('the verifier skips invariant 6 when the clients’ book is not given', async ({ env }) => {
   const results = await checkAll(env);
   expect(
     results.filter(({ counted }) => counted === null).map(({ invariant }) => invariant),
@@ -386,7 +386,7 @@ const DAMAGES: Damage[] = [
     found: [/^5: evt_\w+ \([a-z._]+\) has no delivery to whc_\w+$/],
   },
   {
-    name: 'an attempt that is unknown for more than a day',
+    name: 'an attempt whose outcome is unknown for more than a day',
     damage: `update payment_attempt set state = 'UNKNOWN', last_sent_at = now() - interval '27 hours',
         unanswered_at = now()
       where intent_id = ${SECOND_PAID}`,

@@ -25,8 +25,8 @@ const PAUSE = '/subscription/merchant/pause';
 const CANCEL = '/subscription/merchant/cancel';
 
 /**
- * A prolonged trial, two declines, two pauses, weekly payments for a month, a cancellation that is taken
- * back, and a cancellation at once.
+ * A prolonged trial, two declined cycles, two pauses, weekly payments for a month, a cancellation that a resume
+ * undoes, and a cancellation at once.
  */
 const EVENTFUL: Commands = {
   // The trial, which ends on 14 February, is prolonged by a week.
@@ -109,7 +109,7 @@ function storedDate(shop: Shop, subscriptionId: string): number | null {
 }
 
 describe('access until currentPeriodEnd', () => {
-  test('equals the paid time whenever the paid time starts or ends in a year, by the events alone and by the customer’s state alone [D-34, D-§7]', async ({
+  test('starts and ends with the paid time throughout a year, by the dates that the merchant stores and by those of the customer’s state [D-34, D-§7]', async ({
     env,
     shop,
   }) => {

@@ -126,7 +126,7 @@ describe('a checkout of a Stripe merchant, in a browser,', () => {
     expect(await heading(page)).toBe(PAID);
     expect(await chargesFor(world, subscriptionId)).toEqual(['succeeded 1999']);
 
-    // The token in the return URL is used, and the page stays as it is.
+    // The token in the return URL was redeemed. To load the URL again changes nothing.
     expect(returns).toHaveLength(1);
     await page.goto(returns[0] ?? '');
     expect(page.url()).toBe(fwdUrl);

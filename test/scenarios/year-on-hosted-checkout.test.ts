@@ -61,7 +61,7 @@ async function subscribe(env: TestEnvironment, shop: Shop, startsAt: string, ter
 }
 
 describe('a subscription in a leap year', () => {
-  test('is charged on each due day, except in one month, which its second retry pays [D-05, D-30, D-51]', async ({
+  test('is charged on each due day; the second retry pays the one declined month [D-05, D-30, D-51]', async ({
     env,
     shop,
   }) => {
