@@ -61,7 +61,7 @@ const PAID = [
   'subscription.created',
   'subscription.cycle_charged',
 ];
-/** The payer has opened our page. */
+/** The sorted events of a checkout whose page the payer opened. */
 const OPENED_AND_PAID = ['intent.checkout_opened', ...PAID];
 
 interface Made {
@@ -168,10 +168,10 @@ async function enter({ url }: { url: string }, number: string): Promise<string> 
   return location;
 }
 
-describe('a card that was entered before another card', () => {
+describe('a card that was entered with an older update link, before another card', () => {
   const rule = { type: 'checkout.session.completed', count: 1 };
 
-  test('does not replace the later card when its own event arrives last, from another update link [D-33]', async ({
+  test('does not replace the later card when the event of the earlier card arrives last [D-33]', async ({
     scene,
     stripe,
   }) => {
@@ -201,7 +201,7 @@ describe('a card that was entered before another card', () => {
     expect((await env.state(made)).cyclesCharged).toBe(2);
   });
 
-  test('does not replace the later card when the payer returns last, from another update link [D-33]', async ({
+  test('does not replace the later card when the payer of the earlier card returns last [D-33]', async ({
     scene,
     stripe,
   }) => {
@@ -331,7 +331,7 @@ describe('a card whose page was opened before the merchant changed its account',
     },
   );
 
-  test('is saved also when the payer has opened a page of the new account before returning [D-20, D-32]', async ({
+  test('is saved at the former account also when the payer opened a page of the new account before returning [D-20, D-32]', async ({
     scene,
   }) => {
     const made = await scene.created();

@@ -283,7 +283,7 @@ describe('a request with an event of the sandbox', () => {
   const REFUSED =
     '400 {"errorCode":"bad_request","errorDescription":"The request has no valid signature of this account."}';
 
-  test('without a valid signature, and for an account that does not exist, is refused and not stored [D-20]', async ({
+  test('without a valid signature, or for an account that does not exist, is refused and not stored [D-20]', async ({
     env,
     shop,
   }) => {

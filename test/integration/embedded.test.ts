@@ -159,7 +159,7 @@ describe('a supervised program', () => {
     expect(lines).toEqual([]);
   });
 
-  it('ends with a killed parent process if it exits when its stdin closes', async () => {
+  it('that exits at the end of its stdin ends when its parent process, here a script, is killed', async () => {
     const file = program('worker');
     const starter = spawn(
       process.execPath,

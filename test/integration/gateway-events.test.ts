@@ -187,7 +187,7 @@ describe('a card that a payer enters at Stripe without returning', () => {
   });
 });
 
-test('another card that a payer enters at Stripe without returning replaces the card, and a late event of a further card changes nothing [D-33, D-32]', async ({
+test('another card that a payer enters at Stripe without returning replaces the card; a further card of the same session does not [D-33, D-32]', async ({
   scene,
 }) => {
   const { env, seller, shop } = scene;

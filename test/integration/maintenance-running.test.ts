@@ -65,7 +65,10 @@ function keepRunning(env: TestEnvironment, connection = env.client.connection) {
   return { end, checks: () => checks, isChecking: () => isChecking };
 }
 
-/** Inserts a subscription without a workflow, ten minutes ago, so that a sweep has to start the workflow. */
+/**
+ * Inserts a subscription without a workflow and dates it back by ten minutes, so that a sweep has to start the
+ * workflow.
+ */
 async function neverStarted(env: TestEnvironment): Promise<string> {
   const { subscriptionId } = await env.createRowOnly({ createdAt: Date.now() });
   await env.db

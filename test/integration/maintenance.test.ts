@@ -78,9 +78,7 @@ describe('a sweep', () => {
     expect(await sweep(env)).toEqual(NOTHING);
   });
 
-  test('has an overdue cycle charged when the subscription’s workflow was terminated', async ({
-    env,
-  }) => {
+  test('starts a terminated workflow again, which charges the overdue cycle', async ({ env }) => {
     const ref = await env.create({ createdAt: Date.now() });
     await payCheckout(env, ref);
     // The sweep below looks back 0 ms, so it finds the overdue cycle, not the terminated workflow.

@@ -118,7 +118,7 @@ describe('the recheck after an outage of the gateway', () => {
     expect(lookups).toEqual([key(1)]);
   });
 
-  test('starts after the gateway’s first answer; until then each sweep looks up one charge, each time another [D-40]', async ({
+  test('starts after the gateway’s first answer; until then each sweep looks up the next charge, in rotation [D-40]', async ({
     env,
     payments,
   }) => {

@@ -12,7 +12,7 @@ import { onDevServer as test } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-/** Charges at a gateway that prepares each charge, and can withdraw it. The sandbox moves the money. */
+/** Charges at a gateway that prepares each charge, and can withdraw it. The sandbox executes the charges. */
 
 interface Calls {
   readonly made: string[];

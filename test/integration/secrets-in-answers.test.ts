@@ -16,18 +16,18 @@ import { onStripe } from '../support/stripe.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createEnvironment } from '../support/test-environment.ts';
 
-/** Secrets and card numbers in the answers of Stripe, which may appear nowhere at ours. */
+/** Secrets and card numbers in Stripe's answers. They may appear nowhere in our output or stored data. */
 
 const CANARY = `canary${randomBytes(8).toString('hex')}`;
 const KEY = `sk_test_${CANARY}`;
 
-/** A number that Stripe's page takes, one that the sandbox's form takes, and one that only Stripe's answers contain. */
+/** A number that Stripe's page accepts, one that the sandbox's form accepts, and one of Stripe's answers only. */
 const NUMBERS = ['378282246310005', '5555555555554444', '4000056655665556'] as const;
 
 const FORBIDDEN = [
   CANARY,
   ...NUMBERS,
-  // As a form groups the digits.
+  // The numbers in groups of four digits, as a form shows them.
   ...NUMBERS.map((number) => number.replaceAll(/(\d{4})(?=\d)/g, '$1 ')),
 ].flatMap(formsOf);
 
@@ -41,7 +41,7 @@ const TERMS = {
   callbackUrl: 'https://shop.example/thanks',
 };
 
-/** Answers of Stripe whose every text contains the key and a card number. */
+/** The text in the fields of Stripe's answers: the key and a card number. */
 const SECRETIVE = `${KEY} for card ${NUMBERS[2]}`;
 const errorOf = (type: string, code: string) => ({
   error: {
@@ -168,5 +168,5 @@ test('no key and no card number of Stripe’s error answers appears in the answe
   const { output } = await worker.gone;
   const everything = [dump, ...histories, output, ...logged, ...seen].join('\n');
   expect(FORBIDDEN.filter((form) => everything.includes(form))).toEqual([]);
-  // Two charges and a returned card wait until their outcomes are given up: at least 60 s.
+  // Two charges and a returned card wait until the API gives up waiting for their outcomes: at least 60 s in all.
 }, 240_000);

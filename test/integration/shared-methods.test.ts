@@ -49,7 +49,7 @@ const statusOf = async ({ db }: TestEnvironment, id: string) => {
   return row?.status;
 };
 
-test('a replaced payment method stays LIVE while another subscription uses it, and becomes DELETED when no other does [D-33, D-36]', async ({
+test('a replaced payment method stays LIVE while a subscription that is not ENDED uses it, and then becomes DELETED [D-33, D-36]', async ({
   env,
   imports,
 }) => {

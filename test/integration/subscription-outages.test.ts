@@ -213,7 +213,7 @@ describe('a subscription', () => {
     expect(await env.book(ref)).toHaveLength(1);
   });
 
-  test('gets its workflow from the next command when the workflow was never started', async ({
+  test('has its workflow started by the next command when the workflow was never started', async ({
     env,
   }) => {
     const ref = await env.createRowOnly({ createdAt: Date.now() });

@@ -53,7 +53,7 @@ test('the counts of repairs grow by one for each repair over several sweeps', as
   expect(await counted(env)).toEqual({ neverStarted: 3 });
 });
 
-test('the sweep repairs a subscription behind its test clock during an unknown outcome only when the look-up is overdue [D-60]', async ({
+test('the sweep repairs a subscription that is behind its test clock with a charge of unknown outcome only when the look-up is overdue [D-60]', async ({
   env,
 }) => {
   const createdAt = Date.parse('2027-01-01T00:00:00Z');

@@ -13,7 +13,7 @@ import { lengthenHistory } from '../support/subscriptions.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { detailsOf } from '../support/workflow-details.ts';
 
-/** What the Temporal Web UI shows of a subscription, from a real Temporal server. */
+/** The texts that the Temporal Web UI shows about a subscription, read from a real Temporal server. */
 
 const JAN_10 = Date.parse('2027-01-10T00:00:00Z');
 const SOON = { timeout: 30_000, interval: 100 };

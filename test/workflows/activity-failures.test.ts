@@ -254,7 +254,7 @@ describe('an activity failure', () => {
     expect(faults.wakeStream.times).toBeLessThan(1_000);
   });
 
-  test('is followed by waits that grow to 30 s when it lasts', async ({ env }) => {
+  test('that is repeated is followed by waits that grow to 30 s', async ({ env }) => {
     const ref = await active(env);
     const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     const { runId } = await handle.describe();

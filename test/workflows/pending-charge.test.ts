@@ -4,7 +4,7 @@ import { listReviews } from '../../db/repositories/payments/reviews.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 
-/** A charge that the gateway has and decides days later, as a bank debit. */
+/** A charge that the gateway has and decides days later, for example a bank debit. */
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

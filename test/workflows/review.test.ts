@@ -262,7 +262,7 @@ describe('a payment settled as not charged', () => {
     expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
   }, 60_000);
 
-  test('keeps its decline and has a late charge booked and refunded', async ({ env, payments }) => {
+  test('keeps its decline when a late charge is booked and refunded', async ({ env, payments }) => {
     const { ref, attempt, handle } = await settledAsNotCharged(env, payments);
     await env.server.sleep(2 * HOUR);
     // The lost request arrives late.
