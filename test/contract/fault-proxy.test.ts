@@ -38,7 +38,7 @@ describe('the fault proxy', () => {
     [{ fault: 'hang', effect: 'done' }, 1],
     [{ fault: 'hang' }, 0],
   ] as const)(
-    'breaks the connection by %j after %i charges',
+    'gives the client no answer with the fault %j; Stripe then has %i charges',
     async ([fault, charges], { world }) => {
       const timeoutMs = fault.fault === 'hang' ? 500 : 20_000;
       const result = await confirmWith(world, fault, timeoutMs);

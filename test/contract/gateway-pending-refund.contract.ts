@@ -4,7 +4,7 @@ import type { RefundRequest } from '../../gateways/port.ts';
 import { chargeRequest } from './gateway-harness.ts';
 import type { GatewayHarness, GatewayTest } from './gateway-harness.ts';
 
-/** The outcomes of a refund that is not refused: the gateway may also leave it pending. */
+/** A refund that is not refused has one of these outcomes, because the gateway may leave a refund pending. */
 const ACCEPTED = ['refunded', 'pending'];
 
 /** Refunds that the gateway decides later, and refunds that fail after they succeeded. Rule: D-40. */

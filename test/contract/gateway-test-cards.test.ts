@@ -23,7 +23,7 @@ describe('the published test cards', () => {
     expect(behaviour('4000000000000341')).toEqual(['card_declined', 'later_charges']);
   });
 
-  it('have unique numbers, and a decline moment exactly when they have a code [D-61]', () => {
+  it('have unique numbers, and `when` is set exactly for the cards with a decline code [D-61]', () => {
     expect(new Set(TEST_CARDS.map((card) => card.number)).size).toBe(TEST_CARDS.length);
     for (const { number, code, when } of TEST_CARDS) {
       expect(number).toMatch(/^\d{13,16}$/);

@@ -126,7 +126,7 @@ describe('a charge at Stripe', () => {
     expect((await gateway.charge(request)).kind).toBe('succeeded');
   });
 
-  it('slows later requests down when Stripe refuses it because of the rate limit', async ({
+  it('makes the rate limiter back off when Stripe refuses it because of the rate limit', async ({
     world,
   }) => {
     const request = await preparedCharge(world);

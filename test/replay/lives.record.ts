@@ -20,8 +20,8 @@ import {
 
 /**
  * Paths of subscriptions without failures of activities or of the gateway. In a path whose name contains
- * `asleep`, the run waits until a command or a timer ends the wait. `poked` is an earlier word for a recheck,
- * because a recorded history keeps its name.
+ * `asleep`, the run waits until a command or a timer ends the wait. `poked` is an earlier word for a recheck;
+ * a recorded history keeps its name.
  */
 
 const record = recorderOn(onDevServer);

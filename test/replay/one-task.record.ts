@@ -15,7 +15,7 @@ import {
 } from './recorder.ts';
 
 /**
- * Paths in which activities run as local activities first, and a run continues after a renewal. `second-shape`
+ * Paths in which activities run as local activities first, and a renewal does not end the run. `second-shape`
  * names runs that write no search attribute after a renewal; the histories `one-task-*` are of older runs.
  */
 

@@ -25,7 +25,7 @@ export function recorderOn<Fixtures>(test: TestAPI<Fixtures>) {
   };
 }
 
-/** Writes the history of every run of a workflow to `<path>-<n>.json`. Returns their number. */
+/** Writes the history of every run of a workflow to `<path>-<n>.json`. Returns the number of runs. */
 export async function keep(
   { client }: Pick<TestEnvironment, 'client'>,
   path: string,

@@ -3,7 +3,7 @@ import { chromium } from 'playwright-core';
 import type { Browser } from 'playwright-core';
 import { inject } from 'vitest';
 
-/** The path of the browser of this test run, or the reason why it has none. */
+/** The path of the browser of this test run, or the reason why the test run has none. */
 export type ChromiumFound = { readonly path: string } | { readonly missing: string };
 
 /**

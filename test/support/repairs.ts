@@ -1,6 +1,6 @@
 import type { TestEnvironment } from './test-environment.ts';
 
-/** The number of repairs of one sweep, by kind. `{}` means no repair. */
+/** Runs one sweep and returns the number of its repairs by kind. `{}` means no repair. */
 export async function repairsOf(
   env: TestEnvironment,
   lookBackMs = 0,

@@ -54,7 +54,7 @@ export interface WebhookEnvironment {
   deliver(options?: { laterMs?: number }): Promise<Delivered>;
   /** Makes the dispatcher deliver the stream, and waits for the end of the round. */
   dispatch(process?: Process): Promise<void>;
-  /** State and attempts of each delivery to a configuration, in sequence order. */
+  /** Sequence, state and number of attempts of each delivery to a configuration, in order. */
   progress(configId: string): Promise<string[]>;
   config(configId: string): Promise<typeof webhookConfigs.$inferSelect>;
   /** Starts an endpoint that knows these secrets, or {@link SECRET}. */
