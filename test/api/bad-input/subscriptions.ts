@@ -129,7 +129,7 @@ export const SUBSCRIPTIONS: Case[] = [
     'cycleCount: must be an integer from 1 to 1200',
   ),
   create(
-    'a last billing date after the year 2200 [D-06]',
+    'a last billing date after 2199 [D-06]',
     { interval: 'YEAR', intervalCount: 10, cycleCount: 100 },
     'cycleCount: the last billing date must be before the year 2200',
   ),

@@ -268,7 +268,7 @@ test.for<[string, Record<string, unknown>, string]>([
     'upfrontAmount: cannot be given with trialPeriodCount',
   ],
   [
-    'a last billing date after the year 2200 [D-06]',
+    'a last billing date after 2199 [D-06]',
     { interval: 'YEAR', intervalCount: 10, cycleCount: 100, expiryDate: IN_2199 },
     'cycleCount: the last billing date must be before the year 2200',
   ],

@@ -179,7 +179,7 @@ describe('a payment link', () => {
 });
 
 describe('a use of a payment link', () => {
-  test('is available again an hour after its begin when the payment was declined [D-37, D-§7]', async ({
+  test('is available again an hour after its start when the payment was declined [D-37, D-§7]', async ({
     api,
   }) => {
     const path = await makePaymentLink(api);
@@ -245,7 +245,7 @@ describe('a use of a payment link', () => {
     }
   });
 
-  test('is available again an hour after its begin, even if the next payer is refused with 429 [D-37, D-§7]', async ({
+  test('is available again an hour after its start, even if the next payer is refused with 429 [D-37, D-§7]', async ({
     api,
   }) => {
     const path = await makePaymentLink(api, { multiUseLimit: 6 });
@@ -264,7 +264,7 @@ describe('a use of a payment link', () => {
     expect((await browse(api, path)).status).toBe(410);
   });
 
-  test('is taken once when 20 payers submit an hour after its begin [D-37, D-§7]', async ({
+  test('is taken once when 20 payers submit an hour after its start [D-37, D-§7]', async ({
     api,
   }) => {
     const path = await makePaymentLink(api, { expiryDate: Date.now() + 10 * HOUR });

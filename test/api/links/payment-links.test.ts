@@ -17,7 +17,7 @@ const generate = (api: ApiEnvironment, changes: object = {}, options: CallOption
 const pathOf = (answer: { json: unknown }) =>
   (answer.json as { shortUrl: string }).shortUrl.slice(PUBLIC_URL.length);
 
-test('the answer to a payment link request is a short URL and a disclaimer, and no other record is written [D-§7, D-37]', async ({
+test('the answer to a payment link request is a short URL and a disclaimer, and only the link is written [D-§7, D-37]', async ({
   api,
 }) => {
   const before = await api.countRows();

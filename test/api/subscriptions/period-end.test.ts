@@ -4,14 +4,14 @@ import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { expectError } from '../../support/answers.ts';
 import { readSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 
-/** A cancellation at the end of the period, the resume that withdraws it, and a pause with an end. */
+/** A cancellation at the end of the period, the resume that undoes it, and a pause with an end. */
 
 const CHRISTMAS = Date.UTC(2027, 11, 24, 18);
 
 const post = (api: ApiEnvironment, command: string, body: object) =>
   api.call('POST', `/subscription/merchant/${command}`, { body });
 
-test('a subscription shows its cancellation at the end of the period, until a resume withdraws it [D-§4, IF-4.7]', async ({
+test('a subscription shows its cancellation at the end of the period, until a resume undoes it [D-§4, IF-4.7]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'ACTIVE');
@@ -43,7 +43,7 @@ test('a subscription shows its cancellation at the end of the period, until a re
   );
 });
 
-test('a subscription that is cancelled for the end of its trial shows the instant of this end [D-§4]', async ({
+test('a subscription that is cancelled at the end of its trial shows this instant as cancelAt [D-§4]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'TRIALING');
