@@ -50,6 +50,8 @@ export interface Language {
   readonly time: (at: number) => string;
   /** Returns, for example, `42 minutes`. */
   readonly minutes: (count: number) => string;
+  /** As {@link date}, with hour and minute. */
+  readonly dateTime: (at: number) => string;
 }
 
 /**
@@ -88,6 +90,11 @@ function createLanguage(locale: Locale): Language {
     style: 'unit',
     unit: 'minute',
     unitDisplay: 'long',
+  });
+  const instants = new Intl.DateTimeFormat(tag, {
+    dateStyle: 'long',
+    timeStyle: 'short',
+    timeZone: 'UTC',
   });
   const amounts = new Map<string, Intl.NumberFormat>();
 
@@ -137,6 +144,7 @@ function createLanguage(locale: Locale): Language {
     date: (at) => texts.dateInUtc.replace('{date}', unbroken(days.format(at))),
     time: (at) => texts.dateInUtc.replace('{date}', unbroken(times.format(at))),
     minutes: (count) => unbroken(minutes.format(count)),
+    dateTime: (at) => texts.dateInUtc.replace('{date}', unbroken(instants.format(at))),
   };
 }
 

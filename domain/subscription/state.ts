@@ -240,6 +240,11 @@ export function cycleAmountMinor(terms: Terms, cycleNumber: number): number {
     : terms.amountMinor;
 }
 
+/** Returns the sum of all cycles under the current terms. */
+export function totalAmountMinor(terms: Terms): number {
+  return cycleAmountMinor(terms, 1) + (terms.cycleCount - 1) * terms.amountMinor;
+}
+
 export function newOwedCycle(
   cycleNumber: number,
   intentId: string,

@@ -63,7 +63,11 @@ async function payOnHostedPage(run: YearRun, fwdUrl: string): Promise<void> {
   const { differences } = run;
   const page = unlocked(await openPage(fwdUrl));
   differences.equal('the hosted page: title', 'Garden Letters', page.title);
-  differences.equal('the hosted page: button', 'Start free trial', page.forms[0]?.button);
+  differences.equal(
+    'the hosted page: button',
+    'Save card and start free trial',
+    page.forms[0]?.button,
+  );
   await expectEvents(run, expected.BEFORE_PAYING);
 
   const result = await payOn(page);

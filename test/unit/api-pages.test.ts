@@ -49,7 +49,7 @@ test.each<[string, Partial<Terms>, string[][]]>([
     [
       ['Today', 'US$10.00'],
       ['Then', 'US$10.00 every month, from 31 January 2027 (UTC)'],
-      ['In all', '2 payments, the last on 31 January 2027 (UTC)'],
+      ['In all', 'US$20.00 in 2 payments, the last on 31 January 2027 (UTC)'],
     ],
   ],
   [
@@ -58,7 +58,7 @@ test.each<[string, Partial<Terms>, string[][]]>([
     [
       ['Today', 'US$10.00'],
       ['Then', 'US$10.00 every 3 years, from 31 December 2029 (UTC)'],
-      ['In all', '3 payments, the last on 31 December 2032 (UTC)'],
+      ['In all', 'US$30.00 in 3 payments, the last on 31 December 2032 (UTC)'],
     ],
   ],
   [
@@ -67,16 +67,25 @@ test.each<[string, Partial<Terms>, string[][]]>([
     [
       ['Today', 'Nothing'],
       ['Then', 'JP¥1,000 on 28 February 2027 (UTC), after 2 months free'],
-      ['In all', '1 payment'],
+      ['In all', 'JP¥1,000 in 1 payment'],
+    ],
+  ],
+  [
+    'the most payments of a large amount',
+    { amountMinor: 99_999_999, interval: 'DAY', cycleCount: 1_200 },
+    [
+      ['Today', 'US$999,999.99'],
+      ['Then', 'US$999,999.99 every day, from 1 January 2027 (UTC)'],
+      ['In all', 'US$1,199,999,988.00 in 1,200 payments, the last on 13 April 2030 (UTC)'],
     ],
   ],
   [
     'a currency with three decimals and an upfront amount',
     { currency: 'KWD', upfrontAmountMinor: 50 },
     [
-      ['Today', 'KWD 0.050'],
+      ['Upfront amount, today', 'KWD 0.050'],
       ['Then', 'KWD 1.000 every month, from 31 January 2027 (UTC)'],
-      ['In all', '2 payments, the last on 31 January 2027 (UTC)'],
+      ['In all', 'KWD 1.050 in 2 payments, the last on 31 January 2027 (UTC)'],
     ],
   ],
 ])(

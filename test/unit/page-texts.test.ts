@@ -10,12 +10,14 @@ const TABLES: Readonly<Record<string, Readonly<Record<string, string | Forms>>>>
 const SAME_AS_ENGLISH = new Set([
   'ar.dateInUtc',
   'ar.expiryFormat',
+  'de.amountInPayments',
   'de.dateInUtc',
   'de.name',
   'es.dateInUtc',
   'es.errorTitle',
   'fr.dateInUtc',
   'fr.dateLabel',
+  'it.amountInPayments',
   'it.dateInUtc',
   'ja.expiryFormat',
   'nl.dateInUtc',
@@ -137,6 +139,21 @@ describe('amounts and dates of the hosted pages', () => {
   ] as const)('name the day and its time zone in %s', (locale, text) => {
     const day = languageOf(locale).date(Date.UTC(2027, 1, 28, 23, 59));
     expect(day).toBe(text.replaceAll(/ (?!\(UTC)/g, '\u00a0'));
+  });
+
+  it.each([
+    ['en', '28 February 2027 at 16:05 (UTC)'],
+    ['de', '28. Februar 2027 um 16:05 (UTC)'],
+    ['fr', '28 février 2027 à 16:05 (UTC)'],
+    ['es', '28 de febrero de 2027 a las 16:05 (UTC)'],
+    ['pt', '28 de fevereiro de 2027 às 16:05 (UTC)'],
+    ['it', '28 febbraio 2027 alle ore 16:05 (UTC)'],
+    ['nl', '28 februari 2027 om 16:05 (UTC)'],
+    ['ja', '2027年2月28日 16:05（UTC）'],
+    ['ar', '28 فبراير 2027 في 4:05 م (UTC)'],
+  ] as const)('name the hour and its time zone in %s', (locale, text) => {
+    const instant = languageOf(locale).dateTime(Date.UTC(2027, 1, 28, 16, 5));
+    expect(instant.replaceAll('\u00a0', ' ')).toBe(text);
   });
 
   it('keep every digit of the largest amount and have the number of decimals of ISO 4217 [D-01, D-02]', () => {

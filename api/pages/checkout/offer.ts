@@ -1,5 +1,5 @@
 import { addTrial, cycleAt } from '../../../domain/calendar.ts';
-import { cycleAmountMinor } from '../../../domain/subscription/state.ts';
+import { cycleAmountMinor, totalAmountMinor } from '../../../domain/subscription/state.ts';
 import type { Terms } from '../../../domain/subscription/state.ts';
 import type { Language } from '../../../page-parts/language.ts';
 import type { ListRow, Offer } from '../shared/views.tsx';
@@ -28,7 +28,12 @@ export function offerOf({ say, money, date }: Language, terms: Terms, nowAt: num
   const dateOf = (index: number): string =>
     date(cycleAt(firstAt, terms.interval, terms.intervalCount, index));
   const charges = say(EVERY[terms.interval], { amount: regular, count: terms.intervalCount });
-  const payments = say('payments', { count: cycleCount });
+  const today = money(cycleAmountMinor(terms, 1), terms.currency);
+  const total = money(totalAmountMinor(terms), terms.currency);
+  const payments = say('amountInPayments', {
+    amount: total,
+    payments: say('payments', { count: cycleCount }),
+  });
   const inAll: ListRow = {
     label: say('inAll'),
     text:
@@ -40,6 +45,7 @@ export function offerOf({ say, money, date }: Language, terms: Terms, nowAt: num
   if (trial !== null) {
     const first = { amount: regular, date: dateOf(0), count: trial.count };
     return {
+      heading: say('yourCard'),
       action: say('startTrial'),
       onceEntered: say('trialOnceEntered'),
       lines: [
@@ -50,12 +56,12 @@ export function offerOf({ say, money, date }: Language, terms: Terms, nowAt: num
       ],
     };
   }
-  const today = money(cycleAmountMinor(terms, 1), terms.currency);
+  const hasUpfrontAmount = cycleAmountMinor(terms, 1) !== terms.amountMinor;
   return {
     action: say('pay', { amount: today }),
     onceEntered: say('chargedOnceEntered', { amount: today }),
     lines: [
-      { label: say('today'), text: today },
+      { label: say(hasUpfrontAmount ? 'todayUpfront' : 'today'), text: today },
       ...(cycleCount === 1
         ? []
         : [{ label: say('thereafter'), text: say('fromDate', { charges, date: dateOf(1) }) }]),

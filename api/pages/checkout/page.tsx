@@ -100,12 +100,18 @@ export function detailsPage(
     sale: saleOf(deps, checkout, nowAt),
     names: missingDetails(checkout),
     typed,
+    button: checkout.state.terms.trial === null ? 'continueToPayment' : 'continueToYourCard',
   });
 }
 
 function saleOf(deps: PageDeps, checkout: Checkout, nowAt: number): Sale {
   const sale = saleFrom(deps, checkout, checkout.state.terms, nowAt);
   return { ...sale, cancelUrl: leaveUrl(checkout) };
+}
+
+/** True if the payer pays all cycles in the checkout, so that there are no later charges. */
+function isPaidAtOnce({ cycleCount, trial }: Terms): boolean {
+  return cycleCount === 1 && trial === null;
 }
 
 /** Returns the product's name; null if the merchant gave none. */
@@ -130,6 +136,9 @@ export function saleFrom(
     productName: productNameOf(order) ?? language.say('subscription'),
     productDescription: productPage?.description ?? (name === undefined ? null : description),
     offer: offerOf(language, terms, nowAt),
+    consent: isPaidAtOnce(terms)
+      ? null
+      : language.say('consentSubscription', { name: order.merchantName }),
     cancelUrl: null,
     testCards: shownTestCards(deps, order.mode),
   };

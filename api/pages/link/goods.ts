@@ -103,6 +103,7 @@ function paymentGoods({ template, merchant }: Link, payment: LinkPayment): Goods
       paymentSale(deps, {
         ...payment,
         description,
+        tokenise: payment.tokenise ?? false,
         merchantName: merchant.name,
         mode: merchant.mode,
       }),

@@ -94,7 +94,7 @@ function saleOf(deps: PageDeps, payment: HostedPayment, nowAt: number): Sale {
 
 type Order = Pick<
   HostedPayment,
-  'merchantName' | 'mode' | 'description' | 'amountMinor' | 'currency'
+  'merchantName' | 'mode' | 'description' | 'amountMinor' | 'currency' | 'tokenise'
 >;
 
 /** Returns the offer of a payment, without a cancel link. */
@@ -113,6 +113,7 @@ export function paymentSale(deps: Pick<PageDeps, 'gateway' | 'language'>, order:
       onceEntered: say('chargedOnceEntered', { amount }),
       lines: [{ label: say('toPayOnce'), text: amount }],
     },
+    consent: order.tokenise ? say('consentSavedCard', { name: merchantName }) : null,
     cancelUrl: null,
     testCards: shownTestCards(deps, order.mode),
   };

@@ -93,6 +93,7 @@ function saleOf(deps: PageDeps, setup: HostedSetup, nowAt: number): Sale {
       onceEntered: say('nothingIsCharged'),
       lines: [{ label: say('chargedToday'), text: say('nothing') }],
     },
+    consent: say('consentSavedCard', { name: merchantName }),
     cancelUrl: withFacts(setup, nowAt),
     testCards: shownTestCards(deps, setup.mode),
   };

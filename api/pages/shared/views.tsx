@@ -25,6 +25,8 @@ export interface Sale {
   readonly productName: string;
   readonly productDescription: string | null;
   readonly offer: Offer;
+  /** The sentence by which the payer permits later charges of the card; null if there are none. */
+  readonly consent: string | null;
   /** Null when the page has no cancel link. */
   readonly cancelUrl: string | null;
   /** Null in live mode. Empty if the hosted card form, which alone accepts these cards, is not used. */
@@ -62,6 +64,7 @@ export function CardPage({ sale, form }: { sale: Sale; form: HostedCardForm }) {
           typed={{ name: form.payerName }}
           describedBy={form.alert === null ? undefined : 'declined'}
         />
+        <Consent sale={sale} />
         <LeaveLink sale={sale} />
       </section>
     </>
@@ -105,6 +108,7 @@ export function EntryPage({ sale, form }: { sale: Sale; form: EntryForm }) {
           <input type="hidden" name="form_token" value={form.formToken} />
           <button type="submit">{language.say('continueToCard')}</button>
         </form>
+        <Consent sale={sale} />
         <LeaveLink sale={sale} />
       </section>
     </>
@@ -236,6 +240,10 @@ function TestModeNote(props: { language: Language; cards: readonly PublishedTest
       </table>
     </details>
   );
+}
+
+function Consent({ sale }: { sale: Sale }) {
+  return sale.consent === null ? null : <p class="soft consent">{sale.consent}</p>;
 }
 
 function LeaveLink({ sale }: { sale: Sale }) {

@@ -4,7 +4,9 @@ import {
   knownUntil,
   isDunned,
   nextPaymentAt,
+  nextRetryAt,
 } from '../../../domain/subscription/state.ts';
+import { isDeclineCode } from '../../../domain/declines.ts';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
 import type { Language } from '../../../page-parts/language.ts';
 import {
@@ -24,6 +26,8 @@ import { paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
 import type { Purchase } from '../shared/receipt.ts';
 import type { ListRow, Offer, Sale } from '../shared/views.tsx';
 import { updateMethodPath } from '../../../runtime/update-links.ts';
+import { REASONS } from './reasons.ts';
+import type { Reason } from './reasons.ts';
 import { withConfirmation } from './confirmation.tsx';
 import { confirmationOf, isLatestKept, isLatestUnconfirmed, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
@@ -143,6 +147,7 @@ function saleOf(deps: PageDeps, update: MethodUpdate, nowAt: number): Sale {
     productName: language.say('changeCard'),
     productDescription: productPage?.name ?? description,
     offer: offerOf(language, update, nowAt),
+    consent: language.say('consentSubscription', { name: merchantName }),
     cancelUrl: null,
     testCards: shownTestCards(deps, update.mode),
   };
@@ -167,7 +172,12 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
       heading: say('newCard'),
       action: say('saveCardAndPay', { amount }),
       onceEntered: say('chargedOnceEntered', { amount }),
-      lines: [{ label: say('chargedToday'), text: say('amountDue', { amount }) }, now],
+      lines: [
+        { label: say('chargedToday'), text: say('amountDue', { amount }) },
+        now,
+        ...dueRows(language, update),
+        ...nextTryRows(language, update),
+      ],
     };
   }
   const nextAt = state.status === 'UNPAID' ? earliestAttemptAt(state) : nextPaymentAt(state);
@@ -178,11 +188,42 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
     lines: [
       { label: say('chargedToday'), text: say('nothing') },
       now,
+      ...dueRows(language, update),
       ...(nextAt === null
         ? []
         : [{ label: say('nextPayment'), text: say('amountOn', { amount, date: date(nextAt) }) }]),
     ],
   };
+}
+
+/** Returns since when the payment is due and why it was not made. Empty if no payment was declined. */
+function dueRows({ say, date }: Language, update: MethodUpdate): ListRow[] {
+  const { owed } = update.state;
+  if (owed === null || !isDunned(update.state)) return [];
+  const reason = reasonOf(update);
+  return [
+    { label: say('dueSince'), text: date(owed.dueAt) },
+    ...(reason === null ? [] : [{ label: say('dueReason'), text: say(reason) }]),
+  ];
+}
+
+/**
+ * Returns the key of the reason why the due payment was not made; null without one. A reason is shown only until a
+ * card is tried on the page: the reason of that card's decline would help a person who tests stolen cards.
+ */
+function reasonOf(update: MethodUpdate): Reason | null {
+  const code = update.state.owed?.lastDeclineCode ?? null;
+  if (update.tries.length > 0 || confirmationOf(update) !== null) return null;
+  return isDeclineCode(code) ? REASONS[code] : null;
+}
+
+/** Returns when the present card is tried again. Empty if the payer can confirm the payment with the bank. */
+function nextTryRows({ say, dateTime }: Language, update: MethodUpdate): ListRow[] {
+  if (confirmationOf(update) !== null) return [];
+  const nextAt = nextRetryAt(update.state);
+  const text =
+    nextAt === null ? say('noNextTry') : say('withPresentCard', { date: dateTime(nextAt) });
+  return [{ label: say('nextTry'), text }];
 }
 
 function owedText({ money }: Language, { state }: MethodUpdate): string {

@@ -35,6 +35,7 @@ export async function findHostedPayment(db: Db, key: string) {
       customerDetails: paymentIntents.customerDetails,
       savedDetails: customers.details,
       phoneNumberRequired: paymentIntents.phoneNumberRequired,
+      tokenise: paymentIntents.tokenise,
       locale: paymentIntents.locale,
       receiptId: paymentIntents.receiptId,
       description: paymentIntents.description,

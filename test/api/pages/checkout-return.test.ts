@@ -6,7 +6,7 @@ import { test } from '../../support/api-environment.ts';
 import { statusOf } from '../../support/fixtures/subscriptions.ts';
 import { openCheckout, sessionOf } from '../../support/hosted-pages/checkouts.ts';
 import { browse, comeBack, expectSeeOther, ownReturn } from '../../support/hosted-pages/visits.ts';
-import { linesOf } from '../../support/hosted-pages/page-text.ts';
+import { consentOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 
 test('a paid checkout shows a receipt and a button to callbackUrl that keeps the URL’s query [D-44]', async ({
   api,
@@ -96,10 +96,13 @@ test('a paid checkout of a single cycle ends the subscription and shows the resu
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api, { cycleCount: 1 });
-  expect(linesOf((await browse(api, path)).text)).toEqual([
+  const asked = await browse(api, path);
+  expect(linesOf(asked.text)).toEqual([
     ['Today', 'US$19.99'],
-    ['In all', '1 payment'],
+    ['In all', 'US$19.99 in 1 payment'],
   ]);
+  // There is no later charge to permit.
+  expect(consentOf(asked.text)).toBeUndefined();
   await comeBack(api, path, 'payment_token=tok_single');
   expect(await statusOf(api, subscriptionId)).toBe('ENDED');
   const page = await browse(api, path);

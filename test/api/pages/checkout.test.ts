@@ -12,7 +12,7 @@ import {
   postForm,
   ownReturnUrl,
 } from '../../support/hosted-pages/visits.ts';
-import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
+import { consentOf, fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 
 test('the checkout page shows product, amount now and amount next [IF-2.8, IF-2.3]', async ({
   api,
@@ -27,12 +27,16 @@ test('the checkout page shows product, amount now and amount next [IF-2.8, IF-2.
   expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
   expect(page.text).toContain('<h1 dir="auto">Tea &amp; &lt;b>biscuits&lt;/b></h1>');
   expect(linesOf(page.text)).toEqual([
-    ['Today', 'US$5.00'],
+    ['Upfront amount, today', 'US$5.00'],
     // An anchor on the 31st bills on the last day of a short month.
     ['Then', 'US$19.99 every month, from 28 February 2026 (UTC)'],
-    ['In all', '3 payments, the last on 31 March 2026 (UTC)'],
+    ['In all', 'US$44.98 in 3 payments, the last on 31 March 2026 (UTC)'],
   ]);
   expect(page.text).toContain('<button type="submit">Pay US$5.00</button>');
+  expect(consentOf(page.text)).toBe(
+    'By continuing, you allow Acme Ltd to charge this card for each payment of this subscription, ' +
+      'until it ends or is cancelled.',
+  );
   expect(page.text).toContain('Acme Ltd');
   expect(page.text).toContain('A box every month');
 });
@@ -50,9 +54,14 @@ test('the checkout page of a trial shows the later charges and that nothing is c
     ['Today', 'Nothing'],
     ['Then', 'US$19.99 on 7 February 2026 (UTC), after 7 days free'],
     ['After that', 'US$19.99 every 2 months'],
-    ['In all', '12 payments, the last on 7 December 2027 (UTC)'],
+    ['In all', 'US$239.88 in 12 payments, the last on 7 December 2027 (UTC)'],
   ]);
-  expect(page.text).toContain('<button type="submit">Start free trial</button>');
+  expect(page.text).toContain('<h2>Your card</h2>');
+  expect(page.text).toContain('<button type="submit">Save card and start free trial</button>');
+  expect(consentOf(page.text)).toBe(
+    'By continuing, you allow Acme Ltd to charge this card for each payment of this subscription, ' +
+      'until it ends or is cancelled.',
+  );
 });
 
 test('the card form posts to the tokeniser, names the card session and has four labelled fields', async ({

@@ -43,7 +43,7 @@ describe('the page of a link', () => {
     expect(page.text).toContain('Test mode: no money moves');
     expect(linesOf(page.text)).toEqual([
       ['Today', 'US$19.99'],
-      ['In all', '1 payment'],
+      ['In all', 'US$19.99 in 1 payment'],
     ]);
     expect(page.text).toContain(`<form method="post" action="${path}">`);
     expect(fieldsOf(page.text).slice(2)).toEqual([

@@ -32,7 +32,7 @@ describe('the checkout page of 1,234.50 USD a month', () => {
       [
         'Today: US$1,234.50',
         'Then: US$1,234.50 every month, from 28\u00a0February\u00a02026 (UTC)',
-        'In all: 3 payments, the last on 31\u00a0March\u00a02026 (UTC)',
+        'In all: US$3,703.50 in 3 payments, the last on 31\u00a0March\u00a02026 (UTC)',
       ],
     ],
     [
@@ -42,7 +42,7 @@ describe('the checkout page of 1,234.50 USD a month', () => {
       [
         'Heute: 1.234,50\u00a0$',
         'Danach: 1.234,50\u00a0$ jeden Monat, ab dem 28.\u00a0Februar\u00a02026 (UTC)',
-        'Insgesamt: 3 Zahlungen, die letzte am 31.\u00a0März\u00a02026 (UTC)',
+        'Insgesamt: 3.703,50\u00a0$ in 3 Zahlungen, die letzte am 31.\u00a0März\u00a02026 (UTC)',
       ],
     ],
     [
@@ -52,7 +52,7 @@ describe('the checkout page of 1,234.50 USD a month', () => {
       [
         '本日: $1,234.50',
         'その後: 2026年2月28日（UTC）から1か月ごとに$1,234.50',
-        '合計: 3回のお支払い、最終回は2026年3月31日（UTC）',
+        '合計: 3回のお支払いで$3,703.50、最終回は2026年3月31日（UTC）',
       ],
     ],
     [
@@ -62,7 +62,7 @@ describe('the checkout page of 1,234.50 USD a month', () => {
       [
         'اليوم: \u20661,234.50\u00a0US$\u2069',
         'ثم: \u2068\u2068\u20661,234.50\u00a0US$\u2069\u2069 كل شهر\u2069، ابتداءً من \u206828\u00a0فبراير\u00a02026 (UTC)\u2069',
-        'الإجمالي: \u20683 دفعات\u2069، آخرها في \u206831\u00a0مارس\u00a02026 (UTC)\u2069',
+        'الإجمالي: \u2068\u2068\u20663,703.50\u00a0US$\u2069\u2069، \u20683 دفعات\u2069\u2069، آخرها في \u206831\u00a0مارس\u00a02026 (UTC)\u2069',
       ],
     ],
   ] as const)(

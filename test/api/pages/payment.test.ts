@@ -4,7 +4,7 @@ import { customers } from '../../../db/schema/customers.ts';
 import { paymentIntents } from '../../../db/schema/payment-intents.ts';
 import { PUBLIC_URL, TOKENISER_URL, test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
-import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
+import { consentOf, fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 import { eventTypes } from '../../support/fixtures/events.ts';
 import {
   alertOf,
@@ -41,6 +41,7 @@ test('the payment page shows purpose, merchant, amount and a card form [D-§7]',
   expect(page.text).toContain('<p class="from" dir="auto">Acme Ltd</p>');
   expect(linesOf(page.text)).toEqual([['To pay, once', 'US$25.00']]);
   expect(page.text).toContain('<button type="submit">Pay US$25.00</button>');
+  expect(consentOf(page.text)).toBeUndefined();
   expect(page.text).toContain(`<form method="post" action="${TOKENISER_URL}">`);
   expect(fieldsOf(page.text)).toEqual([
     { name: 'session', value: expect.stringMatching(/^cs_/) as string },
@@ -56,6 +57,16 @@ test('the payment page shows purpose, merchant, amount and a card form [D-§7]',
   expect(page.text).not.toContain('<script');
   expect(page.headers['content-security-policy']).toMatch(
     /^default-src 'none'; style-src 'nonce-[^']+'; form-action 'self' https:\/\/cards\.example; base-uri 'none'; frame-ancestors 'none'$/,
+  );
+});
+
+test('the payment page asks for consent to later charges when the card is saved [D-§7]', async ({
+  api,
+}) => {
+  const { look } = await open(api, { tokenise: true });
+  expect(consentOf((await look()).text)).toBe(
+    'By continuing, you allow Acme Ltd to charge this card later for payments that you agree with ' +
+      'them, until you withdraw this permission.',
   );
 });
 

@@ -4,7 +4,7 @@ import { customers } from '../../../db/schema/customers.ts';
 import { setupMethods } from '../../../db/schema/setup-methods.ts';
 import { test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
-import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
+import { consentOf, fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 import { eventTypes } from '../../support/fixtures/events.ts';
 import {
   alertOf,
@@ -42,6 +42,10 @@ test('the setup page says that nothing is charged [IF-2.5]', async ({ api }) => 
   expect(linesOf(page.text)).toEqual([['Charged today', 'Nothing']]);
   expect(page.text).toContain('<h2>Your card</h2>');
   expect(page.text).toContain('<button type="submit">Save card</button>');
+  expect(consentOf(page.text)).toBe(
+    'By continuing, you allow Acme Ltd to charge this card later for payments that you agree with ' +
+      'them, until you withdraw this permission.',
+  );
   expect(fieldsOf(page.text)).toContainEqual({
     name: 'return_url',
     value: ownReturnUrl(path),

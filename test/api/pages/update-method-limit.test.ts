@@ -53,6 +53,8 @@ test('after 15 automatic attempts in 30 days a new card is saved at once and cha
   expect(linesOf(asked.text)).toEqual([
     ['Charged today', 'Nothing'],
     ['Card now', 'Visa ending in 4242'],
+    ['Due since', '28 February 2027 (UTC)'],
+    ['What happened', 'The card was declined'],
     ['Next payment', 'US$19.99 on 30 March 2027 (UTC)'],
   ]);
   expect(asked.text).toContain('<button type="submit">Save card</button>');

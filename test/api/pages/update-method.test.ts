@@ -25,6 +25,7 @@ import type { CreatedSubscription } from '../../support/fixtures/subscriptions.t
 
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
+const DAY = /^\d+ \w+ \d{4} \(UTC\)$/;
 const DAY_MS = 24 * 3_600_000;
 const SIGNER = { publicUrl: PUBLIC_URL, sessionKey: SESSION_KEY };
 
@@ -37,8 +38,9 @@ async function open(
   api: ApiEnvironment,
   status: 'TRIALING' | 'ACTIVE' | 'UNPAID',
   changes: Record<string, unknown> = {},
+  declineCode?: string,
 ) {
-  const subscription = await subscriptionIn(api, status, changes);
+  const subscription = await subscriptionIn(api, status, changes, declineCode);
   return { subscription, ...visit(api, await linkOf(api, subscription)) };
 }
 
@@ -150,7 +152,7 @@ test.for(['TRIALING', 'ACTIVE'] as const)(
       ['Paid', 'Nothing'],
       ['Merchant', 'Acme Ltd'],
       ['Card', 'Visa ending in 1111'],
-      ['Date', expect.stringMatching(/^\d+ \w+ \d{4} \(UTC\)$/)],
+      ['Date', expect.stringMatching(DAY)],
       ['Reference', subscription.subscriptionId],
     ]);
     expect(await readSubscription(api, subscription)).toMatchObject({ status });
@@ -178,6 +180,12 @@ test('a new card pays the owed cycle while the subscription is UNPAID [D-33, D-3
   expect(linesOf(asked.text)).toEqual([
     ['Charged today', 'US$19.99, which is due'],
     ['Card now', 'Visa ending in 4242'],
+    ['Due since', expect.stringMatching(DAY)],
+    ['What happened', 'The card was declined'],
+    [
+      'Next try',
+      expect.stringMatching(/^\d+ \w+ \d{4} at \d\d:\d\d \(UTC\), with the present card$/),
+    ],
   ]);
   expect(asked.text).toContain('<button type="submit">Save card and pay US$19.99</button>');
 
@@ -191,7 +199,7 @@ test('a new card pays the owed cycle while the subscription is UNPAID [D-33, D-3
     ['Product', 'Tea'],
     ['Merchant', 'Acme Ltd'],
     ['Card', 'Visa ending in 1111'],
-    ['Date', expect.stringMatching(/^\d+ \w+ \d{4} \(UTC\)$/)],
+    ['Date', expect.stringMatching(DAY)],
     ['Reference', 'r-7'],
   ]);
   expect(await readSubscription(api, subscription)).toMatchObject({
@@ -199,6 +207,34 @@ test('a new card pays the owed cycle while the subscription is UNPAID [D-33, D-3
     remainingCycleCount: 10,
   });
 });
+
+test.for([
+  ['insufficient_funds', 'There was not enough money in the account'],
+  ['expired_card', 'The card has expired'],
+  ['stolen_card', 'The card can no longer be charged', 'None with the present card'],
+  ['fraudulent', 'The card can no longer be charged', 'None with the present card'],
+  ['incorrect_card_number', 'The card details were not accepted', 'None with the present card'],
+  ['issuer_unavailable', 'The payment could not be processed at that time'],
+] as const)(
+  'the update page says in plain words why a payment is due after %s, until a card is tried there [D-33, D-42]',
+  async ([code, reason, nextTry], { api }) => {
+    const { give, look } = await open(api, 'UNPAID', {}, code);
+    const asked = await look();
+    const rows = Object.fromEntries(linesOf(asked.text)) as Record<string, string>;
+    expect(rows['What happened']).toBe(reason);
+    expect(rows['Next try']).toMatch(nextTry ?? /\(UTC\), with the present card$/);
+    expect(asked.text).not.toContain(code);
+
+    // The reason of a card that was tried here would be news for a thief.
+    const kept = await give('payment_token=tok_insufficient_funds_tried_1111');
+    expect(linesOf(kept.text).map(([label]) => label)).toEqual([
+      'Charged today',
+      'Card now',
+      'Due since',
+      'Next try',
+    ]);
+  },
+);
 
 test('the update page shows the payment when a new card pays the last cycle [D-33]', async ({
   api,

@@ -12,6 +12,7 @@ import {
   recordTransition,
 } from '../../../db/repositories/subscriptions/transitions.ts';
 import type { Snapshot } from '../../../db/repositories/subscriptions/transitions.ts';
+import { DECLINES } from '../../../domain/declines.ts';
 import type { DeclineCode } from '../../../domain/declines.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { newId } from '../../../domain/ids.ts';
@@ -212,7 +213,7 @@ function declined(errorCode: string): CommandAnswer {
 }
 
 function declineOf(text: string): DeclineCode | undefined {
-  const codes = /card_declined|insufficient_funds|stolen_card|authentication_required/;
+  const codes = new RegExp(Object.keys(DECLINES).join('|'));
   return codes.exec(text)?.[0] as DeclineCode | undefined;
 }
 

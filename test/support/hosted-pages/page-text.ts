@@ -25,6 +25,10 @@ export function fieldsOf(html: string): PageField[] {
 /** Returns the text with ordinary spaces instead of no-break spaces. */
 export const spaced = (text: string): string => text.replaceAll('\u00a0', ' ');
 
+/** The sentence by which the payer permits later charges; undefined without one. */
+export const consentOf = (html: string): string | undefined =>
+  /<p class="soft consent">([^<]*)<\/p>/.exec(html)?.[1];
+
 /** Label and text of each line of the price list, with ordinary spaces. */
 export function linesOf(html: string): string[][] {
   return [...html.matchAll(/<dt>([^<]*)<\/dt><dd>([^<]*)<\/dd>/g)].map(([, ...line]) =>

@@ -1,0 +1,24 @@
+import type { DeclineCode } from '../../../domain/declines.ts';
+
+/**
+ * The key of the text that says to the payer why a payment was declined. Several codes share a text: a payer learns
+ * what to do, and a thief does not learn that the card was reported as lost or stolen. Rule: D-42.
+ */
+export const REASONS = {
+  card_declined: 'reasonDeclined',
+  insufficient_funds: 'reasonFunds',
+  expired_card: 'reasonExpired',
+  invalid_cvc: 'reasonDetails',
+  incorrect_card_number: 'reasonDetails',
+  lost_card: 'reasonUnusable',
+  stolen_card: 'reasonUnusable',
+  fraudulent: 'reasonUnusable',
+  authentication_required: 'reasonDeclined',
+  processing_error: 'reasonTechnical',
+  issuer_unavailable: 'reasonTechnical',
+  payment_method_removed: 'reasonUnusable',
+  account_closed: 'reasonUnusable',
+  authorisation_revoked: 'reasonUnusable',
+} as const satisfies Record<DeclineCode, string>;
+
+export type Reason = (typeof REASONS)[DeclineCode];
