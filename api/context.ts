@@ -1,5 +1,6 @@
 import type { RouterContext } from '@koa/router';
 import type { MerchantMode } from '../db/schema/merchants.ts';
+import type { Branding } from '../domain/branding.ts';
 import type { Locale } from '../domain/locales.ts';
 
 /** The caller: one merchant in one mode. A request reads and writes only this merchant's records. */
@@ -20,6 +21,8 @@ export interface RequestState {
   merchant?: Merchant;
   /** The locale that the merchant chose for the hosted page. */
   pageLocale?: Locale;
+  /** The branding of the merchant of the hosted page. */
+  pageBranding?: Branding;
   /** The parsed JSON body; undefined if the request has none. */
   body?: unknown;
 }

@@ -1,5 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { render } from 'preact-render-to-string';
+import { inkOn } from '../domain/branding.ts';
+import type { Branding } from '../domain/branding.ts';
 import type { Language } from './language.ts';
 import { STYLE } from './style.ts';
 
@@ -8,14 +10,16 @@ export interface PageFrame {
   readonly title: string;
   /** The nonce of this answer's Content-Security-Policy. */
   readonly nonce: string;
+  /** Absent: the page shows no brand. */
+  readonly branding?: Branding | undefined;
   /** The browser opens `url` after `seconds`. */
   readonly refresh?: { readonly seconds: number; readonly url: string } | undefined;
   readonly children: ComponentChildren;
 }
 
-/** Renders a whole page as HTML. The page loads no script, no image and no font. */
+/** Renders a whole page as HTML. The page loads no script, no font, and no image but the merchant's logo. */
 export function renderPage(frame: PageFrame): string {
-  const { language, title, nonce, refresh, children } = frame;
+  const { language, title, nonce, branding = {}, refresh, children } = frame;
   const page = (
     <html lang={language.locale} dir={language.direction}>
       <head>
@@ -27,12 +31,40 @@ export function renderPage(frame: PageFrame): string {
         )}
         <title>{title}</title>
         {/* A constant needs no escaping, and escaping would break its selectors. */}
-        <style nonce={nonce} dangerouslySetInnerHTML={{ __html: STYLE }} />
+        <style nonce={nonce} dangerouslySetInnerHTML={{ __html: STYLE + brandStyle(branding) }} />
       </head>
       <body>
-        <main>{children}</main>
+        <main>
+          {/* The page also has the merchant's name as text. */}
+          {branding.logoUrl && <img class="logo" src={branding.logoUrl} alt="" />}
+          {children}
+        </main>
+        <BrandLinks language={language} branding={branding} />
       </body>
     </html>
   );
   return `<!doctype html>${render(page)}\n`;
+}
+
+/** The links open in a new tab, so that a payer who reads the terms loses no typed value. */
+function BrandLinks({ language: { say }, branding }: { language: Language; branding: Branding }) {
+  const { termsUrl, supportUrl } = branding;
+  if (termsUrl === undefined && supportUrl === undefined) return null;
+  const link = (href: string | undefined, text: string) =>
+    href === undefined ? null : (
+      <a href={href} target="_blank" rel="noopener noreferrer">
+        {text}
+      </a>
+    );
+  return (
+    <footer>
+      {link(termsUrl, say('termsLink'))} {link(supportUrl, say('supportLink'))}
+    </footer>
+  );
+}
+
+/** Returns the rule for the merchant's colour; empty without a colour on which text can be read. */
+function brandStyle({ colour }: Branding): string {
+  const ink = colour === undefined ? null : inkOn(colour);
+  return ink === null ? '' : `:root { --brand: ${colour}; --brand-ink: ${ink}; }\n`;
 }

@@ -20,7 +20,12 @@ body {
   margin: 0; background: var(--ground); color: var(--ink);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
 }
-main { max-width: 30rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 2rem; }
+main > * { max-width: 28rem; margin-left: auto; margin-right: auto; }
+main > .columns { max-width: 28rem; }
+.logo { display: block; max-height: 3rem; max-width: 12rem; margin-bottom: 1rem; }
+footer { text-align: center; padding: 0 1rem 2rem; }
+footer a { display: inline-block; margin: 0 .75rem; }
 .card {
   background: var(--card); border: 1px solid var(--line); border-radius: .75rem; padding: 1.25rem;
   margin-bottom: 1rem;
@@ -32,10 +37,15 @@ h2 { font-size: 1.05rem; margin: 0 0 .75rem; }
 p { margin: .25rem 0 .75rem; overflow-wrap: anywhere; }
 .soft { color: var(--soft); }
 .from { color: var(--soft); margin: 0 0 1rem; }
-dl { display: grid; grid-template-columns: auto 1fr; gap: .35rem 1rem; margin: 1rem 0 0; }
+dl { margin: 1rem 0 0; }
+dl > div { display: flex; flex-wrap: wrap; gap: 0 1rem; margin-bottom: .35rem; }
 dt { color: var(--soft); }
-dd { margin: 0; text-align: end; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
-dl > :nth-child(-n + 2) { font-weight: 600; font-size: 1.1rem; }
+dd {
+  margin: 0; margin-inline-start: auto; text-align: end; text-wrap: balance;
+  font-variant-numeric: tabular-nums;
+  overflow-wrap: anywhere;
+}
+dl > :first-child { font-weight: 600; font-size: 1.1rem; }
 label { display: block; font-weight: 600; margin: .85rem 0 .25rem; }
 input {
   width: 100%; font: inherit; color: inherit; background: var(--card);
@@ -46,11 +56,13 @@ input[aria-invalid=true] { border-color: var(--bad); }
 .pair label, .pair > div { min-width: 0; }
 button, .button {
   display: block; width: 100%; margin: 1.25rem 0 0; padding: .75rem 1rem; border: 0;
-  border-radius: .5rem; background: var(--action); color: var(--action-ink);
+  border-radius: .5rem; background: var(--brand, var(--action));
+  color: var(--brand-ink, var(--action-ink));
   font: inherit; font-weight: 600; text-align: center; text-decoration: none; cursor: pointer;
 }
 a { color: var(--action); }
 .leave { text-align: center; margin: 1rem 0 0; }
+.consent { margin: .75rem 0 0; font-size: .875rem; }
 :focus-visible { outline: 3px solid var(--action); outline-offset: 2px; }
 .bad { background: var(--bad-ground); color: var(--bad); border-radius: .5rem; padding: .75rem .9rem; }
 h1 + .bad { margin-top: .75rem; }
@@ -63,5 +75,10 @@ h1 + .bad { margin-top: .75rem; }
 .note table { border-collapse: collapse; width: 100%; margin-top: .5rem; font-size: .85rem; }
 .note td { text-align: start; padding: .15rem .5rem .15rem 0; vertical-align: top; }
 .note td { overflow-wrap: anywhere; }
+@media (min-width: 58rem) {
+  main > .columns {
+    max-width: none; display: grid; grid-template-columns: 1fr 1fr; gap: 1.5rem; align-items: start;
+  }
+}
 .note td:first-child { white-space: nowrap; font-variant-numeric: tabular-nums; }
 `;

@@ -101,6 +101,10 @@ program
   )
   .option('--jitter <time>', 'spread renewals of new subscriptions over this time: 30m, 4h; or 0')
   .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')
+  .option('--logo <url>', 'https URL of the logo on the hosted pages; or none')
+  .option('--colour <#rrggbb>', 'colour of the buttons of the hosted pages; or none')
+  .option('--terms <url>', 'https URL of your terms, linked from the hosted pages; or none')
+  .option('--support <url>', 'https URL of your support, linked from the hosted pages; or none')
   .action((merchantId: string, options: ConfigureOptions) =>
     run((place) => configure(place, merchantId, options)),
   );

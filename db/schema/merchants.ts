@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { check, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
+import type { Branding } from '../../domain/branding.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { instant, oneOf } from './_columns.ts';
@@ -13,6 +14,8 @@ export interface MerchantSettings {
   jitterMs?: number;
   /** Payment methods that the hosted pages may offer. Absent: every supported one. Rule: D-43. */
   paymentMethods?: PaymentMethodKind[];
+  /** Absent: the pages show the merchant's name only. */
+  branding?: Branding;
 }
 
 /**

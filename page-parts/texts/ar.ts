@@ -10,6 +10,8 @@ export const ar: Texts = {
   continueTo: 'المتابعة إلى {name}',
   returnTo: 'العودة إلى {name}',
   cancelAndReturn: 'الإلغاء والعودة إلى {name}',
+  termsLink: 'الشروط والأحكام',
+  supportLink: 'المساعدة والتواصل',
   nothing: 'لا شيء',
   nothingCharged: 'لم يتم خصم أي مبلغ.',
   nothingMoreCharged: 'لم يتم خصم أي مبلغ ولن يتم خصم شيء.',

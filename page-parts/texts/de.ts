@@ -10,6 +10,8 @@ export const de: Texts = {
   continueTo: 'Weiter zu {name}',
   returnTo: 'Zurück zu {name}',
   cancelAndReturn: 'Abbrechen und zurück zu {name}',
+  termsLink: 'Geschäftsbedingungen',
+  supportLink: 'Hilfe und Kontakt',
   nothing: 'Nichts',
   nothingCharged: 'Es wurde nichts abgebucht.',
   nothingMoreCharged: 'Es wurde nichts abgebucht, und es wird auch nichts abgebucht.',

@@ -12,6 +12,8 @@ export const en = {
   continueTo: 'Continue to {name}',
   returnTo: 'Return to {name}',
   cancelAndReturn: 'Cancel and return to {name}',
+  termsLink: 'Terms and conditions',
+  supportLink: 'Help and contact',
   nothing: 'Nothing',
   nothingCharged: 'Nothing was charged.',
   nothingMoreCharged: 'Nothing was charged, and nothing will be.',

@@ -10,6 +10,8 @@ export const es: Texts = {
   continueTo: 'Continuar a {name}',
   returnTo: 'Volver a {name}',
   cancelAndReturn: 'Cancelar y volver a {name}',
+  termsLink: 'Términos y condiciones',
+  supportLink: 'Ayuda y contacto',
   nothing: 'Nada',
   nothingCharged: 'No se ha cobrado nada.',
   nothingMoreCharged: 'No se ha cobrado nada ni se cobrará.',

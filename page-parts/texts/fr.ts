@@ -10,6 +10,8 @@ export const fr: Texts = {
   continueTo: 'Continuer vers {name}',
   returnTo: 'Revenir à {name}',
   cancelAndReturn: 'Annuler et revenir à {name}',
+  termsLink: 'Conditions générales',
+  supportLink: 'Aide et contact',
   nothing: 'Rien',
   nothingCharged: 'Rien n’a été débité.',
   nothingMoreCharged: 'Rien n’a été débité et rien ne le sera.',

@@ -10,6 +10,8 @@ export const it: Texts = {
   continueTo: 'Continua su {name}',
   returnTo: 'Torna a {name}',
   cancelAndReturn: 'Annulla e torna a {name}',
+  termsLink: 'Termini e condizioni',
+  supportLink: 'Assistenza e contatti',
   nothing: 'Niente',
   nothingCharged: 'Non è stato addebitato nulla.',
   nothingMoreCharged: 'Non è stato addebitato nulla e nulla sarà addebitato.',

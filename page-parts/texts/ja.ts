@@ -10,6 +10,8 @@ export const ja: Texts = {
   continueTo: '{name}へ進む',
   returnTo: '{name}に戻る',
   cancelAndReturn: 'キャンセルして{name}に戻る',
+  termsLink: '利用規約',
+  supportLink: 'ヘルプとお問い合わせ',
   nothing: 'なし',
   nothingCharged: '請求は発生していません。',
   nothingMoreCharged: '請求は発生していません。今後も請求されることはありません。',

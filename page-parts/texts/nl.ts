@@ -10,6 +10,8 @@ export const nl: Texts = {
   continueTo: 'Verder naar {name}',
   returnTo: 'Terug naar {name}',
   cancelAndReturn: 'Annuleren en terug naar {name}',
+  termsLink: 'Algemene voorwaarden',
+  supportLink: 'Hulp en contact',
   nothing: 'Niets',
   nothingCharged: 'Er is niets afgeschreven.',
   nothingMoreCharged: 'Er is niets afgeschreven en er wordt ook niets afgeschreven.',

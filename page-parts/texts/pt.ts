@@ -10,6 +10,8 @@ export const pt: Texts = {
   continueTo: 'Continuar para {name}',
   returnTo: 'Voltar para {name}',
   cancelAndReturn: 'Cancelar e voltar para {name}',
+  termsLink: 'Termos e condições',
+  supportLink: 'Ajuda e contato',
   nothing: 'Nada',
   nothingCharged: 'Nada foi cobrado.',
   nothingMoreCharged: 'Nada foi cobrado nem será cobrado.',

@@ -1,4 +1,6 @@
 import type { MerchantSettings } from '../../db/schema/merchants.ts';
+import { brandUrlProblem, colourProblem } from '../../domain/branding.ts';
+import type { Branding } from '../../domain/branding.ts';
 import { PAYMENT_METHOD_KINDS } from '../../domain/payment-method.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { retryPlanProblem } from '../../domain/retry-plan.ts';
@@ -13,7 +15,21 @@ export interface ConfigureOptions {
   readonly unpaidFrom?: UnpaidFrom;
   readonly jitter?: string;
   readonly paymentMethods?: string;
+  readonly logo?: string;
+  readonly colour?: string;
+  readonly terms?: string;
+  readonly support?: string;
 }
+
+/** The options of the hosted pages' appearance, and the setting that each changes. */
+const BRANDING = {
+  logo: 'logoUrl',
+  colour: 'colour',
+  terms: 'termsUrl',
+  support: 'supportUrl',
+} as const satisfies Partial<Record<keyof ConfigureOptions, keyof Branding>>;
+type BrandingOption = keyof typeof BRANDING;
+const BRANDING_OPTIONS = Object.keys(BRANDING) as BrandingOption[];
 
 export const AFTER_EXHAUSTED = ['stay_unpaid', 'end'] as const;
 
@@ -56,8 +72,23 @@ export function settingsChanges(
     const kinds = read('--payment-methods', kindsOf(paymentMethods));
     if (kinds) changes.paymentMethods = kinds;
   }
+  const brandingChanges = BRANDING_OPTIONS.flatMap((option) => {
+    const text = options[option];
+    if (text === undefined) return [];
+    const problem = text === 'none' ? null : brandingProblem(option, text);
+    if (problem !== null) problems.push(`--${option}: ${problem}`);
+    return [[BRANDING[option], text] as const];
+  });
+  if (brandingChanges.length > 0) {
+    const all = Object.entries({ ...current.branding, ...Object.fromEntries(brandingChanges) });
+    changes.branding = Object.fromEntries(all.filter(([, value]) => value !== 'none'));
+  }
   if (problems.length > 0) throw new Error(['Nothing was changed.', ...problems].join('\n  '));
   return changes;
+}
+
+function brandingProblem(option: BrandingOption, text: string): string | null {
+  return option === 'colour' ? colourProblem(text) : brandUrlProblem(text);
 }
 
 /** Returns the delays in ms. If `text` is not a valid list, returns the reason. */
@@ -98,6 +129,10 @@ export interface SettingsShown {
   readonly unpaidFrom: UnpaidFrom;
   readonly jitter: string;
   readonly paymentMethods: readonly PaymentMethodKind[];
+  readonly logo: string | null;
+  readonly colour: string | null;
+  readonly terms: string | null;
+  readonly support: string | null;
 }
 
 /** The settings in the form of the options, with the default of each unset setting. */
@@ -105,6 +140,7 @@ export function shownSettings({
   retryPlan,
   jitterMs = 0,
   paymentMethods = [...PAYMENT_METHOD_KINDS],
+  branding = {},
 }: MerchantSettings): SettingsShown {
   return {
     retryPlan: retryPlan.delaysMs.map(formatDuration),
@@ -112,6 +148,10 @@ export function shownSettings({
     unpaidFrom: retryPlan.unpaidFrom ?? 'first_decline',
     jitter: jitterMs === 0 ? '0' : formatDuration(jitterMs),
     paymentMethods,
+    logo: branding.logoUrl ?? null,
+    colour: branding.colour ?? null,
+    terms: branding.termsUrl ?? null,
+    support: branding.supportUrl ?? null,
   };
 }
 
@@ -123,5 +163,6 @@ export function settingsLines(settings: SettingsShown): string[] {
     `  unpaid from      ${settings.unpaidFrom}`,
     `  jitter           ${settings.jitter}`,
     `  payment methods  ${settings.paymentMethods.join(',')}`,
+    ...BRANDING_OPTIONS.map((option) => `  ${option.padEnd(15)}  ${settings[option] ?? 'none'}`),
   ];
 }

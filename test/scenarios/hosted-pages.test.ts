@@ -220,6 +220,30 @@ describe('the hosted pages', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
+  test('show the offer beside the form on a wide screen, and above it on a phone', async ({
+    payer,
+    subscribe,
+  }) => {
+    for (const locale of ['en', 'ar']) {
+      const subscription = await subscribe({ locale });
+      const placesAt = async (width: number) => {
+        const page = await payer({ width });
+        await page.goto(subscription.fwdUrl);
+        expect(await tooWide(page)).toBe(0);
+        const offer = (await page.locator('section:has(h1)').boundingBox())!;
+        const form = (await page.locator('section:has(form)').boundingBox())!;
+        return { offer, form };
+      };
+      const phone = await placesAt(360);
+      expect(phone.form.y).toBeGreaterThan(phone.offer.y + phone.offer.height);
+      expect(phone.form.x).toBe(phone.offer.x);
+      const wide = await placesAt(1_280);
+      const [first, second] = locale === 'ar' ? [wide.form, wide.offer] : [wide.offer, wide.form];
+      expect(second.x).toBeGreaterThan(first.x + first.width);
+      expect(wide.form.y).toBeLessThan(wide.offer.y + wide.offer.height);
+    }
+  });
+
   test('never scroll sideways on a screen 360 px wide', async ({ payer, subscribe }) => {
     const subscription = await subscribe({
       productPage: { name: 'Garden'.repeat(20), description: 'x'.repeat(200) },

@@ -8,7 +8,7 @@ import { formToken } from '../shared/own-form.ts';
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { goodsOf } from './goods.ts';
-import { DetailsInput, SaleSummary } from '../shared/views.tsx';
+import { Columns, DetailsInput, SaleSummary } from '../shared/views.tsx';
 import type { DetailsField, Sale } from '../shared/views.tsx';
 
 type Deps = Pick<PageDeps, 'sessionKey' | 'gateway' | 'language'>;
@@ -87,8 +87,7 @@ interface LinkForm {
 
 function LinkView({ sale, form }: { sale: Sale; form: LinkForm }) {
   return (
-    <>
-      <SaleSummary sale={sale} />
+    <Columns summary={<SaleSummary sale={sale} />}>
       <section class="card">
         {form.fields.length > 0 && <h2>{sale.language.say('yourDetails')}</h2>}
         <form method="post" action={form.action}>
@@ -100,6 +99,6 @@ function LinkView({ sale, form }: { sale: Sale; form: LinkForm }) {
           <button type="submit">{sale.language.say('continue')}</button>
         </form>
       </section>
-    </>
+    </Columns>
   );
 }

@@ -1,5 +1,6 @@
 import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import type { SessionRef } from '../../../db/repositories/checkouts/tries.ts';
+import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import type { Locale } from '../../../domain/locales.ts';
 import type { Language } from '../../../page-parts/language.ts';
 import type { PageDeps } from './card-page.tsx';
@@ -13,6 +14,7 @@ export interface CardSubject extends SessionRef, Payer {
   readonly locale: Locale | null;
   /** The merchant's mode. */
   readonly mode: 'test' | 'live';
+  readonly merchantSettings: Pick<MerchantSettings, 'branding'>;
 }
 
 /** One kind of hosted page with a card form. `Subject`: the page's payment, subscription or setup session. */

@@ -21,6 +21,7 @@ export function createOpener<Subject extends CardSubject>(
     const token = pathParam(ctx, 'token');
     const subject = await limits.lookUp(ctx, () => pages.find(token));
     const language = languageFor(ctx, subject?.locale);
+    ctx.state.pageBranding = subject?.merchantSettings.branding ?? {};
     if (subject === null) sendPage(deps, ctx, pages.unknown(language));
     return { token, subject, home: pages.pathOf(token), language };
   };

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { usableBranding } from '../../../domain/branding.ts';
 import { checkUnanswered } from '../../../runtime/request-scope.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -24,16 +25,20 @@ type Deps = Pick<ApiDeps, 'random' | 'logger'>;
 
 /**
  * Sends a page with a Content-Security-Policy that allows only our style, and forms only to this server and
- * to `formOrigin`. Chromium applies `form-action` also to the redirects that follow a form.
+ * to `formOrigin`. Chromium applies `form-action` also to the redirects that follow a form. The policy allows images
+ * only from the origin of the merchant's logo. The browser loads the logo from there: this server stores and checks
+ * no files, and `Referrer-Policy` hides the page's address from that origin.
  */
 export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
   checkUnanswered();
+  const branding = usableBranding(ctx.state.pageBranding ?? {});
   const nonce = Buffer.from(random(16)).toString('base64');
   ctx.set(
     'Content-Security-Policy',
     [
       "default-src 'none'",
       `style-src 'nonce-${nonce}'`,
+      ...(branding.logoUrl === undefined ? [] : [`img-src ${new URL(branding.logoUrl).origin}`]),
       ["form-action 'self'", page.formOrigin].filter(Boolean).join(' '),
       "base-uri 'none'",
       "frame-ancestors 'none'",
@@ -42,7 +47,7 @@ export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
   const { language, status, title, refresh, content } = page;
   ctx.status = status;
   ctx.type = 'text/html; charset=utf-8';
-  ctx.body = renderPage({ language, title, nonce, refresh, children: content });
+  ctx.body = renderPage({ language, title, nonce, branding, refresh, children: content });
 }
 
 /** A page with texts and at most one link, without a form. `rows`: the rows of a receipt. */

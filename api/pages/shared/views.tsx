@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import type { PublishedTestCard } from '../../../gateways/port.ts';
 import { CardForm } from '../../../page-parts/card-form.tsx';
 import type { Language } from '../../../page-parts/language.ts';
@@ -53,8 +54,7 @@ export function CardPage({ sale, form }: { sale: Sale; form: HostedCardForm }) {
     button: offer.action,
   };
   return (
-    <>
-      <SaleSummary sale={sale} />
+    <Columns summary={<SaleSummary sale={sale} />}>
       <section class="card">
         <CardHeading sale={sale} alert={form.alert} />
         <CardForm
@@ -67,7 +67,7 @@ export function CardPage({ sale, form }: { sale: Sale; form: HostedCardForm }) {
         <Consent sale={sale} />
         <LeaveLink sale={sale} />
       </section>
-    </>
+    </Columns>
   );
 }
 
@@ -97,8 +97,7 @@ export interface EntryForm {
 export function EntryPage({ sale, form }: { sale: Sale; form: EntryForm }) {
   const { language, merchantName: name, offer } = sale;
   return (
-    <>
-      <SaleSummary sale={sale} />
+    <Columns summary={<SaleSummary sale={sale} />}>
       <section class="card">
         <CardHeading sale={sale} alert={form.alert} />
         <p>
@@ -111,7 +110,7 @@ export function EntryPage({ sale, form }: { sale: Sale; form: EntryForm }) {
         <Consent sale={sale} />
         <LeaveLink sale={sale} />
       </section>
-    </>
+    </Columns>
   );
 }
 
@@ -140,8 +139,7 @@ export function DetailsPage(props: {
   button: string;
 }) {
   return (
-    <>
-      <SaleSummary sale={props.sale} />
+    <Columns summary={<SaleSummary sale={props.sale} />}>
       <section class="card">
         <h2>{props.sale.language.say('yourDetails')}</h2>
         <form method="post" action={props.action}>
@@ -153,7 +151,7 @@ export function DetailsPage(props: {
         </form>
         <LeaveLink sale={props.sale} />
       </section>
-    </>
+    </Columns>
   );
 }
 
@@ -183,6 +181,16 @@ export function DetailsInput({ field }: { field: DetailsField }) {
   );
 }
 
+/** Shows the summary beside the form on a wide screen, and above it on a narrow one. */
+export function Columns(props: { summary: ComponentChildren; children: ComponentChildren }) {
+  return (
+    <div class="columns">
+      <div>{props.summary}</div>
+      <div>{props.children}</div>
+    </div>
+  );
+}
+
 /** The product and the offer that the payer agrees to. */
 export function SaleSummary({ sale }: { sale: Sale }) {
   return (
@@ -208,10 +216,10 @@ function RowList({ rows }: { rows: readonly ListRow[] }) {
   return (
     <dl>
       {rows.map(({ label, text }) => (
-        <>
+        <div>
           <dt>{label}</dt>
           <dd>{text}</dd>
-        </>
+        </div>
       ))}
     </dl>
   );

@@ -55,6 +55,7 @@ export async function findCheckout(db: Db, token: string) {
       phoneNumberRequired: subscriptions.phoneNumberRequired,
       locale: subscriptions.locale,
       merchantName: merchants.name,
+      merchantSettings: merchants.settings,
       mode: merchants.mode,
       /** The present card of the subscription. */
       card: { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit },

@@ -42,6 +42,7 @@ export async function findHostedPayment(db: Db, key: string) {
       callbackUrl: paymentIntents.callbackUrl,
       cancelUrl: paymentIntents.cancelUrl,
       merchantName: merchants.name,
+      merchantSettings: merchants.settings,
       mode: merchants.mode,
     })
     .from(checkoutSessions)

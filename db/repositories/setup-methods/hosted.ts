@@ -35,6 +35,7 @@ export async function findHostedSetup(db: Db, token: string) {
       locale: setupMethods.locale,
       callbackUrl: setupMethods.callbackUrl,
       merchantName: merchants.name,
+      merchantSettings: merchants.settings,
       mode: merchants.mode,
       card: { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit },
     })

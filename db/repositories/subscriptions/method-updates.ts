@@ -36,6 +36,7 @@ export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
       description: subscriptions.description,
       productPage: subscriptions.productPage,
       merchantName: merchants.name,
+      merchantSettings: merchants.settings,
       mode: merchants.mode,
       card: {
         brand: paymentMethods.brand,

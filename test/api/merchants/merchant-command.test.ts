@@ -89,6 +89,10 @@ interface Settings {
   unpaidFrom: string;
   jitter: string;
   paymentMethods: string[];
+  logo: string | null;
+  colour: string | null;
+  terms: string | null;
+  support: string | null;
 }
 
 const DEFAULTS: Settings = {
@@ -97,6 +101,10 @@ const DEFAULTS: Settings = {
   unpaidFrom: 'first_decline',
   jitter: '0',
   paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
+  logo: null,
+  colour: null,
+  terms: null,
+  support: null,
 };
 
 async function settingsOf(api: ApiEnvironment, merchantId: string): Promise<Settings> {
@@ -119,6 +127,10 @@ test('the merchant command prints settings and changes only the given ones [D-30
   unpaid from      first_decline
   jitter           0
   payment methods  CARD,GOOGLE_PAY,APPLE_PAY
+  logo             none
+  colour           none
+  terms            none
+  support          none
 `,
   );
   const rest = [
@@ -132,6 +144,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
   ];
   await merchant(api, 'configure', merchantId, ...rest, 'GOOGLE_PAY,CARD');
   expect(await settingsOf(api, merchantId)).toEqual({
+    ...DEFAULTS,
     merchantId,
     retryPlan: ['2h', '90m', '3d'],
     afterExhausted: 'end',
@@ -157,8 +170,40 @@ test('the merchant command prints settings and changes only the given ones [D-30
   unpaid from      retries_exhausted
   jitter           0
   payment methods  CARD,GOOGLE_PAY
+  logo             none
+  colour           none
+  terms            none
+  support          none
 `,
   );
+});
+
+test('the merchant command sets logo, colour and links of the hosted pages, and removes them with none [D-§7]', async ({
+  api,
+}) => {
+  const { merchantId } = api.other;
+  const logo = 'https://cdn.shop.example/logo.svg';
+  const terms = 'https://shop.example/terms';
+  const all = ['--logo', logo, '--colour', '#1F4FD8', '--terms', terms];
+  const changed = await merchant(api, 'configure', merchantId, ...all);
+  expect(changed.stdout).toContain(`  logo             ${logo}
+  colour           #1F4FD8
+  terms            ${terms}
+  support          none
+`);
+  await merchant(api, 'configure', merchantId, '--logo', 'none', '--support', terms);
+  const branding = { colour: '#1F4FD8', termsUrl: terms, supportUrl: terms };
+  expect(await loadSettings(api.db, merchantId)).toMatchObject({ branding });
+  expect(await settingsOf(api, merchantId)).toEqual({
+    ...DEFAULTS,
+    merchantId,
+    colour: '#1F4FD8',
+    terms,
+    support: terms,
+  });
+  const none = ['--colour', 'none', '--terms', 'none', '--support', 'none'];
+  await merchant(api, 'configure', merchantId, ...none);
+  expect(await settingsOf(api, merchantId)).toEqual({ merchantId, ...DEFAULTS });
 });
 
 test('the merchant command names each invalid setting and changes nothing [D-30, D-43]', async ({
@@ -193,6 +238,18 @@ test('the merchant command names each invalid setting and changes nothing [D-30,
     [
       ['--payment-methods', 'CARD,CASH'],
       '--payment-methods: "CARD,CASH" is not a list of CARD, GOOGLE_PAY, APPLE_PAY',
+    ],
+    [
+      ['--logo', 'http://shop.example/a.png'],
+      '--logo: "http://shop.example/a.png" is not an https',
+    ],
+    [['--terms', 'shop.example'], '--terms: "shop.example" is not an https URL'],
+    [['--support', 'mailto:a@shop.example'], '--support: "mailto:a@shop.example" is not an https'],
+    [['--colour', 'blue'], '--colour: "blue" is not a colour like #1f4fd8'],
+    [
+      ['--colour', '#797979'],
+      '--colour: "#797979" has a contrast of only 4.35 with the button’s text, which is #ffffff or ' +
+        '#0d1526; it needs 4.5: take a darker or a lighter colour',
     ],
     [['--after-exhausted', 'later'], 'Allowed choices are stay_unpaid, end.'],
     [['--unpaid-from', 'later'], 'Allowed choices are first_decline, retries_exhausted.'],
