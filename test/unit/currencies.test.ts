@@ -15,7 +15,7 @@ const active = rows.filter((row) => row.active);
 /** dinero.js counts these two currencies in fifths. ISO 4217 gives each of them 2 digits. */
 const FIFTHS = ['MGA', 'MRU'];
 
-/** dinero.js has this code. The table does not, because it is only an accounting unit of central banks. */
+/** dinero.js has this code, which is only an accounting unit of central banks. The table does not have it. */
 const NOT_IN_TABLE = ['XAD'];
 
 /** These codes of dinero.js are inactive here, because they are retired or only units of account. */
@@ -114,7 +114,7 @@ describe('amount limits', () => {
     expect(currencyOf(code)?.minimum).toBe(minimum);
   });
 
-  it('have the maximum 99,999,999, or more nines in a currency where that is worth less than 10,000 USD [D-03]', () => {
+  it('have the maximum 99,999,999, or more nines in a currency where this amount is worth less than 10,000 USD [D-03]', () => {
     expect(['USD', 'EUR', 'JPY', 'INR', 'KWD'].map((code) => currencyOf(code)?.maximum)).toEqual(
       Array(5).fill(99_999_999),
     );

@@ -30,7 +30,7 @@ const ref = (number: number): SubscriptionRef => ({
 });
 const ids = (count: number): string[] => Array.from({ length: count }, (_, i) => `sub_${i + 1}`);
 
-test('a caller does not wait for its start, and at most four starts run at once, in order', async () => {
+test('a caller does not wait for the start of its workflow, and at most four starts run at once, in order', async () => {
   const { begun, endAll, beginMany } = manualStarts();
   await beginMany(10);
   expect(begun).toEqual(ids(4));
@@ -51,7 +51,7 @@ test('a caller waits while 200 starts are queued, until one of them begins', asy
   expect(begun).toEqual(ids(205));
 });
 
-test('a failed start drops the queued starts, and the start of a waiting caller follows', async () => {
+test('a failed start drops the queued starts, but not the start of a caller that still waits', async () => {
   const { starts, begun, end, endAll, beginMany } = manualStarts();
   await beginMany(204);
   const last = starts.begin(ref(205));
