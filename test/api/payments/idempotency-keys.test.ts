@@ -30,7 +30,7 @@ interface KeyedRoute {
   rules: string;
   /** Prepares the records and returns a call that succeeds. */
   valid: (api: ApiEnvironment) => Promise<Call>;
-  /** A call that is refused by the state of a record. */
+  /** A call that is refused because of the state of a record. */
   refused: (api: ApiEnvironment) => Promise<Call>;
   /** The rows that one success writes, without the row of the key. */
   rows: Record<string, number>;

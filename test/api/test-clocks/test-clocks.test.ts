@@ -79,7 +79,7 @@ test('a test clock cannot go back [D-60]', async ({ api }) => {
   expectError(answer, 400, 'bad_request', 'to: must not lie before 2026-02-01T00:00:00.000Z');
 });
 
-test('another advance is refused while an advance runs, and a repeat after the advance gets its stored answer [D-17, D-60]', async ({
+test('another advance is refused while an advance runs; a later repeat of the first advance gets the stored answer [D-17, D-60]', async ({
   api,
 }) => {
   const testClockId = await createClock(api, JAN_31);
