@@ -14,7 +14,7 @@ const TIMEOUT_MS = 30_000;
 
 /**
  * Starts the contract tests' harness with Stripe's adapter against Stripe itself, in test mode. No money moves. The
- * harness saves cards by SetupIntents, because no payer enters a card on Stripe's page. `url` replaces Stripe's address.
+ * harness saves cards by requests, because no payer enters a card on Stripe's page. `url` replaces Stripe's address.
  *
  * @throws Error for a key that is no test key; Stripe's error for a key that Stripe refuses.
  */
@@ -42,7 +42,7 @@ export async function startTestModeHarness(
       const card = TEST_CARDS[number] ?? '';
       const customer = await stripe.customers.create();
       if (card !== 'pm_card_visa') {
-        // A SetupIntent would ask these cards' holders for 3D Secure.
+        // A SetupIntent with pm_card_authenticationRequired would wait for 3D Secure.
         const attached = await stripe.paymentMethods.attach(card, { customer: customer.id });
         return `${customer.id}/${attached.id}`;
       }

@@ -56,8 +56,8 @@ export interface ApiOptions {
   /** Default: limits that no test reaches. */
   rateLimits?: RateLimits;
   /**
-   * Time limits in ms of a request without an outcome. After `lateAfter` an order without a key is voided.
-   * After `grace` more the answer is 503. Default: the production limits.
+   * Time limits in ms of a request without an outcome. After `lateAfter` an order without an idempotency key is
+   * voided, and `grace` ms later the answer is 503. Default: the production limits.
    */
   deadlineMs?: readonly [lateAfter: number, grace: number];
   /** The mode of both merchants. Live merchants have the sandbox's card form. Default: test. */

@@ -1,6 +1,6 @@
 import { vi } from 'vitest';
 
-/** A limit for tests that fail, not an expectation of speed: it also holds on a machine with other work. */
+/** An upper bound for a busy machine, not an expected duration. */
 const EVENTUALLY_MS = 60_000;
 
 /** Calls `check` until it passes, and returns its value. After 60 s, fails as the last call failed. */

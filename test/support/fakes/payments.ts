@@ -131,7 +131,7 @@ function createBook(faults: Faults) {
     async lookup({ key }) {
       const known = decided.get(key);
       if (known && known.kind !== 'not_sent') return known;
-      // `paid` ends an unknown outcome: the look-up finds that the charge never arrived.
+      // With `paid` the look-up finds no charge, so a charge of unknown outcome is sent again and succeeds.
       if (faults.card === 'paid') return { kind: 'absent' };
       return { kind: 'unknown', reason: 'asked for' };
     },
