@@ -34,9 +34,9 @@ export const DATABASE_WRITE = {
 } as const satisfies ActivityOptions;
 
 /**
- * Delivery to merchants' servers. The activity begins no request after about 20 s; the endpoint queue sends
- * the remaining events. The second attempt covers a worker that stopped after it got the activity and before
- * it ran the activity.
+ * Delivery to merchants' servers. The activity begins no request after 20 s. The second attempt covers a worker
+ * that stopped after it got the activity and before it ran the activity. `webhookEndpoint` and `webhookStream` set
+ * one attempt instead.
  */
 export const WEBHOOK_DELIVERY = {
   startToCloseTimeout: '60 seconds',

@@ -55,8 +55,8 @@ export interface SetupMethodInput extends SetupOrder, Order {}
 export interface LateChargeInput extends AttemptRef, Poll {}
 
 /**
- * The result of a run. A caller that joined a running workflow compares `paymentToken`, to know whether the
- * run was for its order.
+ * The result of a run. A caller that joined a running workflow compares `paymentToken` with the token of its own
+ * order. The run executed the caller's order only if the two are equal.
  */
 export interface PaymentResult {
   paymentToken: string | null;
@@ -67,10 +67,7 @@ export interface RefundResult {
   outcome: Exclude<RefundOutcome, { kind: 'pending' }>;
 }
 
-/**
- * The result of a run. A caller that joined a running workflow compares `paymentToken`, to know whether the
- * run was for its order.
- */
+/** The result of a run. A caller uses `paymentToken` as in {@link PaymentResult}. */
 export interface SetupMethodResult {
   paymentToken: string;
   outcome: Exclude<SetupOutcome, { kind: 'pending' }>;

@@ -2,8 +2,8 @@ import { ActivityFailure, log } from '@temporalio/workflow';
 import type { Run } from './run.ts';
 
 /**
- * Starts the first delivery of events. The activity that records an event passes it to the dispatcher of its
- * process. The workflow therefore starts only the delivery of events that are older than the run.
+ * Starts the first delivery of events. The activity that records an event passes the event to the dispatcher of
+ * the worker process. The workflow therefore starts only the delivery of events that were recorded before it started.
  *
  * A run from before local activities (`isLocalFirst` is absent) calls `deliverPending` after every change. At
  * most one such call is in flight; a request during a call causes another call after it.

@@ -83,9 +83,9 @@ const COMMANDS: readonly CommandMessages[] = [
 ];
 
 /**
- * Registers a handler for every message. The workflow must call this before its first await; otherwise
- * messages that arrive with the start are refused. An update's handler puts a command in the inbox, waits for
- * the answer, and throws only if the command is refused.
+ * Registers a handler for every message. The workflow must call this before its first await; otherwise the SDK
+ * refuses updates that arrive with the start. An update's handler puts a command in the inbox, waits for the
+ * answer, and throws only if the command is refused.
  */
 export function registerHandlers(run: Run): void {
   for (const { kind, update } of COMMANDS) onUpdate(run, kind, update);

@@ -76,7 +76,7 @@ const searchAttributes = {
 export const RECEIPT_ID_ATTRIBUTE = 'ReceiptId';
 const RECEIPT_ID = defineSearchAttributeKey(RECEIPT_ID_ATTRIBUTE, SearchAttributeType.KEYWORD);
 
-/** Returns the search attributes that stay the same for the subscription's whole life. */
+/** Returns the search attributes that never change. */
 export function fixedAttributesOf(receiptId: string | null): SearchAttributePair[] {
   return receiptId === null ? [] : [{ key: RECEIPT_ID, value: receiptId }];
 }

@@ -28,12 +28,13 @@ export type Plan =
   | { kind: 'sleep'; step: Step };
 
 /**
- * Returns what the run does next: the first item that applies. Pure.
+ * Returns what the run does next: the first item that applies. During a backoff, items 1 and 2 apply only if a
+ * caller waits, and items 3 to 5 do not apply. Pure.
  *
  * 1. `resync`: read the row, because the run's state may be old.
- * 2. `command`: execute the oldest command. During a backoff only if a caller waits.
+ * 2. `command`: execute the oldest command.
  * 3. `advanceClock`: move the test clock to the next due instant, or to its target.
- * 4. `step`: execute the step of the billing schedule that is due now. Not during a backoff.
+ * 4. `step`: execute the step of the billing schedule that is due now.
  * 5. `reportClock`: record that the test clock is at its target.
  * 6. `drain`: wait until no handler and no delivery is in progress.
  * 7. `finish`: complete the workflow of an ENDED subscription.

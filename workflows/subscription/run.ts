@@ -75,7 +75,7 @@ export class Run {
   quietAt: number | null = null;
   /** True while an activity writes the row. The row may then already differ from `state`. */
   isWriting = false;
-  /** Number of activities in a row that used up their retries. */
+  /** Number of consecutive activities that used up their retries. */
   private failures = 0;
   private current: SubscriptionState;
   /** The latest signal that this run refused. */
@@ -147,7 +147,7 @@ export class Run {
     this.showDetails();
   }
 
-  /** Begins a backoff, because an activity has used up its retries. Each backoff in a row is longer. */
+  /** Begins a backoff, because an activity has used up its retries. Consecutive backoffs grow from 5 s to 30 s. */
   backOff(): void {
     this.failures += 1;
     const delayMs = patched('growing-backoff')

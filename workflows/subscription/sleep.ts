@@ -24,9 +24,9 @@ export async function sleep(run: Run, facts: Facts, step: Step): Promise<void> {
 }
 
 /**
- * True if messages have made the history too long during the sleep: the run then wakes to continue as new.
- * False during a backoff: a command in the inbox would prevent continue-as-new, and the loop would never
- * sleep.
+ * True if messages have made the history too long during the sleep. The run then wakes and continues as new.
+ * False during a backoff, because a command in the inbox would prevent continue-as-new, and the loop would run
+ * without a pause.
  */
 function isFull(run: Run, facts: Facts): boolean {
   return !facts.hasRoom && !facts.isBackingOff && (run.isLocalFirst || patched('full-runs-wake'));

@@ -18,7 +18,7 @@ import type { WebhookStreamInput } from './messages.ts';
 /** A run whose history has this many events, about a hundred rounds, continues as new. */
 const EVENTS_PER_RUN = 400;
 
-/** Backoff in ms after failed rounds, as when the database or every worker of `webhooks` is unreachable. */
+/** Backoff in ms after failed rounds, for example while the database is unreachable. */
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 60_000;
 
