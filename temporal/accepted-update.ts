@@ -15,7 +15,7 @@ interface UpdateRequest {
 
 /**
  * Sends an update and returns its handle when a worker has accepted the update. The time limit is 4.5 s. If
- * workers poll the task queue, the update only waits behind other tasks, and the limit is 12 s more.
+ * workers poll the task queue, the update only waits behind other tasks, and the limit is extended by 12 s.
  *
  * @throws WorkflowUpdateRPCTimeoutOrCancelledError if no worker accepted the update in time. The update may
  * still be executed, once. A repeat with the same `updateId` returns its outcome.

@@ -43,7 +43,7 @@ export interface TemporalClient {
   close(): Promise<void>;
 }
 
-/** Refuses calls with an effect for a request that was answered at its deadline. */
+/** Refuses to start, signal, update or terminate a workflow for a request that was answered at its deadline. */
 const NOTHING_BEHIND_AN_ANSWER: WorkflowClientInterceptor = {
   async start(input, next) {
     checkUnanswered();

@@ -97,8 +97,8 @@ export function createPaymentWorkflows(
 }
 
 /**
- * Time in ms between two reads that find out whether the gateway decides a refund later. Most refunds are decided
- * before the first read.
+ * Time in ms between two reads of a refund's row, which show whether the gateway decides the refund later. Most
+ * refunds are decided before the first read.
  */
 const ACCEPTED_LOOK_MS = 3_000;
 

@@ -8,7 +8,7 @@ import {
 } from '../workflows/subscription/messages.ts';
 import type { SubscriptionInput } from '../workflows/subscription/messages.ts';
 
-/** The row's part of a workflow's start. */
+/** The part of a workflow's start that comes from the row. */
 export interface Snapshot extends Pick<SubscriptionInput, 'state' | 'clock'> {
   productName: string | null;
   receiptId: string | null;
@@ -25,7 +25,7 @@ export const EARLIER_MOST = Math.max(...SUBSCRIPTIONS_UP_TO);
 
 /**
  * Returns the priority key, 1 to 4, of a subscription's workflow. The key depends on the number of
- * subscriptions that the merchant had before this one. If a merchant has 50 subscriptions, its renewals
+ * subscriptions that the merchant had before this one. The renewals of a merchant with at most 50 subscriptions
  * therefore wait for at most 50 renewals of each other merchant (ADR 0015).
  */
 export function renewalPriority(earlierSubscriptions: number): number {

@@ -48,7 +48,7 @@ export interface SubscriptionWorkflows extends SubscriptionRuns {
   /**
    * Executes a command once per `commandId`; a repeat returns the first result. Throws
    * `DomainError('service_unavailable')` if no worker accepts the command within 4.5 s. If workers poll the
-   * task queue, the limit is 12 s more. The command may still be executed; a repeat returns its outcome.
+   * task queue, the limit is extended by 12 s. The command may still be executed; a repeat returns its outcome.
    */
   execute(subscription: SubscriptionRef, command: Command): Promise<CommandAnswer>;
   /**
@@ -138,9 +138,9 @@ class TemporalSubscriptionWorkflows
   }
 
   /**
-   * Returns the refusal of a command whose subscription is over, if `error` is an answer that is not final. Temporal
-   * repeats the answer that a run gave to an update as long as the completed run is kept, and no new run replaces
-   * it. Null in all other cases.
+   * Returns the refusal of a command if the subscription is over and the run answered `payment_outcome_pending` or
+   * `service_unavailable`; else null. Temporal keeps a run's answer to an update with the completed run and no new
+   * run follows, so every repeat of the command would get that answer.
    */
   private async answerAfterEnd(
     ref: SubscriptionRef,
@@ -150,7 +150,7 @@ class TemporalSubscriptionWorkflows
     const code = refusalOf(error)?.code;
     if (code !== 'payment_outcome_pending' && code !== 'service_unavailable') return null;
     const snapshot = await this.rows.loadSnapshot(ref).catch((cause: unknown) => {
-      // The run is held, and its own answer says so.
+      // The row cannot be read, so the run's own answer stays.
       if (cause instanceof UnreadableStateError) return null;
       throw cause;
     });
