@@ -30,7 +30,7 @@ import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
 
 /** Maximum number of connections to Postgres. Further activities wait for a free connection. */
 const POOL_SIZE = 20;
-/** Time limit in ms of a request to a gateway. The timeout of {@link MONEY_MOVEMENT} depends on this limit. */
+/** Time limit in ms of a request to a gateway. `MONEY_MOVEMENT` in `workflows/options.ts` depends on this limit. */
 const GATEWAY_TIMEOUT_MS = 5_000;
 /**
  * Time limit in ms to drain the dispatcher: 15 s for a request to an endpoint, and 1 s to record its result.

@@ -118,7 +118,7 @@ type Read<Name extends VariableName> = { [Key in Name]: z.output<(typeof variabl
 
 /**
  * Returns the variables of the process. `.env` in the working directory supplies variables that the process
- * does not have. Only this file reads `process.env`.
+ * does not have. Only this file, `scripts/run.mjs` and tests read `process.env`.
  */
 function processEnvironment(): Environment {
   const dotEnv = existsSync('.env') ? parseEnv(readFileSync('.env', 'utf8')) : {};
@@ -461,7 +461,7 @@ const refuseStripeDoubleInProduction: Check = (environment) =>
     ? 'STRIPE_API_URL: must not be set when NODE_ENV is production'
     : undefined;
 
-/** The worker refuses a wrong file, too, although only the API checks amounts against the limits. */
+/** The worker refuses a wrong file, too, although it does not check amounts against the limits. */
 const refuseWrongCurrencyLimits: Check = (environment) => {
   try {
     readCurrencyLimits(present(environment['CURRENCY_LIMITS_FILE']));

@@ -18,7 +18,7 @@ export const FAILPOINTS = [
   'after_answer_stored',
   /** API: an event of a gateway is verified; nothing is stored. */
   'before_event_stored',
-  /** API: the event is committed; the gateway has no answer, and no workflow looks at the event's object. */
+  /** API: the event is committed; the gateway has no answer, and no workflow handles the event. */
   'after_event_stored',
   /** Worker: the attempt is not written. */
   'before_opening',
