@@ -39,7 +39,7 @@ export function writeDemoFile(dataDir: string, content: DemoFile): void {
   writeForOwner(path(dataDir), content);
 }
 
-/** Returns the content of `demo.json`; undefined if it cannot be read, as before the first start. */
+/** Returns the content of `demo.json`; undefined if it cannot be read, for example before the first start. */
 export function findDemoFile(dataDir: string): DemoFile | undefined {
   try {
     return JSON.parse(readFileSync(path(dataDir), 'utf8')) as DemoFile;

@@ -23,8 +23,8 @@ const LINK_RECEIPT = 'npm-start';
 const DAY_MS = 24 * 3_600_000;
 
 /**
- * Migrates the database and returns credentials and a link to subscribe of a merchant in test mode. The
- * credentials are those in the data folder's `demo.json` if the database has them, else those of a new merchant.
+ * Migrates the database. Returns the credentials of a merchant in test mode, and the merchant's link to subscribe.
+ * The credentials are those in the data folder's `demo.json` if the database has them, else those of a new merchant.
  */
 export async function migrateAndFindDemoMerchant(options: {
   databaseUrl: string;

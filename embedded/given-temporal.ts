@@ -7,7 +7,8 @@ import { missingAttributes, SEARCH_ATTRIBUTES } from './temporal-server.ts';
 const INDEXED_TYPES = { Keyword: 2, Int: 3, Datetime: 6 } as const;
 
 /**
- * Registers those of our workflows' search attributes that the Temporal server at `address` does not have.
+ * Registers the search attributes of our workflows at the Temporal server at `address`, if the namespace does not
+ * have them yet.
  *
  * @throws Error if the server does not answer, or refuses the registration. After a refusal the message has
  * the command that registers the search attributes by hand.

@@ -14,7 +14,7 @@ export interface ProcessRecord extends ProcessIdentity {
 
 /**
  * The processes of a data folder, recorded in a file. From this file the next `npm start` learns which
- * processes a killed `npm start` left running. Scripts read the pids of the worker and the API from the file.
+ * processes a killed `npm start` left running. Scripts read the pids of the processes from the file.
  */
 export interface ProcessTable {
   /** The records whose process still runs. */

@@ -59,8 +59,8 @@ export interface DoubleAccount {
 }
 
 /**
- * Registers an account at the double, which sends the account's events to the API. The secrets follow from the
- * control key, so a repeat returns the same account.
+ * Registers an account at the double, which sends the account's events to the API. The secrets are derived
+ * from the control key, so a repeat returns the same account.
  */
 export async function registerAccount(
   doubleUrl: string,
