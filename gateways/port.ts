@@ -87,7 +87,7 @@ export interface UnknownOutcome {
 }
 
 /**
- * The request had no effect: it was not sent, or the gateway refused it before it processed it (Stripe: 401, 403,
+ * The request had no effect: this process did not send it, or the gateway refused it unprocessed (Stripe: 401, 403,
  * 429). A resend with the same key is safe at any time.
  */
 export interface NotSent {
@@ -210,9 +210,9 @@ export interface CardEntryRequest {
     /** A payment method that the gateway saved earlier for the customer; null if there is none. */
     readonly gatewayMethodId: string | null;
   };
-  /** Where the payer’s browser returns. The gateway adds its one-time token as `payment_token`. */
+  /** Where the browser returns after the payer entered a card. The gateway adds its one-time token as `payment_token`. */
   readonly returnUrl: string;
-  /** Where the payer’s browser goes without having entered a card. */
+  /** Where the browser returns if the payer entered no card. */
   readonly cancelUrl: string;
   /** After this time, in epoch ms, we take no card. A gateway may keep its page open longer. */
   readonly expiresAt: number;
@@ -288,8 +288,8 @@ export interface PaymentGateway {
    */
   readonly openCardEntry: ((request: CardEntryRequest) => Promise<CardEntryOutcome>) | null;
   /**
-   * Returns why the gateway can never charge or refund this amount of our minor units; null if it can. The text
-   * continues a sentence that begins with the name of the amount's field. Pure. Rule: D-03.
+   * Returns why the gateway can never charge or refund `amountMinor`; null if the gateway can. The text continues a
+   * sentence that begins with the name of the amount's field. Pure. Rule: D-03.
    */
   amountProblem(amountMinor: number, currency: string, use: AmountUse): string | null;
 
@@ -341,7 +341,7 @@ export interface PaymentGateway {
  */
 export class GatewayRejectedRequest extends Error {
   override readonly name = 'GatewayRejectedRequest';
-  /** HTTP status the gateway answered with. */
+  /** HTTP status of the gateway's answer. For a refusal by the adapter itself, 400. */
   readonly status: number;
   /** The gateway's own error code, such as `key_reused`. */
   readonly code: string;

@@ -9,8 +9,8 @@ import { matches } from '../http-server/path-pattern.ts';
  * - `hang`: the client gets no answer and the connection stays open.
  * - `answer`: the client gets `status`, `headers` and `body` of the fault.
  * - `delay`: the request is forwarded after `delayMs`.
- * - `add_headers`: the request is forwarded with the fault's headers, such as a header that orders an answer of the
- *   Stripe double.
+ * - `add_headers`: the request is forwarded with the fault's headers, for example with the header that makes the
+ *   Stripe double answer 500.
  */
 export const FAULTS = [
   'lose_answer',
@@ -23,8 +23,8 @@ export const FAULTS = [
 ] as const;
 
 /**
- * Whether a request with `reset`, `hang` or `answer` is forwarded before the fault (`done`) or not at all
- * (`none`).
+ * For the faults `reset`, `hang` and `answer`. `done`: the request is forwarded before the fault. `none`: the
+ * request is not forwarded.
  */
 const EFFECTS = ['done', 'none'] as const;
 

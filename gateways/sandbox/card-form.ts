@@ -50,7 +50,7 @@ export function readCard(typed: TypedCard, now: number): CardReading {
   const card = testCard(number);
 
   const texts: Record<CardField, MistypeText | null> = {
-    // A published number may fail the Luhn check, so that programmers can see this decline.
+    // The published number of the decline `incorrect_card_number` fails the Luhn check.
     number: card === undefined ? numberMistype(number) : null,
     expiry: expiryMistype(expiry, now),
     cvc: cvcMistype(inDigits(typed.cvc).trim(), number),

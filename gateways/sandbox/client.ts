@@ -26,7 +26,7 @@ export interface SandboxClientOptions {
   /** Base URL of the gateway for a payer's browser. */
   readonly publicUrl: string;
   readonly apiKey: string;
-  /** The personality of the server, which decides the adapter's name and abilities. Default: `instant`. */
+  /** The personality of the server, which determines the adapter's name and capabilities. Default: `instant`. */
   readonly personality?: Personality;
   /** Time limit of a request in ms; default 8,000. */
   readonly timeoutMs?: number;
@@ -61,7 +61,7 @@ const UNSUPPORTED = {
   lookupDispute: null,
 };
 
-/** The adapter of the sandbox gateway. Rule: D-20, D-61. */
+/** The adapter of the sandbox gateway. Rules: D-20, D-61. */
 export function createSandboxClient(options: SandboxClientOptions): SandboxClient {
   const exchange = createExchange({
     url: options.url,
@@ -155,8 +155,8 @@ async function lookupMethod(
 }
 
 /**
- * The differences of the adapter of a gateway that decides charges and refunds later and has no look-up. A
- * repeat of a request with its key shows the present state. ADR 0024.
+ * The members of the adapter that differ for the personality `pending`: the gateway decides charges and refunds
+ * later and has no look-up. A repeat of a request with its key shows the present state. ADR 0024.
  */
 function pendingMethods({ send }: SandboxExchange, apiKey: string) {
   return {
@@ -237,7 +237,7 @@ function unknown(sent: Exchange): UnknownOutcome {
   return { kind: 'unknown', reason };
 }
 
-/** As {@link decided}, also for a charge that is not decided yet. */
+/** Like {@link decided}, but returns `in_progress` for a charge that is not decided yet. */
 function chargeOutcome(value: unknown): DecidedCharge | InProgress | null {
   return record(value)?.['outcome'] === 'pending' ? { kind: 'in_progress' } : decided(value);
 }

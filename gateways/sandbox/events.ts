@@ -4,7 +4,7 @@ import type { GatewayHint } from '../../domain/gateway-hint.ts';
 /** Header with the time and the signature of an event: `t=<epoch ms>,v1=<hex>`. */
 export const SIGNATURE_HEADER = 'sandbox-signature';
 
-/** Maximum difference between the time of a signature and now, in ms. Each repeat of an event is signed anew. */
+/** Maximum difference between the time of a signature and now, in ms. Each repeat of an event has a new signature. */
 const TOLERANCE_MS = 300_000;
 
 /** Returns the value of {@link SIGNATURE_HEADER} for an event that is sent at `at`. */

@@ -33,7 +33,10 @@ export interface SandboxGatewayOptions extends ListenOptions {
   readonly decideAfterMs?: number;
   /** Clock for stored times, decisions, and the expiry of tokens and cards, in epoch ms. Default: real time. */
   readonly now?: () => number;
-  /** Called for every error that is answered 500. The error's message may contain values of the request. */
+  /**
+   * Called for every error that is answered 500, and for every error while charges and refunds are decided. The
+   * error's message may contain values of the request.
+   */
   readonly onFailure?: (error: unknown, route: string) => void;
 }
 

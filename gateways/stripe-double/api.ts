@@ -27,7 +27,6 @@ import type { Scope, StripeAnswer } from './scope.ts';
  */
 export const STORED_500_HEADER = 'stripe-double-stored-500';
 
-/** All endpoints of the double. */
 export const ENDPOINTS = [
   ...customerEndpoints,
   ...paymentIntentEndpoints,

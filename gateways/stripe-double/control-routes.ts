@@ -30,7 +30,7 @@ export interface ControlOptions {
   readonly onObject: <T>(id: string, work: (scope: Scope) => Promise<T>) => Promise<T>;
 }
 
-/** Routes by which tests order the actions of the payer's bank, the card network and Stripe itself. */
+/** Routes that make the double act as the payer's bank, the card network or Stripe itself. */
 export function controlRoutes(options: ControlOptions): Route[] {
   return [...accountRoutes(options), ...outcomeRoutes(options), ...faultRoutes(options)];
 }

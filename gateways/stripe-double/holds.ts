@@ -1,8 +1,8 @@
 import { matches } from '../http-server/path-pattern.ts';
 
 /**
- * Holds back requests if a control route has asked for it. A request is held after its key is claimed and before it
- * is executed.
+ * Delays requests on behalf of a control route. A request is held after its key is claimed and before the request is
+ * executed.
  */
 export interface Holds {
   /** Holds the next `count` requests to this path, in which `*` stands for one segment. */

@@ -11,7 +11,7 @@ export const KINDS = {
 } as const;
 
 /**
- * The kinds of objects by the value of their field `object`. The value in `KINDS` is the name in Stripe's
+ * The kind of an object: the value of its field `object`. `KINDS` has the name of each kind in Stripe's
  * messages.
  */
 export type Kind = keyof typeof KINDS;

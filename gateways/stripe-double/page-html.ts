@@ -1,6 +1,6 @@
 import type { Stored } from './book.ts';
 
-/** The pages contain only escaped text of the session. */
+/** The pages escape every text of the session. */
 
 /** The card form of an open session. */
 export function cardPage(session: Stored, error?: string): string {

@@ -46,6 +46,7 @@ export function declineOf({ code, decline_code, advice_code }: StripeDecline): {
   retry: RetryAdvice;
 } {
   return {
+    // `decline_code` comes first, because `code` is often only Stripe's general `card_declined`.
     code: [decline_code, code].map(ourCode).find((each) => each !== null) ?? 'card_declined',
     gatewayCode: decline_code || code || null,
     retry: ADVICE[advice_code ?? ''] ?? 'unknown',
@@ -55,6 +56,5 @@ export function declineOf({ code, decline_code, advice_code }: StripeDecline): {
 function ourCode(name: string | undefined): DeclineCode | null {
   if (name === undefined) return null;
   if (Object.hasOwn(CODES, name)) return CODES[name] ?? null;
-  // `card_declined` is Stripe's general code. The decline code is more exact.
   return isDeclineCode(name) ? name : null;
 }

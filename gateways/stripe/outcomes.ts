@@ -4,7 +4,7 @@ import type { DecidedCharge, InProgress, NotSent, UnknownOutcome } from '../port
 import { declineOf } from './declines.ts';
 import { PACED_OUT } from './pace.ts';
 
-/** Codes of a request that was not sent: Node's of a connection that was never established, and our own. */
+/** Codes of a request that was not sent: those of a failed connect, and that of our rate limiter. */
 const NOT_CONNECTED = [
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -59,8 +59,8 @@ export function failureOf(error: unknown): NotSent | UnknownOutcome {
   }
   const { statusCode = 0, code, rawType } = error;
   const reason = `Stripe answered ${statusCode} ${code ?? rawType ?? ''}`.trim();
-  // Stripe refuses these before it processes the request: a request over the rate limit or for a locked object,
-  // and a request with a key that was revoked or may not do this. A later send uses the operator's newer key.
+  // Stripe refuses such a request unprocessed. 401 or 403: the key was revoked or has no permission, and a later
+  // send uses the operator's newer key. 429: the rate limit is exceeded, or the object is locked.
   if ([401, 403, 429].includes(statusCode)) return { kind: 'not_sent', reason };
   // 409: another request with the same idempotency key is in progress.
   if (statusCode === 409 || statusCode >= 500) return { kind: 'unknown', reason };
