@@ -1,6 +1,6 @@
 // npm run mutants: plants defects in a copy of this checkout, one at a time, and runs the tests that must
-// detect each defect. The run fails if no test detects a defect, or if a test fails without a defect. This
-// checkout stays unchanged, and no build contains a defect.
+// detect the defect. The command exits with 1 if the tests miss a defect, or if a test fails without a defect.
+// This checkout stays unchanged, and no build contains a defect.
 
 import { execFileSync, spawn } from 'node:child_process';
 import {

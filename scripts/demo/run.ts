@@ -1,4 +1,4 @@
-// What all parts of the demo share: the connections, and the wait for the events of one subscription.
+// Shared by all parts of the demo: the connections, and the wait for the events of one subscription.
 
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import type { ReceivedWebhook, WebhookReceiver } from '../../test/support/webhook-receiver.ts';

@@ -31,8 +31,8 @@ const SHORTEST_MS = 3 * DAY_MS;
 const LABELLED_MS = 20 * DAY_MS;
 
 /**
- * Returns an SVG picture of a subscription's life, from the webhooks in the order in which they were emitted:
- * a bar of its statuses, and a dot for each charge.
+ * Returns an SVG picture of a subscription, from its webhooks in the order in which they were emitted: a bar of
+ * its statuses, and a dot for each charge.
  */
 export function lifeSvg(title: string, webhooks: readonly ReceivedWebhook[]): string {
   const events = webhooks.map(({ event }) => event);
@@ -94,7 +94,7 @@ function chargeOf({ eventType, eventTime, amount }: ReceivedWebhook['event']): C
 }
 
 /**
- * Returns the periods of the statuses. A status holds from the first `subscription.*` event with it to the next event
+ * Returns the periods of the statuses. A status lasts from the first `subscription.*` event with it to the next event
  * with another status. The last status has no period.
  */
 function periodsOf(events: readonly ReceivedWebhook['event'][]): Period[] {

@@ -24,7 +24,7 @@ const id = () => text(ID_MAX).min(1, { error: 'must not be empty' });
 const gatewayId = () =>
   text(ID_MAX).regex(/^[^\s/]+$/, { error: 'must not be empty or contain spaces or slashes' });
 
-/** The fields of a line. Shared names mean the same as in the API. */
+/** The fields of a line. A field with the name of an API field has the same meaning. */
 const FIELDS = {
   importId: id(),
   customerDetails,
@@ -71,7 +71,7 @@ export type Reading =
 
 /**
  * Reads the text of a line. A problem names every invalid field and every unknown field by its path. An
- * unknown field may be a misspelled optional field: without its value the import would charge something else.
+ * unknown field may be a misspelled optional field, whose default could lead to a charge on a wrong date.
  * Rules: D-01 to D-06, D-10a, D-11, D-14.
  */
 export function readImport(line: string): Reading {

@@ -11,9 +11,9 @@ const UNANSWERED_MAX = 20;
 const BAD_CREDENTIALS = [401, 403];
 
 /**
- * Returns a function that reads the card of a line's method at the gateway, or returns the line's problem. A
- * gateway with customers needs the line's `gatewayCustomerId`: without it, the gateway has no such card.
- * The function throws if the gateway refuses the credentials or did not answer for 20 successive lines.
+ * Returns a function that reads the card of a line's payment method at the gateway, or returns the line's problem.
+ * A line without `gatewayCustomerId` has a problem if the gateway stores the card with a customer. The function
+ * throws if the gateway refuses the credentials or did not answer for 20 successive lines.
  */
 export function createMethodLookup(gateway: PaymentGateway) {
   const { lookupMethod, name } = gateway;

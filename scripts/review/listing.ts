@@ -3,7 +3,6 @@ import { formatInstant } from '../../domain/calendar.ts';
 import { formatAmount } from '../../domain/money.ts';
 import { minuteText } from '../client/terminal.ts';
 
-/** Text lines for one review. */
 export function reviewLines(review: ListedReview): string[] {
   const { subjectId, merchantId, intentId, subscriptionId, cycleNumber } = review;
   const owner =
@@ -24,7 +23,6 @@ export function reviewLines(review: ListedReview): string[] {
   ];
 }
 
-/** One review as data. */
 export function reviewData(review: ListedReview): object {
   const { subjectId, merchantId, subscriptionId, intentId, cycleNumber, gatewayKey } = review;
   return {

@@ -1,4 +1,4 @@
-// What the payer, the payer's bank, the card network and the merchant do in the year at the Stripe double.
+// The actions of the payer, the payer's bank, the card network and the merchant in the year at the Stripe double.
 
 import type { ListedCharge } from '../../../gateways/stripe-double/charge-list.ts';
 import { openPage, submitForm } from '../../../test/support/browser.ts';
@@ -67,7 +67,7 @@ export async function payOnStripesPage(run: StripeRun): Promise<void> {
   printNote(`the payer enters a card there and is sent back: "${result.title}"`);
 }
 
-/** The card network gives the payer a new card, as after an expiry, and tells Stripe. */
+/** The card network gives the payer a new card, for example after an expiry, and reports the card to Stripe. */
 export async function replaceCardByNetwork(run: StripeRun): Promise<void> {
   const { paymentMethodId } = await chargeOf(run, 1);
   const card = { lastFour: '1881', expiryMonth: 7, expiryYear: 2037 };
