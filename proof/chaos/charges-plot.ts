@@ -12,7 +12,6 @@ export interface PlottedCharge {
   readonly took: number;
 }
 
-/** The data of the plot. */
 export interface ChargesPlot {
   readonly title: string;
   readonly charges: readonly PlottedCharge[];

@@ -11,7 +11,7 @@ export interface DoubleCount {
 }
 
 /**
- * Counts intents that the double has charged twice, paid intents without a charge, charges without a paid
+ * Counts intents that the double has charged more than once, paid intents without a charge, charges without a paid
  * intent, and attempts in REVIEW whose PaymentIntent the double has charged or declined. Reads only.
  */
 export async function countAtDouble(

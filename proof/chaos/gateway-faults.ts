@@ -32,7 +32,8 @@ const SANDBOX_FAULTS = [
 
 /**
  * The faults of the sandbox that decides later. The worker repeats a request until the charge is decided, and every
- * request may get a fault, so a decline is less likely than above. An event whose answer is lost is sent again.
+ * request may get a fault. The chance of a decline is therefore lower than in `SANDBOX_FAULTS`. An event whose answer
+ * is lost is sent again.
  */
 const PENDING_FAULTS = [
   ...SANDBOX_FAULTS.filter(({ fault, operation }) => fault !== 'decline' && operation !== 'lookup'),
@@ -44,7 +45,7 @@ const PENDING_FAULTS = [
 
 /**
  * Range of the delay, in ms, after which the sandbox with the personality `pending` decides. The worker repeats its
- * request for at most 6 s, so some charges are decided after the worker has stopped.
+ * request for at most 6 s, so some charges are decided after the last repeat.
  */
 const DECIDE_AFTER = [0, 10_000] as const;
 const NEW_DELAY_EVERY_MS = 3_000;

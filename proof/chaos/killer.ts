@@ -121,7 +121,7 @@ export class Killer {
     }
   }
 
-  /** Returns every kind once, in random order, and then starts again. */
+  /** Returns the kind of the next kill. Every kind occurs once, in random order, before any kind occurs again. */
   private nextKind(): KillKind {
     if (this.upcoming.length === 0) {
       this.upcoming = KILL_KINDS.map((kind) => ({ kind, at: this.random.next() }))

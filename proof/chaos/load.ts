@@ -15,7 +15,7 @@ const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 const BETWEEN_LOOKS_MS = 300;
 /** Number of subscriptions that are created concurrently. */
 const CREATED_TOGETHER = 8;
-/** One subscription in ten has no clock. Edits set its next payment to some seconds ahead. */
+/** One subscription in ten has no clock. Edits move the next payment of such a subscription to 2 to 40 s later. */
 const REAL_TIME_EVERY = 10;
 const TRIAL_CHANCE = 0.2;
 

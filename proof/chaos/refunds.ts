@@ -57,8 +57,8 @@ export async function keepRefunding(
 }
 
 /**
- * Refunds a cycle wholly, or a part of it and perhaps the rest. Some refunds of one cycle are sent concurrently,
- * and some ask for more than is left. The service has to refuse the latter.
+ * Refunds a cycle wholly, or a part of it and perhaps the rest. Some refunds of one cycle are sent concurrently.
+ * The service must refuse a refund of more than is left.
  */
 async function refundCycle(load: Load, { intentId, amount }: PaidCycle): Promise<void> {
   const { random } = load;

@@ -15,7 +15,7 @@ const KEEPS_DATES = `not ${had(`'edit', 'pause', 'unpause'`)} and not exists (
   where ri.merchant_id = s.merchant_id and ri.subscription_id = s.id
     and ra.trigger in ('automatic_retry', 'manual_retry', 'new_method', 'authentication'))`;
 
-/** SQL for the index of a calendar's date minus the number of cycles paid before it: 0 unless imported. */
+/** SQL for the calendar index of a cycle's date minus the number of cycles before this cycle. 0 without an import. */
 const SHIFT = `coalesce(${atImport('next_index - m.cycles_charged', 's.merchant_id', 's.id')}, 0)`;
 
 const INDEX = `i.cycle_number - 1 + ${SHIFT}`;

@@ -9,8 +9,8 @@ import { PAID_BEFORE } from './sql-parts.ts';
 const REPAIRED = `interval '10 minutes'`;
 
 /**
- * SQL for the age from which an UNKNOWN attempt or refund is a violation. After 24 h of look-ups it goes to
- * REVIEW.
+ * SQL for the age from which an UNKNOWN attempt or refund is a violation. Such an attempt or refund goes to REVIEW
+ * after 24 h of look-ups without an answer.
  */
 const LOOKED_UP = `interval '26 hours'`;
 
@@ -104,7 +104,8 @@ export const deliveryChecks: readonly Check[] = [
       from book_answer where status < 500 and status not in (401, 409, 429)
       group by key having count(distinct (status, body)) > 1`,
   },
-  // An UNKNOWN attempt whose latest request was answered is in progress at the gateway, for 32 days at most.
+  // An UNKNOWN attempt whose latest request was answered is in progress at the gateway. It goes to REVIEW after 31
+  // days, so 32 days are a violation.
   // An attempt or a refund stays in CREATED or SENDING only while an activity runs, or after a crash until the
   // retry of the activity or the sweep. 2 hours is far longer than both.
   {

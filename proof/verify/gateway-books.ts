@@ -91,7 +91,7 @@ async function* readSandbox(place: SandboxPlace, first: SandboxPage): AsyncGener
   }
 }
 
-/** The books of all merchants' accounts at Stripe, each of the last `days`. */
+/** The books of all merchants' accounts at Stripe, each with the charges and refunds of the last `days` days. */
 export async function stripeBooks(
   session: ReservedSql,
   { sealing, url, days }: StripePlace,

@@ -6,11 +6,11 @@ const REFUNDS = `(select distinct on (r.merchant_id, r.id) r.*, a.gateway
     and a.intent_id = r.intent_id and a.gateway_charge_id = r.gateway_charge_id
   order by r.merchant_id, r.id)`;
 
-/** SQL that is true if a manual review settled the refund. Its refund at the gateway may have another key. */
+/** SQL that is true if a manual review settled the refund. The refund at the gateway may then have another key. */
 const BY_PERSON = `exists (select from payment_review v
   where v.merchant_id = r.merchant_id and v.subject_id = r.id and v.outcome is not null)`;
 
-/** SQL for the events of the refunds whose bodies the retention sweep has not deleted. */
+/** SQL for the events of refunds, without events whose body a sweep has deleted. */
 const TOLD = `(select e.merchant_id, e.type, e.body::json->>'refundId' as refund_id,
     (e.body::json->>'refundedAmount')::bigint as amount_minor
   from outbox_event e
