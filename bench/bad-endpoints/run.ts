@@ -66,7 +66,7 @@ const RENEWALS = 6;
 const DUE_AFTER_MS = 4_000;
 const RENEWED_WITHIN_MS = 180_000;
 const LOOK_MS = 250;
-/** Wait in ms after the last create request. After it, every first delivery attempt has failed or hangs. */
+/** Wait in ms after the last create request. At its end every first delivery attempt has failed or hangs. */
 const REST_MS = 10_000;
 
 /**

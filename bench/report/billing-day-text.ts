@@ -18,7 +18,6 @@ import {
 
 type Wave = DayFigures['waves'][number];
 
-/** Prints all results of a billing day. */
 export function printBillingDay(
   options: DayOptions,
   runConditions: RunConditions,

@@ -1,7 +1,6 @@
 import * as Plot from '@observablehq/plot';
 import { svgOf } from '../../scripts/client/svg.ts';
 
-/** The data of the plot. */
 export interface LatenessPlot {
   readonly title: string;
   /** For each month: the lateness of each charge in seconds, ascending. */

@@ -35,7 +35,7 @@ const QUIET_WITHIN_MS = 60_000;
 /** Minimum time in ms from the last edit to the due time. */
 const REST_BEFORE_MS = 15_000;
 /**
- * Assumed number of edits a second, below that of any run so far. A slower run repeats the edits with a later
+ * Assumed number of edits a second, lower than in every measured run. A slower run repeats the edits with a later
  * due time.
  */
 const EDITS_PER_SECOND = 45;
