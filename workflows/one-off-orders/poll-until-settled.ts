@@ -24,7 +24,7 @@ export interface Poll<Outcome> {
   /** Number of calls of `ask`, in earlier runs, that found no outcome. */
   lookups: number;
   continueAsNew(lookups: number): Promise<never>;
-  /** The backoff in ms after `lookups` calls of `ask` without an outcome. Default: `lookupDelayMs`. */
+  /** The delay in ms before the next call of `ask`, after `lookups` calls without an outcome. Default: `lookupDelayMs`. */
   delayMs?(lookups: number): number;
 }
 

@@ -78,8 +78,8 @@ export async function setupMethod(input: SetupMethodInput): Promise<SetupMethodR
 
 /**
  * Watches for a late charge: checks for a week whether the gateway has charged an attempt that is settled as
- * not paid. If the gateway has charged, the activity records the charge, adds an entry to the timeline and refunds
- * the charge.
+ * not paid. If the gateway has charged, the activity records the charge, adds an entry to the timeline and starts
+ * the refund of the charge.
  */
 export async function lateCharge(input: LateChargeInput): Promise<LateChargeResult> {
   const { merchantId, attemptId, lookups } = input;

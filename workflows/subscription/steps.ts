@@ -49,8 +49,8 @@ export class Steps {
         await this.charge(run.state, null);
         return;
       case 'liftCooldown':
-        // The row may keep a cooldown that is over, because `validateCommand` compares its end with the
-        // present.
+        // The row may keep a cooldown that is over, because `validateCommand` compares the cooldown's end with
+        // the present time.
         run.adopt(applyCooldownEnd(run.state));
         return;
       case 'expireCheckout':
