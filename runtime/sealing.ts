@@ -6,7 +6,7 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
  */
 export interface Sealing {
   /**
-   * Encrypts a text. `boundTo` is the id of the text's row; with another id the result cannot be decrypted.
+   * Encrypts a text. `boundTo` identifies the text's row; with another value the result cannot be decrypted.
    * A repeat returns different bytes.
    */
   seal(secret: string, boundTo: string): Buffer;
@@ -14,7 +14,7 @@ export interface Sealing {
   open(sealed: Uint8Array, boundTo: string): string;
 }
 
-/** Thrown if a sealed secret cannot be decrypted. The error never contains the secret. */
+/** Thrown for a key of a wrong length, and if a sealed secret cannot be decrypted. Never contains the secret. */
 export class SealingError extends Error {
   override readonly name = 'SealingError';
 }
