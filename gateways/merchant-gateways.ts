@@ -153,8 +153,8 @@ export function createMerchantGateways(
 }
 
 /**
- * Returns, for an account of the sandbox, a list with the test merchant whose id is in the account's name. The list is
- * empty without such a merchant. Returns null for an account of another gateway.
+ * For an account of the sandbox, returns the test merchant whose id is in the account's name; an empty list if there
+ * is no such merchant. Returns null for an account of another gateway.
  */
 async function sandboxAccount({ sandbox, accountsOf }: MerchantGatewaysOptions, name: string) {
   const prefix = `${sandbox.name}:`;

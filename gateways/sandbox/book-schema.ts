@@ -139,8 +139,8 @@ alter table ${BOOK_SCHEMA}.forced_decline add column if not exists retry text;
 
 /**
  * Decides and stores a charge in one round trip and one transaction. A second request with the same key waits
- * on the unique index until the first has committed. Then it returns the first charge and uses up no forced
- * decline. If the gateway does not know the card, the charge is declined with `payment_method_removed`. A
+ * on the unique index until the first has committed. Then the function returns the first charge and uses up no
+ * forced decline. If the gateway does not know the card, the charge is declined with `payment_method_removed`. A
  * forced decline replaces this code, and the code of the card.
  */
 const BOOK_CHARGE = `

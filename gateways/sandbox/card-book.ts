@@ -9,7 +9,7 @@ import type { TestCardMoment } from './test-cards.ts';
 /** How long after its issue a token can be redeemed. */
 const TOKEN_LIFETIME_MS = 10 * 60_000;
 
-/** How long tokens stay stored after their expiry, for repeats of the request that redeemed them. */
+/** Shortest time for which tokens stay stored after their expiry, for repeats of the request that redeemed them. */
 const TOKEN_RETENTION_MS = 24 * 3_600_000;
 
 export interface SaveOrder {

@@ -19,7 +19,7 @@ export interface ReadCard {
   readonly expiryYear: number;
 }
 
-/** The problems of a typed card, as keys of their texts. */
+/** The typing errors of a card: for each wrong field, the key of the text that the page shows. */
 export type Mistypes = Readonly<Partial<Record<CardField, MistypeText>>>;
 
 type MistypeText =
@@ -40,9 +40,9 @@ export type CardReading =
   | { readonly kind: 'refused'; readonly code: DeclineCode };
 
 /**
- * Reads a typed card. The digits may be of any writing system. The number may have spaces and dashes. The expiry
- * may be MM/YY, MM / YY, MMYY or MM/YYYY. A card is valid until its expiry month ends, in UTC. A number without a
- * typing error that is not a published test number is refused. Rule: D-61.
+ * Reads a typed card. The digits may be ASCII, full-width, Arabic or Persian. The number may have spaces and dashes.
+ * The expiry may be MM/YY, MM / YY, MMYY or MM/YYYY. A card is valid until its expiry month ends, in UTC. A number
+ * without a typing error that is not a published test number is refused. Rule: D-61.
  */
 export function readCard(typed: TypedCard, now: number): CardReading {
   const number = inDigits(typed.number).replaceAll(/[\s-]/g, '');

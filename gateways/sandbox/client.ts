@@ -36,7 +36,7 @@ export interface SandboxClient extends PaymentGateway {
   readonly tokeniserUrl: string;
   /**
    * Makes the gateway decline the next charges. Throws `service_unavailable` if the gateway does not confirm, and
-   * GatewayRejectedRequest if the gateway refuses the order. Rule: D-61.
+   * GatewayRejectedRequest if the gateway refuses the request. Rule: D-61.
    */
   declineNext(order: ForcedDeclines): Promise<void>;
   /** Waits for open requests, then closes the connections. */

@@ -21,7 +21,7 @@ export interface PaymentRouteOptions {
   readonly isPending: boolean;
 }
 
-/** Routes for the billing service, which sends the gateway key as a bearer token. */
+/** Routes for our own processes, which send the gateway key as a bearer token. */
 export function paymentRoutes(options: PaymentRouteOptions): Route[] {
   const { charge, lookup, withdraw } = chargeHandlers(options);
   const { refund, lookupRefund } = refundHandlers(options);

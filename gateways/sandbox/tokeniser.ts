@@ -11,7 +11,7 @@ const FORM_LIMIT_BYTES = 8_192;
 const SESSION_LIMIT = 255;
 const RETURN_URL_LIMIT = 2_048;
 
-/** Length of `payment_error_id`, which must be unique but not secret. */
+/** Number of random bytes of `payment_error_id`, which must be unique but not secret. */
 const ERROR_ID_BYTES = 9;
 
 const NONCE_BYTES = 16;

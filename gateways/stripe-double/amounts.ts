@@ -1,6 +1,6 @@
 import { invalid } from './errors.ts';
 
-/** Currencies whose smallest unit is the unit itself, by Stripe's list. */
+/** Currencies without decimals, by Stripe's list. */
 const ZERO_DECIMAL = new Set(
   'bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf'.split(' '),
 );

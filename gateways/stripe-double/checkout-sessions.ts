@@ -127,7 +127,10 @@ async function create(scope: Scope, params: Params) {
   return session.body;
 }
 
-/** Returns whether the session creates a customer when the payer's card is saved. */
+/**
+ * Returns `customer_creation`, by which the session creates a customer when the card is saved; null if absent.
+ * Refuses `customer_creation` and `customer_email` together with `customer`.
+ */
 function customerCreationOf(params: Params, mode: string, customerId: string | null) {
   const creation = text(params, 'customer_creation');
   const both = ['customer_creation', 'customer_email'].find((name) => text(params, name) !== null);

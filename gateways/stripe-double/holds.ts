@@ -1,8 +1,7 @@
 import { matches } from '../http-server/path-pattern.ts';
 
 /**
- * Delays requests on behalf of a control route. A request is held after its key is claimed and before the request is
- * executed.
+ * Holds the requests that a control route selects. A held request has claimed its key and is not executed yet.
  */
 export interface Holds {
   /** Holds the next `count` requests to this path, in which `*` stands for one segment. */

@@ -44,7 +44,7 @@ type Owner = Pick<
   'customer' | 'customer_creation' | 'customer_email'
 >;
 
-/** Returns the possible owners of the card, the best first. */
+/** Returns the possible owners of the card, which are Stripe customers, the preferred one first. */
 function ownersOf({ customer: { gatewayMethodId, email } }: CardEntryRequest): Owner[] {
   const known = gatewayMethodId?.split('/')[0];
   const created = { customer_creation: 'always' } as const;
