@@ -48,7 +48,7 @@ interface Demo {
   readonly terms: string;
   readonly year: (run: DemoRun) => Promise<DemoYear>;
   readonly otherParts: readonly ((run: DemoRun) => Promise<void>)[];
-  /** What the gateway has recorded if everything is as expected. */
+  /** The gateway's records if there are no differences, as text. */
   readonly recorded: string;
 }
 

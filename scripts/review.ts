@@ -79,9 +79,9 @@ async function settle(
 }
 
 /**
- * Wakes the workflow that records the decision, and waits at most 10 s until the workflow has recorded it. If
- * the attempt was decided as not paid, also starts the watch for a late charge. Returns false if the sweep
- * must do this work later.
+ * Makes the workflow of the attempt or refund record the decision, and waits for this at most 10 s. If the
+ * attempt was decided as not paid, also starts the watch for a late charge. Returns false if the sweep must do
+ * this work later.
  */
 async function haveBooked(place: Place, review: ListedReview): Promise<boolean> {
   const temporal = createTemporalClient(place);

@@ -6,13 +6,13 @@ import type { SubscriptionRuns } from '../../temporal/subscription-runs.ts';
 const AT_ONCE = 8;
 /** The import waits while at least this number of starts is queued. */
 const MAX_WAITING = 200;
-/** After this number of failed starts no further start is tried: each takes seconds without Temporal. */
+/** After this number of failed starts the import tries no further start: without Temporal a start takes seconds. */
 const FAILURES_MAX = 10;
 
 export type Starter = Pick<SubscriptionRuns, 'start' | 'ensureRunning'>;
 
 /**
- * Starts the workflows of imported subscriptions while the import goes on. `begin` waits while too many starts
+ * Starts the workflows of imported subscriptions while the import runs. `begin` waits while too many starts
  * wait. `end` waits for all starts and returns how many workflows the sweep must start.
  */
 export function createStarts(workflows: Starter) {

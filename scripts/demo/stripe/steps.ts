@@ -7,15 +7,15 @@ import type { StripeRun } from './acts.ts';
 export interface StripeStep {
   /** The clock advances to this time (UTC) for the step. */
   readonly at: string;
-  /** What happens before the clock advances. */
+  /** Called before the clock advances. */
   readonly before?: (run: StripeRun) => Promise<void>;
-  /** What happens after the clock has advanced. */
+  /** Called after the clock has advanced. */
   readonly act?: (run: StripeRun) => Promise<void>;
   /** Exactly these events must arrive, in this order. */
   readonly events: readonly string[];
-  /** What the timeline must then say last: what happened, and why. */
+  /** The expected last entry of the timeline after the step, with its reason in parentheses. */
   readonly timeline?: string;
-  /** What a read of the subscription must return after the step. */
+  /** The expected fields of a read of the subscription after the step. */
   readonly reads: readonly [
     status: string,
     remainingCycleCount: number,
