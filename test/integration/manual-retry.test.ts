@@ -1,10 +1,29 @@
+import { randomUUID } from 'node:crypto';
+import { activityInfo } from '@temporalio/activity';
 import { describe, expect, vi } from 'vitest';
-import { onDevServer as test } from '../support/environment.ts';
+import type { Activities } from '../../activities/index.ts';
+import { onDevServerWith } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Manual retries over HTTP, on a real Temporal server, checked against the gateway's charges. */
+
+/** Runs after each charge activity of the task queue, before the workflow gets the activity's outcome. */
+let afterQueuedCharge: () => Promise<unknown> = async () => undefined;
+
+const observed = (activities: Activities): Activities => ({
+  ...activities,
+  chargeAttempt: async (input) => {
+    const outcome = await activities.chargeAttempt(input);
+    if (!activityInfo().isLocal) await afterQueuedCharge();
+    return outcome;
+  },
+});
+const test = onDevServerWith({ wrap: observed });
+test.afterEach(() => {
+  afterQueuedCharge = async () => undefined;
+});
 
 /**
  * Creates a subscription that is UNPAID since 2027-02-10T00:00Z. The gateway declines `declines` charges in a
@@ -109,6 +128,33 @@ interface Faults {
   faults: { fault: string }[];
 }
 
+/**
+ * Creates an UNPAID subscription whose manual retry has an unknown outcome, and sends a second manual retry while
+ * the workflow looks the outcome up. The look-ups of this activity fail.
+ */
+async function retriedDuringLookUp(env: TestEnvironment, shop: Shop, cycleCount: number) {
+  const subscription = await unpaid(env, shop, 'stolen_card', 1, cycleCount);
+  const { ref, retry } = subscription;
+  const order = (fault: object) => env.control('POST', '/control/faults', fault);
+  await order({ operation: 'charge', fault: 'lose_answer', effect: 'none', count: 1_000 });
+  await order({ operation: 'lookup', fault: 'error_500', count: 1_000 });
+  const pending = { status: 400, errorCode: 'payment_outcome_pending' };
+  await expect(retry()).rejects.toMatchObject(pending);
+  await env.control('DELETE', '/control/faults');
+  // The first look-up takes longer than a local activity may take. The next ones fail.
+  await order({ operation: 'lookup', fault: 'delay', delayMs: 60_000, count: 1 });
+  await order({ operation: 'lookup', fault: 'error_500', count: 1_000 });
+  await env.workflows.recheck(ref);
+  const faults = () => env.control('GET', '/control/faults') as unknown as Promise<Faults>;
+  await expect
+    .poll(async () => (await faults()).faults.map(({ fault }) => fault))
+    .toEqual(['error_500']);
+  const key = randomUUID();
+  // The run looks the charge up, so its validator accepts the second retry, which waits.
+  const repeat = () => retry(key).catch((error: { errorCode: string }) => error.errorCode);
+  return { ...subscription, answer: repeat(), repeat };
+}
+
 describe('a manual retry that waited for a charge of unknown outcome', () => {
   test.for([
     ['is known', 3, 'ACTIVE'],
@@ -116,39 +162,29 @@ describe('a manual retry that waited for a charge of unknown outcome', () => {
   ] as const)(
     'is refused, and executed when it is repeated with its key after the outcome %s [D-31, D-17]',
     async ([, cycleCount, status], { env, shop }) => {
-      const { ref, retry, outcomes } = await unpaid(env, shop, 'stolen_card', 1, cycleCount);
-      const order = (fault: object) => env.control('POST', '/control/faults', fault);
-      await order({ operation: 'charge', fault: 'lose_answer', effect: 'none', count: 1_000 });
-      await order({ operation: 'lookup', fault: 'error_500', count: 1_000 });
-      const pending = { status: 400, errorCode: 'payment_outcome_pending' };
-      await expect(retry(`first-${status}`)).rejects.toMatchObject(pending);
+      const retried = await retriedDuringLookUp(env, shop, cycleCount);
+      expect(await retried.answer).toBe('payment_outcome_pending');
       await env.control('DELETE', '/control/faults');
-      // The first look-up takes longer than a local activity may take. The next ones fail.
-      await order({ operation: 'lookup', fault: 'delay', delayMs: 60_000, count: 1 });
-      await order({ operation: 'lookup', fault: 'error_500', count: 1_000 });
-      await env.workflows.recheck(ref);
-      const faults = () => env.control('GET', '/control/faults') as unknown as Promise<Faults>;
-      await expect
-        .poll(async () => (await faults()).faults.map(({ fault }) => fault), { timeout: 20_000 })
-        .toEqual(['error_500']);
-      // The run looks the charge up, so its validator accepts the second retry, which waits.
-      await expect(retry(`second-${status}`)).rejects.toMatchObject(pending);
-      await env.control('DELETE', '/control/faults');
-      await env.workflows.recheck(ref);
-      await expect
-        .poll(async () => (await env.state(ref)).status, { timeout: 30_000 })
-        .toBe(status);
-      await expect
-        .poll(
-          () => retry(`second-${status}`).catch((error: { errorCode: string }) => error.errorCode),
-          {
-            timeout: 10_000,
-          },
-        )
-        .toBe('operation_not_allowed');
-      expect(await outcomes()).toEqual(['succeeded', 'declined', 'succeeded']);
+      await env.workflows.recheck(retried.ref);
+      await expect.poll(async () => (await env.state(retried.ref)).status).toBe(status);
+      await expect.poll(retried.repeat).toBe('operation_not_allowed');
+      expect(await retried.outcomes()).toEqual(['succeeded', 'declined', 'succeeded']);
     },
   );
+
+  test('is answered from the row when the run that refused it completes before the answer [D-31, D-17]', async ({
+    env,
+    shop,
+  }) => {
+    // The look-ups of the queued activity fail, and the look-up that follows the refusal succeeds.
+    afterQueuedCharge = () => env.control('DELETE', '/control/faults');
+    const retried = await retriedDuringLookUp(env, shop, 2);
+    await env.workflows.recheck(retried.ref);
+    expect(await retried.answer).toBe('operation_not_allowed');
+    expect(await env.state(retried.ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
+    expect(await retried.repeat()).toBe('operation_not_allowed');
+    expect(await retried.outcomes()).toEqual(['succeeded', 'declined', 'succeeded']);
+  });
 });
 
 describe('five concurrent manual retries with different keys', () => {
