@@ -169,7 +169,7 @@ async function outcomeInReview(
         gatewayChargeId: null,
         byPerson: true,
       }
-    : { kind: 'review', reason: attempt.reason ?? 'waits for a person' };
+    : { kind: 'review', reason: attempt.reason ?? 'waits for manual review' };
 }
 
 /** One call's requests to the gateway about one attempt. */

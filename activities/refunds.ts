@@ -192,7 +192,7 @@ function refusedOrReview({ lateAttemptId }: Refund, reason: string) {
 async function outcomeInReview(db: Db, refund: Refund): Promise<RefundSettlement> {
   const { merchantId, id: subjectId } = refund;
   const decision = await findDecision(db, { merchantId, subjectId });
-  if (!decision) return { kind: 'review', reason: refund.reason ?? 'waits for a person' };
+  if (!decision) return { kind: 'review', reason: refund.reason ?? 'waits for manual review' };
   return decision.outcome === 'refunded'
     ? { kind: 'refunded', gatewayRefundId: decision.gatewayId ?? '' }
     : { kind: 'refused', reason: 'The payment could not be refunded.' };

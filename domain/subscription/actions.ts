@@ -160,7 +160,7 @@ export function actionForStep(
       return { do: 'record', change: applyPeriodEnd(state, now), result: null };
     case 'endPause': {
       const until = { newNextPaymentAt: step.at };
-      const why = 'the pause was ordered until then';
+      const why = 'the end date of the pause was reached';
       const change = applyUnpause(state, until, now, { why, actor: 'schedule' });
       return { do: 'record', change, result: null };
     }

@@ -106,7 +106,7 @@ export function applyPeriodEnd(state: SubscriptionState, now: number): Change {
 
 /** Ends a subscription whose checkout was not completed in time. */
 export function applyCheckoutExpiry(state: SubscriptionState, now: number): Change {
-  const why = 'nobody paid before the checkout expired';
+  const why = 'the checkout expired without a payment';
   return end(state, 'checkout_expired', now, { why, actor: 'schedule' });
 }
 

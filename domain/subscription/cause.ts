@@ -38,6 +38,6 @@ export function causeOf(
   };
   const [reason, actor] = causes[attempt.trigger];
   const why = `${reason} (attempt ${attempt.attemptNumber})`;
-  if (isWithdrawn) return { why: `${why}; it was called off before the gateway had it`, actor };
+  if (isWithdrawn) return { why: `${why}; it was voided before the gateway received it`, actor };
   return byPerson ? { why: `${why}; a person settled it`, actor: 'operator' } : { why, actor };
 }

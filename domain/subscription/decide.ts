@@ -55,7 +55,9 @@ export function decide(state: SubscriptionState, now: number, realNow: number): 
 }
 
 function waitReason({ reviewReason }: OpenAttempt): string {
-  return reviewReason === undefined ? 'ask the gateway again' : 'ask the gateway; a person is told';
+  return reviewReason === undefined
+    ? 'ask the gateway again'
+    : 'in manual review; ask the gateway again';
 }
 
 /**
