@@ -116,7 +116,7 @@ export async function collect(
       case 'unknown': {
         if (outcome.kind !== 'not_sent') exchange.mayBeAtGateway = true;
         const payerUrl = outcome.kind === 'in_progress' ? outcome.payerUrl : undefined;
-        // The outcome follows only after the payer has confirmed the charge on this page, which takes minutes.
+        // The gateway decides only after the payer has confirmed the charge at `payerUrl`, which takes minutes.
         if (exchange.payer !== undefined && payerUrl !== undefined) {
           return { kind: 'unknown', reason: 'waits for the payer', unansweredAt: null, payerUrl };
         }
@@ -137,7 +137,10 @@ function isInProgress({ state, unansweredAt }: Attempt): boolean {
   return state === 'UNKNOWN' && unansweredAt === null;
 }
 
-/** True if an earlier send may have reached the gateway. A prepared charge has an id before its first send. */
+/**
+ * True if an earlier send may have reached the gateway. If the gateway prepares charges, this is true as soon as the
+ * row has the id of the prepared charge, which is stored before the first send.
+ */
 function mayBeAtGateway(gateway: PaymentGateway, attempt: Attempt, limits: SendLimits): boolean {
   if (gateway.prepare !== null) return attempt.gatewayChargeId !== null;
   return attempt.state !== 'CREATED' && !limits.isFresh;

@@ -158,8 +158,8 @@ export function createChargingActivities(deps: ChargingDeps) {
 }
 
 /**
- * Returns the limits that depend on the payer: the URL to which the bank sends the payer back, and whether it
- * is too late to confirm the charge. Returns no limits for an attempt that the payer does not confirm.
+ * For an attempt that the payer confirms with the bank, returns the URL to which the bank sends the payer back, and
+ * whether the charge must be withdrawn. For any other attempt, returns no limits.
  */
 function payerOf(
   links: LinkSettings,

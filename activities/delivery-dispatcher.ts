@@ -21,8 +21,8 @@ export interface DeliveryDispatcher {
    */
   submit(stream: StreamToDeliver): void;
   /**
-   * Submits the stream. Resolves when its events are sent or left to the queue, at the latest after
-   * `withinMs`.
+   * Submits the stream. Resolves when the stream's events are sent or left to the endpoint queues, at the latest
+   * after `withinMs`.
    */
   deliver(stream: StreamToDeliver, withinMs: number): Promise<void>;
   /**

@@ -2,7 +2,7 @@ import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
 
 /**
  * Semaphores that limit the requests in flight from this process: to each endpoint, and to all endpoints of
- * one merchant, so that a merchant with many endpoints does not delay the others.
+ * one merchant, so that a merchant with many endpoints does not delay other merchants.
  *
  * The dispatcher takes one slot for each batch. While this process drains the endpoint queue, only the drain
  * gets new slots: a drain sends many events with few statements, and a busy dispatcher would take all slots.
@@ -29,7 +29,7 @@ export type FreeSlot = () => void;
 export interface SlotWait {
   /** Longest wait for a slot, in ms. */
   readonly waitMs: number;
-  /** An endpoint counts as quick if one of its slots was taken or freed within this time, in ms. */
+  /** An endpoint counts as quick if one of its slots was taken or freed less than this time ago, in ms. */
   readonly quickMs: number;
 }
 

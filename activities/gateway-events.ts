@@ -41,10 +41,11 @@ type HintOf<Kind extends GatewayHint['kind']> = Extract<GatewayHint, { kind: Kin
 export function createGatewayEventActivities(deps: GatewayEventDeps) {
   return {
     /**
-     * Looks at the object that the unhandled events of a subject name, and marks these events as handled. For a
-     * charge or a refund, makes its workflow look the outcome up. A repeat is safe. For an entered card, submits
-     * the card. Throws a retryable error if the gateway, the database or Temporal does not answer, and while an
-     * entered card waits for the outcome of another card. `nowAt` is real time. Rules: D-40, D-50.
+     * Handles the unhandled events of a subject. For a charge or a refund, makes its workflow look the outcome up.
+     * For a dispute or a payment method, reads the object at the gateway and records what changed. For an entered
+     * card, submits the card. A repeat is safe. Throws a retryable error if the gateway, the database or Temporal
+     * does not answer, and while an entered card waits for the outcome of another card. `nowAt` is real time.
+     * Rules: D-40, D-50.
      */
     async handleGatewaySubject(input: GatewaySubject & { nowAt: number }): Promise<void> {
       const { nowAt, ...subject } = input;
@@ -148,9 +149,9 @@ async function lookAtMethod(
 }
 
 /**
- * Submits a card that a payer entered on the gateway's page, as the return of the payer's browser does. The token
- * is the id of the command, so that only one of the two submits the card. Does nothing if the session is unknown,
- * is over or has no try left. Rules: D-32, D-§4.
+ * Submits a card that a payer entered on the gateway's page. The return of the payer's browser may submit the same
+ * card. Both use the token as the command's id, so the command is executed once. Does nothing if the session is
+ * unknown, is over or has no try left. Rules: D-32, D-§4.
  */
 async function takeEnteredCard(
   deps: GatewayEventDeps,
@@ -175,8 +176,8 @@ async function takeEnteredCard(
 }
 
 /**
- * True if the session is for replacing a card and `hasReplacedCard` is true. A late event must not replace the new
- * card by an older one.
+ * True if the payer has already replaced the card in this session. A late event must not replace the new card by
+ * an older one.
  */
 async function isOver(db: Db, session: NamedSession): Promise<boolean> {
   const { merchantId, id: sessionId, purpose, subscriptionId } = session;

@@ -73,7 +73,7 @@ export type SweepReport = Record<
   | 'stalledStreams'
   /** Events of gateways that were stored and not handled. */
   | 'gatewayEvents'
-  /** Unknown outcomes that a workflow was told to look up, because the gateway answers again. */
+  /** Unknown outcomes for which the sweep requested a look-up, because the gateway answers again. */
   | 'rechecked'
   | 'failed',
   number

@@ -24,9 +24,9 @@ export type RedeemTokenResult =
 
 /**
  * Redeems a one-time token of the card form for a payment method. A new method is PENDING until the caller makes
- * it LIVE. Refuses a card that the gateway refuses, a card of another customer, and a card that the payer entered
- * before the card that it is to replace. A repeat returns the same method. Throws a retryable error if the gateway
- * does not answer; a repeat with the token is then safe.
+ * it LIVE. Refuses a card that the gateway refuses, a card of another customer, and a replacement card that the
+ * payer entered before the subscription's present card. A repeat returns the same method. Throws a retryable error
+ * if the gateway does not answer; a repeat with the token is then safe.
  */
 export async function redeemToken(
   { db, gateways }: { db: Db; gateways: GatewayRegistry },
@@ -64,10 +64,10 @@ export async function redeemToken(
 const REFUSED = { kind: 'refused', errorCode: 'processing_error' } as const;
 
 /**
- * Redeems the token at the gateway that issued it. The names are those of the gateways whose card pages were
- * opened for the session, the last one first. Without a name, asks the gateway at which the merchant saves new
- * methods. A gateway that did not issue the token refuses it with `processing_error`; the next gateway is then
- * asked.
+ * Redeems the token at the gateway that issued the token. `[name, ...earlier]` are the gateways whose card pages
+ * were opened for the session, the last one first. If the list is empty, asks the gateway at which the merchant
+ * saves new methods. A gateway that did not issue the token refuses it with `processing_error`; then asks the next
+ * gateway.
  */
 async function redeemAtOne(
   gateways: GatewayRegistry,
