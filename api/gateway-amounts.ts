@@ -4,8 +4,8 @@ import type { Problem } from './fields.ts';
 
 /**
  * Returns the problems of amounts that the merchant's gateway can never charge or refund, so that such an amount is
- * refused at once and not when it is due. Keyed by field name. The caller asks outside a transaction, because the
- * gateway's settings are read by another connection.
+ * refused at once and not when it is due. The keys of `amounts` are field names. Call this function outside a
+ * transaction, because it reads the gateway's settings on another connection.
  *
  * @throws DomainError `operation_not_allowed` for a live merchant without a gateway. Rules: D-03, D-20.
  */

@@ -78,7 +78,9 @@ export const locale = optional(z.enum(LOCALES)).meta({
   ...EXTENSION,
 });
 
-/** Returns the problems of amounts outside the currency's bounds. Keyed by field name. Rule: D-03. */
+/**
+ * Returns the problems of amounts outside the currency's bounds. The keys of `amounts` are field names. Rule: D-03.
+ */
 export function amountProblems(
   amounts: Readonly<Record<string, number | undefined>>,
   code: string | undefined,

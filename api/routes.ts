@@ -41,7 +41,7 @@ import {
   updateWebhook,
 } from './routes/webhooks/routes.ts';
 
-/** Every endpoint of a merchant, in the order of the OpenAPI document. */
+/** Every route that a merchant calls with credentials, in the order of the OpenAPI document. */
 export const ROUTES: readonly Route[] = [
   createCustomer,
   getCustomer,
@@ -81,5 +81,5 @@ export const ROUTES: readonly Route[] = [
   declineNext,
 ];
 
-/** Everything that the OpenAPI document describes. */
+/** Every operation of the OpenAPI document. */
 export const OPERATIONS: readonly Operation[] = [...ROUTES, readDocument];

@@ -11,7 +11,7 @@ import type { ApiDeps } from './deps.ts';
 export interface ApiServer extends Server {
   /**
    * Stops accepting connections. Every request that has begun gets its whole answer; then its connection
-   * closes. An idle connection closes within 2 s; until then, requests that arrive on it are served. Resolves
+   * closes. An idle connection closes within 1 s; until then, requests that arrive on it are served. Resolves
    * when all connections are closed. Has no time limit of its own.
    */
   drain(): Promise<void>;
@@ -33,8 +33,8 @@ export function createApiServer(
   const connections: Connections = new Map();
   let isDraining = false;
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
-    // No answer can follow an answer with `Connection: close`, so a client could not learn this request's
-    // outcome.
+    // No answer can follow an answer with `Connection: close`. A request after such an answer is not executed,
+    // because the client could not learn its outcome.
     if (connections.get(request.socket)?.getHeader('Connection') === 'close') return;
     connections.set(request.socket, response);
     if (isDraining) makeLast(response);
@@ -83,8 +83,8 @@ function closeWhenIdle(server: Server, connections: Connections): Promise<void> 
         if (answer === null || answer.writableFinished) socket.destroy();
       }
     }, IDLE_CHECK_MS);
-    // `http.Server.close` would close at once even connections on which a request is arriving. This method
-    // would also wait for connections that never send a request.
+    // `http.Server.close` would close connections on which a request is arriving, and would wait for connections
+    // that never send a request.
     TcpServer.prototype.close.call(server, (error) => {
       clearInterval(timer);
       if (error) reject(error);

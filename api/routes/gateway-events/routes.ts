@@ -29,7 +29,7 @@ export function gatewayEventRoutes(router: Router<RequestState>, deps: ApiDeps):
       const isWaiting = await isWaitedFor(db, account, hint);
       const subject = await storeGatewayEvent(db, account, hint, !isWaiting);
       failpoint('after_event_stored');
-      // Not awaited. If it fails, the sweep starts the workflow.
+      // Not awaited. If the wake-up fails, the sweep starts the workflow.
       if (subject !== null) void gatewaySubjects.wake(subject);
     }
     send(ctx, ok({}));

@@ -12,7 +12,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { instant, optional, refuseProblems, wholeNumber } from '../../fields.ts';
 import type { Problem } from '../../fields.ts';
 
-/** What links to subscribe and links to pay once have in common. Rule: D-37. */
+/** Fields and functions that links to subscribe and links to pay once share. Rule: D-37. */
 
 const CODE_LENGTH = 12;
 
@@ -60,7 +60,7 @@ export interface LinkRequest {
   currency: string;
   /** The names of the payment methods in the request. Undefined: the merchant's payment methods. */
   wanted?: readonly string[] | undefined;
-  /** The problems that the merchant's gateway has with the amounts. */
+  /** The problems of amounts that the merchant's gateway cannot charge. */
   amountProblems: readonly Problem[];
   /** Returns the problems of the request's dates for a link created at `nowAt`. */
   dateProblems: (nowAt: number) => Problem[];

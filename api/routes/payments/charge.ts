@@ -73,7 +73,8 @@ export async function withCharge<Body>(
   const { db } = deps;
   return withOutcome(call, deps, async ({ commandId, isRepeat, giveUp }) => {
     const ref = { merchantId: call.merchant.id, intentId: idOfCommand('in', commandId) };
-    // If an earlier call has written the intent, it is neither validated nor written again.
+    // If an earlier call has written the intent, this call neither validates the request again nor writes the intent
+    // again.
     const isWritten = isRepeat && (await findIntent(db, ref.merchantId, ref.intentId)) !== null;
     if (!isWritten) await db.transaction((tx) => insert(tx, ref));
     const charged = await charge(deps, ref, giveUp);

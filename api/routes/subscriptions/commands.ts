@@ -132,8 +132,8 @@ export const pauseSubscription = route({
 });
 
 /**
- * The workflow checks that the date is in the future. A subscription on a test clock counts by the clock's
- * time. Rules: IF-4.8, D-§4, D-16.
+ * The workflow checks that the date is in the future. For a subscription on a test clock, the clock's time decides.
+ * Rules: IF-4.8, D-§4, D-16.
  */
 export const unpauseSubscription = route({
   operationId: 'unpauseSubscription',

@@ -115,7 +115,10 @@ function editOf({ newAmount, newCycleCount, newNextPaymentDate, ...given }: Give
   };
 }
 
-/** The workflow checks the currency's minimum, which depends on the subscription. Rules: D-01, D-06. */
+/**
+ * Returns the problems of an edit that do not depend on the subscription. The workflow checks the others, such as the
+ * currency's minimum. Rules: D-01, D-06.
+ */
 export function editRequestProblems(given: Given): Problem[] {
   return editProblems(editOf(given)).map(({ field, message }) => ({
     field: WIRE_NAMES[field],

@@ -26,7 +26,10 @@ const NAME_MAX = 255;
 
 export const interval = z.enum(INTERVAL_UNITS);
 
-/** Has the maximum of DAY. `boundsProblems` checks the lower maximums of the other units. Rule: D-06. */
+/**
+ * The OpenAPI document shows the maximum of DAY. `intervalCountProblem` checks the maximum of the request's unit.
+ * Rule: D-06.
+ */
 export const intervalCount = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.DAY });
 
 /** Number of cycles, at most {@link CYCLE_COUNT_MAX}. Rule: D-06. */
