@@ -1,8 +1,8 @@
 import { Socket } from 'node:net';
 
 /**
- * Time in ms between the error and the close event of a lost connection. A transaction fails within this
- * time after the error.
+ * Time in ms between the error and the close event of a lost connection. Long enough for the rollbacks of the
+ * transactions that fail with the error.
  */
 const LINGER_MS = 100;
 /** Maximum time in ms without an answer. Longer than the server's `statement_timeout` of 15 s. */
@@ -10,8 +10,8 @@ const SILENCE_MS_MAX = 20_000;
 
 /**
  * A socket to Postgres that emits `error` at once when the connection is lost, and `close` 100 ms later.
- * After `close` the driver has no socket, and a rollback that writes to it ends the process
- * (porsager/postgres#1208). Within the 100 ms a rollback writes to a destroyed socket, which is harmless.
+ * After `close`, a rollback would end the process, because the driver then has no socket to write to
+ * (porsager/postgres#1208). Within the 100 ms, a rollback writes to the destroyed socket, which has no effect.
  *
  * The socket also fails if the server does not answer sent data within `silenceMsMax`. The operating system
  * alone would wait about 15 minutes for a machine that is down. With TLS this check does not work, because

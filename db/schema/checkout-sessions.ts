@@ -14,7 +14,7 @@ import { paymentIntents } from './payment-intents.ts';
 import { setupMethods } from './setup-methods.ts';
 import { subscriptions } from './subscriptions.ts';
 
-/** What the payer does on a hosted page. */
+/** The purpose of a hosted page: the payer subscribes, pays once, saves a payment method, or replaces one. */
 export const CHECKOUT_PURPOSES = [
   'subscription',
   'payment',

@@ -5,8 +5,8 @@ import { instant, merchantId } from './_columns.ts';
 
 /**
  * One event that a gateway sent about an account of a merchant. The row is committed before the gateway gets
- * its answer. All times are real. Writers: the API inserts, already handled if nothing waits for the event;
- * activities set `handledAt` and `sweptAt`, and delete old rows.
+ * its answer. All times are real. Writers: the API inserts the row, with `handledAt` if nothing waits for the
+ * event; activities set `handledAt` and `sweptAt`, and delete old rows.
  */
 export const gatewayEvents = pgTable(
   'gateway_event',

@@ -37,7 +37,7 @@ export const paymentIntents = pgTable(
     /** The link that created a hosted payment; null if the merchant created it. Rule: D-37. */
     linkId: text('link_id'),
     customerId: text('customer_id').notNull(),
-    /** The method of the latest attempt. */
+    /** The method of the latest attempt. A one-time or tokenised charge has a method before its first attempt. */
     paymentMethodId: text('payment_method_id'),
     amountMinor: amountMinor().notNull(),
     currency: currency().notNull(),
@@ -69,7 +69,7 @@ export const paymentIntents = pgTable(
     succeededAt: instant('succeeded_at'),
     /** Real time until which the page of a hosted payment accepts a card; null for every other payment. */
     checkoutExpiresAt: instant('checkout_expires_at'),
-    /** Real time of the last change. */
+    /** Real time at which the row was last changed, or taken by a sweep. */
     updatedAt: instant('updated_at')
       .notNull()
       .default(sql`now()`),

@@ -31,7 +31,7 @@ export const paymentReviews = pgTable(
     decidedAt: instant('decided_at'),
     /** Set when the outcome is recorded and the late-charge watch, if any, has ended; null before. */
     closedAt: instant('closed_at'),
-    /** When a sweep last handled the review. */
+    /** When the review was opened or decided, or when a sweep last took it. */
     updatedAt: instant('updated_at')
       .notNull()
       .default(sql`now()`),

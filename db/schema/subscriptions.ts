@@ -22,7 +22,7 @@ import { testClocks } from './test-clocks.ts';
 
 /**
  * One subscription: the merchant's order, and the last recorded state of its workflow. `state` is complete,
- * so that a lost workflow can start again from the row. Other columns repeat facts of `state` for queries.
+ * so that a lost workflow can start again from the row. Some columns repeat facts of `state` for queries.
  * Writers: the API or `npm run import` creates the row, and the API fills in the payer's details from the hosted
  * page. After that only activities change `state`, and only if the row still has the `version` that the activity
  * has read.

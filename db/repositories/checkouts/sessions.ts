@@ -77,7 +77,7 @@ export async function findCheckout(db: Db, token: string) {
     )
     .where(opensWith(token, 'subscription'));
   if (row === undefined) return null;
-  // Before the anchor, nothing is paid.
+  // While `anchorAt` is null, no cycle is paid.
   const paid = row.state.anchorAt === null ? null : await findFirstPaid(db, row);
   return { ...row, paid };
 }

@@ -8,8 +8,9 @@ import { gatewayEvents } from '../../schema/gateway-events.ts';
 export type GatewayAccount = Pick<GatewaySubject, 'merchantId' | 'gateway'>;
 
 /**
- * Stores an event, once. `isHandled`: true if nothing waits for the event. Returns the subject if one of its
- * events is not handled, also for a repeat of a stored event. Null if nothing is left to do.
+ * Stores an event, once. `isHandled`: true if nothing waits for the event. Returns the event's subject if the
+ * subject has an unhandled event, also for a repeat of a stored event. Null if it has none, if `isHandled` is true,
+ * or if the event names no object.
  */
 export async function storeGatewayEvent(
   db: Db,
@@ -40,7 +41,7 @@ export async function unhandledHints(db: Db, subject: GatewaySubject): Promise<G
   return rows.map(({ hint }) => hint);
 }
 
-/** Records that the subject was looked at after these events arrived. A repeat is safe. */
+/** Marks these events of the subject as handled. A repeat is safe. */
 export async function markHandled(
   db: Db,
   subject: GatewaySubject,

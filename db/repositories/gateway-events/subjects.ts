@@ -142,7 +142,7 @@ export async function findNamedSession(
   return row ?? null;
 }
 
-/** True if the object that the hint names must be looked at. Reads only. */
+/** True if a workflow must handle the event of the hint. Reads only. */
 export async function isWaitedFor(
   db: Db,
   account: GatewayAccount,

@@ -27,7 +27,7 @@ export async function findMerchantGateways(
   return { mode: first.mode, accounts: rows.flatMap(({ account }) => account ?? []) };
 }
 
-/** The rows that a process's gateways read. */
+/** Returns the queries that a process's gateway registry needs. */
 export function gatewayRows(db: Db) {
   return {
     accountsOf: (merchantId: string) => findMerchantGateways(db, merchantId),
@@ -62,10 +62,9 @@ export interface GatewayChange {
 
 /**
  * Adds an account of a merchant, or changes a stored account. If the webhook secret changes, the previous secret
- * stays valid for 24 h.
- * Changes nothing and returns `taken` if the account belongs to another merchant, or `unknown` if the account
- * is not stored and `key` is null. A repeat is safe, except that a repeat with a webhook secret ends the
- * validity of the secret before it.
+ * stays valid for 24 h. Changes nothing and returns `taken` if the account belongs to another merchant, or `unknown`
+ * if the account is not stored and `key` is null. A repeat is safe without a webhook secret. A repeat with a webhook
+ * secret ends the validity of the previous secret at once.
  */
 export async function changeGateway(
   db: Db,

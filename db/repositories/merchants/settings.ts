@@ -27,8 +27,8 @@ export async function findSettings(db: Db, merchantId: string): Promise<Merchant
 
 /**
  * Replaces the settings named in `changes`, in one statement, and returns all settings. Null if the merchant
- * does not exist. Automatic retries that have begun keep their retry plan; a declined charge of a new payment
- * method begins a new series. A subscription keeps its jitter. Rule: D-30.
+ * does not exist. Automatic retries that have begun keep their retry plan until a charge of a new payment method is
+ * declined; after that the new plan applies. A subscription keeps its jitter. Rule: D-30.
  */
 export async function changeSettings(
   db: Db,

@@ -20,7 +20,7 @@ export type Dispute = typeof disputes.$inferSelect;
  * Records a dispute as the gateway describes it, in one transaction. If the dispute is new or its status has
  * changed, writes an event and, for a payment of a subscription, an entry in the subscription's timeline. A repeat
  * changes nothing. A description as OPEN does not reopen a dispute that has ended, because the description may be
- * older. The intent and the status of the subscription stay. `nowAt` is real time. Returns the stream of the
+ * older. The intent and the status of the subscription do not change. `nowAt` is real time. Returns the stream of the
  * event, and the subscription whose timeline may have changed.
  */
 export async function recordDispute(

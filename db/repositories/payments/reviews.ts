@@ -168,7 +168,7 @@ export interface Decision {
 export type Decided = { ok: true; review: ListedReview } | { ok: false; message: string };
 
 /**
- * Stores an operator's decision; the workflow records its consequences later. Refuses, with the reason, if the
+ * Stores an operator's decision. A workflow applies the decision later. Refuses, with the reason, if the
  * attempt or refund is not in REVIEW or has a decision, or if `gatewayId` belongs to another charge or refund (see
  * `ownerOf`).
  */
@@ -215,8 +215,8 @@ export async function decideReview(
 }
 
 /**
- * Returns the id of another attempt or refund whose review has the same outcome and gateway id. For `paid`, else
- * returns another attempt whose charge has this id. Null if there is none.
+ * Returns the id of another attempt or refund whose review has the same outcome and gateway id. If there is none and
+ * the outcome is `paid`, returns the id of another attempt whose charge has this gateway id. Else null.
  */
 async function ownerOf(
   tx: Db,
@@ -238,7 +238,7 @@ async function ownerOf(
 
 /**
  * Returns decided reviews that are not closed: the decision is not recorded yet, or the late-charge watch
- * still runs. Sets `updatedAt`, so that a call returns each review at most once a minute.
+ * still runs. Sets `updatedAt`, so that each review is returned at most once a minute.
  */
 export async function takeDecidedReviews(db: Db, limit: number): Promise<ListedReview[]> {
   const due = db

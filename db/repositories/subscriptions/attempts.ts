@@ -30,7 +30,7 @@ export type Opened = Recorded | { kind: 'opened'; attempt: Attempt };
 /** The transition that opens an attempt, without its new state. The transition has no events. */
 export type Opening = Omit<Transition, 'change'> & { effects: Effects };
 
-/** A subscription with an open attempt, as `openAttempt` returns it. */
+/** The state of a subscription with an open attempt. */
 export interface ChargeableState extends SubscriptionState {
   owed: OwedCycle;
   openAttempt: OpenAttempt;
@@ -266,9 +266,9 @@ export async function markSending(
 }
 
 /**
- * Records that the latest request about an unsettled attempt found no outcome: the time of the request if the
- * gateway did not answer, else the page that the gateway named for the payer. Sets the attempt to UNKNOWN, because
- * a resend may have left the attempt in SENDING.
+ * Records that the latest request about an unsettled attempt found no outcome. If the gateway did not answer,
+ * stores the time of the request; else stores the page that the gateway named for the payer. Sets the attempt to
+ * UNKNOWN, because a resend may have left the attempt in SENDING.
  */
 export async function recordUnanswered(
   db: Db,

@@ -90,7 +90,8 @@ export async function openFreshAttempt(
 
 /**
  * Records the outcome of a fresh attempt and all consequences, in one statement. Changes nothing and returns
- * false if `change` has unusual effects, or if another process has changed the attempt or the subscription.
+ * false if `change` has an effect other than `livePaymentMethodId`, or if another process has changed the attempt
+ * or the subscription.
  */
 export async function settleFreshAttempt(
   db: Db,

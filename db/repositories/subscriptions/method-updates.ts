@@ -139,7 +139,7 @@ export interface UpdateTry {
 }
 
 /**
- * True if a card try on this page has the result `saved` or `paid`. The page then takes no other card. False for
+ * True if a card try of the session has the result `saved` or `paid`. The page then takes no other card. False for
  * a card that was saved although its payment was declined, because the payer may try another card. Rule: D-33.
  */
 export async function hasReplacedCard(
@@ -153,7 +153,7 @@ export async function hasReplacedCard(
   });
 }
 
-/** All card tries on this page, oldest first, each with the result of its command. */
+/** All card tries of the session, oldest first, each with the result of its command. */
 export async function updateTriesOf(
   db: Db,
   ref: SessionRef & { subscriptionId: string },

@@ -5,8 +5,8 @@ import { linkUses } from '../../schema/link-uses.ts';
 import { retentionCounts } from '../../schema/retention-counts.ts';
 
 /**
- * Which records to delete: those from before `before` (real time, epoch ms), at most `limit`
- * in one call. Every function with a `Deletion` returns how many records it deleted. A repeat is safe.
+ * Selects the records to delete: those older than `before` (real time, epoch ms), at most `limit` in one call.
+ * Every function with a `Deletion` returns how many records it deleted. A repeat is safe.
  */
 export interface Deletion {
   readonly before: number;

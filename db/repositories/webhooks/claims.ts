@@ -191,8 +191,8 @@ function reasonOf(
 }
 
 /**
- * Claims due deliveries of one endpoint in one statement, in at most `batches` batches. Batches that are due
- * longest come first. A batch contains the first deliveries of one stream in sequence order. A delivery that
+ * Claims due deliveries of one endpoint in one statement, in at most `batches` batches. The batches that have been
+ * due longest come first. A batch contains the first deliveries of one stream in sequence order. A delivery that
  * failed three times is a batch of its own, because later deliveries do not wait for it. A first attempt is always
  * due; `nowAt` decides for later attempts. Rule: D-54.
  */
