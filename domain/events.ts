@@ -40,7 +40,7 @@ export type IntentEventType = (typeof INTENT_EVENT_TYPES)[number];
 export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number];
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** An event without id and sequence number. The database adds both when it stores the event. */
+/** An event without id and sequence number. The code that stores the event adds both. */
 export type EventDraft = IntentEventDraft | SubscriptionEventDraft;
 
 export interface IntentEventDraft {
@@ -50,7 +50,7 @@ export interface IntentEventDraft {
   intentId: string;
   status: IntentStatus;
   errorCode: string | null;
-  /** Only for `intent.failed` of a cycle that is retried or stays owed. Absent in the checkout. */
+  /** Only for `intent.failed` of a cycle. Absent in the checkout, and if the subscription is cancelled or ENDED. */
   dunning?: { cycleNumber: number } & DunningFacts;
   /** Only for `intent.refunded` and `intent.refund_failed`: the refund and its amount. */
   refund?: { refundId: string; amountMinor: number };

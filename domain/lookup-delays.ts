@@ -4,7 +4,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** Delay in ms before the first, second, … look-up of an unknown outcome. Then follow hourly look-ups. */
 const FIRST_DELAYS_MS = [10_000, 30_000, 60_000, 300_000, 900_000] as const;
 
-/** Number of look-ups in the first day, hourly ones included: 24 h 21 min 40 s. */
+/** Number of look-ups before the first daily look-up. Their delays add up to 24 h 21 min 40 s. */
 const LOOKUPS_OF_FIRST_DAY = 29;
 
 /** Time after the first day, in days, for which a charge that the gateway has may stay undecided. */

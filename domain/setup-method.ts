@@ -7,7 +7,7 @@ export type SetupMethodStatus = (typeof SETUP_METHOD_STATUSES)[number];
 
 /**
  * Returns the status at `nowAt`. If a session was not completed in time, its status is CANCELLED, although
- * its row still has CREATED. A declined card leaves the session open; when all tries are used up, its status
+ * its row still has CREATED. A declined card leaves the session open. After five declined cards the session's status
  * is FAILED.
  */
 export function setupMethodStatusAt(

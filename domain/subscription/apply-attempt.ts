@@ -256,10 +256,10 @@ function paid(
 }
 
 /**
- * Returns the calendar after a payment. The instant of the first payment becomes the anchor. A payment that
- * ends the dunning skips the dates that have passed. The same applies if the subscription was paused or ended
- * while the payment's outcome was unknown. Any other payment completes one date. But if an edit or an unpause
- * has moved the next date past the attempt's start, that date stays the next one.
+ * Returns the calendar after a payment. The instant of the first payment becomes the anchor. A payment by a retry
+ * skips the dates that have passed, also if the subscription was paused or ended while the outcome was unknown. Any
+ * other payment completes one date. But if an edit or an unpause has moved the next date past the attempt's start,
+ * that date stays the next one.
  */
 function calendarAfterPayment(
   state: SubscriptionState,

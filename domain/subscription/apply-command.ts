@@ -68,7 +68,7 @@ function editedFields(command: EditCommand): string {
 
 export function applyCancel(state: SubscriptionState, command: CancelCommand, now: number): Change {
   if (command.atPeriodEnd === true) return scheduleEnd(state, command, now);
-  // The `cancel` signal of an operator may lack a reason.
+  // The reason was not checked in a `cancel` signal that an earlier release accepted.
   const isCheckout = command.reason === 'checkout_cancelled';
   const reason = isCheckout ? 'checkout_cancelled' : 'cancelled';
   return end(state, reason, now, orderOf(command));

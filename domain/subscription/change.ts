@@ -28,8 +28,7 @@ export interface Effects {
   /** The payment method that `livePaymentMethodId` replaces. It stays LIVE while another subscription uses it. */
   deletedPaymentMethodId?: string;
   /**
-   * The subscription ended before its first payment, so one more use of its payment link, if any, is allowed.
-   * Rule: D-37.
+   * The subscription ended before its first payment, so the use of its link, if any, is released. Rule: D-37.
    */
   releasesLinkUse?: true;
 }

@@ -195,7 +195,10 @@ export function chargesNewMethod(state: SubscriptionState, now: number): boolean
   return state.status === 'UNPAID' && now >= earliestAttemptAt(state);
 }
 
-/** True until the first cycle is due. A declined first cycle may leave the status TRIALING. Rule: D-30. */
+/**
+ * True in TRIALING until the first cycle is due. If the first cycle is declined, the status may stay TRIALING after
+ * the trial. Rule: D-30.
+ */
 export function isInTrial({ status, owed }: SubscriptionState): boolean {
   return status === 'TRIALING' && owed === null;
 }

@@ -211,7 +211,7 @@ function cycleProblem(state: SubscriptionState, cycleCount: number): string | nu
   return cycleCountProblem(cycleCount);
 }
 
-/** Allows an edit only if the last billing date is before the year 2200. Rule: D-06. */
+/** Allows the change only if the last billing date is then before the year 2200. Rule: D-06. */
 function withinHorizon(state: SubscriptionState, edit: EditFields): Decision {
   const startAt =
     edit.newNextPaymentAt ??
