@@ -132,7 +132,7 @@ export async function collect(
   }
 }
 
-/** True if the gateway's last answer was that it has the charge and has not decided it. */
+/** True if the gateway last answered that it has received the charge and has not decided it yet. */
 function isInProgress({ state, unansweredAt }: Attempt): boolean {
   return state === 'UNKNOWN' && unansweredAt === null;
 }
@@ -183,7 +183,7 @@ interface ChargeExchange {
   readonly payer: PresentPayer | undefined;
   /** True if the charge must not be sent any more. */
   readonly isVoided: boolean;
-  /** Includes the id of the prepared charge once the row includes it. */
+  /** Includes the id of the prepared charge as soon as the row does. */
   attempt: Attempt;
   /** True if the row is already in state SENDING for the next send. */
   isMarked: boolean;

@@ -83,7 +83,7 @@ function look(
 
 /**
  * Makes the workflow of an undecided attempt look its charge up. Wakes the late-charge watch of a declined
- * attempt, if it runs.
+ * attempt, if the watch runs.
  */
 async function recheckCharge(
   { db, subscriptionWorkflows, payments }: GatewayEventDeps,

@@ -83,7 +83,7 @@ export function unknownOrReview(lookups: number, reason: string, unansweredAt: n
     : { kind: 'unknown' as const, reason, unansweredAt };
 }
 
-/** Returns the result of a look-up of a charge that the gateway has and has not decided. */
+/** Returns the result of a look-up of a charge that the gateway has received and not decided yet. */
 export function inProgressOrReview(lookups: number) {
   return isPendingTooLong(lookups)
     ? { kind: 'review' as const, reason: 'the gateway has not decided the charge for 31 days' }

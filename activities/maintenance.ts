@@ -89,8 +89,8 @@ const DEFAULT_RETENTION_MS = 30 * 24 * 3_600_000;
 const AT_ONCE = 10;
 
 /**
- * Finds and repairs stuck or lost work: starts, signals and replaces workflows, and voids orders without an
- * idempotency key that were never sent. After an outage of the gateway, makes workflows look up unknown
+ * Finds and repairs stuck or lost work: starts, signals and replaces workflows, and voids orders that have no
+ * idempotency key and were never sent. After an outage of the gateway, makes workflows look up unknown
  * outcomes. Deletes expired keys and records past their retention. Does not open or settle attempts. Sends
  * each gateway at most one look-up. Two sweeps at once are safe.
  *

@@ -23,7 +23,7 @@ export interface TransitionDeps {
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 
-/** Creates the activities of a subscription other than the charge. A repeat of each is safe. */
+/** Creates the activities of a subscription, except the charge. A repeat of each activity is safe. */
 export function createTransitionActivities(deps: TransitionDeps) {
   return {
     /** Records one transition once. The repository's `recordTransition` describes the result. */
