@@ -105,7 +105,7 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Refuses invalid fields. Unlike other refusals, it is not stored under an Idempotency-Key. Rule: D-17. */
+/** The refusal of invalid fields. Unlike other refusals, it is not stored under an Idempotency-Key. Rule: D-17. */
 export class FieldsError extends DomainError {}
 
 /** Throws {@link problemsError} if there is a problem. */

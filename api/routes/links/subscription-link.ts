@@ -91,8 +91,8 @@ export const generateLink = route({
 });
 
 /**
- * Returns the problem of an expiry after which a subscription would end too late. A subscription may begin at any
- * instant before the link expires, so the last billing date is checked for that latest begin. Rules: D-06, D-37.
+ * Returns a problem if a subscription that begins when the link expires would have a billing date in 2200 or later. A
+ * subscription may begin at any instant before the expiry. Rules: D-06, D-37.
  */
 function horizonProblems(body: Fields<typeof fields>, nowAt: number): Problem[] {
   const { expiryDate } = body;

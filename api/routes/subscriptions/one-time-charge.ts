@@ -80,7 +80,11 @@ export const chargeSubscriptionOnce = route({
   },
 });
 
-/** Writes the intent, and locks the subscription's row until the transaction ends. Throws if refused. */
+/**
+ * Writes the intent, and locks the subscription's row until the transaction ends.
+ *
+ * @throws DomainError for an unknown subscription, and with the code and reason of a refusal.
+ */
 async function insertOneTime(
   tx: Db,
   { merchantId, intentId }: IntentRef,
