@@ -41,8 +41,8 @@ export type Claim =
   | { kind: 'stored'; answer: StoredAnswer };
 
 /**
- * Claims a key in one statement, so that of concurrent callers only one gets the claim. A caller may claim a new
- * key, an expired key, or a key of the same request that has no answer and whose lease has expired. Waits while
+ * Claims a key in one statement, so that only one of several concurrent callers gets the claim. A caller may claim a
+ * new key, an expired key, or a key of the same request that has no answer and whose lease has expired. Waits while
  * the transaction of a concurrent claim is open.
  *
  * @throws DomainError `idempotency_key_reused` if the key was used for another request; `idempotency_key_in_use`

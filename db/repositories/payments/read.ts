@@ -20,7 +20,7 @@ export interface IntentRecord {
   /** Order data of the subscription; null without a subscription. */
   order: {
     subscriptionId: string;
-    /** True if the subscription's first cycle has an amount of its own. */
+    /** True if the subscription has an `upfrontAmount` for its first cycle. */
     hasUpfrontAmount: boolean;
     description: string | null;
     callbackUrl: string | null;

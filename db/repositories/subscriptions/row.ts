@@ -18,7 +18,7 @@ export function rowOf(state: SubscriptionState) {
 }
 
 /**
- * SQL expression: true if the first cycle of the joined subscription has an amount of its own. False without a
+ * SQL expression: true if the joined subscription has an `upfrontAmount` for its first cycle. False without a
  * subscription.
  */
 export const hasUpfrontAmount = sql<boolean>`${subscriptions.state}->'terms'->>'upfrontAmountMinor' is not null`;
