@@ -6,7 +6,7 @@
 
 /** The breaker as the configuration's row stores it. Instants are real time. */
 export interface Breaker {
-  /** Failed attempts since the last success. */
+  /** Number of failed attempts since the last success, except those that ended during a pause. */
   consecutiveFailures: number;
   /** No request before this instant; null while the breaker is closed. */
   pausedUntil: number | null;

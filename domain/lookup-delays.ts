@@ -7,7 +7,7 @@ const FIRST_DELAYS_MS = [10_000, 30_000, 60_000, 300_000, 900_000] as const;
 /** Number of look-ups before the first daily look-up. Their delays add up to 24 h 21 min 40 s. */
 const LOOKUPS_OF_FIRST_DAY = 29;
 
-/** Time after the first day, in days, for which a charge that the gateway has may stay undecided. */
+/** Number of daily look-ups, after the first day, of a charge that the gateway has received and not decided. */
 const PENDING_DAYS_MAX = 30;
 
 /** Time between look-ups of an attempt or refund in REVIEW. */
@@ -15,7 +15,7 @@ export const REVIEW_DELAY_MS = DAY_MS;
 
 /**
  * Returns the delay, in ms, before the next look-up, after `lookups` look-ups that found no outcome. After the first
- * day the delay is 24 h: only a charge or refund that the gateway has and decides later is then looked up.
+ * day the delay is 24 h: only a charge or refund that the gateway has received and decides later is still looked up.
  */
 export function lookupDelayMs(lookups: number): number {
   return FIRST_DELAYS_MS[lookups] ?? (isAskedLongEnough(lookups) ? DAY_MS : HOUR_MS);
@@ -41,7 +41,7 @@ export function isAskedLongEnough(lookups: number): boolean {
   return lookups >= LOOKUPS_OF_FIRST_DAY;
 }
 
-/** True if a charge that the gateway has was looked up for 24 h and then daily for 30 days. */
+/** True if a charge was looked up for 24 h and then daily for 30 days, and the gateway has not decided it. */
 export function isPendingTooLong(lookups: number): boolean {
   return lookups >= LOOKUPS_OF_FIRST_DAY + PENDING_DAYS_MAX;
 }

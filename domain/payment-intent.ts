@@ -21,13 +21,13 @@ export type IntentStatus = (typeof INTENT_STATUSES)[number];
 export const INTENT_KINDS = ['cycle', 'one_time', 'tokenised', 'hosted'] as const;
 export type IntentKind = (typeof INTENT_KINDS)[number];
 
-/** The kinds in answers and events. `upfront`: the first cycle with an amount of its own. Rule: D-§7. */
+/** The kinds in answers and events. `upfront`: the first cycle, if it has an `upfrontAmount`. Rule: D-§7. */
 export const SHOWN_INTENT_KINDS = ['cycle', 'upfront', 'one_time', 'tokenised', 'hosted'] as const;
 export type ShownIntentKind = (typeof SHOWN_INTENT_KINDS)[number];
 
 /**
- * Returns the kind that answers and events show. `hasUpfrontAmount`: whether the first cycle of the intent's
- * subscription has an amount of its own. Rule: D-§7.
+ * Returns the kind that answers and events show. `hasUpfrontAmount`: whether the intent's subscription has an
+ * `upfrontAmount`. Rule: D-§7.
  */
 export function shownKind(
   { kind, cycleNumber }: { kind: IntentKind; cycleNumber: number | null },
@@ -87,8 +87,8 @@ export function chargeKey(intentId: string, attemptNumber: number): string {
 }
 
 /**
- * The command id of every charge that a merchant orders outside a cycle. Only one order charges the intent of
- * such a charge.
+ * The command id of every charge that a merchant orders outside a cycle. Each such charge has an intent of its own,
+ * so the id is unique within the intent.
  */
 export const DIRECT_COMMAND = 'direct';
 

@@ -226,7 +226,7 @@ function paid(
       owed: null,
       openAttempt: null,
       cooldownUntilAt: status === 'ENDED' ? null : state.cooldownUntilAt,
-      // A charge at an earlier date, ordered by an edit, takes away no time that is already paid.
+      // If an edit has moved the charge to an earlier date, the payment does not shorten the time already paid.
       currentPeriodEndAt: Math.max(
         state.currentPeriodEndAt ?? 0,
         dateOf(state, calendar.anchorAt, calendar.nextIndex),

@@ -16,8 +16,8 @@ export function orderOf({ actor = 'merchant' }: Command): Cause {
 }
 
 /**
- * Returns why an attempt was made and its actor, for the timeline. Adds that the attempt was voided before it was
- * sent, or that manual review settled it; then the actor is the operator.
+ * Returns why an attempt was made and its actor, for the timeline. Adds that the attempt was voided before the gateway
+ * received it. If manual review settled the attempt, adds this, and the actor is the operator.
  */
 export function causeOf(
   attempt: OpenAttempt,

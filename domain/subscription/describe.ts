@@ -21,7 +21,7 @@ export interface RefusedSignal {
   readonly at: number;
 }
 
-/** Facts for the details that the state does not contain. */
+/** The facts in the workflow's current details that the state does not contain. */
 export interface Surroundings {
   readonly productName: string | null;
   /** The latest refused signal. */
