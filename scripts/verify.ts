@@ -39,7 +39,12 @@ const program = commandLine(
   .option('--gateway-key <key>', 'key of the sandbox gateway')
   .option('--receiver-book <file>', 'received webhooks, one JSON object a line')
   .option('--client-book <file>', 'answers of the API, one JSON object a line')
-  .option('--days <count>', 'compare the charges at Stripe of the last days', wholeNumber, 30)
+  .option(
+    '--days <count>',
+    'number of last days whose charges at Stripe are compared',
+    wholeNumber,
+    30,
+  )
   .option('--json', 'print the result as JSON');
 
 await runScript(async () => {

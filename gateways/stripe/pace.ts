@@ -20,7 +20,7 @@ class PacedOut extends Error {
   readonly code = PACED_OUT;
 
   constructor() {
-    super('the rate limit of the account leaves no place for the request');
+    super('the rate limit of the account did not allow the request in time');
   }
 }
 
