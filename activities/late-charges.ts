@@ -62,8 +62,8 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
 }
 
 /**
- * Starts the late-charge watch if the attempt is settled as not paid without an answer of the gateway. If the
- * attempt was never sent, the watch ends at once. Never throws: the sweep starts a missing watch.
+ * Starts the late-charge watch if the attempt is settled as not paid and the gateway may still make the charge. If
+ * the attempt was never sent, the watch ends at once. Never throws: the sweep starts a missing watch.
  */
 export async function watchUnproven(
   payments: Pick<PaymentResumption, 'watchLateCharge'>,

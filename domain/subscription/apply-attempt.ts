@@ -19,7 +19,7 @@ import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } fr
  * `byPerson`: the outcome is a decision of manual review. `retryPlan`: the merchant's retry plan at
  * the time of the decline. `gatewayCode`: the gateway's own code. `retry`: the gateway forbids another try with the
  * payment method, so the decline stops the retries as a hard decline does. `isWithdrawn`: the charge was voided
- * before the gateway received it. `awaitsPayer`: the payer has to confirm the charge with the bank. `review`: the
+ * before the gateway made it. `awaitsPayer`: the payer has to confirm the charge with the bank. `review`: the
  * attempt needs manual review.
  */
 export type AttemptOutcome =
