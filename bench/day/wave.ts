@@ -18,11 +18,11 @@ import type { Deliveries, Renewal } from './renewals.ts';
 
 export type CpuParts = Record<ProcessName | 'receiver' | 'bench', number>;
 
-/** The cost of one renewal, averaged over all renewals of a wave. */
+/** The cost of one renewal, averaged over all renewals of a wave; `history` over a sample of them. */
 export interface RenewalCost {
   /** CPU ms of each process. Null where CPU time cannot be read. */
   readonly cpuMs: CpuParts | null;
-  /** Growth of the workflow's history, averaged over 20 workflows. */
+  /** Growth of the workflow's history, averaged over at most 20 workflows. */
   readonly history: HistorySize;
   /** Commits and statements, minus those of the idle stack in the same time. */
   readonly database: DatabaseWork;
@@ -84,8 +84,8 @@ const SAMPLE = 20;
 const CONCURRENT_READS = 8;
 
 /**
- * Waits at most 3 s until the stack is idle after the edits. Reads the sizes of the histories, and Postgres'
- * counters shortly before the due time.
+ * Waits at most 3 s until the stack is idle: the caller has just edited every subscription, to move it to `dueAt`.
+ * Then reads the sizes of a sample of the histories, and Postgres' counters 2 s before `dueAt`.
  */
 async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting, dueAt: number) {
   await waitUntilQuiet(stack, idle.cpu, QUIET_WITHIN_MS);

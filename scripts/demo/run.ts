@@ -6,7 +6,7 @@ import type { RunningStart } from '../client/running-start.ts';
 import { waitFor } from '../client/wait-for.ts';
 import type { Differences } from './check.ts';
 
-/** Time limit in ms of one advance, enough for all events of a month on a busy machine. */
+/** Time limit in ms of one advance of the test clock, enough for all events of a month on a busy machine. */
 export const ADVANCE_WITHIN_MS = 60_000;
 export const EVENTS_WITHIN_MS = 30_000;
 
@@ -17,13 +17,16 @@ export interface DemoRun {
   readonly differences: Differences;
 }
 
-/** The result of a year: its subscription, and the number of events. */
+/** The result of the part of the demo that takes a subscription through a year. `events`: how many were checked. */
 export interface DemoYear {
   readonly subscriptionId: string;
   readonly events: number;
 }
 
-/** Ends the year after a difference that makes the following steps meaningless. */
+/**
+ * Thrown if an expected event is missing, because the steps after it would be meaningless. Ends the part of the
+ * demo that takes a subscription through a year.
+ */
 class YearStopped extends Error {}
 
 /** Waits for `year`. Resolves also if the year was stopped: the reason is then in the differences. */
