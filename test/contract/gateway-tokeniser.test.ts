@@ -51,7 +51,7 @@ const UNPUBLISHED = '4532015112830366';
 const locationOf = (response: Response) => new URL(response.headers.get('location') ?? '');
 
 describe('POST /tokenise', () => {
-  it('redirects the browser with a one-time token, and removes only an earlier payment_error from the URL [D-61]', async () => {
+  it('redirects the browser with a one-time token, and removes only the error of an earlier try from the URL [D-61]', async () => {
     const response = await sandbox.submitCard({
       return_url: `${RETURN_ORIGIN}/checkout/cs_1?step=2&payment_error=card_declined&payment_error_id=1`,
     });

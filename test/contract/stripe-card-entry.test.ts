@@ -34,7 +34,9 @@ async function saveCard(world: StripeWorld, url: string, session: string): Promi
 }
 
 describe('a page of Stripe to enter a card', () => {
-  it('returns to returnUrl with the session’s id and goes back to cancelUrl', async ({ world }) => {
+  it('sends the payer to returnUrl with the session’s id after a card is entered, and has cancelUrl as cancel_url', async ({
+    world,
+  }) => {
     const request = cardEntry();
     const url = await open(world, request);
     const session = await sessionAt(world, url);

@@ -10,9 +10,10 @@ import { ANSWERED_WITHIN_MS, openWorkerScenario } from '../support/worker-scenar
 import type { WorkerScenario } from '../support/worker-scenario.ts';
 
 /**
- * The worker's rows of the crash tables in docs/architecture.md. In each test a merchant sends a request over
- * HTTP. The worker process is killed at the named point while it executes the request. Then another worker
- * continues. The rows run concurrently, each in its own test environment.
+ * The worker's rows of the crash tables in docs/architecture.md. In each test a merchant or a payer sends a
+ * request over HTTP. The worker process is killed at the named point during the work for this request, which
+ * includes the delivery of its events. Then another worker continues. Each test has its own test environment, so
+ * that tests can run concurrently.
  */
 
 /** `scenario` begins without an activity worker, `wholeScenario` without any worker. */
@@ -59,14 +60,14 @@ describe.concurrent('a worker that crashes while it charges a saved card', () =>
     ['before_settling_commits', ['1 SENDING'], ['succeeded 2500 x1']],
     ['after_settling', ['1 SUCCEEDED'], ['succeeded 2500 x1']],
   ] as const)(
-    'at %s leaves the attempts %j and the charges %j; the next worker charges once [D-40, D-54]',
+    'at %s leaves the attempts %j and the charges %j; the card is charged once [D-40, D-54]',
     async ([point, attempts, book], { scenario }) => {
       const { env, shop, payments, merchantId } = scenario;
       const { setupMethodId, ...card } = await savedCard(scenario);
       const body = { ...card, currency: 'USD', amount: 2_500 };
       const key = randomUUID();
       const crashing = await scenario.startMortal(point);
-      // Waits for the card's event, because a delivery open at the kill keeps its claim for 45 s.
+      // Waits until the card's event is delivered, because a delivery in flight at the kill would be sent again.
       await scenario.expectTold('setupMethodId', setupMethodId, ['1 setup_method.success']);
       const first = shop.merchant.post<Json>(CHARGE, body, key).catch(() => undefined);
       expect(await crashing.gone).toMatchObject(KILLED);
@@ -292,7 +293,7 @@ describe.concurrent('a worker that crashes', () => {
       const body = { xIntentId: ref.intentId, amount: 900 };
       const key = randomUUID();
       const crashing = await scenario.startMortal(point);
-      // Waits for the payment's events, because a delivery open at the kill keeps its claim for 45 s.
+      // Waits until the payment's events are delivered, because a delivery in flight at the kill would be sent again.
       const paid = ['1 intent.created', '2 intent.success'];
       await scenario.expectTold('intentId', ref.intentId, paid);
       const first = shop.merchant.post<Json>(REFUND, body, key).catch(() => undefined);

@@ -181,7 +181,7 @@ describe('a webhook configuration', () => {
     expect(await env.progress(aliveId)).toEqual(['1 DELIVERED 1']);
     expect(await env.progress(brokenId)).toEqual(['1 PENDING 0']);
 
-    // The merchant sets the secret again. The unreadable secret signs nothing.
+    // The merchant sets the secret again. The unreadable secret does not become the previous secret, which also signs.
     await updateWebhookConfig(env.db, {
       merchantId: env.merchantId,
       configId: brokenId,

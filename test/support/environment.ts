@@ -36,7 +36,7 @@ function testOn<Server extends TemporalPlace & { teardown(): Promise<void> }>(
   options: Options = {},
   per: Sharing = 'file',
 ) {
-  // `beforeAll` may use a fixture only with the scope `file`.
+  // The cast gives the type `'file'` also to `test`, because `beforeAll` accepts only fixtures of the type `'file'`.
   const scope = { scope: per as 'file' };
   return (
     test

@@ -9,7 +9,7 @@ describe('the cancellation of a checkout', () => {
   const cancelCheckout = (simulation: Simulation) =>
     simulation.command('cancel', { reason: 'checkout_cancelled' }).decision;
 
-  test('ends the unpaid subscription with the reason checkout_cancelled [D-41, D-34]', () => {
+  test('ends the CREATED subscription with the reason checkout_cancelled [D-41, D-34]', () => {
     const simulation = new Simulation('2026-05-01T00:00:00Z');
     expect(cancelCheckout(simulation)).toEqual({ ok: true });
     expect(simulation.state).toMatchObject({ status: 'ENDED', endReason: 'checkout_cancelled' });

@@ -164,7 +164,7 @@ describe('the locale of a request', () => {
     expect([languageOf(update), headingOf(update)]).toEqual(['fr ltr', 'Changer de carte']);
   });
 
-  test('of a link applies to the link’s page and to the checkouts that the link begins [D-37]', async ({
+  test('is the language of a created link’s page and of the checkouts that the link begins [D-37]', async ({
     api,
   }) => {
     for (const path of [
@@ -179,7 +179,9 @@ describe('the locale of a request', () => {
     }
   });
 
-  test('is the language of an error page of the same request', async ({ api }) => {
+  test('is the language of the error page when the checkout page refuses a form', async ({
+    api,
+  }) => {
     const { path } = await openCheckout(api, { locale: 'de' });
     const page = await postForm(api, path, { form_token: 'foreign' });
     expect([page.status, languageOf(page), titleOf(page)]).toEqual([

@@ -96,7 +96,7 @@ describe('after the 503 at the deadline', () => {
     expect(api.payments.charges).toHaveLength(1);
   });
 
-  test('the form of a link takes no use, so a repeat of the form takes one use [D-37, D-§8]', async ({
+  test('the form of a link is not counted as a use, so a repeat of the form is counted as one use [D-37, D-§8]', async ({
     api,
   }) => {
     const path = await makeLink(api);
