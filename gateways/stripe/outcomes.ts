@@ -57,13 +57,17 @@ export function failureOf(error: unknown): NotSent | UnknownOutcome {
     const reason = code === null ? error.message : `${error.message} (${code})`;
     return { kind: code !== null && NOT_CONNECTED.includes(code) ? 'not_sent' : 'unknown', reason };
   }
-  const { statusCode = 0, code, rawType } = error;
+  const { statusCode, code, rawType } = error;
+  // The SDK gives no status if the body broke off or is not JSON, as an answer of a broken proxy. Stripe may have
+  // executed the request.
+  if (statusCode === undefined) return { kind: 'unknown', reason: error.message };
   const reason = `Stripe answered ${statusCode} ${code ?? rawType ?? ''}`.trim();
   // Stripe refuses such a request unprocessed. 401 or 403: the key was revoked or has no permission, and a later
   // send uses the operator's newer key. 429: the rate limit is exceeded, or the object is locked.
   if ([401, 403, 429].includes(statusCode)) return { kind: 'not_sent', reason };
   // 409: another request with the same idempotency key is in progress.
-  if (statusCode === 409 || statusCode >= 500) return { kind: 'unknown', reason };
+  const isRefusal = statusCode >= 400 && statusCode < 500 && statusCode !== 409;
+  if (!isRefusal) return { kind: 'unknown', reason };
   throw new GatewayRejectedRequest(statusCode, code ?? rawType ?? 'unknown');
 }
 

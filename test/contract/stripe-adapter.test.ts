@@ -1,3 +1,5 @@
+import { createServer as createHttpServer, request as httpRequest } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
@@ -14,6 +16,27 @@ const CONFIRM = { method: 'POST', path: '/v1/payment_intents/*/confirm', count: 
 
 function gatewayOf({ secretKey, id, proxy }: StripeWorld, url = proxy.url) {
   return createStripeGateway({ secretKey, accountId: id, timeoutMs: 20_000, url });
+}
+
+/** Starts a server that passes each request on to `target`, and answers with `spoil` instead of the answer's body. */
+async function startSpoilingProxy(
+  target: string,
+  spoil: (body: Buffer, response: ServerResponse) => void,
+) {
+  const server = createHttpServer((request, response) => {
+    const passed = httpRequest(
+      `${target}${request.url ?? ''}`,
+      { method: request.method, headers: request.headers },
+      (answer) => {
+        const parts: Buffer[] = [];
+        answer.on('data', (part: Buffer) => parts.push(part));
+        answer.on('end', () => spoil(Buffer.concat(parts), response));
+      },
+    );
+    request.pipe(passed);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return server;
 }
 
 /** A prepared charge of 19.99 USD. */
@@ -87,6 +110,31 @@ describe('a charge at Stripe', () => {
     expect((await gatewayOf(world).charge(request)).kind).toBe(kind);
     expect(await gatewayOf(world).lookup(request)).toEqual({ kind: 'absent' });
     expect((await gatewayOf(world).charge(request)).kind).toBe('succeeded');
+  });
+
+  it.for<[string, (body: Buffer, response: ServerResponse) => void]>([
+    [
+      'the answer breaks off',
+      (body, response) => {
+        response.writeHead(200, { 'content-length': body.length });
+        response.write(body.subarray(0, 40), () => response.destroy());
+      },
+    ],
+    [
+      'the answer is a page of HTML with the status 502',
+      (_body, response) => response.writeHead(502).end('<html>Bad gateway</html>'),
+    ],
+    [
+      'the answer is a redirect to another page',
+      (_body, response) => response.writeHead(307).end('{"error":{"type":"moved"}}'),
+    ],
+  ])('is unknown, and its look-up finds it paid, when %s [D-40]', async ([, spoil], { world }) => {
+    const request = await preparedCharge(world);
+    const server = await startSpoilingProxy(world.proxy.url, spoil);
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    expect((await gatewayOf(world, url).charge(request)).kind).toBe('unknown');
+    expect(await gatewayOf(world).lookup(request)).toMatchObject({ kind: 'succeeded' });
+    server.close();
   });
 
   it('is not sent when no server listens at the address', async ({ world }) => {
