@@ -3,6 +3,7 @@ import { render } from 'preact-render-to-string';
 import { inkOn } from '../domain/branding.ts';
 import type { Branding } from '../domain/branding.ts';
 import type { Language } from './language.ts';
+import type { PageScript } from './scripts.ts';
 import { STYLE } from './style.ts';
 
 export interface PageFrame {
@@ -14,20 +15,27 @@ export interface PageFrame {
   readonly branding?: Branding | undefined;
   /** The browser opens `url` after `seconds`. */
   readonly refresh?: { readonly seconds: number; readonly url: string } | undefined;
+  /** The page waits for an outcome, which `url` shows. The browser looks every `seconds`. */
+  readonly wait?: { readonly seconds: number; readonly url: string } | undefined;
+  /** The page's script; `WAIT_SCRIPT` if the page waits. */
+  readonly script?: PageScript | undefined;
   readonly children: ComponentChildren;
 }
 
-/** Renders a whole page as HTML. The page loads no script, no font, and no image but the merchant's logo. */
+/** Renders a whole page as HTML. The page loads no further file but the merchant's logo: no script and no font. */
 export function renderPage(frame: PageFrame): string {
-  const { language, title, nonce, branding = {}, refresh, children } = frame;
+  const { language, title, nonce, branding = {}, refresh, wait, script, children } = frame;
   const page = (
     <html lang={language.locale} dir={language.direction}>
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
-        {refresh && (
-          <meta http-equiv="refresh" content={`${refresh.seconds}; url=${refresh.url}`} />
+        {refresh && <Refresh {...refresh} />}
+        {wait && (
+          <noscript>
+            <Refresh {...wait} />
+          </noscript>
         )}
         <title>{title}</title>
         {/* A constant needs no escaping, and escaping would break its selectors. */}
@@ -40,10 +48,21 @@ export function renderPage(frame: PageFrame): string {
           {children}
         </main>
         <BrandLinks language={language} branding={branding} />
+        {script && (
+          <script
+            data-url={wait?.url}
+            data-seconds={wait?.seconds}
+            dangerouslySetInnerHTML={{ __html: script.text }}
+          />
+        )}
       </body>
     </html>
   );
   return `<!doctype html>${render(page)}\n`;
+}
+
+function Refresh({ seconds, url }: { seconds: number; url: string }) {
+  return <meta http-equiv="refresh" content={`${seconds}; url=${url}`} />;
 }
 
 /** The links open in a new tab, so that a payer who reads the terms loses no typed value. */

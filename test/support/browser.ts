@@ -175,7 +175,8 @@ async function ask(
 }
 
 function readPage(url: string, response: Response, html: string, browser: Browser): Page {
-  const root = parse(html);
+  // A browser without JavaScript also reads what is in `noscript`.
+  const root = parse(html, { blockTextElements: { script: true, style: true, pre: true } });
   const refresh = root.querySelector('meta[http-equiv="refresh"]')?.getAttribute('content') ?? '';
   const target = /url=(.*)$/i.exec(refresh)?.[1];
   return {

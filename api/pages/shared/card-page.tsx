@@ -186,7 +186,7 @@ export function processingPage(
   title: 'processingPayment' | 'savingCard' = 'processingPayment',
 ): Page {
   const page = notice(language, 200, language.say(title), [language.say('pageReloads')]);
-  return { ...page, refresh: { seconds: PROCESSING_REFRESH_S, url } };
+  return { ...page, wait: { seconds: PROCESSING_REFRESH_S, url } };
 }
 
 /** The page that is shown instead of a form if the merchant has no gateway. */

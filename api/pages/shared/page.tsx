@@ -6,6 +6,8 @@ import type { ApiDeps } from '../../deps.ts';
 import { logFailure, toDomainError } from '../../middleware/errors.ts';
 import type { Language } from '../../../page-parts/language.ts';
 import { renderPage } from '../../../page-parts/layout.tsx';
+import { WAIT_SCRIPT } from '../../../page-parts/scripts.ts';
+import type { PageScript } from '../../../page-parts/scripts.ts';
 import { languageFor } from './language.ts';
 import { NoticePage } from './views.tsx';
 import type { ListRow } from './views.tsx';
@@ -16,6 +18,10 @@ export interface Page {
   readonly status: number;
   readonly title: string;
   readonly refresh?: { readonly seconds: number; readonly url: string };
+  /** The page waits for an outcome, which `url` shows. The browser looks every `seconds`. */
+  readonly wait?: { readonly seconds: number; readonly url: string };
+  /** A script of a page that does not wait. */
+  readonly script?: PageScript;
   /** The origin of another server to which a form of the page posts. */
   readonly formOrigin?: string;
   readonly content: ComponentChildren;
@@ -24,30 +30,34 @@ export interface Page {
 type Deps = Pick<ApiDeps, 'random' | 'logger'>;
 
 /**
- * Sends a page with a Content-Security-Policy that allows only our style, and forms only to this server and
- * to `formOrigin`. Chromium applies `form-action` also to the redirects that follow a form. The policy allows images
- * only from the origin of the merchant's logo. The browser loads the logo from there: this server stores and checks
- * no files, and `Referrer-Policy` hides the page's address from that origin.
+ * Sends a page with a Content-Security-Policy that allows only our style and the page's script, and forms only to
+ * this server and to `formOrigin`. Chromium applies `form-action` also to the redirects that follow a form. The policy
+ * allows images only from the origin of the merchant's logo. The browser loads the logo from there: this server stores
+ * and checks no files, and `Referrer-Policy` hides the page's address from that origin.
  */
 export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
   checkUnanswered();
   const branding = usableBranding(ctx.state.pageBranding ?? {});
   const nonce = Buffer.from(random(16)).toString('base64');
+  const { language, status, title, refresh, wait, content } = page;
+  const script = wait ? WAIT_SCRIPT : page.script;
   ctx.set(
     'Content-Security-Policy',
     [
       "default-src 'none'",
       `style-src 'nonce-${nonce}'`,
       ...(branding.logoUrl === undefined ? [] : [`img-src ${new URL(branding.logoUrl).origin}`]),
+      ...(script ? [`script-src ${script.source}`] : []),
+      ...(wait ? ["connect-src 'self'"] : []),
       ["form-action 'self'", page.formOrigin].filter(Boolean).join(' '),
       "base-uri 'none'",
       "frame-ancestors 'none'",
     ].join('; '),
   );
-  const { language, status, title, refresh, content } = page;
   ctx.status = status;
   ctx.type = 'text/html; charset=utf-8';
-  ctx.body = renderPage({ language, title, nonce, branding, refresh, children: content });
+  const frame = { language, title, nonce, branding, refresh, wait, script };
+  ctx.body = renderPage({ ...frame, children: content });
 }
 
 /** A page with texts and at most one link, without a form. `rows`: the rows of a receipt. */
@@ -129,6 +139,6 @@ function errorPage(code: string, ctx: Context): Page {
   const page = notice(language, status, say('unavailableTitle'), [say('unavailable')]);
   // Only a GET may be reloaded, because a reload of a POST would send the form again.
   return isTemporary && ctx.method === 'GET'
-    ? { ...page, refresh: { seconds: RELOAD_AFTER_S, url: ctx.url } }
+    ? { ...page, wait: { seconds: RELOAD_AFTER_S, url: ctx.url } }
     : page;
 }
