@@ -1,6 +1,8 @@
 /**
- * Text and background must have a contrast of at least 4.5 : 1, in the light and in the dark scheme. An element with
- * its own `dir` is aligned as the page is: to the left in `ltr` and to the right in `rtl`.
+ * Text and background must have a contrast of at least 4.5 : 1, in the light and in the dark scheme. Lengths are in
+ * `rem`, so that they follow the payer's font size; a width of less than 20 em is a phone with large text. In forced
+ * colours a transparent border becomes visible and shows the edges of buttons and boxes. An element with its own
+ * `dir` is aligned as the page is: to the left in `ltr` and to the right in `rtl`.
  */
 export const STYLE = `
 :root {
@@ -18,7 +20,7 @@ export const STYLE = `
 * { box-sizing: border-box; }
 body {
   margin: 0; background: var(--ground); color: var(--ink);
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
+  font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
 }
 main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 2rem; }
 main > * { max-width: 28rem; margin-left: auto; margin-right: auto; }
@@ -51,11 +53,12 @@ input {
   width: 100%; font: inherit; color: inherit; background: var(--card);
   border: 1px solid var(--soft); border-radius: .5rem; padding: .6rem .7rem;
 }
-input[aria-invalid=true] { border-color: var(--bad); }
-.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 0 1rem; }
+input::placeholder { color: var(--soft); opacity: 1; }
+input[aria-invalid=true] { border: 2px solid var(--bad); }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(7rem, 100%), 1fr)); gap: 0 1rem; }
 .pair label, .pair > div { min-width: 0; }
 button, .button {
-  display: block; width: 100%; margin: 1.25rem 0 0; padding: .75rem 1rem; border: 0;
+  display: block; width: 100%; margin: 1.25rem 0 0; padding: .75rem 1rem; border: 1px solid transparent;
   border-radius: .5rem; background: var(--brand, var(--action));
   color: var(--brand-ink, var(--action-ink));
   font: inherit; font-weight: 600; text-align: center; text-decoration: none; cursor: pointer;
@@ -64,11 +67,15 @@ a { color: var(--action); }
 .leave { text-align: center; margin: 1rem 0 0; }
 .consent { margin: .75rem 0 0; font-size: .875rem; }
 :focus-visible { outline: 3px solid var(--action); outline-offset: 2px; }
-.bad { background: var(--bad-ground); color: var(--bad); border-radius: .5rem; padding: .75rem .9rem; }
+.bad {
+  background: var(--bad-ground); color: var(--bad); border: 1px solid transparent; border-radius: .5rem;
+  padding: .75rem .9rem;
+}
 h1 + .bad { margin-top: .75rem; }
 .problem { color: var(--bad); margin: .25rem 0 0; }
 .note {
-  background: var(--note-ground); color: var(--note); border-radius: .75rem; padding: .75rem 1rem;
+  background: var(--note-ground); color: var(--note); border: 1px solid transparent;
+  border-radius: .75rem; padding: .75rem 1rem;
   margin-bottom: 1rem;
 }
 .note summary { cursor: pointer; font-weight: 600; }
@@ -81,4 +88,12 @@ h1 + .bad { margin-top: .75rem; }
   }
 }
 .note td:first-child { white-space: nowrap; font-variant-numeric: tabular-nums; }
+@media (max-width: 20em) {
+  body { overflow-wrap: anywhere; hyphens: auto; }
+  main { padding: .75rem .5rem 2rem; }
+  .card { padding: .75rem; }
+  dl > div { display: block; }
+  dd { text-align: start; }
+  .note td { display: block; white-space: normal; }
+}
 `;

@@ -1,0 +1,119 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import type { Browser } from 'playwright-core';
+import type { AxeCounts } from './page-views.ts';
+
+/** Width of the screen in px. */
+export const SHEET_WIDTHS = { wide: 1_024, phone: 360 } as const;
+type SheetWidth = keyof typeof SHEET_WIDTHS;
+
+/** Width of a picture on its sheet in px: the texts stay readable. */
+const PICTURE_WIDTHS = { wide: 450, phone: 216 } as const;
+
+/** A state of a page in one language, with a PNG for each sheet. */
+export interface ShownState {
+  readonly name: string;
+  readonly locale: string;
+  readonly bytes: number;
+  readonly pictures: Record<SheetWidth, Buffer>;
+}
+
+const FOLDER = 'docs/images/pages';
+const SHEET_WIDTH_PX = 1_880;
+
+/** Quality of the WebP files, 0 to 100. With it a sheet has less than 400 kB. */
+const QUALITY = 40;
+
+const LANGUAGES: Readonly<Record<string, string>> = { en: 'English', de: 'German', ar: 'Arabic' };
+
+/**
+ * Draws a contact sheet for each language and width into `docs/images/pages/`, and writes the result of axe and the
+ * size of each page beside them.
+ */
+export async function drawSheets(
+  browser: Browser,
+  states: readonly ShownState[],
+  counts: AxeCounts,
+): Promise<void> {
+  mkdirSync(FOLDER, { recursive: true });
+  const locales = [...new Set(states.map(({ locale }) => locale))];
+  for (const locale of locales) {
+    for (const width of ['wide', 'phone'] as const) {
+      const own = states.filter((state) => state.locale === locale);
+      writeFileSync(`${FOLDER}/${width}-${locale}.webp`, await drawSheet(browser, own, width));
+    }
+  }
+  writeFileSync(`${FOLDER}/README.md`, documentOf(states, locales, counts));
+}
+
+async function drawSheet(
+  browser: Browser,
+  states: readonly ShownState[],
+  width: SheetWidth,
+): Promise<Buffer> {
+  const context = await browser.newContext({ viewport: { width: SHEET_WIDTH_PX, height: 400 } });
+  const page = await context.newPage();
+  const figures = states.map(
+    ({ name, pictures }) =>
+      `<figure><figcaption>${name}</figcaption><img width="${PICTURE_WIDTHS[width]}" ` +
+      `src="data:image/png;base64,${pictures[width].toString('base64')}"></figure>`,
+  );
+  await page.setContent(`<!doctype html><style>
+    body { margin: 12px; display: flex; flex-wrap: wrap; gap: 14px; align-items: start; background: #c9cfd9 }
+    figure { margin: 0 } figcaption { font: 600 13px/1.6 sans-serif } img { display: block }
+  </style>${figures.join('')}`);
+  await page.evaluate('Promise.all([...document.images].map((image) => image.decode()))');
+  const height = await page.evaluate<number>('document.documentElement.scrollHeight');
+  const session = await context.newCDPSession(page);
+  const { data } = await session.send('Page.captureScreenshot', {
+    format: 'webp',
+    quality: QUALITY,
+    captureBeyondViewport: true,
+    clip: { x: 0, y: 0, width: SHEET_WIDTH_PX, height, scale: 1 },
+  });
+  await context.close();
+  return Buffer.from(data, 'base64');
+}
+
+function documentOf(
+  states: readonly ShownState[],
+  locales: readonly string[],
+  { pages, passed, violated, undecided }: AxeCounts,
+): string {
+  const names = [...new Set(states.map(({ name }) => name))];
+  const languages = locales.map((locale) => LANGUAGES[locale] ?? locale);
+  const bytesOf = (name: string, locale: string): string =>
+    String(states.find((state) => state.name === name && state.locale === locale)?.bytes ?? '');
+  return [
+    '# The hosted pages in every state',
+    '',
+    'This file and its pictures are drawn by a command:',
+    '',
+    '```',
+    'PICTURES=1 npm run test -- --project scenarios test/scenarios/page-states',
+    '```',
+    '',
+    `axe-core checked ${names.length} states of the pages in English on a wide screen, in dark mode, with forced`,
+    'colours, on a phone, and on a phone with text of 200 %; in German and Arabic on a wide screen. On these',
+    `${pages} pages it found ${violated} violations; ${passed} rules passed. It could not decide:`,
+    '',
+    ...[...undecided].toSorted().map((reason) => `- ${reason}`),
+    '',
+    ...locales.flatMap((locale, index) => [
+      `## ${languages[index]}`,
+      '',
+      `![Every page in ${languages[index]} on a wide screen](wide-${locale}.webp)`,
+      `![Every page in ${languages[index]} on a phone](phone-${locale}.webp)`,
+      '',
+    ]),
+    '## Sizes',
+    '',
+    'The bytes of each page, uncompressed, with its style and its script. A page loads nothing else.',
+    '',
+    `| Page | ${languages.join(' | ')} |`,
+    `|---|${languages.map(() => '---:|').join('')}`,
+    ...names.map(
+      (name) => `| ${name} | ${locales.map((locale) => bytesOf(name, locale)).join(' | ')} |`,
+    ),
+    '',
+  ].join('\n');
+}
