@@ -64,6 +64,7 @@ button, .button {
   font: inherit; font-weight: 600; text-align: center; text-decoration: none; cursor: pointer;
 }
 a { color: var(--action); }
+.brand { float: inline-end; margin: .85rem 0 0; color: var(--soft); }
 .leave { text-align: center; margin: 1rem 0 0; }
 .consent { margin: .75rem 0 0; font-size: .875rem; }
 :focus-visible { outline: 3px solid var(--action); outline-offset: 2px; }

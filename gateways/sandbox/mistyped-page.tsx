@@ -3,6 +3,7 @@ import { CardForm } from '../../page-parts/card-form.tsx';
 import type { CardFormContext } from '../../page-parts/card-form.tsx';
 import { languageOf } from '../../page-parts/language.ts';
 import { renderPage } from '../../page-parts/layout.tsx';
+import { CARD_SCRIPT } from '../../page-parts/scripts.ts';
 import type { GatewayAnswer } from '../http-server/http.ts';
 import type { Mistypes } from './card-form.ts';
 
@@ -71,12 +72,19 @@ export function mistypedPage(
       'content-security-policy': [
         "default-src 'none'",
         `style-src 'nonce-${nonce}'`,
+        `script-src ${CARD_SCRIPT.source}`,
         // Chromium applies `form-action` also to the redirect to the return URL.
         `form-action 'self' ${returnUrl.origin}`,
         "base-uri 'none'",
         "frame-ancestors 'none'",
       ].join('; '),
     },
-    body: renderPage({ language, title: say('errorTitle', { title }), nonce, children }),
+    body: renderPage({
+      language,
+      title: say('errorTitle', { title }),
+      nonce,
+      script: CARD_SCRIPT,
+      children,
+    }),
   };
 }

@@ -1,13 +1,17 @@
-import type { Browser } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { expect, vi } from 'vitest';
 import { test as apiTest } from '../support/api-environment.ts';
+import type { ApiEnvironment } from '../support/api-environment.ts';
 import { chromiumMissing, launchChromium } from '../support/chromium.ts';
 import { createSubscription } from '../support/fixtures/subscriptions.ts';
+import { openPageServers, PAGE_STATES } from '../support/hosted-pages/page-states.ts';
+import { openView } from '../support/hosted-pages/page-views.ts';
 import { visit } from '../support/hosted-pages/visits.ts';
 import { heading } from '../support/payer-browser.ts';
 
 const test = apiTest
   .extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 })
+  .extend('servers', { scope: 'file' }, ({ createApi }) => openPageServers(createApi))
   // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
   .extend('browser', { scope: 'file' }, async ({}, { onCleanup }): Promise<Browser> => {
     const browser = await launchChromium();
@@ -31,6 +35,97 @@ const test = apiTest
 test.beforeEach(({ skip }) => {
   const missing = chromiumMissing();
   if (missing !== null) skip(missing);
+});
+
+const checkoutUrl = async (api: ApiEnvironment): Promise<string> =>
+  api.url + new URL((await createSubscription(api)).fwdUrl).pathname;
+
+/** The number in the field, with `|` at the caret, and the brand that is shown. */
+const typed = (page: Page) =>
+  page.evaluate<[string, string]>(`(() => {
+    const { value, selectionStart: at } = document.getElementById('number');
+    return [value.slice(0, at) + '|' + value.slice(at), document.querySelector('output').value];
+  })()`);
+
+test('the card form groups the number while it is typed, and shows the brand', async ({
+  api,
+  open,
+}) => {
+  const { page, lines } = await open();
+  await page.goto(await checkoutUrl(api));
+  const field = page.getByLabel('Card number');
+  for (const [number, shown, brand] of [
+    ['4242424242424242', '4242 4242 4242 4242|', 'Visa'],
+    ['5555555555554444', '5555 5555 5555 4444|', 'Mastercard'],
+    ['2223003122003222', '2223 0031 2200 3222|', 'Mastercard'],
+    ['378282246310005', '3782 822463 10005|', 'American Express'],
+    ['30569309025904', '3056 930902 5904|', 'Diners Club'],
+    ['6011111111111117', '6011 1111 1111 1117|', 'Discover'],
+    ['3566002020360505', '3566 0020 2036 0505|', 'JCB'],
+    ['6200000000000005', '6200 0000 0000 0005|', 'UnionPay'],
+    ['9999', '9999|', ''],
+    ['4242-4242', '4242 4242|', 'Visa'],
+    ['42424242424242424242', '4242 4242 4242 4242 4242|', 'Visa'],
+    ['4242 my card', '4242my card|', 'Visa'],
+    ['my card', 'my card|', ''],
+  ] as const) {
+    await field.fill('');
+    await field.pressSequentially(number);
+    expect(await typed(page)).toEqual([shown, brand]);
+  }
+  expect(await page.getByRole('status').count()).toBe(1);
+  expect(lines).toEqual([]);
+});
+
+test('the caret of the card number stays beside its digit after a change in the middle', async ({
+  api,
+  open,
+}) => {
+  const { page } = await open();
+  await page.goto(await checkoutUrl(api));
+  const field = page.getByLabel('Card number');
+  await field.fill('4242 4242 4242 4242');
+  const press = async (...keys: string[]) => {
+    for (const key of keys) await page.keyboard.press(key);
+    return (await typed(page))[0];
+  };
+  await field.focus();
+  expect(await press('Home', 'ArrowRight', 'ArrowRight', '9')).toBe('429|4 2424 2424 2424 2');
+  // A space is no digit: Backspace and Delete move the caret over it, and remove a digit next.
+  expect(await press('ArrowRight', 'ArrowRight', 'Backspace')).toBe('4294| 2424 2424 2424 2');
+  expect(await press('1', '0')).toBe('4294 10|24 2424 2424 242');
+  expect(await press('Backspace', 'Backspace')).toBe('4294| 2424 2424 2424 2');
+  expect(await press('Delete')).toBe('4294 |2424 2424 2424 2');
+  expect(await press('Delete')).toBe('4294 |4242 4242 4242');
+});
+
+test('the gateway’s page about a typing error groups the number, and its policy allows the script', async ({
+  browser,
+  servers,
+}) => {
+  const counts = { pages: 0, passed: 0, violated: 0, undecided: new Set<string>() };
+  const { page, show } = await openView(browser, counts);
+  const lines: string[] = [];
+  page.on('console', (line) => lines.push(line.text()));
+  const state = PAGE_STATES.find(({ name }) => name === 'checkout: mistyped card');
+  await show(await state!.show(servers, 'en'));
+  const field = page.getByLabel('Card number');
+  await field.fill('');
+  await field.pressSequentially('3782822');
+  expect(await typed(page)).toEqual(['3782 822|', 'American Express']);
+  expect(lines).toEqual([expect.stringContaining('status of 422')]);
+});
+
+test('pages without a card form, and the pages of a Stripe merchant, have no script and allow none', async ({
+  servers,
+}) => {
+  for (const name of ['checkout: details', 'checkout: paid', 'Stripe: checkout', 'link: details']) {
+    const state = PAGE_STATES.find((candidate) => candidate.name === name);
+    const { text, headers } = await state!.show(servers, 'en');
+    expect([name, text.includes('<script')]).toEqual([name, false]);
+    expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src /);
+    expect(headers['content-security-policy']).not.toContain('script-src');
+  }
 });
 
 test.for([true, false])(

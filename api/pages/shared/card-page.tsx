@@ -1,4 +1,5 @@
 import type { Language } from '../../../page-parts/language.ts';
+import { CARD_SCRIPT } from '../../../page-parts/scripts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { CardGateway } from './card-gateway.ts';
 import type { DetailName, TypedDetails } from './details-form.ts';
@@ -67,6 +68,7 @@ export function askCard(
     status: 200,
     title: sale.productName,
     formOrigin: new URL(tokeniserUrl).origin,
+    script: CARD_SCRIPT,
     content: <CardPage sale={sale} form={form} />,
   };
 }

@@ -116,7 +116,7 @@ test('the update page shows the current card, the next payment and a card form [
     { name: 'button', value: 'Save card' },
     { name: 'name', label: 'Name on card', autocomplete: 'cc-name', value: 'Ada Example' },
   ]);
-  expect(page.text).not.toContain('<script');
+  expect(page.text.match(/<script/g)).toHaveLength(1);
   expect(page.text).not.toContain('Cancel and return');
   expect(page.headers['content-security-policy']).toContain(
     "form-action 'self' https://cards.example;",
