@@ -73,7 +73,7 @@ export const ar: Texts = {
 
   processingPayment: 'جارٍ معالجة دفعتك',
   savingCard: 'جارٍ حفظ بطاقتك',
-  pageReloads:
+  pageUpdates:
     'تُحدَّث هذه الصفحة كل بضع ثوانٍ. يمكنك تركها مفتوحة أو العودة لاحقًا: لن يتم الخصم منك مرتين.',
   lockedTitle: 'لم تعد هذه الصفحة تقبل بطاقات',
   locked:

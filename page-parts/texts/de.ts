@@ -79,8 +79,8 @@ export const de: Texts = {
 
   processingPayment: 'Ihre Zahlung wird bearbeitet',
   savingCard: 'Ihre Karte wird gespeichert',
-  pageReloads:
-    'Diese Seite lädt alle paar Sekunden neu. Sie können sie offen lassen oder später wiederkommen: Es wird nicht doppelt abgebucht.',
+  pageUpdates:
+    'Diese Seite aktualisiert sich alle paar Sekunden. Sie können sie offen lassen oder später wiederkommen: Es wird nicht doppelt abgebucht.',
   lockedTitle: 'Diese Seite nimmt keine Karten mehr an',
   locked:
     'Hier wurden zu viele Karten abgelehnt, und es wurde nichts abgebucht. Bitten Sie {name} um einen neuen Link, wenn Sie es noch einmal versuchen möchten.',

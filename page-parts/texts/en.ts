@@ -81,8 +81,8 @@ export const en = {
   // Pages without a form
   processingPayment: 'Your payment is being processed',
   savingCard: 'Your card is being saved',
-  pageReloads:
-    'This page reloads every few seconds. You can leave it open or come back later: you will not be charged twice.',
+  pageUpdates:
+    'This page updates every few seconds. You can leave it open or come back later: you will not be charged twice.',
   lockedTitle: 'This page takes no more cards',
   locked:
     'Too many cards were declined here, and nothing was charged. Ask {name} for a new link if you want to try again.',

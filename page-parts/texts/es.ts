@@ -77,7 +77,7 @@ export const es: Texts = {
 
   processingPayment: 'Su pago se está procesando',
   savingCard: 'Su tarjeta se está guardando',
-  pageReloads:
+  pageUpdates:
     'Esta página se actualiza cada pocos segundos. Puede dejarla abierta o volver más tarde: no se le cobrará dos veces.',
   lockedTitle: 'Esta página ya no admite más tarjetas',
   locked:

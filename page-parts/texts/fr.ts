@@ -78,8 +78,8 @@ export const fr: Texts = {
 
   processingPayment: 'Votre paiement est en cours de traitement',
   savingCard: 'Votre carte est en cours d’enregistrement',
-  pageReloads:
-    'Cette page se recharge toutes les quelques secondes. Vous pouvez la laisser ouverte ou revenir plus tard : vous ne serez pas débité deux fois.',
+  pageUpdates:
+    'Cette page s’actualise toutes les quelques secondes. Vous pouvez la laisser ouverte ou revenir plus tard : vous ne serez pas débité deux fois.',
   lockedTitle: 'Cette page n’accepte plus de cartes',
   locked:
     'Trop de cartes ont été refusées ici et rien n’a été débité. Demandez un nouveau lien à {name} si vous souhaitez réessayer.',

@@ -75,7 +75,7 @@ export const it: Texts = {
 
   processingPayment: 'Il Suo pagamento è in elaborazione',
   savingCard: 'Il salvataggio della carta è in corso',
-  pageReloads:
+  pageUpdates:
     'Questa pagina si aggiorna ogni pochi secondi. Può lasciarla aperta o tornare più tardi: l’importo non sarà addebitato due volte.',
   lockedTitle: 'Questa pagina non accetta altre carte',
   locked:

@@ -74,7 +74,7 @@ export const ja: Texts = {
 
   processingPayment: 'お支払いを処理しています',
   savingCard: 'カードを保存しています',
-  pageReloads:
+  pageUpdates:
     'このページは数秒ごとに更新されます。開いたままでも、後でもう一度ご覧いただいてもかまいません。二重に請求されることはありません。',
   lockedTitle: 'このページではこれ以上カードを受け付けられません',
   locked:

@@ -77,7 +77,7 @@ export const nl: Texts = {
 
   processingPayment: 'Uw betaling wordt verwerkt',
   savingCard: 'Uw kaart wordt opgeslagen',
-  pageReloads:
+  pageUpdates:
     'Deze pagina wordt om de paar seconden vernieuwd. U kunt haar open laten of later terugkomen: er wordt niet twee keer afgeschreven.',
   lockedTitle: 'Deze pagina accepteert geen kaarten meer',
   locked:

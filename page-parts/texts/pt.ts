@@ -76,7 +76,7 @@ export const pt: Texts = {
 
   processingPayment: 'Seu pagamento está sendo processado',
   savingCard: 'Seu cartão está sendo salvo',
-  pageReloads:
+  pageUpdates:
     'Esta página é atualizada a cada poucos segundos. Você pode deixá-la aberta ou voltar mais tarde: você não será cobrado duas vezes.',
   lockedTitle: 'Esta página não aceita mais cartões',
   locked:

@@ -187,7 +187,7 @@ export function processingPage(
   url: string,
   title: 'processingPayment' | 'savingCard' = 'processingPayment',
 ): Page {
-  const page = notice(language, 200, language.say(title), [language.say('pageReloads')]);
+  const page = notice(language, 200, language.say(title), [language.say('pageUpdates')]);
   return { ...page, wait: { seconds: PROCESSING_REFRESH_S, url } };
 }
 
