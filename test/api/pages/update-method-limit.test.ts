@@ -1,37 +1,21 @@
 import { expect } from 'vitest';
 import { test } from '../../support/api-environment.ts';
-import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {
   declineNext,
   readSubscription,
   subscriptionIn,
 } from '../../support/fixtures/subscriptions.ts';
-import type { CreatedSubscription } from '../../support/fixtures/subscriptions.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 import { linesOf } from '../../support/hosted-pages/page-text.ts';
+import {
+  lastFourOf,
+  openUpdatePage,
+  updateLinkOf,
+} from '../../support/hosted-pages/update-page.ts';
 import { expectSeeOther, headingOf, visit } from '../../support/hosted-pages/visits.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const LIVE = { trustedProxies: 1, mode: 'live' } as const;
-
-/** Creates a subscription in `status` and opens its update link. */
-async function open(api: ApiEnvironment, status: 'ACTIVE' | 'UNPAID') {
-  const subscription = await subscriptionIn(api, status);
-  return { subscription, ...visit(api, await linkOf(api, subscription)) };
-}
-
-async function linkOf(api: ApiEnvironment, subscription: CreatedSubscription): Promise<string> {
-  return String((await readSubscription(api, subscription))['updatePaymentMethodLink']);
-}
-
-async function lastFourOf(
-  api: ApiEnvironment,
-  subscription: CreatedSubscription,
-): Promise<unknown> {
-  const { paymentMetadata } = await readSubscription(api, subscription);
-  return (paymentMetadata as { cardMetadata: { lastFourDigit: string } }).cardMetadata
-    .lastFourDigit;
-}
 
 test('after 15 automatic attempts in 30 days a new card is saved at once and charged later [D-30, D-33]', async ({
   api,
@@ -74,14 +58,14 @@ test('the update page of a live merchant is locked after five cards; the link of
   createApi,
 }) => {
   const api = await createApi(LIVE);
-  const { subscription, give, comeBack, path } = await open(api, 'ACTIVE');
+  const { subscription, give, comeBack, path } = await openUpdatePage(api, 'ACTIVE');
   for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok_stolen_card_lock_${card}`);
   const locked = await give('payment_token=tok_stolen_card_lock_5');
   expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
   expectSeeOther(await comeBack('payment_token=tok_good_sixth_1111'), path);
   expect(await lastFourOf(api, subscription)).toBe('4242');
   api.clock.aheadMs += DAY_MS;
-  const fresh = visit(api, await linkOf(api, subscription));
+  const fresh = visit(api, await updateLinkOf(api, subscription));
   await fresh.give('payment_token=tok_good_anew_1111');
   expect(await lastFourOf(api, subscription)).toBe('1111');
   api.clock.aheadMs -= DAY_MS;
@@ -91,7 +75,7 @@ test('the locked page says that the fifth card is saved when its payment was dec
   createApi,
 }) => {
   const api = await createApi(LIVE);
-  const { give } = await open(api, 'UNPAID');
+  const { give } = await openUpdatePage(api, 'UNPAID');
   for (let card = 1; card <= 4; card += 1)
     await give(`payment_token=tok_unsaved_card_declined_${card}`);
   const locked = await give('payment_token=tok_card_declined_fifth_1111');

@@ -7,6 +7,11 @@ import {
   test as apiTest,
 } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
+import {
+  lastFourOf,
+  openUpdatePage,
+  updateLinkOf,
+} from '../../support/hosted-pages/update-page.ts';
 import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 import {
   alertOf,
@@ -29,30 +34,6 @@ const DAY = /^\d+ \w+ \d{4} \(UTC\)$/;
 const DAY_MS = 24 * 3_600_000;
 const SIGNER = { publicUrl: PUBLIC_URL, sessionKey: SESSION_KEY };
 
-async function linkOf(api: ApiEnvironment, subscription: CreatedSubscription): Promise<string> {
-  return String((await readSubscription(api, subscription))['updatePaymentMethodLink']);
-}
-
-/** Creates a subscription in `status` and opens its update link. */
-async function open(
-  api: ApiEnvironment,
-  status: 'TRIALING' | 'ACTIVE' | 'UNPAID',
-  changes: Record<string, unknown> = {},
-  declineCode?: string,
-) {
-  const subscription = await subscriptionIn(api, status, changes, declineCode);
-  return { subscription, ...visit(api, await linkOf(api, subscription)) };
-}
-
-async function lastFourOf(
-  api: ApiEnvironment,
-  subscription: CreatedSubscription,
-): Promise<unknown> {
-  const { paymentMetadata } = await readSubscription(api, subscription);
-  return (paymentMetadata as { cardMetadata: { lastFourDigit: string } }).cardMetadata
-    .lastFourDigit;
-}
-
 async function sendCommand(
   api: ApiEnvironment,
   path: string,
@@ -66,7 +47,7 @@ test.for(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
   'a read of a subscription that is %s returns an update link, the same one all day [IF-2.3, D-33]',
   async (status, { api }) => {
     const subscription = await subscriptionIn(api, status);
-    const first = await linkOf(api, subscription);
+    const first = await updateLinkOf(api, subscription);
     expect(first).toMatch(
       new RegExp(
         `^${PUBLIC_URL}/update-method/[0-9A-Za-z]{22}\\.[0-9A-Za-z]{22}\\.[0-9a-z]+\\.[\\w-]{22}$`,
@@ -75,9 +56,9 @@ test.for(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
     const { aheadMs } = api.clock;
     // A minute before the day ends.
     api.clock.aheadMs += DAY_MS - ((Date.now() + aheadMs) % DAY_MS) - 60_000;
-    expect(await linkOf(api, subscription)).toBe(first);
+    expect(await updateLinkOf(api, subscription)).toBe(first);
     api.clock.aheadMs = aheadMs + DAY_MS;
-    expect(await linkOf(api, subscription)).not.toBe(first);
+    expect(await updateLinkOf(api, subscription)).not.toBe(first);
     api.clock.aheadMs = aheadMs;
   },
 );
@@ -93,7 +74,7 @@ test.for(['CREATED', 'PAUSED', 'ENDED'] as const)(
 test('the update page shows the current card, the next payment and a card form [D-33]', async ({
   api,
 }) => {
-  const { look, path } = await open(api, 'ACTIVE', {
+  const { look, path } = await openUpdatePage(api, 'ACTIVE', {
     productPage: { name: 'Tea <b>', description: 'A box' },
     // The first payment is on the day of the test, and the next payment a year later.
     interval: 'YEAR',
@@ -126,7 +107,7 @@ test('the update page shows the current card, the next payment and a card form [
 test('a GET, HEAD or prefetch of the update page and a HEAD of its return URL change nothing [D-33]', async ({
   api,
 }) => {
-  const { subscription, look, comeBack, path } = await open(api, 'ACTIVE');
+  const { subscription, look, comeBack, path } = await openUpdatePage(api, 'ACTIVE');
   const before = await api.countRows();
   await look();
   await look({}, 'HEAD');
@@ -139,7 +120,7 @@ test('a GET, HEAD or prefetch of the update page and a HEAD of its return URL ch
 test.for(['TRIALING', 'ACTIVE'] as const)(
   'a new card replaces the payment method without a charge while the subscription is %s [D-33]',
   async (status, { api }) => {
-    const { subscription, give, look, comeBack, path } = await open(api, status);
+    const { subscription, give, look, comeBack, path } = await openUpdatePage(api, status);
     const page = await give(`payment_token=tok_replaces_${status}_1111`);
     expect([page.status, headingOf(page)]).toEqual([200, 'Your card was replaced']);
     expect(page.text).toContain(
@@ -162,7 +143,7 @@ test.for(['TRIALING', 'ACTIVE'] as const)(
     expectSeeOther(await comeBack('payment_token=tok_second_2222'), path);
     expect(await lastFourOf(api, subscription)).toBe('1111');
     expect(headingOf(await look())).toBe('Your card was replaced');
-    const fresh = visit(api, await linkOf(api, subscription));
+    const fresh = visit(api, await updateLinkOf(api, subscription));
     expect(hasCardForm(await fresh.look())).toBe(true);
     await fresh.give(`payment_token=tok_third_${status}_3333`);
     expect(await lastFourOf(api, subscription)).toBe('3333');
@@ -172,7 +153,7 @@ test.for(['TRIALING', 'ACTIVE'] as const)(
 test('a new card pays the owed cycle while the subscription is UNPAID [D-33, D-30]', async ({
   api,
 }) => {
-  const { subscription, give, look } = await open(api, 'UNPAID', {
+  const { subscription, give, look } = await openUpdatePage(api, 'UNPAID', {
     receiptId: 'r-7',
     description: 'Tea',
   });
@@ -218,7 +199,7 @@ test.for([
 ] as const)(
   'the update page says in plain words why a payment is due after %s, until a card is tried there [D-33, D-42]',
   async ([code, reason, nextTry], { api }) => {
-    const { give, look } = await open(api, 'UNPAID', {}, code);
+    const { give, look } = await openUpdatePage(api, 'UNPAID', {}, code);
     const asked = await look();
     const rows = Object.fromEntries(linesOf(asked.text)) as Record<string, string>;
     expect(rows['What happened']).toBe(reason);
@@ -239,7 +220,7 @@ test.for([
 test('the update page shows the payment when a new card pays the last cycle [D-33]', async ({
   api,
 }) => {
-  const { subscription, give } = await open(api, 'UNPAID', { cycleCount: 2 });
+  const { subscription, give } = await openUpdatePage(api, 'UNPAID', { cycleCount: 2 });
   const page = await give('payment_token=tok_last_cycle');
   expect(await readSubscription(api, subscription)).toMatchObject({
     status: 'ENDED',
@@ -249,7 +230,7 @@ test('the update page shows the payment when a new card pays the last cycle [D-3
 });
 
 test('a new card stays saved when its payment is declined [D-30, D-33]', async ({ api }) => {
-  const { subscription, give, look } = await open(api, 'UNPAID');
+  const { subscription, give, look } = await openUpdatePage(api, 'UNPAID');
   const session = sessionIn(await look());
   const kept = await give('payment_token=tok_insufficient_funds_kept_1111');
   expect(kept.status).toBe(200);
@@ -270,7 +251,7 @@ test('a new card stays saved when its payment is declined [D-30, D-33]', async (
 test('the update page shows the payment when a saved card pays at a later retry [D-30, D-33]', async ({
   api,
 }) => {
-  const { subscription, give, look } = await open(api, 'UNPAID');
+  const { subscription, give, look } = await openUpdatePage(api, 'UNPAID');
   await give('payment_token=tok_card_declined_at_first_1111');
   api.workflows.faults.card = 'good';
   await api.call('POST', '/subscription/manual-retry', {
@@ -282,7 +263,7 @@ test('the update page shows the payment when a saved card pays at a later retry 
 });
 
 test('the update page says that a declined card was not saved [D-33]', async ({ api }) => {
-  const { subscription, give } = await open(api, 'ACTIVE');
+  const { subscription, give } = await openUpdatePage(api, 'ACTIVE');
   const notSaved =
     'Your card was declined and was not saved. Nothing was charged. Check the details and try ' +
     'again, or use another card.';
@@ -290,7 +271,7 @@ test('the update page says that a declined card was not saved [D-33]', async ({ 
   expect(alertOf(await give('payment_error=expired_card&payment_error_id=1'))).toBe(notSaved);
   expect(await lastFourOf(api, subscription)).toBe('4242');
 
-  const unpaid = await open(api, 'UNPAID');
+  const unpaid = await openUpdatePage(api, 'UNPAID');
   expect(alertOf(await unpaid.give('payment_token=tok_unsaved_stolen_card'))).toBe(notSaved);
   expect(await lastFourOf(api, unpaid.subscription)).toBe('4242');
 });
@@ -298,7 +279,7 @@ test('the update page says that a declined card was not saved [D-33]', async ({ 
 test('a reload of the return URL does not count as a second try of a card that was saved, refused or charged [D-33]', async ({
   api,
 }) => {
-  const { comeBack, look, path } = await open(api, 'UNPAID');
+  const { comeBack, look, path } = await openUpdatePage(api, 'UNPAID');
   const session = sessionIn(await look());
   for (const query of [
     'payment_token=tok_unsaved_card_declined_reload',
@@ -318,7 +299,7 @@ test('a reload of the return URL does not count as a second try of a card that w
 test('while the outcome is unknown, the update page reloads until it can show the outcome [D-33]', async ({
   api,
 }) => {
-  const { subscription, comeBack, look, path } = await open(api, 'UNPAID');
+  const { subscription, comeBack, look, path } = await openUpdatePage(api, 'UNPAID');
   const returned = await comeBack('payment_token=tok_unknown_update');
   expect(headingOf(returned)).toBe('Your payment is being processed');
   expect(refreshOf(returned)).toBe(`3; url=${ownReturn(path, 'payment_token=tok_unknown_update')}`);
@@ -335,7 +316,7 @@ test('while the outcome is unknown, the update page reloads until it can show th
 test('while Temporal is unavailable, the return URL answers 503; a later load replaces the card [D-33]', async ({
   api,
 }) => {
-  const { subscription, comeBack, path } = await open(api, 'ACTIVE');
+  const { subscription, comeBack, path } = await openUpdatePage(api, 'ACTIVE');
   api.workflows.faults.isDown = true;
   const away = await comeBack('payment_token=tok_update_outage_1111');
   api.workflows.faults.isDown = false;
@@ -359,7 +340,7 @@ test.for([
     const url =
       status === 'CREATED'
         ? updateMethodLink(SIGNER, { ...subscription.ref, paymentMethodId: null }, Date.now())
-        : await linkOf(api, subscription);
+        : await updateLinkOf(api, subscription);
     if (status === 'PAUSED') await sendCommand(api, '/subscription/merchant/pause', subscription);
     if (status === 'ENDED') await sendCommand(api, '/subscription/merchant/cancel', subscription);
 
@@ -377,7 +358,7 @@ test.for([
 test('an update link is valid for 30 days of real time, then answers 410 and takes no card [D-33]', async ({
   api,
 }) => {
-  const { subscription, look, comeBack, path } = await open(api, 'ACTIVE');
+  const { subscription, look, comeBack, path } = await openUpdatePage(api, 'ACTIVE');
   api.clock.aheadMs += 30 * DAY_MS - 60_000;
   expect((await look()).status).toBe(200);
   // The link expires at the end of a day, plus up to an hour that differs between links.
@@ -391,8 +372,8 @@ test('an update link is valid for 30 days of real time, then answers 410 and tak
 });
 
 test('a forged update link answers with a 404 page [D-33]', async ({ api }) => {
-  const { token, look } = await open(api, 'ACTIVE');
-  const other = await open(api, 'ACTIVE');
+  const { token, look } = await openUpdatePage(api, 'ACTIVE');
+  const other = await openUpdatePage(api, 'ACTIVE');
   expect((await look()).status).toBe(200);
   const [merchant, subscription, expiry, signature] = token.split('.');
   const [, otherSubscription] = other.token.split('.');
@@ -420,7 +401,7 @@ test('a forged update link answers with a 404 page [D-33]', async ({ api }) => {
 });
 
 test('an update link opens no checkout, payment or setup page [D-33]', async ({ api }) => {
-  const { token, give } = await open(api, 'ACTIVE');
+  const { token, give } = await openUpdatePage(api, 'ACTIVE');
   await give('payment_token=tok_stolen_card_elsewhere');
   for (const kind of ['checkout', 'payment', 'setup']) {
     expect((await visit(api, `${PUBLIC_URL}/${kind}/${token}`).look()).status).toBe(404);
@@ -428,7 +409,7 @@ test('an update link opens no checkout, payment or setup page [D-33]', async ({ 
 });
 
 test('the log contains no update link and no payment token [D-§8]', async ({ api }) => {
-  const { token, give } = await open(api, 'ACTIVE');
+  const { token, give } = await openUpdatePage(api, 'ACTIVE');
   await give('payment_token=tok_in_no_log_update');
   const lines = JSON.stringify(api.logLines);
   expect(lines).toContain('GET /update-method/:token/return');
