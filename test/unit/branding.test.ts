@@ -1,5 +1,24 @@
 import { describe, expect, it } from 'vitest';
-import { brandUrlProblem, colourProblem, inkOn, usableBranding } from '../../domain/branding.ts';
+import {
+  brandUrlProblem,
+  colourProblem,
+  contrast,
+  inkOn,
+  usableBranding,
+} from '../../domain/branding.ts';
+
+describe('the contrast of two colours', () => {
+  it.each([
+    ['#000000', '#ffffff', '21.00'],
+    ['#ffffff', '#767676', '4.54'],
+    ['#777777', '#ffffff', '4.48'],
+    ['#ff0000', '#ffffff', '4.00'],
+    ['#1f4fd8', '#1f4fd8', '1.00'],
+  ])('of %s and %s is %s, as in WCAG 2.2', (one, other, ratio) => {
+    expect(contrast(one, other).toFixed(2)).toBe(ratio);
+    expect(contrast(other, one).toFixed(2)).toBe(ratio);
+  });
+});
 
 describe('the colour of buttons', () => {
   it.each([

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { contrast } from '../../domain/branding.ts';
 import { STYLE } from '../../page-parts/style.ts';
 
 type Colours = Readonly<Record<string, string>>;
@@ -22,7 +23,7 @@ const TEXTS: readonly (readonly [text: string, ground: string])[] = [
   ['note', 'note-ground'],
 ];
 
-/** The edges of fields, and the ring around the focus, which must differ from what is beside them. */
+/** Pairs of the colour of a field's border or of the focus ring with the colour next to it. */
 const EDGES: typeof TEXTS = [
   ['soft', 'card'],
   ['bad', 'card'],
@@ -30,20 +31,6 @@ const EDGES: typeof TEXTS = [
   ['action', 'ground'],
   ['action', 'note-ground'],
 ];
-
-/** Relative luminance and contrast as WCAG 2.2 defines them. */
-function luminance(colour: string): number {
-  const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
-    const part = Number.parseInt(colour.slice(at, at + 2), 16) / 255;
-    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
-  });
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-}
-
-function contrast(one: string, other: string): number {
-  const [dark = 0, light = 0] = [luminance(one), luminance(other)].toSorted((a, b) => a - b);
-  return (light + 0.05) / (dark + 0.05);
-}
 
 /** The pairs whose contrast is below `least`. */
 const tooWeak = (colours: Colours, pairs: typeof TEXTS, least: number) =>
@@ -68,7 +55,7 @@ describe.each([
     const names = Object.keys(colours).toSorted();
     expect(names).toEqual(Object.keys(LIGHT!).toSorted());
     const paired = new Set(TEXTS.flat());
-    // The edge of a card is decoration: the card is told by its place and its headings.
+    // A card's border has no minimum contrast: readers find the card by its position and its headings.
     expect(names.filter((name) => !paired.has(name))).toEqual(['line']);
     // The merchant's colour and the text on it are checked when they are set.
     const used = [...STYLE.matchAll(/(?<!-)color: ([^;]+);/g)].map(([, value = '']) => value);
