@@ -12,8 +12,9 @@ function pageScript(text: string): PageScript {
 }
 
 /**
- * Groups the digits of the card number as on the card, and shows the brand beside its label. It changes only spaces
- * and dashes between digits. A number with another character stays as it is, and the gateway says what is wrong.
+ * Groups the digits of the card number as on the card, and shows the brand beside the field's label. The script
+ * never adds, removes or reorders digits. It leaves a number with a letter unchanged; the gateway then refuses the
+ * number.
  */
 export const CARD_SCRIPT = pageScript(`{
 const field = document.getElementById('number');

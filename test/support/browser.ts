@@ -175,7 +175,7 @@ async function ask(
 }
 
 function readPage(url: string, response: Response, html: string, browser: Browser): Page {
-  // A browser without JavaScript also reads what is in `noscript`.
+  // This browser runs no JavaScript, so it reads the content of `noscript` as part of the page.
   const root = parse(html, { blockTextElements: { script: true, style: true, pre: true } });
   const refresh = root.querySelector('meta[http-equiv="refresh"]')?.getAttribute('content') ?? '';
   const target = /url=(.*)$/i.exec(refresh)?.[1];

@@ -4,7 +4,7 @@ import { cardText } from './card-text.ts';
 import type { ShownCard } from './card-text.ts';
 import type { ListRow } from './views.tsx';
 
-/** What was bought or agreed, and from which merchant. */
+/** The product and the merchant that a receipt names. */
 export interface Purchase {
   /** Null if the merchant gave no name and no description. */
   readonly productName: string | null;
