@@ -4,8 +4,9 @@ import { test as apiTest } from '../support/api-environment.ts';
 import type { ApiEnvironment } from '../support/api-environment.ts';
 import { chromiumMissing, launchChromium } from '../support/chromium.ts';
 import { createSubscription } from '../support/fixtures/subscriptions.ts';
-import { openPageServers, PAGE_STATES } from '../support/hosted-pages/page-states.ts';
-import { openView } from '../support/hosted-pages/page-views.ts';
+import { openTab, VIEWS } from '../support/hosted-pages/page-views.ts';
+import { PAGE_STATES } from '../support/hosted-pages/states/index.ts';
+import { openPageServers } from '../support/hosted-pages/states/page-servers.ts';
 import { visit } from '../support/hosted-pages/visits.ts';
 import { heading } from '../support/payer-browser.ts';
 
@@ -104,11 +105,10 @@ test('the gateway’s page about a typing error groups the number, and its polic
   servers,
 }) => {
   const counts = { pages: 0, passed: 0, violated: 0, undecided: new Set<string>() };
-  const { page, show } = await openView(browser, counts);
+  const { page, show } = await openTab(browser, counts);
   const lines: string[] = [];
   page.on('console', (line) => lines.push(line.text()));
-  const state = PAGE_STATES.find(({ name }) => name === 'checkout: mistyped card');
-  await show(await state!.show(servers, 'en'));
+  await show(await PAGE_STATES['checkout: mistyped card']!(servers, 'en'), VIEWS.wide);
   const field = page.getByLabel('Card number');
   await field.fill('');
   await field.pressSequentially('3782822');
@@ -120,8 +120,7 @@ test('pages without a card form, and the pages of a Stripe merchant, have no scr
   servers,
 }) => {
   for (const name of ['checkout: details', 'checkout: paid', 'Stripe: checkout', 'link: details']) {
-    const state = PAGE_STATES.find((candidate) => candidate.name === name);
-    const { text, headers } = await state!.show(servers, 'en');
+    const { text, headers } = await PAGE_STATES[name]!(servers, 'en');
     expect([name, text.includes('<script')]).toEqual([name, false]);
     expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src /);
     expect(headers['content-security-policy']).not.toContain('script-src');

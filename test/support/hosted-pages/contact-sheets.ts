@@ -2,9 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
 import type { AxeCounts } from './page-views.ts';
 
-/** Width of the screen in px. */
-export const SHEET_WIDTHS = { wide: 1_024, phone: 360 } as const;
-type SheetWidth = keyof typeof SHEET_WIDTHS;
+/** The views that have a sheet. */
+export const SHEETS = ['wide', 'phone'] as const;
+type Sheet = (typeof SHEETS)[number];
 
 /** Width of a picture on its sheet in px: the texts stay readable. */
 const PICTURE_WIDTHS = { wide: 450, phone: 216 } as const;
@@ -14,7 +14,7 @@ export interface ShownState {
   readonly name: string;
   readonly locale: string;
   readonly bytes: number;
-  readonly pictures: Record<SheetWidth, Buffer>;
+  readonly pictures: Record<Sheet, Buffer>;
 }
 
 const FOLDER = 'docs/images/pages';
@@ -37,7 +37,7 @@ export async function drawSheets(
   mkdirSync(FOLDER, { recursive: true });
   const locales = [...new Set(states.map(({ locale }) => locale))];
   for (const locale of locales) {
-    for (const width of ['wide', 'phone'] as const) {
+    for (const width of SHEETS) {
       const own = states.filter((state) => state.locale === locale);
       writeFileSync(`${FOLDER}/${width}-${locale}.webp`, await drawSheet(browser, own, width));
     }
@@ -48,7 +48,7 @@ export async function drawSheets(
 async function drawSheet(
   browser: Browser,
   states: readonly ShownState[],
-  width: SheetWidth,
+  width: Sheet,
 ): Promise<Buffer> {
   const context = await browser.newContext({ viewport: { width: SHEET_WIDTH_PX, height: 400 } });
   const page = await context.newPage();
@@ -92,9 +92,10 @@ function documentOf(
     'PICTURES=1 npm run test -- --project scenarios test/scenarios/page-states',
     '```',
     '',
-    `axe-core checked ${names.length} states of the pages in English on a wide screen, in dark mode, with forced`,
-    'colours, on a phone, and on a phone with text of 200 %; in German and Arabic on a wide screen. On these',
-    `${pages} pages it found ${violated} violations; ${passed} rules passed. It could not decide:`,
+    `axe-core checked ${names.length} states of the pages in English, German and Arabic: with every rule on a wide`,
+    'screen, with the rules about sizes on a phone, and in English with the rules about colours in dark mode and with',
+    `forced colours. In these ${pages} views it found ${violated} violations; ${passed} rules passed. It could not`,
+    'decide:',
     '',
     ...[...undecided].toSorted().map((reason) => `- ${reason}`),
     '',

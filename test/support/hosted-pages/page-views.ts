@@ -13,22 +13,40 @@ const LOGO = {
     '<rect width="160" height="40" rx="8" fill="#0b6b3a"/></svg>',
 };
 
-/** Font size in px of a payer who reads with text twice as large as usual. */
-const LARGE_TEXT_PX = 32;
+/** Font size in px of a browser without settings. */
+const TEXT_PX = 16;
 
-export interface View {
-  readonly width?: number;
-  readonly colorScheme?: 'light' | 'dark';
-  readonly forcedColors?: 'active' | 'none';
-  /** Text of 200 %, as in the settings of a browser. */
-  readonly hasLargeText?: boolean;
+interface View {
+  readonly size: { readonly width: number; readonly height: number };
+  readonly media?: { readonly colorScheme: 'dark' } | { readonly forcedColors: 'active' };
+  readonly textPx?: number;
+  /** The rules of axe whose result may differ from that of the view `wide`. Absent: every rule. */
+  readonly rules?: readonly string[];
 }
 
+const WIDE = { width: 1_024, height: 480 };
+const PHONE = { width: 360, height: 640 };
+
+const RULES_OF_COLOUR = ['color-contrast', 'link-in-text-block'];
+const RULES_OF_SIZE = ['target-size', 'scrollable-region-focusable', 'meta-viewport'];
+
+/** The ways in which payers see a page. `large`: on a phone whose settings ask for text of 200 %. */
+export const VIEWS = {
+  wide: { size: WIDE },
+  dark: { size: WIDE, media: { colorScheme: 'dark' }, rules: RULES_OF_COLOUR },
+  forced: { size: WIDE, media: { forcedColors: 'active' }, rules: RULES_OF_COLOUR },
+  phone: { size: PHONE, rules: RULES_OF_SIZE },
+  large: { size: PHONE, textPx: 2 * TEXT_PX, rules: [] },
+} as const satisfies Record<string, View>;
+
 /** A browser tab that shows the answers of a server as pages. */
-export interface PageView {
+export interface PageTab {
   readonly page: Page;
-  show(answer: Answer): Promise<void>;
-  /** Each violation of a rule of axe, with its element. Counts the rules in `counts`. */
+  /** Opens the answer in the view. */
+  show(answer: Answer, view: View): Promise<void>;
+  /** Shows the open page in another view with the same size of text, without opening it again. */
+  setView(view: View): Promise<void>;
+  /** Each violation of a rule of axe in the present view, with its element. Counts the rules in `counts`. */
   violations(): Promise<string[]>;
   /** The elements whose text does not fit, the page itself included. */
   cutOff(): Promise<string[]>;
@@ -44,43 +62,53 @@ export interface AxeCounts {
 }
 
 /**
- * Opens a tab. Its pages have the headers of their answers and JavaScript, and reach no server: every further
+ * Opens a tab. The pages have the headers of their answers and JavaScript, and reach no server: every further
  * request gets 204, so that an automatic redirect leaves the page in place.
  */
-export async function openView(
-  browser: Browser,
-  counts: AxeCounts,
-  { width = 1_024, hasLargeText = false, ...media }: View = {},
-): Promise<PageView> {
-  const context = await browser.newContext({
-    viewport: { width, height: width < 500 ? 640 : 480 },
-    ...media,
-  });
+export async function openTab(browser: Browser, counts: AxeCounts): Promise<PageTab> {
+  const context = await browser.newContext();
   const page = await context.newPage();
+  const session = await context.newCDPSession(page);
+  let next: Answer | null = null;
   let shown: Answer | null = null;
   await context.route('**/*', (route) => {
     const request = route.request();
     if (request.resourceType() === 'image') return route.fulfill(LOGO);
-    // A page that waits looks for its outcome, and finds itself.
+    if (request.url() === SHOWN_URL) shown = next;
+    // A page that waits requests its outcome, and gets itself. If it got the next page, it would leave for its own
+    // address, and that would cancel the opening of the next page.
     const isPage = request.url() === SHOWN_URL || request.resourceType() === 'fetch';
     return isPage && shown !== null
       ? route.fulfill({ status: shown.status, headers: headersOf(shown), body: shown.text })
       : route.fulfill({ status: 204 });
   });
-  if (hasLargeText) {
-    const session = await context.newCDPSession(page);
-    const fontSizes = { standard: LARGE_TEXT_PX, fixed: LARGE_TEXT_PX };
-    await session.send('Page.setFontSizes', { fontSizes });
-  }
+  let rules: View['rules'];
+  let hasAxe = false;
+  const setView: PageTab['setView'] = async ({ size, media, rules: ofView }) => {
+    rules = ofView;
+    await page.setViewportSize(size);
+    await page.emulateMedia({ colorScheme: 'light', forcedColors: 'none', ...media });
+  };
   return {
     page,
-    async show(answer) {
-      shown = answer;
+    async show(answer, view) {
+      const { textPx = TEXT_PX } = view;
+      next = answer;
+      await session.send('Page.setFontSizes', {
+        fontSizes: { standard: textPx, fixed: textPx },
+      });
+      await setView(view);
       await page.goto(SHOWN_URL);
+      hasAxe = false;
     },
+    setView,
     async violations() {
-      await page.evaluate(AXE);
-      const results = await page.evaluate<AxeResults>('axe.run()');
+      if (rules?.length === 0) return [];
+      if (!hasAxe) await page.evaluate(AXE);
+      hasAxe = true;
+      const results = await page.evaluate<AxeResults>(
+        `axe.run(${JSON.stringify(rules === undefined ? {} : { runOnly: rules })})`,
+      );
       counts.pages += 1;
       counts.passed += results.passes.length;
       counts.violated += results.violations.length;
