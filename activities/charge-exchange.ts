@@ -23,8 +23,8 @@ import {
 import type { ExchangeDeps, SendLimits } from './gateway-exchange.ts';
 
 /**
- * The outcome of a voided attempt: the gateway has no charge, and no charge will be sent. The late-charge
- * watch covers a request that is still in transit.
+ * The outcome of a voided attempt: the gateway has no charge, and no charge will be sent. A request that is still in
+ * transit may make the charge later; the late-charge watch then refunds it.
  */
 const VOIDED = {
   kind: 'declined',
@@ -175,7 +175,7 @@ async function outcomeInReview(
     : { kind: 'review', reason: attempt.reason ?? 'waits for manual review' };
 }
 
-/** One call's requests to the gateway about one attempt. */
+/** The state of one call of {@link collect}: the requests to the gateway about one attempt. */
 interface ChargeExchange {
   readonly db: Db;
   readonly gateway: PaymentGateway;
@@ -183,7 +183,7 @@ interface ChargeExchange {
   readonly payer: PresentPayer | undefined;
   /** True if the charge must not be sent any more. */
   readonly isVoided: boolean;
-  /** Includes the id of the prepared charge as soon as the row does. */
+  /** Has the id of the prepared charge as soon as the row has it. */
   attempt: Attempt;
   /** True if the row is already in state SENDING for the next send. */
   isMarked: boolean;

@@ -86,8 +86,8 @@ export interface ChargeAttemptInput {
  *   the call that changed the attempt to UNKNOWN or REVIEW. The caller gets the same next state from
  *   `applyOutcome(state, outcome, nowAt, realNowAt)`.
  * - `pending`: the attempt is still UNKNOWN or still in REVIEW. No transition was recorded.
- * - `adopt`: the row holds a later state, written by another run. The caller continues from `state`. `result` is
- *   the result of the command that requested the charge, if it is known.
+ * - `adopt`: the subscription's row holds a later state, which another run of the workflow wrote. The caller continues
+ *   from `state`. `result` is the result of the command that requested the charge, if it is known.
  */
 export type ChargeAttemptResult =
   | { kind: 'settled'; outcome: AttemptOutcome; intentId: string }
@@ -121,8 +121,8 @@ export function createChargingActivities(deps: ChargingDeps) {
         return { kind: 'adopt', state: opened.state, result };
       }
       const { openAttempt } = input.state;
-      // An early look-up counts as a repeat of the previous look-up, so that it cannot lead to REVIEW before
-      // 24 h.
+      // A look-up before its scheduled time counts as a repeat of the previous look-up, so that such look-ups do not
+      // shorten the 24 h after which an unknown outcome goes to REVIEW.
       const isEarly = isEarlyLookup(openAttempt, input.realNowAt);
       const lookups = isEarly ? openAttempt.lookups - 1 : openAttempt.lookups;
       const { realNowAt } = input;
@@ -158,8 +158,8 @@ export function createChargingActivities(deps: ChargingDeps) {
 }
 
 /**
- * For an attempt that the payer confirms with the bank, returns the URL to which the bank sends the payer back, and
- * whether the charge must be withdrawn. For any other attempt, returns no limits.
+ * For an attempt that the payer has to confirm with the bank, returns the URL to which the bank sends the payer back,
+ * and whether the charge must be withdrawn. For any other attempt, returns an empty object.
  */
 function payerOf(
   links: LinkSettings,
@@ -181,8 +181,8 @@ function isUnchanged({ state }: Attempt, { kind }: Settlement): boolean {
 }
 
 /**
- * Settles, in one statement, an attempt that this call opened. Null if nothing was recorded; the caller must then use
- * `settle`.
+ * Settles, in one statement, an attempt that this call of the activity opened. Returns null if nothing was recorded;
+ * the caller must then use `settle`.
  */
 async function settleFresh(
   { db, links }: ChargingDeps,
@@ -253,8 +253,8 @@ async function settle(
 }
 
 /**
- * Adds a link to the events of dunning. Through this link the payer replaces the payment method. Adds none if
- * the status allows no replacement.
+ * Adds a link to the events that report a declined cycle. Through this link the payer replaces the payment method.
+ * Adds none if the subscription's status allows no replacement.
  */
 function linked(links: LinkSettings, change: Change): Change {
   const { state, events } = change;

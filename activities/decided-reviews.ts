@@ -2,8 +2,8 @@ import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 
 /**
- * A decided review of an attempt or a refund. The decision is an operator's, or the automatic `not_charged`
- * for a voided attempt.
+ * A manual review of an attempt or a refund that has a decision: an operator's, or the automatic `not_charged` for a
+ * voided attempt.
  */
 export interface DecidedReview {
   merchantId: string;
@@ -18,8 +18,8 @@ export interface DecidedReview {
 
 /**
  * Makes the workflow of the attempt or the refund record the decision. If an attempt is already recorded as
- * not paid, starts its late-charge watch instead. Returns false if that watch already runs. A repeat is safe.
- * Throws if Temporal is unreachable; a later sweep then repeats the call.
+ * not paid, starts its late-charge watch instead, which looks for a charge that the gateway makes later. Returns false
+ * if that watch already runs. A repeat is safe. Throws if Temporal is unreachable; a later sweep then repeats the call.
  */
 export async function followUp(
   review: DecidedReview,

@@ -19,7 +19,7 @@ export interface AttemptDeps {
 /** Longest time from a claim to the start of a request, in ms. A request takes at most 15 s. */
 export const SEND_WITHIN_MS = 20_000;
 /**
- * Length of a claim, in ms: 20 s + 15 s, and time for statements. Only the claim of a dead process expires.
+ * Length of a claim, in ms: 20 s + 15 s, and 10 s for database statements. Only the claim of a dead process expires.
  */
 export const CLAIM_MS = 45_000;
 
@@ -32,7 +32,7 @@ export interface SendingTime {
 /**
  * Sends deliveries of one stream one after the other, and reports each attempt when it ends. Stops at a
  * delivery that is not due, at a failure for which later events must wait, and when `maySend` is false.
- * Returns the deliveries that were not sent. Throws only if the secret cannot be decrypted; then nothing
+ * Returns the deliveries that were not sent. Throws only if the signing secret cannot be decrypted; then nothing
  * was sent.
  */
 export async function sendBatch(

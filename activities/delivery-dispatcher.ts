@@ -17,7 +17,7 @@ export interface StreamToDeliver extends StreamRef {
 export interface DeliveryDispatcher {
   /**
    * Sends the pending events of the stream soon. If too many streams wait, drops the stream instead; then the
-   * sweep wakes the endpoint queues. Returns at once and never throws.
+   * periodic sweep wakes the endpoint queues. Returns at once and never throws.
    */
   submit(stream: StreamToDeliver): void;
   /**
@@ -69,7 +69,7 @@ export function createDeliveryDispatcher(deps: DispatcherDeps): DeliveryDispatch
     try {
       while (round.isWanted) await new StreamRound(roundDeps, round).run();
     } catch (error) {
-      // No process sends these deliveries until their claims expire. Then the sweep wakes the queues.
+      // No process sends these deliveries until their claims expire. Then the sweep wakes the endpoint queues.
       const reason = error instanceof Error ? error.message : String(error);
       deps.logger?.warn({ ...round.ref, error: reason }, 'first delivery failed');
     } finally {

@@ -4,21 +4,26 @@ import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
  * Semaphores that limit the requests in flight from this process: to each endpoint, and to all endpoints of
  * one merchant, so that a merchant with many endpoints does not delay other merchants.
  *
- * The dispatcher takes one slot for each batch. While this process drains the endpoint queue, only the drain
- * gets new slots: a drain sends many events with few statements, and a busy dispatcher would take all slots.
+ * The dispatcher, which makes first delivery attempts, takes one slot for each batch. While this process drains the
+ * queue of an endpoint, only the drain gets new slots of that endpoint: a drain sends many events with few statements,
+ * and a busy dispatcher would take all slots.
  */
 export interface DeliveryWindows {
-  /** Takes a slot. The returned function frees the slot. Null if no slot is free or a drain runs. */
+  /**
+   * Takes a slot. The returned function frees the slot. Null if no slot is free, if a drain of the endpoint runs, or if
+   * another caller waits for a slot of the endpoint.
+   */
   take(endpoint: EndpointRef): FreeSlot | null;
   /**
-   * Like {@link take}, but waits up to 1 s for a slot, if the endpoint answers quickly. Callers get slots
-   * in the order of their calls.
+   * Like {@link take}, but waits up to 1 s for a slot, if the endpoint answers quickly. The callers for one endpoint
+   * get its slots in the order of their calls.
    */
   takeSoon(endpoint: EndpointRef): Promise<FreeSlot | null>;
   /** Begins a drain of the endpoint queue. Callers that wait in {@link takeSoon} get null. */
   beginDrain(endpoint: EndpointRef): DrainSlots;
 }
 
+/** The slots for one drain. `end` must be called when the drain ends. */
 export interface DrainSlots {
   take(): FreeSlot | null;
   end(): void;

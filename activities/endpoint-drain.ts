@@ -25,7 +25,10 @@ export interface DrainEndpointResult {
   remaining: number;
   /** Milliseconds until the next drain; null when nothing is pending. */
   nextDelayMs: number | null;
-  /** Milliseconds until the open breaker allows its next probe. 0 if it pauses no request or nothing is pending. */
+  /**
+   * Milliseconds until the endpoint's open circuit breaker allows its next probe request. 0 if the breaker allows
+   * requests now, or if nothing is pending.
+   */
   pausedMs: number;
 }
 
@@ -86,7 +89,7 @@ class Drain {
   private sent = 0;
   private window: number;
   /**
-   * True if the breaker was open at the start of this drain and no attempt has ended yet. Then only one
+   * True if the circuit breaker was open at the start of this drain and no attempt has ended yet. Then only one
    * request, the probe, may be sent.
    */
   private isProbing: boolean;

@@ -15,10 +15,13 @@ export interface RecordDeps {
   logger?: Pick<Logger, 'warn'> | undefined;
 }
 
-/** Maximum number of tries to write a breaker's row while other processes change it. */
+/** Maximum number of tries to write a circuit breaker while other processes change its row. */
 const BREAKER_TRIES = 5;
 
-/** The unrecorded attempts and released claims at one endpoint, and the breaker that results from them. */
+/**
+ * Collects what is not recorded yet at one endpoint: delivery attempts that have ended, and claims to release. Computes
+ * the state of the endpoint's circuit breaker after these attempts.
+ */
 export class EndpointProgress {
   readonly endpoint: Endpoint;
   private readonly attempts: RecordedAttempt[] = [];
@@ -101,8 +104,8 @@ export class EndpointProgress {
 /**
  * Records the progress at endpoints of one merchant in one statement. Two rare cases take further statements:
  * another process has changed the breaker, or an endpoint must be deactivated. Returns true if `streamId` has
- * more deliveries to send; see `recordDeliveries`. Throws if the database fails. Then the claims expire, and
- * the unrecorded deliveries are sent again.
+ * more deliveries to send; see `recordDeliveries`. Throws if the database fails. The claims of the unrecorded
+ * deliveries then expire, and these deliveries are sent again.
  */
 export async function recordProgress(
   { db, logger }: RecordDeps,
@@ -137,8 +140,9 @@ export async function recordProgress(
 }
 
 /**
- * Applies outcomes to the stored breaker and returns the stored breaker, also of a deleted configuration; null for
- * an unknown one. Drops the outcomes if other processes change the breaker during five tries.
+ * Applies outcomes to the stored breaker and returns the breaker that is then stored. Drops the outcomes if other
+ * processes change the breaker during five tries. Returns null if the configuration is unknown; a deleted configuration
+ * still has its breaker.
  */
 async function changeBreaker(
   db: Db,

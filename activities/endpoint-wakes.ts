@@ -3,7 +3,10 @@ import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
 /** Shortest time, in ms, between two wake-ups of one endpoint queue by this process. */
 const WAKE_EVERY_MS = 500;
 
-/** Wakes endpoint queues, each at most once per 500 ms from this process. */
+/**
+ * Wakes endpoint queues, each at most once per 500 ms from this process. An endpoint queue is the workflow that sends
+ * the pending webhooks of one endpoint.
+ */
 export interface EndpointWakes {
   /**
    * Wakes the endpoint queue, at the earliest 500 ms after its last wake-up. The drain that follows finds

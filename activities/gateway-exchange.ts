@@ -15,12 +15,12 @@ export interface SendBudget {
   readonly pauseMs: number;
 }
 
-/** Fits a gateway client with a timeout of 5 s. */
+/** Time limits for a gateway client with a timeout of 5 s. */
 const DEFAULT_SEND_BUDGET: SendBudget = { newSendsForMs: 6_000, pauseMs: 1_000 };
 
 /** Dependencies of activities that call a gateway. */
 export interface SendBudgetDeps {
-  /** Must fit the gateway client's timeout. Default: 6 s, with a pause of 1 s between requests. */
+  /** Must fit the gateway client's timeout. Default: requests begin within 6 s, with pauses of 1 s between them. */
   sendBudget?: SendBudget;
 }
 
@@ -30,7 +30,8 @@ export interface ExchangeDeps extends SendBudgetDeps {
 }
 
 /**
- * If a key is older than this share of its lifetime, the charge or refund with this key is not sent again.
+ * If an idempotency key is older than this share of its lifetime at the gateway, the charge or refund with this key is
+ * not sent again.
  */
 const KEY_LIFETIME_SHARE = 0.8;
 
@@ -83,7 +84,10 @@ export function unknownOrReview(lookups: number, reason: string, unansweredAt: n
     : { kind: 'unknown' as const, reason, unansweredAt };
 }
 
-/** Returns the result of a look-up of a charge that the gateway has received and not decided yet. */
+/**
+ * Returns the result of a look-up of a charge that the gateway has received and not decided yet: `unknown`, or `review`
+ * after 24 h of look-ups and 30 daily look-ups. `lookups`: the number of earlier look-ups.
+ */
 export function inProgressOrReview(lookups: number) {
   return isPendingTooLong(lookups)
     ? { kind: 'review' as const, reason: 'the gateway has not decided the charge for 31 days' }

@@ -11,8 +11,8 @@ const LOCAL_BUDGET_MS = 3_000;
 /**
  * Intercepts the activities of a worker.
  *
- * An activity of a task queue sends a heartbeat every second. Temporal therefore retries an activity of a
- * dead process after 5 s, not after the activity's start-to-close timeout.
+ * An activity that is not local sends a heartbeat every second. Temporal therefore retries an activity of a dead
+ * process after 5 s, not after the activity's start-to-close timeout.
  *
  * A local activity that takes longer than 3 s fails with `local_budget_over`, and the workflow schedules the
  * activity on the task queue. The local activity is not stopped and may still record its outcome. Every

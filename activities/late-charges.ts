@@ -28,10 +28,10 @@ export interface LateChargeDeps {
 export function createLateChargeActivities(deps: LateChargeDeps) {
   return {
     /**
-     * Looks up an attempt that is settled as not paid. If the gateway has made a charge, records this late
-     * charge, adds an entry to the subscription's timeline and starts the workflow of the refund. A repeat
-     * writes no row again, but signals the same workflows again. Returns `absent` if the watch is over, and
-     * `pending` if a later call must look again. Throws a retryable error if the database or Temporal does not
+     * Looks up the charge of an attempt that is settled as not paid. If the gateway has made the charge, records this
+     * late charge, adds an entry to the timeline of the subscription, if any, and starts the workflow of the refund. A
+     * repeat writes no row again, but signals the same workflows again. Returns `absent` if no later call has to look,
+     * and `pending` if a later call must look again. Throws a retryable error if the database or Temporal does not
      * answer. `nowAt` is real time. `looks` is the number of earlier look-ups.
      */
     async lookForLateCharge(
@@ -62,8 +62,9 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
 }
 
 /**
- * Starts the late-charge watch if the attempt is settled as not paid and the gateway may still make the charge. If
- * the attempt was never sent, the watch ends at once. Never throws: the sweep starts a missing watch.
+ * Starts the late-charge watch, which repeats `lookForLateCharge`, if the attempt is settled as not paid and the
+ * gateway may still make the charge. If the attempt was never sent, the watch ends at once. Never throws: the periodic
+ * sweep starts a missing watch.
  */
 export async function watchUnproven(
   payments: Pick<PaymentResumption, 'watchLateCharge'>,

@@ -56,8 +56,8 @@ export interface MaintenanceDeps extends OutageRecoveryDeps {
 }
 
 /**
- * The number of cases that a sweep repaired, by kind. `failed` counts the cases that the sweep could not
- * repair. In a healthy system every count is 0. The table `sweep_count` has the sums, except that of
+ * The number of cases that one sweep repaired, by kind. `failed` counts the cases that the sweep could not
+ * repair. In a healthy system every count is 0. The table `sweep_count` has the sums over all sweeps, except that of
  * `rechecked`.
  */
 export type SweepReport = Record<
@@ -91,7 +91,7 @@ const AT_ONCE = 10;
 /**
  * Finds and repairs stuck or lost work: starts, signals and replaces workflows, and voids orders that have no
  * idempotency key and were never sent. After an outage of the gateway, makes workflows look up unknown
- * outcomes. Deletes expired keys and records past their retention. Does not open or settle attempts. Sends
+ * outcomes. Deletes expired idempotency keys and records past their retention. Does not open or settle attempts. Sends
  * each gateway at most one look-up. Two sweeps at once are safe.
  *
  * A case that cannot be repaired is counted as `failed`. If a query fails, the sweep still handles the other
@@ -193,7 +193,7 @@ export const NOTHING_FOUND: SweepReport = {
   failed: 0,
 };
 
-/** Deletes the records past their retention, and adds up their number. */
+/** Deletes the records past their retention, and adds their number to the table `retention_count`. */
 async function deleteOld(db: Db, deletion: Deletion): Promise<void> {
   const { bodies, deliveries } = await deleteOldEvents(db, deletion);
   await countDeleted(db, 'eventBodies', bodies);

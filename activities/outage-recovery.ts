@@ -32,20 +32,22 @@ export interface OutageRecoveryDeps {
   recheckPause?: (ms: number) => Promise<void>;
 }
 
-/** Maximum number of rechecks of one sweep. The next sweep continues. */
+/** Maximum number of rechecks in one call, for all gateways together. The next call continues. */
 const RECHECKS_MAX = 200;
 /** Pause between two rechecks, in ms: at most 20 a second. */
 const PAUSE_MS = 50;
 /**
- * Time in ms after the start of the call within which a recheck may begin. The activity's time limit is 60 s.
+ * Time in ms after the start of the call within which a recheck may begin. The time limit of the activity that makes
+ * the call is 60 s.
  */
 const RECHECKS_FOR_MS = 20_000;
 
 /**
  * Detects that a gateway answers again after an outage, and then rechecks the outcomes that the outage left
- * unknown: their workflows look them up at once. During the outage each call sends the gateway one look-up, of
- * the charge whose last look-up is the oldest. A gateway without look-ups of charges is asked about the payment
- * method of that charge instead. If the gateway rejects the look-up as invalid, this does not count as an answer.
+ * unknown: their workflows look them up at once. During the outage each call sends the gateway one look-up: of the
+ * charge, or of the charge to refund, whose last unanswered request is the oldest. A gateway without look-ups of
+ * charges is asked about the payment method of that charge instead. A gateway that rejects the look-up as invalid
+ * counts as one that does not answer.
  *
  * The progress is stored in rows, so a later call continues after a crash, and a repeat is safe. Rechecks
  * charges and refunds in the order in which they were sent. One call makes at most 200 rechecks for all
@@ -72,7 +74,7 @@ export async function recheckAfterOutage(
         await recordRecheck(db, subject, nowAt);
         done.rechecked += 1;
       } catch {
-        // A failed recheck does not block the others. The next sweep finds it again.
+        // A failed recheck does not block the others. It stays due, so the next call repeats it.
         done.failed += 1;
       }
     }
@@ -81,8 +83,8 @@ export async function recheckAfterOutage(
 }
 
 /**
- * Returns the time at which the gateway last answered a sweep. If a request was left unanswered after that
- * time, first sends a look-up to test the gateway, and returns `nowAt` if the gateway answers. Returns null if
+ * Returns the time at which the gateway last answered a look-up of this module. If a request was left unanswered after
+ * that time, first sends a look-up to test the gateway, and returns `nowAt` if the gateway answers. Returns null if
  * the gateway does not answer or has no look-ups, or if this process has no gateway of this name.
  */
 async function answeredSince(

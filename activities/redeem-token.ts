@@ -45,7 +45,7 @@ export async function redeemToken(
   if (outcome.kind === 'unknown') throw outcomeUnknown(outcome.reason);
   if (outcome.kind === 'refused') return { kind: 'refused', errorCode: outcome.code };
   const { enteredAt } = outcome;
-  // The payer has entered a newer card since then, on the page of another link.
+  // After this card, the payer entered the subscription's present card on the page of another link.
   if (enteredAt < (session?.presentEnteredAt ?? 0)) return REFUSED;
   const paymentMethodId = await savePaymentMethod(db, {
     merchantId: input.merchantId,
@@ -92,8 +92,8 @@ async function redeemAtOne(
 }
 
 /**
- * Returns the idempotency key of the redemption, of 48 characters. For another session or customer, the key
- * differs. Earlier releases wrote the same hash in hexadecimal, with 69 characters. A redemption that spans the
+ * Returns the idempotency key of the redemption, of 48 characters. The same token has another key for another session
+ * or customer. Earlier releases wrote the same hash in hexadecimal, with 69 characters. A redemption that spans the
  * upgrade is repeated under the new key: the sandbox then refuses the used token, and the payer enters the card
  * again. Nothing is charged twice, because a charge needs a saved payment method.
  */

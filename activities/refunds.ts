@@ -30,7 +30,8 @@ import type { PaymentDeps } from './payments.ts';
 export function createRefundActivities(deps: PaymentDeps) {
   return {
     /**
-     * Sends the refund, looks up a refund that the gateway has accepted, or returns its recorded outcome. Every
+     * Finds the outcome of a refund. Sends a refund that the gateway has not accepted yet, looks up a refund that it
+     * has accepted, and returns the recorded outcome of a refund that was refused or decided by an operator. Every
      * send uses the refund's idempotency key, so repeated or concurrent calls refund once. `pending`: call again
      * later. A call for a SUCCEEDED refund finds out whether the refund has failed since. Throws a retryable error
      * if the database does not answer, or if another process has changed the refund to PENDING or REVIEW in the
@@ -132,7 +133,7 @@ async function sendRefund(
 
 /**
  * Asks the gateway about a refund that it has accepted, as PENDING or as SUCCEEDED. Returns null if a
- * SUCCEEDED refund has not failed, or was decided by manual review.
+ * SUCCEEDED refund is not known to have failed, or was decided by manual review.
  */
 async function lookUpAccepted(
   deps: PaymentDeps,
@@ -147,7 +148,7 @@ async function lookUpAccepted(
     return isPending ? KEY_TOO_OLD : null;
   }
   for (;;) {
-    // Without look-ups, a repeat with the key shows the present state of the refund.
+    // A gateway without look-ups of refunds answers a resend with the same key with the refund's present state.
     const found = await unlessRejected<RefundLookupOutcome | RefundOutcomeAtGateway>(() =>
       gateway.lookupRefund
         ? gateway.lookupRefund({ ...requestOf(refund), gatewayRefundId })

@@ -9,12 +9,12 @@ import { failpoint } from '../runtime/failpoints.ts';
 import type { PaymentDeps } from './payments.ts';
 import { redeemToken } from './redeem-token.ts';
 
-/** Creates the activity that saves a card without a charge. */
+/** Creates the activity that saves a card without a charge, in a setup session. */
 export function createSetupMethodActivities(deps: PaymentDeps) {
   return {
     /**
-     * Redeems the token, lets the gateway verify the card, and completes the session with the card. A
-     * declined card leaves the session open. A repeat returns the same method. Throws a retryable error if
+     * Redeems the one-time token of the card form, lets the gateway verify the card, and completes the session with the
+     * card. A declined card leaves the session open. A repeat returns the same method. Throws a retryable error if
      * the database or the gateway does not answer. `nowAt` is real time. Rules: IF-4.13, D-50, D-§7.
      */
     async saveSetupMethod(input: SetupOrder & { nowAt: number }): Promise<SetupOutcome> {

@@ -21,7 +21,10 @@ export interface RoundDeps extends AttemptDeps, RecordDeps {
   knownEndpoints: Map<string, Set<string>>;
 }
 
-/** A stream that was submitted to the dispatcher. The object exists until its round ends. */
+/**
+ * An event stream whose webhooks the dispatcher was asked to send, for example the events of one subscription. The
+ * object exists until its round ends.
+ */
 export interface SubmittedStream {
   ref: StreamRef;
   now: () => number;
@@ -31,16 +34,16 @@ export interface SubmittedStream {
   notify: () => void;
 }
 
-/** Batches that end within this time of each other are recorded by one statement. */
+/** Batches that end within this time of each other, in ms, are recorded by one statement. */
 const RECORD_TOGETHER_MS = 25;
-/** Interval between records of attempts. If the process dies, unrecorded attempts are sent again. */
+/** Interval, in ms, between records of attempts. If the process dies, unrecorded attempts are sent again. */
 const RECORD_AFTER_MS = 200;
-/** If `knownEndpoints` has more merchants, it is cleared. */
+/** If `knownEndpoints` has more merchants than this, it is cleared. */
 const MOST_MERCHANTS = 1_000;
-/** If `knownEndpoints` has more endpoints of one merchant, these endpoints are cleared. */
+/** If `knownEndpoints` has more endpoints of one merchant than this, these endpoints are cleared. */
 const MOST_ENDPOINTS = 50;
 
-/** A batch in flight. */
+/** A batch: the deliveries to one endpoint that one claim took. The object exists until its results are recorded. */
 interface Sending {
   progress: EndpointProgress;
   isOver: boolean;
@@ -49,9 +52,10 @@ interface Sending {
 }
 
 /**
- * Sends the due events of one stream: in sequence order to each endpoint, and to all endpoints in parallel.
- * Also sends events that are committed during the round. If a delivery cannot be sent at once, the round
- * wakes the endpoint queue.
+ * One round of the dispatcher for one stream. Sends the stream's due events: in sequence order to each endpoint, and to
+ * all endpoints in parallel.
+ * Also sends events that are committed during the round. If a delivery cannot be sent at once, the round wakes the
+ * endpoint queue, the workflow that sends the remaining deliveries.
  */
 export class StreamRound {
   private readonly deps: RoundDeps;
@@ -210,8 +214,8 @@ export class StreamRound {
   }
 
   /**
-   * Waits until a request ends. If none ends within 200 ms (25 ms after the end of a batch), records the
-   * attempts so far.
+   * Waits until a batch ends or the stream is submitted again. If neither happens within 200 ms, or within 25 ms
+   * while an ended batch is not recorded, records the attempts so far.
    */
   private async endOrTick(): Promise<void> {
     const waitMs = this.ended().length > 0 ? RECORD_TOGETHER_MS : RECORD_AFTER_MS;

@@ -58,8 +58,8 @@ export function createTransitionActivities(deps: TransitionDeps) {
     },
 
     /**
-     * Loads the subscription's row, for a workflow that needs a resync. `isReviewDecided` is true if an
-     * operator has decided the open attempt in manual review, and the decision is not yet part of the
+     * Loads the subscription's row, for a workflow whose own state may be older than the row. `isReviewDecided` is true
+     * if an operator has decided the open attempt in manual review, and the decision is not yet part of the
      * subscription's state.
      */
     async loadSubscription(ref: {
