@@ -35,7 +35,10 @@ export const amountMinor = (name = 'amount_minor') => bigint(name, { mode: 'numb
 /** An ISO 4217 code in upper case. Rule: D-02. */
 export const currency = (name = 'currency') => char(name, { length: 3 });
 
-/** Columns of an attempt or a refund, for the recheck after an outage of the gateway. All times are real. */
+/**
+ * Columns of an attempt or a refund whose outcome is looked up again after an outage of the gateway: the periodic sweep
+ * requests this recheck. All times are real.
+ */
 export const recheckColumns = () => ({
   /** Time of the latest request about the row, if the gateway did not answer this request; else null. */
   unansweredAt: instant('unanswered_at'),

@@ -12,8 +12,8 @@ export const checkoutTries = pgTable(
     merchantId: merchantId(),
     sessionId: text('session_id').notNull(),
     /**
-     * SHA-256 of the one-time token. If the gateway returned no token: the SHA-256 of the decline code with its
-     * id.
+     * SHA-256 of the one-time token. If the gateway refused the card and returned no token: SHA-256 of the decline code
+     * together with the gateway's id of this refusal.
      */
     key: bytes('key').notNull(),
     /** Error code of a failed try. Null if the try succeeded, and while its outcome is unknown. */

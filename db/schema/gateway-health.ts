@@ -2,8 +2,8 @@ import { pgTable, text } from 'drizzle-orm/pg-core';
 import { instant } from './_columns.ts';
 
 /**
- * When a gateway last answered the sweep. The sweep sends a look-up only while an outcome is unknown because the
- * gateway did not answer. Writer: the activity `sweep`.
+ * The last answer of a gateway to the periodic sweep. The sweep sends the gateway a look-up only while an outcome is
+ * unknown because the gateway did not answer. Writer: the activity `sweep`.
  */
 export const gatewayHealth = pgTable('gateway_health', {
   gateway: text('gateway').primaryKey(),

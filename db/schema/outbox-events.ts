@@ -4,8 +4,8 @@ import type { EventType } from '../../domain/events.ts';
 import { instant, merchantId } from './_columns.ts';
 
 /**
- * One event, written in the transaction that caused it. `body` is the exact text that is signed and
- * sent, the same on every delivery attempt. Rules: D-51, D-52. Writer: the code that commits the cause.
+ * One event, written in the transaction of the change that it reports. `body` is the exact text that is signed and
+ * sent, the same on every delivery attempt. Rules: D-51, D-52. Writer: the code that commits the change.
  */
 export const outboxEvents = pgTable(
   'outbox_event',

@@ -2,8 +2,8 @@ import { bigint, pgTable, text } from 'drizzle-orm/pg-core';
 import { instant } from './_columns.ts';
 
 /**
- * How many records the retention sweep deleted, by kind, since the database was created. A deletion is no
- * repair, so `sweep_count` does not count it. Writer: the activity `sweep`.
+ * The number of records that the sweep deleted after their retention, by kind, since the database was created. A
+ * deletion is no repair, so `sweep_count` does not count it. Writer: the activity `sweep`.
  */
 export const retentionCounts = pgTable('retention_count', {
   kind: text('kind').primaryKey(),

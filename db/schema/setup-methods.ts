@@ -12,7 +12,8 @@ import { paymentMethods } from './payment-methods.ts';
 /**
  * A session in which a payer saves a payment method and pays nothing. After `expiresAt` a session in CREATED
  * counts as CANCELLED, without a change of the row. Rules: IF-2.5, IF-4.13. Writers: the API inserts the row and
- * fills in the payer's details; activities complete the session; both set FAILED when five cards were declined.
+ * fills in the payer's details; activities complete the session; both set FAILED when `CARD_TRIES_MAX` cards were
+ * declined (5 for a live merchant).
  */
 export const setupMethods = pgTable(
   'setup_method',

@@ -2,7 +2,7 @@ import { bigint, pgTable, text } from 'drizzle-orm/pg-core';
 import { instant } from './_columns.ts';
 
 /**
- * How many repairs the sweeps made, by kind of fault, since the database was created. A healthy system
+ * The number of repairs by the periodic sweep, by kind of fault, since the database was created. A healthy system
  * has no row. Writer: the activity `sweep`.
  */
 export const sweepCounts = pgTable('sweep_count', {

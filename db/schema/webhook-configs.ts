@@ -28,8 +28,8 @@ export const webhookConfigs = pgTable(
     /** Time of the first failure since the last success; null after a success. */
     failingSince: instant('failing_since'),
     /**
-     * Number of failed attempts since the last success, except those that ended during a pause. With `pausedUntil`
-     * and `failingSince` the state of the breaker.
+     * Number of failed attempts since the last success, except those that ended during a pause. This number,
+     * `pausedUntil` and `failingSince` are the state of the circuit breaker.
      */
     consecutiveFailures: integer('consecutive_failures').notNull().default(0),
     /** No request is sent before this time, in real time. Null while the breaker is closed. */

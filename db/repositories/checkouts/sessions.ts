@@ -32,7 +32,7 @@ export function opensWith(token: string, purpose: CheckoutPurpose) {
 /** The data of a hosted checkout page. */
 export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;
 
-/** The subscription checkout that a token opens, with the payment of its first cycle; or null. */
+/** Returns the subscription checkout that a token opens, with the payment of its first cycle; null if there is none. */
 export async function findCheckout(db: Db, token: string) {
   const [row] = await db
     .select({
@@ -86,7 +86,10 @@ export interface CheckoutRef extends SessionRef {
   subscriptionId: string;
 }
 
-/** Marks the checkout as opened and writes `draft`, once. False if the checkout was opened before. Rule: D-51. */
+/**
+ * Marks the checkout as opened and stores the event `draft`. Changes nothing and returns false if the checkout was
+ * opened before. Rule: D-51.
+ */
 export async function markOpened(
   db: Db,
   ref: CheckoutRef,

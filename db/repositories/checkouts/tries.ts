@@ -66,7 +66,7 @@ export interface TryRef extends SessionRef {
 
 /**
  * Returns the key of a try: the SHA-256 of `text`. `text` is the gateway's one-time token. If the gateway refused
- * the card and returned no token, `text` is the decline code with its id.
+ * the card and returned no token, `text` contains the decline code and the gateway's id of this refusal.
  */
 export function tryKey(text: string): Buffer {
   return createHash('sha256').update(text, 'utf8').digest();

@@ -8,9 +8,9 @@ import { gatewayEvents } from '../../schema/gateway-events.ts';
 export type GatewayAccount = Pick<GatewaySubject, 'merchantId' | 'gateway'>;
 
 /**
- * Stores an event, once. `isHandled`: true if nothing waits for the event. Returns the event's subject if the
- * subject has an unhandled event, also for a repeat of a stored event. Null if it has none, if `isHandled` is true,
- * or if the event names no object.
+ * Stores an event, once. `isHandled`: true if nothing waits for the event. Returns the event's subject, the object at
+ * the gateway that the event names, if an event about this object is unhandled, also for a repeat of a stored event.
+ * Returns null if all are handled, if `isHandled` is true, or if the event names no object.
  */
 export async function storeGatewayEvent(
   db: Db,
@@ -31,7 +31,7 @@ export async function storeGatewayEvent(
   return waiting.length === 0 ? null : { ...account, subjectId };
 }
 
-/** Returns the hints of the events about a subject that are not handled, the oldest first. */
+/** Returns the hints of the unhandled events about a subject, the oldest first. */
 export async function unhandledHints(db: Db, subject: GatewaySubject): Promise<GatewayHint[]> {
   const rows = await db
     .select({ hint: gatewayEvents.hint })

@@ -72,7 +72,7 @@ export async function changeGateway(
 ): Promise<'added' | 'changed' | 'taken' | 'unknown'> {
   const { merchantId, name, mode, key, sealedWebhookSecret, nowAt } = change;
   return db.transaction(async (tx) => {
-    // The changes of one merchant run one after another, because one account is the current one.
+    // The changes of one merchant run one after another, because only one account may be the current one.
     await tx.select().from(merchants).where(eq(merchants.id, merchantId)).for('update');
     const [stored] = await tx
       .select()

@@ -18,8 +18,8 @@ export async function insertTestClock(db: Db, clock: TestClock): Promise<void> {
 }
 
 /**
- * Returns the merchant's clock, or null. With `lock`, the row is locked until the transaction ends: `share`
- * for a new subscription on the clock, `update` for an advance.
+ * Returns the merchant's test clock; null for an unknown id and for another merchant's id. With `lock`, the row is
+ * locked until the transaction ends: `share` for a new subscription on the clock, `update` for an advance of the clock.
  */
 export async function findTestClock(
   db: Db,
@@ -36,7 +36,7 @@ export async function findTestClock(
   return row ?? null;
 }
 
-/** Number of subscriptions on the clock that have not reached its target. Rule: D-60. */
+/** Returns the number of the clock's subscriptions that are not ENDED and have not reached the target. Rule: D-60. */
 export async function countBehind(db: Db, clock: TestClock): Promise<number> {
   const [row] = await db.select({ behind: count() }).from(subscriptions).where(isBehind(clock));
   return row?.behind ?? 0;
@@ -50,7 +50,7 @@ export async function sendTestClock(db: Db, clock: TestClock, targetAt: number):
     .where(isRecord(testClocks, clock.merchantId, clock.id));
 }
 
-/** The subscriptions that have not reached the clock's target, oldest first. */
+/** Returns the ids of the clock's subscriptions that are not ENDED and have not reached the target, oldest first. */
 export async function subscriptionsBehind(db: Db, clock: TestClock): Promise<string[]> {
   const rows = await db
     .select({ id: subscriptions.id })

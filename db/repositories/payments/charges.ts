@@ -19,9 +19,9 @@ import { findRefund, refundOutcomeOf } from './refunds.ts';
 type Intent = typeof paymentIntents.$inferSelect;
 
 /**
- * What the caller must do with a payment order. `goOn`: continue the order's undecided attempt. `open`: open
- * an attempt. `settled`: nothing, the order's attempt has an outcome. `refused`: nothing, the order must not
- * be charged.
+ * The next step of the caller for a payment order. `goOn`: continue the order's undecided attempt. `open`: open an
+ * attempt. `settled`: no step, because the order's attempt has an outcome. `refused`: no step, because the order must
+ * not be charged.
  */
 export type PaymentTurn =
   | { kind: 'settled'; intent: Intent; outcome: PaymentOutcome }
@@ -29,7 +29,7 @@ export type PaymentTurn =
   | { kind: 'goOn'; intent: Intent; attempt: Attempt }
   | { kind: 'open'; intent: Intent };
 
-/** Returns what the caller must do with an order. Changes and locks nothing. `nowAt` is real time. */
+/** Returns the next step of the caller for an order. Changes and locks nothing. `nowAt` is real time. */
 export async function lookAtPayment(
   db: Db,
   order: PaymentOrder,

@@ -268,7 +268,7 @@ function statusAfterRefunds(amountMinor: number, refundedMinor: number): IntentS
   return refundedMinor === amountMinor ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
 }
 
-/** The state after each outcome but `refunded`, and the states that the outcome changes. */
+/** For each outcome except `refunded`: the refund's next state, and the states that the outcome replaces. */
 const NOT_GIVEN = {
   refused: { state: 'REFUSED', from: UNDECIDED_STATES },
   review: { state: 'REVIEW', from: [...OPEN_STATES, 'PENDING'] },
@@ -276,7 +276,7 @@ const NOT_GIVEN = {
   unknown: { state: 'UNKNOWN', from: OPEN_STATES },
 } as const;
 
-/** Records every outcome but `refunded` in the refund's row. The caller holds the intent's lock. */
+/** Records an outcome other than `refunded` in the refund's row. The caller must hold the intent's lock. */
 async function recordNotGiven(
   tx: Db,
   { merchantId, id }: Refund,

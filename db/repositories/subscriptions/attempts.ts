@@ -75,8 +75,8 @@ export async function openAttemptRow(
 }
 
 /**
- * True if the row still has the version of `state` and the same open attempt. Then no other process has
- * recorded a transition in the meantime.
+ * True if `current`, the state in the subscription's row, still has the version of `state` and the same open attempt.
+ * Then no other process has recorded a transition in the meantime.
  */
 export function isSameAttempt(current: SubscriptionState, state: ChargeableState): boolean {
   return (

@@ -140,7 +140,7 @@ async function payerOf(tx: Db, given: SubscriptionImport): Promise<Payer | strin
         and(
           eq(subscriptionImports.merchantId, merchantId),
           eq(subscriptionImports.gateway, gateway),
-          // Null matches no row.
+          // If `gatewayCustomerId` is null, this condition matches no row.
           eq(subscriptionImports.gatewayCustomerId, sql`${gatewayCustomerId}::text`),
         ),
       )

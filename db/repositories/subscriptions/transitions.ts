@@ -70,8 +70,8 @@ export async function recordTransition(db: Db, transition: Transition): Promise<
 }
 
 /**
- * Records the usual transition in two round trips and one commit. False if nothing was recorded: the
- * transition has effects or events of intents, it is a repeat, or the row has changed.
+ * Records the usual transition in two round trips and one commit. Returns false if nothing was recorded: `db` is a
+ * transaction, the transition has effects or events of intents, it is a repeat, or the row has changed.
  */
 async function isRecordedAtOnce(
   db: Db,

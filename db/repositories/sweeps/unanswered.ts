@@ -30,7 +30,7 @@ export interface Unanswered {
   currency: string;
 }
 
-/** Literal states, so that Postgres can use the partial indexes of undecided rows. */
+/** The states are literals, so that Postgres can use the partial indexes of undecided rows. */
 const IS_OPEN_ATTEMPT = and(
   sql`${paymentAttempts.state} in ('SENDING', 'UNKNOWN')`,
   isNotNull(paymentAttempts.unansweredAt),
@@ -46,7 +46,7 @@ export interface UnansweredGateway {
   gateway: string;
   /** One of the merchants that wait for the gateway. */
   merchantId: string;
-  /** The latest real time at which the gateway was asked and did not answer. */
+  /** The real time of the latest request that the gateway did not answer. */
   unansweredAt: number;
 }
 
