@@ -1,4 +1,4 @@
-/** What a merchant's hosted pages show of the merchant besides its name. Rule: D-§7. */
+/** The parts of a merchant's brand, besides the name, that the merchant's hosted pages show. Rule: D-§7. */
 export interface Branding {
   readonly logoUrl?: string;
   /** The colour of buttons, as `#rrggbb`. */
@@ -36,7 +36,7 @@ export function colourProblem(text: string): string | null {
   );
 }
 
-/** Returns the colour of text that can be read on a button of this colour; null if neither can. */
+/** Returns the first of the two text colours that can be read on a button of this colour; null if none can be read. */
 export function inkOn(colour: string): Ink | null {
   return INKS.find((ink) => contrast(colour, ink) >= CONTRAST_MIN) ?? null;
 }

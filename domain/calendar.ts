@@ -79,12 +79,12 @@ export function firstIndexAfter(
   return cycleAt(anchorAt, unit, count, candidate) > instant ? candidate : candidate + 1;
 }
 
-/** The end of a trial of `count` units that begins at `atMs`; a count of 0 is no trial. Rule: D-05. */
+/** Returns the end of a trial of `count` units that begins at `atMs`; `atMs` if `count` is 0, no trial. Rule: D-05. */
 export function addTrial(atMs: number, unit: IntervalUnit, count: number): number {
   return count === 0 ? atMs : cycleAt(atMs, unit, count, 1);
 }
 
-/** The instant as ISO 8601 in UTC with milliseconds: `2026-01-31T00:00:00.000Z`. Rule: D-04. */
+/** Returns the instant as ISO 8601 in UTC with milliseconds: `2026-01-31T00:00:00.000Z`. Rule: D-04. */
 export function formatInstant(atMs: number): string {
   return new Date(atMs).toISOString();
 }

@@ -71,7 +71,7 @@ function probeWait(consecutiveFailures: number, jitter: number): number | null {
   return Math.round(wait * (1 - JITTER + 2 * JITTER * jitter));
 }
 
-/** Returns the first limit of requests in flight: 1, for the probe, if the breaker is open. */
+/** Returns the limit of requests in flight at the start of a drain: 1 (the probe) if the breaker is open, else 8. */
 export function firstWindow(breaker: Breaker): number {
   return isOpen(breaker) ? 1 : LARGEST_WINDOW;
 }

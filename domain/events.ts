@@ -84,6 +84,7 @@ export interface SubscriptionEventDraft {
   dunning?: { errorCode: string | null } & DunningFacts;
 }
 
+/** Facts about the retries of a declined cycle, in the events that report the decline. */
 export interface DunningFacts {
   /** The next automatic retry; null if none is left. */
   nextRetryAt: number | null;
@@ -174,7 +175,7 @@ export function intentEventBody(
   };
 }
 
-/** A payment method was saved in a setup session. */
+/** The event that a payment method was saved in a setup session. */
 export interface SetupEventDraft {
   /** Real time: setup sessions have no test clock. */
   at: number;
@@ -199,7 +200,7 @@ export function setupEventBody(
   };
 }
 
-/** The gateway changed the card of a saved payment method, or removed the method. */
+/** The event that the gateway changed the card of a saved payment method, or removed the method. */
 export interface MethodEventDraft {
   /** Real time: payment methods have no test clock. */
   at: number;

@@ -1,9 +1,9 @@
-/** How an event names a charge: by the gateway's id, or by our idempotency key alone. */
+/** The names of a charge in a gateway's event: the gateway's id, perhaps with our idempotency key, or our key alone. */
 export type NamedCharge =
   | { readonly gatewayChargeId: string; readonly key: string | null }
   | { readonly gatewayChargeId: null; readonly key: string };
 
-/** How an event names a refund. */
+/** The names of a refund in a gateway's event, like those of a charge. */
 export type NamedRefund =
   | { readonly gatewayRefundId: string; readonly key: string | null }
   | { readonly gatewayRefundId: null; readonly key: string };

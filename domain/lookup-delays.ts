@@ -1,7 +1,7 @@
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Delay in ms before the first, second, … look-up of an unknown outcome. Then follow hourly look-ups. */
+/** Delays in ms before the first, second, … look-up of an unknown outcome. Hourly look-ups follow. */
 const FIRST_DELAYS_MS = [10_000, 30_000, 60_000, 300_000, 900_000] as const;
 
 /** Number of look-ups before the first daily look-up. Their delays add up to 24 h 21 min 40 s. */
@@ -10,7 +10,7 @@ const LOOKUPS_OF_FIRST_DAY = 29;
 /** Number of daily look-ups, after the first day, of a charge that the gateway has received and not decided. */
 const PENDING_DAYS_MAX = 30;
 
-/** Time between look-ups of an attempt or refund in REVIEW. */
+/** Time, in ms, between look-ups of an attempt or refund in REVIEW. */
 export const REVIEW_DELAY_MS = DAY_MS;
 
 /**

@@ -25,8 +25,8 @@ export type LateChargeOutcome =
 
 const HOUR = 3_600_000;
 /**
- * The first look-up is made at once; the others follow 10 min, 1 h, 6 h, 1 d, 3 d and 7 d later. If the
- * gateway does not answer the last look-up, one look-up a day follows.
+ * Delays in ms between look-ups. The first look-up is made at once; the others follow 10 min, 1 h, 6 h, 1 d, 3 d and
+ * 7 d after the first one. If the gateway does not answer the last look-up, look-ups follow daily until it answers.
  */
 const LATE_LOOK_DELAYS_MS = [
   HOUR / 6,
@@ -43,8 +43,8 @@ export function lateLookDelayMs(looks: number): number {
 }
 
 /**
- * Called after a look-up that found no charge. True if no look-up follows. `looks` counts the earlier
- * look-ups.
+ * True if no look-up follows a look-up at which the gateway answered that it has made no charge. `looks` is the number
+ * of look-ups before that look-up.
  */
 export function isLastLateLook(looks: number): boolean {
   return looks >= LATE_LOOK_DELAYS_MS.length;

@@ -7,8 +7,8 @@ export type SetupMethodStatus = (typeof SETUP_METHOD_STATUSES)[number];
 
 /**
  * Returns the status at `nowAt`. If a session was not completed in time, its status is CANCELLED, although
- * its row still has CREATED. A declined card leaves the session open. After five declined cards the session's status
- * is FAILED.
+ * its row still has CREATED. A declined card leaves the session open. After `CARD_TRIES_MAX` declined cards (5 for a
+ * live merchant) the row has FAILED.
  */
 export function setupMethodStatusAt(
   session: { status: SetupMethodStatus; expiresAt: number },

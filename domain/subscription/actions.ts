@@ -26,7 +26,7 @@ import type { Step } from './decide.ts';
 import { chargesNewMethod } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
-/** How the workflow executes an accepted command or a due step. */
+/** The work of the workflow for an accepted command or a due step. */
 export type Action =
   /** Record the change. `result` is the command's result; null for a due step. */
   | { do: 'record'; change: Change; result: CommandResult | null }
@@ -78,7 +78,7 @@ export function actionForCommand(
   const { change } = action;
   const isOver = isVoided(change.state) || isSuperseded(change.state);
   if (!state.openAttempt || !isAuthentication(state.openAttempt) || !isOver) return action;
-  // The payer must not be able to confirm the charge any more, so the look-up that withdraws it is due at once.
+  // The payer must not be able to confirm the charge any more, so the look-up that withdraws the charge is due at once.
   return { ...action, change: { ...change, state: settleNow(change.state, realNow) } };
 }
 
@@ -134,7 +134,7 @@ function actionForMethod(
   return { do: 'charge', change: openAttempt(state, start) };
 }
 
-/** The steps that change the row. */
+/** The steps that change the subscription's row. */
 type RecordedStep =
   | 'expireCheckout'
   | 'endPeriod'

@@ -18,7 +18,7 @@ import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } fr
  *
  * `byPerson`: the outcome is a decision of manual review. `retryPlan`: the merchant's retry plan at
  * the time of the decline. `gatewayCode`: the gateway's own code. `retry`: the gateway forbids another try with the
- * payment method, so the decline stops the retries as a hard decline does. `isWithdrawn`: the charge was voided
+ * payment method, so the decline stops the automatic retries, whatever its code. `isWithdrawn`: the charge was voided
  * before the gateway made it. `awaitsPayer`: the payer has to confirm the charge with the bank. `review`: the
  * attempt needs manual review.
  */
@@ -48,8 +48,8 @@ const RETRIES: readonly AttemptTrigger[] = [
 const isRetry = ({ trigger }: OpenAttempt): boolean => RETRIES.includes(trigger);
 
 /**
- * Makes the open attempt due at once: to apply a decision of manual review, or to withdraw a charge that the
- * payer must not confirm any more.
+ * Makes the next look-up of the open attempt due at once: to apply a decision of manual review, or to withdraw a charge
+ * that the payer must not confirm any more.
  */
 export function settleNow(state: SubscriptionState, realNow: number): SubscriptionState {
   const { openAttempt } = state;
@@ -192,7 +192,7 @@ export function isEarlyLookup(attempt: OpenAttempt, realNow: number): boolean {
 
 /**
  * Schedules the next look-up of an attempt without an outcome. An early look-up changes neither the count nor
- * the schedule, so early look-ups never lead to REVIEW.
+ * the schedule, so early look-ups do not shorten the time until REVIEW.
  */
 export function postponed(attempt: OpenAttempt, realNow: number): OpenAttempt {
   if (isEarlyLookup(attempt, realNow)) return attempt;
@@ -258,8 +258,8 @@ function paid(
 /**
  * Returns the calendar after a payment. The instant of the first payment becomes the anchor. A payment by a retry
  * skips the dates that have passed, also if the subscription was paused or ended while the outcome was unknown. Any
- * other payment completes one date. But if an edit or an unpause has moved the next date past the attempt's start,
- * that date stays the next one.
+ * other payment moves the calendar by one date. But if an edit or an unpause has moved the next date past the
+ * attempt's start, that date stays the next one.
  */
 function calendarAfterPayment(
   state: SubscriptionState,
@@ -332,8 +332,8 @@ function declined(
         ? [subscriptionEvent('subscription.retries_exhausted', after, now)]
         : []),
     ],
-    // The subscription was cancelled during its first payment. After this decline it has ended without a
-    // payment.
+    // A subscription that was cancelled during its first payment has ended unpaid when this payment is declined, so
+    // the use of its link is released.
     effects: state.status === 'ENDED' && state.anchorAt === null ? { releasesLinkUse: true } : {},
   };
 }
@@ -377,7 +377,7 @@ function endsRetries(
 }
 
 /**
- * Returns the owed cycle without automatic retries if the decline is hard and the payer has given no newer
+ * Returns the owed cycle without automatic retries if the decline rules them out and the payer has given no newer
  * method; else the unchanged cycle. If the merchant withdraws a cancellation at the end of the period, the
  * retries stay stopped. Rule: D-30.
  */
@@ -403,7 +403,7 @@ function dunning(
   if (owed !== owedBefore) return owed;
   // A manual retry does not change the plan. An automatic attempt clears `nextRetryAt` when the attempt
   // starts. If `nextRetryAt` is set here, an edit, an unpause or a new method has set it during the attempt,
-  // so it stays. After a hard decline, only a new method restarts the retries.
+  // so it stays. After a decline that stops the retries, only a new method restarts them.
   if (attempt.trigger === 'manual_retry' || owed.nextRetryAt !== null || owed.retriesStopped) {
     return owed;
   }

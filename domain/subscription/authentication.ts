@@ -14,14 +14,14 @@ export const AUTHENTICATION_MS = 20 * 60_000;
 /** Maximum number of attempts with the trigger `authentication` on one cycle. */
 const AUTHENTICATIONS_MAX = 10;
 
-/** True if the payer confirms the attempt with the bank. */
+/** True if the attempt is one that the payer has to confirm with the bank. */
 export function isAuthentication({ trigger }: Pick<OpenAttempt, 'trigger'>): boolean {
   return trigger === 'authentication';
 }
 
 /**
- * True if the payer can pay the owed cycle by a confirmation: the bank has asked for a confirmation, the payment
- * method is still the same, and the payer has begun fewer than 10 confirmations of this cycle.
+ * True if the payer can pay the owed cycle by a confirmation: the bank has asked for a confirmation, the payer has not
+ * replaced the payment method since, and the payer has begun fewer than 10 confirmations of this cycle.
  */
 export function needsAuthentication({ status, owed, openAttempt }: SubscriptionState): boolean {
   return (
@@ -35,8 +35,8 @@ export function needsAuthentication({ status, owed, openAttempt }: SubscriptionS
 }
 
 /**
- * True if the subscription's status no longer allows the charge of the open attempt. An attempt that the payer
- * confirms stays voided after a pause and an unpause. Rule: D-§4.
+ * True if the subscription's status no longer allows the charge of the open attempt. An attempt that the payer has to
+ * confirm stays voided after a pause and an unpause. Rule: D-§4.
  */
 export function isVoided({ status, openAttempt }: SubscriptionState): boolean {
   if (status === 'ENDED' || status === 'PAUSED') return true;

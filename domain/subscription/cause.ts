@@ -16,8 +16,9 @@ export function orderOf({ actor = 'merchant' }: Command): Cause {
 }
 
 /**
- * Returns why an attempt was made and its actor, for the timeline. Adds that the attempt was voided before the gateway
- * received it. If manual review settled the attempt, adds this, and the actor is the operator.
+ * Returns why an attempt was made and its actor, for the timeline. If the attempt was voided before the gateway
+ * received it, the reason says so. If manual review settled the attempt, the reason says so, and the actor is the
+ * operator.
  */
 export function causeOf(
   attempt: OpenAttempt,

@@ -62,7 +62,7 @@ function waitReason({ reviewReason }: OpenAttempt): string {
 
 /**
  * Returns when the next step that writes the row is due; null if only a command can cause a write. The row
- * stores this instant, so that a sweep finds overdue subscriptions. The instant of an open attempt is real
+ * stores this instant, so that the periodic sweep finds overdue subscriptions. The instant of an open attempt is real
  * time. The end of a cooldown does not count, because it does not write the row.
  */
 export function wakeAt(state: SubscriptionState): number | null {

@@ -5,7 +5,7 @@ import { UNPAID_FROM } from '../retry-plan.ts';
 import { calendarDate, END_REASONS, SUBSCRIPTION_STATUSES } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
-/** The recorded state of a subscription cannot be read. The message names the field. */
+/** Thrown if the recorded state of a subscription cannot be read. The message names the wrong field. */
 export class UnreadableStateError extends Error {
   override readonly name = 'UnreadableStateError';
 }

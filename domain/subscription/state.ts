@@ -60,7 +60,10 @@ export interface OwedCycle {
   automaticAttemptsAt: number[];
   nextRetryAt: number | null;
   lastDeclineCode: string | null;
-  /** True if a hard decline stopped the automatic retries. A new payment method restarts them. */
+  /**
+   * True if a decline that rules out automatic retries, such as one of a lost card, has stopped them. A new payment
+   * method restarts them.
+   */
   retriesStopped: boolean;
   /** The number of attempts that the payer confirmed with the bank, or was to confirm. Absent: none. */
   authentications?: number;
