@@ -31,7 +31,7 @@ export type Values<Key extends keyof English> = {
   readonly [Name in Placeholder<EnglishOf<Key>>]: Name extends 'count' ? number : string;
 };
 
-/** How a page addresses a payer: texts, amounts and dates of one language. */
+/** The texts of the hosted pages and the formats of amounts and dates, in one language. */
 export interface Language {
   readonly locale: Locale;
   readonly direction: 'ltr' | 'rtl';
@@ -40,13 +40,16 @@ export interface Language {
     key: Key,
     ...values: Placeholder<EnglishOf<Key>> extends never ? [] : [Values<Key>]
   ) => string;
-  /** Returns a text of another author for a place of its own. Its writing direction does not disturb its surroundings. */
+  /**
+   * Returns a text that is not ours, such as a product's name, for a place outside a sentence. Its writing direction
+   * does not disturb the text around it.
+   */
   readonly quote: (text: string) => string;
   /** Returns the amount with the currency's digits and symbol, and without a place for a line break. */
   readonly money: (amountMinor: number, currency: string) => string;
-  /** Returns the day in UTC, and says that it is in UTC. The day itself has no place for a line break. */
+  /** Returns the day in UTC with the word UTC. The day itself has no place for a line break. */
   readonly date: (at: number) => string;
-  /** Returns hour and minute in UTC, and says that they are in UTC. */
+  /** Returns hour and minute in UTC with the word UTC. */
   readonly time: (at: number) => string;
   /** Returns, for example, `42 minutes`. */
   readonly minutes: (count: number) => string;
@@ -99,7 +102,7 @@ function createLanguage(locale: Locale): Language {
   const amounts = new Map<string, Intl.NumberFormat>();
 
   const amountFormat = (currency: string): Intl.NumberFormat => {
-    // Not from `Intl`, whose digits differ from ISO 4217 for some currencies. Rule: D-02.
+    // The digits are not those of `Intl`, which differ from ISO 4217 for some currencies. Rule: D-02.
     const digits = currencyOf(currency)?.exponent;
     invariant(digits !== undefined, 'the currency of an amount is in the table');
     const format =
@@ -135,12 +138,12 @@ function createLanguage(locale: Locale): Language {
     money(amountMinor, currency) {
       invariant(isAmountMinor(amountMinor), 'an amount is a safe integer of at least 0');
       const format = amountFormat(currency);
-      // As a decimal text: a division would lose digits of large amounts.
+      // Formats a decimal text, because a division would lose digits of large amounts.
       const digits = format.resolvedOptions().maximumFractionDigits ?? 0;
       const text = unbroken(format.format(decimalText(amountMinor, digits)));
       return direction === 'rtl' ? leftToRight(text) : text;
     },
-    // Not with `say`: a mark around the day would give the whole date the direction of `UTC`.
+    // Does not use `say`, whose mark around the day would give the whole date the direction of `UTC`.
     date: (at) => texts.dateInUtc.replace('{date}', unbroken(days.format(at))),
     time: (at) => texts.dateInUtc.replace('{date}', unbroken(times.format(at))),
     minutes: (count) => unbroken(minutes.format(count)),
@@ -173,7 +176,7 @@ const ISOLATE = '\u2068';
 const LEFT_TO_RIGHT = '\u2066';
 const END_ISOLATE = '\u2069';
 
-/** Marks an amount in Arabic, because from right to left `US$` would read `$US`. */
+/** Returns an Arabic amount with marks for left to right, because from right to left `US$` would read `$US`. */
 function leftToRight(amount: string): string {
   return `${LEFT_TO_RIGHT}${amount.replace(/^\u200F/, '')}${END_ISOLATE}`;
 }

@@ -13,9 +13,9 @@ export interface PageFrame {
   readonly nonce: string;
   /** Absent: the page shows no brand. */
   readonly branding?: Branding | undefined;
-  /** The browser opens `url` after `seconds`. */
+  /** The browser opens `url` after `seconds` seconds. */
   readonly refresh?: { readonly seconds: number; readonly url: string } | undefined;
-  /** The page waits for an outcome, which `url` shows. The browser looks every `seconds`. */
+  /** The page waits for an outcome. The browser requests `url`, which shows the outcome, every `seconds` seconds. */
   readonly wait?: { readonly seconds: number; readonly url: string } | undefined;
   /** The page's script; `WAIT_SCRIPT` if the page waits. */
   readonly script?: PageScript | undefined;
@@ -38,12 +38,12 @@ export function renderPage(frame: PageFrame): string {
           </noscript>
         )}
         <title>{title}</title>
-        {/* A constant needs no escaping, and escaping would break its selectors. */}
+        {/* Not escaped, which would break its selectors: our own style, with a checked colour. */}
         <style nonce={nonce} dangerouslySetInnerHTML={{ __html: STYLE + brandStyle(branding) }} />
       </head>
       <body>
         <main>
-          {/* The page also has the merchant's name as text. */}
+          {/* The `alt` text is empty, because the page also has the merchant's name as text. */}
           {branding.logoUrl && <img class="logo" src={branding.logoUrl} alt="" />}
           {children}
         </main>

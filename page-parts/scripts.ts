@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** A script inside a page. No page needs its script: without it, the page works in the same way. */
+/** A script inside a page. Every page also works without its script. */
 export interface PageScript {
   readonly text: string;
   /** The source for `script-src` of the Content-Security-Policy: the hash of the text, so that no other script runs. */
@@ -57,8 +57,8 @@ update('');
 }`);
 
 /**
- * Requests `data-url` every `data-seconds`, and opens it as soon as it has another title. A reload would take a
- * screen reader back to the top of the page.
+ * Requests `data-url` every `data-seconds` seconds, and opens this URL as soon as its page has another title. A reload
+ * at each request would take a screen reader back to the top of the page.
  */
 export const WAIT_SCRIPT = pageScript(`{
 const { url, seconds } = document.currentScript.dataset;
