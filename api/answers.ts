@@ -3,7 +3,7 @@ import type { ErrorCode } from '../domain/errors.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
 import type { Context } from './context.ts';
 
-/** An HTTP answer with a body of type `Body`. An Idempotency-Key stores `status` and `text`. */
+/** An HTTP answer with a body of type `Body`. `status` and `text` are stored under the Idempotency-Key, if any. */
 export interface Answer<out Body = unknown> {
   readonly status: number;
   /** JSON text; empty for 204. */
@@ -21,7 +21,7 @@ export function ok<Body>(body: Body): Answer<Body> {
 /** The answer of operations without a body. Rule: D-16. */
 export const NO_CONTENT: Answer<never> = { status: 204, text: '' };
 
-/** The body of an error answer is the error object. Rule: IF-7. */
+/** Returns an error answer. Its body is the error object itself, without another object around it. Rule: IF-7. */
 export function errorAnswer(code: ErrorCode, description: string): Answer {
   return {
     status: ERRORS[code].status,
@@ -29,7 +29,7 @@ export function errorAnswer(code: ErrorCode, description: string): Answer {
   };
 }
 
-/** Throws `service_unavailable` if the middleware `deadline` has already answered the request. */
+/** Sends the answer. Throws `service_unavailable` if the middleware `deadline` has already answered the request. */
 export function send(ctx: Context, answer: Answer): void {
   checkUnanswered();
   if (answer.isReplayed) ctx.set('Idempotent-Replayed', 'true');

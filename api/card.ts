@@ -16,7 +16,7 @@ const cardMetadata = z
 /** The fields of a saved card in answers to merchants. Rule: IF-2.3. */
 export const cardFields = { paymentMethod: paymentMethodKind, cardMetadata };
 
-/** Returns the fields of the answer. Omits the country if it is unknown. Rules: IF-2.3, D-10a. */
+/** Returns a saved card as fields of an answer. Omits the country if it is unknown. Rules: IF-2.3, D-10a. */
 export function presentCard({ kind, ...card }: EventCard & { kind: PaymentMethodKind }) {
   const { brand, country, lastFourDigit, expiryMonth, expiryYear } = card;
   return {

@@ -37,7 +37,7 @@ export interface ApiDeps {
   readonly rateLimits: RateLimits;
   /** Milliseconds until the request's signal `late` aborts, then until the 503. Default: 32 s and 3 s. */
   readonly deadlineMs?: readonly [lateAfter: number, grace: number];
-  /** How long `POST /test-clock/advance` waits for the clock's subscriptions. Default: 25 s. */
+  /** Longest wait of `POST /test-clock/advance` for the clock's subscriptions, in ms. Default: 25 s. */
   readonly clockWaitMs?: number;
   /** HMAC key for the forms, the cookies and the signed links of hosted pages. */
   readonly sessionKey: string;

@@ -1,6 +1,6 @@
 /** Paths of hosted pages. The token or intent id in a path is the payer's only credential. */
 
-/** The path of a payment's page. `key`: the page's token, or the id of its intent. */
+/** Returns the path of a payment's page. `key`: the page's token, or the id of its intent. */
 export function paymentPath(key: string): string {
   return `/payment/${key}`;
 }
@@ -12,7 +12,10 @@ export function paymentPath(key: string): string {
 export const INTENT_PATH = '/payment';
 export const INTENT_PARAMETER = 'xpay_intent_id';
 
-/** The path must not begin with `/setup-method/`, under which merchants read a session by its id. */
+/**
+ * Returns the path of a setup session's page. It must not begin with `/setup-method/`, under which merchants read a
+ * session by its id.
+ */
 export function setupMethodPath(token: string): string {
   return `/setup/${token}`;
 }

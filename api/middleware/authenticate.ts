@@ -5,7 +5,7 @@ import type { Credential } from '../../db/repositories/merchants/credentials.ts'
 import { DomainError } from '../../domain/errors.ts';
 import type { Context, Merchant } from '../context.ts';
 
-/** How long a credential is cached, in ms. A revoked credential stays valid for at most this time. Rule: D-20. */
+/** Time in ms for which a credential is cached. A revoked credential stays valid for at most this time. Rule: D-20. */
 const CACHE_MS = 5_000;
 const CACHE_ENTRIES_MAX = 10_000;
 const HEADER_LENGTH_MAX = 700;

@@ -7,16 +7,16 @@ import type { Context } from '../context.ts';
  * Temporal that begins at the end of these 25 s.
  */
 const LATE_AFTER_MS = 32_000;
-/** Grace period in ms to void the order and answer. 32 s + 3 s is less than a key's lease (45 s). */
+/** Grace period in ms to void the order and answer. 32 s + 3 s is less than the lease of an Idempotency-Key (45 s). */
 const GRACE_MS = 3_000;
 
 /**
  * Answers 503 if a request takes longer than 35 s. After that the request begins no new statement and no new
- * call of Temporal, and an open transaction is rolled back. A repeat with the same key continues from the
+ * call of Temporal, and an open transaction is rolled back. A repeat with the same Idempotency-Key continues from the
  * committed rows.
  *
- * `ctx.state.late` aborts 3 s before the 503. An order without a key must then be voided, because its caller
- * cannot repeat the request. Rules: D-17, D-§8.
+ * `ctx.state.late` aborts 3 s before the 503. An order without an Idempotency-Key must then be voided, because its
+ * caller cannot repeat the request. Rules: D-17, D-§8.
  */
 export function deadline(lateAfterMs: number = LATE_AFTER_MS, graceMs: number = GRACE_MS) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Context } from '../context.ts';
 
-/** How much of a body is read and discarded, and for how long. */
+/** Limits for reading and discarding a body: its size and the time. */
 interface DiscardLimits {
   readonly bytes: number;
   readonly ms: number;

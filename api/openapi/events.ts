@@ -25,7 +25,7 @@ import {
 import EXAMPLES from './event-examples.json' with { type: 'json' };
 import type { JsonSchema, SchemaBook } from './json-schema.ts';
 
-/** When an event of each type is sent. Rules: D-50, D-51. */
+/** For each type of event, the occasion on which an event is sent. Rules: D-50, D-51. */
 const EVENTS: Readonly<Record<EventType, string>> = {
   'intent.checkout_opened': 'The page of a payment intent was opened for the first time.',
   'intent.created': 'A payment intent was created.',

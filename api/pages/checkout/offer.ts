@@ -4,7 +4,7 @@ import type { Terms } from '../../../domain/subscription/state.ts';
 import type { Language } from '../../../page-parts/language.ts';
 import type { ListRow, Offer } from '../shared/views.tsx';
 
-/** The keys of the texts about charges that repeat, and about the first charge after a trial. */
+/** By unit, the keys of the texts about repeated charges, and of those about the first charge after a trial. */
 const EVERY = {
   DAY: 'everyDay',
   WEEK: 'everyWeek',

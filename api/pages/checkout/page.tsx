@@ -86,7 +86,7 @@ function cardPage(
   });
 }
 
-/** `typed` is empty on the first visit. */
+/** Returns the page with the details form. `typed`: the values of the form that was sent; empty on the first visit. */
 export function detailsPage(
   deps: PageDeps,
   token: string,

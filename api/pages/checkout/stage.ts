@@ -14,7 +14,7 @@ export function businessNow(checkout: Checkout, realNowAt: number): number {
   return checkout.clockReachedAt ?? realNowAt;
 }
 
-/** `nowAt` is the result of {@link businessNow}. Rule: D-§4. */
+/** Returns the stage of the checkout at `nowAt`, the result of {@link businessNow}. Rule: D-§4. */
 export function stageOf({ state, tries, mode }: Checkout, nowAt: number): CheckoutStage {
   if (state.status === 'CREATED') {
     if (state.openAttempt !== null) return 'processing';
@@ -22,7 +22,7 @@ export function stageOf({ state, tries, mode }: Checkout, nowAt: number): Checko
     return tries >= CARD_TRIES_MAX[mode] ? 'locked' : 'open';
   }
   if (state.status === 'ENDED') {
-    // The subscription was cancelled during a payment, which may still succeed.
+    // If an attempt is open, the subscription was cancelled during a payment, which may still succeed.
     if (state.openAttempt !== null) return 'processing';
     if (state.endReason === 'checkout_expired') return 'expired';
     // `anchorAt` is null until a cycle is paid or a trial begins.

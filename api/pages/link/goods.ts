@@ -25,22 +25,22 @@ export interface NewUse {
   readonly createdAt: number;
 }
 
-/** What differs between a link to subscribe and a link to pay once. Rules: D-37, D-§7. */
+/** The thing that a link sells: a subscription, or a payment to be made once. Rules: D-37, D-§7. */
 export interface Goods {
   /** The path of the page on which the payer pays. */
   pathOf(token: string): string;
-  /** True if the page of the token ended without a payment. Null if there is no such page. */
+  /** True if the checkout or payment of the token expired or was cancelled. Null if there is none. */
   isOver(deps: ApiDeps, token: string): Promise<boolean | null>;
   /** The offer for a payer who pays at `nowAt`. */
   sale(deps: Pick<PageDeps, 'gateway' | 'language'>, nowAt: number): Sale;
   /**
-   * Creates what the payer pays, inside the caller's transaction. Returns what the caller must do after the
-   * commit.
+   * Creates the subscription or the payment, inside the caller's transaction. Returns a function that the caller must
+   * call after the commit.
    */
   create(tx: Db, deps: ApiDeps, use: NewUse): Promise<() => Promise<void>>;
 }
 
-/** Returns what the link sells. */
+/** Returns the goods of the link. */
 export function goodsOf(link: Link): Goods {
   const { terms, payment } = link.template;
   if (payment !== null) return paymentGoods(link, payment);

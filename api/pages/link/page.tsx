@@ -13,7 +13,10 @@ import type { DetailsField, Sale } from '../shared/views.tsx';
 
 type Deps = Pick<PageDeps, 'sessionKey' | 'gateway' | 'language'>;
 
-/** Returns the page with the offer and a form for the payer's missing details. Rules: IF-2.8, D-37. */
+/**
+ * Returns the page with the offer and a form for the payer's missing details. `visit`: the random id of this browser on
+ * this link (`visit.ts`). Rules: IF-2.8, D-37.
+ */
 export function linkPage(
   deps: Deps,
   link: Link,

@@ -32,7 +32,7 @@ export function linkPageRoutes(
   deps: ApiDeps,
   limits: PageLimits,
 ): void {
-  /** Must write nothing to the database, because previews and bots also open links. */
+  /** Shows the link's page. This route must not write to the database, because previews and bots also open links. */
   router.get('/l/:code', async (ctx) => {
     const link = await openLink(deps, limits, ctx);
     if (link === null) return;

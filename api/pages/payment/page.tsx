@@ -70,7 +70,7 @@ export function paymentPage(
   }
 }
 
-/** `typed` is empty on the first visit. */
+/** Returns the page with the details form. `typed`: the values of the form that was sent; empty on the first visit. */
 export function paymentDetailsPage(
   deps: PageDeps,
   token: string,

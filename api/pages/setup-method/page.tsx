@@ -60,7 +60,7 @@ export function setupPage(
   }
 }
 
-/** `typed` is empty on the first visit. */
+/** Returns the page with the details form. `typed`: the values of the form that was sent; empty on the first visit. */
 export function setupDetailsPage(
   deps: PageDeps,
   token: string,

@@ -49,7 +49,7 @@ export function entryRoutes<Subject extends CardSubject>(
     sendPage(deps, ctx, await openCardEntry(deps, ctx, entry));
   });
 
-  /** A reload of the form's URL sends a GET, which redirects the browser to the page. */
+  /** If the payer reloads the URL of the form above, the browser sends a GET. It is redirected to our page. */
   router.get(path, async (ctx) => {
     const { subject, home } = await openPage(ctx);
     if (subject !== null) seeOther(ctx, home);
@@ -94,8 +94,8 @@ async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise
 }
 
 /**
- * Returns the outcome; null if the gateway refuses the request as wrong. A refusal, and an outcome without a page, are
- * logged.
+ * Asks the gateway to open its page for a card, and returns the gateway's outcome; null if the gateway refuses the
+ * request as wrong. Logs such a refusal, and an outcome without a page.
  */
 async function open(
   { logger }: Pick<ApiDeps, 'logger'>,

@@ -7,7 +7,7 @@ import type { PageDeps } from './card-page.tsx';
 import type { DetailName, Payer, TypedDetails } from './details-form.ts';
 import type { Page } from './page.tsx';
 
-/** What a page with a card form needs to know of its payment, subscription or setup session. */
+/** The data of a payment, subscription or setup session that its page with a card form needs. */
 export interface CardSubject extends SessionRef, Payer {
   readonly customerId: string;
   /** The locale that the merchant chose for the page; null: the `Accept-Language` of the request decides. */

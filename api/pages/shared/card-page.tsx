@@ -16,7 +16,7 @@ export type PageDeps = Pick<ApiDeps, 'publicUrl' | 'sessionKey'> & {
   readonly language: Language;
 };
 
-/** Seconds between two reloads while an outcome is unknown. */
+/** Seconds between two requests of a waiting page for the outcome. */
 const PROCESSING_REFRESH_S = 3;
 
 /** The path of the form that opens the gateway's page for a card. `home`: the path of our page. */

@@ -18,7 +18,7 @@ export interface Page {
   readonly status: number;
   readonly title: string;
   readonly refresh?: { readonly seconds: number; readonly url: string };
-  /** The page waits for an outcome, which `url` shows. The browser looks every `seconds`. */
+  /** The page waits for an outcome. The browser requests `url`, which shows the outcome, every `seconds` seconds. */
   readonly wait?: { readonly seconds: number; readonly url: string };
   /** A script of a page that does not wait. */
   readonly script?: PageScript;
@@ -119,7 +119,7 @@ export function pageErrors(deps: Deps & Pick<ApiDeps, 'now'>) {
 
 const MINUTE_MS = 60_000;
 
-/** The page of an address that has reached a limit. It says when the limit ends, to the next full minute. */
+/** The page for a client address that has reached a limit. It names the time, to the next full minute, of the end. */
 function tooManyPage(language: Language, nowAt: number, retryAfterSeconds: number): Page {
   const { say } = language;
   const endsAt = Math.ceil((nowAt + retryAfterSeconds * 1_000) / MINUTE_MS) * MINUTE_MS;
@@ -137,7 +137,7 @@ function errorPage(code: string, ctx: Context): Page {
   const isTemporary = code === 'service_unavailable';
   const status = isTemporary ? 503 : 500;
   const page = notice(language, status, say('unavailableTitle'), [say('unavailable')]);
-  // Only a GET may be reloaded, because a reload of a POST would send the form again.
+  // A page after a POST does not wait: a request for its URL would not send the form again.
   return isTemporary && ctx.method === 'GET'
     ? { ...page, wait: { seconds: RELOAD_AFTER_S, url: ctx.url } }
     : page;

@@ -24,8 +24,8 @@ import type { MethodUpdate } from './stage.ts';
 const PAID = ['SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED'];
 
 /**
- * The routes on which a payer confirms the owed payment with the bank: the form that begins it, and the page
- * that leads to the bank and shows the outcome after the return. Rules: D-30, D-33.
+ * The routes on which a payer confirms the owed payment with the bank: the form with which the payer begins, and the
+ * page that leads to the bank and shows the outcome after the return. Rules: D-30, D-33.
  */
 export function confirmationRoutes(
   router: Router<RequestState>,
@@ -76,7 +76,7 @@ export function confirmationRoutes(
       );
       return;
     }
-    // Only the return makes a look-up. The page's reloads wait for the outcome.
+    // Only the return from the bank requests a look-up. The later requests of the waiting page do not.
     if (returned === 'now' && ctx.method !== 'HEAD') await recheck(deps, update);
     sendPage(deps, ctx, processingPage(language, `${path}?${BANK_RETURN}=before`));
   });

@@ -13,7 +13,10 @@ export const confirmPath = (home: string): string => `${home}/bank`;
 /** The path of the page that leads to the bank, and then shows the outcome of the payment. */
 export const bankPath = (home: string, intentId: string): string => `${home}/bank/${intentId}`;
 
-/** Adds to the page with the card form that the bank asks for a confirmation, if it does. Rule: D-33. */
+/**
+ * Returns the page with the card form. If the bank asks the payer to confirm the owed payment, the page also offers
+ * this confirmation. Rule: D-33.
+ */
 export function withConfirmation(
   { sessionKey, language }: Pick<PageDeps, 'sessionKey' | 'language'>,
   update: MethodUpdate,
@@ -57,7 +60,7 @@ export function withConfirmation(
 }
 
 /**
- * The page that sends the browser to the bank. A redirect would not do: Chromium applies `form-action` to the
+ * The page that sends the browser to the bank. Chromium would block a redirect: it applies `form-action` to the
  * redirects that follow a form, and the bank's address is not known when the form is shown.
  */
 export function leaveForBankPage(language: Language, payerUrl: string): Page {

@@ -154,9 +154,9 @@ function saleOf(deps: PageDeps, update: MethodUpdate, nowAt: number): Sale {
 }
 
 /**
- * Returns the present card, and the amount that a new card is charged today. Nothing is charged today unless the
- * status is UNPAID, and nothing while the limit of 15 automatic attempts on the cycle in 30 days forbids an attempt.
- * Then the offer names the date of the next payment, if there is one. Rules: D-33, D-30.
+ * Returns the present card, and the amount that a new card is charged today. A new card is charged today only if the
+ * status is UNPAID and the limit of 15 automatic attempts on the cycle in 30 days allows an attempt. Otherwise the
+ * offer names the date of the next payment, if there is one. Rules: D-33, D-30.
  */
 function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer {
   const { state, card } = update;

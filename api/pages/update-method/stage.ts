@@ -27,7 +27,7 @@ export interface MethodUpdate extends UpdatableSubscription {
   readonly canConfirm: boolean;
   /** When the latest card of this page was saved, in business time; null if none was saved. */
   readonly changedAt: number | null;
-  /** The first payment of a cycle since then; null without one. */
+  /** The first payment of a cycle that succeeded at `changedAt` or later; null without one. */
   readonly paid: PaidPayment | null;
 }
 
@@ -45,7 +45,7 @@ export type UpdateStage =
   | 'expired'
   | 'closed';
 
-/** `nowAt` is real time, like `expiresAt`. Rule: D-33. */
+/** Returns the stage of the card change. `nowAt` is real time, like `expiresAt`. Rule: D-33. */
 export function updateStageOf(
   { tries, state, mode, expiresAt }: MethodUpdate,
   nowAt: number,
@@ -63,8 +63,8 @@ export function updateStageOf(
 }
 
 /**
- * Whether the payer can confirm the owed payment with the bank. `begun`: the bank waits for the payer, or the
- * outcome is not known yet. Null: the payer cannot. Rule: D-33.
+ * Returns `offered` if the payer can begin to confirm the owed payment with the bank, and `begun` if the bank waits for
+ * the payer or the outcome is not known yet. Returns null if the payer cannot confirm the payment. Rule: D-33.
  */
 export function confirmationOf({ state, canConfirm }: MethodUpdate): 'offered' | 'begun' | null {
   if (state.openAttempt && isAuthentication(state.openAttempt)) return 'begun';

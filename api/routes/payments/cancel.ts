@@ -9,8 +9,8 @@ import { route } from '../../route.ts';
 import { INTENT_ID, intentIdParam } from './intent.ts';
 
 /**
- * A hosted payment is cancelled in its row. The first intent of a subscription is cancelled by the
- * subscription's workflow, which ends the subscription. The kind of an intent never changes, so every call
+ * Cancels a payment intent. A hosted payment is cancelled in its row. The first intent of a subscription is cancelled
+ * by the subscription's workflow, which ends the subscription. The kind of an intent never changes, so every call
  * with one key takes the same branch. Rules: IF-4.11, D-14, D-16, D-41.
  */
 export const cancelIntent = route({

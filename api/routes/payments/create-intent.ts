@@ -56,7 +56,7 @@ export const hostedFields = {
   ),
 };
 
-/** A hosted one-time payment. Rules: D-§7, D-11, D-14, D-43. */
+/** Creates a one-time payment with a hosted page. Rules: D-§7, D-11, D-14, D-43. */
 export const createIntent = route({
   operationId: 'createIntent',
   method: 'post',

@@ -94,7 +94,10 @@ export const createRefund = route({
   },
 });
 
-/** Returns why the gateway cannot refund the amount; nothing for a refund of the whole amount. Rule: D-03. */
+/**
+ * Returns the problems of an amount that the gateway cannot refund; empty for a request without an amount or with an
+ * unknown intent. Rule: D-03.
+ */
 async function amountProblemsOf(
   deps: ApiDeps,
   merchantId: string,

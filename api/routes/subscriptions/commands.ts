@@ -132,7 +132,8 @@ export const pauseSubscription = route({
 });
 
 /**
- * The workflow checks that the date is in the future. For a subscription on a test clock, the clock's time decides.
+ * Unpauses a subscription. The workflow checks that the date is in the future. For a subscription on a test clock, the
+ * clock's time decides.
  * Rules: IF-4.8, D-§4, D-16.
  */
 export const unpauseSubscription = route({
@@ -168,7 +169,7 @@ export const unpauseSubscription = route({
     })),
 });
 
-/** A retry that the gateway declines is answered 200. Rules: IF-4.9, D-31. */
+/** Retries the owed cycle now. A retry that the gateway declines is answered 200. Rules: IF-4.9, D-31. */
 export const retrySubscription = route({
   operationId: 'retrySubscriptionPayment',
   method: 'post',

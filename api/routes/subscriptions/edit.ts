@@ -34,8 +34,8 @@ export const editFields = {
 type Given = Partial<Fields<typeof editFields>>;
 
 /**
- * The workflow checks the rules that depend on the subscription: its status, currency, time and charged
- * cycles. Rules: IF-4.6, D-15, D-16.
+ * Edits a subscription. The workflow checks the rules that depend on the subscription: its status, currency, time and
+ * charged cycles. Rules: IF-4.6, D-15, D-16.
  */
 export const editSubscription = route({
   operationId: 'editSubscription',

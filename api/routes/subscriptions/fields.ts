@@ -27,8 +27,8 @@ const NAME_MAX = 255;
 export const interval = z.enum(INTERVAL_UNITS);
 
 /**
- * The OpenAPI document shows the maximum of DAY. `intervalCountProblem` checks the maximum of the request's unit.
- * Rule: D-06.
+ * Number of intervals between two billings. The OpenAPI document shows the maximum of DAY. `intervalCountProblem`
+ * checks the maximum of the request's unit. Rule: D-06.
  */
 export const intervalCount = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.DAY });
 

@@ -75,8 +75,8 @@ const UPCOMING_LIMIT_DEFAULT = 12;
 const UPCOMING_LIMIT_MAX = 100;
 
 /**
- * The answer comes from a query of the workflow. If the subscription has ended, or if Temporal has no
- * workflow, the answer comes from the row. Rules: D-§7, D-22.
+ * Answers with the next charges, which a query of the workflow returns. If the subscription has ended, or if Temporal
+ * has no workflow, computes them from the row. Rules: D-§7, D-22.
  */
 export const getUpcomingCharges = route({
   operationId: 'upcomingCharges',
@@ -136,7 +136,7 @@ export const getUpcomingCharges = route({
   },
 });
 
-/** The answer comes from the workflow or the row, as in {@link getUpcomingCharges}. Rules: D-§7, D-22. */
+/** Answers with the timeline, from the workflow or the row as in {@link getUpcomingCharges}. Rules: D-§7, D-22. */
 export const getTimeline = route({
   operationId: 'subscriptionTimeline',
   method: 'get',

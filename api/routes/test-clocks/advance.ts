@@ -12,7 +12,7 @@ import { notFound } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { causesOf } from '../../middleware/errors.ts';
 
-/** Default of `clockWaitMs`. Rule: D-60. */
+/** Default of `clockWaitMs`, the longest wait for the subscriptions of the clock. Rule: D-60. */
 const DEFAULT_WAIT_MS = 25_000;
 const FIRST_POLL_MS = 20;
 const SLOWEST_POLL_MS = 1_000;
@@ -20,9 +20,9 @@ const SLOWEST_POLL_MS = 1_000;
 const PARALLEL_SIGNALS = 16;
 
 /**
- * Sets the target of a clock to `to` and returns the clock. The caller must signal the subscriptions after the
- * commit. If the process dies before it signals them, the sweep signals them. `isRepeat`: an earlier call with
- * the same key may have committed the same target.
+ * Sets the target of a test clock to `to` and returns the clock. The caller must signal the subscriptions after the
+ * commit. If the process dies before it signals them, the periodic sweep signals them. `isRepeat`: an earlier call with
+ * the same Idempotency-Key may have committed the same target.
  *
  * @throws DomainError for an unknown clock, for a target before the present target, and while the clock still
  * advances. Rule: D-60.
@@ -42,7 +42,7 @@ export async function setClockTarget(
     }
     if (to < clock.targetAt) {
       const present = formatInstant(clock.targetAt);
-      // Not a FieldsError, because this refusal depends on the clock and must be stored under the key.
+      // Not a FieldsError, because this refusal depends on the clock and must be stored under the Idempotency-Key.
       throw new DomainError('bad_request', `to: must not lie before ${present}`);
     }
     await sendTestClock(tx, clock, to);

@@ -11,7 +11,7 @@ import { route } from '../../route.ts';
 
 const COUNT_MAX = 100;
 
-/** Lets a merchant choose the outcome of later charges of a test record. Rule: D-61. */
+/** Makes the sandbox gateway decline the next charges of a subscription or of a payment method. Rule: D-61. */
 export const declineNext = route({
   operationId: 'declineNext',
   method: 'post',
