@@ -3,17 +3,17 @@ import { DrizzleQueryError } from 'drizzle-orm';
 import { UNREADABLE_STATE } from '../domain/errors.ts';
 import { UnreadableStateError } from '../domain/subscription/recorded-state.ts';
 
-/** The error of a call that can never succeed, because its caller has a bug. Temporal does not retry. */
+/** Returns the error of a call that can never succeed, because its caller has a bug. Temporal does not retry. */
 export function invalidInput(message: string): ApplicationFailure {
   return ApplicationFailure.create({ type: 'invalid_input', message, nonRetryable: true });
 }
 
-/** The error of a call for which the gateway reported no outcome. Temporal retries the call safely. */
+/** Returns the error of a call for which the gateway reported no outcome. Temporal retries the call safely. */
 export function outcomeUnknown(message: string): ApplicationFailure {
   return ApplicationFailure.create({ type: 'outcome_unknown', message });
 }
 
-/** The error of a call that read a state with a wrong field. A retry would read the same state. */
+/** Returns the error of a call that read a state with a wrong field. A retry would read the same state. */
 function unreadableState({ message }: UnreadableStateError): ApplicationFailure {
   return ApplicationFailure.create({ type: UNREADABLE_STATE, message, nonRetryable: true });
 }

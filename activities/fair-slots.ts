@@ -5,7 +5,7 @@ export interface FairSlots {
    * slots in turn. The callers of one merchant get its slots in the order of their calls.
    */
   take(merchantId: string): Promise<() => void>;
-  /** The number of callers that wait: of all merchants, and of this merchant. */
+  /** Returns the number of callers that wait: of all merchants, and of this merchant. */
   waiting(merchantId: string): { readonly all: number; readonly own: number };
 }
 
@@ -14,7 +14,7 @@ interface Share {
   readonly waiting: (() => void)[];
 }
 
-/** `most`: the number of slots. `mostOfOne`: the maximum number of slots of one merchant. */
+/** Creates a semaphore with `most` slots, of which one merchant gets at most `mostOfOne`. */
 export function createFairSlots({
   most,
   mostOfOne,

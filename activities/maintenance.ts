@@ -47,8 +47,8 @@ export interface MaintenanceDeps extends OutageRecoveryDeps {
   payments: PaymentResumption;
   gatewaySubjects: Pick<GatewaySubjects, 'ensureRunning'>;
   /**
-   * How long settled deliveries, bodies of events, closed sessions, uses of links and events of gateways are kept, in
-   * ms. Default: 30 days.
+   * Time in ms for which settled deliveries, bodies of events, closed sessions, uses of links and events of gateways
+   * are kept. Default: 30 days.
    */
   retentionMs?: number;
   /** Wakes an endpoint's delivery queue, and starts the queue if it does not run. */
@@ -207,7 +207,7 @@ async function deleteOld(db: Db, deletion: Deletion): Promise<void> {
 function createSweep(db: Db) {
   const report = { ...NOTHING_FOUND };
   const errors: unknown[] = [];
-  /** A failing statement does not block the other kinds. */
+  /** Runs `work` and keeps its error, so that a failing statement does not block the other kinds. */
   const attempt = async (work: () => Promise<void>): Promise<void> => {
     try {
       await work();

@@ -34,7 +34,7 @@ export function signatureHeaders(webhook: WebhookToSign): Record<string, string>
   };
 }
 
-/** The HMAC key is the decoded Base64 after `whsec_`. A secret without this prefix is itself the key. */
+/** Returns the HMAC-SHA256 of `signed`. Its key is the decoded Base64 after `whsec_`; without this prefix, `secret`. */
 function standardMac(secret: string, signed: Buffer): string {
   const key = secret.startsWith(BASE64_SECRET_PREFIX)
     ? Buffer.from(secret.slice(BASE64_SECRET_PREFIX.length), 'base64')
