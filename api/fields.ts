@@ -81,7 +81,7 @@ export function ignoredFields(
   );
 }
 
-/** A member counts as ignored if the parsed object does not have it. */
+/** Returns the paths of the members of `given`, nested ones included, that the parsed object `read` does not have. */
 function ignoredIn(path: string, given: unknown, read: unknown): string[] {
   if (!isPlainObject(given) || !isPlainObject(read)) return [];
   return Object.entries(given).flatMap(([name, member]) =>

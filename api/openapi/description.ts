@@ -2,7 +2,7 @@ import { chargeMinimum } from '../../domain/currencies.ts';
 import type { PublishedTestCard } from '../../gateways/port.ts';
 import { currencies } from '../currencies.ts';
 
-/** The Markdown text of `info.description`: what a merchant must know before the first call. */
+/** Returns the Markdown text of `info.description`: what a merchant must know before the first call. */
 export function describeApi(testCards: readonly PublishedTestCard[]): string {
   return [ESSENTIALS, testCardTable(testCards), currencyTable()].join('\n\n');
 }
@@ -84,7 +84,7 @@ function testCardTable(testCards: readonly PublishedTestCard[]): string {
   return folded('Test cards', ['| Number | Result |', '|---|---|', ...rows]);
 }
 
-/** The currencies that may be charged, with the limits of their amounts. Rules: D-02, D-03. */
+/** Returns a table of the currencies that may be charged, with the limits of their amounts. Rules: D-02, D-03. */
 function currencyTable(): string {
   const active = [...currencies().values()].filter((currency) => currency.active);
   return folded('Currencies with their smallest and largest amounts, in the smallest unit', [

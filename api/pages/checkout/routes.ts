@@ -15,7 +15,7 @@ import { submitCard } from '../shared/subscription-cards.ts';
 import { checkoutPage, detailsPage, pagePath } from './page.tsx';
 import { businessNow, openedEvent, stageOf } from './stage.ts';
 
-/** The hosted checkout at `fwdUrl` of a new subscription. Rules: IF-4.3, D-§4. */
+/** Registers the routes of the hosted checkout at `fwdUrl` of a new subscription. Rules: IF-4.3, D-§4. */
 export function checkoutRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,

@@ -27,11 +27,11 @@ export interface NewUse {
 
 /** The thing that a link sells: a subscription, or a payment to be made once. Rules: D-37, D-§7. */
 export interface Goods {
-  /** The path of the page on which the payer pays. */
+  /** Returns the path of the page on which the payer pays. */
   pathOf(token: string): string;
   /** True if the checkout or payment of the token expired or was cancelled. Null if there is none. */
   isOver(deps: ApiDeps, token: string): Promise<boolean | null>;
-  /** The offer for a payer who pays at `nowAt`. */
+  /** Returns the offer for a payer who pays at `nowAt`. */
   sale(deps: Pick<PageDeps, 'gateway' | 'language'>, nowAt: number): Sale;
   /**
    * Creates the subscription or the payment, inside the caller's transaction. Returns a function that the caller must

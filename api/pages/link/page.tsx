@@ -56,12 +56,12 @@ export function gonePage(language: Language): Page {
   return notice(language, 410, say('linkGoneTitle'), [say('linkGone'), say('askSender')]);
 }
 
-/** The page for a client address that has taken too many uses of the link. Rule: D-37. */
+/** Returns the page for a client address that has taken too many uses of the link. Rule: D-37. */
 export function busyPage(language: Language): Page {
   return notice(language, 429, language.say('linkBusyTitle'), [language.say('linkBusy')]);
 }
 
-/** The page for a form that another site sent. */
+/** Returns the page for a form that another site sent. */
 export function foreignFormPage(language: Language, code: string): Page {
   const link = { href: linkPath(code), text: language.say('openLink') };
   const texts = [language.say('openLinkAgain')];

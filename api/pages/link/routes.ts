@@ -26,7 +26,7 @@ import { checkoutTokenOf, cookieVisit, isVisit, newVisit, setCookieVisit } from 
 
 const CODE = /^[0-9A-Za-z]{12}$/;
 
-/** The page at a link's `shortUrl`. The page works without script and without cookies. Rule: D-37. */
+/** Registers the routes of the page at a link's `shortUrl`. It works without script and without cookies. Rule: D-37. */
 export function linkPageRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,

@@ -19,7 +19,7 @@ import { paymentReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
 import { paymentStageOf } from './stage.ts';
 
-/** The page of a hosted payment in its present stage. */
+/** Returns the page of a hosted payment in its present stage. */
 export function paymentPage(
   deps: PageDeps,
   token: string,

@@ -21,8 +21,8 @@ import { paymentDetailsPage, paymentPage } from './page.tsx';
 import { paymentStageOf } from './stage.ts';
 
 /**
- * The hosted page of a one-time payment. The path contains the page's token or the intent's id. Rules: D-40,
- * D-§7.
+ * Registers the routes of the hosted page of a one-time payment. The path contains the page's token or the intent's id.
+ * Rules: D-40, D-§7.
  */
 export function paymentPageRoutes(
   router: Router<RequestState>,

@@ -19,7 +19,7 @@ import { savedCardReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
 import { setupStageOf } from './stage.ts';
 
-/** The page of a setup session in its present stage. Rules: IF-2.5, D-44. */
+/** Returns the page of a setup session in its present stage. Rules: IF-2.5, D-44. */
 export function setupPage(
   deps: PageDeps,
   token: string,

@@ -21,7 +21,7 @@ export interface CardSubject extends SessionRef, Payer {
 export interface CardPages<Subject extends CardSubject> {
   /** Returns the path of the page with this token. */
   pathOf(token: string): string;
-  /** The page for an unknown token. */
+  /** Returns the page for an unknown token. */
   unknown(language: Language): Page;
   find(token: string): Promise<Subject | null>;
   /** Returns the page in its present stage. `browser`: the id in the browser's cookie. */
@@ -37,7 +37,7 @@ export interface CardPages<Subject extends CardSubject> {
    * was submitted.
    */
   submit(subject: Subject, paymentToken: string): Promise<CardOutcome>;
-  /** The page while the outcome of a card is unknown. The browser loads `url` every 3 s. */
+  /** Returns the page while the outcome of a card is unknown. The browser loads `url` every 3 s. */
   processing(language: Language, url: string): Page;
   /** The details form before the card form. Absent if the page has none. */
   readonly details?: DetailsStep<Subject>;

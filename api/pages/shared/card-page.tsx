@@ -19,10 +19,10 @@ export type PageDeps = Pick<ApiDeps, 'publicUrl' | 'sessionKey'> & {
 /** Seconds between two requests of a waiting page for the outcome. */
 const PROCESSING_REFRESH_S = 3;
 
-/** The path of the form that opens the gateway's page for a card. `home`: the path of our page. */
+/** Returns the path of the form that opens the gateway's page for a card. `home`: the path of our page. */
 export const cardEntryPath = (home: string): string => `${home}/card`;
 
-/** The test cards that a page shows; null in live mode. Rule: D-61. */
+/** Returns the test cards that a page shows; null in live mode. Rule: D-61. */
 export function shownTestCards({ gateway }: Pick<PageDeps, 'gateway'>, mode: 'test' | 'live') {
   return mode === 'test' ? (gateway?.testCards ?? []) : null;
 }
@@ -75,7 +75,7 @@ export function askCard(
 
 const DETAIL_LABELS = { name: 'name', email: 'email', contactNumber: 'phone' } as const;
 
-/** The fields of a details form with the values that the payer has typed. The first wrong field has the focus. */
+/** Returns the fields of a details form with the values that the payer typed. The first wrong field has the focus. */
 export function detailsFields(
   { say }: Language,
   names: readonly DetailName[],
@@ -89,7 +89,7 @@ export function detailsFields(
   });
 }
 
-/** The title of a page with a details form. If a field is wrong, the title begins with the word for an error. */
+/** Returns the title of a page with a details form. If a field is wrong, it begins with the word for an error. */
 export function detailsTitle({ language, productName }: Sale, typed: TypedDetails): string {
   const hasError = [...typed.keys()].some((name) => isWrong(typed, name));
   return hasError ? language.say('errorTitle', { title: productName }) : productName;
@@ -149,8 +149,9 @@ export interface MerchantUrl {
 }
 
 /**
- * The page with the result. If the merchant's URL is set, a button leads to it. The page does not redirect, because
- * the payer reads the receipt first, and WCAG 2.2.1 forbids a time limit that the payer cannot extend. Rule: D-44.
+ * Returns the page with the result. If the merchant's URL is set, a button leads to it. The page does not redirect,
+ * because the payer reads the receipt first, and WCAG 2.2.1 forbids a time limit that the payer cannot extend. Rule:
+ * D-44.
  */
 export function resultPage(
   language: Language,
@@ -161,7 +162,7 @@ export function resultPage(
   return notice(language, 200, title, texts, link, receipt);
 }
 
-/** The page that is shown instead of a form. `texts` give the reason. */
+/** Returns the page that is shown instead of a form. `texts` give the reason. */
 export function closedPage(
   language: Language,
   status: 403 | 409 | 410,
@@ -173,7 +174,7 @@ export function closedPage(
 }
 
 /**
- * The page after too many declined cards. The status is 403 and not 429, because a later retry does not
+ * Returns the page after too many declined cards. The status is 403 and not 429, because a later retry does not
  * help: the payer needs a new link.
  */
 export function lockedPage(language: Language, back: MerchantUrl): Page {
@@ -181,7 +182,7 @@ export function lockedPage(language: Language, back: MerchantUrl): Page {
   return closedPage(language, 403, { title: language.say('lockedTitle'), texts }, back);
 }
 
-/** The page while the outcome of a card is unknown. The browser loads `url` every 3 s. */
+/** Returns the page while the outcome of a card is unknown. The browser loads `url` every 3 s. */
 export function processingPage(
   language: Language,
   url: string,
@@ -191,14 +192,14 @@ export function processingPage(
   return { ...page, wait: { seconds: PROCESSING_REFRESH_S, url } };
 }
 
-/** The page that is shown instead of a form if the merchant has no gateway. */
+/** Returns the page that is shown instead of a form if the merchant has no gateway. */
 export function noGatewayPage({ language, merchantName: name, cancelUrl }: Sale): Page {
   const texts = [language.say('noGateway', { name })];
   const text = { title: language.say('noGatewayTitle'), texts };
   return closedPage(language, 409, text, { name, url: cancelUrl });
 }
 
-/** The page that sends the browser to the gateway's page at once. The link is for browsers without refresh. */
+/** Returns the page that sends the browser to the gateway's page at once. The link is for browsers without refresh. */
 export function leavePage(language: Language, company: string, url: string): Page {
   const title = language.say('continueTo', { name: company });
   const texts = [language.say('enterAtCompanyNow', { company })];
@@ -206,7 +207,7 @@ export function leavePage(language: Language, company: string, url: string): Pag
   return { ...page, refresh: { seconds: 0, url } };
 }
 
-/** The page that is shown if the gateway did not open its page for a card. Its button sends the request again. */
+/** Returns the page that is shown if the gateway did not open its page for a card. Its button repeats the request. */
 export function unopenedPage(
   { sessionKey, language }: Pick<PageDeps, 'sessionKey' | 'language'>,
   { home, sessionId, company }: { home: string; sessionId: string; company: string },
@@ -221,7 +222,7 @@ export function unopenedPage(
   return { language, status: 503, title, content: <ConfirmPage title={title} {...form} /> };
 }
 
-/** The page for an unknown token. `title`: key of the title. */
+/** Returns the page for an unknown token. `title`: key of the title. */
 export function unknownPage(
   language: Language,
   title: 'unknownCheckout' | 'unknownPayment' | 'unknownSetup' | 'unknownUpdate',
@@ -230,7 +231,7 @@ export function unknownPage(
 }
 
 /**
- * The page for a return from the tokeniser without the proof that this browser was shown the card form. Either
+ * Returns the page for a return from the tokeniser without the proof that this browser was shown the card form. Either
  * the browser keeps no cookies, or a foreign page sent it here. The card is submitted only when the payer
  * presses the page's button. `url`: the return URL.
  */
@@ -249,7 +250,7 @@ export function confirmReturnPage(
   return { language, status: 200, title, content: <ConfirmPage title={title} {...form} /> };
 }
 
-/** The page for a form that another site sent. */
+/** Returns the page for a form that another site sent. */
 export function foreignFormPage(language: Language, home: string): Page {
   const link = { href: home, text: language.say('openPage') };
   const texts = [language.say('foreignForm')];

@@ -60,7 +60,7 @@ export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
   ctx.body = renderPage({ ...frame, children: content });
 }
 
-/** A page with texts and at most one link, without a form. `rows`: the rows of a receipt. */
+/** Returns a page with texts and at most one link, without a form. `rows`: the rows of a receipt. */
 export function notice(
   language: Language,
   status: number,
@@ -119,7 +119,7 @@ export function pageErrors(deps: Deps & Pick<ApiDeps, 'now'>) {
 
 const MINUTE_MS = 60_000;
 
-/** The page for a client address that has reached a limit. It names the time, to the next full minute, of the end. */
+/** Returns the page for a client address that has reached a limit. It says when the limit ends, in full minutes. */
 function tooManyPage(language: Language, nowAt: number, retryAfterSeconds: number): Page {
   const { say } = language;
   const endsAt = Math.ceil((nowAt + retryAfterSeconds * 1_000) / MINUTE_MS) * MINUTE_MS;

@@ -24,8 +24,8 @@ import type { MethodUpdate } from './stage.ts';
 const PAID = ['SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED'];
 
 /**
- * The routes on which a payer confirms the owed payment with the bank: the form with which the payer begins, and the
- * page that leads to the bank and shows the outcome after the return. Rules: D-30, D-33.
+ * Registers the routes on which a payer confirms the owed payment with the bank: the form with which the payer begins,
+ * and the page that leads to the bank and shows the outcome after the return. Rules: D-30, D-33.
  */
 export function confirmationRoutes(
   router: Router<RequestState>,

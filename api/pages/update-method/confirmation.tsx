@@ -7,10 +7,10 @@ import { updateMethodPath } from '../../../runtime/update-links.ts';
 import { confirmationOf, isLatestUnconfirmed } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 
-/** The path of the form with which the payer begins to confirm the owed payment. `home`: the page's path. */
+/** Returns the path of the form with which the payer begins to confirm the owed payment. `home`: the page's path. */
 export const confirmPath = (home: string): string => `${home}/bank`;
 
-/** The path of the page that leads to the bank, and then shows the outcome of the payment. */
+/** Returns the path of the page that leads to the bank, and then shows the outcome of the payment. */
 export const bankPath = (home: string, intentId: string): string => `${home}/bank/${intentId}`;
 
 /**

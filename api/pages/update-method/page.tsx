@@ -32,7 +32,7 @@ import { withConfirmation } from './confirmation.tsx';
 import { confirmationOf, isLatestKept, isLatestUnconfirmed, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 
-/** The page of a card change in its present stage, without a link to the merchant. Rules: D-33, D-44. */
+/** Returns the page of a card change in its present stage, without a link to the merchant. Rules: D-33, D-44. */
 export function updatePage(
   deps: PageDeps,
   update: MethodUpdate,
@@ -109,7 +109,7 @@ function closedText({ say }: Language, { state, merchantName: name }: MethodUpda
   return { title: say('cannotChangeTitle'), texts: [texts[state.status] ?? say('tryLater')] };
 }
 
-/** The page if the last allowed card was saved and its payment was declined. */
+/** Returns the page if the last allowed card was saved and its payment was declined. */
 function keptPage(language: Language, update: MethodUpdate): Page {
   const { say } = language;
   return notice(language, 403, say('newCardSavedTitle'), [
@@ -127,7 +127,7 @@ function alertOf(language: Language, update: MethodUpdate): string | null {
   return say('dueDeclined', { amount: owedText(language, update) });
 }
 
-/** A new card is kept even if the charge of the owed cycle is declined. Rule: D-30. */
+/** Returns the text that the new card was saved although the charge of the owed cycle was declined. Rule: D-30. */
 function keptText(language: Language, update: MethodUpdate): string {
   return language.say('newCardKept', { amount: owedText(language, update) });
 }

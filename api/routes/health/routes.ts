@@ -4,7 +4,7 @@ import { ok, send } from '../../answers.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 
-/** The health check for load balancers, without credentials: 200 if the database answers, else 503. */
+/** Registers the health check for load balancers, without credentials: 200 if the database answers, else 503. */
 export function healthRoutes(router: Router<RequestState>, { db }: Pick<ApiDeps, 'db'>): void {
   router.get('/health', async (ctx) => {
     await db.execute(sql`select 1`);

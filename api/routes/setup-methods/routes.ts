@@ -136,7 +136,7 @@ const SetupMethodAnswer = z
   })
   .meta({ id: 'SetupMethod', ...EXTENSION });
 
-/** A field without a value is omitted. Rule: D-10a. */
+/** Returns a setup session as an answer, without the fields that have no value. Rule: D-10a. */
 function presentSetupMethod(session: SetupMethod, nowAt: number) {
   return {
     setupMethodId: session.id,

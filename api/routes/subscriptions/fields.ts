@@ -115,7 +115,10 @@ function boundsProblems(given: {
   );
 }
 
-/** `trialPeriodCount` requires `trialPeriodInterval` and excludes `upfrontAmount`. Rules: IF-4, D-12. */
+/**
+ * Returns the problems of a trial: `trialPeriodCount` requires `trialPeriodInterval` and excludes `upfrontAmount`.
+ * Rules: IF-4, D-12.
+ */
 function trialRuleProblems(fields: Given): Problem[] {
   const { trialPeriodCount, trialPeriodInterval, upfrontAmount } = fields;
   if (trialPeriodCount === undefined) return [];
