@@ -50,7 +50,7 @@ export function usableBranding({ colour, ...urls }: Branding): Branding {
   };
 }
 
-/** The contrast of two colours, from 1 to 21, as WCAG 2.2 defines it. */
+/** Returns the contrast of two colours, from 1 to 21, as WCAG 2.2 defines it. */
 export function contrast(one: string, other: string): number {
   const [dark = 0, light = 0] = [luminance(one), luminance(other)].toSorted((a, b) => a - b);
   return (light + 0.05) / (dark + 0.05);

@@ -191,7 +191,7 @@ function isWholeWithin(value: number, min: number, max: number): boolean {
   return Number.isSafeInteger(value) && value >= min && value <= max;
 }
 
-/** Days of the units that always have the same length in UTC. */
+/** Returns the days of a unit that always has the same length in UTC; undefined for the other units. */
 function fixedDays(unit: IntervalUnit): number | undefined {
   if (unit === 'DAY') return 1;
   return unit === 'WEEK' ? 7 : undefined;

@@ -12,7 +12,7 @@ export interface Currency {
   readonly minimum: number;
   /** Maximum amount that may be charged; 0 while the row is not active. */
   readonly maximum: number;
-  /** Whether a charge in this currency is allowed. */
+  /** True if a charge in this currency is allowed. */
   readonly active: boolean;
   /** The date of the row's facts, `YYYY-MM-DD`. */
   readonly asOf: string;
@@ -45,12 +45,12 @@ export const CURRENCIES: CurrencyTable = new Map(
   ].map((currency) => [currency.code, currency]),
 );
 
-/** The row of an upper-case code, active or not. Undefined when the table has no such code. Rule: D-02. */
+/** Returns the row of an upper-case code, active or not. Undefined when the table has no such code. Rule: D-02. */
 export function currencyOf(code: string, table: CurrencyTable = CURRENCIES): Currency | undefined {
   return table.get(code);
 }
 
-/** A request's currency as an upper-case code. Null when it is not three letters. Rule: D-02. */
+/** Returns a request's currency as an upper-case code. Null when it is not three letters. Rule: D-02. */
 export function normaliseCurrency(input: unknown): string | null {
   return typeof input === 'string' && /^[A-Za-z]{3}$/.test(input) ? input.toUpperCase() : null;
 }
@@ -60,7 +60,7 @@ export function currencyProblem(code: string, table: CurrencyTable = CURRENCIES)
   return table.get(code)?.active === true ? null : 'must be a supported ISO 4217 currency code';
 }
 
-/** What an amount is for: a billing cycle, or a charge outside the cycles. A charge has a lower minimum. */
+/** The purpose of an amount: a billing cycle, or a charge outside the cycles, which has a lower minimum. */
 export type AmountUse = 'cycle' | 'charge';
 
 /**
@@ -88,7 +88,7 @@ export function amountProblem(
 }
 
 /**
- * The least amount of a charge outside the cycles: 0.50 USD or its equivalent. `minimum` is the least amount
+ * Returns the least amount of a charge outside the cycles: 0.50 USD or its equivalent. `minimum` is the least amount
  * above 1 USD. Rule: D-03.
  */
 export function chargeMinimum({ minimum }: Currency): number {

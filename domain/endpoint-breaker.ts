@@ -76,7 +76,7 @@ export function firstWindow(breaker: Breaker): number {
   return isOpen(breaker) ? 1 : LARGEST_WINDOW;
 }
 
-/** Slow start: returns the limit of requests in flight after `window` requests in a row have succeeded. */
+/** Returns the limit of requests in flight after `window` successes in a row: twice `window`, at most 8. */
 export function widerWindow(window: number): number {
   return Math.min(LARGEST_WINDOW, window * 2);
 }

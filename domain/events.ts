@@ -135,7 +135,7 @@ export interface SubscriptionFacts {
   metadata: Record<string, string> | null;
 }
 
-/** The flat JSON body of an intent event. Rule: D-52. */
+/** Returns the flat JSON body of an intent event. Rule: D-52. */
 export function intentEventBody(
   draft: IntentEventDraft,
   envelope: EventEnvelope,
@@ -185,7 +185,7 @@ export interface SetupEventDraft {
   metadata: Record<string, string> | null;
 }
 
-/** The flat JSON body of a setup session's event. Rules: D-50, D-52. */
+/** Returns the flat JSON body of a setup session's event. Rules: D-50, D-52. */
 export function setupEventBody(
   draft: SetupEventDraft,
   envelope: EventEnvelope,
@@ -210,7 +210,7 @@ export interface MethodEventDraft {
   card: EventCard;
 }
 
-/** The flat JSON body of the event of a changed payment method. Rules: D-50, D-52. */
+/** Returns the flat JSON body of the event of a changed payment method. Rules: D-50, D-52. */
 export function methodEventBody(
   draft: MethodEventDraft,
   envelope: EventEnvelope,
@@ -224,7 +224,7 @@ export function methodEventBody(
   };
 }
 
-/** The flat JSON body of a subscription event. Rules: D-34, D-52. */
+/** Returns the flat JSON body of a subscription event. Rules: D-34, D-52. */
 export function subscriptionEventBody(
   draft: SubscriptionEventDraft,
   envelope: EventEnvelope,

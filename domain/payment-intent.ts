@@ -81,7 +81,7 @@ export const ATTEMPT_TRIGGERS = [
 ] as const;
 export type AttemptTrigger = (typeof ATTEMPT_TRIGGERS)[number];
 
-/** The idempotency key at the gateway, the same on every send of one attempt. */
+/** Returns the idempotency key at the gateway, the same on every send of one attempt. */
 export function chargeKey(intentId: string, attemptNumber: number): string {
   return `charge:${intentId}:${attemptNumber}`;
 }

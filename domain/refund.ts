@@ -15,7 +15,7 @@ export const REFUND_STATES = [
 ] as const;
 export type RefundState = (typeof REFUND_STATES)[number];
 
-/** The idempotency key at the gateway, the same on every send of one refund. */
+/** Returns the idempotency key at the gateway, the same on every send of one refund. */
 export function refundKey(refundId: string): string {
   return `refund:${refundId}`;
 }

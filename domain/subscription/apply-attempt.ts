@@ -338,7 +338,7 @@ function declined(
   };
 }
 
-/** The codes of a decline for the timeline: ours, and the gateway's own if it has another name. */
+/** Returns the codes of a decline for the timeline: ours, and the gateway's own if it has another name. */
 function codesOf({ code, gatewayCode = code }: Extract<AttemptOutcome, { kind: 'declined' }>) {
   return gatewayCode === code ? code : `${code}, at the gateway ${gatewayCode}`;
 }

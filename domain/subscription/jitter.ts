@@ -9,7 +9,7 @@ export function jitterOf(key: string, windowMs: number): number {
   return windowMs <= 0 ? 0 : fnv1a(key) % (windowMs + 1);
 }
 
-/** FNV-1a, 32 bits. */
+/** Returns the FNV-1a hash of the text, with 32 bits. */
 function fnv1a(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) {
