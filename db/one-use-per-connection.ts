@@ -39,8 +39,8 @@ export function withOneUsePerConnection<Client extends ISql>(
 }
 
 /**
- * Returns a function that runs at most `atOnce` calls of `work` at a time. Used instead of the package p-queue, which would add
- * 0.06 ms to the 0.14 ms of CPU time of a statement.
+ * Returns a function that runs at most `atOnce` calls of `work` at a time. Used instead of the package p-queue, which
+ * would add 0.06 ms to the 0.14 ms of CPU time of a statement.
  */
 function createTurns(atOnce: number) {
   let free = atOnce;

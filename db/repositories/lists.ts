@@ -49,7 +49,7 @@ interface ListColumns {
   id: AnyPgColumn;
 }
 
-/** The merchant's customers, newest first. Rule: D-§7. */
+/** Returns the merchant's customers, newest first. Rule: D-§7. */
 export async function listCustomers(
   db: Db,
   query: ListQuery,
@@ -63,7 +63,7 @@ export async function listCustomers(
     .limit(query.limit);
 }
 
-/** The merchant's subscriptions, newest first. Rule: D-§7. */
+/** Returns the merchant's subscriptions, newest first. Rule: D-§7. */
 export async function listSubscriptions(
   db: Db,
   query: ListQuery,
@@ -88,7 +88,7 @@ export async function listSubscriptions(
     .limit(query.limit);
 }
 
-/** The merchant's payment intents, newest first. `status` is the status at `nowAt`. Rule: D-§7. */
+/** Returns the merchant's payment intents, newest first. `status` is the status at `nowAt`. Rule: D-§7. */
 export async function listIntents(
   db: Db,
   query: ListQuery,
@@ -132,7 +132,7 @@ function hasEmail(details: AnyPgColumn, email: string | undefined) {
   return email === undefined ? undefined : sql`lower(${details}->>'email') = lower(${email})`;
 }
 
-/** The rule of `intentStatusAt` as a SQL condition. */
+/** Returns the SQL condition for the status at `nowAt`, by the rule of `intentStatusAt`. */
 function hasIntentStatus(status: IntentStatus, nowAt: number) {
   const isUnpaid = inArray(paymentIntents.status, ['CREATED', 'FAILED']);
   const now = sql`${new Date(nowAt).toISOString()}::timestamptz`;

@@ -42,7 +42,7 @@ export const currency = (name = 'currency') => char(name, { length: 3 });
 export const recheckColumns = () => ({
   /** Time of the latest request about the row, if the gateway did not answer this request; else null. */
   unansweredAt: instant('unanswered_at'),
-  /** How often the sweep has rechecked the row after an outage. */
+  /** Number of rechecks of the row by the sweep after outages. */
   rechecks: integer('rechecks').notNull().default(0),
   /** The sweep does not recheck the row again before this time. */
   noRecheckBeforeAt: instant('no_recheck_before_at'),

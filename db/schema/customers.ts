@@ -17,7 +17,7 @@ export const customers = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
-    // For lists, newest first.
+    // Lists read this index, newest first.
     index('customer__created__idx').on(table.merchantId, table.createdAt, table.id),
   ],
 );

@@ -31,11 +31,11 @@ export const gatewayEvents = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.gateway, table.eventId] }),
-    // For the events of one object, and for the sweep.
+    // Finds the unhandled events of one object, and all unhandled events for the sweep.
     index('gateway_event__unhandled__idx')
       .on(table.merchantId, table.gateway, table.subjectId)
       .where(sql`${table.handledAt} is null`),
-    // For the retention sweep.
+    // The sweep finds rows past their retention by this index.
     index('gateway_event__received__idx').on(table.receivedAt),
   ],
 );

@@ -80,7 +80,7 @@ export const paymentAttempts = pgTable(
     uniqueIndex('payment_attempt__one_success__uq')
       .on(table.merchantId, table.intentId)
       .where(sql`${table.state} = 'SUCCEEDED'`),
-    // For manual review and for gateways' events, which look for the attempt of a gateway charge.
+    // Manual review and the events of gateways find the attempt of a gateway charge by this index.
     index('payment_attempt__charge__idx')
       .on(table.gatewayChargeId)
       .where(sql`${table.gatewayChargeId} is not null`),

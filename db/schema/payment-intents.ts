@@ -95,16 +95,16 @@ export const paymentIntents = pgTable(
     uniqueIndex('payment_intent__subscription_cycle__uq')
       .on(table.merchantId, table.subscriptionId, table.cycleNumber)
       .where(sql`${table.cycleNumber} is not null`),
-    // For lists, newest first.
+    // Lists read this index, newest first.
     index('payment_intent__created__idx').on(table.merchantId, table.createdAt, table.id),
-    // For the sweep: undecided payments outside the billing cycles. Omits hosted payments in CREATED, because
+    // The sweep finds undecided payments outside the billing cycles. Omits hosted payments in CREATED, because
     // a hosted payment stays in CREATED if the payer never pays.
     index('payment_intent__open__idx')
       .on(table.updatedAt)
       .where(
         sql`${table.kind} <> 'cycle' and ${table.status} in ('CREATED', 'PENDING') and (${table.kind} <> 'hosted' or ${table.status} = 'PENDING')`,
       ),
-    // For the uses of a link whose payment was not made in time.
+    // Finds the uses of a link whose payment was not made in time.
     index('payment_intent__link__idx')
       .on(table.merchantId, table.linkId, table.checkoutExpiresAt)
       .where(sql`${table.linkId} is not null and ${table.status} in ('CREATED', 'FAILED')`),

@@ -90,15 +90,15 @@ export const subscriptions = pgTable(
     check('subscription__status__ck', sql`${table.status} in (${oneOf(SUBSCRIPTION_STATUSES)})`),
     check('subscription__amount__ck', sql`${table.amountMinor} between 0 and 9007199254740991`),
     check('subscription__cycles__ck', sql`${table.cyclesCharged} <= ${table.cycleCount}`),
-    // For lists, newest first.
+    // Lists read this index, newest first.
     index('subscription__created__idx').on(table.merchantId, table.createdAt, table.id),
-    // For the subscriptions of a customer.
+    // Finds the subscriptions of a customer.
     index('subscription__customer__idx').on(table.merchantId, table.customerId),
-    // For the sweep: rows whose workflow start is unconfirmed.
+    // The sweep finds rows whose workflow start is unconfirmed.
     index('subscription__unstarted__idx')
       .on(table.insertedAt)
       .where(sql`${table.workflowStartedAt} is null`),
-    // For the sweep: subscriptions whose wake-up is overdue.
+    // The sweep finds subscriptions with an overdue step.
     index('subscription__wake__idx')
       .on(table.wakeAt)
       .where(sql`${table.wakeAt} is not null and ${table.testClockId} is null`),

@@ -12,7 +12,7 @@ const PEPPER_VERSION = 1;
 /** 43 base62 characters hold 256 bits. Rule: D-20. */
 const SECRET_LENGTH = 43;
 
-/** How long the old credential stays valid after a rotation. Rule: D-20. */
+/** Time in ms for which the old credential stays valid after a rotation. Rule: D-20. */
 export const ROTATION_OVERLAP_MS = 24 * 3_600_000;
 
 /** A new credential. The database stores only a hash of the secret. */
@@ -31,7 +31,7 @@ export interface Credential {
   revokedAt: number | null;
 }
 
-/** The stored form of a secret: HMAC-SHA256 under the server's pepper, 32 bytes. Rule: D-20. */
+/** Returns the stored form of a secret: HMAC-SHA256 under the server's pepper, 32 bytes. Rule: D-20. */
 export function hashSecret(pepper: string, secret: string): Buffer {
   return createHmac('sha256', pepper).update(secret, 'utf8').digest();
 }
@@ -45,7 +45,7 @@ export async function findCredential(db: Db, keyId: string): Promise<Credential 
   return row ?? null;
 }
 
-/** All credentials, revoked and expired ones included, oldest first. */
+/** Returns all credentials, revoked and expired ones included, oldest first. */
 export async function listCredentials(db: Db): Promise<Credential[]> {
   return selectCredentials(db).orderBy(asc(credentials.createdAt), asc(credentials.keyId));
 }

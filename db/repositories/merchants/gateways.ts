@@ -4,7 +4,7 @@ import { merchantGateways } from '../../schema/merchant-gateways.ts';
 import { merchants } from '../../schema/merchants.ts';
 import type { MerchantMode } from '../../schema/merchants.ts';
 
-/** How long the previous webhook secret stays valid. Stripe keeps a rolled secret for at most 24 h. */
+/** Time in ms for which the previous webhook secret stays valid. Stripe keeps a rolled secret for at most 24 h. */
 const SECRET_OVERLAP_MS = 24 * 3_600_000;
 
 export type GatewayRow = typeof merchantGateways.$inferSelect;

@@ -40,7 +40,7 @@ export async function createMerchantWithCredential(
   });
 }
 
-/** Every merchant, oldest first. */
+/** Returns every merchant, oldest first. */
 export async function listMerchants(db: Db) {
   return db
     .select({

@@ -11,12 +11,12 @@ export async function loadSettings(db: Db, merchantId: string): Promise<Merchant
   return settings;
 }
 
-/** The merchant's current retry plan. Rule: D-30. */
+/** Returns the merchant's current retry plan. Rule: D-30. */
 export async function loadRetryPlan(db: Db, merchantId: string): Promise<RetryPlan> {
   return (await loadSettings(db, merchantId)).retryPlan;
 }
 
-/** The merchant's current settings; null if the merchant does not exist. */
+/** Returns the merchant's current settings; null if the merchant does not exist. */
 export async function findSettings(db: Db, merchantId: string): Promise<MerchantSettings | null> {
   const [row] = await db
     .select({ settings: merchants.settings })

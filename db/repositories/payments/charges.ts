@@ -124,7 +124,7 @@ export async function settlePayment(
   });
 }
 
-/** The outcome of a settled attempt; null while the attempt is undecided. */
+/** Returns the outcome of a settled attempt; null while the attempt is undecided. */
 function outcomeOf(attempt: Attempt): PaymentOutcome | null {
   if (attempt.state === 'SUCCEEDED') return { kind: 'succeeded' };
   if (attempt.state === 'DECLINED') {
@@ -182,7 +182,7 @@ function refused(code: ErrorCode, message: string): PaymentTurn {
   return { kind: 'refused', outcome: { kind: 'refused', code, message } };
 }
 
-/** The row functions that the client of the payment workflows needs. */
+/** Returns the database functions that the client of the payment workflows needs. */
 export function paymentRows(db: Db) {
   return {
     paymentOutcome: async (order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null> => {

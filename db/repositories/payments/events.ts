@@ -94,7 +94,7 @@ async function intentFacts(
   );
 }
 
-/** The card fields of an event. */
+/** Returns the card fields of an event. */
 export function cardOf(method: typeof paymentMethods.$inferSelect): EventCard {
   const { brand, country, lastFourDigit, expiryMonth, expiryYear } = method;
   return { brand, country, lastFourDigit, expiryMonth, expiryYear };

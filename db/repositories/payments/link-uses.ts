@@ -54,7 +54,7 @@ async function returnUses(tx: Db, { merchantId, linkId }: LinkRef, count: number
     .where(isRecord(subscriptionLinks, merchantId, linkId));
 }
 
-/** SQL condition: an unpaid payment of the link whose page has expired, by the same rule as `intentStatusAt`. */
+/** Returns the SQL condition for an unpaid payment of the link whose page has expired, as in `intentStatusAt`. */
 function isExpired({ merchantId, linkId }: LinkRef, nowAt: number) {
   return and(
     eq(paymentIntents.merchantId, merchantId),

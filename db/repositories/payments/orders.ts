@@ -124,7 +124,7 @@ export async function findIntent(
   };
 }
 
-/** Every attempt on an intent, oldest first. */
+/** Returns every attempt on an intent, oldest first. */
 export function attemptsOf(db: Db, ref: IntentRef): Promise<Attempt[]> {
   return db
     .select()

@@ -315,7 +315,7 @@ async function recordNotGiven(
   }
 }
 
-/** The outcome of a settled refund; null while the refund is undecided. */
+/** Returns the outcome of a settled refund; null while the refund is undecided. */
 export function refundOutcomeOf(refund: Refund): RefundOutcome | null {
   if (refund.state === 'SUCCEEDED') return { kind: 'refunded' };
   if (refund.state === 'REFUSED') {

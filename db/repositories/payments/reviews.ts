@@ -53,7 +53,7 @@ export async function closeReview(tx: Db, ref: SubjectRef): Promise<void> {
     .where(and(isReview(ref), isNull(paymentReviews.closedAt)));
 }
 
-/** The decision of a review; null if there is none yet. */
+/** Returns the decision of a review; null if there is none yet. */
 export async function findDecision(
   db: Db,
   ref: SubjectRef,
@@ -102,7 +102,7 @@ export async function listReviews(
   return select(db, options.settled ? undefined : isNull(paymentReviews.outcome), options.limit);
 }
 
-/** One review, by the id of its attempt or refund. */
+/** Returns one review, by the id of its attempt or refund. */
 export async function findReview(db: Db, subjectId: string): Promise<ListedReview | null> {
   const [found] = await select(db, eq(paymentReviews.subjectId, subjectId), 1);
   return found ?? null;

@@ -15,7 +15,7 @@ export type HostedSetup = NonNullable<Awaited<ReturnType<typeof findHostedSetup>
 
 type SetupSessionRef = Pick<HostedSetup, 'merchantId' | 'sessionId' | 'setupMethodId'>;
 
-/** The setup session that a token opens, or null. */
+/** Returns the setup session that a token opens; null if there is none. */
 export async function findHostedSetup(db: Db, token: string) {
   const [row] = await db
     .select({

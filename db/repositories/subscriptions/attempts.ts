@@ -100,7 +100,7 @@ export async function lockedState(tx: Db, state: SubscriptionRef): Promise<Subsc
   return row.state;
 }
 
-/** The id of the owed cycle's intent, or null. */
+/** Returns the id of the owed cycle's intent; null if there is none yet. */
 async function findIntent(tx: Db, state: ChargeableState): Promise<string | null> {
   const { owed, merchantId, subscriptionId } = state;
   const [intent] = await tx
@@ -285,7 +285,7 @@ export async function recordUnanswered(
     .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)));
 }
 
-/** If the gateway did not answer, the stored page for the payer stays. */
+/** Returns the column with the payer's page; none if the gateway did not answer, so that the stored page stays. */
 function payerUrlOf(settlement: Settlement): { payerUrl?: string | null } {
   if (settlement.kind !== 'unknown') return { payerUrl: null };
   return settlement.unansweredAt === null ? { payerUrl: settlement.payerUrl ?? null } : {};

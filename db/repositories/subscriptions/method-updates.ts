@@ -153,7 +153,7 @@ export async function hasReplacedCard(
   });
 }
 
-/** All card tries of the session, oldest first, each with the result of its command. */
+/** Returns all card tries of the session, oldest first, each with the result of its command. */
 export async function updateTriesOf(
   db: Db,
   ref: SessionRef & { subscriptionId: string },

@@ -13,7 +13,7 @@ import { rowOf } from './row.ts';
  * caller writes nothing.
  */
 
-/** `moved`: updates the subscription's row from `fromVersion` to `state`. */
+/** Returns the CTE `moved`, which updates the subscription's row from `fromVersion` to `state`. */
 export function movedPart(
   state: SubscriptionState,
   fromVersion: number,
@@ -31,7 +31,7 @@ export function movedPart(
     returning merchant_id, id)`;
 }
 
-/** Inserts the command that caused the transition. `result` is null while the outcome is unknown. */
+/** Returns the CTE that inserts the command of the transition. `result` is null while the outcome is unknown. */
 export function commandPart(
   command: { commandId: string; kind: CommandKind; result: CommandResult | null },
   acceptedAt: number,
@@ -47,9 +47,9 @@ export function commandPart(
 const SEQUENCE = Number.MAX_SAFE_INTEGER;
 
 /**
- * Stores the events in order. Each event gets a pending delivery for every active configuration of the
- * merchant that subscribed to its type. The counter's row is locked until the commit, so the sequence order
- * is the commit order.
+ * Returns the CTEs that store the events in order. Each event gets a pending delivery for every active webhook
+ * configuration of the merchant that subscribed to its type. The counter's row is locked until the commit, so the
+ * sequence order is the commit order.
  */
 export function outboxParts(events: readonly EventToStore[]): SQL[] {
   if (events.length === 0) return [];

@@ -285,7 +285,7 @@ function isCommand(ref: SubscriptionRef, commandId: string) {
   );
 }
 
-/** The row functions that the client of the subscription workflows needs. */
+/** Returns the database functions that the client of the subscription workflows needs. */
 export function subscriptionRows(db: Db) {
   return {
     findCommand: (ref: SubscriptionRef, commandId: string) => findCommand(db, ref, commandId),

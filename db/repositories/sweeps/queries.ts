@@ -147,8 +147,8 @@ export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef
 }
 
 /**
- * SQL condition: no idempotency key refers to the command that created the record, so its caller cannot
- * repeat the request.
+ * Returns the SQL condition that no idempotency key refers to the command that created the record. The caller of that
+ * command then cannot repeat the request.
  */
 function isUnkeyed(id: SQL, merchantId: SQL): SQL {
   return sql`not exists (

@@ -14,7 +14,7 @@ export interface ConfigRef {
   configId: string;
 }
 
-/** How long, in ms, `webhook-signature` also contains a signature by the previous secret. Rule: D-53. */
+/** Time in ms for which `webhook-signature` also contains a signature by the previous secret. Rule: D-53. */
 const PREVIOUS_SIGNER_MS = 24 * 3_600_000;
 
 const isConfig = (ref: ConfigRef) => isRecord(webhookConfigs, ref.merchantId, ref.configId);
@@ -54,7 +54,7 @@ export async function createWebhookConfig(
   return true;
 }
 
-/** A merchant's configurations, oldest first, without deleted ones. Rules: IF-4.14, D-55. */
+/** Returns the merchant's configurations, oldest first, without deleted ones. Rules: IF-4.14, D-55. */
 export async function listWebhookConfigs(
   db: Db,
   merchantId: string,
