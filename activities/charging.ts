@@ -63,7 +63,7 @@ export interface ChargingDeps extends SendBudgetDeps {
   gateways: GatewayRegistry;
   links: LinkSettings;
   payments: Pick<PaymentResumption, 'watchLateCharge'>;
-  /** Requests the delivery of the stream's pending events. Never throws. */
+  /** Requests the delivery of the stream's pending webhook events. Never throws. */
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 

@@ -31,7 +31,7 @@ export interface GatewayEventDeps {
     PaymentResumption & PaymentWorkflows,
     'wakePayment' | 'wakeRefund' | 'wakeLateCharge' | 'pay' | 'saveMethod'
   >;
-  /** Requests the delivery of the stream's pending events. Never throws. */
+  /** Requests the delivery of the stream's pending webhook events. Never throws. */
   wakeStream: (stream: { merchantId: string; streamId: string }) => Promise<void>;
 }
 

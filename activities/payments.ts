@@ -19,7 +19,7 @@ import { redeemToken } from './redeem-token.ts';
 export interface PaymentDeps extends SendBudgetDeps {
   db: Db;
   gateways: GatewayRegistry;
-  /** Requests the delivery of the stream's pending events. Never throws. */
+  /** Requests the delivery of the stream's pending webhook events. Never throws. */
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 

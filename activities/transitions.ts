@@ -19,7 +19,7 @@ import type { RedeemTokenInput, RedeemTokenResult } from './redeem-token.ts';
 export interface TransitionDeps {
   db: Db;
   gateways: GatewayRegistry;
-  /** Requests the delivery of the stream's pending events. Never throws. */
+  /** Requests the delivery of the stream's pending webhook events. Never throws. */
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export function createTransitionActivities(deps: TransitionDeps) {
       return recorded;
     },
 
-    /** Requests the delivery of the stream's pending events. Never throws. A repeat is safe. */
+    /** Requests the delivery of the stream's pending webhook events. Never throws. A repeat is safe. */
     async wakeStream(stream: { merchantId: string; streamId: string }): Promise<void> {
       await deps.wakeStream(stream);
     },
