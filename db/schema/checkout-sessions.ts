@@ -78,7 +78,7 @@ export const checkoutSessions = pgTable(
     ),
     uniqueIndex('checkout_session__token__uq').on(table.tokenHash),
     index('checkout_session__subscription__idx').on(table.merchantId, table.subscriptionId),
-    // The sweep finds rows past their retention by this index.
+    // The periodic sweep finds rows past their retention by this index.
     index('checkout_session__inserted__idx').on(table.insertedAt),
     // `intentId` comes first, because the look-up of a page by its intent's id has no merchant id.
     index('checkout_session__intent__idx').on(table.intentId, table.merchantId),

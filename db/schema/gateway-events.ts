@@ -35,7 +35,7 @@ export const gatewayEvents = pgTable(
     index('gateway_event__unhandled__idx')
       .on(table.merchantId, table.gateway, table.subjectId)
       .where(sql`${table.handledAt} is null`),
-    // The sweep finds rows past their retention by this index.
+    // The periodic sweep finds rows past their retention by this index.
     index('gateway_event__received__idx').on(table.receivedAt),
   ],
 );

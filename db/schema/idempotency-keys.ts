@@ -31,7 +31,7 @@ export const idempotencyKeys = pgTable(
     primaryKey({ columns: [table.merchantId, table.route, table.key] }),
     check('idempotency_key__state__ck', sql`${table.state} in (${oneOf(IDEMPOTENCY_STATES)})`),
     check('idempotency_key__fingerprint__ck', sql`octet_length(${table.fingerprint}) = 32`),
-    // The sweep checks by this index whether a charge or a refund was requested with a key.
+    // The periodic sweep checks by this index whether a charge or a refund was requested with a key.
     index('idempotency_key__command__idx').on(table.merchantId, table.commandId),
     index('idempotency_key__expiry__idx').on(table.expiresAt),
   ],

@@ -31,7 +31,7 @@ export const linkUses = pgTable(
       table.addressHash,
       table.begunAt,
     ),
-    // The sweep finds rows past their retention by this index.
+    // The periodic sweep finds rows past their retention by this index.
     index('link_use__begun__idx').on(table.begunAt),
   ],
 );

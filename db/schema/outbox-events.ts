@@ -27,7 +27,7 @@ export const outboxEvents = pgTable(
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
     uniqueIndex('outbox_event__sequence__uq').on(table.merchantId, table.streamId, table.sequence),
-    // The sweep finds rows past their retention by this index.
+    // The periodic sweep finds rows past their retention by this index.
     index('outbox_event__body__idx')
       .on(table.insertedAt)
       .where(sql`${table.bodyDeletedAt} is null`),

@@ -97,7 +97,7 @@ export const paymentIntents = pgTable(
       .where(sql`${table.cycleNumber} is not null`),
     // Lists read this index, newest first.
     index('payment_intent__created__idx').on(table.merchantId, table.createdAt, table.id),
-    // The sweep finds undecided payments outside the billing cycles. Omits hosted payments in CREATED, because
+    // The periodic sweep finds undecided payments outside the billing cycles. Omits hosted payments in CREATED, because
     // a hosted payment stays in CREATED if the payer never pays.
     index('payment_intent__open__idx')
       .on(table.updatedAt)

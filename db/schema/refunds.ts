@@ -64,7 +64,7 @@ export const refunds = pgTable(
       .on(table.merchantId, table.lateAttemptId)
       .where(sql`${table.lateAttemptId} is not null`),
     index('refund__intent__idx').on(table.merchantId, table.intentId),
-    // The sweep finds undecided refunds by this index.
+    // The periodic sweep finds undecided refunds by this index.
     index('refund__open__idx')
       .on(table.updatedAt)
       .where(sql`${table.state} in ('CREATED', 'SENDING', 'UNKNOWN', 'PENDING', 'REVIEW')`),

@@ -94,11 +94,11 @@ export const subscriptions = pgTable(
     index('subscription__created__idx').on(table.merchantId, table.createdAt, table.id),
     // Finds the subscriptions of a customer.
     index('subscription__customer__idx').on(table.merchantId, table.customerId),
-    // The sweep finds rows whose workflow start is unconfirmed.
+    // The periodic sweep finds rows whose workflow start is unconfirmed.
     index('subscription__unstarted__idx')
       .on(table.insertedAt)
       .where(sql`${table.workflowStartedAt} is null`),
-    // The sweep finds subscriptions with an overdue step.
+    // The periodic sweep finds subscriptions with an overdue step.
     index('subscription__wake__idx')
       .on(table.wakeAt)
       .where(sql`${table.wakeAt} is not null and ${table.testClockId} is null`),

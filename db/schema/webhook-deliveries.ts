@@ -20,8 +20,7 @@ export type DeliveryState = (typeof DELIVERY_STATES)[number];
 /**
  * The delivery of one event to one endpoint, inserted in the transaction of the event. Each endpoint has its
  * own rows, so an endpoint that is down delays no other endpoint. Rule: D-54. Writers: the code that inserts the
- * event, then the dispatcher and the endpoint queue; the API drops deliveries; the retention sweep deletes old
- * rows.
+ * event, then the processes that send webhooks; the API drops deliveries; the periodic sweep deletes old rows.
  */
 export const webhookDeliveries = pgTable(
   'webhook_delivery',

@@ -14,7 +14,7 @@ export interface PaidPayment {
   readonly amountMinor: number;
   readonly refundedMinor: number;
   readonly currency: string;
-  /** Business time. */
+  /** Business time: the time of the subscription's test clock, else real time. */
   readonly paidAt: number;
   readonly card: { readonly brand: string; readonly lastFourDigit: string } | null;
 }
@@ -32,7 +32,7 @@ export async function findFirstPaid(db: Db, ref: SubscriptionRef): Promise<PaidP
   return readPaid(db, and(isOf(ref), eq(paymentIntents.cycleNumber, 1)));
 }
 
-/** Returns the earliest payment of a cycle that succeeded at `sinceAt` or later, in business time; null if none did. */
+/** Returns the earliest payment of a cycle that succeeded at `sinceAt` (business time) or later; null if none did. */
 export async function findPaidSince(
   db: Db,
   ref: SubscriptionRef,

@@ -133,7 +133,7 @@ export interface UpdateTry {
   /** The command that saved the card; null if the card was not saved. */
   command: {
     result: CommandResult | null;
-    /** Business time. */
+    /** Business time: the time of the subscription's test clock, else real time. */
     acceptedAt: number;
   } | null;
 }

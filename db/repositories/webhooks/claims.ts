@@ -43,7 +43,7 @@ export interface ClaimedBatch {
 /** Why a stream's deliveries to an endpoint were not claimed. */
 export type LeftReason =
   | 'inactive'
-  /** Only the endpoint queue sends while the breaker is open. */
+  /** While the circuit breaker is open, only the endpoint queue sends: the workflow `webhookEndpoint`. */
   | 'breaker_open'
   /** The caller excluded the endpoint. */
   | 'excepted'
