@@ -20,7 +20,10 @@ export const ATTEMPT_DELAYS_MS: readonly number[] = [
   24 * HOUR_MS,
 ];
 
-/** After this many failures of a delivery, later events of its stream no longer wait for it. Rule: D-54. */
+/**
+ * After this many failures of a delivery, later events of its stream (for example of the same subscription) no longer
+ * wait for it. Rule: D-54.
+ */
 export const HOLDS_BACK_FAILURES = 3;
 
 const JITTER = 0.2;

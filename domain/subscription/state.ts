@@ -53,7 +53,7 @@ export interface OwedCycle {
   dueAt: number;
   /** The number of attempts started, and thus the number of the latest attempt. */
   attempts: number;
-  /** The merchant's retry plan at the start of the dunning; null before the first decline. */
+  /** The merchant's retry plan when the automatic retries of this cycle last began; null if they never began. */
   retryPlan: RetryPlan | null;
   retriesUsed: number;
   /** Starts of automatic attempts, oldest first. */
