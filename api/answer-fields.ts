@@ -6,7 +6,7 @@ import { SHOWN_INTENT_KINDS } from '../domain/payment-intent.ts';
 
 /** Schemas for the fields of answers and events. Only tests validate answers with these schemas. */
 
-/** Marks a field of an answer as an extension. Rule: D-§7. */
+/** Marks a field of an answer as an extension, an addition to version 1.0.0 of the API's interface. Rule: D-§7. */
 export const EXTENSION = { 'x-extension': true } as const;
 
 export function id(prefix: string, of: string) {

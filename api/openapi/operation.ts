@@ -38,7 +38,7 @@ export interface Operation {
   readonly tag: keyof typeof TAGS;
   readonly summary: string;
   readonly description: string;
-  /** Not part of interface 1.0.0. Rule: D-§7. */
+  /** True if the route is an addition to version 1.0.0 of the API's interface. Rule: D-§7. */
   readonly isExtension?: true;
   /**
    * `listed`: interface 1.0.0 lists the header for this route. `honoured`: the route accepts the header, but

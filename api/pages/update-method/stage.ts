@@ -25,7 +25,10 @@ export interface MethodUpdate extends UpdatableSubscription {
    * the card's gateway supports it.
    */
   readonly canConfirm: boolean;
-  /** When the latest card of this page was saved, in business time; null if none was saved. */
+  /**
+   * When the latest card of this page was saved, in business time: the time of the subscription's test clock, else real
+   * time. Null if none was saved.
+   */
   readonly changedAt: number | null;
   /** The first payment of a cycle that succeeded at `changedAt` or later; null without one. */
   readonly paid: PaidPayment | null;
