@@ -95,11 +95,11 @@ export type ChargeAttemptResult =
   | { kind: 'adopt'; state: SubscriptionState; result: CommandResult | null };
 
 /**
- * Charges an attempt exactly once. The attempt's row and key are committed before the charge is sent, and a
- * repeated call finds this row. If the row is settled, the call returns the row's outcome. If the charge may have
- * been sent, a look-up precedes a resend, provided that the gateway has look-ups. A decline and an unknown outcome
- * are results, not errors. Throws if the database does not answer; a repeat is then safe and finds the outcome.
- * Throws also if no attempt is open. Rules: D-32, D-40.
+ * Creates the activity `chargeAttempt`, which charges an attempt exactly once. The attempt's row and idempotency key
+ * are committed before the charge is sent, and a repeated call finds this row. If the row is settled, the call returns
+ * the row's outcome. If the charge may have been sent, a look-up precedes a resend, provided that the gateway has
+ * look-ups. A decline and an unknown outcome are results, not errors. The activity throws if the database does not
+ * answer; a repeat is then safe and finds the outcome. It throws also if no attempt is open. Rules: D-32, D-40.
  */
 export function createChargingActivities(deps: ChargingDeps) {
   return {

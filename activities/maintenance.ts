@@ -89,10 +89,11 @@ const DEFAULT_RETENTION_MS = 30 * 24 * 3_600_000;
 const AT_ONCE = 10;
 
 /**
- * Finds and repairs stuck or lost work: starts, signals and replaces workflows, and voids orders that have no
- * idempotency key and were never sent. After an outage of the gateway, makes workflows look up unknown
- * outcomes. Deletes expired idempotency keys and records past their retention. Does not open or settle attempts. Sends
- * each gateway at most one look-up. Two sweeps at once are safe.
+ * Creates the activity `sweep`, which a workflow calls every 10 s. The activity finds and repairs stuck or lost work:
+ * it starts, signals and replaces workflows, and voids orders that have no idempotency key and were never sent. After
+ * an outage of the gateway, it makes workflows look up unknown outcomes. It deletes expired idempotency keys and
+ * records past their retention. It does not open or settle attempts, and sends each gateway at most one look-up. Two
+ * sweeps at once are safe.
  *
  * A case that cannot be repaired is counted as `failed`. If a query fails, the sweep still handles the other
  * kinds and then throws the first error.
