@@ -20,12 +20,12 @@ export interface DemoFile {
    * the Stripe double and of the fault proxy.
    */
   readonly gatewayKey: string;
-  /** Present if the sandbox decides charges and refunds later. */
+  /** Present if the sandbox gateway first answers charges and refunds `pending`, and decides them later. */
   readonly sandbox?: 'sandbox-pending';
   /** Absent without the Stripe double. */
   readonly stripeDouble?: {
     readonly url: string;
-    /** The address by which API and worker call the double. */
+    /** The address of the fault proxy, through which API and worker call the double. */
     readonly proxyUrl: string;
     /** The demo merchant's account at the double. */
     readonly accountId: string;

@@ -56,7 +56,10 @@ export async function migrateAndFindDemoMerchant(options: {
   }
 }
 
-/** Adds the merchant's link to subscribe. Creates the link if there is none or it expires within a day. */
+/**
+ * Returns the demo merchant with its link to subscribe. Creates a link if the merchant has none, or only one that
+ * expires within a day.
+ */
 async function withLink(db: Db, merchantId: string, credential: Credential): Promise<DemoMerchant> {
   const nowAt = Date.now();
   const known = await findLinkByReceipt(db, merchantId, LINK_RECEIPT, nowAt + DAY_MS);

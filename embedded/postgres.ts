@@ -191,7 +191,7 @@ function serverOn(dataFolder: string, pid: number): ProcessIdentity | undefined 
   return isOurs ? identity : undefined;
 }
 
-/** The URL to print. The URL with the password is in demo.json, which only its owner can read. */
+/** Returns the URL without its password, to print. The whole URL is in demo.json, which only its owner can read. */
 export function withoutPassword(databaseUrl: string): string {
   const url = new URL(databaseUrl);
   url.password = '';

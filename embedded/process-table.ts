@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { commandLineOf, identify, isRunning } from './process-identity.ts';
 import type { ProcessIdentity } from './process-identity.ts';
 
-/** A process that was started for this data folder, as recorded in `processes.json`. */
+/** A process that runs for a data folder of `npm start`, as recorded in the folder's `processes.json`. */
 export interface ProcessRecord extends ProcessIdentity {
   /** Name of the service; `start` is the process of `npm start` itself. */
   readonly name: string;

@@ -77,7 +77,10 @@ async function isHealthy(url: string): Promise<boolean> {
   return response.status === 200;
 }
 
-/** The variables of a sandbox that decides charges and refunds later and sends events to the API. */
+/**
+ * Returns the environment variables of a sandbox gateway that first answers charges and refunds `pending`, decides
+ * them later, and sends the API an event for each decision.
+ */
 export function decidesLater(apiUrl: string) {
   return {
     GATEWAY_PERSONALITY: 'pending',

@@ -94,7 +94,10 @@ export function stripeMockService(program: string, port: number, logFile: string
   };
 }
 
-/** Without an address for HTTPS stripe-mock would listen on port 12112 of every interface. */
+/**
+ * Returns the arguments with which stripe-mock listens on `port` of 127.0.0.1. Without an address for HTTPS it would
+ * also listen on port 12112 of every interface.
+ */
 function argumentsFor(port: number): string[] {
   const addresses = ['-http-addr', `127.0.0.1:${port}`, '-https-addr', '127.0.0.1:0'];
   return [...addresses, '-strict-version-check'];

@@ -26,7 +26,7 @@ const NAMESPACE_KNOWN_AFTER_MS = 12_000;
 const DYNAMIC_CONFIG = fileURLToPath(
   new URL('../docker/temporal-dynamic-config.yaml', import.meta.url),
 );
-/** How long Temporal keeps the history of a closed workflow. */
+/** Time for which Temporal keeps the history of a closed workflow. */
 const RETENTION = '3 days';
 
 /** A Temporal cluster on Postgres. One process runs all four services. */
