@@ -7,7 +7,7 @@ import { createStripeGateway } from './stripe/adapter.ts';
 import { createPace } from './stripe/pace.ts';
 import type { Pace } from './stripe/pace.ts';
 
-/** An account of a merchant at a gateway, with its sealed secrets. */
+/** An account of a merchant at a gateway, with its secrets sealed, that is, encrypted for the database. */
 export interface SealedAccount {
   /** Such as `stripe:acct_…`. */
   readonly name: string;
@@ -45,7 +45,10 @@ export interface MerchantGatewaysOptions {
   readonly onKeyRefused?: (merchantId: string, gateway: string) => void;
 }
 
-/** Time in ms after which rows are read again. A new current account is used after this time at the latest. */
+/**
+ * Time in ms after which a merchant's rows are read again. After this time at the latest, new payment methods are saved
+ * at a new current account.
+ */
 const FRESH_FOR_MS = 5_000;
 
 /** Maximum number of merchants whose rows are kept. */

@@ -47,7 +47,7 @@ export interface ChargeRef {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Present only if the payer's browser waits for this charge, so that the payer can confirm it with the bank. */
+/** A payer whose browser waits for a charge, so that the payer can confirm the charge with the bank. */
 export interface PresentPayer {
   /** The URL to which the bank's page sends the browser back. */
   readonly returnUrl: string;
@@ -95,7 +95,7 @@ export interface NotSent {
   readonly reason: string;
 }
 
-/** The gateway has the charge and has not decided it yet. A look-up finds the outcome. */
+/** The gateway has the charge and has not decided it yet. A later look-up or resend with the key finds the outcome. */
 export interface InProgress {
   readonly kind: 'in_progress';
   /** The page on which the payer confirms the charge with the bank. Absent: the payer has nothing to do. */
@@ -153,7 +153,7 @@ export const REFUND_REFUSALS = [
 ] as const;
 export type RefundRefusal = (typeof REFUND_REFUSALS)[number];
 
-/** What a gateway knows about a refund. `pending`: the gateway decides the refund later. */
+/** The state of a refund at its gateway. `pending`: the gateway decides the refund later. */
 export type KnownRefund =
   | { readonly kind: 'refunded'; readonly gatewayRefundId: string }
   | { readonly kind: 'pending'; readonly gatewayRefundId: string }
@@ -210,9 +210,9 @@ export interface CardEntryRequest {
     /** A payment method that the gateway saved earlier for the customer; null if there is none. */
     readonly gatewayMethodId: string | null;
   };
-  /** Where the browser returns after the payer entered a card. The gateway adds its one-time token as `payment_token`. */
+  /** URL for the return after the payer entered a card. The gateway adds its one-time token as `payment_token`. */
   readonly returnUrl: string;
-  /** Where the browser returns if the payer entered no card. */
+  /** URL for the return if the payer entered no card. */
   readonly cancelUrl: string;
   /** After this time, in epoch ms, we take no card. A gateway may keep its page open longer. */
   readonly expiresAt: number;
@@ -224,7 +224,7 @@ export type CardEntryOutcome =
   /** The gateway may have opened a page. A repeat is safe. */
   | UnknownOutcome;
 
-/** A refund has no minimum amount. */
+/** The use of an amount. A charge has a minimum amount, a refund has none. */
 export type AmountUse = 'charge' | 'refund';
 
 export type DisputeLookup =
@@ -238,7 +238,7 @@ export type MethodLookup =
   | { readonly kind: 'removed' }
   | UnknownOutcome;
 
-/** What an adapter supports. */
+/** The features that an adapter supports, and its mode. */
 export interface GatewayCapabilities {
   /** False if the gateway has no look-up. Then only a resend with the key can reveal an unknown outcome. */
   readonly lookup: boolean;
@@ -319,8 +319,8 @@ export interface PaymentGateway {
   /** Redeems a one-time token for a saved card, once per key. */
   saveMethod(request: SaveMethodRequest): Promise<SaveMethodOutcome>;
   /**
-   * Verifies the signature of a request that claims to come from the gateway, and returns the hints of its
-   * events. Sends nothing. Null if the gateway sends no events.
+   * Verifies the signature of a request that claims to come from the gateway. Returns a hint for each of its events:
+   * the object to look up. Sends nothing. Null if the gateway sends no events.
    */
   readonly readEvents:
     | ((

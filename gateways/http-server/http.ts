@@ -12,7 +12,7 @@ export interface GatewayAnswer {
   readonly body: string;
 }
 
-/** Makes the server close the connection without an answer. */
+/** A reply that makes the server close the connection without an answer. */
 export const LOST = 'lost';
 
 export type Reply = GatewayAnswer | typeof LOST;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Where a server listens. Default: any free port of 127.0.0.1. */
+/** The address on which a server listens. Default: any free port of 127.0.0.1. */
 export interface ListenOptions {
   readonly host?: string;
   readonly port?: number;

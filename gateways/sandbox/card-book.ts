@@ -6,7 +6,7 @@ import type { ReadCard } from './card-form.ts';
 import { keyReused, newId } from './charge-book.ts';
 import type { TestCardMoment } from './test-cards.ts';
 
-/** How long after its issue a token can be redeemed. */
+/** Time in ms from the issue of a token to its expiry. */
 const TOKEN_LIFETIME_MS = 10 * 60_000;
 
 /** Shortest time for which tokens stay stored after their expiry, for repeats of the request that redeemed them. */

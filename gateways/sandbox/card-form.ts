@@ -41,8 +41,8 @@ export type CardReading =
 
 /**
  * Reads a typed card. The digits may be ASCII, full-width, Arabic or Persian. The number may have spaces and dashes.
- * The expiry may be MM/YY, MM / YY, MMYY or MM/YYYY. A card is valid until its expiry month ends, in UTC. A number
- * without a typing error that is not a published test number is refused. Rule: D-61.
+ * The expiry may be MM/YY, MM / YY, MMYY or MM/YYYY. A card is valid until its expiry month ends, in UTC. A correctly
+ * typed number is refused if it is not a published test number. Rule: D-61.
  */
 export function readCard(typed: TypedCard, now: number): CardReading {
   const number = inDigits(typed.number).replaceAll(/[\s-]/g, '');
@@ -124,7 +124,7 @@ function readExpiry(text: string): Expiry | null {
   return { month: Number(match[1]), year: year < 100 ? 2000 + year : year };
 }
 
-/** The zeros of the digits that keyboards of our languages type besides 0 to 9: Arabic and Persian. */
+/** The zeros of the digits other than 0 to 9 that keyboards for the languages of our pages type: Arabic and Persian. */
 const ZEROS = [0x06_60, 0x06_f0];
 
 /** Returns the text with ASCII digits and signs: `１２／３４` and `١٢/٣٤` become `12/34`. */

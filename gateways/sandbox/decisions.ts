@@ -3,11 +3,11 @@ import { json, LOST } from '../http-server/http.ts';
 import { SIGNATURE_HEADER, signEvent } from './events.ts';
 import type { Faults } from './faults.ts';
 
-/** How the sandbox behaves, see `server.ts`. */
+/** The sandbox decides a charge or refund at once (`instant`) or later (`pending`). See `server.ts`. */
 export const PERSONALITIES = ['instant', 'pending'] as const;
 export type Personality = (typeof PERSONALITIES)[number];
 
-/** Where the gateway sends the events of its decisions. */
+/** The receiver of the events that report the gateway's decisions. */
 export interface EventTarget {
   /** The merchant's id is appended: `<url>/<mer_…>`. */
   readonly url: string;

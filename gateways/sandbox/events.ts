@@ -13,8 +13,8 @@ export function signEvent(secret: string, at: number, body: string): string {
 }
 
 /**
- * Verifies the signature and returns the hint of the event. A signed body that is not an event of the sandbox
- * counts as a bad signature.
+ * Verifies the signature and returns the hint of the event: the object to look up. A signed body that is not an
+ * event of the sandbox counts as a bad signature.
  */
 export function readEvents(
   secret: string,

@@ -23,7 +23,7 @@ export type Operation = (typeof OPERATIONS)[number];
  */
 export const FAULTS = ['decline', 'delay', 'error_500', 'lose_answer', 'pending', 'drop'] as const;
 
-/** Whether a request with `error_500` or `lose_answer` is executed (`done`) or not (`none`). */
+/** For `error_500` and `lose_answer`. `done`: the request is executed before the fault. `none`: it is not executed. */
 export const EFFECTS = ['done', 'none'] as const;
 
 export interface Fault {
@@ -48,7 +48,7 @@ export interface FaultTarget {
   readonly paymentMethodId: string | null;
 }
 
-/** How a request is served. `work` executes it as if there were no fault. */
+/** The functions that serve one request. `work` executes the request as if there were no fault. */
 export interface Service {
   readonly work: () => Promise<GatewayAnswer>;
   /** Makes `work` decline the charge. If absent, the fault `decline` has no effect. */

@@ -11,7 +11,7 @@ const FORM_LIMIT_BYTES = 8_192;
 const SESSION_LIMIT = 255;
 const RETURN_URL_LIMIT = 2_048;
 
-/** Number of random bytes of `payment_error_id`, which must be unique but not secret. */
+/** Number of random bytes of `payment_error_id`, which must be unique and need not be secret. */
 const ERROR_ID_BYTES = 9;
 
 const NONCE_BYTES = 16;
@@ -24,7 +24,7 @@ export interface TokeniserOptions {
 }
 
 /**
- * `POST /tokenise` is the only code that handles a card number: in memory, for one request. The hosted page's
+ * `POST /tokenise` is the sandbox's only code that handles a card number: in memory, for one request. The hosted page's
  * form has the fields `name`, `number`, `expiry`, `cvc` and those of `CardFormContext`.
  *
  * The answer redirects the browser to `return_url` with 303 and `payment_token`. If the card cannot be used,

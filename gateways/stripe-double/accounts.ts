@@ -7,7 +7,7 @@ import { newId } from './book.ts';
 export interface NewAccount {
   readonly secretKey: string;
   /**
-   * The platform account, whose key may act for this account with `Stripe-Account`; null without a platform.
+   * The platform account, whose key may act for this account by the header `Stripe-Account`; null without a platform.
    */
   readonly platformId: string | null;
   /** The URL for this account's events; null if the account gets no events. */
@@ -35,7 +35,7 @@ export async function replaceKey(sql: Sql, accountId: string, secretKey: string)
 
 /**
  * Returns the id of a request's account: the account of the secret key, or one of its connected accounts if
- * the request has `Stripe-Account`. Refuses a missing, unknown or live key with 401, and any other account
+ * the request has the header `Stripe-Account`. Refuses a missing, unknown or live key with 401, and any other account
  * with 403.
  */
 export async function accountOf(sql: Sql, headers: IncomingHttpHeaders): Promise<string> {

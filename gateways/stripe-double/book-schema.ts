@@ -59,7 +59,7 @@ create table if not exists stripe_double.account (
   created        bigint not null
 );
 
--- Every Stripe object: its body as Stripe sends it, and what only the double knows.
+-- Every Stripe object: its body as Stripe sends it, and hidden data that only the double reads.
 create table if not exists stripe_double.object (
   sequence   bigint generated always as identity primary key,
   id         text not null unique,

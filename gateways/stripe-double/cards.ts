@@ -11,14 +11,14 @@ export interface Decline {
  */
 export type Authentication = 'never' | 'setup' | 'always';
 
-/** How a test card behaves. */
+/** A test card and its behaviour. */
 export interface TestCard {
   readonly number: string;
   readonly brand: string;
   readonly authentication: Authentication;
   /** The decline of the set-up and of every charge; null without a decline. */
   readonly decline: Decline | null;
-  /** The decline of every charge after a successful set-up; null without a decline. */
+  /** The decline of every charge of a card whose set-up succeeds; null without a decline. */
   readonly chargeDecline: Decline | null;
 }
 

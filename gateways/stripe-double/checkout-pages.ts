@@ -154,7 +154,7 @@ async function completeSetup(
   return complete(scope, session, owner);
 }
 
-/** Returns the session's customer, or creates one with `customer_creation: always`. Null without a customer. */
+/** Returns the session's customer. Creates a missing one if `customer_creation` is `always`, else returns null. */
 async function customerOf(scope: Scope, session: Stored, method: Stored): Promise<string | null> {
   const { customer: known, customer_creation: creation, customer_email: email } = session.body;
   if (typeof known === 'string') return known;

@@ -26,7 +26,7 @@ export interface ControlOptions {
   readonly events: Events;
   readonly holds: Holds;
   readonly nowMs: () => number;
-  /** Runs `work` in a transaction on the account that has the object `id`, and then sends its events. */
+  /** Runs `work` in a transaction on the account that has the object `id`. Then sends the events that it emitted. */
   readonly onObject: <T>(id: string, work: (scope: Scope) => Promise<T>) => Promise<T>;
 }
 

@@ -39,7 +39,7 @@ export type Events = ReturnType<typeof createEvents>;
 
 /**
  * Stores an event in the transaction of its cause, and sends the event to the account's URL until the URL
- * answers 2xx: at least once and in no guaranteed order. The rules exist only in memory.
+ * answers 2xx: at least once and in no guaranteed order. The rules of `addRule` exist only in memory.
  */
 export function createEvents(sql: Sql, nowMs: () => number) {
   let rules: { rule: EventRule; left: number }[] = [];

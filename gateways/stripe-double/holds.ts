@@ -1,7 +1,8 @@
 import { matches } from '../http-server/path-pattern.ts';
 
 /**
- * Holds the requests that a control route selects. A held request has claimed its key and is not executed yet.
+ * Holds the requests that a control route selects. A held request has claimed its idempotency key and
+ * is not executed yet.
  */
 export interface Holds {
   /** Holds the next `count` requests to this path, in which `*` stands for one segment. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Sql, TransactionSql } from 'postgres';
 import { invalid, StripeRefusal } from './errors.ts';
 
-/** Stripe may forget a key after this time. */
+/** Age in ms at which the double forgets a key, as Stripe may. */
 const KEY_LIFETIME_MS = 24 * 3_600_000;
 const KEY_LENGTH = 255;
 
@@ -21,8 +21,8 @@ export interface Claim {
 
 /**
  * Stores the answers by `Idempotency-Key`. A key is claimed before its request is executed, and the answer is
- * stored in the transaction of the effects. Answers without an execution are not stored: a 401, a 429, and
- * the refusal of a parameter's type.
+ * stored in the transaction of the effects. The answer to a request that was not executed is not stored: for example a
+ * 401, a 429 or a refusal by stripe-mock.
  */
 export function createIdempotency(sql: Sql, nowMs: () => number) {
   return {

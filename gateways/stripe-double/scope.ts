@@ -20,8 +20,8 @@ export interface Scope {
 }
 
 /**
- * The outcome that a control route has set for the next charge. `authentication`: the charge needs 3D Secure,
- * so it is declined if the payer is absent.
+ * The outcome that a control route has set for the next charge. `processing`: the charge is decided later.
+ * `authentication`: the charge needs 3D Secure, so it is declined if the payer is absent.
  */
 export type ForcedOutcome =
   | ({ readonly kind: 'decline' } & Decline)

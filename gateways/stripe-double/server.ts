@@ -50,7 +50,7 @@ const EXPIRY_POLL_MS = 1_000;
 
 /**
  * Starts a double of Stripe's API that moves no money. gateways/README.md lists its endpoints, docs/adr/0020 its
- * rules. The double stores its data in the schema `stripe_double`, so it continues after a kill. If the database,
+ * rules. The double stores its data in the schema `stripe_double`, so a restart loses no data. If the database,
  * the port or the OpenAPI document is not available, rejects and leaves nothing open.
  */
 export async function createStripeDouble(options: StripeDoubleOptions): Promise<StripeDouble> {

@@ -8,9 +8,9 @@ const MINUTE_MS = 60_000;
 /** Stripe keeps a page open for 30 min to 24 h. Both bounds leave 5 min for differing clocks. */
 const LEAST_OPEN_MS = 35 * MINUTE_MS;
 const MOST_OPEN_MS = 24 * 60 * MINUTE_MS - 5 * MINUTE_MS;
-/** Pause before a repeat while Stripe still executes an earlier request with the same key. */
+/** Pause in ms before a repeat while Stripe still executes an earlier request with the same key. */
 const PAUSE_MS = 200;
-/** A repeat is sent only if this time is left for its answer. */
+/** A repeat is sent only if this time, in ms, is left for its answer. */
 const ANSWER_WITHIN_MS = 3_000;
 
 /**

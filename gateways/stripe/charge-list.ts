@@ -19,7 +19,7 @@ export interface ListedCharge {
   readonly createdAt: number;
 }
 
-/** A refund at Stripe that one of our refunds made. Amounts are in our minor units. */
+/** A refund at Stripe that we requested. Amounts are in our minor units. */
 export interface ListedRefund {
   /** Our key of the refund. */
   readonly key: string;

@@ -13,7 +13,7 @@ import { failureOf, isUnexpectedState, outcomeOf, unknown } from './outcomes.ts'
 
 const ABORTED = { kind: 'not_sent', reason: 'the caller gave up' } as const;
 
-/** Creates the PaymentIntent of a charge without a confirmation, which moves no money. */
+/** Creates the PaymentIntent of a charge and does not confirm it. Moves no money. */
 export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<PrepareOutcome> {
   if (request.signal?.aborted === true) return ABORTED;
   const creation = creationOf(request);

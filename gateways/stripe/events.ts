@@ -5,8 +5,8 @@ import type { GatewayHint } from '../../domain/gateway-hint.ts';
 const TOLERANCE_S = 300;
 
 /**
- * Verifies the signature and returns the hint of the event. Accepts a signature by any of the account's secrets,
- * because two are valid during a rotation. Reads only ids of the event's object.
+ * Verifies the signature and returns the hint of the event: the object to look up. Accepts a signature by any of the
+ * account's secrets, because two are valid during a rotation. A hint contains only ids and our key of the object.
  */
 export function readEvents(
   webhookSecrets: readonly string[],

@@ -3,8 +3,8 @@ import PQueue from 'p-queue';
 /** Limits the rate of the requests of one account. */
 export interface Pace {
   /**
-   * Waits until the rate limit allows one more request. Throws {@link PacedOut} if the limit does not allow it within
-   * 2 s or before one of `signals` aborts. The caller must send the request only after this promise has resolved.
+   * Waits until the rate limit allows one more request. Throws {@link PacedOut} if this takes longer than 2 s, or if
+   * one of `signals` aborts first. The caller must send the request only after this promise has resolved.
    */
   take(method: string, signals: readonly AbortSignal[]): Promise<void>;
   /** Stripe has refused a request because of its rate limit: later requests wait for 0.5 to 1 s. */

@@ -3,7 +3,7 @@ import { fetch } from 'undici';
 import type { RequestInit, Response } from 'undici';
 import type { Pace } from './pace.ts';
 
-/** The caller's signal. The SDK takes no signal for a request. */
+/** The abort signal of the caller of an adapter method. The SDK takes no signal for a request. */
 const callerSignal = new AsyncLocalStorage<AbortSignal | undefined>();
 
 /** Runs `call`. When the signal of `request` aborts, the requests of `call` that wait for the rate limit fail. */
