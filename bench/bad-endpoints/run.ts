@@ -44,17 +44,17 @@ export interface EndpointFigures {
   readonly endpoint: BadEndpoint;
   /** Measured before the first event for the bad endpoint. */
   readonly before: Health;
-  /** Measured while the streams wait. */
+  /** Measured while the events of the subscriptions wait for the bad endpoint. */
   readonly meanwhile: Health;
-  /** The create requests that produced the streams. */
+  /** The requests that created the subscriptions. */
   readonly create: Throughput;
-  /** Number of pending deliveries at the start and at the end of the measurement. */
+  /** Number of pending deliveries to the bad endpoints, at the start and at the end of the measurement. */
   readonly pending: { readonly first: number; readonly last: number };
   /** Number of delivery attempts recorded during the measurement. */
   readonly attemptsRecorded: number;
   /**
    * Renewals that fall due 4 s after an event for the bad endpoint: their lateness in seconds, and the
-   * time in ms of the edit that set their date.
+   * duration in ms of the edit that set their date.
    */
   readonly renewals: { readonly lateSeconds: Distribution; readonly editMs: Distribution };
   readonly problems: readonly string[];
@@ -159,8 +159,8 @@ async function deliveriesTo(
 }
 
 /**
- * Creates and pays subscriptions, each of which causes an event for the bad endpoint. Then moves their next
- * payments to 4 s later.
+ * Creates and pays 6 subscriptions, each of which causes an event for the bad endpoint. After each payment, an edit
+ * lets the subscription's next payment fall due 4 s later.
  */
 async function measureRenewals(
   stack: MeasuredStack,

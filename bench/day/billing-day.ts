@@ -42,13 +42,13 @@ export interface DayFigures {
   readonly idle: { readonly cpu: CpuPercent | null; readonly databasePerSecond: DatabaseWork };
   /** The wave of each month, with the edits before the wave. The background load runs in the last wave. */
   readonly waves: readonly (WaveFigures & { readonly edit: Throughput })[];
-  /** The calls of the background load during the last wave. */
+  /** The background load during the last wave, of the merchant whose subscriptions fall due and of another merchant. */
   readonly duringWave: {
     readonly same: LoadFigures;
     readonly other: LoadFigures & HealthyDeliveries;
   };
   readonly floors: Record<Shape, Floor>;
-  /** Repairs of the sweeps until the end of the last wave, by kind. Empty in a healthy run. */
+  /** Number of repairs by the maintenance sweeps until the end of the last wave, by kind. Empty in a healthy run. */
   readonly repairs: Readonly<Record<string, number>>;
   /** True if Postgres counted statements. */
   readonly countsStatements: boolean;

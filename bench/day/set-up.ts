@@ -14,7 +14,7 @@ export interface Throughput {
   readonly perSecond: number;
   readonly latencyMs: Distribution;
   /**
-   * Number of calls repeated under the same key after 409, 429, 5xx or no answer, or of pages loaded again.
+   * Number of repeats: calls sent again under the same key after 409, 429, 5xx or no answer, and pages loaded again.
    */
   readonly repeats: number;
   /** Number of pages that a payer received with status 503. */
@@ -62,7 +62,7 @@ export async function createOne(merchant: MerchantClient): Promise<CreatedSubscr
 
 let payers = 0;
 
-/** Pays on the hosted page, as a payer with a new address. */
+/** Pays on the hosted page, as a payer with a new IP address. */
 export async function payOne(fwdUrl: string, troubles: Troubles): Promise<void> {
   payers += 1;
   const address = `10.${(payers >> 16) & 255}.${(payers >> 8) & 255}.${payers & 255}`;
