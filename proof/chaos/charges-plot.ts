@@ -4,7 +4,7 @@ import type postgres from 'postgres';
 import { KILL_KINDS } from './killer.ts';
 import type { Kill } from './killer.ts';
 
-/** A charge of the run. Times are in seconds. */
+/** A charge of a chaos run. Times are in seconds. */
 export interface PlottedCharge {
   /** The time from the start of the run to the first send of the charge. */
   readonly sentAfter: number;
@@ -21,7 +21,7 @@ export interface ChargesPlot {
 /** A charge that took less time is drawn at this time, in seconds, because the axis is logarithmic. */
 const SHORTEST = 0.01;
 
-/** Returns an SVG plot: one dot for each charge, one vertical line for each kill. */
+/** Returns an SVG plot: one dot for each charge, one vertical line for each kill or freeze of a process. */
 export function chargesSvg({ title, charges, kills }: ChargesPlot): string {
   const dots = charges.map(({ sentAfter, took }) => ({
     sentAfter,

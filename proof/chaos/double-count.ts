@@ -3,7 +3,7 @@ import type { DoubleControl } from '../../scripts/client/double-control.ts';
 import { grouped } from '../../scripts/client/terminal.ts';
 import type { Figure } from './gateway-faults.ts';
 
-/** The comparison of our rows with the double's own list of charges. */
+/** The comparison of our rows with the list of charges of the Stripe double. */
 export interface DoubleCount {
   readonly figures: readonly Figure[];
   /** One line for each difference. */
@@ -11,8 +11,8 @@ export interface DoubleCount {
 }
 
 /**
- * Counts intents that the double has charged more than once, paid intents without a charge, charges without a paid
- * intent, and attempts in REVIEW whose PaymentIntent the double has charged or declined. Reads only.
+ * Counts intents that the Stripe double has charged more than once, paid intents without a charge, charges without a
+ * paid intent, and attempts in REVIEW whose PaymentIntent the double has charged or declined. Reads only.
  */
 export async function countAtDouble(
   sql: postgres.Sql,

@@ -13,8 +13,8 @@ import { keepRefunding } from './refunds.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /**
- * Number of test clocks. The clocks advance independently, so cycles fall due at every moment. A clock waits
- * for its slowest subscription, so only a few subscriptions share a clock.
+ * Number of test clocks. The clocks advance independently, so cycles fall due at every moment. An advance of a clock
+ * lasts until the clock's slowest subscription is done, so only a few subscriptions share a clock.
  */
 const CLOCKS = 30;
 const REPORT_EVERY_MS = 15_000;
@@ -27,7 +27,7 @@ const OUTAGE_AT = 0.25;
 /** The result of the fault phase. */
 export interface FaultPhaseResult {
   readonly groups: readonly Group[];
-  /** How often each fault of the gateway has hit. */
+  /** For each fault of the gateway, the number of requests that the fault has hit. */
   readonly faults: readonly Figure[];
   readonly outage: Outage | null;
 }

@@ -70,7 +70,7 @@ async function reviewFigures(sql: postgres.Sql): Promise<Figure[]> {
   return rows.map(({ reason, n }) => [`in REVIEW: ${reason}`, grouped(n)]);
 }
 
-/** The sweeps' repairs so far, as text: each kind with its count. */
+/** The repairs that the maintenance sweeps have made so far, as text: each kind with its count. */
 export async function repairsOf(sql: postgres.Sql): Promise<string> {
   const rows = await sql<{ kind: string; repaired: number }[]>`
     select kind, repaired::int as repaired from sweep_count where repaired > 0 order by kind`;

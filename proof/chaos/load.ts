@@ -7,21 +7,21 @@ import type { Random } from './random.ts';
 
 const DAY_MS = 86_400_000;
 /**
- * Start of the first clock. Each further clock starts a day later than the clock before. So some clocks start
- * on the 29th to 31st, which do not exist in every month.
+ * Time at which the first test clock starts. Each further clock starts a day later than the clock before. So some
+ * clocks start on the 29th to 31st, which do not exist in every month.
  */
 const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 
 const BETWEEN_LOOKS_MS = 300;
 /** Number of subscriptions that are created concurrently. */
 const CREATED_TOGETHER = 8;
-/** One subscription in ten has no clock. Edits move the next payment of such a subscription to 2 to 40 s later. */
+/** One subscription in ten has no test clock. Edits move the next payment of such a subscription to 2 to 40 s later. */
 const REAL_TIME_EVERY = 10;
 const TRIAL_CHANCE = 0.2;
 
 /**
- * Most intervals are short. An advance lasts until its slowest subscription, the one with the most cycles, is done.
- * With similar intervals the other subscriptions are charged about as often in this time.
+ * Most intervals are short. An advance of a test clock lasts until the clock's slowest subscription, the one with the
+ * most cycles, is done. With similar intervals the other subscriptions are charged about as often in this time.
  */
 const INTERVALS = [
   { interval: 'DAY', intervalCount: 1 },
@@ -85,8 +85,8 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
 }
 
 /**
- * Range of the days of one advance. At the end of the fault phase the run waits for every advance in
- * progress, so advances are short.
+ * Range of the days by which one advance moves a test clock. At the end of the fault phase the run waits for every
+ * advance in progress, so advances are short.
  */
 const ADVANCE_DAYS = [3, 21] as const;
 /** Range of the wait between two advances of a clock, in ms. */
@@ -96,7 +96,7 @@ const BETWEEN_COMMANDS = [8_000, 35_000] as const;
 /** Chance of a new subscription after each command, to replace subscriptions that end. */
 const NEW_CUSTOMER_CHANCE = 0.05;
 
-/** Advances the group's clock and sends commands and new subscriptions, until `enough` aborts. */
+/** Advances the group's test clock, sends commands and creates subscriptions, until `enough` aborts. */
 export async function applyLoad(load: Load, group: Group, enough: AbortSignal): Promise<void> {
   await Promise.all([keepAdvancing(load, group, enough), keepCommanding(load, group, enough)]);
 }

@@ -4,7 +4,7 @@ import type { Random } from './random.ts';
 
 /** Share of the paid cycles that are refunded. */
 const REFUNDED = 0.2;
-/** Share of the refunded cycles that are refunded partly first. */
+/** Share of the refunded cycles that are refunded in parts. */
 const IN_PARTS = 0.6;
 /** Number of cycles that are refunded concurrently. */
 const AT_ONCE = 8;
@@ -25,7 +25,7 @@ export class PaidCycles {
     this.random = random;
   }
 
-  /** Chooses some of the cycles that events report as paid. An event that arrives again is ignored. */
+  /** Chooses the cycle of a `cycle_charged` event for a refund, by chance. An event that arrives again is ignored. */
   hear(event: Readonly<Record<string, unknown>>): void {
     const { eventType, intentId, amount } = event;
     if (eventType !== 'subscription.cycle_charged') return;

@@ -15,7 +15,7 @@ export interface RetryingClientOptions {
   readonly bookFile: string;
 }
 
-/** Time limit in ms for a definite answer: longer than any claim, any outage and a payment's look-ups. */
+/** Time limit in ms for a definite answer: longer than any claim of a key, any outage and a payment's look-ups. */
 export const DEFINITE_WITHIN_MS = 900_000;
 const ANSWER_WITHIN_MS = 40_000;
 /** First and longest wait between two tries, in ms. The wait doubles after each try. */

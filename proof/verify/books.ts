@@ -6,7 +6,7 @@ import { sandboxBook, stripeBooks } from './gateway-books.ts';
 import type { GatewayBook, StripePlace } from './gateway-books.ts';
 
 /**
- * Where to find the books. A book is one party's own record: the rows in Postgres, charges and refunds of a gateway,
+ * The places of the books. A book is one party's own record: the rows in Postgres, charges and refunds of a gateway,
  * the webhooks that receivers got, or the answers that clients got. The checks never write to a book.
  */
 export interface Places {

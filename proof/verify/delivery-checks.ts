@@ -4,7 +4,8 @@ import { PAID_BEFORE } from './sql-parts.ts';
 /**
  * SQL for the age from which a violation is reported: of a due delivery, a workflow that was not started, or
  * a test clock's target that was not reached. The age exceeds the sum of a dead worker's claim (45 s), the
- * longest wait for a probe (60 s + 20 %) and the time until the next sweep finds the work (30 s + 10 s).
+ * longest wait for a probe of a failing endpoint (60 s + 20 %) and the time until the next sweep finds the work
+ * (30 s + 10 s).
  */
 const REPAIRED = `interval '10 minutes'`;
 
@@ -107,7 +108,7 @@ export const deliveryChecks: readonly Check[] = [
   // An UNKNOWN attempt whose latest request was answered is in progress at the gateway. It goes to REVIEW after 31
   // days, so 32 days are a violation.
   // An attempt or a refund stays in CREATED or SENDING only while an activity runs, or after a crash until the
-  // retry of the activity or the sweep. 2 hours is far longer than both.
+  // retry of the activity or the maintenance sweep. 2 hours is far longer than both.
   {
     invariant: 7,
     counted: `select count(*) as n from payment_attempt where state in ('CREATED', 'SENDING', 'UNKNOWN')`,

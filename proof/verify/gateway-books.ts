@@ -24,7 +24,7 @@ export interface StripePlace {
   readonly sealing: { open(sealed: Uint8Array, boundTo: string): string };
   /** The address of a Stripe double instead of Stripe's. */
   readonly url?: string | undefined;
-  /** The number of days of which the charges are compared. */
+  /** The number of past days whose charges and refunds are compared. */
   readonly days: number;
 }
 
@@ -33,7 +33,7 @@ const DAY_MS = 86_400_000;
 /** Stripe's clock may differ from ours by this time, in ms. */
 const CLOCK_MARGIN_MS = 60_000;
 
-/** Where to find the sandbox gateway's book. */
+/** The address of the sandbox gateway, and the gateway key, for reading the gateway's book. */
 interface SandboxPlace {
   readonly url: string;
   readonly key: string;

@@ -1,8 +1,8 @@
 import type { Books } from './books.ts';
 
 /**
- * The sweeps' repairs of one kind. A repair is no violation, but shows that a process crashed or a message
- * was lost before the repair.
+ * The repairs of one kind that the maintenance sweeps made. A repair is no violation, but shows that a process crashed
+ * or a message was lost before the repair.
  */
 export interface Repairs {
   readonly kind: string;
