@@ -217,7 +217,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
  * - `queues`: the task queues that the process serves.
  * - `links`: key and base URL of the links in events; both must equal those of the API.
  * - `workflowBundle`: the file of the bundled workflows; without it the worker bundles them itself.
- * - `isMaintenanceOn`: false disables the sweeps, for example on the time-skipping test server.
+ * - `isMaintenanceOn`: false disables the maintenance sweeps, for example on the time-skipping test server.
  * - `retentionMs`: how long the sweeps keep settled deliveries, bodies of events, closed sessions, uses of links and
  *   events of gateways.
  *

@@ -30,7 +30,7 @@ const WORKFLOW_TASKS = {
 } as const;
 
 /**
- * How long a task of a cached run waits for the worker that has cached the run. After that, any worker may
+ * Time for which a task of a cached run waits for the worker that has cached the run. After that, any worker may
  * replay the run. A longer time would delay the tasks of a killed worker. A shorter time would cause replays
  * under load.
  */
