@@ -33,7 +33,8 @@ const POOL_SIZE = 20;
 /** Time limit in ms of a request to a gateway. `MONEY_MOVEMENT` in `workflows/options.ts` depends on this limit. */
 const GATEWAY_TIMEOUT_MS = 5_000;
 /**
- * Time limit in ms to drain the dispatcher: 15 s for a request to an endpoint, and 1 s to record its result.
+ * Time limit in ms to drain the dispatcher, which sends events to webhook endpoints: 15 s for a request, and 1 s to
+ * record its result.
  */
 const DRAIN_MS = 16_000;
 
