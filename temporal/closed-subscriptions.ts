@@ -34,7 +34,7 @@ export async function closedSince(
   try {
     await client.withDeadline(Date.now() + LIST_WITHIN_MS, readAll);
   } catch (error) {
-    // The subscriptions found so far can be started. The next sweep lists again.
+    // The subscriptions found so far can be started. The next maintenance sweep lists again.
     if (found.size === 0) throw error;
   }
   return [...found.values()];

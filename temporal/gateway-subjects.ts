@@ -9,9 +9,12 @@ import {
 } from '../workflows/gateway-subject/messages.ts';
 import { ACCEPT_WITHIN_MS } from './client.ts';
 
-/** Starts the workflows that handle events of gateways, one workflow for each object of a gateway. */
+/**
+ * Starts the workflows that handle events of gateways. A subject is an object of a gateway that events name, such as a
+ * charge. Each subject has its own workflow.
+ */
 export interface GatewaySubjects {
-  /** Signals the subject's workflow, or starts it. Never throws: the sweep starts a missing workflow. */
+  /** Signals the subject's workflow, or starts it. Never throws: the maintenance sweep starts a missing workflow. */
   wake(subject: GatewaySubject): Promise<void>;
   /** Starts the subject's workflow. Returns false if it runs. Throws if Temporal is unreachable. */
   ensureRunning(subject: GatewaySubject): Promise<boolean>;

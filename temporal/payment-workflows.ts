@@ -33,7 +33,7 @@ import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './client.ts';
 
-/** Reads the rows of orders. The first two functions return null if the rows have no outcome yet. */
+/** Reads the rows of orders (payments, refunds). The first two functions return null if there is no outcome yet. */
 export interface PaymentRows {
   /** Returns the outcome of an order at `nowAt`. The refusal of an order is an outcome, too. */
   paymentOutcome(order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null>;
@@ -59,8 +59,8 @@ export interface PaymentWorkflows {
 }
 
 /**
- * Operations for the sweeps. A `resume…` function returns true if it started a workflow, false if one already
- * runs. All operations throw if Temporal does not accept a call within 4.5 s.
+ * Operations for the maintenance sweeps. A `resume…` function returns true if it started a workflow, false if one
+ * already runs. All operations throw if Temporal does not accept a call within 4.5 s.
  */
 export interface PaymentResumption {
   resumePayment(ref: IntentRef): Promise<boolean>;
@@ -157,8 +157,8 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   /**
-   * Resolves when the gateway has accepted the refund and has not decided it, which may take days. Reads the row
-   * every 3 s. Otherwise rejects when `signal` aborts.
+   * Resolves when the row shows that the gateway has accepted the refund and decides it later, perhaps in days. Reads
+   * the row every 3 s. Rejects if `signal` aborts before that.
    */
   private async acceptanceOf(ref: RefundRef, signal: AbortSignal): Promise<RefundOutcome> {
     for (;;) {

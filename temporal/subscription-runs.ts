@@ -37,7 +37,7 @@ export interface RunRows {
   markWorkflowStarted(ref: SubscriptionRef): Promise<void>;
 }
 
-/** Starts, rechecks and replaces the runs of subscriptions, for the API and the sweeps. */
+/** Starts, rechecks and replaces the workflow runs of subscriptions, for the API and the maintenance sweeps. */
 export interface SubscriptionRuns {
   /**
    * Starts the workflow of a new row. Returns false, after about 1 s, if Temporal is unreachable; the sweep

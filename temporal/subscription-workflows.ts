@@ -43,7 +43,7 @@ export type CommandAnswer =
    */
   | { kind: 'pending' };
 
-/** Subscription workflows for the API and the sweeps. */
+/** Subscription workflows for the API and the maintenance sweeps. */
 export interface SubscriptionWorkflows extends SubscriptionRuns {
   /**
    * Executes a command once per `commandId`; a repeat returns the first result. Throws
@@ -65,7 +65,7 @@ export interface SubscriptionWorkflows extends SubscriptionRuns {
   timeline(subscription: SubscriptionRef): Promise<LogEntry[] | null>;
 }
 
-/** How long a repeat waits for the first call's outcome, in ms: the time limit of a local activity. */
+/** Time in ms for which a repeat waits for the first call's outcome: the time limit of a local activity. */
 const UNDER_WAY_MS = 3_000;
 const UNDER_WAY_POLL_MS = 100;
 
