@@ -12,8 +12,8 @@ interface Call<Options, Input, Output> {
  * Returns a function that first runs an activity as a local activity, so that one workflow task does the
  * whole step. If the local activity fails, for example after 3 s or without a database, the function
  * schedules the same activity on its task queue. There it has retries and more time. The activity must
- * therefore be safe to run twice. In runs from before local activities, `local` is null and only the task
- * queue is used.
+ * therefore be safe to run twice. In runs of earlier releases, which had no local activities, `local` is null and
+ * only the task queue is used.
  */
 export function localFirst<Input, Output>(
   local: Call<LocalActivityOptions, Input, Output> | null,

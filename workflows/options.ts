@@ -54,7 +54,7 @@ export const GATEWAY_EVENT = {
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '5 minutes' },
 } as const satisfies ActivityOptions;
 
-/** One sweep. No retries: the next sweep begins 10 s later. */
+/** One maintenance sweep. No retries: the next sweep begins 10 s later. */
 export const SWEEP = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: HEARTBEAT_TIMEOUT,

@@ -8,5 +8,5 @@ export function gatewaySubjectWorkflowId(subject: GatewaySubject): string {
   return `gateway-subject/${subject.merchantId}/${subject.gateway}/${subject.subjectId}`;
 }
 
-/** A new event about the subject is stored. */
+/** A new event about the subject, an object of a gateway, is stored. */
 export const wake = defineSignal('wake');

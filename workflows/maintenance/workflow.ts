@@ -13,7 +13,7 @@ import { siblingTaskQueue } from '../task-queues.ts';
 const PAUSE_MS = 10_000;
 const SWEEPS_PER_RUN = 100;
 /**
- * How far back, in ms, a sweep looks for closed workflows. Several sweeps find the same workflow, which is
+ * A sweep looks for workflows that closed within this time, in ms. Several sweeps find the same workflow, which is
  * harmless.
  */
 const LOOK_BACK_MS = 15 * 60_000;

@@ -40,7 +40,7 @@ interface Poll {
 
 /** The common part of the arguments, with ids and a one-time token, but no personal data. */
 interface Order extends Poll {
-  /** The run tries each activity as a local activity first. Absent in runs from before local activities. */
+  /** The run tries each activity as a local activity first. Absent in runs of releases without local activities. */
   isLocalFirst?: true;
 }
 

@@ -2,10 +2,11 @@ import { ActivityFailure, log } from '@temporalio/workflow';
 import type { Run } from './run.ts';
 
 /**
- * Starts the first delivery of events. The activity that records an event passes the event to the dispatcher of
- * the worker process. The workflow therefore starts only the delivery of events that were recorded before it started.
+ * Starts the first delivery of events. The activity that records an event passes the event to the webhook dispatcher
+ * of the worker process. The workflow therefore starts only the delivery of events that were recorded before the
+ * workflow started.
  *
- * A run from before local activities (`isLocalFirst` is absent) calls `deliverPending` after every change. At
+ * A run of a release without local activities (`isLocalFirst` is absent) calls `deliverPending` after every change. At
  * most one such call is in flight; a request during a call causes another call after it.
  */
 export class Deliveries {
@@ -58,7 +59,7 @@ export class Deliveries {
 }
 
 /**
- * Logs the failure of an activity; the sweep delivers the events later. Throws any other error, which is a
+ * Logs the failure of an activity; the maintenance sweep delivers the events later. Throws any other error, which is a
  * bug.
  */
 function noteFailure(error: unknown): void {

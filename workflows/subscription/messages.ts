@@ -50,8 +50,8 @@ export interface SubscriptionInput {
 /** Sets the test clock's target. A repeat or an earlier target changes nothing. */
 export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock');
 /**
- * The recheck, which makes the run read its row again and look up an unknown outcome now. Sent by the sweep to a
- * subscription that seems late, after a decision of manual review and after an outage of the gateway. Also sent
+ * The recheck, which makes the run read its row again and look up an unknown outcome now. Sent by the maintenance sweep
+ * to a subscription that seems late, after a decision of manual review and after an outage of the gateway. Also sent
  * after an event of the gateway, after a late charge and when a payer returns from the bank. An operator may send
  * the recheck at any time.
  */

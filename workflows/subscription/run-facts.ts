@@ -53,7 +53,7 @@ export class RunFacts implements Facts {
     return allHandlersFinished() && !this.deliveries.isInFlight;
   }
 
-  /** A run that began before local activities continues as new after every change. */
+  /** A run of a release without local activities continues as new after every change. */
   get isSuccessorDue(): boolean {
     const { run } = this;
     if (!run.isLocalFirst) return run.isChanged;

@@ -69,7 +69,7 @@ export class Run {
    * therefore continues as new, so that the caller's retry executes the command.
    */
   hasAnsweredForNow = false;
-  /** True if the run has executed a command or a step. Only runs from before local activities use this. */
+  /** True if the run has executed a command or a step. Only runs of releases without local activities use this. */
   isChanged = false;
   /** Real time at which this run, if it is idle, continues as new. See `successorDueAt`. */
   quietAt: number | null = null;
@@ -80,7 +80,7 @@ export class Run {
   private current: SubscriptionState;
   /** The latest signal that this run refused. */
   private refusedSignal: RefusedSignal | null = null;
-  /** Why the run is held; null if the run is not held. */
+  /** The reason why {@link hold} has stopped the run's work; null if the run is not held. */
   private heldBecause: string | null = null;
   /** The search attributes last written, as text. */
   private publishedText: string;

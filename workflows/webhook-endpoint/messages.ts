@@ -21,5 +21,5 @@ export const WEBHOOK_ENDPOINT_PRIORITY = 5;
 /** The endpoint may have new deliveries. */
 export const wake = defineSignal('wake');
 
-/** A change of the configuration has closed the breaker: the workflow ends its pause and sends at once. */
+/** A change of the configuration has closed the circuit breaker: the workflow ends its pause and sends at once. */
 export const breakerClosed = defineSignal('breakerClosed');

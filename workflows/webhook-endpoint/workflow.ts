@@ -30,8 +30,8 @@ const LONGEST_PAUSE_MS = 60_000;
  * 1. Drain: one activity sends the due deliveries, and returns how many remain and when the next is due.
  * 2. If none remains and no signal came during the drain, end. The next `wake` starts a new run.
  * 3. If the history is long, continue as new. The new run begins with a drain.
- * 4. Sleep until the next attempt is due or `wake` arrives. While the breaker is open, only `breakerClosed`
- *    ends the pause before the next probe.
+ * 4. Sleep until the next attempt is due or `wake` arrives. While the endpoint's circuit breaker is open, only
+ *    `breakerClosed` ends the pause before the next probe.
  */
 export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void> {
   let isWoken = false;
