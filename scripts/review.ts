@@ -1,6 +1,6 @@
 // npm run review: operator command for payments and refunds that need manual review. The command uses the
 // database of DATABASE_URL and the server of TEMPORAL_ADDRESS, or those of the running `npm start`. If
-// Temporal is unreachable, the command still stores the decision, and the sweep applies the decision later.
+// Temporal is unreachable, the command still stores the decision, and the maintenance sweep applies it later.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { createDb } from '../db/client.ts';
@@ -80,8 +80,8 @@ async function settle(
 
 /**
  * Makes the workflow of the attempt or refund record the decision, and waits for this at most 10 s. If the
- * attempt was decided as not paid, also starts the watch for a late charge. Returns false if the sweep must do
- * this work later.
+ * attempt was decided as not paid, also starts the watch for a late charge. Returns false if the maintenance
+ * sweep must do this work later.
  */
 async function haveBooked(place: Place, review: ListedReview): Promise<boolean> {
   const temporal = createTemporalClient(place);

@@ -1,7 +1,7 @@
-// npm run verify: checks the invariants of the data. The command compares Postgres with the charges of the
-// sandbox gateway and of the merchants' accounts at Stripe and, if given, with the records of webhook
-// receivers and clients. The command changes no data, so it may run against a live system at any time. If an
-// invariant is violated, the command lists the violations and exits with 1.
+// npm run verify: checks the invariants of the data. The command compares Postgres with the charges and
+// refunds of the sandbox gateway and of the merchants' accounts at Stripe and, if given, with the records of
+// webhook receivers and clients. The command changes no data, so it may run against a live system at any time.
+// If an invariant is violated, the command lists the violations and exits with 1.
 
 import { readDemoFile } from '../embedded/demo-file.ts';
 import { loadOrMakeSecrets, secretsFile } from '../embedded/secrets.ts';

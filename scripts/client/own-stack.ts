@@ -72,9 +72,9 @@ export async function startStack(options: StackOptions): Promise<Stack> {
         STRIPE_MOCK_PORT: ports.stripeMock,
       }),
       EMBEDDED_TEMPORAL: temporal,
-      // The load sends far more requests a second than one merchant may send.
+      // A benchmark or a chaos run sends far more requests a second than one merchant may send.
       RATE_LIMIT_PER_SECOND: '1000000',
-      // The load sends each payer's address in X-Forwarded-For, as a proxy does.
+      // The payers of such a run send their addresses in X-Forwarded-For, as a proxy does.
       TRUSTED_PROXIES: '1',
       PERENNIAL_EXIT_WITH_PARENT: '1',
     }),

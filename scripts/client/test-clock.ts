@@ -14,7 +14,7 @@ export async function createTestClock(merchant: MerchantClient, nowAt: number): 
 }
 
 /**
- * Advances a clock to `to` and waits until the clock is READY: every step due by then has been executed.
+ * Advances a test clock to `to` and waits until the clock is READY: every step due by then has been executed.
  *
  * @throws Error if the clock is not READY within `withinMs`.
  */

@@ -1,5 +1,5 @@
-// The expected events and states of the year, exact to the millisecond and the cent. No value here is
-// computed from the service's answers.
+// The expected events and states of the demo's subscription in its year, exact to the millisecond and the cent. No
+// value here is computed from the service's answers.
 
 /** The expected fields of an event. Fields that are absent here are not compared. */
 export interface ExpectedEvent {
@@ -14,7 +14,7 @@ export interface ExpectedEvent {
   readonly currentPeriodEnd?: number | null;
 }
 
-/** The expected answer of the read operation after a step. */
+/** The expected fields of the subscription, as the API returns it after a step. */
 export interface ExpectedSubscription {
   readonly status: string;
   readonly remainingCycleCount: number;
@@ -23,7 +23,7 @@ export interface ExpectedSubscription {
 }
 
 /**
- * After the clock has advanced to `to`, exactly `events` must have arrived, and a read must return
+ * After the test clock has advanced to `to`, exactly `events` must have arrived, and the API must return
  * `subscription`.
  */
 export interface Step {
@@ -32,7 +32,7 @@ export interface Step {
   readonly subscription: ExpectedSubscription;
   /** Before the step, the gateway is set to decline the next charge with this code. */
   readonly declineCode?: string;
-  /** A note for the reader of the timeline. */
+  /** A note that the demo prints before the events. */
   readonly note?: string;
 }
 
@@ -58,7 +58,7 @@ const TRIAL = {
   currentPeriodEnd: null,
 } as const;
 
-/** The events after creating the subscription and opening the page, before payment. */
+/** The expected events of the creation of the subscription and of the first opening of its page, before the payment. */
 export const BEFORE_PAYING: readonly ExpectedEvent[] = [
   {
     ...TRIAL,

@@ -20,7 +20,7 @@ interface OperationsRun extends DemoRun {
 }
 
 interface Step {
-  /** The clock advances to this time (UTC) before the step. */
+  /** The test clock advances to this time (UTC) before the step. */
   readonly at: string;
   readonly note: string;
   /** The amount charged in this step, or `declined`, as printed. */
@@ -28,7 +28,7 @@ interface Step {
   readonly run?: (merchant: MerchantClient, subscriptionId: string) => Promise<unknown>;
   /** Expected fields of the answer, or of the refusal. */
   readonly answer?: object;
-  /** Expected fields of the read operation after the step. */
+  /** Expected fields of the subscription, as the API returns it after the step. */
   readonly reads: { status: string; nextPaymentDate: number | null; remainingCycleCount: number };
 }
 
@@ -55,8 +55,8 @@ const ORDER = {
 const STARTS_AT = '2027-02-10 12:00';
 
 /**
- * The demo checks the answer and the read operation of each step, and at the end the events and the
- * gateway's record of charges.
+ * After each step the demo checks the answer and the subscription that the API returns. At the end it checks the
+ * events and the gateway's record of charges.
  */
 const STEPS: readonly Step[] = [
   {

@@ -46,8 +46,8 @@ export interface EventsOfOne {
   unseen(): number;
   /**
    * Waits at most 30 s until as many new events have arrived as `types` has entries. Then passes all new events to
-   * `check`, also if there are more or fewer. If there are fewer, adds a difference and stops the year. Compares only
-   * the number of events: `check` has to compare their types.
+   * `check`, also if there are more or fewer. If there are fewer, adds a difference and rejects with
+   * {@link YearStopped}. Compares only the number of events: `check` has to compare their types.
    */
   expect(
     types: readonly string[],

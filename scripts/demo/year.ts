@@ -13,13 +13,13 @@ import { unlocked } from './unlocked.ts';
 /** The result page links to this URL. The demo does not open it, so no server needs to answer there. */
 const CALLBACK_URL = 'https://shop.example/thanks?from=checkout';
 
-/** The state of the demo between steps. */
+/** The state that the steps of the demo's year share. */
 interface YearRun extends DemoRun {
   readonly subscriptionId: string;
   readonly events: EventsOfOne;
 }
 
-/** Runs one year of a subscription, prints it, and adds every difference to `run.differences`. */
+/** Runs one year of a subscription, prints it, and adds every difference to `demo.differences`. */
 export async function liveThroughYear(demo: DemoRun): Promise<DemoYear> {
   const { merchant, receiver, differences } = demo;
   const testClockId = await createTestClock(merchant, expected.STARTS_AT);
@@ -58,7 +58,7 @@ async function runYear(run: YearRun, fwdUrl: string, testClockId: string): Promi
   await expectNothingFurther(run, testClockId);
 }
 
-/** Pays like a payer, with only the URL and the text of the page. */
+/** Starts the trial as a payer does, with only the URL and the text of the hosted page. */
 async function payOnHostedPage(run: YearRun, fwdUrl: string): Promise<void> {
   const { differences } = run;
   const page = unlocked(await openPage(fwdUrl));
@@ -122,7 +122,7 @@ function expectEvent(
   );
 }
 
-/** Advances the clock by more than a year after the end. No event may arrive, and no charge may be made. */
+/** Advances the test clock to 13 months after the subscription's end. No event may arrive, no charge may be made. */
 async function expectNothingFurther(run: YearRun, testClockId: string): Promise<void> {
   const { merchant, start, subscriptionId, differences } = run;
   await advanceTestClock(merchant, testClockId, expected.LONG_AFTER, ADVANCE_WITHIN_MS);

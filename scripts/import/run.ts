@@ -44,7 +44,7 @@ export interface ImportOptions {
 }
 
 export interface ImportResult extends Summary {
-  /** Number of imported subscriptions whose workflow the sweep must start. */
+  /** Number of imported subscriptions whose workflow the maintenance sweep must start. */
   readonly notStarted: number;
 }
 

@@ -12,8 +12,8 @@ const FAILURES_MAX = 10;
 export type Starter = Pick<SubscriptionRuns, 'start' | 'ensureRunning'>;
 
 /**
- * Starts the workflows of imported subscriptions while the import runs. `begin` waits while too many starts
- * wait. `end` waits for all starts and returns how many workflows the sweep must start.
+ * Starts the workflows of imported subscriptions while the import runs. `begin` waits while 200 starts are queued.
+ * `end` waits for all starts and returns how many workflows the maintenance sweep must start.
  */
 export function createStarts(workflows: Starter) {
   const queue = new PQueue({ concurrency: AT_ONCE });

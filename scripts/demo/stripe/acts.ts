@@ -1,4 +1,5 @@
-// The actions of the payer, the payer's bank, the card network and the merchant in the year at the Stripe double.
+// The actions of the payer, the payer's bank, the card network and the merchant in the demo that takes a subscription
+// through a year at the Stripe double.
 
 import type { ListedCharge } from '../../../gateways/stripe-double/charge-list.ts';
 import { openPage, submitForm } from '../../../test/support/browser.ts';
@@ -16,7 +17,7 @@ export const CALLBACK_URL = 'https://shop.example/thanks?from=checkout';
 /** Time limit in ms of a page that waits for an outcome, and of an entry in the timeline. */
 const SHOWN_WITHIN_MS = 30_000;
 
-/** The state of the year between its steps. */
+/** The state that the steps of the demo's year share. */
 export interface StripeRun extends DemoRun {
   readonly double: DoubleControl;
   readonly subscriptionId: string;
@@ -46,7 +47,7 @@ async function chargeOf(run: StripeRun, cycleNumber: number): Promise<ListedChar
   return charge;
 }
 
-/** Leaves our page for Stripe's, enters a card there, and comes back. */
+/** The payer leaves our page for Stripe's, enters a card there, and comes back. */
 export async function payOnStripesPage(run: StripeRun): Promise<void> {
   const { checkout, differences, start, subscriptionId } = run;
   const leaving = await payOn(checkout);
@@ -133,7 +134,7 @@ export async function askForPayerAtNextPayment({
   printNote('31 August: the bank wants the payer to confirm the payment (3D Secure)');
 }
 
-/** Opens the link of the event subscription.unpaid, confirms the payment on the bank's page, and comes back. */
+/** The payer opens the link of the event subscription.unpaid, confirms on the bank's page, and comes back. */
 export async function confirmWithBank(run: StripeRun): Promise<void> {
   const { differences, receiver, subscriptionId } = run;
   const unpaid = receiver.received.findLast(
@@ -173,7 +174,7 @@ function untilDecided(first: Page): Promise<Page> {
   });
 }
 
-/** Waits until the timeline ends with an entry: what happened, and why. */
+/** Waits until the last entry of the subscription's timeline is `wanted`, in the form `what happened (why)`. */
 export async function expectInTimeline(run: StripeRun, wanted: string): Promise<void> {
   const last = async (): Promise<string> => {
     const { data } = await run.merchant.get<{ data: { what: string; why: string }[] }>(

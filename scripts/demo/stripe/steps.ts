@@ -1,11 +1,11 @@
-// The steps of the year at the Stripe double, with the expected events, exact to the minute and the cent. No
-// value here is computed from the service's answers.
+// The steps of the demo that takes a subscription through a year at the Stripe double, with the expected events,
+// exact to the minute and the cent. No value here is computed from the service's answers.
 
 import * as acts from './acts.ts';
 import type { StripeRun } from './acts.ts';
 
 export interface StripeStep {
-  /** The clock advances to this time (UTC) for the step. */
+  /** The test clock advances to this time (UTC) for the step. */
   readonly at: string;
   /** Called before the clock advances. */
   readonly before?: (run: StripeRun) => Promise<void>;
@@ -29,7 +29,7 @@ export const STARTS_AT = '2027-01-31 12:00';
 /** A time more than a year after the last cycle. */
 export const LONG_AFTER = '2029-01-31 12:00';
 
-/** The time of an event of a payment method. It is the real time, because a method has no test clock. */
+/** Stands for the time of an event of a payment method, which is the real time: a method has no test clock. */
 export const REAL_TIME = 'in real time';
 
 export const ORDER = {
@@ -40,7 +40,7 @@ export const ORDER = {
   cycleCount: 12,
 } as const;
 
-/** The events after creating the subscription and opening the page, before payment. */
+/** The expected events of the creation of the subscription and of the first opening of its page, before the payment. */
 export const BEFORE_PAYING: readonly string[] = [
   '2027-01-31 12:00 intent.created CREATED 19.99 USD',
   '2027-01-31 12:00 subscription.created CREATED 19.99 USD, 12 left',
