@@ -6,7 +6,7 @@ import { SUBSCRIPTIONS } from './subscriptions.ts';
 import { expectError } from '../../support/answers.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 
-/** Malformed requests, each with its exact answer. A malformed request adds no row to any table. */
+/** Requests that are refused, each with its exact answer. A refused request adds no row to any table. */
 
 const CASES = [
   ...BODIES,
@@ -19,12 +19,12 @@ const CASES = [
   ...OTHERS,
 ];
 
-test('at least 60 malformed requests are tested', () => {
+test('at least 60 refused requests are tested', () => {
   expect(CASES.length).toBeGreaterThanOrEqual(60);
 });
 
 test.for(CASES)(
-  'a request is refused and leaves no row: $name',
+  'a request is refused and adds no row: $name',
   async ({ method = 'POST', path, send, ...expected }, { api }) => {
     const before = await api.countRows();
 

@@ -49,7 +49,7 @@ export const BODIES: Case[] = [
     description: 'body: must be sent with Content-Type: application/json',
   },
   {
-    name: 'another charset [D-10]',
+    name: 'JSON in a charset other than UTF-8 [D-10]',
     path: CREATE,
     send: raw('{}', { 'content-type': 'application/json; charset=latin1' }),
     description: 'body: must be sent with Content-Type: application/json',
@@ -160,9 +160,13 @@ export const CUSTOMERS: Case[] = [
     { customerAddress: { country: 'XX' } },
     'customerDetails.customerAddress.country: must be an ISO 3166 alpha-2 country code',
   ),
-  customer('a NUL character [D-11]', { name: 'A\0da' }, `customerDetails.name: ${NUL_TEXT}`),
   customer(
-    'an unpaired surrogate [D-11]',
+    'a name with a NUL character [D-11]',
+    { name: 'A\0da' },
+    `customerDetails.name: ${NUL_TEXT}`,
+  ),
+  customer(
+    'a name with an unpaired surrogate [D-11]',
     { name: 'A\ud800' },
     `customerDetails.name: ${NUL_TEXT}`,
   ),
@@ -207,22 +211,22 @@ export const WEBHOOKS: Case[] = [
       'eventSigner: is required; endpoint: is required; subscribedEventTypes: is required',
   },
   webhook(
-    'an empty secret [D-53]',
+    'an empty webhook secret [D-53]',
     { eventSigner: '' },
     'eventSigner: must be 1 to 255 visible ASCII characters',
   ),
   webhook(
-    'a secret with a blank [D-53]',
+    'a webhook secret with a blank [D-53]',
     { eventSigner: 'a b' },
     'eventSigner: must be 1 to 255 visible ASCII characters',
   ),
   webhook(
-    'a whsec_ secret that is not Base64 [D-53]',
+    'a webhook secret of whsec_ and text that is not Base64 [D-53]',
     { eventSigner: 'whsec_%%%' },
     'eventSigner: must be Base64 after whsec_',
   ),
   webhook(
-    'an endpoint over plain http [D-55]',
+    'a webhook endpoint over plain http [D-55]',
     { endpoint: 'http://merchant.example/hook' },
     'endpoint: must be an absolute https URL',
   ),
@@ -237,7 +241,7 @@ export const WEBHOOKS: Case[] = [
     `endpoint: ${NUL_TEXT}`,
   ),
   {
-    name: 'an update with a NUL character in the endpoint [D-55]',
+    name: 'a webhook update with a NUL character in the endpoint [D-55]',
     method: 'PUT',
     path: `/webhook/${UNKNOWN_WHC}`,
     send: json({
@@ -278,7 +282,7 @@ export const WEBHOOKS: Case[] = [
     'subscribedEventTypes: must have at most 50 entries',
   ),
   {
-    name: 'an update of an unknown configuration [D-21]',
+    name: 'an update of an unknown webhook configuration [D-21]',
     method: 'PUT',
     path: `/webhook/${UNKNOWN_WHC}`,
     send: json({ eventSigner: 's', endpoint: 'https://m.example/', subscribedEventTypes: [] }),
@@ -286,7 +290,7 @@ export const WEBHOOKS: Case[] = [
     description: 'There is no such webhook configuration.',
   },
   {
-    name: 'the deletion of an unknown configuration [D-21]',
+    name: 'the deletion of an unknown webhook configuration [D-21]',
     method: 'DELETE',
     path: `/webhook/${UNKNOWN_WHC}`,
     send: {},
@@ -304,38 +308,38 @@ export const WEBHOOKS: Case[] = [
 
 export const CLOCKS: Case[] = [
   {
-    name: 'an instant that is a date text [D-60]',
+    name: 'a new test clock whose time is a date text [D-60]',
     path: '/test-clock/create',
     send: json({ now: '2026-01-31' }),
     description: 'now: must be epoch milliseconds before the year 2200',
   },
   {
-    name: 'an instant before 1970 [D-60]',
+    name: 'a new test clock whose time is before 1970 [D-60]',
     path: '/test-clock/create',
     send: json({ now: -1 }),
     description: 'now: must be epoch milliseconds before the year 2200',
   },
   {
-    name: 'an advance without a clock and an instant [D-60]',
+    name: 'an advance of a test clock without the clock’s id and the new time [D-60]',
     path: '/test-clock/advance',
     send: json({}),
     description: 'testClockId: is required; to: is required',
   },
   {
-    name: 'an advance to the year 2200 [D-60]',
+    name: 'an advance of a test clock to the year 2200 [D-60]',
     path: '/test-clock/advance',
     send: json({ testClockId: UNKNOWN_CLK, to: Date.UTC(2200, 0, 1) }),
     description: 'to: must be epoch milliseconds before the year 2200',
   },
   {
-    name: 'an advance of an unknown clock [D-60]',
+    name: 'an advance of an unknown test clock [D-60]',
     path: '/test-clock/advance',
     send: json({ testClockId: UNKNOWN_CLK, to: 1 }),
     code: 'resource_not_found',
     description: 'There is no such test clock.',
   },
   {
-    name: 'an unknown clock [D-60]',
+    name: 'a read of an unknown test clock [D-60]',
     method: 'GET',
     path: `/test-clock/${UNKNOWN_CLK}`,
     send: {},

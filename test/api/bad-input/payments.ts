@@ -7,7 +7,7 @@ import {
   tokenisedBody,
 } from '../../support/fixtures/payments.ts';
 
-/** Makes malformed requests to `path`: a valid body with `changes`. */
+/** Returns a function that makes a request to `path`, with the changes to a valid body. */
 const malformed =
   (path: string, validBody: (changes: object) => object) =>
   (name: string, changes: object, description: string, code?: string): Case => ({
@@ -55,7 +55,7 @@ const emptyBody = (name: string, path: string, description: string): Case => ({
   description,
 });
 
-/** Malformed requests about payments. */
+/** Requests about payments that are refused. */
 export const PAYMENTS: Case[] = [
   emptyBody(
     'a one-time charge without its required fields [IF-4.10, D-35]',
@@ -207,7 +207,7 @@ export const PAYMENTS: Case[] = [
   },
 ];
 
-/** Malformed requests about saved payment methods. */
+/** Requests about saved payment methods that are refused. */
 export const SETUPS: Case[] = [
   emptyBody(
     'a setup session without its required fields [IF-4.13]',

@@ -20,7 +20,7 @@ const INTEGER = 'must be an integer in the smallest currency unit';
 const UNIT = 'must be one of DAY, WEEK, MONTH, YEAR';
 const URL_TEXT = 'must be an absolute http or https URL';
 
-/** Malformed requests about subscriptions. */
+/** Requests about subscriptions that are refused. */
 export const SUBSCRIPTIONS: Case[] = [
   {
     name: 'a subscription without its required fields [IF-4.3]',
@@ -73,7 +73,7 @@ export const SUBSCRIPTIONS: Case[] = [
     'upfrontAmount: cannot be given with trialPeriodCount',
   ),
   create(
-    'an upfront amount with a trial of 0 [D-12]',
+    'an upfront amount with a trial of 0 days [D-12]',
     { upfrontAmount: 500, trialPeriodCount: 0, trialPeriodInterval: 'DAY' },
     'upfrontAmount: cannot be given with trialPeriodCount',
   ),
@@ -93,7 +93,7 @@ export const SUBSCRIPTIONS: Case[] = [
     `trialPeriodInterval: ${UNIT}`,
   ),
   create(
-    'a trial of -1 [IF-8]',
+    'a trial of -1 days [IF-8]',
     { trialPeriodCount: -1, trialPeriodInterval: 'DAY' },
     'trialPeriodCount: must be an integer of at least 0',
   ),
@@ -239,19 +239,19 @@ export const SUBSCRIPTIONS: Case[] = [
     description: 'There is no such subscription.',
   },
   {
-    name: 'cancel without an id [IF-4.7]',
+    name: 'a cancel command without a subscription id [IF-4.7]',
     path: '/subscription/merchant/cancel',
     send: json({}),
     description: 'subscriptionId: is required',
   },
   {
-    name: 'cancel with a list of ids [IF-4.7]',
+    name: 'a cancel command with a list of ids [IF-4.7]',
     path: '/subscription/merchant/cancel',
     send: json({ subscriptionId: [UNKNOWN_SUB] }),
     description: 'subscriptionId: must be a string',
   },
   {
-    name: 'cancel of an unknown subscription [D-21]',
+    name: 'a cancel command to an unknown subscription [D-21]',
     path: '/subscription/merchant/cancel',
     send: json({ subscriptionId: UNKNOWN_SUB }),
     code: 'resource_not_found',

@@ -10,7 +10,7 @@ import {
 } from '../../support/fixtures/payments.ts';
 import { comparable } from '../../support/fixtures/subscriptions.ts';
 
-/** GET /customer/{customerId}/payment-method-tokens. */
+/** GET /customer/{customerId}/payment-method-tokens: the list of a customer's saved payment methods. */
 
 const read = (api: ApiEnvironment, customerId: string) =>
   api.call('GET', `/customer/${customerId}/payment-method-tokens`);

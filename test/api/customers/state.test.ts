@@ -9,7 +9,7 @@ import {
 } from '../../support/fixtures/payments.ts';
 import { createSubscription, readSubscription } from '../../support/fixtures/subscriptions.ts';
 
-test('the state of a customer has its subscriptions, newest first, and its LIVE methods [D-§7]', async ({
+test('the state of a customer has its subscriptions, newest first, and its LIVE payment methods [D-§7]', async ({
   api,
 }) => {
   const customerId = await makeCustomer(api);
@@ -31,7 +31,7 @@ test('the state of a customer has its subscriptions, newest first, and its LIVE 
   });
 });
 
-test('a read of the state refuses another merchant’s customer exactly as an unknown one [D-21]', async ({
+test('a read of a customer’s state refuses another merchant’s customer exactly as an unknown one [D-21]', async ({
   api,
 }) => {
   const answer = await api.call('GET', `/customer/${UNKNOWN_IDS.customer}/state`);

@@ -7,6 +7,7 @@ import { PUBLIC_URL, subscriptionBody, test } from '../../support/api-environmen
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
 import { expectError } from '../../support/answers.ts';
 
+/** Creates a shareable link. Each use of the link creates a subscription. */
 const PATH = '/subscription/link/merchant/generate-link';
 const NEXT_YEAR = Date.now() + 365 * 86_400_000;
 const IN_2199 = Date.UTC(2199, 11, 1);
@@ -132,7 +133,7 @@ test.for<[string, PaymentMethodKind[] | null, string, string]>([
   },
 );
 
-test('a repeated key returns the same link and is refused with another body [IF-4.4, D-17]', async ({
+test('a repeated idempotency key returns the same link, and is refused with another body [IF-4.4, D-17]', async ({
   api,
 }) => {
   const first = await generate(api, {}, { key: 'link-1' });
@@ -150,7 +151,7 @@ test('a repeated key returns the same link and is refused with another body [IF-
   expect(after['subscription_link']).toBe(before['subscription_link']! + 1);
 });
 
-test('a repeated key returns the same link also after the link’s expiry date [D-17]', async ({
+test('a repeated idempotency key returns the same link also after the link’s expiry date [D-17]', async ({
   api,
 }) => {
   const expiryDate = Date.now() + 60_000;
@@ -169,7 +170,7 @@ test('a repeated key returns the same link also after the link’s expiry date [
   expect(corrected.status).toBe(200);
 });
 
-test('100 parallel calls with one key create one link [D-17]', async ({ api }) => {
+test('100 parallel calls with one idempotency key create one link [D-17]', async ({ api }) => {
   const before = await api.countRows();
   const answers = await Promise.all(
     Array.from({ length: 100 }, () => generate(api, {}, { key: 'link-100' })),

@@ -226,7 +226,7 @@ describe('a use of a payment link', () => {
     expect((await rowOf(api, path)).uses).toBe(1);
   });
 
-  test('is not returned when the outcome is unknown or the payment was made [D-37, D-§7]', async ({
+  test('is not returned to the link when the outcome is unknown or the payment was made [D-37, D-§7]', async ({
     api,
   }) => {
     const [unknown, paid] = [await makePaymentLink(api), await makePaymentLink(api)];
@@ -264,7 +264,7 @@ describe('a use of a payment link', () => {
     expect((await browse(api, path)).status).toBe(410);
   });
 
-  test('is taken once when 20 payers submit an hour after its start [D-37, D-§7]', async ({
+  test('is taken over by one of 20 payers who submit at once an hour after its start [D-37, D-§7]', async ({
     api,
   }) => {
     const path = await makePaymentLink(api, { expiryDate: Date.now() + 10 * HOUR });

@@ -4,7 +4,7 @@ import { PUBLIC_URL, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
 import { paymentLinkBody, PAYMENT_LINK, rowOf } from '../../support/hosted-pages/links.ts';
 
-/** POST /link/merchant/generate-link. */
+/** POST /link/merchant/generate-link creates a shareable link. Each use of the link creates a hosted payment. */
 
 const IN_A_DAY = Date.now() + 86_400_000;
 
@@ -17,7 +17,7 @@ const generate = (api: ApiEnvironment, changes: object = {}, options: CallOption
 const pathOf = (answer: { json: unknown }) =>
   (answer.json as { shortUrl: string }).shortUrl.slice(PUBLIC_URL.length);
 
-test('the answer to a payment link request is a short URL and a disclaimer, and only the link is written [D-§7, D-37]', async ({
+test('the answer to a payment link request is a short URL and a disclaimer, and only the link’s row is stored [D-§7, D-37]', async ({
   api,
 }) => {
   const before = await api.countRows();
@@ -34,7 +34,9 @@ test('the answer to a payment link request is a short URL and a disclaimer, and 
   expect(after).toEqual({ ...before, subscription_link: before['subscription_link']! + 1 });
 });
 
-test('a payment link stores every field of its request [D-§7]', async ({ api }) => {
+test('a payment link stores the fields of its request, but of the payment methods only the available ones [D-§7]', async ({
+  api,
+}) => {
   const customerDetails = { name: 'Ada', customerAddress: { country: 'GB', postalCode: 'N1' } };
   const made = await generate(api, {
     currency: 'usd',
@@ -88,7 +90,7 @@ test('the disclaimer of a payment link is empty when the request names no method
   expect(made.json).toMatchObject({ disclaimer: '' });
 });
 
-test('a repeated key returns the same payment link and is refused with another body [D-§7, D-17]', async ({
+test('a repeated idempotency key returns the same payment link, and is refused with another body [D-§7, D-17]', async ({
   api,
 }) => {
   const before = await api.countRows();

@@ -26,6 +26,7 @@ const cancel = (api: ApiEnvironment, subscriptionId: string) =>
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
 const HOUR = 3_600_000;
+/** Each use of a shareable subscription link creates a subscription with its own checkout. */
 describe('a browser that used a link', () => {
   test('is redirected to its own checkout, even when the link is used up or expired [D-37]', async ({
     api,
@@ -232,7 +233,7 @@ describe('a use of a link', () => {
     expect((await browser.open()).status).toBe(200);
   });
 
-  test('is not returned when the outcome is unknown or the payment was made [D-37, D-§4]', async ({
+  test('is not returned to the link when the outcome is unknown or the payment was made [D-37, D-§4]', async ({
     api,
   }) => {
     const path = await makeLink(api);
@@ -253,8 +254,8 @@ describe('a use of a link', () => {
   });
 });
 
-describe('a checkout of a link', () => {
-  test('shows no link to the merchant and does not redirect when the link has no callbackUrl [IF-4.4, D-44]', async ({
+describe('a checkout that a subscription link created', () => {
+  test('has no button to the merchant’s site and no redirect when the request for the link had no callbackUrl [IF-4.4, D-44]', async ({
     api,
   }) => {
     const path = await makeLink(api, { customerDetails: {} });
@@ -282,7 +283,7 @@ describe('a checkout of a link', () => {
     }
   });
 
-  test('links to its callbackUrl with the subscription’s id [IF-4.4, D-44]', async ({ api }) => {
+  test('has a button to callbackUrl with the subscription’s id [IF-4.4, D-44]', async ({ api }) => {
     const path = await makeLink(api, {
       callbackUrl: 'https://merchant.example/b?x=1',
       receiptId: 'r',

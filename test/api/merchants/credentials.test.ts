@@ -63,14 +63,17 @@ test.for<[string, (api: ApiEnvironment) => string]>([
   ['a NUL character in the user', (api) => `Basic ${base64(`mk\0:${api.merchant.secret}`)}`],
   ['bytes that are no text', () => `Basic ${base64(randomBytes(40))}`],
   ['a header of 1,000 characters', () => `Basic ${base64('x'.repeat(750))}`],
-])('a request with wrong credentials gets the same 401: %s [D-20]', async ([, header], { api }) => {
-  const answer = await withHeader(api, header(api));
-  expect(answer.status).toBe(401);
-  expect(answer.text).toBe(
-    '{"errorCode":"unauthorized","errorDescription":"The credentials are missing or not valid."}',
-  );
-  expect(answer.headers['www-authenticate']).toBe('Basic realm="Perennial API", charset="UTF-8"');
-});
+])(
+  'every request with wrong credentials gets the same 401 answer: %s [D-20]',
+  async ([, header], { api }) => {
+    const answer = await withHeader(api, header(api));
+    expect(answer.status).toBe(401);
+    expect(answer.text).toBe(
+      '{"errorCode":"unauthorized","errorDescription":"The credentials are missing or not valid."}',
+    );
+    expect(answer.headers['www-authenticate']).toBe('Basic realm="Perennial API", charset="UTF-8"');
+  },
+);
 
 test('a secret is stored only as its HMAC under the pepper [D-20]', async ({ api }) => {
   const { keyId, secret } = api.merchant;

@@ -60,7 +60,7 @@ test('the merchant command creates and lists a merchant, and rotates and revokes
   expect(listed.stdout).not.toContain('sk_test_');
 });
 
-test('the merchant command refuses a live merchant without a live account [D-20]', async ({
+test('the merchant command creates no live merchant without the key of a live Stripe account [D-20]', async ({
   api,
 }) => {
   const before = await api.countRows();
@@ -265,7 +265,7 @@ test('the merchant command names each invalid setting and changes nothing [D-30,
   });
 });
 
-test('create, add, rotate, revoke, configure and list print JSON with --json [D-20]', async ({
+test('the merchant command prints JSON with --json for create, add, rotate, revoke, configure and list [D-20]', async ({
   api,
 }) => {
   const run = async (...args: string[]): Promise<Record<string, unknown>> =>

@@ -17,7 +17,7 @@ import { comparable } from '../../support/fixtures/subscriptions.ts';
 import { expectError } from '../../support/answers.ts';
 
 /**
- * Request fields and paths that take an id. A request with the id of another merchant's record gets the same
+ * Tests request fields and paths that take an id. A request with the id of another merchant's record gets the same
  * answer as a request with an unknown id, byte for byte, and changes nothing. Rule: D-21.
  */
 
@@ -192,7 +192,7 @@ test('the owner’s records are unchanged after requests by another merchant [D-
   expect(answers[4].json).toEqual({ data: [] });
 });
 
-test('live credentials cannot use test clocks or see test records [D-20, D-60]', async ({
+test('live credentials can neither create, advance or read a test clock, nor create a subscription on one [D-20, D-60]', async ({
   api,
   ids: { theirs },
 }) => {

@@ -83,7 +83,7 @@ test('every page of a merchant shows the logo, the colour and the links of the m
   expect(brandOf(await checkout.look())).toEqual(PLAIN);
 });
 
-test('a page without a merchant, and a page of another merchant, show no branding [D-§7, D-21]', async ({
+test('a page without a merchant, and a page of a merchant without branding, show no branding [D-§7, D-21]', async ({
   api,
 }) => {
   await brand(api, BRANDING);
@@ -100,7 +100,7 @@ test('a page without a merchant, and a page of another merchant, show no brandin
   await brand(api, {});
 });
 
-test('a value that was stored without a check reaches neither the page nor its policy [D-§7]', async ({
+test('branding that was stored without a check is left out of the page and its content policy, or is escaped [D-§7]', async ({
   api,
 }) => {
   await brand(api, {

@@ -101,7 +101,7 @@ test.for([
   },
 );
 
-test('the button of a checkout answers 503, writes nothing and can be pressed again when Stripe opens no card page [D-11]', async ({
+test('the button to Stripe’s card page answers 503, writes nothing and can be pressed again when Stripe opens no card page [D-11]', async ({
   api,
 }) => {
   const { press, path } = await openCheckout(api, '198.51.100.201');
@@ -128,7 +128,7 @@ test('the button of a checkout answers 503, writes nothing and can be pressed ag
   );
 });
 
-test('the button’s form is refused from another site and with a wrong token [D-11]', async ({
+test('a press of the button to Stripe’s card page is refused from another site and with a wrong form token [D-11]', async ({
   api,
 }) => {
   const { press, path } = await openCheckout(api, '198.51.100.202');
@@ -139,7 +139,7 @@ test('the button’s form is refused from another site and with a wrong token [D
   }
 });
 
-test('the button’s form and a GET of its URL redirect to the page while the payer’s name is missing [D-11]', async ({
+test('the button to Stripe’s card page, and a GET of the button’s URL, redirect to the checkout while the payer’s name is missing [D-11]', async ({
   api,
 }) => {
   const { press, path, shown } = await openCheckout(api, '198.51.100.203', { customerDetails: {} });
@@ -148,7 +148,9 @@ test('the button’s form and a GET of its URL redirect to the page while the pa
   expectSeeOther(await browse(api, `${path}/card`), path);
 });
 
-test('the button’s form redirects to the page after the payment [D-32]', async ({ api }) => {
+test('the button to Stripe’s card page redirects to the checkout after the payment [D-32]', async ({
+  api,
+}) => {
   const { press, path, give } = await openCheckout(api, '198.51.100.204');
   expect(headingOf(await give('payment_token=cs_test_paid'))).toBe(
     'Thank you: your payment was received',
@@ -156,7 +158,7 @@ test('the button’s form redirects to the page after the payment [D-32]', async
   expectSeeOther(await press(), path);
 });
 
-test('one IP address can press the buttons of one merchant at most 30 times in ten minutes [D-11]', async ({
+test('one IP address can press the buttons to Stripe’s card page of one merchant at most 30 times in ten minutes [D-11]', async ({
   api,
 }) => {
   const { press } = await openCheckout(api, '198.51.100.205');

@@ -101,7 +101,7 @@ test('a paid checkout of a single cycle ends the subscription and shows the resu
     ['Today', 'US$19.99'],
     ['In all', 'US$19.99 in 1 payment'],
   ]);
-  // There is no later charge to permit.
+  // The page asks for no consent, because there is no later charge to permit.
   expect(consentOf(asked.text)).toBeUndefined();
   await comeBack(api, path, 'payment_token=tok_single');
   expect(await statusOf(api, subscriptionId)).toBe('ENDED');
@@ -230,7 +230,7 @@ test('a checkout that was cancelled while its outcome was unknown first shows "p
   expect(settled.text).toContain('1 payment was received. Nothing more will be charged.');
 });
 
-test('while Temporal is unavailable, a checkout’s return URL shows a 503 page; a later load pays', async ({
+test('while Temporal is unavailable, a checkout’s return URL shows a 503 page; a later load of the URL pays', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);

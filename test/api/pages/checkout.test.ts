@@ -15,7 +15,7 @@ import {
 } from '../../support/hosted-pages/visits.ts';
 import { consentOf, fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 
-test('the checkout page shows product, amount now and amount next [IF-2.8, IF-2.3]', async ({
+test('the checkout page shows the product, today’s amount and the later amounts [IF-2.8, IF-2.3]', async ({
   api,
 }) => {
   const { path } = await openCheckout(api, {
@@ -29,7 +29,7 @@ test('the checkout page shows product, amount now and amount next [IF-2.8, IF-2.
   expect(page.text).toContain('<h1 dir="auto">Tea &amp; &lt;b>biscuits&lt;/b></h1>');
   expect(linesOf(page.text)).toEqual([
     ['Upfront amount, today', 'US$5.00'],
-    // An anchor on the 31st bills on the last day of a short month.
+    // A subscription that starts on a 31st is billed on the last day of a shorter month.
     ['Then', 'US$19.99 every month, from 28 February 2026 (UTC)'],
     ['In all', 'US$44.98 in 3 payments, the last on 31 March 2026 (UTC)'],
   ]);
@@ -65,7 +65,7 @@ test('the checkout page of a trial shows the later charges and that nothing is c
   );
 });
 
-test('the card form posts to the tokeniser, names the card session and has four labelled fields', async ({
+test('the card form posts to the tokeniser, names the checkout session and has four labelled fields', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);
@@ -278,25 +278,28 @@ test.for<[string, Record<string, string> | null, Record<string, string>]>([
   ['with a wrong token', { form_token: 'x' }, {}],
   ['from another site', null, { 'sec-fetch-site': 'cross-site' }],
   ['from another origin', null, { origin: 'https://evil.example' }],
-])('a details form %s is refused and stores nothing', async ([, fields, headers], { api }) => {
-  const { path, subscriptionId } = await openCheckout(api, { customerDetails: {} });
-  const form_token = fieldsOf((await browse(api, path)).text)[0]!.value!;
-  const answer = await postForm(
-    api,
-    path,
-    { ...(fields ?? { form_token }), name: 'Eve', email: 'eve@example.com' },
-    headers,
-  );
-  expect(answer.status).toBe(403);
-  expect(answer.text).toContain('<h1>This form is not valid any more</h1>');
-  const [intent] = await api.db
-    .select({ details: paymentIntents.customerDetails })
-    .from(paymentIntents)
-    .where(eq(paymentIntents.subscriptionId, subscriptionId));
-  expect(intent!.details).toEqual({});
-});
+])(
+  'a form with the payer’s details that comes %s is refused and stores nothing',
+  async ([, fields, headers], { api }) => {
+    const { path, subscriptionId } = await openCheckout(api, { customerDetails: {} });
+    const form_token = fieldsOf((await browse(api, path)).text)[0]!.value!;
+    const answer = await postForm(
+      api,
+      path,
+      { ...(fields ?? { form_token }), name: 'Eve', email: 'eve@example.com' },
+      headers,
+    );
+    expect(answer.status).toBe(403);
+    expect(answer.text).toContain('<h1>This form is not valid any more</h1>');
+    const [intent] = await api.db
+      .select({ details: paymentIntents.customerDetails })
+      .from(paymentIntents)
+      .where(eq(paymentIntents.subscriptionId, subscriptionId));
+    expect(intent!.details).toEqual({});
+  },
+);
 
-test('a details form is accepted with Origin: null, which browsers send under the policy no-referrer', async ({
+test('a form with the payer’s details is accepted with Origin: null, which browsers send under the policy no-referrer', async ({
   api,
 }) => {
   const { path } = await openCheckout(api, { customerDetails: {} });

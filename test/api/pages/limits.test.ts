@@ -31,7 +31,7 @@ function refusal(): string {
   return `payment_error=invalid_cvc&payment_error_id=${refusals}`;
 }
 
-/** Tries `count` declined cards from one address, at most five on each payment. */
+/** From one IP address, tries `count` cards that are declined, at most five on each payment. */
 async function decline(api: ApiEnvironment, address: string, count: number): Promise<void> {
   for (let left = count; left > 0; left -= 5) {
     const { comeBack } = visit(api, (await makeHosted(api)).fwdUrl, address);
@@ -41,8 +41,8 @@ async function decline(api: ApiEnvironment, address: string, count: number): Pro
   }
 }
 
-describe('the limit of five cards a session of a live merchant', () => {
-  test('locks a checkout after five cards; the subscription stays CREATED until the checkout expires [D-§4]', async ({
+describe('a live merchant’s limit of five cards for each checkout session', () => {
+  test('locks a checkout after five cards until the checkout expires, and the subscription stays CREATED [D-§4]', async ({
     api,
   }) => {
     const subscription = await createSubscription(api);
@@ -102,7 +102,7 @@ describe('the limit of five cards a session of a live merchant', () => {
     expect(orders).toHaveLength(5);
   });
 
-  test('counts a refused card once over reloads, and a new refusal as another card', async ({
+  test('counts a refused card once although its return URL is loaded again, and a new refusal as another card', async ({
     api,
   }) => {
     const { fwdUrl } = await makeHosted(api);
@@ -155,7 +155,7 @@ describe('the limit of thirty declined cards an hour from one address at a live 
     expect(headingOf(paid)).toBe('Thank you: your payment was received');
   });
 
-  test('ends at the time that the page names in the payer’s language', async ({ api }) => {
+  test('is shown with the time of its end, in the payer’s language', async ({ api }) => {
     const address = '203.0.113.13';
     await decline(api, address, 30);
     const { look } = visit(api, (await makeHosted(api)).fwdUrl, address);
@@ -183,7 +183,7 @@ describe('the limit of thirty declined cards an hour from one address at a live 
     });
   });
 
-  test('stops the demo with this page’s text', async ({ api }) => {
+  test('stops the demo with the text of the page that takes no card', async ({ api }) => {
     const address = '203.0.113.14';
     await decline(api, address, 30);
     const { fwdUrl } = await makeHosted(api);
@@ -204,7 +204,7 @@ describe('the limit of thirty declined cards an hour from one address at a live 
       await comeBack('payment_token=tok-card_declined-reloaded');
     const paid = await give('payment_token=tok_pays_after_reloads');
     expect(headingOf(paid)).toBe('Thank you: your payment was received');
-    // 29 cards count up to here.
+    // The limit has counted 29 cards so far.
     await decline(api, address, 1);
     expect((await visit(api, (await makeHosted(api)).fwdUrl, address).look()).status).toBe(429);
   });
@@ -262,7 +262,7 @@ describe('a return from the tokeniser', () => {
     for (let page = 1; page <= 3; page += 1) {
       const { fwdUrl, xIntentId } = await makeHosted(api);
       const foreign = visit(api, fwdUrl, address);
-      // The attacker knows the page, its form and the state of the attacker’s own browser.
+      // The attacker knows the page, its form, and the `state` that the attacker’s own browser got.
       const attacker = visit(api, fwdUrl);
       const { state } = returnOf(await attacker.look());
       const session = sessionIn(await attacker.look());

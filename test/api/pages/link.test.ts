@@ -24,7 +24,7 @@ function comparable({ status, text, headers }: Answer) {
   return { status, text: text.replaceAll(nonce, 'NONCE'), headers: rest };
 }
 
-describe('the page of a link', () => {
+describe('the page of a subscription link', () => {
   test('shows the product and asks for missing payer details [IF-2.8, IF-4.4, D-11]', async ({
     api,
   }) => {
@@ -54,7 +54,9 @@ describe('the page of a link', () => {
     expect(page.text).not.toContain('Cancel and return');
   });
 
-  test('shows one button when the named customer has all details [D-11]', async ({ api }) => {
+  test('asks for no details when the customer that the link names has all of them [D-11]', async ({
+    api,
+  }) => {
     const made = await api.call('POST', '/customer/create', {
       body: { customerDetails: { name: 'Bob', email: 'bob@example.com' } },
     });

@@ -149,9 +149,7 @@ describe('the locale of a request', () => {
     ]);
   });
 
-  test('is the language of the result and of the update page of the subscription', async ({
-    api,
-  }) => {
+  test('is the language of the subscription’s result page and update page', async ({ api }) => {
     const subscription = await createSubscription(api, { locale: 'fr' });
     const { give } = visit(api, subscription.fwdUrl);
     const paid = await give('payment_token=tok_good_french_1111');

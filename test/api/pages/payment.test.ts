@@ -121,7 +121,7 @@ test('after a declined card, a payment page shows one neutral text and takes ano
   ]);
 });
 
-test('after any outcome, a reload of a payment page’s return URL makes no second attempt', async ({
+test('a reload of a payment page’s return URL makes no second attempt of a declined, refused or paid card', async ({
   api,
 }) => {
   const { intentId, comeBack, look, path } = await open(api);
@@ -180,7 +180,7 @@ test('the payment page reloads and takes no second card while the outcome is unk
   expect(await statusOf(api, intentId)).toBe('PENDING');
 });
 
-test('while Temporal is unavailable, a payment page’s return URL answers 503; a later load pays', async ({
+test('while Temporal is unavailable, a payment page’s return URL answers 503; a later load of the URL pays', async ({
   api,
 }) => {
   const { intentId, comeBack, path } = await open(api);
@@ -281,12 +281,15 @@ test.for<[string, Record<string, string>, Record<string, string>]>([
   ['with a wrong token', { form_token: 'x' }, {}],
   ['from another site', {}, { 'sec-fetch-site': 'cross-site' }],
   ['from another origin', {}, { origin: 'https://evil.example' }],
-])('a details form %s is refused and stores nothing', async ([, fields, headers], { api }) => {
-  const { intentId, post } = await open(api, { customerDetails: {} });
-  const answer = await post({ ...fields, name: 'Eve', email: 'eve@example.com' }, headers);
-  expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);
-  expect((await readIntent(api, intentId))['customerDetails']).toEqual({});
-});
+])(
+  'a form with the payer’s details that comes %s is refused and stores nothing',
+  async ([, fields, headers], { api }) => {
+    const { intentId, post } = await open(api, { customerDetails: {} });
+    const answer = await post({ ...fields, name: 'Eve', email: 'eve@example.com' }, headers);
+    expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);
+    expect((await readIntent(api, intentId))['customerDetails']).toEqual({});
+  },
+);
 
 test('a page token of a payment opens no other kind of page', async ({ api }) => {
   const { token, look } = await open(api);

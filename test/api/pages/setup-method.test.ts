@@ -214,7 +214,9 @@ test('the setup page first asks for missing details and stores these details in 
   expect(customer!.details).toEqual(details);
 });
 
-test('a details form with a wrong token is refused and stores nothing', async ({ api }) => {
+test('a form with the payer’s details and a wrong token is refused and stores nothing', async ({
+  api,
+}) => {
   const { setupMethodId, post } = await open(api, { billingDetails: {} });
   const answer = await post({ form_token: 'x', name: 'Eve', email: 'eve@example.com' });
   expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);

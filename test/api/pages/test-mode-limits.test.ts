@@ -6,7 +6,7 @@ import { hasCardForm, headingOf, visit } from '../../support/hosted-pages/visits
 
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
-test('one address can try forty test cards in one checkout and then pay in it [D-61]', async ({
+test('in test mode, one IP address can try forty cards in one checkout and then pay in it [D-61]', async ({
   api,
 }) => {
   const subscription = await createSubscription(api);
@@ -18,7 +18,7 @@ test('one address can try forty test cards in one checkout and then pay in it [D
   expect(await readSubscription(api, subscription)).toMatchObject({ status: 'ACTIVE' });
 });
 
-test('a payment in test mode is locked after a hundred cards, and its address can pay another payment', async ({
+test('in test mode, a payment is locked after a hundred cards, and the same IP address can pay another payment', async ({
   api,
 }) => {
   const address = '203.0.113.17';

@@ -17,7 +17,10 @@ import {
   subscriptionIn,
 } from '../../support/fixtures/subscriptions.ts';
 
-/** The confirmation of a payment with the bank, on the page for a new card. The gateway is the sandbox. */
+/**
+ * The update page of a subscription whose last charge the payer has to confirm with the bank. The gateway is the
+ * sandbox, which offers no such confirmation.
+ */
 
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
@@ -38,7 +41,7 @@ async function asked(api: ApiEnvironment) {
 const callsOf = ({ workflows }: ApiEnvironment) => workflows.calls.map(({ name }) => name);
 
 test.for(['sandbox', 'stripe:acct_removed'])(
-  'the update page asks for another card when the gateway lets no payer confirm: %s [D-30, D-33]',
+  'the update page asks for another card when the gateway %s offers no confirmation with the bank [D-30, D-33]',
   async (gateway, { api }) => {
     const { look, path, fields } = await asked(api);
     await api.db.update(paymentMethods).set({ gateway });

@@ -71,7 +71,7 @@ test('the update page of a live merchant is locked after five cards; the link of
   api.clock.aheadMs -= DAY_MS;
 });
 
-test('the locked page says that the fifth card is saved when its payment was declined [D-30]', async ({
+test('the locked update page says that the fifth card is saved when its payment was declined [D-30]', async ({
   createApi,
 }) => {
   const api = await createApi(LIVE);

@@ -206,7 +206,7 @@ test.for([
     expect(rows['Next try']).toMatch(nextTry ?? /\(UTC\), with the present card$/);
     expect(asked.text).not.toContain(code);
 
-    // The reason of a card that was tried here would be news for a thief.
+    // The page gives no reason for a card that was tried here, because a thief could learn from the reason.
     const kept = await give('payment_token=tok_insufficient_funds_tried_1111');
     expect(linesOf(kept.text).map(([label]) => label)).toEqual([
       'Charged today',

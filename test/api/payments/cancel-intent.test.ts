@@ -22,7 +22,7 @@ import {
 } from '../../support/fixtures/subscriptions.ts';
 import type { CreatedSubscription } from '../../support/fixtures/subscriptions.ts';
 
-/** POST /payments/cancel/{xIntentId}. Idempotency keys: idempotency-keys.test.ts. */
+/** POST /payments/cancel/{xIntentId}. The file idempotency-keys.test.ts tests its idempotency keys. */
 
 const cancel = (api: ApiEnvironment, intentId: string, options: CallOptions = {}) =>
   api.call('POST', `/payments/cancel/${intentId}`, options);
@@ -44,7 +44,7 @@ test.for<[string, (id: string) => CallOptions]>([
   ['with the id of the path', (xIntentId) => ({ body: { xIntentId } })],
   ['with a null id', () => ({ body: { xIntentId: null } })],
 ])(
-  'an unpaid hosted payment is cancelled %s [IF-4.11, D-14, D-16, D-41]',
+  'an unpaid hosted payment is cancelled by a request %s [IF-4.11, D-14, D-16, D-41]',
   async ([, options], { api }) => {
     const { xIntentId } = await makeHosted(api);
     const answer = await cancel(api, xIntentId, options(xIntentId));

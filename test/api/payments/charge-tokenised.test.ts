@@ -16,7 +16,7 @@ import {
 } from '../../support/fixtures/payments.ts';
 import { comparable } from '../../support/fixtures/subscriptions.ts';
 
-/** POST /payments/charge-tokenised-pm. Idempotency keys: idempotency-keys.test.ts. */
+/** POST /payments/charge-tokenised-pm. The file idempotency-keys.test.ts tests its idempotency keys. */
 
 const test = apiTest
   .extend('method', { scope: 'file' }, ({ api }) => saveCard(api))
@@ -48,7 +48,7 @@ test('a paid tokenised charge answers SUCCESS without an error code [IF-4.12, D-
   expect(await eventTypes(api, intentId)).toEqual(['intent.created', 'intent.success']);
 });
 
-test('a declined tokenised charge answers 200 with FAILED and the code [IF-4.12, D-42]', async ({
+test('a declined tokenised charge answers 200 with FAILED and the decline code [IF-4.12, D-42]', async ({
   api,
   charge,
 }) => {

@@ -16,7 +16,7 @@ async function charge(api: ApiEnvironment, key: string, amount: number, body: ob
   };
 }
 
-test('the answer of a declined charge is kept under its key for 24 h; after that a call with the key charges anew [D-17]', async ({
+test('the answer of a declined charge is kept under its idempotency key for 24 h; after that a call with the key charges anew [D-17]', async ({
   api,
 }) => {
   const body = tokenisedBody(await saveCard(api));

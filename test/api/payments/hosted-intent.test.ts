@@ -87,7 +87,7 @@ test('the answer to a new hosted payment is its record with the URL of its page 
   expect(session).toMatchObject({ purpose: 'payment', expiresAt: row!.checkoutExpiresAt });
 });
 
-test('a hosted payment emits its event in its own stream, and wakes the delivery of this stream [D-51, D-52]', async ({
+test('a new hosted payment emits intent.created in its own event stream, and wakes the delivery of this stream [D-51, D-52]', async ({
   api,
 }) => {
   const { xIntentId } = await makeHosted(api);
@@ -158,7 +158,7 @@ test('a read of a paid intent has the instant and the attempt of its payment [D-
   expect(succeededCharge).toEqual(chargeAttempts![0]);
 });
 
-test('a read of a cycle’s intent has its attempts and its subscription’s fields [D-§7, D-40]', async ({
+test('a read of the payment intent of a cycle has its attempts and its subscription’s fields [D-§7, D-40]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'ACTIVE', {

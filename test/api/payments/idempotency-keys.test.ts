@@ -30,9 +30,9 @@ interface KeyedRoute {
   rules: string;
   /** Prepares the records and returns a call that succeeds. */
   valid: (api: ApiEnvironment) => Promise<Call>;
-  /** A call that is refused because of the state of a record. */
+  /** Returns a call that is refused because of the stored records: their state, or an unknown id. */
   refused: (api: ApiEnvironment) => Promise<Call>;
-  /** The rows that one success writes, without the row of the key. */
+  /** The rows that one success adds to each table, without the row of the idempotency key. */
   rows: Record<string, number>;
   /** The simulated part of Temporal that the route uses. Null: the route does not use Temporal. */
   needs: 'payments' | 'workflows' | null;
@@ -101,7 +101,7 @@ const ROUTES: KeyedRoute[] = [
     moves: 0,
   },
   {
-    route: '/payments/cancel/{the first of a subscription}',
+    route: '/payments/cancel/{the first payment of a subscription}',
     rules: 'IF-4.11, D-41',
     valid: async (api) => cancel(await firstIntentOf(api)),
     refused: async (api) => {
@@ -207,7 +207,7 @@ describe.each(ROUTES)('POST $route', ({ rules, valid, refused, rows, moves }) =>
     const done = answers.filter(({ status }) => status === 200);
     expect(answers.every(({ status }) => status === 200 || status === 409)).toBe(true);
     expect(done.filter(({ headers }) => headers['idempotent-replayed'] !== 'true')).toHaveLength(1);
-    // A call that answered 409 during the work gets the stored answer later.
+    // A call that was answered 409 while another call did the work gets the stored answer later.
     const last = await send(api, call, 'race');
     expect(new Set([...done, last].map(({ text }) => text)).size).toBe(1);
     expect(await api.countRows()).toEqual(plus(before[0], { ...rows, idempotency_key: 1 }));

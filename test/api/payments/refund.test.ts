@@ -18,7 +18,7 @@ import {
 import { comparable, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 import { eventTypes } from '../../support/fixtures/events.ts';
 
-/** POST /payments/merchant/refund. Idempotency keys: idempotency-keys.test.ts. */
+/** POST /payments/merchant/refund. The file idempotency-keys.test.ts tests its idempotency keys. */
 
 const refund = (
   api: ApiEnvironment,

@@ -10,7 +10,7 @@ import { outcome, saveCard, tokenisedBody, UNAVAILABLE } from '../../support/fix
 import { gate } from '../../support/gate.ts';
 import { makeLink, openLink, rowOf, soldBy } from '../../support/hosted-pages/links.ts';
 
-/** In `api` a request without an outcome is answered 503 after 1.5 s. */
+/** The environment `api` answers 503 to a request that has no outcome after 1.5 s. */
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { deadlineMs: [1_000, 500] });
 
 const CHARGE = '/payments/charge-tokenised-pm';

@@ -77,7 +77,7 @@ describe('GET /', () => {
   });
 });
 
-describe('GET /docs', () => {
+describe('the API documentation at /docs', () => {
   test('is a page that loads files of this server only [D-§7]', async ({ api }) => {
     const page = await visit(api, '/docs');
     expect(page.status).toBe(200);

@@ -8,7 +8,7 @@ import type { RequestState } from '../../../api/context.ts';
 import { createApiServer } from '../../../api/server.ts';
 import { createLogger } from '../../../runtime/logger.ts';
 
-test('a request during a drain is answered with Connection: close [D-17]', async () => {
+test('a request that arrives while the API server stops is answered with Connection: close [D-17]', async () => {
   const app = new Koa<RequestState>();
   app.use((ctx) => {
     ctx.body = 'done';

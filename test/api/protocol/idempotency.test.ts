@@ -45,7 +45,7 @@ test('a repeated call is replayed when only the order of its fields or its white
   expect(second.text).toBe(first.text);
 });
 
-test('a key is refused with another body, also when only an ignored field differs [D-17]', async ({
+test('an idempotency key is refused with another body, also when only an ignored field differs [D-17]', async ({
   api,
 }) => {
   await api.call('POST', '/customer/create', { body: ADA, key: 'reused' });
@@ -135,7 +135,7 @@ test('a malformed request stores no key, so the corrected request succeeds with 
   expect(right.status).toBe(200);
 });
 
-test('a key may be used for a new request after 45 days [D-17]', async ({ api }) => {
+test('an idempotency key may be used for a new request after 45 days [D-17]', async ({ api }) => {
   const first = await api.call('POST', '/customer/create', { body: ADA, key: 'old' });
   api.clock.aheadMs = KEY_LIFETIME_MS + 1_000;
   const later = await api.call('POST', '/customer/create', {
@@ -146,7 +146,9 @@ test('a key may be used for a new request after 45 days [D-17]', async ({ api })
   expect(later.text).not.toBe(first.text);
 });
 
-test('a key also works on a route that does not list the header [D-17]', async ({ api }) => {
+test('an idempotency key also works on a route whose description does not list the header [D-17]', async ({
+  api,
+}) => {
   const made = await api.call('POST', '/webhook', {
     body: { eventSigner: 's', endpoint: 'https://m.example/', subscribedEventTypes: [] },
   });

@@ -98,7 +98,7 @@ test.for(['/subscription', '/payments'])(
   },
 );
 
-test('both paths of the read of an intent answer the same bytes [D-§7]', async ({ api, made }) => {
+test('both paths to read a payment intent answer the same bytes [D-§7]', async ({ api, made }) => {
   const texts = await Promise.all(
     ['v2/', ''].map((version) => api.call('GET', `/payments/${version}get-intent/${made['open']}`)),
   );
@@ -106,7 +106,9 @@ test('both paths of the read of an intent answer the same bytes [D-§7]', async 
   expect(texts[0]?.text).toBe(texts[1]?.text);
 });
 
-test('a hosted payment without customerDetails is created with none [D-11]', async ({ api }) => {
+test('a hosted payment is created without customerDetails, and a read shows an empty object [D-11]', async ({
+  api,
+}) => {
   const { customerDetails: _, ...body } = intentBody() as { customerDetails: object };
   const answer = await api.call('POST', '/payments/create-intent', { body });
   expect(answer.status).toBe(200);

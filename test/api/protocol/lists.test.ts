@@ -48,7 +48,7 @@ const LISTS: List[] = [
 
 type Ids = Record<string, string[]>;
 
-/** Ids of each list in the order of creation, oldest first. */
+/** Creates the records of each list. Returns the ids of the records by the list's path, oldest first. */
 const test = apiTest.extend('ids', { scope: 'file' }, async ({ api }) => {
   const ids: Ids = {};
   for (const list of LISTS) {
@@ -59,14 +59,14 @@ const test = apiTest.extend('ids', { scope: 'file' }, async ({ api }) => {
       const answer = await api.call('POST', list.create, { body });
       expect(answer.status).toBe(200);
       const id = (answer.json as Record<string, string>)[list.idField]!;
-      // Two records of each list have the same instant, so the order of these two follows their ids.
+      // Two records of each list have the same createdAt, so the order of these two follows their ids.
       const at = new Date(START + Math.min(n, MADE - 2) * 1_000).toISOString();
       await api.db.execute(`update ${list.table} set created_at = '${at}' where id = '${id}'`);
       made.push(id);
     }
     ids[list.path] = [...made.slice(0, -2), ...made.slice(-2).toSorted()];
   }
-  // A record of another merchant has an instant between those of our records.
+  // The createdAt of another merchant's record lies between those of our records.
   const customer: { customerId?: string } = {};
   for (const { create, body, table } of LISTS) {
     const made = await api.call('POST', create, {

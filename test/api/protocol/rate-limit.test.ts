@@ -20,7 +20,7 @@ const test = apiTest
     createApi({ rateLimits: { windowSeconds: 1, requests: 4, readsOfOneSubscription: 1 } }),
   );
 
-/** A merchant without an earlier request. */
+/** Creates a merchant that has sent no request. */
 const newMerchant = ({ db, pepper }: ApiEnvironment) =>
   createMerchantWithCredential(db, { name: 'Fresh Ltd', mode: 'test', pepper });
 
@@ -44,7 +44,7 @@ const isRefused = ({ status }: Answer): boolean => status === 429;
 const isServed = (answer: Answer): boolean => !isRefused(answer);
 
 describe('the rate limit', () => {
-  test('allows 100 requests and 10 reads of one subscription a second [D-22]', () => {
+  test('allows the given number of requests, and 10 reads of one subscription, a second [D-22]', () => {
     expect(limitsPerSecond(100)).toEqual({
       windowSeconds: 1,
       requests: 100,
@@ -62,7 +62,7 @@ describe('the rate limit', () => {
     expect(await inTurn(1, () => api.call('GET', CUSTOMER, { as: neighbour }))).toEqual([400]);
   });
 
-  test('returns Retry-After and serves the merchant again after that time [D-22]', async ({
+  test('returns Retry-After, and the merchant’s later requests are served again [D-22]', async ({
     short,
   }) => {
     const ask = () => short.call('GET', CUSTOMER);

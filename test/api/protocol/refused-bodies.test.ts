@@ -56,7 +56,7 @@ const KINDS: readonly Kind[] = [
     as: 'limited merchant',
   },
   {
-    name: 'an API call with another content type',
+    name: 'an API call with a content type other than JSON',
     line: 'PUT /webhook/whc_0000000000000000000000',
     type: 'text/plain',
     status: 400,
@@ -91,7 +91,7 @@ const KINDS: readonly Kind[] = [
     as: 'stranger',
   },
   {
-    name: 'a hosted page without a form',
+    name: 'a POST to a hosted page without a form',
     line: 'POST /update-method/0000000000000000000000',
     type: FORM_TYPE,
     status: 405,
@@ -136,7 +136,7 @@ function head({ line, type, as }: Kind, { api, limited }: Apis, framing: string)
 const urlOf = ({ as }: Kind, { api, limited }: Apis): string =>
   as === 'limited merchant' ? limited.url : api.url;
 
-/** Sends one call on a new connection and expects the status of its kind. */
+/** Sends a call of this kind on a new connection and expects the status that the kind names. */
 async function refusedCall(kind: Kind, apis: Apis, framing: string, body: Buffer) {
   const connection = openConnection(urlOf(kind, apis));
   connection.write(head(kind, apis, framing));

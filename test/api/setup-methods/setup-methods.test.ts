@@ -67,7 +67,7 @@ test('a setup session is created with the URL of its page [IF-4.13, IF-2.5]', as
   });
 });
 
-test('a setup session stores every given field, and a read returns all but phoneNumberRequired and billingDetails [IF-4.13, D-14, D-43]', async ({
+test('a setup session stores the given fields, and a read returns all of them but phoneNumberRequired and billingDetails [IF-4.13, D-14, D-43]', async ({
   api,
 }) => {
   const customerId = await makeCustomer(api);

@@ -13,7 +13,7 @@ import {
 } from '../../support/fixtures/subscriptions.ts';
 import { expectError } from '../../support/answers.ts';
 
-/** The behaviour that the commands of `COMMANDS` share, over HTTP. */
+/** The behaviour over HTTP that the subscription commands in `COMMANDS` have in common. */
 
 const FAR = Date.UTC(2027, 11, 24, 18);
 
@@ -162,7 +162,7 @@ describe.each(COMMANDS)(
       expect(api.workflows.calls).toHaveLength(sent);
     });
 
-    test(`returns the same bytes for a repeated key and sends no command [${rules}, D-17]`, async ({
+    test(`returns the same bytes for a repeated key and sends no second command [${rules}, D-17]`, async ({
       api,
     }) => {
       const { subscriptionId } = await subscriptionIn(api, allowed[0]!);

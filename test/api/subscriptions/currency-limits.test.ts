@@ -5,7 +5,10 @@ import { expectError } from '../../support/answers.ts';
 import { subscriptionBody, test } from '../../support/api-environment.ts';
 import { readSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 
-/** The operator's file raises the minimum of EUR, lowers the minimum of USD and makes JPY inactive. */
+/**
+ * The limits of an operator's file (CURRENCY_LIMITS_FILE): a higher minimum and a lower maximum of EUR, a lower
+ * minimum of USD, and JPY inactive.
+ */
 beforeAll(() =>
   useCurrencies(
     withOverrides(CURRENCIES, {

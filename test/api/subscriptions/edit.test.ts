@@ -211,7 +211,7 @@ test('an edited amount applies to the next cycle, not to an owed cycle [D-15]', 
   expect(await amountsOf(api, subscription)).toEqual([1_999, 1_999, 2_500]);
 });
 
-test('an edited date moves the end of a trial [D-15]', async ({ api }) => {
+test('an edited payment date moves the end of a trial [D-15]', async ({ api }) => {
   const subscription = await subscriptionIn(api, 'TRIALING');
   expect((await edit(api, subscription, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
   expect(await readSubscription(api, subscription)).toMatchObject({
@@ -220,7 +220,7 @@ test('an edited date moves the end of a trial [D-15]', async ({ api }) => {
   });
 });
 
-test('an edited date replaces the rest of the retry plan while the subscription is UNPAID [D-15]', async ({
+test('an edited payment date replaces the rest of the retry plan while the subscription is UNPAID [D-15]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'UNPAID');
@@ -231,7 +231,7 @@ test('an edited date replaces the rest of the retry plan while the subscription 
   });
 });
 
-test('an edited date is refused after a hard decline until the payment method is replaced [D-15, D-30]', async ({
+test('an edited payment date is refused after a hard decline until the payment method is replaced [D-15, D-30]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'ACTIVE');
@@ -247,7 +247,7 @@ test('an edited date is refused after a hard decline until the payment method is
   expect((await edit(api, subscription, { newAmount: 2_500 })).status).toBe(200);
 });
 
-test('in PAUSED, an edited date plans no payment and is replaced by the date of an unpause [D-15, IF-4.8]', async ({
+test('in PAUSED, an edited payment date plans no payment and is replaced by the date of an unpause [D-15, IF-4.8]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'PAUSED');

@@ -52,7 +52,7 @@ test('a paid manual retry answers exactly five fields [IF-4.9, D-31, D-10a]', as
   });
 });
 
-test('a declined manual retry answers 200 with the code and its text [IF-4.9, D-42]', async ({
+test('a declined manual retry answers 200 with the decline code and its text [IF-4.9, D-42]', async ({
   api,
 }) => {
   const subscription = await unpaidAtNoon(api);
@@ -73,7 +73,7 @@ test('a declined manual retry answers 200 with the code and its text [IF-4.9, D-
   });
 });
 
-test('a declined manual retry is stored under its key and replayed [IF-4.9, D-17]', async ({
+test('the answer to a declined manual retry is stored under its idempotency key and replayed [IF-4.9, D-17]', async ({
   api,
 }) => {
   const subscription = await unpaidAtNoon(api);

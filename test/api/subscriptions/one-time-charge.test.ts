@@ -13,7 +13,10 @@ import {
 import { eventsOf } from '../../support/fixtures/events.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 
-/** POST /subscription/merchant/one-time-charge. Idempotency keys: payments/idempotency-keys.test.ts. */
+/**
+ * POST /subscription/merchant/one-time-charge. The file payments/idempotency-keys.test.ts tests its idempotency
+ * keys.
+ */
 
 const charge = (
   api: ApiEnvironment,
@@ -58,7 +61,7 @@ test.for(['CREATED', 'ENDED'] as const)(
   },
 );
 
-test('a declined one-time charge answers 200 with FAILED, code and text [IF-4.10, D-42]', async ({
+test('a declined one-time charge answers 200 with FAILED, the decline code and its text [IF-4.10, D-42]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'ACTIVE');

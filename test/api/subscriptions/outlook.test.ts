@@ -69,7 +69,7 @@ describe('the upcoming charges', () => {
   });
 
   test.for(['0', '101', '-1', '1.5', '1e1', '', 'ten', '007', '5&limit=6'])(
-    'are refused with limit=%s [D-§7, D-10]',
+    'cannot be read with limit=%s [D-§7, D-10]',
     async (limit, { api }) => {
       const answer = await upcoming(api, await createSubscription(api), `?limit=${limit}`);
       expectError(answer, 400, 'bad_request', 'limit: must be an integer from 1 to 100');
@@ -129,7 +129,7 @@ describe('the upcoming charges', () => {
     expect(rows(fromRow)).toEqual(charges);
   });
 
-  test('follow an edited date, interval and amount [IF-4.6, D-15]', async ({ api }) => {
+  test('follow an edited payment date, interval and amount [IF-4.6, D-15]', async ({ api }) => {
     const subscription = await activeSinceJanuary(api, { cycleCount: 4 });
     const date = Date.UTC(2027, 2, 1, 8);
     const { subscriptionId } = subscription;
@@ -157,7 +157,7 @@ describe('the upcoming charges', () => {
   );
 });
 
-describe('the timeline', () => {
+describe('the timeline of a subscription', () => {
   test('shows the actor of an entry, and null for an entry that an earlier release wrote [D-34]', async ({
     api,
   }) => {

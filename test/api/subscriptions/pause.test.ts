@@ -30,7 +30,7 @@ test.for(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
   },
 );
 
-test('an unpause makes the given date the next payment and the new anchor [IF-4.8, D-§4]', async ({
+test('an unpause makes the given date the next payment date and the new billing anchor [IF-4.8, D-§4]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'PAUSED');

@@ -26,7 +26,7 @@ const advance = (api: ApiEnvironment, testClockId: string, to: number, key?: str
 const read = async (api: ApiEnvironment, testClockId: string) =>
   (await api.call('GET', `/test-clock/${testClockId}`)).json;
 
-test('a test clock starts at the given instant, or at the present [D-60]', async ({ api }) => {
+test('a test clock starts at the given instant, or at the present time [D-60]', async ({ api }) => {
   await createClock(api, 0);
   const before = Date.now();
   const answer = await api.call('POST', '/test-clock/create', { body: { now: null } });
@@ -43,7 +43,7 @@ test('a subscription on a test clock is created at the time of the clock [D-60]'
   expect(createdAt).toBe('2026-01-31T12:00:00.000Z');
 });
 
-test('a test clock without subscriptions is READY at its target at once [D-60]', async ({
+test('an advance of a test clock without subscriptions answers READY at once [D-60]', async ({
   api,
 }) => {
   const testClockId = await createClock(api, JAN_31);
@@ -52,7 +52,7 @@ test('a test clock without subscriptions is READY at its target at once [D-60]',
   expect(await read(api, testClockId)).toEqual({ testClockId, now: FEB_1, status: 'READY' });
 });
 
-test('an advance is READY after it has signalled every subscription that is not ENDED [D-60]', async ({
+test('an advance of a test clock is READY after it has signalled every subscription that is not ENDED [D-60]', async ({
   api,
 }) => {
   const testClockId = await createClock(api, JAN_31);
@@ -79,7 +79,7 @@ test('a test clock cannot go back [D-60]', async ({ api }) => {
   expectError(answer, 400, 'bad_request', 'to: must not lie before 2026-02-01T00:00:00.000Z');
 });
 
-test('another advance is refused while an advance runs; a later repeat of the first advance gets the stored answer [D-17, D-60]', async ({
+test('an advance of a test clock is refused while another advance runs; a later repeat of that advance gets the stored answer [D-17, D-60]', async ({
   api,
 }) => {
   const testClockId = await createClock(api, JAN_31);
@@ -95,7 +95,7 @@ test('another advance is refused while an advance runs; a later repeat of the fi
   expectError(other, 400, 'operation_not_allowed', 'The test clock is still advancing.');
 
   api.workflows.faults.isDown = false;
-  // The workflow would record this after a sweep had signalled the clock again.
+  // In production the workflow records this after a sweep has sent it the clock's new time again.
   await recordClockReached(api.db, ref, FEB_1);
   expect((await running).json).toEqual({ testClockId, now: FEB_1, status: 'READY' });
   const repeated = await advance(api, testClockId, FEB_1, 'slow-advance');
@@ -103,7 +103,7 @@ test('another advance is refused while an advance runs; a later repeat of the fi
   expect(repeated.headers['idempotent-replayed']).toBe('true');
 });
 
-test('an advance answers ADVANCING at its time limit; a later repeat with the same key answers READY [D-17, D-60]', async ({
+test('an advance of a test clock answers ADVANCING at its time limit; a later repeat with the same key answers READY [D-17, D-60]', async ({
   api,
 }) => {
   const testClockId = await createClock(api, JAN_31);

@@ -8,7 +8,7 @@ import { createSubscription } from '../../support/fixtures/subscriptions.ts';
 const declineNext = (api: ApiEnvironment, body: object, options: object = {}) =>
   api.call('POST', '/test-helpers/decline-next', { body, ...options });
 
-test('a repeated request with the same key orders the declines of a subscription or method only once [D-61]', async ({
+test('a request orders declines for a subscription or a payment method, and a repeat with the same key orders no more [D-61]', async ({
   api,
 }) => {
   const { subscriptionId } = await createSubscription(api);
