@@ -66,7 +66,7 @@ describe('the documents', () => {
     expect(missing).toEqual([]);
   });
 
-  test('name in the walk-throughs only files that contain the named exports', async () => {
+  test('name in the common changes of CONTRIBUTING.md only files that contain the names beside them', async () => {
     const guide = await readFile('CONTRIBUTING.md', 'utf8');
     const [, walks = ''] = /## Three common changes\n(.*?)\n## /s.exec(guide) ?? [];
     const steps = walks.split(/\n(?=\d\. )/).slice(1);

@@ -4,7 +4,10 @@ import { expect, test } from 'vitest';
 import { createDocument } from '../../api/openapi/document.ts';
 import { OPERATIONS } from '../../api/routes.ts';
 
-/** Removes the texts, so that the types change only when the interface changes. */
+/**
+ * A copy of an OpenAPI document without summaries and descriptions, so that the types change only when the
+ * interface changes.
+ */
 function withoutTexts(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutTexts);
   if (typeof value !== 'object' || value === null) return value;

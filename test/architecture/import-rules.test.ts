@@ -136,7 +136,7 @@ describe('the import rules', () => {
   });
   afterAll(() => rmSync(project, { recursive: true }));
 
-  /** Names of the rules that the fixture project violates with this extra line. */
+  /** The names of the rules that the fixture project violates when `file` has only this line. */
   async function broken(file: string, line: string): Promise<string[]> {
     const files = { ...TARGETS, 'domain/x.ts': "import './money.ts';", [file]: line };
     const folders = [...new Set(Object.keys(files).map((name) => name.split('/')[0]!))];
@@ -154,7 +154,7 @@ describe('the import rules', () => {
     return [...new Set((output as ICruiseResult).summary.violations.map((v) => v.rule.name))];
   }
 
-  it('accept the fixture project without an extra line', async () => {
+  it('accept the imports of the fixture project itself', async () => {
     expect(await broken('domain/x.ts', "import './money.ts';")).toEqual([]);
   });
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { MUTANTS } from '../../proof/mutants/planted.ts';
 
 test.each(MUTANTS)(
-  'the text of the planted defect "$defect" occurs once in its file, and its test file exists',
+  'the text that the planted defect "$defect" replaces occurs once in its file, and its test file exists',
   (mutant) => {
     expect(readFileSync(mutant.file, 'utf8').split(mutant.find)).toHaveLength(2);
     expect(existsSync(mutant.test)).toBe(true);

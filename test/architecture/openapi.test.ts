@@ -288,13 +288,13 @@ function contradictionsIn(object: Json): string[] {
     'a charged cycle is counted, and its period is paid':
       eventType !== 'subscription.cycle_charged' ||
       (has('intentId') && has('cycleNumber') && has('currentPeriodEnd')),
-    'success and status agree':
+    'success and error code agree':
       !('success' in object) || object['success'] === (errorCode === null),
   };
   return Object.entries(rules).flatMap(([rule, holds]) => (holds ? [] : [rule]));
 }
 
-/** The places of schemas that are nullable and have their description only inside `anyOf`. */
+/** The JSON pointers of the nullable schemas that have their description only inside `anyOf`. */
 function hiddenDescriptions(value: unknown, pointer = '#'): string[] {
   if (typeof value !== 'object' || value === null) return [];
   const { anyOf, description } = value as { anyOf?: Json[]; description?: string };
@@ -313,7 +313,7 @@ interface Content {
   content: Json;
 }
 
-/** Every JSON content of the document, with its pointer. */
+/** Every value under `application/json` in the document, with its JSON pointer. */
 function contentsIn(value: unknown, pointer = '#'): Content[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, member]): Content[] => {
