@@ -3,6 +3,7 @@ import { createFaultProxy } from '../../gateways/fault-proxy/proxy.ts';
 import { onStripe as it, prepare, refusalOf, savedCard } from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 
+/** The fault proxy stands between a client and the Stripe double, and disturbs requests on order. */
 const CONFIRM = { method: 'POST', path: '/v1/payment_intents/*/confirm', count: 1 };
 
 const WAIT = { timeout: 60_000, interval: 50 };
@@ -29,7 +30,7 @@ const confirmWith = async (
   return { error, charges, hits: listed.map(({ hits }) => hits) };
 };
 
-describe('the fault proxy', () => {
+describe('the fault proxy in front of the Stripe double', () => {
   it.for([
     [{ fault: 'lose_answer' }, 1],
     [{ fault: 'lose_request' }, 0],

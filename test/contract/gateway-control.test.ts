@@ -35,7 +35,7 @@ const bookOf = async (query: string) => {
   };
 };
 
-describe('the charge list at /control/charges', () => {
+describe('the charge list of the sandbox gateway, /control/charges,', () => {
   it('has a subscription’s charges in order, with outcome, refunds and send count [D-61]', async () => {
     await sandbox.call('POST', '/control/declines', {
       subscriptionId: 'sub_book',
@@ -100,7 +100,7 @@ describe('the charge list at /control/charges', () => {
   });
 });
 
-describe('a repeated request', () => {
+describe('a repeated request to the sandbox gateway', () => {
   it('is marked as replayed, unlike the first request [D-32]', async () => {
     const send = () =>
       fetch(`${sandbox.server.url}/v1/charges`, {
@@ -119,7 +119,7 @@ describe('a repeated request', () => {
   });
 });
 
-describe('the control API', () => {
+describe('the control API of the sandbox gateway', () => {
   it('declines the next charges of one payment method only [D-61]', async () => {
     await sandbox.call('POST', '/control/declines', {
       paymentMethodId: 'pmt_steered',

@@ -8,7 +8,7 @@ import { createExchange } from '../../gateways/sandbox/exchange.ts';
 
 type Answering = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** An HTTP server that records its requests, and an exchange that sends requests to this server. */
+/** Starts an HTTP server that records its requests. Returns it with an exchange that sends requests to it. */
 async function start(answering: Answering, changes: { timeoutMs?: number } = {}) {
   const arrived: string[] = [];
   const server = createServer((request, response) => {

@@ -84,7 +84,10 @@ export async function savedMethod(
   return outcome.card.gatewayMethodId;
 }
 
-/** A request to charge 19.99 USD for a new subscription, with these changes. */
+/**
+ * A request to charge 19.99 USD for a new subscription, with these changes. Saves the paying card unless the
+ * changes name a method, and prepares the charge if the gateway prepares charges.
+ */
 export async function chargeRequest(
   harness: Pick<GatewayHarness, 'gateway' | 'issueToken' | 'payingCard' | 'saveCard'>,
   changes: Partial<ChargeRequest> = {},
@@ -109,7 +112,7 @@ export async function chargeRequest(
   });
 }
 
-/** The request with the id of its prepared charge, at a gateway that prepares charges. */
+/** Prepares the charge if the gateway prepares charges, and adds the id of the charge to the request. */
 export async function prepared<Request extends ChargeRequest>(
   { prepare }: PaymentGateway,
   request: Request,

@@ -7,7 +7,10 @@ import type { GatewayHarness, GatewayTest } from './gateway-harness.ts';
 /** A refund that is not refused has one of these outcomes, because the gateway may leave a refund pending. */
 const ACCEPTED = ['refunded', 'pending'];
 
-/** Refunds that the gateway decides later, and refunds that fail after they succeeded. Rule: D-40. */
+/**
+ * Defines the contract tests of refunds that the gateway decides later, and of refunds that fail after they
+ * succeeded. Rule: D-40.
+ */
 export function describePendingRefunds(it: GatewayTest): void {
   it('reports a pending refund as pending until it has succeeded [D-40]', async ({ harness }) => {
     const { request, state, decide } = await pendingRefund(harness);
@@ -37,7 +40,7 @@ export function describePendingRefunds(it: GatewayTest): void {
     expect(ACCEPTED).toContain((await gateway.refund(rest)).kind);
   });
 
-  it('reports a pending refund that fails as refused, and can refund its amount again [D-40]', async ({
+  it('reports a pending refund as refused when the refund fails, and can refund its amount again [D-40]', async ({
     harness,
   }) => {
     const { request, state, decide } = await pendingRefund(harness);
@@ -51,7 +54,7 @@ export function describePendingRefunds(it: GatewayTest): void {
     expect(ACCEPTED).toContain((await harness.gateway.refund(again)).kind);
   });
 
-  it('reports a refund that fails after it had succeeded as refused, and can refund its amount again [D-40]', async ({
+  it('reports a refund as refused when the refund fails after its success, and can refund its amount again [D-40]', async ({
     harness,
   }) => {
     const { request, state, decide } = await pendingRefund(harness);
@@ -78,7 +81,7 @@ export function describePendingRefunds(it: GatewayTest): void {
   });
 }
 
-/** A pending refund of 5.00 USD of a charge of 19.99 USD. */
+/** Makes a charge of 19.99 USD, and a refund of 5.00 USD of this charge that stays pending. */
 async function pendingRefund(harness: GatewayHarness) {
   const { gateway, refunds } = harness;
   const charge = await gateway.charge(await chargeRequest(harness));

@@ -7,7 +7,7 @@ import { TEST_CARDS } from '../../gateways/sandbox/test-cards.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { GatewayHarness } from './gateway-harness.ts';
 
-/** The bearer token for every route except the tokeniser and /health. */
+/** The bearer token for every route of the sandbox gateway except the tokeniser and /health. */
 export const API_KEY = 'gateway-key-of-the-contract-tests-0001';
 
 /** The only return origin that the tokeniser of these tests allows. */
@@ -80,15 +80,15 @@ export async function startSandbox(options: Partial<SandboxGatewayOptions> = {})
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
-/** The sandbox gateway as a harness of the contract tests. */
+/** Starts the sandbox gateway as a harness of the contract tests. */
 export async function startSandboxHarness(): Promise<GatewayHarness> {
   return harnessOf(await startSandbox());
 }
 
 /**
- * The sandbox that decides later, as a harness of the contract tests. When the answer to a charge is that the
- * charge is in progress, the harness decides the charge at once and sends it again, as the activity does later.
- * `book` does not count these repeated sends.
+ * Starts the sandbox that decides charges later, as a harness of the contract tests. When the answer to a charge
+ * is that the charge is in progress, the harness decides the charge at once and sends it again, as the activity
+ * does later. `book` does not count these repeated sends.
  */
 export async function startPendingSandboxHarness(): Promise<GatewayHarness> {
   const sandbox = await startSandbox({ personality: 'pending', decideAfterMs: 3_600_000 });

@@ -20,7 +20,7 @@ interface ListedCharge {
 }
 
 /**
- * Stripe's adapter with the fault proxy, the Stripe double and stripe-mock behind it, as a harness of the
+ * Starts Stripe's adapter with the fault proxy, the Stripe double and stripe-mock behind it, as a harness of the
  * contract tests.
  */
 export async function startStripeGatewayHarness(): Promise<GatewayHarness> {

@@ -51,7 +51,7 @@ const UNPUBLISHED = '4532015112830366';
 const locationOf = (response: Response) => new URL(response.headers.get('location') ?? '');
 
 describe('POST /tokenise', () => {
-  it('redirects the browser with a one-time token, and removes only the error of an earlier try from the URL [D-61]', async () => {
+  it('redirects the browser to the return URL with a one-time token and without the error of an earlier try [D-61]', async () => {
     const response = await sandbox.submitCard({
       return_url: `${RETURN_ORIGIN}/checkout/cs_1?step=2&payment_error=card_declined&payment_error_id=1`,
     });
@@ -152,7 +152,7 @@ describe('POST /tokenise', () => {
     expect(asJson.status).toBe(415);
   });
 
-  it('refuses a token after exactly ten minutes [D-61]', async () => {
+  it('issues a token that the gateway refuses after exactly ten minutes [D-61]', async () => {
     const save = (token: string) =>
       sandbox.gateway.saveMethod({ key: `save:${token.slice(4)}`, token, session: 'cs_late' });
     const early = await sandbox.issueToken('4242424242424242', 'cs_late');

@@ -6,14 +6,16 @@ import { describeUnknownOutcomes } from './gateway-unknown-outcome.contract.ts';
 import { chargeRequest, onGateway, savedMethod } from './gateway-harness.ts';
 import type { GatewayHarness, GatewayTest } from './gateway-harness.ts';
 
-/** The promises of `gateways/port.ts`, which every adapter must keep. */
+/** Defines the tests of the promises in `gateways/port.ts`, which every gateway adapter must keep. */
 export function describeGatewayContract(
   name: string,
   start: () => Promise<GatewayHarness>,
   abilities: {
+    /** True: the harness can make the gateway fail on demand. */
     readonly canFail: boolean;
+    /** False: the harness cannot fill in the gateway's card form. Default: true. */
     readonly canEnterCards?: boolean;
-    /** True: the credentials of the target were not given. */
+    /** True: the tests are skipped, because the credentials of the gateway were not given. */
     readonly isSkipped?: boolean;
   },
 ): void {
@@ -25,7 +27,7 @@ export function describeGatewayContract(
       describeSaving(it);
     });
     describeWithdrawing(it);
-    describe.runIf(abilities.canFail)('when it fails', () => {
+    describe.runIf(abilities.canFail)('that fails on demand', () => {
       describeUnknownOutcomes(it);
       describePendingRefunds(it);
     });
@@ -255,7 +257,7 @@ function describeWithdrawing(it: GatewayTest): void {
     expect(await harness.book(request.subscriptionId)).toEqual([]);
   });
 
-  it('returns the outcome instead when a paid or declined charge is withdrawn [D-§4]', async ({
+  it('returns the outcome of a paid or declined charge when the charge is withdrawn [D-§4]', async ({
     harness,
     skip,
   }) => {

@@ -39,7 +39,7 @@ async function startSpoilingProxy(
   return server;
 }
 
-/** A prepared charge of 19.99 USD. */
+/** Saves a card and prepares a charge of 19.99 USD. Returns the request that makes the charge. */
 async function preparedCharge(world: StripeWorld, number?: string): Promise<ChargeRequest> {
   const { customer, payment_method } = await savedCard(world.stripe, number);
   const request = {

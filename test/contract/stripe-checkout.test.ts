@@ -17,7 +17,7 @@ const readSession = ({ stripe }: StripeWorld, id: string) =>
     expand: ['setup_intent.payment_method', 'payment_intent'],
   });
 
-describe('a Checkout Session in mode setup', () => {
+describe('a Checkout Session of the Stripe double in mode setup', () => {
   it('saves the card of the form for its customer and redirects to success_url', async ({
     world,
   }) => {
@@ -90,7 +90,7 @@ describe('a Checkout Session in mode setup', () => {
     ['4242424242424242', { expiry: '10/26' }, 'Your card has expired.'],
     ['4242424242424242', { cvc: '1' }, 'security code is incorrect'],
   ] as const)(
-    'refuses %s with %j before anything is saved',
+    'refuses card %s with the changes %j before anything is saved',
     async ([number, changes, text], { world }) => {
       const session = await setupSession(world.stripe);
       const refused = await submitCard(String(session.url), number, changes);
@@ -159,7 +159,7 @@ describe('a Checkout Session in mode setup', () => {
   });
 });
 
-describe('a Checkout Session in mode payment', () => {
+describe('a Checkout Session of the Stripe double in mode payment', () => {
   const pay = async ({ stripe }: StripeWorld) => {
     const customer = await stripe.customers.create();
     return stripe.checkout.sessions.create({

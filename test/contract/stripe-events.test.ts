@@ -11,7 +11,7 @@ import {
 } from '../support/stripe.ts';
 import type { ReceivedEvent, StripeWorld } from '../support/stripe.ts';
 
-/** How Stripe's adapter reads inbound events, and looks up the objects that the events name. */
+/** Stripe's adapter reads inbound events, and looks up the objects that the events name. */
 
 function gatewayOf(
   { secretKey, id, proxy }: StripeWorld,
@@ -31,14 +31,14 @@ type Gateway = ReturnType<typeof gatewayOf>;
 const read = (gateway: Gateway, { rawBody, signature }: ReceivedEvent) =>
   gateway.readEvents?.(Buffer.from(rawBody), { 'stripe-signature': signature });
 
-/** A payment of 19.99 USD. */
+/** Makes a payment of 19.99 USD. */
 async function payment({ stripe }: StripeWorld) {
   const intent = await prepare(stripe, await savedCard(stripe), { metadata: { key: 'charge:1' } });
   const paid = await stripe.paymentIntents.confirm(intent.id, { off_session: true });
   return { gatewayChargeId: paid.id, chargeId: paid.latest_charge as string };
 }
 
-/** The last received event about an object. */
+/** Waits for `count` events about an object and returns the last one. */
 async function lastEvent({ receiver }: StripeWorld, id: string, count: number) {
   await receiver.waitFor(id, count);
   const event = receiver.of(id).at(-1);
@@ -70,7 +70,7 @@ describe('an event of Stripe', () => {
     ]);
   });
 
-  it('about a card entered on its page names our session', async ({ world }) => {
+  it('about a card entered on Stripe’s page names our session', async ({ world }) => {
     const { stripe } = world;
     const customer = await stripe.customers.create({});
     const { id, url } = await stripe.checkout.sessions.create({
@@ -103,7 +103,7 @@ describe('an event of Stripe', () => {
     ]);
   });
 
-  it('is accepted with either of two secrets, as during a rotation', async ({ world }) => {
+  it('is accepted when one of two secrets matches, as during a rotation', async ({ world }) => {
     const { gatewayChargeId } = await payment(world);
     const event = await lastEvent(world, gatewayChargeId, 2);
     const rotating = gatewayOf(world, ['whsec_new', WEBHOOK_SECRET]);

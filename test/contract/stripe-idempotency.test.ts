@@ -213,7 +213,7 @@ describe('an Idempotency-Key of the Stripe double', () => {
 });
 
 describe('an account of the Stripe double', () => {
-  it('is found by its key and sees only its own objects', async ({ world }) => {
+  it('is found by its secret key and sees only its own objects', async ({ world }) => {
     const { stripe } = world;
     const other = await world.account();
     expect(await other.stripe.accounts.retrieveCurrent()).toMatchObject({
@@ -241,7 +241,9 @@ describe('an account of the Stripe double', () => {
     });
   });
 
-  it('is refused for an unknown key, and for an account of another platform', async ({ world }) => {
+  it('is refused for an unknown secret key, and for an account of another platform', async ({
+    world,
+  }) => {
     const stranger = world.client('sk_test_unknown_key_0001');
     expect(await refusalOf(stranger.accounts.retrieveCurrent())).toMatchObject({
       statusCode: 401,

@@ -64,7 +64,7 @@ describe('stripe-mock', () => {
     await vi.waitFor(() => expect(fetch(url)).rejects.toThrow('fetch failed'), { timeout: 30_000 });
   });
 
-  it('is reported missing with the way to get it when Go is missing', async () => {
+  it('is reported missing, with the advice to install Go, when Go is missing', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'perennial-no-go-'));
     await symlink('/bin/sh', join(folder, 'sh'));
     vi.stubEnv('PATH', folder);

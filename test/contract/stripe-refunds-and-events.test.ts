@@ -11,7 +11,7 @@ import type { ReceivedEvent, StripeWorld } from '../support/stripe.ts';
 
 const offSession = { off_session: true } as const;
 
-/** A payment of 19.99 USD. */
+/** Makes a payment of 19.99 USD. */
 const payment = async ({ stripe }: Pick<StripeWorld, 'stripe'>) => {
   const intent = await prepare(stripe, await savedCard(stripe));
   const paid = await stripe.paymentIntents.confirm(intent.id, offSession);

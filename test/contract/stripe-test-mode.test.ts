@@ -3,7 +3,7 @@ import { onStripe } from '../support/stripe.ts';
 import { describeGatewayContract } from './gateway.contract.ts';
 import { startTestModeHarness } from './gateway-test-mode-harness.ts';
 
-/** With STRIPE_TEST_KEY the contract runs at Stripe itself. This needs the internet and moves no money. */
+/** With STRIPE_TEST_KEY the gateway contract is tested at Stripe itself, over the internet. No money moves. */
 const { STRIPE_TEST_KEY: secretKey = '' } = process.env;
 const isSkipped = secretKey === '';
 
