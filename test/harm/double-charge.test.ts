@@ -14,7 +14,7 @@ import type { PaidSubscription } from '../support/february-charge.ts';
 import { LATE_ARRIVALS } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-/** Longer than the gateway client's timeout in {@link LATE_ARRIVALS}. */
+/** A delay of the gateway that is longer than its client's timeout in {@link LATE_ARRIVALS}. */
 const TOO_LATE_MS = 2_600;
 const SOON = { timeout: 60_000, interval: 50 };
 /** The gateway holds the charge until the test removes the faults. */
@@ -62,7 +62,9 @@ describe('a gateway', () => {
     expect(await subscription.attempts()).toEqual(['1 REVIEW']);
   });
 
-  test('gets the same key again when it has no look-up [D-40]', async ({ env }) => {
+  test('gets the same key again after a lost answer when it has no look-up [D-40]', async ({
+    env,
+  }) => {
     const subscription = await paidForJanuary(env);
     const input = await februaryInput(env, subscription);
     await subscription.fault({ fault: 'lose_answer' });

@@ -15,14 +15,14 @@ import type { Payments } from '../support/payments.ts';
 import { LATE_ARRIVALS } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-/** Longer than the gateway client's timeout in {@link LATE_ARRIVALS}. */
+/** A delay of the gateway that is longer than its client's timeout in {@link LATE_ARRIVALS}. */
 const TOO_LATE_MS = 2_600;
 /** The gateway holds the charge until the test removes the faults. */
 const HELD = { fault: 'delay', delayMs: 60_000 };
 /** Postgres's error code when a lock timeout expires. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** How many of the next charge activities fail before their work, and how many after it. */
+/** The number of the next charge activities that fail before their work, and of those that fail after it. */
 const crashes = { before: 0, after: 0 };
 
 const test = onDevServerWith({ wrap: crashing });

@@ -10,7 +10,7 @@ import { onDevServerWith } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-/** How many of the next refund activities fail after their work. */
+/** The number of the next refund activities that fail after their work. */
 const crashes = { after: 0 };
 
 const test = onDevServerWith({ wrap: crashing });
@@ -138,7 +138,7 @@ describe('a refund', () => {
     expect(again).toEqual(first);
   });
 
-  test('emits its event with the clock’s time, in the subscription’s sequence, when the subscription is on a test clock [D-52, D-60]', async ({
+  test('emits its event at the time of the test clock, in the subscription’s sequence, when the subscription is on a test clock [D-52, D-60]', async ({
     env,
     payments,
   }) => {
@@ -163,7 +163,7 @@ describe('a refund', () => {
     });
     expect(await env.state(subscription)).toEqual(before);
 
-    // While a clock advances, clock_reached_at lags behind. The eventTime must not decrease even then.
+    // While a test clock advances, clock_reached_at lags behind it. The eventTime must not decrease even then.
     await env.db.execute(raw`update subscription set clock_reached_at = created_at`);
     const again = await payments.refund(paid, 100);
     expect(await env.payments.refund(again.ref)).toEqual({ kind: 'refunded' });

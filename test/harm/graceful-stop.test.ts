@@ -83,13 +83,13 @@ const DELAY = { fault: 'delay', count: 100_000, match: {} };
 const slowGateway = ({ control }: TestEnvironment, delayMs: number) =>
   control('POST', '/control/faults', { ...DELAY, operation: 'charge', delayMs });
 
-/** Counts every further look-up. */
+/** Delays every further look-up by 1 ms. The hits of this fault are the number of look-ups. */
 const countLookups = ({ control }: TestEnvironment) =>
   control('POST', '/control/faults', { ...DELAY, operation: 'lookup', delayMs: 1 });
 
 /**
- * The gateway holds every further charge until `serve` is called, so that the machine's speed does not decide
- * which charges are under way at the SIGTERM. Counts look-ups.
+ * Makes the gateway hold every further charge until `serve` is called, so that the machine's speed does not decide
+ * which charges are under way at the SIGTERM. Counts the look-ups.
  */
 async function holdCharges(env: TestEnvironment): Promise<{ serve: () => Promise<void> }> {
   await slowGateway(env, 60_000);

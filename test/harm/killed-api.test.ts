@@ -15,8 +15,8 @@ import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
- * The API's rows of the crash table in docs/architecture.md. In each test an API process is killed at the
- * named point. Then a second, running API gets the same request with the same key.
+ * The API's rows of the crash table in docs/architecture.md. In each test an API process is killed at a
+ * failpoint. Then a second, running API gets the same request with the same idempotency key.
  */
 
 const ADA = { name: 'Ada Example', email: 'ada@example.com' };
@@ -54,7 +54,7 @@ async function send(api: ApiProcess, { path, body, key }: Request) {
   return { status: response.status, text, isReplayed };
 }
 
-/** Kills an API process at the point while the process serves the request. The client gets no answer. */
+/** Starts an API that kills itself at the failpoint while it serves the request. The client gets no answer. */
 async function crashAt(point: Failpoint, request: Request): Promise<void> {
   const api = await processes.start({ failpoint: point });
   await expect(send(api, request)).rejects.toThrow('fetch failed');

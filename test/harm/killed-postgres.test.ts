@@ -147,7 +147,7 @@ async function retried(
 }
 
 test(
-  `every cycle is charged once when Postgres is killed ${KILLS} times in the middle of charges [D-40]`,
+  `every cycle is charged once when a Postgres backend is killed ${KILLS} times in the middle of charges [D-40]`,
   async ({ env, onTestFailed }) => {
     onTestFailed(() => {
       process.stderr.write(readFileSync(join(folder, 'postgres.log'), 'utf8').slice(-8_000));
@@ -167,7 +167,7 @@ test(
     expect(killed).toBe(KILLS);
 
     // In two runs Postgres refused a query after its recovery, as if the recovery had not ended. The cause is
-    // unknown, so the test repeats the advance.
+    // unknown, so the test repeats the advance of the test clock.
     await vi.waitFor(() => env.advance(clock, targetAt), { timeout: 120_000, interval: 250 });
     const books = await openBooks({
       databaseUrl: env.databaseUrl,
@@ -179,7 +179,7 @@ test(
     await books.close();
     expect(results.flatMap(({ wrong }) => wrong)).toEqual([]);
     const { charges } = await env.control('GET', '/control/charges');
-    // 13 months of each subscription, each charged once.
+    // Each of the 13 months of each subscription is charged once.
     expect(charges.map(({ outcome }) => outcome)).toEqual(
       Array.from({ length: 13 * SUBSCRIPTIONS }, () => 'succeeded'),
     );

@@ -83,7 +83,7 @@ async function call(path: string, body?: object) {
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
 
-/** Runs a command of the project against the running start. */
+/** Runs a command of the project with the ports and the data folder of this file, until it ends. */
 function run(command: 'start' | 'demo' | 'verify', ...options: string[]) {
   const child = spawn(process.execPath, ['scripts/run.mjs', command, ...options], {
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -82,7 +82,7 @@ async function shopWithCard(
   };
 }
 
-test('a worker that crashes at after_prepare leaves a PaymentIntent that never charges; the next worker charges once [D-40, D-54]', async ({
+test('a worker that crashes at the failpoint after_prepare leaves a PaymentIntent that never charges; the next worker charges once [D-40, D-54]', async ({
   scenario,
   stripe,
 }) => {

@@ -11,7 +11,7 @@ import type { WorkerScenario } from '../support/worker-scenario.ts';
 
 /**
  * The worker's rows of the crash tables in docs/architecture.md. In each test a merchant or a payer sends a
- * request over HTTP. The worker process is killed at the named point during the work for this request, which
+ * request over HTTP. The worker process is killed at a failpoint during the work for this request, which
  * includes the delivery of its events. Then another worker continues. Each test has its own test environment, so
  * that tests can run concurrently.
  */

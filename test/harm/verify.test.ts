@@ -13,7 +13,10 @@ import { paymentsIn } from '../support/payments.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-/** Each case damages the database in one way; `npm run verify` must report it. */
+/**
+ * Each case damages the database in one way, which `npm run verify` must report. The verifier compares books: the
+ * records of our database, of the gateway, of the webhook receiver and of the API's clients.
+ */
 
 const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
@@ -137,7 +140,9 @@ test('the verifier checks every invariant and finds nothing wrong in correct boo
   expect(results.filter(({ counted }) => counted === null || counted === 0)).toEqual([]);
 });
 
-test('the verifier skips invariant 6 when the clients’ book is not given', async ({ env }) => {
+test('the verifier skips invariant 6 (one answer for each idempotency key) when the clients’ book is not given', async ({
+  env,
+}) => {
   const results = await checkAll(env);
   expect(
     results.filter(({ counted }) => counted === null).map(({ invariant }) => invariant),
@@ -467,7 +472,7 @@ describe('the verifier reports', () => {
     expect(wrongOf(await checkAll(env))).toEqual([]);
   });
 
-  test('an event the receiver did not accept, an unknown event and a bad signature', async ({
+  test('an event that the receiver did not accept, an unknown event and a bad signature', async ({
     env,
   }) => {
     const [first, second, ...rest] = receivedLines();
