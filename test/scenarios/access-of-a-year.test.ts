@@ -26,7 +26,7 @@ const CANCEL = '/subscription/merchant/cancel';
 
 /**
  * A prolonged trial, two declined cycles, two pauses, weekly payments for a month, a cancellation that a resume
- * undoes, and a cancellation at once.
+ * undoes, and an immediate cancellation.
  */
 const EVENTFUL: Commands = {
   // The trial, which ends on 14 February, is prolonged by a week.
@@ -68,7 +68,7 @@ const DECLINED: Commands = {
 
 const CANCELLED_IN_TRIAL: Commands = { '2027-02-10T12:00Z': ({ post }) => post(CANCEL) };
 
-/** Creates a subscription on the clock, and pays its checkout. */
+/** Creates a subscription with these terms, which name its test clock, and pays its checkout. */
 async function begin(shop: Shop, terms: object): Promise<Life> {
   const { post } = shop.merchant;
   const { subscriptionId, fwdUrl } = await post<{ subscriptionId: string; fwdUrl: string }>(

@@ -66,7 +66,7 @@ async function enterNameAndEmail(page: Page): Promise<void> {
 }
 
 describe('a subscription link, in a browser,', () => {
-  test('shows the checkout to the payer who began it and a 410 page to other payers when it is used up [D-37]', async ({
+  test('shows the checkout to the payer who began the checkout, and a 410 page to other payers, when the link is used up [D-37]', async ({
     shop,
     payer,
   }) => {

@@ -43,7 +43,7 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('is paid with JavaScript, and its policy blocks nothing [D-44]', async ({
+  test('is paid with JavaScript, and its content security policy blocks nothing [D-44]', async ({
     payer,
     subscribe,
   }) => {
@@ -54,7 +54,7 @@ describe('the checkout, in a browser,', () => {
     await page.goto(subscription.fwdUrl);
     await payByCard(page);
     expect(await heading(page)).toBe('Thank you: your payment was received');
-    // The page of the result does not redirect.
+    // The result page does not redirect.
     expect(await page.locator('meta[http-equiv=refresh]').count()).toBe(0);
     // The page's content security policy blocked nothing.
     expect(errors).toEqual([]);

@@ -100,7 +100,7 @@ test('the caret of the card number stays beside its digit after a change in the 
   expect(await press('Delete')).toBe('4294 |4242 4242 4242');
 });
 
-test('the gateway’s page about a typing error groups the number, and its policy allows the script', async ({
+test('the gateway’s page about a typing error groups the number, and its content security policy allows the script', async ({
   browser,
   servers,
 }) => {
@@ -116,7 +116,7 @@ test('the gateway’s page about a typing error groups the number, and its polic
   expect(lines).toEqual([expect.stringContaining('status of 422')]);
 });
 
-test('pages without a card form, and the pages of a Stripe merchant, have no script and allow none', async ({
+test('a page that asks for details, a paid checkout and the checkout of a Stripe merchant have no script and allow none', async ({
   servers,
 }) => {
   for (const name of ['checkout: details', 'checkout: paid', 'Stripe: checkout', 'link: details']) {
@@ -128,7 +128,7 @@ test('pages without a card form, and the pages of a Stripe merchant, have no scr
 });
 
 test.for([true, false])(
-  'a page that waits opens the result by itself, with JavaScript %s',
+  'a page that waits for an outcome shows the result by itself, with JavaScript: %s',
   async (hasScript, { api, open }) => {
     const subscription = await createSubscription(api);
     const { comeBack, path } = visit(api, subscription.fwdUrl);

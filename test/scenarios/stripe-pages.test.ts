@@ -30,7 +30,7 @@ async function startForeignStripe(): Promise<StripeWorld> {
   return startStripe({ port, publicUrl: `http://localhost:${port}` });
 }
 
-/** The merchant of the environment has an account at the Stripe double. */
+/** In this environment the merchant has an account at the Stripe double. */
 const test = onHostedPages()
   // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
   .extend('world', { scope: 'file' }, async ({}, { onCleanup }) => {
