@@ -10,9 +10,9 @@ import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
 
 const DAY = 86_400_000;
 
-/** By activity: how many calls fail, and whether each does its work before the failure. */
+/** By activity: the number of calls that fail, and whether each does its work before the failure. */
 const faults: Partial<Record<keyof Activities, { times: number; effect: boolean }>> = {};
-/** Runs once after the work of an activity, before its result is returned. */
+/** By activity: a function that runs once after the activity's work, before the result is returned. */
 const meanwhile: Partial<Record<keyof Activities, () => Promise<void>>> = {};
 
 const test = onTimeSkippingServerWith({ wrap: withFaults });
@@ -66,7 +66,8 @@ async function active(env: TimeSkippingEnvironment) {
 }
 
 /**
- * Expects that the command answers 503 while the row cannot be read, and that a repeat succeeds after that.
+ * Expects that the command answers 503 while the subscription's row cannot be read, and that a repeat succeeds
+ * after that.
  */
 async function isDoneWhenRowIsReadAgain(
   env: TimeSkippingEnvironment,
@@ -93,8 +94,8 @@ describe('an activity failure', () => {
       faults.chargeAttempt = { times: 7, effect };
       await env.server.sleep(31 * DAY + 120_000);
       await vi.waitFor(async () => expect((await env.state(ref)).cyclesCharged).toBe(2), 30_000);
-      // After six attempts, the first as a local activity, the workflow reads the row again. If the
-      // charge is done, it makes no further attempt.
+      // After six attempts, the first as a local activity, the workflow reads the subscription's row again. If
+      // the charge is done, the workflow makes no further attempt.
       expect(faults.chargeAttempt.times).toBe(effect ? 1 : 0);
       expect((await env.book(ref)).map((charge) => [charge.outcome, charge.sentCount])).toEqual([
         ['succeeded', 1],
@@ -191,7 +192,7 @@ describe('an activity failure', () => {
     expect((await env.state(ref)).status).toBe('ACTIVE');
   });
 
-  test('during the read of the row makes the command answer 503, and a later repeat succeeds [D-17]', async ({
+  test('during the read of the subscription’s row makes a command answer 503, and a later repeat succeeds [D-17]', async ({
     env,
   }) => {
     const ref = await active(env);
@@ -302,7 +303,9 @@ describe('an activity failure', () => {
   });
 });
 
-test('a recheck signal during a read of the row causes a second read', async ({ env }) => {
+test('a recheck signal during a read of the subscription’s row causes a second read', async ({
+  env,
+}) => {
   const ref = await active(env);
   const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
   await env.server.sleep(60_000);

@@ -12,12 +12,12 @@ import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
 
-/** Replaces the outcome of a call. Each of the `faults` is used once, in order. */
+/** Replaces the outcome of a call of chargePayment or refundPayment. Each of the `faults` is used once, in order. */
 type Fault = 'pending' | 'fails';
 const faults: Fault[] = [];
-/** The number of calls so far. */
+/** The number of calls of these two activities so far. */
 let calls = 0;
-/** Runs before each call that asks about a refund, with the workflow's time. */
+/** Runs before each call of refundPayment, with the workflow's time. */
 let beforeRefund: (nowAt: number) => Promise<unknown> = async () => undefined;
 
 const test = onTimeSkippingServerWith({ wrap: withFaults });
@@ -109,7 +109,7 @@ describe('a payment of unknown outcome', () => {
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('keeps its backoff when it continues as new because of a long history', async ({
+  test('keeps its backoff when its workflow continues as new because of a long history', async ({
     env,
     payments,
   }) => {

@@ -19,7 +19,7 @@ const FIRST_DAY = [
   ...Array.from({ length: 24 }, (_, hour) => 1_300 + 3_600 * (hour + 1)),
 ];
 
-/** The times of the calls of the activity, in workflow time. */
+/** The workflow times, in epoch ms, of the calls of the activity chargeAttempt. */
 const calledAt: number[] = [];
 
 const test = onTimeSkippingServerWith(

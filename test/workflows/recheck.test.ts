@@ -16,7 +16,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const SOON = { timeout: 30_000, interval: 50 };
 
-/** The times at which the gateway was asked, in workflow time. */
+/** The workflow times, in epoch ms, of the calls of the two charge activities, which ask the gateway. */
 const askedAt: number[] = [];
 
 const test = onTimeSkippingServerWith(
@@ -40,10 +40,10 @@ function withCallLog(activities: Activities): Activities {
   };
 }
 
-/** Minutes from the first request to each request, rounded down. */
+/** Minutes from the first call to each call, rounded down. */
 const minutes = () => askedAt.map((at) => Math.floor((at - (askedAt[0] ?? 0)) / MINUTE));
 
-/** Sets the gateway to make each charge and to answer no request. */
+/** Sets the gateway to make each charge without an answer, and to answer each look-up with 500. */
 async function gatewayIsAway(env: TestEnvironment): Promise<void> {
   const all = { match: {}, count: 10_000 };
   await env.control('POST', '/control/faults', {

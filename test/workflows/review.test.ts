@@ -26,8 +26,8 @@ const LOOKUP_SECONDS = [
 ];
 
 /**
- * The times at which the gateway was called, in workflow time. `isMade` decides which of the calls are really
- * made.
+ * The workflow times, in epoch ms, of the calls of the activities that ask the gateway. `isMade` decides which of
+ * these calls are made.
  */
 const calledAt: number[] = [];
 let isMade: (call: number) => boolean = () => true;
@@ -146,7 +146,7 @@ describe('a gateway outage', () => {
     ]);
   }, 90_000);
 
-  test('lasting a day puts the retry in review, with daily look-ups until the retry is settled', async ({
+  test('lasting a day puts the retry in manual review, with daily look-ups until the retry is settled', async ({
     env,
   }) => {
     const ref = await unpaid(env);
@@ -188,7 +188,7 @@ describe('a gateway outage', () => {
     await env.client.workflow.getHandle(lateChargeWorkflowId(id)).terminate();
   }, 90_000);
 
-  test('lasting a day puts a one-off payment in review, with daily look-ups', async ({
+  test('lasting a day puts a one-off payment in manual review, with daily look-ups', async ({
     env,
     payments,
   }) => {

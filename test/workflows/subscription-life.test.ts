@@ -11,7 +11,7 @@ import type { TimeSkippingEnvironment, TestEnvironment } from '../support/test-e
 
 const DAY = 86_400_000;
 
-/** Sleeps to the next 31 January, 09:30, in server time. */
+/** Sleeps until the server's time is the next 31 January, 09:30 UTC, and returns this time. */
 async function sleepToJanuary31(env: TimeSkippingEnvironment): Promise<number> {
   const now = await env.server.currentTimeMs();
   const year = new Date(now).getUTCFullYear();
@@ -67,7 +67,7 @@ async function expectNothingFurther(
 }
 
 describe('a subscription in Temporal', () => {
-  test('is charged on the last day of short months when its anchor is 31 January [D-05]', async ({
+  test('is charged on the last day of short months when its billing anchor is 31 January [D-05]', async ({
     env,
   }) => {
     await sleepToJanuary31(env);

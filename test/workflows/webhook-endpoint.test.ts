@@ -25,7 +25,7 @@ const MERCHANT_ID = 'mer_1';
 
 let queuePrefix: string;
 let input: WebhookEndpointInput;
-/** The input of each drain. */
+/** The input of each drain: one call of the activity drainEndpoint, which the tests replace. */
 let drains: DrainEndpointInput[];
 
 beforeEach(() => {
@@ -91,7 +91,7 @@ async function timersOf(handle: Awaited<ReturnType<typeof wakeQueue>>): Promise<
 
 const unchangedInput = () => ({ ...input, nowAt: expect.any(Number) as number });
 
-describe('an endpoint queue', () => {
+describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
   it('drains at the ten instants of the schedule, over 75.6 hours, before it ends [D-54]', async ({
     server,
   }) => {
@@ -110,7 +110,7 @@ describe('an endpoint queue', () => {
     expectGaps(ATTEMPT_DELAYS_MS.slice(1));
   });
 
-  it('drains at once on a wake-up during a wait and names the next attempt in its details [D-54]', async ({
+  it('drains at once on a wake-up during a wait, and names the next attempt in its current details [D-54]', async ({
     server,
   }) => {
     const results = [

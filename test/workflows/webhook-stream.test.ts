@@ -25,7 +25,7 @@ const MERCHANT_ID = 'mer_1';
 
 let queuePrefix: string;
 let input: WebhookStreamInput;
-/** The input of each round. */
+/** The input of each round: one call of the activity deliverPending, which the tests replace. */
 let rounds: DeliverPendingInput[];
 
 beforeEach(() => {
@@ -83,7 +83,7 @@ function expectGaps(expected: readonly number[]): void {
 
 const unchangedInput = () => ({ ...input, nowAt: expect.any(Number) as number, handOver: false });
 
-describe('a webhook stream', () => {
+describe('a webhook stream workflow', () => {
   it('makes ten attempts at the instants of the schedule, over 75.6 hours, and ends [D-54]', async ({
     server,
   }) => {
@@ -102,7 +102,7 @@ describe('a webhook stream', () => {
     expectGaps(ATTEMPT_DELAYS_MS.slice(1));
   });
 
-  it('delivers at once on a wake-up during a wait and names the next attempt in its details [D-54]', async ({
+  it('delivers at once on a wake-up during a wait, and names the next attempt in its current details [D-54]', async ({
     server,
   }) => {
     const results = [
