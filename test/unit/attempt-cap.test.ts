@@ -9,11 +9,11 @@ const declined = (): Reply => ({ kind: 'declined', code: 'card_declined' });
 const TOKEN = { paymentToken: 'ptk', checkoutSessionId: 'cs' };
 const MINUTE = 60_000;
 
-/** The triggers of automatic attempts. A manual retry and a checkout are no automatic attempts. */
+/** The triggers of automatic attempts. The merchant or the payer orders every other attempt. */
 const AUTOMATIC = ['scheduled', 'automatic_retry', 'new_method'];
 
 /**
- * A monthly subscription since 1 January. Its second cycle has been declined `attempts` times: first on 1
+ * Creates a monthly subscription on 1 January whose second cycle is declined `attempts` times: first on 1
  * February at 00:00, then every minute, because each edit sets the next date one minute later.
  */
 function declinedTimes(attempts: number): Simulation {

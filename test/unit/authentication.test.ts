@@ -2,7 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { describe as inWords } from '../../domain/subscription/describe.ts';
 import { expectNothingFurther, Simulation } from '../support/simulation.ts';
 
-/** The bank asks for the payer's confirmation (`ASKS_PAYER`), or waits for it (`AWAITS_PAYER`). */
+/**
+ * Two answers of the gateway. `ASKS_PAYER`: the bank declines the charge until the payer confirms it.
+ * `AWAITS_PAYER`: the charge waits for the payer's confirmation.
+ */
 const ASKS_PAYER = { kind: 'declined', code: 'authentication_required' } as const;
 const AWAITS_PAYER = { kind: 'unknown', awaitsPayer: true } as const;
 const TOKEN = { paymentToken: 'ptk', checkoutSessionId: 'cs' };
@@ -11,8 +14,8 @@ const FIRST_PAYMENT = ['intent.success', 'subscription.cycle_charged', 'subscrip
 const UNPAID = ['intent.failed', 'subscription.unpaid', 'subscription.retries_exhausted'];
 
 /**
- * 19.99 USD a month from 10 January, three cycles. The bank declines the charge of 10 February and asks for
- * the payer's confirmation. `replies` are the gateway's answers to the later requests.
+ * Creates a subscription of 19.99 USD a month from 10 January, three cycles. The bank declines the charge of
+ * 10 February and asks for the payer's confirmation. `replies` are the gateway's answers to the later requests.
  */
 function unpaid(...replies: Simulation['replies']): Simulation {
   const simulation = new Simulation('2026-01-10T00:00:00Z');
@@ -77,7 +80,7 @@ describe('an owed payment that the bank asks the payer to confirm', () => {
     expectNothingFurther(simulation);
   });
 
-  test('can be confirmed at most 10 times, and after 10 failures only a new method pays it [D-30]', () => {
+  test('can be confirmed at most 10 times, and can be paid with a new method after 10 failures [D-30]', () => {
     const simulation = unpaid(...Array.from({ length: 10 }, () => ASKS_PAYER));
     for (let n = 0; n < 10; n += 1) expect(confirm(simulation).decision).toEqual({ ok: true });
     expect(confirm(simulation).decision).toEqual({
@@ -109,7 +112,7 @@ describe('an owed payment that the bank asks the payer to confirm', () => {
     ['cancel', { reason: 'cancelled' }],
     ['pause', {}],
     ['replacePaymentMethod', TOKEN],
-  ] as const)('is looked up at once after the command %s', ([kind, fields]) => {
+  ] as const)('is looked up at the gateway at once after the command %s', ([kind, fields]) => {
     const simulation = unpaid(AWAITS_PAYER);
     confirm(simulation);
     const at = simulation.now;

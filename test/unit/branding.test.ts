@@ -7,7 +7,7 @@ import {
   usableBranding,
 } from '../../domain/branding.ts';
 
-describe('the contrast of two colours', () => {
+describe('the contrast', () => {
   it.each([
     ['#000000', '#ffffff', '21.00'],
     ['#ffffff', '#767676', '4.54'],
@@ -34,7 +34,7 @@ describe('the colour of buttons', () => {
   });
 
   it.each(['#797979', '#7A7A7A', '#7b7b7b'])(
-    '%s is refused with its contrast, because neither text can be read',
+    '%s is refused with its contrast, because it is below 4.5 with the white and with the dark text',
     (colour) => {
       expect(colourProblem(colour)).toMatch(
         /^"#\w{6}" has a contrast of only 4\.\d\d with the button’s text, which is #ffffff or #0d1526; it needs 4\.5: take a darker or a lighter colour$/,
@@ -71,7 +71,7 @@ describe('a URL of a merchant’s logo, terms or support', () => {
   });
 });
 
-it('a stored branding keeps only the values that a page can use', () => {
+it('a page gets only the usable values of a stored branding', () => {
   const logoUrl = 'https://shop.example/logo.png';
   expect(usableBranding({ logoUrl, colour: 'red;}', termsUrl: 'javascript:alert(1)' })).toEqual({
     logoUrl,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Simulation } from '../support/simulation.ts';
 
-/** The first cycle is paid on 10 January. Nothing runs until 15 May: four cycles are overdue. */
+/** Creates a monthly subscription on 10 January. Nothing runs until 15 May, so that four cycles are overdue. */
 function afterOutage(): Simulation {
   const simulation = new Simulation('2026-01-10T12:00:00Z', { cycleCount: 12 });
   simulation.pay();

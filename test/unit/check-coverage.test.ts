@@ -84,7 +84,7 @@ test('the check reports the line of a row that cites no test, a missing test or 
 });
 
 test('the check fails when a cited rule has no row, and when a row is malformed', async () => {
-  // The id is assembled, because the check reads this file, too.
+  // The unknown id is not written out here, because the check of this project reads this file, too.
   const unknown = ['D', 99].join('-');
   write('domain/late.ts', [`// Rules: D-01, ${unknown}, IF-4.9.`]);
   expect((await check(CENTS)).stderr).toContain(

@@ -114,7 +114,7 @@ describe('amount limits', () => {
     expect(currencyOf(code)?.minimum).toBe(minimum);
   });
 
-  it('have the maximum 99,999,999, or more nines in a currency where this amount is worth less than 10,000 USD [D-03]', () => {
+  it('have the maximum 99,999,999 minor units, or more nines in a currency where this amount is worth less than 10,000 USD [D-03]', () => {
     expect(['USD', 'EUR', 'JPY', 'INR', 'KWD'].map((code) => currencyOf(code)?.maximum)).toEqual(
       Array(5).fill(99_999_999),
     );
@@ -152,7 +152,7 @@ describe('amountProblem', () => {
     expect(amountProblem(amountMinor, 'USD')).toBe('must be at least 101 in USD');
   });
 
-  it('accepts 99,999,999 and refuses 100,000,000 [D-03]', () => {
+  it('accepts 999,999.99 USD and refuses 1,000,000.00 USD [D-03]', () => {
     expect(amountProblem(99_999_999, 'USD')).toBeNull();
     expect(amountProblem(100_000_000, 'USD')).toBe('must be at most 99999999 in USD');
   });

@@ -65,7 +65,7 @@ describe('delivery schedule', () => {
     ['words', 'soon', null],
     ['an empty header', '', null],
     ['no header', null, null],
-  ])('reads a Retry-After of %s, %j, as %s ms [D-54]', (_, header, expected) => {
+  ])('reads a Retry-After of %s, %j, as %s ms; null is no wait [D-54]', (_, header, expected) => {
     expect(parseRetryAfter(header, NOW_AT)).toBe(expected);
   });
 
@@ -83,7 +83,7 @@ describe('delivery schedule', () => {
     expect(isDue({ attempts: 1, nextAttemptAt: later }, later)).toBe(true);
   });
 
-  it('deactivates a configuration on the first answer 410, or after five days without a success [D-54]', () => {
+  it('deactivates a webhook configuration on the first answer 410, or after five days without a success [D-54]', () => {
     const after = (failingForMs: number | null, httpStatus: number | null) =>
       deactivationAfterFailure({
         httpStatus,

@@ -18,14 +18,14 @@ test.each([
   ['a charge', chargeKey(id('in'), 1_000_000)],
   ['a refund', refundKey(id('rf'))],
   ['the refund of a late charge', refundKey(id('att'))],
-  ['a redemption', saveKey(redemption)],
+  ['the redemption of a payment token', saveKey(redemption)],
 ])('the idempotency key of %s has at most 64 characters [D-32]', (_, key) => {
   expect(KEY_LENGTH_MAX).toBe(64);
   expect(key.length).toBeLessThanOrEqual(KEY_LENGTH_MAX);
   expect(key).toMatch(/^[a-zA-Z0-9\-_:.]+$/);
 });
 
-test('the key of a redemption differs for another token, session, customer or merchant [D-61]', () => {
+test('the idempotency key of a redemption differs for another token, session, customer or merchant [D-61]', () => {
   const others = ['merchantId', 'customerId', 'checkoutSessionId', 'paymentToken'].map((field) =>
     saveKey({ ...redemption, [field]: 'another' }),
   );

@@ -6,7 +6,7 @@ type Outcome = { kind: 'succeeded' } | { kind: 'pending' };
 
 const away = () => Promise.reject(new DomainError('service_unavailable'));
 
-/** An order and the calls that it received. */
+/** Creates an order, the work that the API hands over to a workflow, and the list of the calls to it. */
 function recordedOrder(give: () => Promise<Outcome>, withdraw: () => Promise<boolean>) {
   const done: string[] = [];
   const order = {

@@ -42,7 +42,7 @@ test('the jitter delays the charge of a renewal and changes no due date [D-05]',
   });
 });
 
-test('the jitter delays a charge after a trial, an edit or an unpause, not the checkout [D-§4]', () => {
+test('the jitter delays the charge after a trial, an edit or an unpause [D-§4]', () => {
   const simulation = subscribed({ trial: { interval: 'DAY', count: 3 }, cycleCount: 4 });
   simulation.runTo('2026-02-10T00:00:00Z');
   simulation.command('edit', { newNextPaymentAt: at('2026-02-20T00:00:00Z') });

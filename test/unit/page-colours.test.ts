@@ -51,11 +51,11 @@ describe.each([
     expect(tooWeak(colours, EDGES, 3)).toEqual([]);
   });
 
-  it('has the same colours as the other scheme, each in a pair, and no colour elsewhere', () => {
+  it('has the same names of colours as the other scheme, all but one in a checked pair, and no rule has another colour', () => {
     const names = Object.keys(colours).toSorted();
     expect(names).toEqual(Object.keys(LIGHT!).toSorted());
     const paired = new Set(TEXTS.flat());
-    // A card's border has no minimum contrast: readers find the card by its position and its headings.
+    // The border of a card (`line`) has no minimum contrast: a payer finds the card by its position and headings.
     expect(names.filter((name) => !paired.has(name))).toEqual(['line']);
     // The merchant's colour and the text on it are checked when they are set.
     const used = [...STYLE.matchAll(/(?<!-)color: ([^;]+);/g)].map(([, value = '']) => value);

@@ -151,7 +151,7 @@ describe('amounts and dates of the hosted pages', () => {
     ['nl', '28 februari 2027 om 16:05 (UTC)'],
     ['ja', '2027年2月28日 16:05（UTC）'],
     ['ar', '28 فبراير 2027 في 4:05 م (UTC)'],
-  ] as const)('name the hour and its time zone in %s', (locale, text) => {
+  ] as const)('name the day, the time and the time zone in %s', (locale, text) => {
     const instant = languageOf(locale).dateTime(Date.UTC(2027, 1, 28, 16, 5));
     expect(instant.replaceAll('\u00a0', ' ')).toBe(text);
   });

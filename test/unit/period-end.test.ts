@@ -10,7 +10,7 @@ const declined = (code = 'card_declined') => ({ kind: 'declined', code }) as con
 const at = (iso: string): number => Date.parse(iso);
 const FEB_10 = at('2026-02-10T00:00:00Z');
 
-/** 19.99 USD a month from 10 January; the clock is at 20 January. */
+/** Creates a subscription of 19.99 USD a month from 10 January, and runs the clock to 20 January. */
 function subscribed(terms: Partial<Terms> = {}): Simulation {
   const simulation = new Simulation('2026-01-10T00:00:00Z', terms);
   simulation.pay();

@@ -17,7 +17,7 @@ function subscribed(): Simulation {
 }
 
 describe('a declined charge', () => {
-  test('is not retried when the gateway forbids another try, and keeps its code [D-30]', () => {
+  test('is not retried when the gateway forbids another try, and keeps its decline code [D-30]', () => {
     const simulation = subscribed();
     simulation.replies.push(NEVER);
     simulation.runTo('2026-03-01T00:00:00Z');

@@ -24,18 +24,18 @@ const lastOutcome = (simulation: Simulation) =>
   attributesOf(simulation.state).find(({ key }) => key.name === 'LastOutcome')?.value;
 
 describe('the look-up schedule', () => {
-  test('has 29 delays, 24 h 21 min 40 s in all, before the last look-up', () => {
+  test('has 29 delays, 24 h 21 min 40 s in all, before an unanswered look-up can lead to review', () => {
     const waits = Array.from({ length: 29 }, (_, n) => lookupDelayMs(n));
     expect(waits.reduce((sum, wait) => sum + wait, 0)).toBe(87_700_000);
     expect([0, 28, 29, 30].map(isAskedLongEnough)).toEqual([false, false, true, true]);
   });
 
-  test('has daily delays for 30 days after the first day when the gateway has the charge', () => {
+  test('has daily delays for 30 days after the first day while the gateway has the charge and does not decide it', () => {
     expect([28, 29, 30, 58].map((n) => lookupDelayMs(n) / HOUR)).toEqual([1, 24, 24, 24]);
     expect([29, 58, 59, 60].map(isPendingTooLong)).toEqual([false, false, true, true]);
   });
 
-  test('looks for a late charge after 10 min, 1 h, 6 h, 1 day, 3 days and 7 days, then daily', () => {
+  test('looks for a late charge after 10 min, 1 h, 6 h, 1 day, 3 days and 7 days, then daily until the gateway answers that there is none', () => {
     let at = 0;
     const looks = Array.from({ length: 8 }, (_, n) => (at += lateLookDelayMs(n)) / HOUR);
     expect(looks).toEqual([1 / 6, 1, 6, 24, 72, 168, 192, 216]);

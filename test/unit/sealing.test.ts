@@ -12,7 +12,7 @@ describe('sealing', () => {
     expect(createSealing(KEY).open(createSealing(KEY).seal('', 'whc_1'), 'whc_1')).toBe('');
   });
 
-  it('never contains the plain text and never returns the same bytes twice [D-55]', () => {
+  it('returns bytes without the plain text, and other bytes when the same text is sealed again [D-55]', () => {
     const sealing = createSealing(KEY);
     const [first, second] = [sealing.seal(SECRET, 'whc_1'), sealing.seal(SECRET, 'whc_1')];
     expect(first.includes('whsec_')).toBe(false);

@@ -213,7 +213,7 @@ describe('while the outcome of a payment is unknown', () => {
 
 describe('pause and unpause', () => {
   test.each([9_007_199_254_740_991, Date.UTC(2250, 0, 1), Number.NaN, '2027', undefined])(
-    'refuse an unpause with %s as the next payment date [D-06]',
+    'do not accept %s as the next payment date of an unpause [D-06]',
     (newNextPaymentAt) => {
       const simulation = new Simulation('2026-01-10T00:00:00Z');
       simulation.pay();

@@ -9,8 +9,8 @@ const TOKEN = { paymentToken: 'ptk', checkoutSessionId: 'cs' };
 const at = (iso: string): number => Date.parse(iso);
 
 /**
- * 19.99 USD a month from 10 January, three cycles. `replies` are the gateway's answers from the second charge
- * on.
+ * Creates a subscription of 19.99 USD a month from 10 January, three cycles, and runs the clock to 10 February.
+ * `replies` are the gateway's answers from the second charge on.
  */
 function subscribed(...replies: Simulation['replies']): Simulation {
   const simulation = new Simulation('2026-01-10T00:00:00Z');
@@ -144,10 +144,10 @@ describe('a retry plan that a hard decline stopped', () => {
   });
 });
 
-describe('a retry whose outcome is unknown', () => {
+describe('a retry that succeeds after its outcome was unknown', () => {
   /**
    * Monthly from 31 January. Cycle 2 is declined from 28 February on. Its manual retry on 10 April has an
-   * unknown outcome.
+   * unknown outcome. The next look-up finds that the retry succeeded, unless the test adds other answers.
    */
   function retriedInApril(): Simulation {
     const simulation = new Simulation('2026-01-31T00:00:00Z');

@@ -15,8 +15,8 @@ const iso = (at: number | null): string | null =>
   at === null ? null : new Date(at).toISOString().slice(0, 16);
 
 /**
- * 19.99 USD a month from 10 January, three cycles. The next `declines` charges after the checkout are
- * declined.
+ * Creates a subscription of 19.99 USD a month from 10 January, three cycles. The next `declines` charges after
+ * the checkout are declined.
  */
 function subscribed(plan: RetryPlan, declines: number, terms: Partial<Terms> = {}): Simulation {
   const simulation = new Simulation('2026-01-10T00:00:00Z', terms, plan);

@@ -11,7 +11,7 @@ import { Simulation } from '../support/simulation.ts';
 const FEB_10 = '2026-02-10T00:00:00Z';
 const declined = { kind: 'declined', code: 'card_declined' } as const;
 
-/** 19.99 USD a month from 10 January. The first payment has succeeded. */
+/** Creates a subscription of 19.99 USD a month from 10 January, and completes its checkout. */
 function subscribed(terms: Partial<Terms> = {}): Simulation {
   const simulation = new Simulation('2026-01-10T00:00:00Z', terms);
   simulation.pay();
@@ -25,7 +25,7 @@ function timerOf({ state, now }: Simulation): string {
   return describeWait({ ...step, until: step.until });
 }
 
-/** The paragraph for operators; undefined if there is none. */
+/** The paragraph of the workflow's details that names the signals for operators; undefined if there is none. */
 const operatorLine = ({ state, now }: Simulation) =>
   details(state, now)
     .split('\n\n')

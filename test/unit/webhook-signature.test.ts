@@ -22,7 +22,7 @@ const EXAMPLES = (
 const headersFor = (signer: string, previousSigner: string | null = null) =>
   signatureHeaders({ eventId: 'evt_1', sentAt: Date.now(), body: BODY, signer, previousSigner });
 
-/** The library encodes a text key by character code, so a UTF-8 key is passed as bytes. */
+/** The Standard Webhooks library encodes a text key by character code, so a UTF-8 key is passed as bytes. */
 const oracle = (secret: string) =>
   secret.startsWith('whsec_')
     ? new Webhook(secret)
