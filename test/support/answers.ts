@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Answer } from './api-environment.ts';
 
-/** Expects a refusal with exactly this code and text. */
+/** Expects that an answer has this status, and that its body is exactly this error code and description. */
 export function expectError(
   { status, json }: Answer,
   expectedStatus: number,

@@ -62,17 +62,18 @@ export interface ApiOptions {
   deadlineMs?: readonly [lateAfter: number, grace: number];
   /** The mode of both merchants. Live merchants have the sandbox's card form. Default: test. */
   mode?: 'test' | 'live';
-  /** With 1, a test sets a payer's address by `X-Forwarded-For`. Default: 0. */
+  /** The number of trusted proxies. With 1, a test sets a payer's address by `X-Forwarded-For`. Default: 0. */
   trustedProxies?: number;
   /**
-   * Default: the production registry. The addresses of its sandbox and of its Stripe accept no connections.
+   * Default in test mode: the production registry, whose sandbox and Stripe have addresses that accept no
+   * connections. Default in live mode: this sandbox alone.
    */
   gateways?: GatewayRegistry & EventSenders;
 }
 
 /**
- * The value of `api/main.ts`. With Node's default of 5 s, a slow test would send requests on connections that
- * the server has closed.
+ * The keep-alive timeout of `api/main.ts`. With Node's default of 5 s, a slow test would send requests on
+ * connections that the server has closed.
  */
 const KEEP_ALIVE_MS = 65_000;
 
@@ -307,7 +308,7 @@ async function withoutDatabase<T>(url: string, work: () => Promise<T>): Promise<
   }
 }
 
-/** The body of a valid create request, with these changes. */
+/** The body of a valid request to create a subscription, with these changes. */
 export function subscriptionBody(changes: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     amount: 1_999,

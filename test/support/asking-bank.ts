@@ -133,7 +133,7 @@ async function owingIn(env: TestEnvironment, shop: Shop, world: StripeWorld) {
       await vi.waitFor(isSettled, { timeout: 30_000, interval: 20 });
       return env.state(ref);
     },
-    /** Expects no further event and no change at Stripe until the day before the next billing date. */
+    /** Expects no further event and no change at Stripe until 16 February 2027, a day before the next billing date. */
     expectNothingFurther: async () => {
       const before = [await events(), await atStripe()];
       await env.workflows.recheck(ref);

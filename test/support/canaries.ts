@@ -5,9 +5,9 @@ import { newId } from '../../domain/ids.ts';
 import { submitCard } from './stripe.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
-/** The places in which tests look for texts that must appear nowhere. */
+/** Helpers for tests that look for a secret text in the database and in workflow histories. */
 
-/** A text as it is, and as the database and histories show its bytes. */
+/** Returns the text, and its bytes in hex and in base64, which is how a dump or a workflow history shows bytes. */
 export function formsOf(text: string): string[] {
   return (['utf8', 'hex', 'base64'] as const).map((form) => Buffer.from(text).toString(form));
 }

@@ -1,6 +1,6 @@
-/** The return origin of the card form. */
+/** The origin to which the card form may send the browser back. */
 export const RETURN_ORIGIN = 'http://127.0.0.1:8080';
-/** The checkout session of every card in a test environment. */
+/** The id of the checkout session with which every card is submitted in a test environment. */
 export const SESSION = 'cs_of_the_test_environment';
 
 /** Submits a card to the tokeniser and returns the one-time token. */
@@ -23,7 +23,7 @@ export async function tokenise(gatewayUrl: string, number: string): Promise<stri
   return token;
 }
 
-/** The command of a payer's return from the card form. */
+/** The command that the API sends to the workflow when a payer returns from the card form. */
 export function checkoutCommand(paymentToken: string) {
   return {
     kind: 'completeCheckout',

@@ -115,7 +115,7 @@ export function createDocumentCheck(document: JsonSchema) {
 
 export type DocumentCheck = ReturnType<typeof createDocumentCheck>;
 
-/** A check against the served document. */
+/** Creates a check against the OpenAPI document that the API serves. */
 export function defaultDocumentCheck(): DocumentCheck {
   return createDocumentCheck(
     createDocument(OPERATIONS, { publicUrl: 'https://pay.example', testCards: [] }),

@@ -64,7 +64,7 @@ export async function paidForJanuary(env: TestEnvironment) {
 
 export type PaidSubscription = Awaited<ReturnType<typeof paidForJanuary>>;
 
-/** The input that the workflow passes to the activity when February falls due. */
+/** The input that the workflow passes to the activity `chargeAttempt` when February's cycle falls due. */
 export async function februaryInput(env: TestEnvironment, { ref }: PaidSubscription) {
   const state = await env.state(ref);
   const intentId = newId('in', DUE_AT, randomBytes);

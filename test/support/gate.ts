@@ -1,4 +1,4 @@
-/** A promise that the test resolves by `open`. */
+/** Creates the promise `isOpen`, which resolves when the test calls `open`. */
 export function gate() {
   let open!: () => void;
   const isOpen = new Promise<void>((resolve) => (open = resolve));

@@ -75,7 +75,7 @@ export class LifeInDoubt extends Simulation {
   /** The amount of each cycle, by cycle number, as agreed on its due date. */
   readonly owedMinor = new Map<number, number>();
   cancelledAt: number | null = null;
-  /** How often each situation occurred. Several simulations may share this map. */
+  /** The number of times that each situation occurred. Several simulations may share this map. */
   seen: Map<string, number> = new Map();
   private open: AttemptRow | null = null;
   private backoffUntil = 0;
@@ -85,11 +85,11 @@ export class LifeInDoubt extends Simulation {
   private endsWithPeriod = false;
   private agreedMinor = this.state.terms.amountMinor;
   private manualRetryAt = -Infinity;
-  /** When a charge must begin because of an unpause or a new payment method. */
+  /** The instant at which a charge must begin because of an unpause or a new payment method, or null. */
   private requiredChargeAt: number | null = null;
   /** The instant before which no attempt with the trigger may begin. */
   private notBefore = { scheduled: -Infinity, automatic_retry: -Infinity };
-  /** The number of the cycle whose automatic retries a hard decline stopped. */
+  /** The number of the cycle whose automatic retries a decline with `HARD` or `ASKS_PAYER` stopped. */
   private stoppedCycle: number | null = null;
   /** The code of the latest decline. */
   private lastCode: string | null = null;

@@ -25,8 +25,8 @@ export interface MerchantClientOptions {
   readonly keyId: string;
   readonly secret: string;
   /**
-   * How long a request is repeated, with the same Idempotency-Key, while the API is unreachable or
-   * answers 409, 429 or 5xx. Default: 0, which means no repeat.
+   * Time in ms for which a request is repeated, with the same Idempotency-Key, while the API is unreachable
+   * or answers 409, 429 or 5xx. Default: 0, which means no repeat.
    */
   readonly patienceMs?: number;
   /** Whether a 409 (another call with the same key is running) is a refusal. Default: false. */

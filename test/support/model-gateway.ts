@@ -24,11 +24,11 @@ export interface BookEntry {
   amountMinor: number;
   outcome: 'charged' | 'withdrawn' | DeclineCode;
   /**
-   * When the payer confirms the charge. The gateway reveals `outcome` only then. Null after that instant, and
-   * for a charge without a present payer.
+   * The instant at which the payer confirms the charge. The gateway reveals `outcome` only then. Null after that
+   * instant, and for a charge without a present payer.
    */
   confirmedAt: number | null;
-  /** When the request arrived. */
+  /** The instant at which the request arrived. */
   at: number;
   isGivenBack: boolean;
 }

@@ -13,7 +13,7 @@ export interface OurProcess {
   kill(): void;
 }
 
-/** Starts a bundled program and waits until it is ready. The program ends with this process. */
+/** Starts a bundled program and waits until it is ready. The program ends when this process ends. */
 export function startOurProcess(
   file: ProgramFile,
   environment: Readonly<Record<string, string>>,
@@ -22,7 +22,7 @@ export function startOurProcess(
 }
 
 /**
- * Runs Node and waits until its program is ready. The program ends with this process.
+ * Runs Node and waits until its program is ready. The program ends when this process ends.
  *
  * @throws Error with the program's output when the program ends before it is ready.
  */

@@ -15,8 +15,8 @@ interface Calendar {
 /**
  * The time that a payer has paid or may try for free, computed only from the agreed terms, the accepted
  * commands and the gateway's successful charges. A charge pays from its instant to the calendar's next date.
- * The dates are computed with JavaScript's Temporal API, not with the service's calendar code. Commands and
- * charges are given in their order.
+ * The dates are computed with JavaScript's Temporal API, not with the service's calendar code. A test reports
+ * commands and charges in the order of their time.
  */
 export class PaidTime {
   private trial: Span | null = null;

@@ -64,7 +64,7 @@ export const fieldsOf = (page: Page) =>
     ].join(', ') + (described ? ': ' + described.innerText : '');
   })`);
 
-/** The rows of the page's list, by label. */
+/** The values of the page's description list (`dl`), by label. */
 export const receiptOf = (page: Page) =>
   page.evaluate<Record<string, string>>(
     "Object.fromEntries([...document.querySelectorAll('dt')].map((label) => [label.innerText, label.nextElementSibling.innerText.replaceAll('\\u00a0', ' ')]))",

@@ -125,7 +125,7 @@ export function paymentsIn(env: TestEnvironment) {
     const inserted = await db.transaction((tx) => insertRefund(tx, order));
     return { ...inserted, ref: { merchantId, refundId } };
   };
-  /** Every event of a stream, in order. */
+  /** The body of every event of a stream, in order. */
   const told = async (streamId: string) => {
     const rows = await db
       .select({ body: outboxEvents.body })

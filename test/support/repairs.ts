@@ -1,6 +1,6 @@
 import type { TestEnvironment } from './test-environment.ts';
 
-/** Runs one sweep and returns the number of its repairs by kind. `{}` means no repair. */
+/** Runs one maintenance sweep, and returns the counts above 0 of its report. `{}`: no repair and no failure. */
 export async function repairsOf(
   env: TestEnvironment,
   lookBackMs = 0,

@@ -28,7 +28,7 @@ import type {
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
 
-/** The gateway's answer to one attempt. */
+/** The gateway's answer to one charge or look-up. */
 export type Reply =
   | { kind: 'succeeded'; byPerson?: true }
   | { kind: 'declined'; code: string; gatewayCode?: string; retry?: 'never'; byPerson?: true }
@@ -68,7 +68,7 @@ export class Simulation {
   state: SubscriptionState;
   now: number;
   readonly retryPlan: RetryPlan;
-  /** The gateway's answers to the next attempts. After the last of these answers, every attempt succeeds. */
+  /** The gateway's answers to the next charges and look-ups. After the last of these, all succeed. */
   readonly replies: Reply[] = [];
   readonly sends: Send[] = [];
   readonly events: string[] = [];

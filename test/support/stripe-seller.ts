@@ -55,9 +55,9 @@ export async function stripeMerchant(env: TestEnvironment, shop: Shop, world: St
     eventsUrl,
     /** Makes Stripe send every event that is not delivered yet to this URL. */
     sendEventsTo,
-    /** Every event of the account that was stored. */
+    /** The rows of the account's stored events. */
     events,
-    /** Waits until no stored event is unhandled. */
+    /** Waits until every stored event is handled. */
     settled: () =>
       vi.waitUntil(async () => (await events()).every(({ handledAt }) => handledAt !== null), {
         timeout: 30_000,

@@ -220,7 +220,7 @@ export function cardEntry(changes: Partial<CardEntryRequest> = {}): CardEntryReq
   };
 }
 
-/** Saves a card on the hosted page. Returns the ids of its customer and payment method. */
+/** Saves a new customer's card on the double's hosted page. Returns the ids of customer and payment method. */
 export async function savedCard(stripe: Stripe, number = '4242424242424242') {
   const session = await setupSession(stripe);
   const step = await submitCard(String(session.url), number);

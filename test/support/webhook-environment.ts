@@ -31,7 +31,7 @@ export interface WebhookEnvironment {
   dispatcher: DeliveryDispatcher;
   /** The endpoints whose queues were woken, in order. */
   woken: string[];
-  /** Simulates another process on the same database. */
+  /** Creates the webhook delivery of another process on the same database. */
   startProcess(itsDb?: Db): Process;
   addConfig(config: {
     url: string;
@@ -52,7 +52,7 @@ export interface WebhookEnvironment {
    * start of this test environment.
    */
   deliver(options?: { laterMs?: number }): Promise<Delivered>;
-  /** Makes the dispatcher deliver the stream, and waits for the end of the round. */
+  /** Makes the dispatcher deliver the stream, and waits until the dispatcher has finished. */
   dispatch(process?: Process): Promise<void>;
   /** Sequence, state and number of attempts of each delivery to a configuration, in order. */
   progress(configId: string): Promise<string[]>;
@@ -62,7 +62,7 @@ export interface WebhookEnvironment {
   close(): Promise<void>;
 }
 
-/** The remaining deliveries of all endpoints. */
+/** The number of deliveries that `deliver` leaves, and the time in ms until the next one is due, or null. */
 export interface Delivered {
   remaining: number;
   nextDelayMs: number | null;
@@ -84,7 +84,7 @@ function startProcess(db: Db, sealing: ReturnType<typeof createSealing>) {
   return { ...delivery, woken };
 }
 
-/** Time limit in ms of a round. A round normally takes less than a second. */
+/** Time limit in ms of one delivery by a dispatcher, which normally takes less than a second. */
 const ROUND_MS = 60_000;
 
 export const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';

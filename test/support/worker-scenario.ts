@@ -54,7 +54,7 @@ export async function openWorkerScenario(
   let inFlightAtKill = 0;
   /**
    * Starts another worker, which takes over. This worker runs in the test's process, so it is ready at once. First
-   * ends the claims of the killed worker, which otherwise expire after 45 s.
+   * ends the killed worker's claims on deliveries, which otherwise expire after 45 s.
    */
   const goOn = async (): Promise<void> => {
     const ended = await env.db

@@ -17,11 +17,11 @@ import type {
 import type { PaymentWorkflows } from '../../../temporal/payment-workflows.ts';
 
 /**
- * The port to payments without Temporal. This port runs the real activities once for each order, with a
- * gateway in memory. The token of a card is also its `gatewayMethodId`, and sets the card's behaviour. If the
- * token contains a decline code, the card is declined with that code when it is charged or verified. If the
- * token is `unknown`, a charge has no known outcome. A payment method that a test inserts behaves the same by
- * its `gatewayMethodId`.
+ * Creates a fake of the port to payment workflows, without Temporal. The fake runs the real activities once
+ * for each order, with a gateway in memory. The token of a card is also its `gatewayMethodId`, and sets the
+ * card's behaviour. If the token contains a decline code, the card is declined with that code when it is
+ * charged or verified. If the token contains `unknown`, a charge has no known outcome. A payment method that a
+ * test inserts behaves the same by its `gatewayMethodId`.
  */
 export function createFakePayments(db: Db, now: () => number) {
   const faults = {
@@ -31,7 +31,7 @@ export function createFakePayments(db: Db, now: () => number) {
     losesOutcome: false,
     /** Replaces the behaviour of every charge: a decline code, `unknown`, or `paid`. */
     card: null as string | null,
-    /** The behaviour of every refund: `unknown` or `refused`. */
+    /** The outcome of every refund: `unknown` or `refused`. With null, every refund succeeds. */
     refund: null as 'unknown' | 'refused' | null,
   };
   const calls: { name: string; order: object }[] = [];

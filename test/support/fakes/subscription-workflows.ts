@@ -35,9 +35,9 @@ import type {
 } from '../../../temporal/subscription-workflows.ts';
 
 /**
- * The port to subscription workflows without Temporal. This port validates and executes a command at once, with
- * the rules and activities of the workflow and a gateway in memory. The text of a card token sets the card's
- * behaviour; `faults.card` replaces this text for charges.
+ * Creates a fake of the port to subscription workflows, without Temporal. The fake validates and executes a
+ * command at once, with the rules and activities of the workflow and a gateway in memory. The text of a card
+ * token sets the card's behaviour; `faults.card` replaces this text for charges.
  *
  * - With a decline code, every charge is declined with this code. The gateway also refuses to save the card if
  *   the card is verified or the text contains `unsaved`.
