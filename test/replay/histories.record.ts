@@ -31,7 +31,10 @@ import {
   workflowOf,
 } from './recorder.ts';
 
-/** The paths of the first releases. The other `*.record.ts` files have newer paths. */
+/**
+ * Records workflow histories for the replay tests. This file has the paths that the first releases had; the other
+ * `*.record.ts` files have newer paths.
+ */
 
 const record = recorderOn(onDevServer);
 

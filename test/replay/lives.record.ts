@@ -19,7 +19,7 @@ import {
 } from './recorder.ts';
 
 /**
- * Paths of subscriptions without failures of activities or of the gateway. In a path whose name contains
+ * Records histories of subscriptions without failures of activities or of the gateway. In a path whose name contains
  * `asleep`, the run waits until a command or a timer ends the wait. `poked` is an earlier word for a recheck;
  * a recorded history keeps its name.
  */

@@ -15,8 +15,9 @@ import {
 } from './recorder.ts';
 
 /**
- * Paths in which activities run as local activities first, and a renewal does not end the run. `second-shape`
- * names runs that write no search attribute after a renewal; the histories `one-task-*` are of older runs.
+ * Records histories in which activities run as local activities first, and a renewal does not end the run.
+ * `second-shape` names runs that write no search attribute after a renewal; the histories `one-task-*` are of runs of
+ * an earlier release.
  */
 
 const record = recorderOn(onDevServer);

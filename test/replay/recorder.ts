@@ -15,8 +15,9 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 const FOLDER = 'test/replay/histories';
 
 /**
- * Records a path on real servers unless its file exists, because the history of an older release is never
- * overwritten. `npm run record-histories` thus records only the paths without files.
+ * Returns a function that declares the recording of a path's workflow histories on real servers. The recording is
+ * skipped if the path has a file, because the history of an older release is never overwritten.
+ * `npm run record-histories` thus records only the paths without files.
  */
 export function recorderOn<Fixtures>(test: TestAPI<Fixtures>) {
   return (path: string, run: TestFunction<Fixtures>): void => {
@@ -128,7 +129,7 @@ export function workflowOf({ client }: TestEnvironment, { subscriptionId }: Subs
 export const keepSubscription = (env: TestEnvironment, path: string, ref: SubscriptionRef) =>
   keep(env, path, subscriptionWorkflowId(ref.subscriptionId));
 
-/** Waits until the history has at most six events: a new run that waits with at most one timer. */
+/** Waits until the current run only waits: its history has at most six events, of which at most one starts a timer. */
 export async function sleeps(env: TestEnvironment, ref: SubscriptionRef): Promise<void> {
   await vi.waitFor(async () => {
     const { historyLength } = await workflowOf(env, ref).describe();

@@ -24,7 +24,7 @@ import {
 } from './recorder.ts';
 
 /**
- * Paths with failures of activities, of the gateway or of a workflow. In `gave-up` and `growing-backoff` an
+ * Records histories with failures of activities, of the gateway or of a workflow. In `gave-up` and `growing-backoff` an
  * activity fails in all its attempts. In `restarted` the workflow is terminated and started again. In
  * `cancelled-in-doubt` a cancel comes while the outcome of a charge is unknown.
  */

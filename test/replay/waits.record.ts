@@ -22,10 +22,10 @@ import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
 import { keep, recorderOn } from './recorder.ts';
 
 /**
- * Paths that take days: workflows that retry until they continue as new, on a time-skipping Temporal server.
+ * Records histories of workflows that wait for minutes or days, on a Temporal server that skips the time of the waits.
  */
 
-/** The number of calls that are still answered pending. */
+/** The number of calls of the activity that are still answered pending. */
 const pendingLeft = { chargePayment: 60 };
 /** The number of drains of the endpoint queue so far. */
 let drained = 0;
