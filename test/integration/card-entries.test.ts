@@ -115,7 +115,7 @@ async function openScene(
       await this.hasBrand(made, 'visa');
       return made;
     },
-    /** The update link that the merchant read on the day of `readAt`, real time. */
+    /** The update link that the merchant would have read at `readAt` in real time. */
     async updateLink({ subscriptionId }: Made, readAt: number): Promise<string> {
       const { paymentMethodId } = await env.state({ merchantId, subscriptionId });
       const links = { ...LINKS, publicUrl: shop.url };
@@ -132,7 +132,7 @@ async function openScene(
         .orderBy(asc(outboxEvents.sequence));
       return rows.map(({ type }) => type).toSorted();
     },
-    /** The error codes of the cards that were tried with a link, the first one first. */
+    /** The error code of each card that was tried with a link, oldest first; null for an accepted card. */
     tries: async (link: string) => {
       const sessionId = sessionIdOf(new URL(link).pathname.split('/').at(-1)!);
       const rows = await env.db
@@ -142,7 +142,7 @@ async function openScene(
         .orderBy(asc(checkoutTries.createdAt));
       return rows.map(({ errorCode }) => errorCode);
     },
-    /** Expects that no event is unhandled and that a sweep finds nothing. */
+    /** Expects that every event of the gateway is handled, and that a sweep finds nothing to repair. */
     async expectNothingLeft(): Promise<void> {
       await seller.settled();
       await env.db.update(gatewayEvents).set({ receivedAt: Date.now() - 3_600_000 });
@@ -304,7 +304,7 @@ describe('a card whose page was opened before the merchant changed its account',
     return { former, name };
   };
 
-  test.for(['a return', 'an event'] as const)(
+  test.for(['the payer’s return', 'Stripe’s event'] as const)(
     'is saved and charged at the former account after %s [D-20, D-32]',
     async (way, { scene }) => {
       const { env, world } = scene;
@@ -312,7 +312,7 @@ describe('a card whose page was opened before the merchant changed its account',
       const entry = await openStripe(made.fwdUrl);
       const before = (await scene.seller.charges()).length;
       const { former, name } = await changedAccount(scene);
-      if (way === 'a return') {
+      if (way === 'the payer’s return') {
         await world.control('POST', 'events', {
           action: 'drop',
           type: 'checkout.session.completed',
@@ -320,7 +320,7 @@ describe('a card whose page was opened before the merchant changed its account',
         });
       }
       const back = await enter(entry, VISA);
-      if (way === 'a return') await openPage(back, entry.page.browser);
+      if (way === 'the payer’s return') await openPage(back, entry.page.browser);
       await scene.hasBrand(made, 'visa');
       expect(name).not.toBe(former);
       await vi.waitFor(async () => expect(await scene.events(made)).toEqual(OPENED_AND_PAID), WAIT);

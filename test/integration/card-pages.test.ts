@@ -38,7 +38,7 @@ async function subscribe(shop: Shop, card = cardOf('4242 4242 4242 4242')) {
   return { subscriptionId, read };
 }
 
-test('a hosted payment is paid once after two refused cards [D-§7, D-40, D-44]', async ({
+test('a hosted payment is paid with a third card after two cards were declined [D-§7, D-40, D-44]', async ({
   shop,
 }) => {
   const { xIntentId, fwdUrl } = await shop.merchant.post<{ xIntentId: string; fwdUrl: string }>(
@@ -86,7 +86,7 @@ test('a setup session saves a card after another card was declined [IF-4.13, D-4
   expect([onward.get('setup_method_id'), onward.get('status')]).toEqual([setupMethodId, 'SUCCESS']);
 });
 
-test('a new card replaces the first card without a charge during the trial [D-33]', async ({
+test('a new card replaces the first card during the trial, without a charge [D-33]', async ({
   env,
   shop,
 }) => {

@@ -15,7 +15,7 @@ import { payCheckout } from '../support/pay-checkout.ts';
 import { DECIDE_AFTER_MS } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-/** The sandbox that decides charges and refunds later. Its events arrive at the shop's API. */
+/** A sandbox gateway that decides charges and refunds later, and sends its events to the API. */
 
 const target = { url: 'http://127.0.0.1:1', secret: GATEWAY_KEY };
 const test = onDevServerWith({ gatewayPersonality: 'pending', gatewayEvents: target });
@@ -37,7 +37,7 @@ const decideAfter = (env: TestEnvironment, ms: number) =>
   env.control('POST', '/control/decisions/delay', { ms });
 const decideNow = (env: TestEnvironment) => env.control('POST', '/control/decisions');
 
-/** An active subscription whose second of two cycles is due at `DUE`, and whose events are handled. */
+/** Creates a subscription whose second of two cycles is due at `DUE`. The event about its first charge is handled. */
 async function subscribed(env: TestEnvironment) {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await env.createClock(createdAt);
@@ -71,7 +71,7 @@ const eventsAbout = (env: TestEnvironment, key: string, count: number) =>
     return rows.length >= count && rows.every(({ handledAt }) => handledAt !== null) && rows;
   }, SOON);
 
-/** How often the run of the subscription was rechecked. */
+/** The number of recheck signals (`poke`) that the subscription's current run has received. */
 async function recheckCount(env: TestEnvironment, ref: SubscriptionRef) {
   const { events } = await env.client.workflow
     .getHandle(subscriptionWorkflowId(ref.subscriptionId))
@@ -102,7 +102,7 @@ const ENDED = [
   'subscription.ended',
 ];
 
-/** Expects that no event is unhandled, and that a sweep finds nothing. */
+/** Expects that every event of the gateway is handled, and that a sweep finds nothing to repair. */
 async function expectNothingLeft(env: TestEnvironment): Promise<void> {
   await vi.waitUntil(
     async () => (await env.db.select().from(gatewayEvents)).every((row) => row.handledAt !== null),
@@ -119,7 +119,7 @@ async function unsentCount(env: TestEnvironment) {
   return rows[0]?.n;
 }
 
-/** Sends a request that claims to be an event. */
+/** Posts a body with this signature to the account's URL for events. */
 async function post(account: string, body: string, signature: string | null) {
   const headers = signature === null ? {} : { [SIGNATURE_HEADER]: signature };
   const response = await fetch(`${target.url}/${account}`, { method: 'POST', headers, body });

@@ -22,7 +22,7 @@ async function active(env: TestEnvironment, shop: Shop) {
   };
 }
 
-test('an edit changes only the next charge when a charge is in flight [D-15, D-32]', async ({
+test('an edit that arrives during a charge changes only later charges [D-15, D-32]', async ({
   env,
   shop,
 }) => {

@@ -289,7 +289,7 @@ describe('a process of an earlier npm start', () => {
   });
 });
 
-describe('the cache', () => {
+describe('the cache folder', () => {
   const build = `
     import { cachedFolder } from ${JSON.stringify(resolve('embedded/cache.ts'))};
     import { writeFileSync, appendFileSync } from 'node:fs';

@@ -8,7 +8,7 @@ import { unpaidIn } from '../support/unpaid.ts';
 const NOW = Date.parse('2027-01-31T12:00:00Z');
 const NEXT = Date.parse('2027-02-28T12:00:00Z');
 
-test('the events of a payment carry every field of their type and no other [D-45, D-52]', async ({
+test('intent.success and subscription.cycle_charged carry every field of their type and no other [D-45, D-52]', async ({
   shop,
 }) => {
   const { testClockId } = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', {

@@ -113,7 +113,8 @@ test('the event examples in the OpenAPI document equal the bodies that a receive
     return { ...created, testClockId };
   };
 
-  // The first cycle is paid, partly refunded, and the refund fails afterwards. The second cycle is declined until no retry is left.
+  // The first cycle is paid and partly refunded, and the refund fails afterwards. The second cycle is declined until
+  // no retry is left.
   const { subscriptionId, testClockId } = await create({});
   await shop.news(subscriptionId, 6);
   const paid = shop.receiver.received.find(({ event }) => event.eventType === 'intent.success');

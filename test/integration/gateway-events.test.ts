@@ -122,7 +122,7 @@ const PAID = [
 ];
 const RENEWED = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
 
-/** Expects that no event is unhandled and that a sweep finds nothing. */
+/** Expects that every event of the gateway is handled, and that a sweep finds nothing to repair. */
 async function expectNothingLeft({ env, seller }: Scene): Promise<void> {
   await seller.settled();
   await env.db.update(gatewayEvents).set({ receivedAt: Date.now() - 3_600_000 });
@@ -165,7 +165,7 @@ describe('a card that a payer enters at Stripe without returning', () => {
     await expectNothingLeft(scene);
   });
 
-  test('leaves the checkout open with the reason when the card is declined [D-§4]', async ({
+  test('leaves the checkout open, with the decline code, when the card is declined [D-§4]', async ({
     scene,
   }) => {
     const { env, seller } = scene;
@@ -350,7 +350,7 @@ describe('a request with an event', () => {
 });
 
 describe('a refund that fails at Stripe after it succeeded', () => {
-  test('becomes REFUSED after the event, and its amount can be refunded again [D-40, D-50]', async ({
+  test('becomes REFUSED after Stripe’s event, and its amount can be refunded again [D-40, D-50]', async ({
     scene,
   }) => {
     const { env, shop, seller, world } = scene;
@@ -504,7 +504,7 @@ describe('a dispute of a renewal', () => {
 });
 
 describe('a saved card', () => {
-  test('is updated with an event when the card network changes it, and is DELETED when it is detached at Stripe [D-50, D-§7]', async ({
+  test('is updated when the card network changes it and DELETED when it is detached at Stripe, with an event each time [D-50, D-§7]', async ({
     scene,
   }) => {
     const { seller, shop, world } = scene;

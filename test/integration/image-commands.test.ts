@@ -6,8 +6,8 @@ import { onDevServerWith } from '../support/environment.ts';
 import { startNode } from '../support/our-process.ts';
 
 /**
- * The image runs TypeScript files through tsx. Other tests and `npm start` run bundled programs;
- * these tests start each program with the image's command.
+ * The Docker image runs TypeScript files through tsx. Other tests and `npm start` run bundled programs;
+ * this test starts each program with the command of its service in docker-compose.yml.
  */
 
 const { services } = parse(readFileSync('docker-compose.yml', 'utf8'), { merge: true }) as {

@@ -66,7 +66,7 @@ describe('subscriptions with cards at Stripe', () => {
   }) => {
     const gateway = await env.gateways.forNewMethods(env.merchantId);
     const [ada, bob] = [await savedCard(world.stripe), await savedCard(world.stripe)];
-    // The import's clock stands 1 ms before the date. Otherwise the date may be past on a slow machine.
+    // The import's clock stands 1 ms before the payment date, which may be past in real time on a slow machine.
     const nextPaymentDate = Date.now() + 2_000;
     const now = () => nextPaymentDate - 1;
     const line = { ...LINE, nextPaymentDate, cyclesCharged: 11 };
@@ -151,7 +151,7 @@ describe('subscriptions with cards at Stripe', () => {
     });
   });
 
-  test('are a problem when Stripe answers 500, and a repeat imports them', async ({
+  test('are reported as a problem when Stripe answers 500, and are imported when the import is repeated', async ({
     world,
     env,
     imports,

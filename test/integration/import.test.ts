@@ -134,7 +134,7 @@ describe('an imported subscription', () => {
     imports,
   }) => {
     const gatewayMethodId = await imports.sandboxMethod();
-    // The import's clock stands 1 ms before the date. Otherwise the date may be past on a slow machine.
+    // The import's clock stands 1 ms before the payment date, which may be past in real time on a slow machine.
     const nextPaymentDate = Date.now() + 2_000;
     const now = () => nextPaymentDate - 1;
     await env.stopWorkers();
@@ -269,7 +269,7 @@ describe('an import', () => {
     expect(nextPaymentAt(state)).toBe(nextPaymentDate);
   });
 
-  test('is reported by verify when its number of paid cycles was changed later [D-§4]', async ({
+  test('is reported by npm run verify when its number of paid cycles was changed later [D-§4]', async ({
     env,
     imports,
   }) => {

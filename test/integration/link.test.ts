@@ -10,8 +10,8 @@ import type { Shop } from '../support/shop.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
- * Subscription links with the real API and gateway. Checkouts expire in the time of a time-skipping Temporal
- * server.
+ * Subscription links and payment links with the real API and gateway. Checkouts expire in the time of a
+ * time-skipping Temporal server.
  */
 
 const DAY = 86_400_000;

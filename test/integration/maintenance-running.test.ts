@@ -34,8 +34,8 @@ const maintenance = (env: TestEnvironment) =>
   env.client.workflow.getHandle(maintenanceWorkflowId(env.taskQueuePrefix));
 
 /**
- * Runs a worker's check of the maintenance workflow. `checks` counts the checks that found or started the
- * workflow.
+ * Starts the repeated check by which a worker keeps the maintenance workflow running. `checks` counts the checks
+ * that found or started the workflow.
  */
 function keepRunning(env: TestEnvironment, connection = env.client.connection) {
   let checks = 0;

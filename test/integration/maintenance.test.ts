@@ -228,7 +228,7 @@ describe('a sweep', () => {
 });
 
 describe('an Idempotency-Key', () => {
-  test('is deleted only when its 45 days are over [D-17]', async ({ env }) => {
+  test('is deleted by the sweep only after its expiry [D-17]', async ({ env }) => {
     const row = (key: string, expiresAt: number) => ({
       merchantId: env.merchantId,
       route: 'POST /customer/create',

@@ -9,7 +9,7 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Manual retries over HTTP, on a real Temporal server, checked against the gateway's charges. */
 
-/** Runs after each charge activity of the task queue, before the workflow gets the activity's outcome. */
+/** Runs after each `chargeAttempt` that is not a local activity, before the workflow gets the outcome. */
 let afterQueuedCharge: () => Promise<unknown> = async () => undefined;
 
 const observed = (activities: Activities): Activities => ({
@@ -160,7 +160,7 @@ describe('a manual retry that waited for a charge of unknown outcome', () => {
     ['is known', 3, 'ACTIVE'],
     ['has ended the subscription', 2, 'ENDED'],
   ] as const)(
-    'is refused, and executed when it is repeated with its key after the outcome %s [D-31, D-17]',
+    'is refused as pending, and is validated anew when it is repeated with its key after the outcome %s [D-31, D-17]',
     async ([, cycleCount, status], { env, shop }) => {
       const retried = await retriedDuringLookUp(env, shop, cycleCount);
       expect(await retried.answer).toBe('payment_outcome_pending');

@@ -225,7 +225,7 @@ test('a subscription keeps working after signals and updates with any JSON argum
   expect(await failedTasks(handle)).toBe(0);
 });
 
-test('every other workflow keeps working after its signals with any JSON argument', async ({
+test('every other type of workflow keeps working after its signals with any JSON argument', async ({
   env,
 }) => {
   const { client, merchantId, taskQueuePrefix } = env;

@@ -234,7 +234,7 @@ describe('the recheck after an outage of the gateway', () => {
     expect(lookups).toEqual([]);
   });
 
-  test('makes no look-up while no outcome is unknown', async ({ env, payments }) => {
+  test('makes no look-up when the outcome of every payment is known', async ({ env, payments }) => {
     await undecided(env, payments, 0);
     expect(await recheckAfterOutage(depsOf(env), NOW)).toEqual({ rechecked: 0, failed: 0 });
     expect(lookups).toEqual([]);

@@ -8,7 +8,7 @@ import { submitForm as answerBank } from '../support/stripe.ts';
 
 const QUESTION = 'Your bank wants you to confirm the payment of US$19.99';
 
-/** The events up to the decline with which the bank asks for the payer's confirmation. */
+/** The events up to the decline with which the bank asks for the payer's confirmation, and those of this decline. */
 const ASKED = [
   'subscription.created',
   'subscription.trialing',
@@ -19,7 +19,7 @@ const ASKED = [
 ];
 const PAID = ['intent.success', 'subscription.cycle_charged', 'subscription.active'];
 
-/** Presses the button of the page and returns the address of the bank's page. */
+/** Presses the button "Confirm with your bank" and returns the address of the bank's page. */
 async function pressConfirm(page: Page): Promise<string> {
   const form = page.forms.find(({ button }) => button === 'Confirm with your bank');
   if (!form) throw new Error(`no such button: ${page.html}`);

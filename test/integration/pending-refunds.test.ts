@@ -12,7 +12,7 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Refunds that the gateway accepts and decides later. */
 
-/** How many of the next refund activities fail after their work. */
+/** The number of the next refund activities that fail after their work. */
 const crashes = { after: 0 };
 
 const test = onDevServerWith({ wrap: crashing });
@@ -155,7 +155,8 @@ describe('a refund that the gateway decides later', () => {
     const { paid, ref } = await pendingRefund(env, payments);
     await env.payments.wakeRefund(ref);
     const run = env.client.workflow.getHandle(refundWorkflowId(ref.refundId));
-    // The first look-up is over. A termination does not end a running look-up, which could settle the refund.
+    // Waits for the workflow's first timer, so that no look-up is running. A termination does not end a running
+    // look-up, which could settle the refund.
     await expect
       .poll(
         async () => {

@@ -35,7 +35,7 @@ const test = onDevServer.extend('counted', async ({ server }, { onCleanup }) => 
 
   /**
    * Renews a new monthly subscription `renewals` times. Returns the gateway requests and the number of
-   * database calls of the whole advance.
+   * database calls of the whole advance of the test clock.
    */
   const renew = async (renewals: number, token?: string) => {
     const createdAt = Date.parse('2027-01-01T00:00:00Z');
@@ -50,8 +50,8 @@ const test = onDevServer.extend('counted', async ({ server }, { onCleanup }) => 
   };
   /**
    * Returns the database calls of one renewal and the last two requests to the gateway. The database calls
-   * are a tenth of the difference between 12 and 2 renewals, so that the calls of the advance itself do not
-   * count.
+   * are a tenth of the difference between 12 and 2 renewals, so that the other calls of an
+   * advance of the test clock do not count.
    */
   const perRenewal = async (token: () => Promise<string | undefined>) => {
     const few = await renew(2, await token());

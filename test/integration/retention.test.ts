@@ -58,7 +58,7 @@ test('a sweep deletes closed sessions, deliveries and event bodies after 30 days
       { timeout: 30_000 },
     );
     await env.db.update(webhookConfigs).set({ updatedAt: daysAgo(40) });
-    // Both sessions are old. One session is paid and has a tried card; the other session waits for its payer.
+    // Both checkout sessions are old. One session is paid and has a tried card; the other session waits for its payer.
     await env.db.update(checkoutSessions).set({ insertedAt: daysAgo(31) });
     const [session] = await env.db
       .select()

@@ -17,7 +17,7 @@ import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const REASON = 'the gateway refused the request: 400 field_invalid';
-/** An address without a listener. */
+/** An address at which no Temporal server listens. */
 const NOWHERE = '127.0.0.1:9';
 
 test.afterEach(({ env }) => env.control('DELETE', '/control/faults'));

@@ -8,7 +8,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 const folder = mkdtempSync(join(tmpdir(), 'perennial-shutdown-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Runs a program that calls onShutdown with these closers and then prints "up". */
+/** Runs a program that calls `onShutdown` with closers, given as source text, and then prints "up". */
 async function startProgram(
   closers: string,
   environment: Record<string, string> = {},
@@ -36,6 +36,7 @@ async function startProgram(
   return { child, ended };
 }
 
+/** The source text of a closer: a step that `onShutdown` runs before the process exits. */
 const closer = (name: string, body: string, timeoutMs = 5_000): string =>
   `{ name: '${name}', timeoutMs: ${timeoutMs}, close: async () => { ${body} } }`;
 

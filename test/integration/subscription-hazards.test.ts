@@ -214,7 +214,7 @@ describe('a command', () => {
     expect((await env.state(ref)).terms.amountMinor).toBe(50);
   });
 
-  test('is never lost when the server delays continue-as-new to one run a second', async ({
+  test('is not lost when the server delays continue-as-new to one run a second', async ({
     env,
   }) => {
     const { ref } = await unpaidIn(env);

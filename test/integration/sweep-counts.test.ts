@@ -12,7 +12,7 @@ import { repairsOf } from '../support/repairs.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-/** The counts that `npm run verify` shows. */
+/** The number of repairs by kind that `npm run verify` shows. */
 async function counted(env: TestEnvironment): Promise<Record<string, number>> {
   const { databaseUrl } = env;
   const books = await openBooks({
@@ -53,7 +53,7 @@ test('the counts of repairs grow by one for each repair over several sweeps', as
   expect(await counted(env)).toEqual({ neverStarted: 3 });
 });
 
-test('the sweep repairs a subscription that is behind its test clock with a charge of unknown outcome only when the look-up is overdue [D-60]', async ({
+test('the sweep repairs a subscription that a charge of unknown outcome keeps behind its test clock only when the look-up is overdue [D-60]', async ({
   env,
 }) => {
   const createdAt = Date.parse('2027-01-01T00:00:00Z');

@@ -52,7 +52,7 @@ function clientsOf(
 describe.each([
   ['refuses connections', '127.0.0.1:1'],
   ['accepts connections and never answers', null],
-])('a Temporal that %s', (_, address) => {
+])('a Temporal server that %s', (_, address) => {
   const test = onDevServer.extend('away', async ({ env, silentAddress }, { onCleanup }) => {
     const away = clientsOf(env, address ?? silentAddress);
     onCleanup(away.close);

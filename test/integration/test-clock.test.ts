@@ -95,7 +95,7 @@ describe('a test clock', () => {
     expect(await env.events(ref)).toHaveLength(events.length);
   });
 
-  test('charges each cycle only when an advance reaches its due date, also across continue-as-new [D-60]', async ({
+  test('charges each cycle only when the clock reaches its due date, also across continue-as-new [D-60]', async ({
     env,
   }) => {
     const createdAt = Date.parse('2027-03-31T00:00:00Z');

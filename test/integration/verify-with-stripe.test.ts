@@ -8,7 +8,7 @@ import { savedCard, startStripe } from '../support/stripe.ts';
 import { createEnvironment } from '../support/test-environment.ts';
 import { paymentsIn } from '../support/payments.ts';
 
-/** `npm run verify` with Stripe's list of charges as the gateway's book. */
+/** `npm run verify` compares our rows with the gateway's book, which is here Stripe's list of charges. */
 
 const DECLINED_CARD = '4000000000000341';
 
@@ -33,7 +33,7 @@ const test = onDevServer.extend('books', async ({ server }, { onCleanup }) => {
   await charge(DECLINED_CARD);
   const { ref: refund } = await payments.refund(paid, 900);
   await env.activities.refundPayment({ ...refund, nowAt: Date.now() });
-  // The account is used for other sales, too.
+  // A sale on the same account that is not ours.
   await account.stripe.paymentIntents
     .create({
       amount: 700,
@@ -63,7 +63,7 @@ const test = onDevServer.extend('books', async ({ server }, { onCleanup }) => {
   return { env, account, paid, check, run: (query: string) => env.db.execute(sql.raw(query)) };
 });
 
-test('the verifier accepts correct books at Stripe, and reports each difference from our rows [D-40]', async ({
+test('npm run verify reports nothing for a correct book at Stripe, and reports each difference from our rows [D-40]', async ({
   books,
 }) => {
   const { account, paid, check, run } = books;

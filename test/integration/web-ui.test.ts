@@ -108,7 +108,7 @@ describe('the workflow of a subscription shows operators', () => {
   });
 });
 
-test('a subscription starts without its receiptId in a namespace that does not know ReceiptId', async ({
+test('a workflow starts without its receiptId in a namespace without the search attribute ReceiptId', async ({
   env,
 }) => {
   const namespace = `old-${randomUUID()}`;

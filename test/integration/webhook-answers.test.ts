@@ -129,7 +129,9 @@ describe('a webhook configuration', () => {
     expect(await env.progress(configId)).toEqual(['1 DROPPED 3']);
   });
 
-  it('has its five days counted anew after a success [D-54]', async ({ env }) => {
+  it('has the five days until its deactivation counted anew after a success [D-54]', async ({
+    env,
+  }) => {
     const receiver = await env.startReceiver();
     const configId = await env.addConfig({ url: receiver.url });
     await env.db
