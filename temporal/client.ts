@@ -113,6 +113,19 @@ export function isUnregistered(searchAttribute: string, error: unknown): boolean
   return isGrpcServiceError(cause) && cause.details.includes(`search attribute ${searchAttribute}`);
 }
 
+/** A status code of gRPC. */
+const FAILED_PRECONDITION = 9;
+
+/**
+ * True if Temporal refused an update or a query at once, because the latest workflow tasks of the run failed. Temporal
+ * refuses these calls until a workflow task completes.
+ */
+export function isNotReady(error: unknown): boolean {
+  const cause = error instanceof ServiceError ? error.cause : null;
+  const status: number | null = isGrpcServiceError(cause) ? cause.code : null;
+  return status === FAILED_PRECONDITION;
+}
+
 /** If a worker polled a task queue within this time, the queue counts as moving, even with a long backlog. */
 const POLLED_WITHIN_MS = 3_000;
 

@@ -104,7 +104,7 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
   protected readonly client: Client;
   protected readonly taskQueuePrefix: string;
   protected readonly rows: Rows;
-  private readonly logger: Logger;
+  protected readonly logger: Logger;
   private readonly stuckAfterMs: number;
 
   constructor(deps: RunDeps<Rows>) {

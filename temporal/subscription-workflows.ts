@@ -6,7 +6,6 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import type { Client } from '@temporalio/client';
 import type { QueryDefinition } from '@temporalio/common';
 import { DomainError, isErrorCode } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
@@ -22,7 +21,7 @@ import {
 } from '../workflows/subscription/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { acceptedUpdate } from './accepted-update.ts';
-import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS } from './client.ts';
+import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isNotReady } from './client.ts';
 import { isOver, TemporalSubscriptionRuns } from './subscription-runs.ts';
 import type { RunDeps, RunRows, SubscriptionRuns } from './subscription-runs.ts';
 import type { Snapshot } from './subscription-start.ts';
@@ -80,11 +79,11 @@ class TemporalSubscriptionWorkflows
   implements SubscriptionWorkflows
 {
   upcoming(ref: SubscriptionRef, limit: number, nowAt: number): Promise<UpcomingCharge[] | null> {
-    return query(this.client, ref, upcomingQuery, { limit, nowAt });
+    return this.query(ref, upcomingQuery, { limit, nowAt });
   }
 
   timeline(ref: SubscriptionRef): Promise<LogEntry[] | null> {
-    return query(this.client, ref, timelineQuery);
+    return this.query(ref, timelineQuery);
   }
 
   async execute(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
@@ -97,7 +96,10 @@ class TemporalSubscriptionWorkflows
       // This call or an earlier one may have executed the command despite the error.
       const known = await this.knownAnswer(ref, command.commandId);
       if (known) return known;
-      if (error instanceof WorkflowNotFoundError) return this.retryOnNewRun(ref, command);
+      const isReplaced = await this.replaceAfter(ref, error);
+      if (isReplaced || error instanceof WorkflowNotFoundError) {
+        return this.retryOnNewRun(ref, command);
+      }
       return (await this.answerAfterEnd(ref, command, error)) ?? answerOf(error);
     }
   }
@@ -123,6 +125,43 @@ class TemporalSubscriptionWorkflows
     } catch (error) {
       if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return { kind: 'pending' };
       throw error;
+    }
+  }
+
+  private async query<T, Args extends unknown[]>(
+    ref: SubscriptionRef,
+    definition: QueryDefinition<T, Args>,
+    ...args: Args
+  ): Promise<T | null> {
+    const handle = this.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    const ask = () =>
+      this.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+        handle.query(definition, ...args),
+      );
+    try {
+      return await ask().catch(async (error: unknown) => {
+        if (await this.replaceAfter(ref, error)) return ask();
+        throw error;
+      });
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return null;
+      if (!(error instanceof ServiceError)) throw error;
+      throw new DomainError('service_unavailable', undefined, { cause: error });
+    }
+  }
+
+  /**
+   * Replaces the run if Temporal refused a call with `error`, because the run is stuck. A sweep replaces only runs that
+   * are late, so a stuck run that has nothing due would refuse every command. Returns true if the run was replaced.
+   * Never throws.
+   */
+  private async replaceAfter(ref: SubscriptionRef, error: unknown): Promise<boolean> {
+    if (!isNotReady(error)) return false;
+    try {
+      return await this.replaceIfStuck(ref);
+    } catch (err) {
+      this.logger.warn({ ...ref, err }, 'cannot replace a run that refuses calls');
+      return false;
     }
   }
 
@@ -177,24 +216,6 @@ class TemporalSubscriptionWorkflows
     const known = await this.rows.findCommand(ref, commandId);
     if (!known) return null;
     return known.result ? { kind: 'result', result: known.result } : { kind: 'pending' };
-  }
-}
-
-async function query<T, Args extends unknown[]>(
-  client: Client,
-  { subscriptionId }: SubscriptionRef,
-  definition: QueryDefinition<T, Args>,
-  ...args: Args
-): Promise<T | null> {
-  const handle = client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
-  try {
-    return await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
-      handle.query(definition, ...args),
-    );
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return null;
-    if (!(error instanceof ServiceError)) throw error;
-    throw new DomainError('service_unavailable', undefined, { cause: error });
   }
 }
 

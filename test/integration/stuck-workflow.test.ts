@@ -2,6 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
+import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
 import {
   SUBSCRIPTION_WORKFLOW,
@@ -11,46 +12,66 @@ import {
 import { onDevServer as test } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { repairsOf } from '../support/repairs.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 const DAY = 24 * 3_600_000;
 const SOON = { timeout: 20_000, interval: 100 };
+
+/** The subscription workflows of an API that replaces a stuck run at its first failed workflow task. */
+const impatientIn = ({ client, db, taskQueuePrefix, logger }: TestEnvironment) =>
+  createSubscriptionWorkflows({
+    client,
+    rows: subscriptionRows(db),
+    taskQueuePrefix,
+    logger,
+    stuckAfterMs: 0,
+  });
+
+const runOf = ({ client }: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
+  client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+
+/**
+ * Replaces the run of the subscription with one whose workflow tasks all fail, because its state has no terms. Waits
+ * until `failures` tasks have failed.
+ */
+async function makeStuck(
+  env: TestEnvironment,
+  ref: SubscriptionRef,
+  state: SubscriptionState,
+  failures: number,
+): Promise<void> {
+  const handle = runOf(env, ref);
+  await handle.terminate('replaced by a run that fails');
+  await env.client.workflow.start(SUBSCRIPTION_WORKFLOW, {
+    workflowId: handle.workflowId,
+    taskQueue: `${env.taskQueuePrefix}billing`,
+    args: [{ state: { ...state, terms: null }, clock: null, deliver: false, isInDoubt: false }],
+  });
+  await vi.waitFor(async () => {
+    const { raw } = await handle.describe();
+    expect(raw.pendingWorkflowTask?.attempt).toBeGreaterThan(failures);
+  }, SOON);
+}
 
 test('a subscription whose workflow tasks keep failing continues from its row and is charged once [D-40]', async ({
   env,
 }) => {
   const ref = await env.create({ createdAt: Date.now() });
   await payCheckout(env, ref);
-  const { client, taskQueuePrefix } = env;
-  const workflowId = subscriptionWorkflowId(ref.subscriptionId);
-  const handle = client.workflow.getHandle(workflowId);
-  const impatient = createSubscriptionWorkflows({
-    client,
-    rows: subscriptionRows(env.db),
-    taskQueuePrefix,
-    logger: env.logger,
-    stuckAfterMs: 0,
-  });
+  const handle = runOf(env, ref);
+  const impatient = impatientIn(env);
   expect(await impatient.replaceIfStuck(ref)).toBe(false);
 
-  // The cycle is due, and every task of the run fails, because its state has no terms.
+  // The cycle is due.
   const state = await env.state(ref);
   const dueState = { ...state, anchorAt: Number(state.anchorAt) - 40 * DAY };
   const longAgo = sql`now() - interval '10 minutes'`;
-  await handle.terminate('replaced by a run that fails');
   await env.db
     .update(subscriptions)
     .set({ state: dueState, wakeAt: longAgo, updatedAt: longAgo })
     .where(eq(subscriptions.id, ref.subscriptionId));
-  await client.workflow.start(SUBSCRIPTION_WORKFLOW, {
-    workflowId,
-    taskQueue: `${taskQueuePrefix}billing`,
-    args: [{ state: { ...dueState, terms: null }, clock: null, deliver: false, isInDoubt: false }],
-  });
+  await makeStuck(env, ref, dueState, 1);
   const stuck = await handle.describe();
-  await vi.waitFor(async () => {
-    const { events } = await handle.fetchHistory();
-    expect(events?.at(-1)?.workflowTaskFailedEventAttributes).toBeTruthy();
-  }, SOON);
 
   const isLate = async () => true;
   expect(await env.workflows.recheckUnlessBusy(ref, isLate)).toBe(false);
@@ -63,4 +84,43 @@ test('a subscription whose workflow tasks keep failing continues from its row an
   expect(await impatient.replaceIfStuck(ref)).toBe(false);
   expect(await repairsOf(env)).toEqual({});
   expect((await env.book(ref)).map((charge) => charge.outcome)).toEqual(['succeeded', 'succeeded']);
+});
+
+test.concurrent('a command executes on a new run from the row, once, if the workflow tasks of the run keep failing and nothing is due [D-16, D-40]', async ({
+  env,
+}) => {
+  const ref = await env.create({ createdAt: Date.now() });
+  await payCheckout(env, ref);
+  await makeStuck(env, ref, await env.state(ref), 2);
+  const stuck = await runOf(env, ref).describe();
+  const edit = { kind: 'edit', commandId: 'cmd_edit', newAmountMinor: 2_500 } as const;
+
+  // The tasks have not failed for a minute yet.
+  await expect(env.workflows.execute(ref, edit)).rejects.toMatchObject({
+    code: 'service_unavailable',
+  });
+  expect((await runOf(env, ref).describe()).runId).toBe(stuck.runId);
+
+  const done = { kind: 'result', result: { kind: 'done' } };
+  expect(await impatientIn(env).execute(ref, edit)).toEqual(done);
+  const edited = await env.state(ref);
+  expect(edited.terms.amountMinor).toBe(2_500);
+  expect((await runOf(env, ref).describe()).runId).not.toBe(stuck.runId);
+  expect(await env.workflows.execute(ref, edit)).toEqual(done);
+  expect(await env.state(ref)).toEqual(edited);
+  expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['succeeded']);
+});
+
+test.concurrent('a query is answered by a new run from the row if the workflow tasks of the run keep failing [D-40]', async ({
+  env,
+}) => {
+  const ref = await env.create({ createdAt: Date.now() });
+  await payCheckout(env, ref);
+  const timeline = await env.workflows.timeline(ref);
+  await makeStuck(env, ref, await env.state(ref), 2);
+
+  await expect(env.workflows.timeline(ref)).rejects.toMatchObject({ code: 'service_unavailable' });
+  expect(await impatientIn(env).timeline(ref)).toEqual(timeline);
+  expect(await env.workflows.timeline(ref)).toEqual(timeline);
+  expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['succeeded']);
 });
