@@ -69,8 +69,8 @@ export function logFailure(logger: Logger, ctx: Context, thrown: unknown): void 
 }
 
 /**
- * Returns the name and the code of an error and of its causes, at most five in all. Names and codes are safe to log:
- * unlike messages, they never contain the values of an SQL statement.
+ * Returns the name and the code of an error and of its causes, at most five in all. A code of Temporal is the number of
+ * a gRPC status. Names and codes are safe to log: unlike messages, they never contain the values of an SQL statement.
  */
 export function causesOf(thrown: unknown): string[] {
   return chainOf(thrown).map(({ name, code }) => (code === '' ? name : `${name} ${code}`));
@@ -83,7 +83,7 @@ function chainOf(thrown: unknown): { name: string; code: string }[] {
     const code = 'code' in error ? error.code : undefined;
     causes.push({
       name: error.constructor.name,
-      code: typeof code === 'string' ? code : '',
+      code: typeof code === 'string' || typeof code === 'number' ? String(code) : '',
     });
     error = error.cause;
   }
