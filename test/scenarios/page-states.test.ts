@@ -22,6 +22,8 @@ const VIEWS_OF: Record<(typeof LOCALES)[number], readonly ViewName[]> = {
 
 const counts: AxeCounts = { pages: 0, passed: 0, violated: 0, undecided: new Set() };
 const shown: ShownState[] = [];
+/** The names of the states by the text of their page in English. */
+const namesByText = new Map<string, string[]>();
 
 const test = apiTest
   .extend('servers', { scope: 'file' }, ({ createApi }) => openPageServers(createApi))
@@ -57,11 +59,26 @@ test.for(Object.entries(PAGE_STATES))(
           }
         }
       }
+      if (locale === 'en') {
+        const text = await tab.page.innerText('body');
+        namesByText.set(text, [...(namesByText.get(text) ?? []), name]);
+      }
       shown.push({ name, locale, bytes: Buffer.byteLength(answer.text), pictures });
     }
     expect(found).toEqual([]);
   },
 );
+
+test('every state shows its own page, except that a payment in progress looks the same on every page', () => {
+  expect([...namesByText.values()].filter((names) => names.length > 1)).toEqual([
+    [
+      'checkout: processing',
+      'payment: processing',
+      'update: waits for the bank',
+      'update: processing',
+    ],
+  ]);
+});
 
 test('no page breaks a rule of axe; with PICTURES=1 the contact sheets and the sizes are written', async ({
   browser,

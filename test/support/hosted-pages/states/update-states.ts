@@ -32,11 +32,16 @@ async function update(
   return { subscription, ...visit(api, String(updatePaymentMethodLink)) };
 }
 
-/** As {@link update}; the payer has begun to confirm the owed payment. Returns the path that leads to the bank. */
+/**
+ * As {@link update}; the payer has begun to confirm the owed payment, which has no outcome yet. Returns the path that
+ * leads to the bank.
+ */
 async function confirmation(api: ApiEnvironment, locale: Locale) {
   const opened = await update(api, locale, 'authentication_required');
   const form = { form_token: await formTokenOf(opened) };
+  api.workflows.faults.card = 'unknown';
   const { headers } = await postForm(api, `${opened.path}/bank`, form);
+  api.workflows.faults.card = null;
   return { ...opened, bankPath: String(headers['location']) };
 }
 
