@@ -164,7 +164,7 @@ test('a HEAD or prefetch request to the return URL makes no payment [D-44]', asy
   expect(await statusOf(api, intentId)).toBe('CREATED');
 });
 
-test('the payment page reloads and takes no second card while the outcome is unknown [D-40]', async ({
+test('the payment page requests itself and takes no second card while the outcome is unknown [D-40]', async ({
   api,
 }) => {
   const { intentId, comeBack, look, path } = await open(api);

@@ -296,7 +296,7 @@ test('a reload of the return URL does not count as a second try of a card that w
   expect(replaced).toHaveLength(1);
 });
 
-test('while the outcome is unknown, the update page reloads until it can show the outcome [D-33]', async ({
+test('while the outcome is unknown, the update page requests itself every 3 s, and shows the outcome once it is known [D-33]', async ({
   api,
 }) => {
   const { subscription, comeBack, look, path } = await openUpdatePage(api, 'UNPAID');
