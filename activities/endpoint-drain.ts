@@ -44,7 +44,10 @@ const LOOK_AGAIN_MS = 1_000;
 /** Longest wait, in ms, for a free slot while this drain has no batch in flight. */
 const SLOT_WAIT_MS = 2_000;
 const SLOT_POLL_MS = 20;
-/** Number of batches that one statement claims for each further batch that `window` allows in flight. */
+/**
+ * Number of batches that one statement claims for each request that `window` still allows. The second batch begins at
+ * once when the first one ends.
+ */
 const BATCHES_PER_SLOT = 2;
 
 /**

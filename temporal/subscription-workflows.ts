@@ -38,7 +38,8 @@ export type CommandAnswer =
   | { kind: 'result'; result: CommandResult }
   | { kind: 'refused'; code: ErrorCode; message: string }
   /**
-   * The command was accepted and has no outcome after 25 s. A repeat with the same `commandId` returns the outcome.
+   * The command was accepted and has no outcome after 25 s, or after 3 s if this call is a repeat. A later repeat with
+   * the same `commandId` returns the outcome.
    */
   | { kind: 'pending' };
 
@@ -64,7 +65,10 @@ export interface SubscriptionWorkflows extends SubscriptionRuns {
   timeline(subscription: SubscriptionRef): Promise<LogEntry[] | null>;
 }
 
-/** Time in ms for which a repeat waits for the first call's outcome: the time limit of a local activity. */
+/**
+ * Time in ms for which a repeat waits for the first call's outcome. Most outcomes come from a local activity, which ends
+ * within this time.
+ */
 const UNDER_WAY_MS = 3_000;
 const UNDER_WAY_POLL_MS = 100;
 
@@ -178,8 +182,8 @@ class TemporalSubscriptionWorkflows
 
   /**
    * Returns the refusal of a command if the subscription is over and the run answered `payment_outcome_pending` or
-   * `service_unavailable`; else null. Temporal keeps a run's answer to an update with the completed run and no new
-   * run follows, so every repeat of the command would get that answer.
+   * `service_unavailable`; else null. Both codes ask the caller to repeat the command. But Temporal stores the answer in
+   * the completed run, and no other run follows, so every repeat would get the same answer.
    */
   private async answerAfterEnd(
     ref: SubscriptionRef,

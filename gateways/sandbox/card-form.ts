@@ -10,7 +10,7 @@ export interface TypedCard {
   readonly cvc: string;
 }
 
-/** The part of a card that may be stored: neither the number nor the CVC. */
+/** A card that was read. `card` is one of the published test cards, so its number is no secret. The CVC is left out. */
 export interface ReadCard {
   readonly kind: 'card';
   readonly card: TestCard;
@@ -124,7 +124,7 @@ function readExpiry(text: string): Expiry | null {
   return { month: Number(match[1]), year: year < 100 ? 2000 + year : year };
 }
 
-/** The zeros of the digits other than 0 to 9 that keyboards for the languages of our pages type: Arabic and Persian. */
+/** Code points of the digit zero in Arabic and in Persian. Some payers' keyboards type these digits instead of 0 to 9. */
 const ZEROS = [0x06_60, 0x06_f0];
 
 /** Returns the text with ASCII digits and signs: `１２／３４` and `١٢/٣٤` become `12/34`. */

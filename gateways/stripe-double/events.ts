@@ -169,7 +169,7 @@ async function storeEvent(
   if (!hasReceiver) return [];
   const action = take(type);
   const state = action === 'hold' ? 'held' : action === 'drop' ? 'dropped' : 'pending';
-  // The request sends an early delivery itself. If that fails, the delivery is due after the lease.
+  // The request sends an early delivery itself. If the process dies before that, the delivery is due after the lease.
   const dueMs = action === 'before_answer' ? nowMs + LEASE_MS : nowMs;
   const rows = await book.tx<{ sequence: string }[]>`
     insert into stripe_double.event_delivery (event_id, account_id, raw_body, state, next_ms)

@@ -17,8 +17,8 @@ const TOLD = `(select e.merchant_id, e.type, e.body::json->>'refundId' as refund
   where e.type in ('intent.refunded', 'intent.refund_failed') and e.body_deleted_at is null)`;
 
 /**
- * Invariant 10: every refund was made exactly once, and gateway, rows and events agree on its amount. While a
- * refund is open, Postgres and the gateway may differ. A refund that failed later moved no money.
+ * Invariant 10: every refund was made exactly once, and gateway, rows and events agree on its amount. While a refund is
+ * open, Postgres and the gateway may differ. A refund that failed after it had succeeded moved no money.
  */
 export const refundChecks: readonly Check[] = [
   {

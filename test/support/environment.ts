@@ -36,7 +36,7 @@ function testOn<Server extends TemporalPlace & { teardown(): Promise<void> }>(
   options: Options = {},
   per: Sharing = 'file',
 ) {
-  // The cast gives the type `'file'` also to `test`, because `beforeAll` accepts only fixtures of the type `'file'`.
+  // The type is `'file'` also if the value is `'test'`: `beforeAll` accepts only fixtures of the type `'file'`.
   const scope = { scope: per as 'file' };
   return (
     test

@@ -53,9 +53,9 @@ export class RunFacts implements Facts {
     return allHandlersFinished() && !this.deliveries.isInFlight;
   }
 
-  /** A run of a release without local activities continues as new after every change. */
   get isSuccessorDue(): boolean {
     const { run } = this;
+    // A run that an older release started, without local activities, continues as new after every change.
     if (!run.isLocalFirst) return run.isChanged;
     const dueAt = successorDueAt(run);
     return dueAt !== null && run.clock.realNow >= dueAt;

@@ -62,7 +62,10 @@ export async function findDecision(
   return row?.outcome ? { ...row, outcome: row.outcome } : null;
 }
 
-/** True if manual review has decided the open attempt in `state` and the decision is not recorded yet. */
+/**
+ * True if an operator has decided the open attempt of `state` in manual review. No workflow has applied the decision yet,
+ * because the attempt is still open.
+ */
 export async function isOpenAttemptDecided(db: Db, state: SubscriptionState): Promise<boolean> {
   const { merchantId, owed, openAttempt } = state;
   if (!owed || openAttempt?.reviewReason === undefined) return false;

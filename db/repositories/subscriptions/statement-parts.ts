@@ -101,7 +101,10 @@ export function json(value: unknown): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-/** SQLSTATE codes of a statement that failed because rows were not in the expected state. */
+/**
+ * SQLSTATE codes of a statement that failed because rows were not in the expected state: a division by zero, which a
+ * statement forces on purpose (22012), a foreign key (23503) and a unique key (23505).
+ */
 const UNDONE_CODES = /^(22012|23503|23505)$/;
 
 /** Returns an empty result for an error with one of {@link UNDONE_CODES}. Rethrows any other error. */
