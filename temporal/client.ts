@@ -92,6 +92,11 @@ export function hasWorkPending({ raw }: WorkflowExecutionDescription): boolean {
   return Boolean(pendingWorkflowTask) || (pendingActivities ?? []).length > 0;
 }
 
+/** True if the present workflow task has failed. Its history then shows whether the run is stuck. */
+export function hasFailedTask({ raw }: WorkflowExecutionDescription): boolean {
+  return (raw.pendingWorkflowTask?.attempt ?? 0) > 1;
+}
+
 /** Returns null for an unknown workflow. Throws if Temporal does not answer within 4.5 s. */
 export async function describeWorkflow(
   client: Client,

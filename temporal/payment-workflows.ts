@@ -31,7 +31,14 @@ import type {
 } from '../workflows/one-off-orders/messages.ts';
 import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
-import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './client.ts';
+import {
+  ACCEPT_WITHIN_MS,
+  ANSWER_WITHIN_MS,
+  describeWorkflow,
+  hasFailedTask,
+  isRunning,
+} from './client.ts';
+import { STUCK_AFTER_MS, terminateIfStuck } from './stuck-workflows.ts';
 
 /** Reads the rows of orders (payments, refunds). The first two functions return null if there is no outcome yet. */
 export interface PaymentRows {
@@ -59,8 +66,8 @@ export interface PaymentWorkflows {
 }
 
 /**
- * Operations for the maintenance sweeps. A `resume…` function returns true if it started a workflow, false if one
- * already runs. All operations throw if Temporal does not accept a call within 4.5 s.
+ * Operations for the maintenance sweeps. A `resume…` function returns true if it started a workflow or replaced a stuck
+ * one, false if one already runs. All operations throw if Temporal does not accept a call within 4.5 s.
  */
 export interface PaymentResumption {
   resumePayment(ref: IntentRef): Promise<boolean>;
@@ -88,6 +95,8 @@ export interface PaymentWorkflowsDeps {
   rows: PaymentRows;
   /** These workflows run on `<prefix>checkout`. */
   taskQueuePrefix: string;
+  /** Time in ms for which the workflow tasks of a run must fail before the run is replaced. Default: 60,000. */
+  stuckAfterMs?: number;
 }
 
 export function createPaymentWorkflows(
@@ -123,10 +132,13 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   private readonly client: Client;
   private readonly rows: PaymentRows;
   private readonly taskQueue: string;
+  private readonly stuckAfterMs: number;
 
-  constructor({ client, rows, taskQueuePrefix }: PaymentWorkflowsDeps) {
+  constructor(deps: PaymentWorkflowsDeps) {
+    const { client, rows, taskQueuePrefix, stuckAfterMs = STUCK_AFTER_MS } = deps;
     this.client = client;
     this.rows = rows;
+    this.stuckAfterMs = stuckAfterMs;
     // A payer or a merchant waits for these workflows, so their tasks must not wait behind renewals.
     this.taskQueue = `${taskQueuePrefix}checkout`;
   }
@@ -225,7 +237,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
 
   /**
    * Returns the outcome of an order; null if there is no outcome after 25 s. If the rows have no outcome yet,
-   * starts a workflow or joins the running workflow. If the joined run was for another order, starts again.
+   * starts a workflow, replaces a stuck one or joins the running one. If the joined run was for another order, starts again.
    */
   private async resultForOrder<Outcome>(
     start: Start,
@@ -238,7 +250,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
       if (before !== null) return before;
       failpoint('before_hand_over');
       try {
-        await this.start(start, 'USE_EXISTING');
+        await this.startUnlessRunning(start);
       } catch (error) {
         // Temporal may have accepted the call despite the error, and the workflow may have ended.
         const after = await known();
@@ -253,11 +265,9 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
     return known();
   }
 
-  private async start(
-    start: Start,
-    workflowIdConflictPolicy: 'USE_EXISTING' | 'FAIL',
-  ): Promise<void> {
-    const options = { ...this.optionsOf(start), workflowIdConflictPolicy };
+  /** Throws `WorkflowExecutionAlreadyStartedError` if the workflow runs. */
+  private async start(start: Start): Promise<void> {
+    const options = { ...this.optionsOf(start), workflowIdConflictPolicy: 'FAIL' as const };
     await this.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
       this.client.workflow.start(start.type, options),
     );
@@ -283,14 +293,18 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
     };
   }
 
+  /** Returns true if a workflow was started. A stuck run is replaced: the rows say what is left to do. */
   private async startUnlessRunning(start: Start): Promise<boolean> {
     try {
-      await this.start(start, 'FAIL');
+      await this.start(start);
       return true;
     } catch (error) {
-      if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
-      throw error;
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     }
+    const description = await describeWorkflow(this.client, start.workflowId);
+    if (description === null || !hasFailedTask(description)) return false;
+    if (!(await terminateIfStuck(this.client, description, this.stuckAfterMs))) return false;
+    return this.startUnlessRunning(start);
   }
 
   /**

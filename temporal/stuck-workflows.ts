@@ -6,6 +6,9 @@ import { ACCEPT_WITHIN_MS } from './client.ts';
 const { EVENT_TYPE_WORKFLOW_TASK_COMPLETED: COMPLETED, EVENT_TYPE_WORKFLOW_TASK_FAILED: FAILED } =
   proto.temporal.api.enums.v1.EventType;
 
+/** A run whose tasks have failed for a shorter time (in ms), for example during a deploy, is not replaced. */
+export const STUCK_AFTER_MS = 60_000;
+
 /**
  * Number of latest history events that are searched for a completed task. A failed task and its retry make 4
  * events.
@@ -15,7 +18,7 @@ const LATEST_EVENTS = 50;
 /**
  * Terminates a run if its workflow tasks have failed for `stuckAfterMs` and none of them has completed in this
  * time. Such a run may never recover, because its history may not fit the code. Nothing is lost: a new run
- * starts from the row (ADR 0002). Returns true if the run was terminated or closed by itself, false if it is
+ * continues from the rows (ADR 0002). Returns true if the run was terminated or closed by itself, false if it is
  * not stuck or did not run. Throws if Temporal is unreachable.
  */
 export async function terminateIfStuck(

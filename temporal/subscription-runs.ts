@@ -18,12 +18,13 @@ import type { Logger } from '../runtime/logger.ts';
 import {
   ACCEPT_WITHIN_MS,
   describeWorkflow,
+  hasFailedTask,
   hasWorkPending,
   isRunning,
   isUnregistered,
 } from './client.ts';
 import { closedSince } from './closed-subscriptions.ts';
-import { terminateIfStuck } from './stuck-workflows.ts';
+import { STUCK_AFTER_MS, terminateIfStuck } from './stuck-workflows.ts';
 import { EARLIER_MOST, startOptions } from './subscription-start.ts';
 import type { Snapshot } from './subscription-start.ts';
 
@@ -85,9 +86,6 @@ export interface SubscriptionRuns {
 }
 
 const START_WITHIN_MS = 1_000;
-/** A run whose tasks have failed for a shorter time (in ms), for example during a deploy, is not replaced. */
-const STUCK_AFTER_MS = 60_000;
-
 export interface RunDeps<Rows extends RunRows> {
   client: Client;
   rows: Rows;
@@ -146,9 +144,7 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     await this.snapshotOf(ref);
     const description = await this.describe(ref);
     if (description && hasWorkPending(description)) {
-      // A task at its first attempt has not failed, so the history need not be read.
-      const hasFailed = (description.raw.pendingWorkflowTask?.attempt ?? 0) > 1;
-      return hasFailed && this.replace(ref, description);
+      return hasFailedTask(description) && this.replace(ref, description);
     }
     if (!(await isStillLate())) return false;
     await this.recheck(ref);

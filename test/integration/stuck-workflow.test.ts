@@ -1,9 +1,17 @@
 import { eq, sql } from 'drizzle-orm';
-import { expect, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
+import { paymentRows } from '../../db/repositories/payments/charges.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
+import { createPaymentWorkflows } from '../../temporal/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
+import {
+  PAYMENT_WORKFLOW,
+  paymentWorkflowId,
+  REFUND_WORKFLOW,
+  refundWorkflowId,
+} from '../../workflows/one-off-orders/messages.ts';
 import {
   SUBSCRIPTION_WORKFLOW,
   stateQuery,
@@ -123,4 +131,56 @@ test.concurrent('a query is answered by a new run from the row if the workflow t
   expect(await impatientIn(env).timeline(ref)).toEqual(timeline);
   expect(await env.workflows.timeline(ref)).toEqual(timeline);
   expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['succeeded']);
+});
+
+describe('a one-off order whose workflow tasks keep failing', () => {
+  /** The payment workflows of an API or a sweep that replaces a stuck run at its first failed workflow task. */
+  const impatientOrdersIn = ({ client, db, taskQueuePrefix }: TestEnvironment) =>
+    createPaymentWorkflows({ client, rows: paymentRows(db), taskQueuePrefix, stuckAfterMs: 0 });
+
+  /** Starts a run whose workflow tasks all fail, because it has no argument. Waits until a task has failed. */
+  async function startStuck(env: TestEnvironment, type: string, workflowId: string) {
+    const taskQueue = `${env.taskQueuePrefix}checkout`;
+    const handle = await env.client.workflow.start(type, { workflowId, taskQueue, args: [null] });
+    await vi.waitFor(async () => {
+      const { raw } = await handle.describe();
+      expect(raw.pendingWorkflowTask?.attempt).toBeGreaterThan(1);
+    }, SOON);
+  }
+
+  test('is charged once on a new run, which a sweep starts from the rows [D-36, D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const ref = await payments.tokenised();
+    await startStuck(env, PAYMENT_WORKFLOW, paymentWorkflowId(ref.intentId));
+    expect(await env.payments.resumePayment(ref)).toBe(false);
+    expect(await payments.book(ref)).toEqual([]);
+
+    expect(await impatientOrdersIn(env).resumePayment(ref)).toBe(true);
+    const told = ['intent.created CREATED', 'intent.success SUCCESS'];
+    await vi.waitFor(async () => expect(await payments.story(ref.intentId)).toEqual(told), SOON);
+    expect(await repairsOf(env)).toEqual({});
+    expect(await env.payments.pay({ ...ref, token: null })).toMatchObject({ kind: 'succeeded' });
+    expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
+    expect(await payments.story(ref.intentId)).toEqual(told);
+  });
+
+  test('is refunded once on a new run, when the merchant repeats the call [D-36, D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid, 1_200);
+    await startStuck(env, REFUND_WORKFLOW, refundWorkflowId(ref.refundId));
+
+    expect(await impatientOrdersIn(env).refund(ref)).toEqual({ kind: 'refunded' });
+    expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1200']);
+    expect(await payments.story(paid.intentId)).toEqual([
+      'intent.created CREATED',
+      'intent.success SUCCESS',
+      'intent.refunded PARTIALLY_REFUNDED',
+    ]);
+  });
 });
