@@ -175,7 +175,7 @@ async function outcomeInReview(
     : { kind: 'review', reason: attempt.reason ?? 'waits for manual review' };
 }
 
-/** The state of one call of {@link collect}: the requests to the gateway about one attempt. */
+/** The data of one call of {@link collect}, which sends requests to the gateway about one attempt. */
 interface ChargeExchange {
   readonly db: Db;
   readonly gateway: PaymentGateway;

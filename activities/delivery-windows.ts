@@ -4,9 +4,9 @@ import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
  * Semaphores that limit the requests in flight from this process: to each endpoint, and to all endpoints of
  * one merchant, so that a merchant with many endpoints does not delay other merchants.
  *
- * The dispatcher, which makes first delivery attempts, takes one slot for the deliveries of one stream. While this
- * process drains the queue of an endpoint, only the drain gets new slots of that endpoint: a drain sends many events
- * with few statements, and a busy dispatcher would take all slots.
+ * The dispatcher, which makes first delivery attempts, takes one slot for the deliveries of one stream to one endpoint.
+ * While this process drains the queue of an endpoint (activity `drainEndpoint`), only the drain gets new slots of that
+ * endpoint: a drain sends many events with few statements, and a busy dispatcher would take all slots.
  */
 export interface DeliveryWindows {
   /**
@@ -114,7 +114,7 @@ export function createDeliveryWindows(
   };
 }
 
-/** The windows that have a request in flight, a drain or a waiting caller. */
+/** The window of each endpoint that has a request in flight, a drain or a waiting caller. */
 class Windows {
   private readonly sizes: WindowSizes;
   private readonly merchants = new Map<string, MerchantWindows>();

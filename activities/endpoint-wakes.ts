@@ -9,8 +9,8 @@ const WAKE_EVERY_MS = 500;
  */
 export interface EndpointWakes {
   /**
-   * Wakes the endpoint queue, at the earliest 500 ms after its last wake-up. The drain that follows finds
-   * every delivery that was committed before this call.
+   * Wakes the endpoint queue, at the earliest 500 ms after its last wake-up. The endpoint queue then finds every
+   * delivery that was committed before this call.
    */
   request(endpoint: EndpointRef): void;
   /** Sends delayed wake-ups at once. Resolves when all wake-ups are sent. */

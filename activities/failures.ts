@@ -13,7 +13,7 @@ export function outcomeUnknown(message: string): ApplicationFailure {
   return ApplicationFailure.create({ type: 'outcome_unknown', message });
 }
 
-/** Returns the error of a call that read a state with a wrong field. A retry would read the same state. */
+/** Returns the error of a call that read a subscription's state with a wrong field. A retry would read it again. */
 function unreadableState({ message }: UnreadableStateError): ApplicationFailure {
   return ApplicationFailure.create({ type: UNREADABLE_STATE, message, nonRetryable: true });
 }

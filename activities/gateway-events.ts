@@ -44,9 +44,8 @@ export function createGatewayEventActivities(deps: GatewayEventDeps) {
      * Handles the unhandled events of a subject, which is the object at the gateway that the events name. For a charge
      * or a refund, makes its workflow look the outcome up. For a dispute or a payment method, reads the object at the
      * gateway and records what changed. For a card that a payer entered on the gateway's page, submits the card. A
-     * repeat is safe. Throws a retryable error if the gateway, the database or Temporal
-     * does not answer, and while an entered card waits for the outcome of another card. `nowAt` is real time.
-     * Rules: D-40, D-50.
+     * repeat is safe. Throws a retryable error if the gateway, the database or Temporal does not answer, and while an
+     * entered card waits for the outcome of another card. `nowAt` is real time. Rules: D-40, D-50.
      */
     async handleGatewaySubject(input: GatewaySubject & { nowAt: number }): Promise<void> {
       const { nowAt, ...subject } = input;

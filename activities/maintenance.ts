@@ -51,7 +51,7 @@ export interface MaintenanceDeps extends OutageRecoveryDeps {
    * are kept. Default: 30 days.
    */
   retentionMs?: number;
-  /** Wakes an endpoint's delivery queue, and starts the queue if it does not run. */
+  /** Wakes the endpoint queue, and starts the queue if it does not run. */
   wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;
 }
 

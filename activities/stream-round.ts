@@ -53,9 +53,8 @@ interface Sending {
 
 /**
  * One round of the dispatcher for one stream. Sends the stream's due events: in sequence order to each endpoint, and to
- * all endpoints in parallel.
- * Also sends events that are committed during the round. If a delivery cannot be sent at once, the round wakes the
- * endpoint queue, the workflow that sends the remaining deliveries.
+ * all endpoints in parallel. Also sends events that are committed during the round. If a delivery cannot be sent at
+ * once, the round wakes the endpoint queue, the workflow that sends the remaining deliveries.
  */
 export class StreamRound {
   private readonly deps: RoundDeps;
@@ -182,8 +181,8 @@ export class StreamRound {
         this.wake(endpoint);
         return;
       case 'not_due':
-        // An earlier delivery has failed and blocks these deliveries. Its failure has woken the endpoint
-        // queue.
+        // These deliveries have failed, or wait for an earlier delivery that has failed. The failure has woken
+        // the endpoint queue.
         return;
     }
   }
