@@ -58,8 +58,8 @@ export interface Language {
 }
 
 /**
- * The formats of each language. English has the formats of Great Britain, which name the country of a dollar:
- * `US$19.99`, not `$19.99`. Arabic has the digits 0 to 9, which are printed on cards.
+ * The `Intl` locale of each language's formats. English has the formats of Great Britain, which name the country of a
+ * dollar: `US$19.99`, not `$19.99`. Arabic has the digits 0 to 9, which are printed on cards.
  */
 const FORMATS: Readonly<Record<Locale, string>> = {
   en: 'en-GB',

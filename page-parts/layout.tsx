@@ -38,7 +38,7 @@ export function renderPage(frame: PageFrame): string {
           </noscript>
         )}
         <title>{title}</title>
-        {/* Not escaped, which would break its selectors: our own style, with a checked colour. */}
+        {/* Escaping would break the selectors. The style is our own, and its colour is checked. */}
         <style nonce={nonce} dangerouslySetInnerHTML={{ __html: STYLE + brandStyle(branding) }} />
       </head>
       <body>
