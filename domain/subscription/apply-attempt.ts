@@ -378,8 +378,8 @@ function endsRetries(
 
 /**
  * Returns the owed cycle without automatic retries if the decline rules them out and the payer has given no newer
- * method; else the unchanged cycle. If the merchant withdraws a cancellation at the end of the period, the
- * retries stay stopped. Rule: D-30.
+ * method; else the unchanged cycle. If the subscription was cancelled for the end of its period and the merchant
+ * withdraws this cancellation, the retries stay stopped. Rule: D-30.
  */
 function withHardDecline(
   state: SubscriptionState,

@@ -88,7 +88,7 @@ function scheduleEnd(state: SubscriptionState, command: CancelCommand, now: numb
   return { state: after, events: [], effects: {} };
 }
 
-/** Withdraws a cancellation at the end of the period. The calendar does not change. */
+/** Withdraws a cancellation that would end the subscription with its period. The calendar does not change. */
 export function applyResume(state: SubscriptionState, command: ResumeCommand, now: number): Change {
   const entry = { at: now, what: 'cancellation withdrawn', ...orderOf(command) };
   return {
@@ -98,7 +98,7 @@ export function applyResume(state: SubscriptionState, command: ResumeCommand, no
   };
 }
 
-/** Ends a subscription that was cancelled at the end of its period. */
+/** Ends a subscription that was cancelled for the end of its period, because this end has come. */
 export function applyPeriodEnd(state: SubscriptionState, now: number): Change {
   const why = 'it was cancelled at the end of its period';
   return end(state, 'cancelled', now, { why, actor: 'schedule' });

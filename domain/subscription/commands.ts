@@ -59,7 +59,7 @@ export interface PauseCommand extends Order {
   resumeAt?: number | undefined;
 }
 
-/** Withdraws a cancellation at the end of the period. */
+/** Withdraws a cancellation that would end the subscription with its period. */
 export interface ResumeCommand extends Order {
   kind: 'resume';
 }

@@ -18,7 +18,7 @@ export type Step =
   | { do: 'chargeCycle'; dueAt: number }
   | { do: 'retryAutomatically' }
   | { do: 'liftCooldown' }
-  /** End the subscription that was cancelled at the end of its period. */
+  /** End the subscription, which was cancelled for the end of its period. */
   | { do: 'endPeriod' }
   /** End the pause. The next charge is due at `at`. */
   | { do: 'endPause'; at: number }
