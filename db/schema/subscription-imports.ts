@@ -20,7 +20,7 @@ export type ImportedTerms = Readonly<Record<string, string | number | null>>;
 
 /**
  * The import of one subscription from another system, under the merchant's own id. The row keeps the state at
- * the import, which the subscription's row changes later. Writer: `npm run import`.
+ * the import. The subscription's own row changes later. Writer: `npm run import`.
  */
 export const subscriptionImports = pgTable(
   'subscription_import',
@@ -29,7 +29,7 @@ export const subscriptionImports = pgTable(
     importId: text('import_id').notNull(),
     subscriptionId: text('subscription_id').notNull(),
     gateway: text('gateway').notNull(),
-    /** The gateway's id of the payer; null if the gateway has no payers. */
+    /** The gateway's id of the payer; null if the gateway stores the payment method without a payer. */
     gatewayCustomerId: text('gateway_customer_id'),
     terms: jsonb('terms').$type<ImportedTerms>().notNull(),
     /** Status, number of paid cycles and index of the next date at the import. */

@@ -61,7 +61,7 @@ export const subscriptions = pgTable(
     presentmentCurrency: currency('presentment_currency').notNull(),
     /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),
-    /** Real time of the insert, for the sweep for missing workflows. */
+    /** Real time of the insert. By it the periodic sweep finds subscriptions whose workflow was not started. */
     insertedAt: instant('inserted_at')
       .notNull()
       .default(sql`now()`),

@@ -32,7 +32,10 @@ export function opensWith(token: string, purpose: CheckoutPurpose) {
 /** The data of a hosted checkout page. */
 export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;
 
-/** Returns the subscription checkout that a token opens, with the payment of its first cycle; null if there is none. */
+/**
+ * Returns the subscription checkout that a token opens; null for an unknown token. `paid`: the payment of the first
+ * cycle; null while this cycle is not paid.
+ */
 export async function findCheckout(db: Db, token: string) {
   const [row] = await db
     .select({

@@ -162,9 +162,9 @@ export async function deleteUnusedMethod(tx: Db, merchantId: string, id: string)
 }
 
 /**
- * Records the card that the gateway has now, or that the gateway removed the method (null). Emits
- * `setup_method.updated` if a LIVE method changed. Returns false if nothing changed, as on a repeat. A DELETED
- * method never changes. `nowAt` is real time. Rules: D-50, D-52.
+ * Records a change that the gateway made to a payment method. `card`: the card that the gateway has now; null if the
+ * gateway removed the method. Emits `setup_method.updated` if a LIVE method changed. Returns false if nothing changed,
+ * as on a repeat. A DELETED method never changes. `nowAt` is real time. Rules: D-50, D-52.
  */
 export async function recordMethodChange(
   db: Db,

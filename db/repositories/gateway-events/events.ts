@@ -8,9 +8,9 @@ import { gatewayEvents } from '../../schema/gateway-events.ts';
 export type GatewayAccount = Pick<GatewaySubject, 'merchantId' | 'gateway'>;
 
 /**
- * Stores an event, once. `isHandled`: true if nothing waits for the event. Returns the event's subject, the object at
- * the gateway that the event names, if an event about this object is unhandled, also for a repeat of a stored event.
- * Returns null if all are handled, if `isHandled` is true, or if the event names no object.
+ * Stores an event of a gateway, once. `isHandled`: true if nothing waits for the event. Returns null if `isHandled` is
+ * true, or if the event names no object of the gateway. Else returns the event's subject, which is this object, if any
+ * stored event about the subject is unhandled; null if all are handled. All this holds also for a repeated event.
  */
 export async function storeGatewayEvent(
   db: Db,

@@ -12,7 +12,7 @@ import { isRecord } from '../is-record.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import type { GatewayAccount } from './events.ts';
 
-/** An attempt whose charge an event names. */
+/** An attempt whose charge an event of a gateway names. */
 export interface NamedAttempt {
   attempt: Attempt;
   /** The subscription whose workflow makes the charge; null outside the billing cycles. */

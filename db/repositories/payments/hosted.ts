@@ -15,7 +15,10 @@ import { isRecord } from '../is-record.ts';
 /** The data of a hosted payment's page. */
 export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPayment>>>;
 
-/** Returns the payment of a hosted page with its receipt, or null. `key`: the page's token, or the id of the intent. */
+/**
+ * Returns the payment of a hosted page, with its receipt if it is paid; null for an unknown key. `key`: the page's
+ * token, or the id of the intent.
+ */
 export async function findHostedPayment(db: Db, key: string) {
   const [row] = await db
     .select({

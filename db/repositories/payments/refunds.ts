@@ -233,7 +233,7 @@ function hasFailed(settlement: RefundSettlement): boolean {
 
 /**
  * Changes the refunded amount and the status of the intent, and writes the event. Does nothing for the refund of a
- * late charge, because a late charge did not pay the intent. A refund that failed before it succeeded changes no
+ * late charge, because a late charge did not pay the intent. A refund that fails without having succeeded changes no
  * amount.
  */
 async function moveIntent(

@@ -63,8 +63,8 @@ export async function findDecision(
 }
 
 /**
- * True if an operator has decided the open attempt of `state` in manual review. No workflow has applied the decision yet,
- * because the attempt is still open.
+ * True if an operator has decided the open attempt of `state` in manual review. No workflow has applied the decision
+ * yet, because the attempt is still open.
  */
 export async function isOpenAttemptDecided(db: Db, state: SubscriptionState): Promise<boolean> {
   const { merchantId, owed, openAttempt } = state;
