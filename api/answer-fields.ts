@@ -13,7 +13,7 @@ export function id(prefix: string, of: string) {
   return z.string().meta({ description: `Id of the ${of}.`, pattern: `^${prefix}_[0-9A-Za-z]+$` });
 }
 
-/** An instant in an event, in epoch milliseconds. Rule: D-04. */
+/** An instant in an event or an answer, in epoch milliseconds. Rule: D-04. */
 export function epochMs(description: string) {
   return z
     .int()

@@ -46,7 +46,7 @@ export function notFound(record: string): DomainError {
 
 type WithoutNulls<T> = { [Name in keyof T]?: NonNullable<T[Name]> };
 
-/** Returns the fields that are not null. An answer omits null fields. Rule: D-10a. */
+/** Returns the fields that are not null, for an answer that omits fields without a value. Rule: D-10a. */
 export function withoutNulls<T extends object>(fields: T): WithoutNulls<T> {
   // The cast is safe, because the filter leaves only fields of T that are not null.
   return Object.fromEntries(

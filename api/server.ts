@@ -73,7 +73,7 @@ function makeLast(answer: ServerResponse): void {
   if (!answer.headersSent) answer.setHeader('Connection', 'close');
 }
 
-/** Interval between two checks for idle connections. */
+/** Interval, in ms, between two checks for idle connections. */
 const IDLE_CHECK_MS = 1_000;
 
 function closeWhenIdle(server: Server, connections: Connections): Promise<void> {

@@ -21,7 +21,7 @@ import {
   paymentMethodKind,
   url,
 } from '../answer-fields.ts';
-// One body of each event type. `test/integration/event-examples.test.ts` compares them with received bodies.
+// One body of each event type. `test/integration/event-examples.test.ts` compares these bodies with received ones.
 import EXAMPLES from './event-examples.json' with { type: 'json' };
 import type { JsonSchema, SchemaBook } from './json-schema.ts';
 

@@ -26,7 +26,7 @@ import { checkoutTokenOf, cookieVisit, isVisit, newVisit, setCookieVisit } from 
 
 const CODE = /^[0-9A-Za-z]{12}$/;
 
-/** Registers the routes of the page at a link's `shortUrl`. It works without script and without cookies. Rule: D-37. */
+/** Registers the routes of the page at a link's `shortUrl`, which needs neither script nor cookies. Rule: D-37. */
 export function linkPageRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,
@@ -48,7 +48,7 @@ export function linkPageRoutes(
       sendPage(deps, ctx, gonePage(languageFor(ctx)));
       return;
     }
-    // After an expired or cancelled checkout the browser gets a new visit.
+    // A visit is the id of one browser on one link. After an expired or cancelled checkout the browser gets a new one.
     const visit = known === null || checkout !== null ? newVisit(deps) : known;
     // The cookie must be valid for the whole of a checkout that begins just before the link expires.
     const lifetimeMs = link.template.expiresAt - nowAt + deps.checkoutExpiryMs;
@@ -58,7 +58,7 @@ export function linkPageRoutes(
     sendPage(deps, ctx, linkPage(page, link, visit, new Map(), nowAt));
   });
 
-  /** Receives the payer's form. A repeat with the same visit redirects to the same checkout. */
+  /** Receives the payer's form. A repeat with the same visit redirects to the same checkout or payment. */
   router.post('/l/:code', async (ctx) => {
     const form = await readForm(ctx);
     const link = await openLink(deps, limits, ctx);

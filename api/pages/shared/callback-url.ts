@@ -1,5 +1,5 @@
 /**
- * Returns the merchant's URL with `facts` appended as query parameters, without null facts. The URL's own
+ * Returns the merchant's URL with those `facts` that are not null appended as query parameters. The URL's own
  * query string and fragment stay unchanged. The parameters are unsigned, so they do not prove a payment.
  * Rule: D-44.
  */

@@ -49,7 +49,7 @@ export function entryRoutes<Subject extends CardSubject>(
     sendPage(deps, ctx, await openCardEntry(deps, ctx, entry));
   });
 
-  /** If the payer reloads the URL of the form above, the browser sends a GET. It is redirected to our page. */
+  /** Redirects the browser to our page if it requests the form's address with GET, for example from the address bar. */
   router.get(path, async (ctx) => {
     const { subject, home } = await openPage(ctx);
     if (subject !== null) seeOther(ctx, home);

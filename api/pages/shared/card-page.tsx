@@ -89,7 +89,7 @@ export function detailsFields(
   });
 }
 
-/** Returns the title of a page with a details form. If a field is wrong, it begins with the word for an error. */
+/** Returns the title of a page with a details form. The title begins with the word for an error if a field is wrong. */
 export function detailsTitle({ language, productName }: Sale, typed: TypedDetails): string {
   const hasError = [...typed.keys()].some((name) => isWrong(typed, name));
   return hasError ? language.say('errorTitle', { title: productName }) : productName;
@@ -101,7 +101,7 @@ function isWrong(typed: TypedDetails, name: string): boolean {
 
 /**
  * Returns the page with the details form. `home`: the page's path. `typed`: the values and problems of the form that
- * was sent; empty before. If the merchant has no gateway, returns {@link noGatewayPage}. Rule: D-11.
+ * was sent; empty on the first visit. If the merchant has no gateway, returns {@link noGatewayPage}. Rule: D-11.
  */
 export function askDetails(
   deps: PageDeps,

@@ -36,8 +36,8 @@ export function paymentReceipt(
 }
 
 /**
- * Returns the receipt of a card that was saved without a payment. `at`: the instant of the saving; null if it is not
- * known. `reference`: the merchant's id or else ours.
+ * Returns the receipt of a card that was saved without a payment. `at`: the instant at which the card was saved; null
+ * if it is not known. `reference`: the merchant's `receiptId`, or our id of the subscription or setup session.
  */
 export function savedCardReceipt(
   language: Language,

@@ -19,7 +19,7 @@ export interface Offer {
   readonly lines: readonly ListRow[];
 }
 
-/** The product, the merchant, the offer, and the URL for leaving without paying. */
+/** The content of a page on which a payer enters details or a card. */
 export interface Sale {
   readonly language: Language;
   readonly merchantName: string;

@@ -20,7 +20,7 @@ import { route } from '../../route.ts';
 import { handOver } from './hand-over.ts';
 import { INTENT_ID } from './intent.ts';
 
-/** Accepts every positive integer. `insertRefund` refuses more than the intent's remaining amount. */
+/** Accepts every positive integer, also as text. `insertRefund` refuses more than the intent's remaining amount. */
 const refundAmount = z
   .custom<number | string>(
     (value) =>

@@ -74,7 +74,7 @@ export const cancelSubscription = route({
     })),
 });
 
-/** Withdraws a cancellation at the end of the period. Rules: D-§4, D-16. */
+/** Withdraws a cancellation that would end the subscription with its period. Rules: D-§4, D-16. */
 export const resumeSubscription = route({
   operationId: 'resumeSubscription',
   method: 'post',
@@ -133,8 +133,7 @@ export const pauseSubscription = route({
 
 /**
  * Unpauses a subscription. The workflow checks that the date is in the future. For a subscription on a test clock, the
- * clock's time decides.
- * Rules: IF-4.8, D-§4, D-16.
+ * clock's time decides. Rules: IF-4.8, D-§4, D-16.
  */
 export const unpauseSubscription = route({
   operationId: 'unpauseSubscription',

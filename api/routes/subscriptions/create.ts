@@ -134,7 +134,10 @@ export const createSubscription = route({
   },
 });
 
-/** Returns real time, or the test clock's time. Locks a clock's row until the transaction ends. */
+/**
+ * Returns real time. If the request names a test clock, returns the clock's time instead, and locks the clock's row until
+ * the transaction ends.
+ */
 async function creationTime(
   tx: Db,
   { now }: ApiDeps,
