@@ -79,7 +79,7 @@ export type SweepReport = Record<
   number
 >;
 
-/** Maximum number of cases of one kind in one sweep. The next sweep repairs the others. */
+/** Maximum number of cases that each query of a sweep takes, except that of `lost`. Later sweeps repair the others. */
 const LIMIT = 200;
 const KEYS_LIMIT = 5_000;
 /** Maximum number of records of one kind that one sweep deletes. */
@@ -89,7 +89,7 @@ const DEFAULT_RETENTION_MS = 30 * 24 * 3_600_000;
 const AT_ONCE = 10;
 
 /**
- * Creates the activity `sweep`, which a workflow calls every 10 s. The activity finds and repairs stuck or lost work:
+ * Creates the activity `sweep`, which a workflow calls every 10 s. The activity finds and repairs late or lost work:
  * it starts, signals and replaces workflows, and voids orders that have no idempotency key and were never sent. After
  * an outage of the gateway, it makes workflows look up unknown outcomes. It deletes expired idempotency keys and
  * records past their retention. It does not open or settle attempts, and sends each gateway at most one look-up. Two

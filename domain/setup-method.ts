@@ -25,7 +25,7 @@ export interface SetupMethodRef {
 
 export type SetupOrder = SetupMethodRef & CardToken;
 
-/** The outcome of an order to save a card. A repeat of the order has the same outcome. */
+/** The outcome of an order to save a card. After any outcome except `pending`, a repeat has the same outcome. */
 export type SetupOutcome =
   | { kind: 'saved'; paymentMethodId: string }
   | { kind: 'declined'; errorCode: string }

@@ -6,8 +6,8 @@ import type { MerchantMode } from './merchants.ts';
 
 /**
  * An account of a merchant at a real gateway, with its key and its webhook secrets, sealed with AES-256-GCM.
- * `name` is the value of `gateway` in payment methods and attempts, such as `stripe:acct_…`. The current account
- * saves new payment methods; the others charge the methods that they have saved. Stripe has one account id for test
+ * `name` is the value of `gateway` in payment methods and attempts, such as `stripe:acct_…`. The current account saves
+ * new payment methods; the others charge the methods that they have saved. Stripe has one account id for test
  * and live mode. An account therefore belongs to one merchant in each mode. Rule: D-20. Writer: the operator
  * command line.
  */

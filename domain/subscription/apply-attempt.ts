@@ -256,10 +256,10 @@ function paid(
 }
 
 /**
- * Returns the calendar after a payment. The instant of the first payment becomes the anchor. A payment by a retry
- * skips the dates that have passed, also if the subscription was paused or ended while the outcome was unknown. Any
- * other payment moves the calendar by one date. But if an edit or an unpause has moved the next date past the
- * attempt's start, that date stays the next one.
+ * Returns the calendar after a payment. Without a trial, the instant of the first payment becomes the anchor. A payment
+ * by a retry skips the dates that have passed, also if the subscription was paused or ended while the outcome was
+ * unknown. Any other payment moves the calendar by one date. But if an edit or an unpause has moved the next date past
+ * the attempt's start, that date stays the next one.
  */
 function calendarAfterPayment(
   state: SubscriptionState,

@@ -22,8 +22,8 @@ export type Command =
 interface Order {
   commandId: string;
   /**
-   * Absent: the merchant, or the payer if the command has a card's token. Commands of earlier releases have
-   * no actor.
+   * Absent: the merchant, or the payer if the command has a card's token or is `authenticatePayment`. Commands of
+   * earlier releases have no actor.
    */
   actor?: Orderer | undefined;
 }

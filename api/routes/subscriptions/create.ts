@@ -135,8 +135,8 @@ export const createSubscription = route({
 });
 
 /**
- * Returns real time. If the request names a test clock, returns the clock's time instead, and locks the clock's row until
- * the transaction ends.
+ * Returns real time. If the request names a test clock, returns the clock's time instead, and locks the clock's row
+ * until the transaction ends.
  */
 async function creationTime(
   tx: Db,

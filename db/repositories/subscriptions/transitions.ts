@@ -191,7 +191,7 @@ export async function countEarlier(db: Db, ref: SubscriptionRef, most: number): 
 
 /**
  * Records the time of the next look-up after a look-up without an outcome, so that the sweep does not treat the
- * subscription as stuck. The version does not change. Changes nothing if the row has another version.
+ * subscription as overdue. The version does not change. Changes nothing if the row has another version.
  */
 export async function recordLookup(db: Db, state: SubscriptionState): Promise<void> {
   const ref = { merchantId: state.merchantId, subscriptionId: state.subscriptionId };

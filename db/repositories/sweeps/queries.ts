@@ -17,8 +17,8 @@ const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscription
 
 /**
  * Takes at most `limit` of the subscriptions with `condition` for a sweep. Subscriptions that no sweep has
- * taken come first, ordered by `oldest`. Then come those that a sweep took longest ago. Rows that stay stuck
- * therefore use up the limit of one sweep only, and later sweeps reach all other rows.
+ * taken come first, ordered by `oldest`. Then come those that a sweep took longest ago. Rows that no sweep can
+ * repair therefore use up the limit of one sweep only, and later sweeps reach all other rows.
  */
 function takeSubscriptions(
   db: Db,
