@@ -18,7 +18,10 @@ export const gatewayEvents = pgTable(
     eventId: text('event_id').notNull(),
     /** The gateway's name of the event's type. */
     type: text('type').notNull(),
-    /** The gateway's id of the object that the event names; null for an ignored event. */
+    /**
+     * The gateway's id of the object that the event names, or our key if the event names only the key. Null for an
+     * ignored event.
+     */
     subjectId: text('subject_id'),
     hint: json('hint').$type<GatewayHint>().notNull(),
     receivedAt: instant('received_at')

@@ -38,7 +38,7 @@ export const paymentMethods = pgTable(
     expiryMonth: integer('expiry_month').notNull(),
     expiryYear: integer('expiry_year').notNull(),
     status: text('status').$type<PaymentMethodStatus>().notNull(),
-    /** When the payer entered the card, in real time of the gateway. Null if the gateway did not report this. */
+    /** When the payer entered the card, by the gateway's clock. Null for imports and for cards of earlier releases. */
     enteredAt: instant('entered_at'),
     createdAt: instant('created_at').notNull(),
   },

@@ -204,7 +204,7 @@ export async function endpointsOf(
   return [...endpoints];
 }
 
-/** Time in ms by which a stalled delivery or probe is overdue. */
+/** A delivery or a probe that is overdue by more than this time, in ms, counts as stalled. */
 const STALLED_AFTER_MS = 30_000;
 
 /**
