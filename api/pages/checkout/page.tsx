@@ -114,7 +114,7 @@ function isPaidAtOnce({ cycleCount, trial }: Terms): boolean {
   return cycleCount === 1 && trial === null;
 }
 
-/** Returns the product's name; null if the merchant gave none. */
+/** Returns the product's name, or else the order's description; null without both. */
 const productNameOf = ({ productPage, description }: Pick<Order, 'productPage' | 'description'>) =>
   productPage?.name ?? description;
 

@@ -29,7 +29,7 @@ export interface NewUse {
 export interface Goods {
   /** Returns the path of the page on which the payer pays. */
   pathOf(token: string): string;
-  /** True if the checkout or payment of the token expired or was cancelled. Null if there is none. */
+  /** True if the checkout or payment of the token expired or was cancelled. Null if the token has neither. */
   isOver(deps: ApiDeps, token: string): Promise<boolean | null>;
   /** Returns the offer for a payer who pays at `nowAt`. */
   sale(deps: Pick<PageDeps, 'gateway' | 'language'>, nowAt: number): Sale;

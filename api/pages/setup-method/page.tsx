@@ -99,7 +99,7 @@ function saleOf(deps: PageDeps, setup: HostedSetup, nowAt: number): Sale {
   };
 }
 
-/** Returns `callbackUrl` with the ids and the status of the session as query parameters. Rule: D-44. */
+/** Returns `callbackUrl` with the ids of session, card and customer and the session's status. Rule: D-44. */
 function withFacts(setup: HostedSetup, nowAt: number): string {
   return callbackUrl(setup.callbackUrl, {
     setup_method_id: setup.setupMethodId,

@@ -196,7 +196,7 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
   };
 }
 
-/** Returns since when the payment is due and why it was not made. Empty if no payment was declined. */
+/** Returns the rows that say since when the payment is due and why it was declined. Empty if none was declined. */
 function dueRows({ say, date }: Language, update: MethodUpdate): ListRow[] {
   const { owed } = update.state;
   if (owed === null || !isDunned(update.state)) return [];
@@ -217,7 +217,7 @@ function reasonOf(update: MethodUpdate): Reason | null {
   return isDeclineCode(code) ? REASONS[code] : null;
 }
 
-/** Returns when the present card is tried again. Empty if the payer can confirm the payment with the bank. */
+/** Returns the row that says when the present card is tried again. Empty if the payer can confirm with the bank. */
 function nextTryRows({ say, dateTime }: Language, update: MethodUpdate): ListRow[] {
   if (confirmationOf(update) !== null) return [];
   const nextAt = nextRetryAt(update.state);
