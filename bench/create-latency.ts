@@ -13,7 +13,7 @@ import { readRunConditions } from './measure/machine.ts';
 import { distributionOf, percentile } from './measure/percentiles.ts';
 
 const CONCURRENCIES = [1, 8] as const;
-/** Number of first requests that are not measured, because they compile code and open connections. */
+/** Number of first requests that are not measured, because the API compiles code and opens connections for them. */
 const WARM_UP = 30;
 
 const COLUMNS: readonly Column[] = [

@@ -159,7 +159,7 @@ async function deliveriesTo(
 }
 
 /**
- * Creates and pays 6 subscriptions, each of which causes an event for the bad endpoint. After each payment, an edit
+ * Creates and pays 6 subscriptions, each of which causes events for the bad endpoint. After each payment, an edit
  * lets the subscription's next payment fall due 4 s later.
  */
 async function measureRenewals(

@@ -72,7 +72,7 @@ export async function readRenewals(
   });
 }
 
-/** Number of renewals that are not settled, and number of pending deliveries. */
+/** Counts the renewals at `dueAt` that are not paid, and the pending deliveries of the subscriptions. */
 export async function countOpen(
   { sql }: MeasuredStack,
   subscriptionIds: readonly string[],

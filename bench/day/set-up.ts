@@ -28,7 +28,7 @@ export interface CreatedSubscription {
   readonly fwdUrl: string;
 }
 
-/** A workflow leaves the task queue `checkout` within 30 s of the payment; in ms, with a margin. */
+/** Time in ms after a payment until the workflow has left the task queue `checkout`: 30 s and a margin. */
 export const LEFT_CHECKOUT_MS = 35_000;
 
 const EDIT_TRIES = 3;

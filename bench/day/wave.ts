@@ -24,7 +24,7 @@ export interface RenewalCost {
   readonly cpuMs: CpuParts | null;
   /** Growth of the workflow's history, averaged over at most 20 workflows. */
   readonly history: HistorySize;
-  /** Commits and statements, minus those of the idle stack in the same time. */
+  /** WAL bytes, and the commits and statements minus those of the idle stack in the same time. */
   readonly database: DatabaseWork;
 }
 
@@ -100,7 +100,7 @@ async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting, dueAt:
 }
 
 /**
- * Measures the wave at `dueAt`, the next payment of every subscription. Calls `whileDue` 0.5 s before the
+ * Measures the wave at `dueAt`, when the next payment of every subscription is due. Calls `whileDue` 0.5 s before the
  * wave. After the wave, calls the function that `whileDue` returned.
  */
 export async function measureWave(

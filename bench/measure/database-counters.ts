@@ -13,14 +13,14 @@ export interface DatabaseCounters {
 
 interface Counts {
   readonly commits: number;
-  /** Without begin, commit and rollback. Null if Postgres does not count statements. */
+  /** Without transaction control (begin, commit, savepoint, …). Null if Postgres does not count statements. */
   readonly statements: number | null;
 }
 
 /** The work between two readings, or a rate of work, with the same fields. */
 export type DatabaseWork = Omit<DatabaseCounters, 'at'>;
 
-/** An idle Postgres backend reports its last transactions within 10 s; in ms, with a margin. */
+/** Time in ms until an idle Postgres backend has reported its last transactions: 10 s and a margin. */
 const REPORTED_AFTER_MS = 10_500;
 const OURS = 'perennial';
 const TEMPORAL = ['temporal', 'temporal_visibility'];
