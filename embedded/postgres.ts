@@ -16,7 +16,7 @@ export interface PostgresSettings {
   readonly logFile: string;
   readonly port: number;
   readonly password: string;
-  /** False only in tests. A power failure may then lose data; a killed process loses none. */
+  /** False only in tests. A power failure or a kill of Postgres may then lose data that was committed. */
   readonly isDurable: boolean;
 }
 

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { build, stop } from 'esbuild';
 import type { Plugin } from 'esbuild';
 
-/** A process that runs workflows must import this file first; the file explains why. */
+/** The module that a process must import first if it runs workflows. Its first comment gives the reason. */
 const WORKFLOW_THREADS = 'runtime/workflow-threads.mjs';
 
 /** The programs that start often: five servers, three commands of `npm run`, and the worker's first module. */

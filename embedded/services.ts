@@ -46,8 +46,8 @@ export interface SupervisedService {
   /**
    * Resolves when the service is ready. After that, a process that ends is restarted.
    *
-   * @throws ServiceFailedError if the service is not ready in time, or its process ends before that at the last
-   * launch (see `FOREIGN_LAUNCHES`).
+   * @throws ServiceFailedError if the service is not ready in time, or if its process ends before it is ready at the
+   * last launch (see `FOREIGN_LAUNCHES`).
    */
   start(): Promise<void>;
   /** Stops the service in any state and does not restart it. Resolves when its process has ended. */
