@@ -46,12 +46,12 @@ export interface MerchantGatewaysOptions {
 }
 
 /**
- * Time in ms after which a merchant's rows are read again. After this time at the latest, new payment methods are saved
- * at a new current account.
+ * Time in ms after which a merchant's rows are read again. If another account becomes the current one, new payment
+ * methods are saved there after this time at the latest.
  */
 const FRESH_FOR_MS = 5_000;
 
-/** Maximum number of merchants whose rows are kept. */
+/** Maximum number of merchants whose rows are kept in memory. */
 const MERCHANTS_KEPT = 10_000;
 
 /** The id to which the sealed secrets of an account are bound. */

@@ -203,7 +203,7 @@ export interface CardEntryRequest {
   /** The number of cards that were tried in the session. After a tried card the payer needs a new page. */
   readonly tries: number;
   readonly customer: {
-    /** Our id. */
+    /** Our id of the customer. */
     readonly id: string;
     readonly name: string | undefined;
     readonly email: string | undefined;

@@ -19,7 +19,7 @@ export interface EventSenders {
   /**
    * Returns the gateways that may have sent an event under this name, each with its merchant. The name is
    * `<gateway>:<account>`, such as `stripe:acct_…`; the sandbox's account is the merchant's id. There may be two
-   * merchants, because an account has the same name in test and in live mode. The signature shows which one sent it.
+   * merchants, because an account has the same name in test and in live mode. The signature shows which of them it is.
    */
   receiving(name: string): Promise<{ merchantId: string; gateway: PaymentGateway }[]>;
 }
@@ -36,7 +36,7 @@ export class UnknownGateway extends Error {
   }
 }
 
-/** One gateway for all merchants. It sends no events. */
+/** Returns a registry with one gateway for all merchants, which sends no events. */
 export function oneGateway(gateway: PaymentGateway): GatewayRegistry & EventSenders {
   return {
     async of(_merchantId, name) {

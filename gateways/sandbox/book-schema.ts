@@ -1,7 +1,7 @@
 import postgres from 'postgres';
 import type { Sql } from 'postgres';
 
-/** Postgres schema with all data of the gateway (its book). No other program reads or writes this schema. */
+/** Postgres schema with all data of the gateway (its book). Apart from tests, no other program reads or writes it. */
 const BOOK_SCHEMA = 'sandbox_gateway';
 
 /** Key of the advisory lock. The number is arbitrary. */

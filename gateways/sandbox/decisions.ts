@@ -45,8 +45,8 @@ interface DueEvent {
 
 /**
  * Decides the pending charges and refunds, and sends a signed event for each decision, at least once and in no
- * order. An event has the key and not the outcome, so the receiver must repeat its request to get the outcome. All
- * data are rows, so a restart loses no decision and no event.
+ * guaranteed order. An event has the key and not the outcome, so the receiver must repeat its request to get the
+ * outcome. All data are rows, so a restart loses no decision and no event.
  */
 export function createDecisions(options: DecisionOptions) {
   const { sql, faults, target, now, onFailure } = options;

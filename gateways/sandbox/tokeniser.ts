@@ -24,8 +24,8 @@ export interface TokeniserOptions {
 }
 
 /**
- * `POST /tokenise` is the sandbox's only code that handles a card number: in memory, for one request. The hosted page's
- * form has the fields `name`, `number`, `expiry`, `cvc` and those of `CardFormContext`.
+ * `POST /tokenise` is the sandbox's only route that gets a card number. The number is only in memory, for one request.
+ * The hosted page's form has the fields `name`, `number`, `expiry`, `cvc` and those of `CardFormContext`.
  *
  * The answer redirects the browser to `return_url` with 303 and `payment_token`. If the card cannot be used,
  * nothing is stored, and the redirect has a decline code in `payment_error` and a unique `payment_error_id`.

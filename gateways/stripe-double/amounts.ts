@@ -8,7 +8,7 @@ const ZERO_DECIMAL = new Set(
 /** Zero-decimal currencies that Stripe takes with two decimals, which must be 00. */
 const WHOLE_HUNDREDS = new Set(['isk', 'ugx']);
 
-/** Currencies with three decimals, of which the last must be 0. */
+/** Currencies with three decimals. The third decimal must be 0. */
 const THREE_DECIMAL = new Set(['bhd', 'jod', 'kwd', 'omr', 'tnd']);
 
 /** Stripe's documented minimum charges in minor units. Other currencies have none in the double. */

@@ -8,7 +8,7 @@ export interface Endpoint {
   readonly path: string;
   /** The parameters that the double supports. Stripe's other parameters are answered with 501. */
   readonly params: readonly string[];
-  /** Runs in a transaction. If the function throws, the transaction is rolled back. */
+  /** Runs in a transaction. If the function throws, its effects are rolled back. */
   handle(
     scope: Scope,
     request: { readonly id: string; readonly params: Params },

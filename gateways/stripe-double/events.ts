@@ -64,8 +64,7 @@ export function createEvents(sql: Sql, nowMs: () => number) {
   };
 
   /**
-   * Claims the due deliveries for the length of a lease. If this process dies, the deliveries are due again
-   * after the lease.
+   * Claims the due deliveries for `LEASE_MS`. If this process dies, the deliveries are due again after this time.
    */
   const claim = async (): Promise<DeliveryRow[]> => {
     const rows = await sql<DeliveryRow[]>`
@@ -169,7 +168,7 @@ async function storeEvent(
   if (!hasReceiver) return [];
   const action = take(type);
   const state = action === 'hold' ? 'held' : action === 'drop' ? 'dropped' : 'pending';
-  // The request sends an early delivery itself. If the process dies before that, the delivery is due after the lease.
+  // The request sends an early delivery itself. If the process dies before that, the delivery is due after `LEASE_MS`.
   const dueMs = action === 'before_answer' ? nowMs + LEASE_MS : nowMs;
   const rows = await book.tx<{ sequence: string }[]>`
     insert into stripe_double.event_delivery (event_id, account_id, raw_body, state, next_ms)

@@ -83,7 +83,7 @@ function stepOf(currency: string): number {
   return THREE_DECIMALS.includes(currency) ? 10 : 1;
 }
 
-/** Returns an amount that Stripe names, in our minor units. */
+/** Converts an amount in Stripe's units to our minor units. */
 export function ourAmount(amount: number, currency: string): number {
   if (WITH_ZERO_DECIMALS.includes(currency)) return Math.round(amount / 100);
   return WITHOUT_DECIMALS.includes(currency) ? amount * 100 : amount;

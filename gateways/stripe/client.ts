@@ -15,7 +15,7 @@ export interface StripeGatewayOptions {
   readonly webhookSecrets?: readonly string[];
   /** The rate limiter of the account's requests in this process. Default: no limit. */
   readonly pace?: Pace;
-  /** Returns the account's key if it is no longer `refused`; else null. Default: there is no newer key. */
+  /** Returns the account's present key if it differs from the key `refused`; else null. Default: always null. */
   readonly newerKey?: (refused: string) => Promise<string | null>;
 }
 

@@ -7,7 +7,7 @@ export interface Pace {
    * one of `signals` aborts first. The caller must send the request only after this promise has resolved.
    */
   take(method: string, signals: readonly AbortSignal[]): Promise<void>;
-  /** Stripe has refused a request because of its rate limit: later requests wait for 0.5 to 1 s. */
+  /** Call this when Stripe has refused a request because of its rate limit. Later requests then wait 0.5 to 1 s. */
   backOff(): void;
 }
 

@@ -17,7 +17,7 @@ export function withCallersSignal<T>(
 export interface SendingOptions {
   readonly secretKey: string;
   readonly pace?: Pace | undefined;
-  /** Returns the account's key if it is no longer `refused`; else null. */
+  /** Returns the account's present key if it differs from the key `refused`; else null. */
   readonly newerKey?: ((refused: string) => Promise<string | null>) | undefined;
 }
 
