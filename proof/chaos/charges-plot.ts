@@ -18,7 +18,7 @@ export interface ChargesPlot {
   readonly kills: readonly { readonly kind: string; readonly after: number }[];
 }
 
-/** A charge that took less time is drawn at this time, in seconds, because the axis is logarithmic. */
+/** A charge that took less than this, in seconds, is drawn at this value, because the axis is logarithmic. */
 const SHORTEST = 0.01;
 
 /** Returns an SVG plot: one dot for each charge, one vertical line for each kill or freeze of a process. */

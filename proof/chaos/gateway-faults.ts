@@ -50,7 +50,7 @@ const PENDING_FAULTS = [
 const DECIDE_AFTER = [0, 10_000] as const;
 const NEW_DELAY_EVERY_MS = 3_000;
 
-/** `isPending`: the sandbox decides charges and refunds later, and has no look-up. */
+/** The faults of the sandbox. `isPending`: the sandbox decides charges and refunds later, and has no look-up. */
 export function sandboxFaults(
   start: RunningStart,
   isPending: boolean,

@@ -15,7 +15,10 @@ const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 const BETWEEN_LOOKS_MS = 300;
 /** Number of subscriptions that are created concurrently. */
 const CREATED_TOGETHER = 8;
-/** One subscription in ten has no test clock. Edits move the next payment of such a subscription to 2 to 40 s later. */
+/**
+ * One subscription in ten has no test clock. An edit moves the next payment of such a subscription to 2 to 40 s after
+ * the edit.
+ */
 const REAL_TIME_EVERY = 10;
 const TRIAL_CHANCE = 0.2;
 

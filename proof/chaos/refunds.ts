@@ -75,7 +75,7 @@ async function refundCycle(load: Load, { intentId, amount }: PaidCycle): Promise
   if (random.isTrue(0.3)) await refund(load, intentId, 'too much', amount);
 }
 
-/** `amount` undefined: all that is left. */
+/** Requests a refund of `amount`; undefined means all that is not refunded yet. Sends some requests twice. */
 async function refund(
   load: Load,
   xIntentId: string,

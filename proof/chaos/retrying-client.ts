@@ -15,7 +15,7 @@ export interface RetryingClientOptions {
   readonly bookFile: string;
 }
 
-/** Time limit in ms for a definite answer: longer than any claim of a key, any outage and a payment's look-ups. */
+/** Time limit in ms for a definite answer: longer than any lease, any outage and the first look-ups of a payment. */
 export const DEFINITE_WITHIN_MS = 900_000;
 const ANSWER_WITHIN_MS = 40_000;
 /** First and longest wait between two tries, in ms. The wait doubles after each try. */
@@ -23,8 +23,8 @@ const FIRST_WAIT_MS = 250;
 const MAX_WAIT_MS = 2_000;
 
 /**
- * A client that repeats a request with the same idempotency key until the answer is definite, as the
- * interface requires of merchants.
+ * A client that repeats a request with the same idempotency key until the answer is definite, as the API
+ * requires of merchants.
  */
 export class RetryingClient {
   asked = 0;
@@ -111,7 +111,7 @@ export class RetryingClient {
   }
 }
 
-/** True if a repeat with the same key would return the same answer, by the rules of the interface. */
+/** True if a repeat with the same key would return the same answer, by the rules of the API. */
 function isDefinite({ status, body }: DefiniteAnswer): boolean {
   if (status >= 500 || status === 409 || status === 429) return false;
   const { errorCode, status: state } = JSON.parse(body || '{}') as Record<string, unknown>;

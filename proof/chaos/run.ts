@@ -69,7 +69,10 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
   };
 }
 
-/** Ends the faults of the receiver and waits until the system has finished all open work by itself. */
+/**
+ * Waits until all processes run, ends the faults of the receiver, advances every test clock by 7 days, and waits until
+ * no work is open.
+ */
 async function recover(
   { sql, load, killer, receiver }: Surroundings,
   groups: readonly Group[],

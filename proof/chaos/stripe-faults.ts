@@ -50,7 +50,7 @@ const FAULTS: readonly (readonly [name: string, fault: Readonly<Record<string, u
   ['card page: 500', { ...CARD_PAGE, ...refusal(500, 'api_error'), chance: 0.03 }],
 ];
 
-/** One storm: all requests get 429 until this number of requests is refused. */
+/** One storm: the proxy answers 25 requests with 429, as Stripe does above its rate limit. */
 const STORM = { ...refusal(429, 'rate_limit'), count: 25 };
 /** Range of the wait between two storms, in ms. */
 const BETWEEN_STORMS = [10_000, 25_000] as const;

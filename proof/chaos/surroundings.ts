@@ -96,7 +96,7 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
   };
 }
 
-/** The only merchant of the system. */
+/** Returns the id of the system's only merchant. */
 async function demoMerchantId(sql: postgres.Sql): Promise<string> {
   const [row] = await sql<{ id: string }[]>`select id from merchant`;
   if (row === undefined) throw new Error('there is no merchant');
