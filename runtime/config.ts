@@ -118,7 +118,7 @@ type Read<Name extends VariableName> = { [Key in Name]: z.output<(typeof variabl
 
 /**
  * Returns the variables of the process. `.env` in the working directory supplies variables that the process
- * does not have. Only this file, `scripts/run.mjs` and tests read `process.env`.
+ * does not have. Only this file, `scripts/run.mjs`, the examples and tests read `process.env`.
  */
 function processEnvironment(): Environment {
   const dotEnv = existsSync('.env') ? parseEnv(readFileSync('.env', 'utf8')) : {};
@@ -455,7 +455,7 @@ const refuseFailpointInProduction: Check = (environment) =>
     ? 'FAILPOINT: must not be set when NODE_ENV is production'
     : undefined;
 
-/** Another address would receive the merchants' keys. */
+/** An address other than Stripe's would receive the merchants' keys. */
 const refuseStripeDoubleInProduction: Check = (environment) =>
   present(environment['STRIPE_API_URL']) !== undefined && environment['NODE_ENV'] === 'production'
     ? 'STRIPE_API_URL: must not be set when NODE_ENV is production'

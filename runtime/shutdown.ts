@@ -37,7 +37,7 @@ const REPEATED_SIGNAL_GRACE_MS = 2_000;
  *
  * Each closer has a time limit. There is also a time limit for all closers together, so the process always
  * ends. A second signal more than 2 s after the first exits at once with code 1. Returns a function that
- * starts the same shutdown. A repeat during a shutdown changes nothing.
+ * starts the same shutdown. A call of this function during a shutdown changes nothing.
  */
 export function onShutdown(
   closers: readonly Closer[],
