@@ -4,7 +4,7 @@ import type { ListedCharge } from '../../gateways/stripe-double/charge-list.ts';
 /** The control routes of a running Stripe double and of the fault proxy in front of the double. */
 export interface DoubleControl {
   readonly accountId: string;
-  /** Calls a control route of the double. The gateways' README describes the routes and their fields. */
+  /** Calls a control route of the double. `gateways/README.md` describes the routes and their fields. */
   order(route: string, fields: object): Promise<unknown>;
   /** All charges of the demo merchant's account in the order in which they were made, page by page. */
   charges(): AsyncGenerator<ListedCharge[]>;

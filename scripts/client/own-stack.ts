@@ -39,7 +39,7 @@ export interface StackPorts {
   readonly temporalUi?: number;
 }
 
-/** Time limit in ms. The first start also builds the Temporal cluster. */
+/** Time limit in ms of a start. The first start with a Temporal cluster also builds the cluster. */
 const READY_WITHIN_MS = 20 * 60_000;
 const STOP_WITHIN_MS = 45_000;
 

@@ -15,7 +15,7 @@ export interface BookedCharge {
   readonly reference: { readonly intentId: string; readonly subscriptionId: string | null };
 }
 
-/** A requested fault, and the number of requests that it has hit. */
+/** A fault of the sandbox gateway, and the number of requests that it has hit. */
 export interface OrderedFault {
   readonly operation: string;
   readonly fault: string;
@@ -30,9 +30,9 @@ export interface RunningStart {
   merchant(options?: Omit<MerchantClientOptions, 'apiUrl' | 'keyId' | 'secret'>): MerchantClient;
   /** Makes the gateway decline the next `count` charges of a subscription. */
   declineNext(subscriptionId: string, code: string, count: number): Promise<void>;
-  /** Requests a fault. The gateway's README describes the fields. */
+  /** Adds a fault. `gateways/README.md` describes the fields. */
   addFault(fault: Readonly<Record<string, unknown>>): Promise<void>;
-  /** The faults that can still hit, in the order of their requests. */
+  /** The faults that can still hit, in the order in which they were added. */
   faults(): Promise<OrderedFault[]>;
   clearFaults(): Promise<void>;
   /** Sets the delay, in ms, after which the sandbox with the personality `pending` decides a charge or a refund. */

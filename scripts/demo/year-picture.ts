@@ -25,9 +25,9 @@ const COLOURS: Readonly<Record<string, string>> = {
 };
 
 const DAY_MS = 86_400_000;
-/** A shorter period is drawn with this length, so that it can be seen. */
+/** A period shorter than this, in ms, is drawn with this length, so that it can be seen. */
 const SHORTEST_MS = 3 * DAY_MS;
-/** A shorter period has its status below the bar. */
+/** A period shorter than this, in ms, has its status below the bar. */
 const LABELLED_MS = 20 * DAY_MS;
 
 /**

@@ -107,7 +107,7 @@ export async function configureGateway(
 /**
  * Stores an account with its sealed secrets.
  *
- * @throws Error if the account belongs to another merchant or is not stored and has no key.
+ * @throws Error if the account belongs to another merchant, or if it is not stored yet and `entry` has no key.
  */
 export async function storeAccount(
   { db, sealing }: Pick<GatewayPlace, 'db' | 'sealing'>,
