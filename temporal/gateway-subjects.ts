@@ -16,7 +16,7 @@ import { ACCEPT_WITHIN_MS } from './client.ts';
 export interface GatewaySubjects {
   /** Signals the subject's workflow, or starts it. Never throws: the maintenance sweep starts a missing workflow. */
   wake(subject: GatewaySubject): Promise<void>;
-  /** Starts the subject's workflow. Returns false if it runs. Throws if Temporal is unreachable. */
+  /** Starts the subject's workflow. Returns false if it already runs. Throws if Temporal is unreachable. */
   ensureRunning(subject: GatewaySubject): Promise<boolean>;
 }
 

@@ -50,8 +50,9 @@ export interface PaymentRows {
 }
 
 /**
- * Runs the workflows of payments outside the billing cycles. The caller must have committed the rows. If there
- * is no outcome after 25 s, a call returns `pending`. A later repeat of the call returns the outcome.
+ * Runs the workflows of payments outside the billing cycles, of refunds and of saved cards. The caller must have
+ * committed the rows. If there is no outcome after 25 s, a call returns `pending`. A later repeat of the call returns
+ * the outcome.
  *
  * If Temporal does not accept an order within 4.5 s, the call throws `DomainError('service_unavailable')`.
  * The order may still be executed, once. A repeat of the call returns its outcome.
@@ -66,8 +67,9 @@ export interface PaymentWorkflows {
 }
 
 /**
- * Operations for the maintenance sweeps. A `resume…` function returns true if it started a workflow or replaced a stuck
- * one, false if one already runs. All operations throw if Temporal does not accept a call within 4.5 s.
+ * Operations for the sweeps, for events of gateways and for late charges. A `resume…` function returns true if it
+ * started a workflow or replaced a stuck one, false if one already runs. All operations throw if Temporal does not
+ * accept a call within 4.5 s.
  */
 export interface PaymentResumption {
   resumePayment(ref: IntentRef): Promise<boolean>;
@@ -76,7 +78,7 @@ export interface PaymentResumption {
   isRefundRunning(ref: RefundRef): Promise<boolean>;
   /**
    * Makes the payment's workflow call its activity now, and starts a workflow if none runs. For use after a
-   * decision of manual review, and after an outage of the gateway.
+   * decision of manual review, after an event of the gateway, and after an outage of the gateway.
    */
   wakePayment(ref: IntentRef): Promise<void>;
   /** Like {@link wakePayment}, for a refund. */
