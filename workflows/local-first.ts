@@ -12,8 +12,8 @@ interface Call<Options, Input, Output> {
  * Returns a function that first runs an activity as a local activity, so that one workflow task does the
  * whole step. If the local activity fails, for example after 3 s or without a database, the function
  * schedules the same activity on its task queue. There it has retries and more time. The activity must
- * therefore be safe to run twice. In runs of earlier releases, which had no local activities, `local` is null and
- * only the task queue is used.
+ * therefore be safe to run twice. In runs that an older release started, without local activities, `local` is null
+ * and only the task queue is used.
  */
 export function localFirst<Input, Output>(
   local: Call<LocalActivityOptions, Input, Output> | null,
@@ -36,7 +36,7 @@ export function localFirst<Input, Output>(
   };
 }
 
-/** Returns the activities that move money outside a billing cycle, each wrapped in {@link localFirst}. */
+/** The activities of payments outside the cycles, refunds and saved cards, each wrapped in {@link localFirst}. */
 export function moneyMovement(input: { merchantId: string; isLocalFirst?: true }) {
   const local = input.isLocalFirst ? proxyLocalActivities<Activities>(INSIDE_WORKFLOW_TASK) : null;
   const queued = proxyActivities<Activities>({

@@ -40,7 +40,10 @@ interface Poll {
 
 /** The common part of the arguments, with ids and a one-time token, but no personal data. */
 interface Order extends Poll {
-  /** The run tries each activity as a local activity first. Absent in runs of releases without local activities. */
+  /**
+   * The run tries each activity as a local activity first. Absent in runs that an older release started, without local
+   * activities.
+   */
   isLocalFirst?: true;
 }
 

@@ -6,8 +6,8 @@ import type { Run } from './run.ts';
  * of the worker process. The workflow therefore starts only the delivery of events that were recorded before the
  * workflow started.
  *
- * A run of a release without local activities (`isLocalFirst` is absent) calls `deliverPending` after every change. At
- * most one such call is in flight; a request during a call causes another call after it.
+ * A run that an older release started, without local activities (`isLocalFirst` is absent), calls `deliverPending`
+ * after every change. At most one such call is in flight; a request during a call causes another call after it.
  */
 export class Deliveries {
   isInFlight = false;

@@ -13,7 +13,7 @@ export function subscriptionWorkflowId(subscriptionId: string): string {
 }
 
 export interface ClockPosition {
-  /** The subscription's own time. */
+  /** The time that the subscription has reached on its test clock. */
   nowAt: number;
   /** The instant up to which the clock may move. */
   targetAt: number;
@@ -38,9 +38,8 @@ export interface SubscriptionInput {
    */
   isLocalFirst?: true;
   /**
-   * 2 if the run writes no search attribute after a renewal, and leaves the checkout queue within 30 s.
-   * Absent in older runs, which replay as recorded: they write after every renewal and leave the queue hours
-   * later.
+   * 2 if the run writes no search attribute after a renewal, and leaves the checkout queue within 30 s of the checkout.
+   * Absent in older runs, which replay as recorded: they write after every renewal and leave the queue hours later.
    */
   shape?: 2;
   /** True if an earlier run has moved to the billing queue. A subscription moves only once. */

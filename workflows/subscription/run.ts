@@ -69,11 +69,14 @@ export class Run {
    * therefore continues as new, so that the caller's retry executes the command.
    */
   hasAnsweredForNow = false;
-  /** True if the run has executed a command or a step. Only runs of releases without local activities use this. */
+  /**
+   * True if the run has executed a command or a step, or could not read its row. Used only by runs that an older
+   * release started, without local activities.
+   */
   isChanged = false;
   /** Real time at which this run, if it is idle, continues as new. See `successorDueAt`. */
   quietAt: number | null = null;
-  /** True while an activity writes the row. The row may then already differ from `state`. */
+  /** True while an activity writes or reads the row. The row may then differ from `state`. */
   isWriting = false;
   /** Number of consecutive activities that used up their retries. */
   private failures = 0;

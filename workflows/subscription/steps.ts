@@ -31,7 +31,7 @@ export type Outcome =
    */
   | { kind: 'unavailable' };
 
-/** The operations of a run. Each runs an activity and adopts the state that the activity recorded. */
+/** The operations of a run on its subscription. Most run an activity and then adopt the state that is in the row. */
 export class Steps {
   private readonly run: Run;
   private readonly deliveries: Deliveries;

@@ -30,8 +30,8 @@ export function hasRoom(): boolean {
 }
 
 /**
- * Returns the real time at which an idle run continues as new: to shorten its history, or to move from the
- * checkout queue to the billing queue. Null if neither is needed.
+ * Returns the real time at which an idle run continues as new: at once after an answer that is not final, else to
+ * shorten its history or to move from the checkout queue to the billing queue. Null if no new run is needed.
  */
 export function successorDueAt(run: Run): number | null {
   if (run.hasAnsweredForNow) return run.clock.realNow;

@@ -17,8 +17,8 @@ import { handOver } from './successor.ts';
  *
  * Handlers only put commands into an inbox. Only this loop changes the subscription, one change at a time. A
  * renewal is one workflow task: the timer fires, the charge runs as a local activity, the next timer starts.
- * Runs of releases without local activities (`isLocalFirst` is absent) use task queues for every activity and
- * continue as new after every change.
+ * Runs that an older release started, without local activities (`isLocalFirst` is absent), use task queues for every
+ * activity and continue as new after every change.
  *
  * Rules: D-§4, D-05, D-30, D-31, D-32, D-60.
  */
