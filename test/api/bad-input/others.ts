@@ -28,7 +28,7 @@ const EVENTS =
   'subscription.active, subscription.unpaid, subscription.retries_exhausted, subscription.paused, ' +
   'subscription.ended, setup_method.success, setup_method.updated';
 
-/** Requests whose body is not a readable JSON object. */
+/** Requests whose body is refused as a whole, and not because of one field. */
 export const BODIES: Case[] = [
   {
     name: 'no body and no content type [D-10]',
@@ -350,7 +350,7 @@ export const CLOCKS: Case[] = [
 
 const KEYS = 'Idempotency-Key: must be 1 to 255 characters of a-z, A-Z, 0-9, -, _, : and .';
 
-/** Invalid idempotency keys, credentials and routes. */
+/** Requests with an invalid Idempotency-Key, without credentials, or to an unknown route or method. */
 export const OTHERS: Case[] = [
   ...['', 'two words', '"quoted"', 'k'.repeat(256)].map((key): Case => ({
     name: `the invalid Idempotency-Key "${key.slice(0, 12)}" [IF-8]`,

@@ -7,7 +7,7 @@ import {
   tokenisedBody,
 } from '../../support/fixtures/payments.ts';
 
-/** Returns a function that makes a request to `path`, with the changes to a valid body. */
+/** Returns a function that builds a case: a request to `path` with a valid body and these changes. */
 const malformed =
   (path: string, validBody: (changes: object) => object) =>
   (name: string, changes: object, description: string, code?: string): Case => ({
@@ -55,7 +55,7 @@ const emptyBody = (name: string, path: string, description: string): Case => ({
   description,
 });
 
-/** Requests about payments that are refused. */
+/** Refused requests about payments. */
 export const PAYMENTS: Case[] = [
   emptyBody(
     'a one-time charge without its required fields [IF-4.10, D-35]',
@@ -207,7 +207,7 @@ export const PAYMENTS: Case[] = [
   },
 ];
 
-/** Requests about saved payment methods that are refused. */
+/** Refused requests about setup sessions and saved payment methods. */
 export const SETUPS: Case[] = [
   emptyBody(
     'a setup session without its required fields [IF-4.13]',

@@ -20,7 +20,7 @@ const INTEGER = 'must be an integer in the smallest currency unit';
 const UNIT = 'must be one of DAY, WEEK, MONTH, YEAR';
 const URL_TEXT = 'must be an absolute http or https URL';
 
-/** Requests about subscriptions that are refused. */
+/** Refused requests about subscriptions. */
 export const SUBSCRIPTIONS: Case[] = [
   {
     name: 'a subscription without its required fields [IF-4.3]',

@@ -28,8 +28,8 @@ function changed(body: Json, [name = '', ...rest]: readonly string[], added: str
 }
 
 /**
- * The text fields of every request body: each text of the route's examples outside lists, and each outermost
- * field that accepts any text.
+ * The text fields of every request body: each text in the route's examples, except texts in lists, and each
+ * outermost field that accepts any text.
  */
 const FIELDS = ROUTES.flatMap(({ method, path, params, body }) => {
   if (body === undefined) return [];

@@ -7,7 +7,7 @@ import { PUBLIC_URL, subscriptionBody, test } from '../../support/api-environmen
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
 import { expectError } from '../../support/answers.ts';
 
-/** Creates a shareable link. Each use of the link creates a subscription. */
+/** The endpoint that creates a shareable link. Each use of the link creates a subscription. */
 const PATH = '/subscription/link/merchant/generate-link';
 const NEXT_YEAR = Date.now() + 365 * 86_400_000;
 const IN_2199 = Date.UTC(2199, 11, 1);

@@ -6,7 +6,7 @@ import { bundledProgram } from '../../../embedded/program-bundle.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 
-/** Runs `npm run merchant -- …` against the environment's database. */
+/** Runs the program of `npm run merchant -- …` on the environment's database. */
 async function merchant(api: ApiEnvironment, ...args: string[]) {
   const run = promisify(execFile)(
     process.execPath,

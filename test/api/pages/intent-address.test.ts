@@ -11,7 +11,7 @@ import {
 import { eventTypes } from '../../support/fixtures/events.ts';
 import { makeHosted, makePaid, readIntent, UNKNOWN_IDS } from '../../support/fixtures/payments.ts';
 
-/** The URL `/?xpay_intent_id=…`, which finds a hosted payment by the intent's id. */
+/** Tests the URL `/?xpay_intent_id=…`, which redirects to the page of the hosted payment with this id. */
 
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
@@ -59,7 +59,7 @@ test('/?xpay_intent_id= with an empty id, an unknown id or the id of a payment w
   }
 });
 
-test('/ without xpay_intent_id shows no intent, and takes no POST [D-§7, D-21]', async ({
+test('/ shows no intent without xpay_intent_id, and takes no POST [D-§7, D-21]', async ({
   api,
 }) => {
   const answer = await api.call('GET', '/?status=SUCCESS', { as: null });

@@ -183,7 +183,7 @@ describe('the limit of thirty declined cards an hour from one address at a live 
     });
   });
 
-  test('stops the demo with the text of the page that takes no card', async ({ api }) => {
+  test('stops npm run demo with the text of the page that takes no card', async ({ api }) => {
     const address = '203.0.113.14';
     await decline(api, address, 30);
     const { fwdUrl } = await makeHosted(api);

@@ -19,7 +19,7 @@ import {
 
 /**
  * The update page of a subscription whose last charge the payer has to confirm with the bank. The gateway is the
- * sandbox, which offers no such confirmation.
+ * sandbox or a removed Stripe account. Neither offers such a confirmation.
  */
 
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });

@@ -22,7 +22,7 @@ import {
 } from '../../support/fixtures/subscriptions.ts';
 import type { CreatedSubscription } from '../../support/fixtures/subscriptions.ts';
 
-/** POST /payments/cancel/{xIntentId}. The file idempotency-keys.test.ts tests its idempotency keys. */
+/** Tests POST /payments/cancel/{xIntentId}. More tests, with idempotency keys, are in idempotency-keys.test.ts. */
 
 const cancel = (api: ApiEnvironment, intentId: string, options: CallOptions = {}) =>
   api.call('POST', `/payments/cancel/${intentId}`, options);

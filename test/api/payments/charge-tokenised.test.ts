@@ -16,7 +16,7 @@ import {
 } from '../../support/fixtures/payments.ts';
 import { comparable } from '../../support/fixtures/subscriptions.ts';
 
-/** POST /payments/charge-tokenised-pm. The file idempotency-keys.test.ts tests its idempotency keys. */
+/** Tests POST /payments/charge-tokenised-pm. More tests, with idempotency keys, are in idempotency-keys.test.ts. */
 
 const test = apiTest
   .extend('method', { scope: 'file' }, ({ api }) => saveCard(api))

@@ -48,7 +48,7 @@ describe('an amount that Stripe cannot charge', () => {
       `upfrontAmount: ${STEP}`,
     ],
     [
-      'a subscription of more than eight digits at Stripe',
+      'a subscription whose amount has more than eight digits at Stripe',
       CREATE,
       subscriptionBody({ amount: 1_000_000, currency: 'ISK' }),
       'amount: must have at most eight digits at Stripe',

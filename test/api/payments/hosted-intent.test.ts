@@ -17,7 +17,7 @@ import {
 import { comparable, declineNext, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 import { eventsOf } from '../../support/fixtures/events.ts';
 
-/** POST /payments/create-intent and GET /payments/v2/get-intent/{xIntentId}. */
+/** Tests POST /payments/create-intent and GET /payments/v2/get-intent/{xIntentId}. */
 
 const create = (api: ApiEnvironment, changes: object = {}) =>
   api.call('POST', '/payments/create-intent', { body: intentBody(changes) });

@@ -34,7 +34,7 @@ interface KeyedRoute {
   refused: (api: ApiEnvironment) => Promise<Call>;
   /** The rows that one success adds to each table, without the row of the idempotency key. */
   rows: Record<string, number>;
-  /** The simulated part of Temporal that the route uses. Null: the route does not use Temporal. */
+  /** The simulated part of Temporal that the route needs. Null: the route succeeds without Temporal. */
   needs: 'payments' | 'workflows' | null;
   /** The number of charges and refunds that one success makes. */
   moves: number;

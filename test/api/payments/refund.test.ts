@@ -18,7 +18,7 @@ import {
 import { comparable, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 import { eventTypes } from '../../support/fixtures/events.ts';
 
-/** POST /payments/merchant/refund. The file idempotency-keys.test.ts tests its idempotency keys. */
+/** Tests POST /payments/merchant/refund. More tests, with idempotency keys, are in idempotency-keys.test.ts. */
 
 const refund = (
   api: ApiEnvironment,

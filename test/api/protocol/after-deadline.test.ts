@@ -17,7 +17,7 @@ const CHARGE = '/payments/charge-tokenised-pm';
 
 /**
  * Sends a request whose writes to `table` wait until the request is answered. Then waits until no statement
- * runs.
+ * runs and no transaction is open.
  */
 async function answerWhileLocked(
   api: ApiEnvironment,

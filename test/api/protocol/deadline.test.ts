@@ -8,7 +8,7 @@ import { deadline } from '../../../api/middleware/deadline.ts';
 import { errorBoundary } from '../../../api/middleware/errors.ts';
 import { createLogger } from '../../../runtime/logger.ts';
 
-/** The answer of a server that runs `work` with a deadline of 20 ms and a grace period of 200 ms. */
+/** The answer of a server that runs `work`. The signal `late` aborts after 20 ms, and the 503 follows 200 ms later. */
 async function answerOf(work: (late: AbortSignal) => Promise<string>) {
   const app = new Koa<RequestState>();
   const logger = createLogger({ name: 'test' }, { write: () => undefined });
@@ -30,13 +30,13 @@ async function answerOf(work: (late: AbortSignal) => Promise<string>) {
   }
 }
 
-test('a request without an outcome is answered 503 at the deadline [D-§8]', async () => {
+test('a request without an outcome is answered 503 at the end of the grace period [D-§8]', async () => {
   const { status, text } = await answerOf(() => new Promise(() => undefined));
   expect(status).toBe(503);
   expect(JSON.parse(text)).toMatchObject({ errorCode: 'service_unavailable' });
 });
 
-test('a route may still answer within the grace period after the deadline [D-17, D-§8]', async () => {
+test('a route may still answer in the grace period, which begins when the signal `late` aborts [D-17, D-§8]', async () => {
   const answer = await answerOf(async (late) => {
     await once(late, 'abort');
     return 'given up';

@@ -43,7 +43,7 @@ describe('the API', () => {
     },
   );
 
-  test('lists the header Idempotency-Key for the ten routes of the agreed interface that list it [IF-4]', () => {
+  test('lists the header Idempotency-Key for the ten routes for which the agreed interface lists the header [IF-4]', () => {
     const keyed = OPERATIONS.filter(
       ({ idempotencyKey, isExtension }) => idempotencyKey === 'listed' && isExtension !== true,
     );

@@ -146,7 +146,7 @@ test('an idempotency key may be used for a new request after 45 days [D-17]', as
   expect(later.text).not.toBe(first.text);
 });
 
-test('an idempotency key also works on a route whose description does not list the header [D-17]', async ({
+test('an idempotency key also works on a route for which the OpenAPI document does not list the header [D-17]', async ({
   api,
 }) => {
   const made = await api.call('POST', '/webhook', {

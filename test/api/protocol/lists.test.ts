@@ -4,7 +4,7 @@ import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { intentBody } from '../../support/fixtures/payments.ts';
 import { expectError } from '../../support/answers.ts';
 
-/** GET /customer, GET /subscription and GET /payments. */
+/** Tests the lists: GET /customer, GET /subscription and GET /payments. */
 
 const START = Date.UTC(2026, 5, 1);
 const MADE = 7;
@@ -31,7 +31,7 @@ const LISTS: List[] = [
     path: '/subscription',
     idField: 'subscriptionId',
     create: '/subscription/create',
-    // A subscription with a trial creates no intent yet.
+    // A subscription with a trial creates no intent yet, so it adds nothing to the list of payments.
     body: subscriptionBody({ trialPeriodCount: 7, trialPeriodInterval: 'DAY' }),
     read: (id) => `/subscription/get-subscription/${id}`,
     table: 'subscription',

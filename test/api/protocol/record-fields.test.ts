@@ -15,7 +15,7 @@ import {
 } from '../../support/fixtures/subscriptions.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 
-/** Fields of subscriptions, intents and their events in reads. */
+/** Tests fields of subscriptions and intents in reads, and of intents in events. */
 
 test('a subscription shows its receiptId and its testClockId [D-§7]', async ({ api }) => {
   const testClockId = await createClock(api, Date.UTC(2027, 0, 1));

@@ -13,7 +13,7 @@ import {
 } from '../../support/fixtures/payments.ts';
 import { comparable } from '../../support/fixtures/subscriptions.ts';
 
-/** POST /setup-method/create and GET /setup-method/{id}. */
+/** Tests POST /setup-method/create and GET /setup-method/{id}. */
 
 const create = (api: ApiEnvironment, changes: object = {}) =>
   api.call('POST', '/setup-method/create', { body: setupBody(changes) });

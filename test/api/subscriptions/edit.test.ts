@@ -126,7 +126,7 @@ describe('an edit that does not fit the subscription', () => {
       'newAmount must be at most 99999999 in USD',
     ],
     [
-      'a cycle count that is already charged [D-15]',
+      'a cycle count that does not exceed the charged cycles [D-15]',
       { newCycleCount: 1 },
       'newCycleCount must exceed the 1 cycles already charged',
     ],

@@ -14,8 +14,8 @@ import { eventsOf } from '../../support/fixtures/events.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 
 /**
- * POST /subscription/merchant/one-time-charge. The file payments/idempotency-keys.test.ts tests its idempotency
- * keys.
+ * Tests POST /subscription/merchant/one-time-charge. More tests, with idempotency keys, are in
+ * test/api/payments/idempotency-keys.test.ts.
  */
 
 const charge = (

@@ -43,7 +43,7 @@ test('a subscription shows its cancellation at the end of the period, until a re
   );
 });
 
-test('a subscription that is cancelled at the end of its trial shows this instant as cancelAt [D-§4]', async ({
+test('a subscription with a cancellation at the end of its trial shows the trial’s end as cancelAt [D-§4]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'TRIALING');

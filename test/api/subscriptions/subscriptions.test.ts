@@ -116,7 +116,7 @@ test('metadata of 50 pairs is accepted, with keys of 40 and values of 500 charac
   expect((await readSubscription(api, { subscriptionId }))['metadata']).toEqual(metadata);
 });
 
-test('a read of a subscription with a trial returns the length of the trial and no intent [D-§4]', async ({
+test('a read of a new subscription with a trial returns the length of the trial, and no intent exists [D-§4]', async ({
   api,
 }) => {
   const { subscriptionId } = await create(api, { trialPeriodCount: 7, trialPeriodInterval: 'DAY' });

@@ -95,7 +95,7 @@ test('an advance of a test clock is refused while another advance runs; a later 
   expectError(other, 400, 'operation_not_allowed', 'The test clock is still advancing.');
 
   api.workflows.faults.isDown = false;
-  // In production the workflow records this after a sweep has sent it the clock's new time again.
+  // In production the workflow records the reached time after a sweep has sent it the clock's new time again.
   await recordClockReached(api.db, ref, FEB_1);
   expect((await running).json).toEqual({ testClockId, now: FEB_1, status: 'READY' });
   const repeated = await advance(api, testClockId, FEB_1, 'slow-advance');
