@@ -136,7 +136,7 @@ describe('docker-compose.yml', () => {
     expect(api.webhookAllowLoopback).toBe(false);
   });
 
-  it('reads only variables that .env.example names', () => {
+  it('reads only variables of the configuration, and POSTGRES_PASSWORD', () => {
     const taken = [...text.matchAll(/\$\{([A-Z_]+)/g)].map((match) => match[1]!);
     const known = [...VARIABLE_NAMES, ...COMPOSE_ONLY] as string[];
     expect(taken.filter((name) => !known.includes(name))).toEqual([]);
