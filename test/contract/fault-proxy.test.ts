@@ -3,7 +3,7 @@ import { createFaultProxy } from '../../gateways/fault-proxy/proxy.ts';
 import { onStripe as it, prepare, refusalOf, savedCard } from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 
-/** The fault proxy stands between a client and the Stripe double, and disturbs requests on order. */
+/** The fault proxy stands between a client and the Stripe double, and disturbs requests that match a fault. */
 const CONFIRM = { method: 'POST', path: '/v1/payment_intents/*/confirm', count: 1 };
 
 const WAIT = { timeout: 60_000, interval: 50 };
@@ -39,7 +39,7 @@ describe('the fault proxy in front of the Stripe double', () => {
     [{ fault: 'hang', effect: 'done' }, 1],
     [{ fault: 'hang' }, 0],
   ] as const)(
-    'gives the client no answer with the fault %j; Stripe then has %i charges',
+    'gives the client no answer with the fault %j; the double then has %i charges',
     async ([fault, charges], { world }) => {
       const timeoutMs = fault.fault === 'hang' ? 500 : 20_000;
       const result = await confirmWith(world, fault, timeoutMs);
@@ -56,7 +56,7 @@ describe('the fault proxy in front of the Stripe double', () => {
     [{ status: 409, effect: 'none' }, 'StripeAPIError', 0],
     [{ status: 500, effect: 'done' }, 'StripeAPIError', 1],
   ] as const)(
-    'answers %j instead of Stripe, which stripe-node reports as %s',
+    'answers %j instead of the double; stripe-node reports the answer as %s',
     async ([fault, type, charges], { world }) => {
       const body = { error: { type: 'api_error', message: 'ordered' } };
       const result = await confirmWith(world, { fault: 'answer', body, ...fault });

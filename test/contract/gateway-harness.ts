@@ -28,7 +28,10 @@ export interface GatewayHarness {
   readonly faults: {
     /** Applies a fault to exactly one request. */
     once(order: FaultOrder): Promise<void>;
-    /** Declines the next charges of a subscription. With `advice`, `code` is also the gateway's own code. */
+    /**
+     * Declines the next charges of a subscription. With `advice`, each decline also has this advice against a retry,
+     * and `code` as the gateway's own code.
+     */
     decline(
       subscriptionId: string,
       code: DeclineCode,

@@ -21,7 +21,9 @@ export function describePendingRefunds(it: GatewayTest): void {
     expect(await state()).toEqual({ kind: 'refunded', gatewayRefundId });
   });
 
-  it('refuses more than the charge while a refund is pending [D-40]', async ({ harness }) => {
+  it('refuses a refund that would exceed the charge together with a pending refund [D-40]', async ({
+    harness,
+  }) => {
     const { request } = await pendingRefund(harness);
     const second = { ...request, key: `refund:${randomUUID()}`, amountMinor: 1_500 };
     expect(await harness.gateway.refund(second)).toEqual({

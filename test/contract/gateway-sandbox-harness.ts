@@ -87,8 +87,8 @@ export async function startSandboxHarness(): Promise<GatewayHarness> {
 
 /**
  * Starts the sandbox that decides charges later, as a harness of the contract tests. When the answer to a charge
- * is that the charge is in progress, the harness decides the charge at once and sends it again, as the activity
- * does later. `book` does not count these repeated sends.
+ * is that the charge is in progress, the harness decides the charge at once and sends it again, as a worker does
+ * later. `book` does not count these repeated sends.
  */
 export async function startPendingSandboxHarness(): Promise<GatewayHarness> {
   const sandbox = await startSandbox({ personality: 'pending', decideAfterMs: 3_600_000 });

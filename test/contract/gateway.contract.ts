@@ -79,7 +79,7 @@ function describeCharging(it: GatewayTest): void {
     ['amount', { amountMinor: 2_000 }],
     ['currency', { currency: 'EUR' }],
   ] as const)(
-    'rejects a used key with another %s and charges nothing [D-32]',
+    'rejects a used key with another %s and makes no second charge [D-32]',
     async ([, other], { harness }) => {
       const request = await chargeRequest(harness);
       await harness.gateway.charge(request);
@@ -143,7 +143,7 @@ function describeCharging(it: GatewayTest): void {
     expect(await gateway.lookup(never)).toEqual({ kind: 'absent' });
   });
 
-  it('reports another charge in a look-up with another amount or currency [D-32]', async ({
+  it('reports another_charge when a look-up names another amount or currency than the charge [D-32]', async ({
     harness,
     skip,
   }) => {

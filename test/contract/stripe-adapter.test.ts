@@ -18,7 +18,7 @@ function gatewayOf({ secretKey, id, proxy }: StripeWorld, url = proxy.url) {
   return createStripeGateway({ secretKey, accountId: id, timeoutMs: 20_000, url });
 }
 
-/** Starts a server that passes each request on to `target`, and answers with `spoil` instead of the answer's body. */
+/** Starts a server that passes each request on to `target`. `spoil` gets the body of the answer and answers instead. */
 async function startSpoilingProxy(
   target: string,
   spoil: (body: Buffer, response: ServerResponse) => void,
@@ -174,7 +174,7 @@ describe('a charge at Stripe', () => {
     expect((await gateway.charge(request)).kind).toBe('succeeded');
   });
 
-  it('makes the rate limiter back off when Stripe refuses it because of the rate limit', async ({
+  it('makes our rate limiter back off when Stripe refuses the charge with the code rate_limit', async ({
     world,
   }) => {
     const request = await preparedCharge(world);

@@ -39,7 +39,7 @@ describe('the check of the Stripe double’s answers', () => {
     expect(unknown).toEqual([]);
   });
 
-  it('refuses a document of another API version', async ({ world }) => {
+  it('refuses an OpenAPI document of another API version', async ({ world }) => {
     const check = { stripeMockUrl: world.mock.url, specFile: 'package.json' };
     await expect(createStripeDouble({ ...world.doubleOptions, check })).rejects.toThrow(
       'package.json is of an unknown API version, not of 2026-08-26.dahlia.',
