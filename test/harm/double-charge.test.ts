@@ -181,7 +181,7 @@ describe('a charge activity that runs several times at once', () => {
     expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
-  test('locks the subscription before the attempt when it settles, as every other process does [D-32]', async ({
+  test('locks the subscription’s row before the attempt’s row when it settles, as every other transaction does [D-32]', async ({
     env,
   }) => {
     const subscription = await paidForJanuary(env);
@@ -287,7 +287,7 @@ describe('a stalled workflow run', () => {
 });
 
 describe('a lock timeout when the outcome is recorded', () => {
-  test('leaves no event, so that the next call finds the charge and does not charge again [D-40]', async ({
+  test('leaves no event of the outcome; the next call finds the charge and does not charge again [D-40]', async ({
     env,
   }) => {
     // Given another session that locks the subscription's row once the charge is sent

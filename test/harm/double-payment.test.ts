@@ -213,7 +213,7 @@ describe('an unknown outcome', () => {
     );
     await handleOf(env, ref).terminate('somebody clicked');
     expect(await paying).toEqual({ kind: 'pending' });
-    // The gateway is still away, so no sweep rechecks the payment.
+    // The gateway is still away, so no sweep requests a look-up after an outage (`rechecked`).
     const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(await sweep()).toMatchObject({ openPayments: 0, rechecked: 0 });
     await env.db
@@ -241,7 +241,7 @@ describe('an unknown outcome', () => {
         ...env.gateway,
         capabilities: { ...env.gateway.capabilities, keyLifetimeMs: 1_000 },
       }),
-      // Longer than 80 % of the key's lifetime: after that a key is too old to resend.
+      // The sends last longer than 80 % of the key's lifetime. A key of that age is too old to resend.
       sendBudget: { newSendsForMs: 1_200, pauseMs: 200 },
     });
     await fault(env, { fault: 'lose_answer', effect: 'none', count: 1_000 });
@@ -265,12 +265,12 @@ describe('an unknown outcome', () => {
   }, 60_000);
 });
 
-describe('a crashed process', () => {
+describe('an interrupted payment', () => {
   test.for([
     ['before its work', 'before'],
     ['after its work', 'after'],
   ] as const)(
-    'leads to one charge and one set of events when it crashed %s [D-40]',
+    'is charged once, with one set of events, when its activity fails %s [D-40]',
     async ([, when], { env, payments }) => {
       const ref = await payments.payment('hosted');
       crashes[when] = 2;
@@ -284,7 +284,7 @@ describe('a crashed process', () => {
     },
   );
 
-  test('does not repeat the charge when the transaction that records the charge failed [D-40]', async ({
+  test('is not charged again when the transaction that records the charge failed [D-40]', async ({
     env,
     payments,
   }) => {
@@ -310,7 +310,7 @@ describe('a crashed process', () => {
     await expectPaidOnce(payments, ref);
   });
 
-  test('leads to one charge when every worker stops in the middle of the charge [D-40]', async ({
+  test('is charged once when every worker stops in the middle of the charge [D-40]', async ({
     env,
     payments,
   }) => {

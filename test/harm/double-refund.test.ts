@@ -192,7 +192,7 @@ describe('a lost answer to a refund', () => {
     ]);
   });
 
-  test('leads to one event when our process crashed after it recorded the refund [D-40]', async ({
+  test('leads to one event when our activity fails after it recorded the refund [D-40]', async ({
     env,
     payments,
   }) => {

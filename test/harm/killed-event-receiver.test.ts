@@ -50,7 +50,7 @@ const RENEWED = [
   'subscription.cycle_charged ACTIVE',
 ];
 
-/** Creates an unpaid subscription of a merchant whose Stripe account sends its events to the shop's API. */
+/** Creates a subscription that nobody has paid. The merchant's Stripe account sends its events to the shop's API. */
 async function openScene(
   env: Awaited<ReturnType<typeof createEnvironment>>,
   shop: Awaited<ReturnType<typeof openShop>>,

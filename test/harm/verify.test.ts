@@ -186,7 +186,7 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
-    name: 'a paid attempt that is booked as declined',
+    name: 'a paid attempt that is recorded as declined',
     damage: `update payment_attempt set state = 'DECLINED' where intent_id = ${SECOND_PAID}`,
     undo: `update payment_attempt set state = 'SUCCEEDED' where intent_id = ${SECOND_PAID}`,
     found: [
@@ -411,7 +411,7 @@ const DAMAGES: Damage[] = [
     found: [/^1: late charge ch_late of attempt charge:in_\w+:1 has no refund$/],
   },
   {
-    name: 'a manual review whose decision is not booked',
+    name: 'a manual review whose decision has not settled the attempt',
     damage: `insert into payment_review (merchant_id, subject_id, reason, outcome, decided_at)
       select merchant_id, id, 'why', 'not_charged', now() - interval '1 hour' from payment_attempt
       where intent_id = ${SECOND_PAID};
