@@ -15,8 +15,8 @@ import {
 
 const DECLINING_CARD = cardOf('4000 0000 0000 0002');
 /**
- * `subscribed` makes a paid subscription on its own test clock. The fixture returns the payer's page and the
- * link to change the card.
+ * `subscribed` is a function that makes a paid subscription on its own test clock. It returns, among others, the
+ * payer's page and the link to change the card.
  */
 const test = onHostedPages().extend('subscribed', ({ shop, payer, subscribe }) => async () => {
   const now = Date.parse('2027-01-15T12:00:00Z');

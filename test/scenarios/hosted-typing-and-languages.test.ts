@@ -15,7 +15,7 @@ import {
 
 const test = onHostedPages();
 
-/** Cards with a wrong number, expiry and CVC, and the texts of the three fields. */
+/** Cards with a wrong number, expiry and CVC, each with the error texts of the three fields. */
 const MISTYPED = [
   [
     { number: '4242 4242 4242 424', expiry: '13 / 34', cvc: '12' },

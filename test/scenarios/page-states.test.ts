@@ -13,7 +13,7 @@ const LOCALES = ['en', 'de', 'ar'] as const;
 
 type ViewName = keyof typeof VIEWS;
 
-/** The views of a page in each language. Every language has the same colours. */
+/** The views of a page in each language. Only English has `dark` and `forced`: the colours depend on no language. */
 const VIEWS_OF: Record<(typeof LOCALES)[number], readonly ViewName[]> = {
   en: ['wide', 'dark', 'forced', 'phone', 'large'],
   de: ['wide', 'phone', 'large'],
@@ -41,7 +41,7 @@ test.beforeEach(({ skip }) => {
 });
 
 test.for(Object.entries(PAGE_STATES))(
-  'the page $0 breaks no rule of axe, and all its text fits on a phone also at 200 %',
+  'the page $0 breaks no rule of axe, and all its text fits on a phone, also with text at 200 %',
   async ([name, show], { servers, tab }) => {
     const found: string[] = [];
     for (const locale of LOCALES) {
