@@ -32,8 +32,8 @@ const isMeasured = process.env['OUTAGE_UNDECIDED'] !== undefined;
 /** The number of calls of activities that ask the gateway. */
 let asked = 0;
 /**
- * Server time at which each outcome was settled, by the id of the subscription, payment, refund or setup
- * method.
+ * Server time, in epoch ms, at which each outcome was settled, by the id of the subscription, payment, refund or
+ * setup method.
  */
 const settledAt = new Map<string, number>();
 let serverNow: () => Promise<number>;
@@ -70,7 +70,7 @@ function withCallLog(activities: Activities): Activities {
   };
 }
 
-/** Sets the gateway to make each charge and no refund, to save no card, and to answer no request. */
+/** Sets the gateway to make each charge without an answer, and to answer other requests with 500 and no effect. */
 async function gatewayIsAway(env: TestEnvironment): Promise<void> {
   const fault = (operation: string, kind: string, fields: object = {}) =>
     env.control('POST', '/control/faults', {
@@ -210,7 +210,7 @@ async function outage(env: TimeSkippingEnvironment, payments: Payments, minutes:
   const made = await orders(payments);
   settledAt.clear();
 
-  // The outage begins half a minute before the first charge.
+  // The outage begins half a minute before the second cycles are due.
   await env.server.sleep(createdAt + DAY - MINUTE / 2 - (await serverNow()));
   await gatewayIsAway(env);
   const maintenance = await env.client.workflow.start(MAINTENANCE_WORKFLOW, {

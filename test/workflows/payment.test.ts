@@ -86,7 +86,7 @@ async function waitsAfterFailures(handle: WorkflowHandle): Promise<number[]> {
 const times = (count: number, fault: Fault): Fault[] => Array.from({ length: count }, () => fault);
 
 describe('a payment of unknown outcome', () => {
-  test('is looked up after 10 s, 30 s, 1 min, 5 min and 15 min, then every 60 min', async ({
+  test('is looked up after 10 s, 30 s, 1 min, 5 min and 15 min, then hourly on the first day', async ({
     env,
     payments,
   }) => {

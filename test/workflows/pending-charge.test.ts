@@ -8,7 +8,7 @@ import { payCheckout } from '../support/pay-checkout.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** Seconds of the look-ups of the first day, counted from the first send. */
+/** Seconds from the first send to each call of the first day: to the send itself, and to each look-up. */
 const FIRST_DAY = [
   0,
   10,

@@ -14,7 +14,7 @@ import type { TimeSkippingEnvironment, TestEnvironment } from '../support/test-e
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** Seconds of the look-ups of the first day, counted from the first send. */
+/** Seconds from the first send to each call of the first day: to the send itself, and to each look-up. */
 const LOOKUP_SECONDS = [
   0,
   10,
@@ -249,7 +249,7 @@ describe('a payment settled as not charged', () => {
       kind: 'declined',
       errorCode: 'processing_error',
     });
-    // The activity that booked the decline has started the watch for a late charge.
+    // The activity that recorded the decline has started the watch for a late charge.
     const handle = env.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
     return { ref, attempt, handle };
   }
@@ -262,7 +262,7 @@ describe('a payment settled as not charged', () => {
     expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
   }, 60_000);
 
-  test('keeps its decline when a late charge is booked and refunded', async ({ env, payments }) => {
+  test('keeps its decline when a late charge is found and refunded', async ({ env, payments }) => {
     const { ref, attempt, handle } = await settledAsNotCharged(env, payments);
     await env.server.sleep(2 * HOUR);
     // The lost request arrives late.

@@ -83,6 +83,7 @@ function expectGaps(expected: readonly number[]): void {
 
 const unchangedInput = () => ({ ...input, nowAt: expect.any(Number) as number, handOver: false });
 
+// No release starts this workflow any more. Runs that an earlier release started may still be open.
 describe('a webhook stream workflow', () => {
   it('makes ten attempts at the instants of the schedule, over 75.6 hours, and ends [D-54]', async ({
     server,
