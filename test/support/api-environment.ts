@@ -37,7 +37,7 @@ export interface Answer {
   headers: Record<string, string | string[] | undefined>;
   /** The body as text. */
   text: string;
-  /** The body as JSON; only for JSON answers. */
+  /** The parsed body of a JSON answer; null for another content type. */
   json: unknown;
 }
 
@@ -66,7 +66,7 @@ export interface ApiOptions {
   trustedProxies?: number;
   /**
    * Default in test mode: the production registry, whose sandbox and Stripe have addresses that accept no
-   * connections. Default in live mode: this sandbox alone.
+   * connections. Default in live mode: that sandbox alone.
    */
   gateways?: GatewayRegistry & EventSenders;
 }
@@ -77,7 +77,7 @@ export interface ApiOptions {
  */
 const KEEP_ALIVE_MS = 65_000;
 
-/** Connections that may wait to be accepted. A test opens 1,000 at once; Node's default is 511. */
+/** Number of connections that may wait to be accepted. A test opens 1,000 at once; Node's default is 511. */
 const BACKLOG = 4_096;
 
 const NO_LIMITS: RateLimits = {
@@ -113,8 +113,8 @@ export const test = base
   .extend('restored', { auto: true }, ({ api }, { onCleanup }) => onCleanup(() => api.restore()));
 
 /**
- * Starts the API on a real port, with its own Postgres database and two merchants. The ports to workflows and
- * payments are fakes. All other code is the production code.
+ * Starts the API on a TCP port, with its own Postgres database and two merchants. No Temporal server and no gateway
+ * runs: fakes replace the workflows. All other code is the production code.
  */
 export async function createApiEnvironment({
   rateLimits = NO_LIMITS,

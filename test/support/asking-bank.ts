@@ -19,8 +19,7 @@ const PAYING_CARD = '4242424242424242';
 
 /**
  * The `test` function of a file. The merchant of its environment has an account at the Stripe double. `owing`
- * creates a subscription and declines its first payment, because the bank wants the payer to confirm the
- * payment.
+ * creates a subscription whose first payment the bank declines, because the payer must confirm it.
  */
 export const onAskingBank = onStripe
   .extend('env', { scope: 'file' }, async ({ world }, { onCleanup }) => {

@@ -120,7 +120,7 @@ export function submitForm(
   return navigate(action, { method: 'POST', body }, page.browser, allowedBy(page));
 }
 
-/** Returns whether the page's `form-action` allows a target, also the target of a redirect. */
+/** Returns a function that tells whether the page's `form-action` allows a target, also that of a redirect. */
 function allowedBy(page: Page): (url: URL) => boolean {
   const directive = /(?:^|;)\s*form-action\s+([^;]*)/.exec(page.policy)?.[1];
   if (directive === undefined) return () => true;

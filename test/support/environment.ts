@@ -36,7 +36,8 @@ function testOn<Server extends TemporalPlace & { teardown(): Promise<void> }>(
   options: Options = {},
   per: Sharing = 'file',
 ) {
-  // The type is `'file'` also if the value is `'test'`: `beforeAll` accepts only fixtures of the type `'file'`.
+  // The cast declares the scope `'file'` even if it is `'test'`: the types of `beforeAll` accept only fixtures with
+  // the scope `'file'`.
   const scope = { scope: per as 'file' };
   return (
     test

@@ -22,7 +22,7 @@ export interface TestServers {
   readonly postgresUrl: string;
   /** `host:port` of a Temporal dev server in memory, with our search attributes. */
   readonly temporalAddress: string;
-  /** Path of the time-skipping server, for an `existing-path` executable. */
+  /** Path of Temporal's time-skipping test server, for an executable of the SDK's type `existing-path`. */
   readonly testServerPath: string;
   /** The workflow bundle, for `workflowBundle: { codePath }`. */
   readonly workflowBundlePath: string;
@@ -32,7 +32,7 @@ export interface TestServers {
 
 declare module 'vitest' {
   interface ProvidedContext extends TestServers {
-    /** Only in projects whose tests open pages. */
+    /** Only in projects whose tests open pages in a browser. */
     readonly chromium: ChromiumFound;
   }
 }

@@ -53,7 +53,7 @@ export async function stripeMerchant(env: TestEnvironment, shop: Shop, world: St
     account,
     name,
     eventsUrl,
-    /** Makes Stripe send every event that is not delivered yet to this URL. */
+    /** Sets the URL to which Stripe sends the account's events, also those that it has not delivered yet. */
     sendEventsTo,
     /** The rows of the account's stored events. */
     events,

@@ -57,10 +57,10 @@ const SEND_BUDGET: SendBudget = { newSendsForMs: 2_000, pauseMs: 100 };
  */
 const GATEWAY_TIMEOUT_MS = 8_000;
 
-/** After this time, in ms, the gateway that decides later has decided a charge or a refund. */
+/** Time in ms after which a gateway with the personality `pending` decides a charge or a refund. */
 export const DECIDE_AFTER_MS = 100;
 
-/** Options for charges that arrive after the gateway client's timeout. */
+/** Options for tests in which a charge reaches the gateway after the gateway client's timeout. */
 export const LATE_ARRIVALS = {
   gatewayTimeoutMs: 2_000,
   sendBudget: { newSendsForMs: 4_000, pauseMs: 100 },

@@ -41,7 +41,8 @@ import type {
  *
  * - With a decline code, every charge is declined with this code. The gateway also refuses to save the card if
  *   the card is verified or the text contains `unsaved`.
- * - With `unknown`, a charge has no known outcome.
+ * - With `unknown`, a charge has no known outcome, and a look-up finds none. While `faults.card` is `paid late`,
+ *   every look-up finds the charge paid.
  * - Four digits at the end are the card's last four digits.
  */
 export function createFakeWorkflows(db: Db, now: () => number) {

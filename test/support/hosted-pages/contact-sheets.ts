@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
 import type { AxeCounts } from './page-views.ts';
 
-/** The views that have a sheet. */
+/** The views for which a contact sheet is drawn: one picture with every state of the hosted pages. */
 export const SHEETS = ['wide', 'phone'] as const;
 type Sheet = (typeof SHEETS)[number];
 

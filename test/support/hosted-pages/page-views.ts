@@ -52,7 +52,7 @@ export interface PageTab {
   cutOff(): Promise<string[]>;
 }
 
-/** Number of checked pages, and of rules with a result of axe on them. */
+/** Number of checks by axe, and the sums of the rules that passed and of the rules that were violated in them. */
 export interface AxeCounts {
   pages: number;
   passed: number;
@@ -126,8 +126,8 @@ export async function openTab(browser: Browser, counts: AxeCounts): Promise<Page
 }
 
 /**
- * Inline elements have no box of their own whose width their text could exceed. A field of a form scrolls a value that
- * is wider than the field.
+ * A script that lists the elements whose text is wider than their box. It leaves out inline elements, which have no box
+ * of their own, and the fields of a form, which scroll a longer value.
  */
 const CUT_OFF = `[document.documentElement, ...document.querySelectorAll('main :not(input)')]
   .filter((element) => getComputedStyle(element).display !== 'inline')

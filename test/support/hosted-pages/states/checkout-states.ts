@@ -45,7 +45,7 @@ function mistyped(locale: Locale): Answer {
   return { status, headers, text: body, json: null };
 }
 
-/** What a payer sees on the page of a subscription. */
+/** Each state of the checkout page of a subscription. */
 export const CHECKOUT_STATES: PageStates = {
   'checkout: details': async ({ test }, locale) =>
     (await checkout(test, locale, NO_DETAILS)).look(),

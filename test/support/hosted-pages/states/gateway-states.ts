@@ -10,7 +10,7 @@ async function press(api: ApiEnvironment, opened: Visit): Promise<Answer> {
   return postForm(api, `${opened.path}/card`, { form_token: await formTokenOf(opened) });
 }
 
-/** What a payer sees if cards are entered on the gateway's own page, or if the merchant has no gateway. */
+/** Each state of our page that leads to the gateway's own card page, and the page of a merchant without a gateway. */
 export const GATEWAY_STATES: PageStates = {
   'Stripe: checkout': async ({ stripe }, locale) => (await checkout(stripe, locale)).look(),
   'Stripe: declined': async ({ stripe }, locale) =>

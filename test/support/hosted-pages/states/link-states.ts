@@ -5,7 +5,7 @@ import { browse } from '../visits.ts';
 import type { PageStates } from './page-servers.ts';
 import { WRONG_DETAILS } from './steps.ts';
 
-/** The page of a link after its form was sent five times from one address, each time by a new browser. */
+/** The page of a link after its form was sent five times from one IP address, each time by a new browser. */
 async function busyLink(api: ApiEnvironment, locale: Locale): Promise<Answer> {
   const path = await makeLink(api, { locale, multiUseLimit: 10 });
   const address = '203.0.113.200';
@@ -13,7 +13,7 @@ async function busyLink(api: ApiEnvironment, locale: Locale): Promise<Answer> {
   return (await openLink(api, path, { address })).submit();
 }
 
-/** What a payer sees on the page of a link. */
+/** Each state of the page of a link. */
 export const LINK_STATES: PageStates = {
   'link: details': async ({ test }, locale) =>
     (await openLink(test, await makeLink(test, { locale, customerDetails: {} }))).page,

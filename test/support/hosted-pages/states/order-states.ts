@@ -11,7 +11,7 @@ async function setup(api: ApiEnvironment, locale: Locale): Promise<Visit> {
   return visit(api, (made.json as { fwdUrl: string }).fwdUrl);
 }
 
-/** What a payer sees on the page of a single payment, and on the page that saves a card. */
+/** Each state of the page of a single payment, and of the page that saves a card. */
 export const ORDER_STATES: PageStates = {
   'payment: card': async ({ test }, locale) => (await payment(test, locale)).look(),
   'payment: declined': async ({ test }, locale) => (await payment(test, locale)).give(refusal()),

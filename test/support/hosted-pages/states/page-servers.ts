@@ -5,7 +5,7 @@ import { oneGateway } from '../../../../gateways/registry.ts';
 import { createStripeGateway } from '../../../../gateways/stripe/adapter.ts';
 import type { Answer, ApiEnvironment, ApiOptions } from '../../api-environment.ts';
 
-/** The servers whose pages are shown. Payers enter cards at `stripe` on the gateway's own page. */
+/** The servers whose pages are shown. At `stripe`, payers enter cards on the gateway's own page. */
 export interface PageServers {
   readonly test: ApiEnvironment;
   readonly live: ApiEnvironment;

@@ -5,7 +5,7 @@ import { postForm, visit } from '../visits.ts';
 import type { PageServers, PageStates } from './page-servers.ts';
 import { card, checkout, HOUR_MS, NO_DETAILS, payment, refusal } from './steps.ts';
 
-/** The page of an address that has too many declined cards, at 13:05 UTC. */
+/** The page at 13:05 UTC for a payer from whose IP address too many cards were declined. */
 async function tooMany({ live }: PageServers, locale: Locale): Promise<Answer> {
   const address = '203.0.113.201';
   for (let page = 0; page < 6; page += 1) {
@@ -13,14 +13,14 @@ async function tooMany({ live }: PageServers, locale: Locale): Promise<Answer> {
     for (let tried = 0; tried < 5; tried += 1) await comeBack(refusal());
   }
   const { look } = await payment(live, locale, address);
-  // The payment is open for a day.
+  // The payment's page expires after a day, so the clock is set less than a day ahead.
   live.clock.aheadMs = (Date.UTC(2200, 0, 1, 13, 5, 40) - Date.now()) % (24 * HOUR_MS);
   const answer = await look();
   live.clock.aheadMs = 0;
   return answer;
 }
 
-/** What a payer sees if the request is refused or cannot be answered. */
+/** Each page that a payer gets if the request is refused or cannot be answered. */
 export const REFUSAL_STATES: PageStates = {
   'unknown page': ({ test }, locale) =>
     visit(test, `${PUBLIC_URL}/checkout/none`).look({ headers: { 'accept-language': locale } }),

@@ -17,7 +17,7 @@ export const WRONG_DETAILS = { name: 'Ada Example', email: 'ada@', contactNumber
 /** Terms of a checkout whose page asks for name, email and phone number. */
 export const NO_DETAILS = { customerDetails: {}, phoneNumberRequired: true };
 
-/** Requests the page while the server's clock is ahead. */
+/** Requests the page while the server's clock is `hours` ahead. */
 export async function lookLater(
   api: ApiEnvironment,
   { look }: Visit,
@@ -30,13 +30,13 @@ export async function lookLater(
 }
 
 let cards = 0;
-/** The return of a card that the gateway refused. */
+/** The query of the return URL after the gateway refused a card. */
 export function refusal(): string {
   cards += 1;
   return `payment_error=card_declined&payment_error_id=${cards}`;
 }
 
-/** The return of a new card, whose token begins with `text` and ends with the card's last four digits. */
+/** The query of the return URL with a new card's token, which contains `text` and ends with the last four digits. */
 export function card(text: string): string {
   cards += 1;
   return `payment_token=tok_${text}_${cards}_1111`;
@@ -71,7 +71,7 @@ export async function paid(...given: Parameters<typeof checkout>): Promise<Check
   return opened;
 }
 
-/** Creates a payment. The payer's browser has `address`, or an address of its own. */
+/** Creates a payment. The payer's browser has the IP address `address`, or a new one. */
 export async function payment(
   api: ApiEnvironment,
   locale: Locale,

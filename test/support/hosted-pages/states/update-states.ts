@@ -45,7 +45,7 @@ async function confirmation(api: ApiEnvironment, locale: Locale) {
   return { ...opened, bankPath: String(headers['location']) };
 }
 
-/** What a payer sees on the page that replaces a subscription's card. */
+/** Each state of the page on which a payer replaces a subscription's card. */
 export const UPDATE_STATES: PageStates = {
   'update: card': async ({ test }, locale) => (await update(test, locale)).look(),
   'update: payment due': async ({ test }, locale) =>
