@@ -51,7 +51,7 @@ describe.each([
     expect(tooWeak(colours, EDGES, 3)).toEqual([]);
   });
 
-  it('has the same names of colours as the other scheme, all but one in a checked pair, and no rule has another colour', () => {
+  it('has the same names of colours as the other scheme, all but one in a checked pair, and no CSS rule has a colour without a name', () => {
     const names = Object.keys(colours).toSorted();
     expect(names).toEqual(Object.keys(LIGHT!).toSorted());
     const paired = new Set(TEXTS.flat());

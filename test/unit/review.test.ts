@@ -11,7 +11,7 @@ import { attributesOf } from '../../workflows/subscription/messages.ts';
 const REASON = 'the gateway refused the request: 401 key_unknown';
 const REVIEW = { kind: 'review', reason: REASON } as const;
 
-/** Cycle 2 is declined on 10 February. The retry four hours later goes to review. */
+/** Creates a subscription whose cycle 2 is declined on 10 February and whose retry 4 h later is in manual review. */
 function inReview(): Simulation {
   const simulation = new Simulation('2027-01-10T00:00:00Z');
   simulation.pay();
@@ -85,7 +85,7 @@ describe('a payment in review', () => {
       do: 'wait',
       time: 'real',
     });
-    // A payment that is settled as paid after the subscription ended is still booked.
+    // A payment that is settled as paid after the subscription ended still pays the cycle.
     simulation.runTo(simulation.now + 2 * DAY);
     expect(simulation.state).toMatchObject({ cyclesCharged: 2, openAttempt: null });
     expect(simulation.sends).toHaveLength(3);
