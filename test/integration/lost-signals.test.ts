@@ -217,7 +217,7 @@ async function paymentInReview(env: TestEnvironment, payments: Payments) {
   return { ref, attempt: { ...attempt, gatewayMethodId } };
 }
 
-test('the sweep books a payment once when a review found it paid and no signal was sent', async ({
+test('the sweep settles a payment once when a review found it paid and no signal was sent', async ({
   env,
   payments,
 }) => {
@@ -242,7 +242,7 @@ test('the sweep books a payment once when a review found it paid and no signal w
   expect(await payments.story(ref.intentId)).toHaveLength(2);
 });
 
-test('the sweep books a decline and starts a late-charge watch when a review found no charge', async ({
+test('the sweep settles a payment as declined and starts a late-charge watch when a review found no charge', async ({
   env,
   payments,
 }) => {
@@ -275,7 +275,7 @@ test('the sweep books a decline and starts a late-charge watch when a review fou
   expect(await sweep(env)).toEqual({});
 });
 
-test('the sweep books a refund once when a review found it refunded and no signal was sent', async ({
+test('the sweep settles a refund once when a review found it refunded and no signal was sent', async ({
   env,
   payments,
 }) => {

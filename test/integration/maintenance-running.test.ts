@@ -87,7 +87,7 @@ const repairs = (env: TestEnvironment) =>
 const statusOf = async (env: TestEnvironment, workflowId: string) =>
   (await env.client.workflow.getHandle(workflowId).describe()).status.name;
 
-/** The statuses of all runs, oldest first. */
+/** The statuses of all runs of the maintenance workflow, oldest first. */
 async function runs(env: TestEnvironment): Promise<string[]> {
   const found: { at: number; status: string }[] = [];
   const query = `WorkflowId = '${maintenanceWorkflowId(env.taskQueuePrefix)}'`;

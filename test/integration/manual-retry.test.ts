@@ -130,7 +130,7 @@ interface Faults {
 
 /**
  * Creates an UNPAID subscription whose manual retry has an unknown outcome, and sends a second manual retry while
- * the workflow looks the outcome up. The look-ups of this activity fail.
+ * an activity of the workflow looks the outcome up. The look-ups of this activity fail.
  */
 async function retriedDuringLookUp(env: TestEnvironment, shop: Shop, cycleCount: number) {
   const subscription = await unpaid(env, shop, 'stolen_card', 1, cycleCount);

@@ -16,7 +16,7 @@ const SECOND = 1_000;
 
 /**
  * The state of the sweep's fake ports: the gateway's next answer, the keys of its look-ups, the ids of the
- * rechecked workflows, and each pause in ms.
+ * rechecked records, each pause in ms, and the id of the record whose workflow cannot be signalled.
  */
 const answer = { now: { kind: 'absent' } as LookupOutcome };
 const lookups: string[] = [];

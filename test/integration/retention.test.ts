@@ -129,7 +129,9 @@ test('a sweep deletes closed sessions, deliveries and event bodies after 30 days
   }
 });
 
-test('a deletion deletes at most `limit` records, the oldest first', async ({ env }) => {
+test('one deletion of closed sessions or old events covers at most `limit` records, the oldest first', async ({
+  env,
+}) => {
   const refs = [];
   for (let made = 0; made < 3; made += 1)
     refs.push(await env.createRowOnly({ createdAt: Date.now() }));

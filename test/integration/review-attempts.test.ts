@@ -122,7 +122,7 @@ test('a voided attempt is watched for a late charge only when it was sent before
   expect(await voidAttempt(false)).toEqual([]);
 });
 
-test('a gateway charge can settle only one attempt, also before a review is booked', async ({
+test('a gateway charge can settle only one attempt, also before the first attempt’s row has the decision', async ({
   env,
   payments,
 }) => {

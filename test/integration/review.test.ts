@@ -181,7 +181,7 @@ describe('a payment in review', () => {
     expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
   }, 60_000);
 
-  test('is booked as paid by the sweep when Temporal was unreachable at the decision', async ({
+  test('is settled as paid by the sweep when Temporal was unreachable at the decision', async ({
     env,
   }) => {
     const { ref, id } = await inReview(env);

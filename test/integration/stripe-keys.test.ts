@@ -10,8 +10,8 @@ import { connectDevServer } from '../support/temporal-servers.ts';
 import { createEnvironment } from '../support/test-environment.ts';
 
 /**
- * A text in the middle of each key and webhook secret. The text may appear nowhere in stored data or output:
- * the operator sees only the last four characters of a key.
+ * A text in each key and in the webhook secret. The text may appear nowhere in stored data or output: the operator
+ * sees only the last four characters of a key.
  */
 const CANARY = `canary${randomBytes(8).toString('hex')}`;
 const KEYS = [1, 2, 3].map((number) => `sk_test_${CANARY}_${number}`);

@@ -47,7 +47,7 @@ describe('a charge', () => {
 
   test.for([
     [
-      'is booked as paid after a cancel when the gateway had made it',
+      'is settled as paid after a cancel when the gateway had made it',
       {
         order: { kind: 'cancel', reason: 'cancelled' } as const,
         status: 'ENDED',

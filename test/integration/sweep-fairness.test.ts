@@ -43,7 +43,7 @@ test('sweeps take every overdue subscription once before they take any subscript
   expect(next).toHaveLength(3);
 });
 
-test('more stuck subscriptions than a sweep’s limit do not hide a subscription that can be repaired', async ({
+test('an overdue subscription is repaired also when more subscriptions than a sweep’s limit stay overdue', async ({
   env,
 }) => {
   const ref = await env.create({ createdAt: Date.now() });

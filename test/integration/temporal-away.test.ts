@@ -112,7 +112,11 @@ describe.each([
     expect(await payments.book(swept)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('lets no sweep make a charge that was voided [D-17]', async ({ env, away, payments }) => {
+  test('causes no charge by a later sweep when the charge was voided [D-17]', async ({
+    env,
+    away,
+    payments,
+  }) => {
     const ref = await payments.tokenised();
     await expect(away.payments.pay({ ...ref, token: null })).rejects.toThrow(
       new DomainError('service_unavailable'),
