@@ -3,7 +3,7 @@ import { onAskingBank } from '../support/asking-bank.ts';
 import { submitForm } from '../support/stripe.ts';
 import { keepSubscription, recorderOn, send } from './recorder.ts';
 
-/** Records histories of a payment that the payer confirms, or has to confirm, with the bank. */
+/** Records histories of subscriptions with a payment that the payer must confirm with the bank. */
 
 const record = recorderOn(onAskingBank);
 

@@ -129,7 +129,7 @@ export function workflowOf({ client }: TestEnvironment, { subscriptionId }: Subs
 export const keepSubscription = (env: TestEnvironment, path: string, ref: SubscriptionRef) =>
   keep(env, path, subscriptionWorkflowId(ref.subscriptionId));
 
-/** Waits until the current run only waits: its history has at most six events, of which at most one starts a timer. */
+/** Waits until the current run’s history has at most six events: the run has started and only waits. */
 export async function sleeps(env: TestEnvironment, ref: SubscriptionRef): Promise<void> {
   await vi.waitFor(async () => {
     const { historyLength } = await workflowOf(env, ref).describe();

@@ -25,7 +25,7 @@ import { keep, recorderOn } from './recorder.ts';
  * Records histories of workflows that wait for minutes or days, on a Temporal server that skips the time of the waits.
  */
 
-/** The number of calls of the activity that are still answered pending. */
+/** The number of further calls of `chargePayment` that are answered `pending`. */
 const pendingLeft = { chargePayment: 60 };
 /** The number of drains of the endpoint queue so far. */
 let drained = 0;
