@@ -226,7 +226,7 @@ describe('a card that was entered with an older update link, before another card
   });
 });
 
-test('the card that the payer entered last replaces the others, also from the update link that was opened first [D-33]', async ({
+test('the card that the payer entered last replaces the others, also when it was entered with the older update link [D-33]', async ({
   scene,
   stripe,
 }) => {

@@ -144,7 +144,7 @@ test('an account of one merchant is refused for another merchant [D-21]', async 
   await expect(registry.of(other, `stripe:${account.id}`)).rejects.toThrow('has no gateway');
 });
 
-test('a running process loses and repeats no charge when the key is replaced and the old key is refused [D-20]', async ({
+test('a running process neither loses nor repeats a charge when the key is replaced and the old key is refused [D-20]', async ({
   world,
   merchants,
 }) => {

@@ -112,7 +112,7 @@ describe('an owed payment that the bank asks the payer to confirm', () => {
     ['cancel', { reason: 'cancelled' }],
     ['pause', {}],
     ['replacePaymentMethod', TOKEN],
-  ] as const)('is looked up at the gateway at once after the command %s', ([kind, fields]) => {
+  ] as const)('is looked up at once if %s comes during the confirmation', ([kind, fields]) => {
     const simulation = unpaid(AWAITS_PAYER);
     confirm(simulation);
     const at = simulation.now;

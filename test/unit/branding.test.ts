@@ -14,7 +14,7 @@ describe('the contrast', () => {
     ['#777777', '#ffffff', '4.48'],
     ['#ff0000', '#ffffff', '4.00'],
     ['#1f4fd8', '#1f4fd8', '1.00'],
-  ])('of %s and %s is %s, as in WCAG 2.2', (one, other, ratio) => {
+  ])('between %s and %s is %s, as in WCAG 2.2', (one, other, ratio) => {
     expect(contrast(one, other).toFixed(2)).toBe(ratio);
     expect(contrast(other, one).toFixed(2)).toBe(ratio);
   });

@@ -28,7 +28,7 @@ const cancel = (simulation: Simulation) =>
   simulation.command('cancel', { reason: 'cancelled', atPeriodEnd: true }).decision;
 
 describe('a cancellation at the end of the period', () => {
-  test('charges nothing more, and ends the subscription with the paid period [D-§4]', () => {
+  test('charges nothing more, and ends the subscription when the paid period ends [D-§4]', () => {
     const simulation = subscribed();
     expect(cancel(simulation)).toEqual({ ok: true });
     const { state } = simulation;
