@@ -216,7 +216,7 @@ describe('a command', () => {
 
   test('is executed also when it is the last of twelve in quick succession', async ({ env }) => {
     const { ref } = await unpaidIn(env);
-    // The events of twelve edits make the run continue as new. The server delays this if the run is younger than 1 s.
+    // The run may continue as new meanwhile. The server delays this if the run is younger than 1 s.
     for (let amount = 201; amount <= 212; amount += 1) {
       const answer = await env.workflows.execute(ref, {
         kind: 'edit',
