@@ -130,7 +130,7 @@ describe('the actor of a change', () => {
   const OPERATOR = ['an operator asked for it', 'operator'];
   const MERCHANT = ['the merchant asked for it', 'merchant'];
 
-  test('is the operator for a signal, an update without a command id and a cancellation in the Web UI, else the merchant [D-34]', async ({
+  test('is the operator for a signal, an update without a command id and a cancellation in the Web UI, and the merchant for a command with an id [D-34]', async ({
     env,
   }) => {
     const { ref } = await unpaidIn(env);
@@ -239,6 +239,7 @@ test('every other type of workflow keeps working after its signals with any JSON
     ['lateCharge', ['poke'], [{ ...order, attemptId: 'att_none' }]],
     ['webhookEndpoint', ['wake', 'breakerClosed'], [{ merchantId, configId: 'whc_none' }]],
     ['webhookStream', ['wake'], [{ merchantId, streamId: 'sub_none' }]],
+    ['gatewaySubject', ['wake'], [{ merchantId, gateway: 'sandbox', subjectId: 'ch_none' }]],
     ['maintenance', ['poke', 'wake'], []],
   ];
   for (const [type, signals, args] of runs) {
