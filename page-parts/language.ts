@@ -143,7 +143,8 @@ function createLanguage(locale: Locale): Language {
       const text = unbroken(format.format(decimalText(amountMinor, digits)));
       return direction === 'rtl' ? leftToRight(text) : text;
     },
-    // Does not use `say`, whose mark around the day would give the whole date the direction of `UTC`.
+    // Does not use `say`, which would isolate the day. Then only the word `UTC` would give the date its direction, and an
+    // Arabic date would run from left to right.
     date: (at) => texts.dateInUtc.replace('{date}', unbroken(days.format(at))),
     time: (at) => texts.dateInUtc.replace('{date}', unbroken(times.format(at))),
     minutes: (count) => unbroken(minutes.format(count)),

@@ -55,7 +55,7 @@ export function runOnOwnStack(
   measure: (run: OwnRun) => Promise<{ figures: object; problems: readonly string[] }>,
 ): void {
   const main = async (dataDir: string, closers: Closer[]): Promise<number> => {
-    // Raises the limit of connections from this process to one server to 256.
+    // Limits the connections from this process to one server.
     setGlobalDispatcher(new Agent({ connections: 256, pipelining: 1 }));
     const runConditions = readRunConditions();
     const coresBefore = coreTime();

@@ -15,7 +15,7 @@ const offSession = { off_session: true } as const;
 const header = (answer: { lastResponse: { headers: unknown } }, name: string) =>
   (answer.lastResponse.headers as Headers).get(name);
 
-/** The number of claims of a key whose request is in progress. */
+/** The number of rows of a key whose request is in progress. */
 async function claimsOf(databaseUrl: string, key: string): Promise<number> {
   const sql = postgres(databaseUrl, { max: 1 });
   const rows = await sql`

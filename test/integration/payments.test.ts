@@ -159,7 +159,11 @@ describe('a one-time charge of a subscription on a test clock', () => {
 describe('a hosted payment', () => {
   test.for([
     ['saves the method for the customer when tokenise is true', true, 'LIVE'],
-    ['does not list the method when tokenise is false', false, 'PENDING'],
+    [
+      'leaves the method PENDING, so that no list shows it, when tokenise is false',
+      false,
+      'PENDING',
+    ],
   ] as const)('%s [D-§7]', async ([, tokenise, status], { env, payments }) => {
     const ref = await payments.payment('hosted', { tokenise });
     const order = { ...ref, token: await payments.card() };

@@ -55,7 +55,10 @@ export function returnRoutes<Subject extends CardSubject>(
     await finish(ctx, { ...page, subject, isOwn: isOwnReturn(deps, ctx, page.home) });
   });
 
-  /** Receives the form of `confirmReturnPage` from a browser that keeps no cookies. */
+  /**
+   * Receives the form of `confirmReturnPage`. With it, the payer confirms a return for which `isOwnReturn` is false, for
+   * example because the browser keeps no cookies.
+   */
   router.post(path, async (ctx) => {
     const opened = await openForm(ctx);
     if (opened !== null) await finish(ctx, { ...opened, isOwn: true });

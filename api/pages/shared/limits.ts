@@ -8,7 +8,7 @@ import type { ApiDeps } from '../../deps.ts';
 /** Declined cards per live merchant, client address and hour, counted over all pages of the merchant. */
 const DECLINES_PER_HOUR = 30;
 
-/** Card pages of a gateway opened per merchant, client address and 10 minutes. */
+/** Openings of a gateway's card page per merchant, client address and 10 minutes. */
 const OPENINGS_PER_10_MINUTES = 30;
 
 /** Requests for unknown pages per client address and minute. */
