@@ -239,7 +239,8 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
 
   /**
    * Returns the outcome of an order; null if there is no outcome after 25 s. If the rows have no outcome yet,
-   * starts a workflow, replaces a stuck one or joins the running one. If the joined run was for another order, starts again.
+   * starts a workflow, replaces a stuck one or joins the running one. If the joined run was for another order, starts
+   * again.
    */
   private async resultForOrder<Outcome>(
     start: Start,
@@ -295,7 +296,10 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
     };
   }
 
-  /** Returns true if a workflow was started. A stuck run is replaced: the rows say what is left to do. */
+  /**
+   * Starts the workflow if none runs, and replaces a stuck run. Returns true if it started a run. The new run reads in
+   * the rows what earlier runs have done.
+   */
   private async startUnlessRunning(start: Start): Promise<boolean> {
     try {
       await this.start(start);

@@ -86,6 +86,7 @@ export interface SubscriptionRuns {
 }
 
 const START_WITHIN_MS = 1_000;
+
 export interface RunDeps<Rows extends RunRows> {
   client: Client;
   rows: Rows;
