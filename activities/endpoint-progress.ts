@@ -19,8 +19,8 @@ export interface RecordDeps {
 const BREAKER_TRIES = 5;
 
 /**
- * Collects what is not recorded yet at one endpoint: delivery attempts that have ended, and claims to release. Computes
- * the state of the endpoint's circuit breaker after these attempts.
+ * Collects, for one endpoint, the ended delivery attempts and the claims to release that the database does not have yet.
+ * Computes the state of the endpoint's circuit breaker after these attempts.
  */
 export class EndpointProgress {
   readonly endpoint: Endpoint;
