@@ -1,7 +1,9 @@
-import { beforeEach, expect, vi } from 'vitest';
+import { beforeEach, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { listReviews } from '../../db/repositories/payments/reviews.ts';
+import { secondsFromFirst } from '../support/call-times.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 
 /** A charge that the gateway has and decides days later, for example a bank debit. */
@@ -41,8 +43,7 @@ beforeEach(() => {
   calledAt.length = 0;
 });
 
-/** Seconds from the first call to each call, rounded down to tens. */
-const seconds = () => calledAt.map((at) => Math.floor((at - (calledAt[0] ?? 0)) / 10_000) * 10);
+const seconds = () => secondsFromFirst(calledAt);
 
 test('a charge that stays in progress for days is looked up hourly, then daily, is never reviewed, and is paid once [D-40]', async ({
   env,
@@ -50,11 +51,11 @@ test('a charge that stays in progress for days is looked up hourly, then daily, 
   const createdAt = await env.server.currentTimeMs();
   const ref = await env.create({ createdAt, terms: { cycleCount: 2, interval: 'DAY' } });
   await payCheckout(env, ref);
-  await vi.waitFor(async () => expect((await env.state(ref)).cyclesCharged).toBe(1), 20_000);
+  await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(1));
   await env.control('POST', '/control/decisions/delay', { ms: 120_000 });
   calledAt.length = 0;
   await env.server.sleep(DAY + 25 * HOUR);
-  await vi.waitFor(() => expect(seconds()).toEqual(FIRST_DAY), 20_000);
+  await eventually(() => expect(seconds()).toEqual(FIRST_DAY));
   expect((await env.state(ref)).openAttempt).toMatchObject({ lookups: 30 });
 
   await env.server.sleep(DAY);
@@ -63,13 +64,13 @@ test('a charge that stays in progress for days is looked up hourly, then daily, 
   await env.server.sleep(DAY);
   await env.control('DELETE', '/control/faults');
   await env.server.sleep(DAY);
-  await vi.waitFor(() => expect(seconds()).toHaveLength(33), 20_000);
+  await eventually(() => expect(seconds()).toHaveLength(33));
   expect(seconds().slice(30)).toEqual([1, 2, 3].map((days) => 87_700 + days * 86_400));
   expect((await env.state(ref)).openAttempt?.reviewReason).toBeUndefined();
 
   await env.control('POST', '/control/decisions');
   await env.server.sleep(DAY);
-  await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), 20_000);
+  await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
   expect((await env.events(ref)).map((event) => event['eventType']).slice(-4)).toEqual([
     'intent.created',
     'intent.success',
@@ -78,4 +79,4 @@ test('a charge that stays in progress for days is looked up hourly, then daily, 
   ]);
   expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['succeeded', 'succeeded']);
   expect(await listReviews(env.db, { settled: false, limit: 10 })).toEqual([]);
-}, 90_000);
+});

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeEach, describe, expect, vi } from 'vitest';
+import { beforeEach, describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import {
@@ -7,14 +7,15 @@ import {
   poke as recheckPayment,
 } from '../../workflows/one-off-orders/messages.ts';
 import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
+import { secondsFromFirst } from '../support/call-times.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment, TimeSkippingEnvironment } from '../support/test-environment.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-const SOON = { timeout: 30_000, interval: 50 };
 
 /** The workflow times, in epoch ms, of the calls of the two charge activities, which ask the gateway. */
 const askedAt: number[] = [];
@@ -40,8 +41,12 @@ function withCallLog(activities: Activities): Activities {
   };
 }
 
-/** Minutes from the first call to each call, rounded down. */
-const minutes = () => askedAt.map((at) => Math.floor((at - (askedAt[0] ?? 0)) / MINUTE));
+/** Seconds from the first send to the send itself and to each of the first five look-ups. The next follows an hour later. */
+const FIRST_LOOKUPS = [0, 10, 40, 100, 400, 1_300];
+
+/** Seconds from the first call to each call, without the `rechecks` that follow the first five look-ups. */
+const seconds = (rechecks = 0) =>
+  secondsFromFirst(askedAt.filter((_, n) => n < 6 || n >= 6 + rechecks));
 
 /** Sets the gateway to make each charge without an answer, and to answer each look-up with 500. */
 async function gatewayIsAway(env: TestEnvironment): Promise<void> {
@@ -79,10 +84,10 @@ async function undecided(env: TimeSkippingEnvironment, testClockId: string | nul
   askedAt.length = 0;
   if (testClockId === null) await env.server.sleep(DAY + 1_000);
   else await env.sendClock(testClockId, createdAt + DAY);
-  await vi.waitFor(() => expect(askedAt).toHaveLength(1), SOON);
+  await eventually(() => expect(askedAt).not.toEqual([]));
   await env.server.sleep(25 * MINUTE);
-  await vi.waitFor(() => expect(minutes()).toEqual([0, 0, 0, 1, 6, 21]), SOON);
-  await vi.waitFor(async () => expect((await env.state(ref)).openAttempt?.lookups).toBe(6), SOON);
+  await eventually(() => expect(seconds()).toEqual(FIRST_LOOKUPS));
+  await eventually(async () => expect((await env.state(ref)).openAttempt?.lookups).toBe(6));
   return ref;
 }
 
@@ -109,9 +114,9 @@ describe('a recheck signal to a subscription', () => {
     const ref = await undecided(env);
     await gatewayIsBack(env);
     await recheck(env, ref);
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), SOON);
+    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
     expect(askedAt).toHaveLength(7);
-    expect(minutes()[6]).toBeLessThan(60);
+    expect(seconds()[6]).toBeLessThan(1_300 + 3_600);
     expect(await outcomes(env, ref)).toEqual(['succeeded x1', 'succeeded x1']);
     expect(await types(env, ref)).toEqual(PAID_TWICE);
     await env.server.sleep(3 * DAY);
@@ -126,7 +131,7 @@ describe('a recheck signal to a subscription', () => {
     const ref = await undecided(env, clock);
     await gatewayIsBack(env);
     await recheck(env, ref);
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), SOON);
+    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
     expect(askedAt).toHaveLength(7);
     expect(await outcomes(env, ref)).toEqual(['succeeded x1', 'succeeded x1']);
     expect(await types(env, ref)).toEqual(PAID_TWICE);
@@ -139,16 +144,16 @@ describe('a recheck signal to a subscription', () => {
     const before = (await env.state(ref)).openAttempt;
     for (let signals = 1; signals <= 30; signals += 1) {
       await recheck(env, ref);
-      await vi.waitFor(() => expect(askedAt).toHaveLength(6 + signals), SOON);
+      await eventually(() => expect(askedAt).toHaveLength(6 + signals));
     }
     expect((await env.state(ref)).openAttempt).toEqual(before);
     await env.server.sleep(HOUR);
-    await vi.waitFor(() => expect(askedAt).toHaveLength(37), SOON);
-    expect(minutes()[36]).toBe(81);
+    await eventually(() => expect(askedAt).toHaveLength(37));
+    expect(seconds(30)).toEqual([...FIRST_LOOKUPS, 1_300 + 3_600]);
     await gatewayIsBack(env);
     await env.server.sleep(HOUR);
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), SOON);
-    expect(minutes()[37]).toBe(141);
+    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
+    expect(seconds(30)).toEqual([...FIRST_LOOKUPS, 1_300 + 3_600, 1_300 + 2 * 3_600]);
     expect(askedAt).toHaveLength(38);
     expect(await types(env, ref)).toEqual(PAID_TWICE);
   });
@@ -182,15 +187,15 @@ describe('a recheck signal to a payment', () => {
       args: [{ ...ref, token: null, lookups: 0 }],
     });
     await env.server.sleep(25 * MINUTE);
-    await vi.waitFor(() => expect(minutes()).toEqual([0, 0, 0, 1, 6, 21]), SOON);
+    await eventually(() => expect(seconds()).toEqual(FIRST_LOOKUPS));
     for (let signals = 1; signals <= 30; signals += 1) {
       await handle.signal(recheckPayment);
-      await vi.waitFor(() => expect(askedAt).toHaveLength(6 + signals), SOON);
+      await eventually(() => expect(askedAt).toHaveLength(6 + signals));
     }
     expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']);
     await env.server.sleep(HOUR);
-    await vi.waitFor(() => expect(askedAt).toHaveLength(37), SOON);
-    expect(minutes()[36]).toBe(81);
+    await eventually(() => expect(askedAt).toHaveLength(37));
+    expect(seconds(30)).toEqual([...FIRST_LOOKUPS, 1_300 + 3_600]);
     await gatewayIsBack(env);
     await handle.signal(recheckPayment);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });

@@ -1,13 +1,15 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { eq } from 'drizzle-orm';
-import { beforeEach, describe, expect, vi } from 'vitest';
+import { beforeEach, describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { decideReview, listReviews } from '../../db/repositories/payments/reviews.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messages.ts';
+import { secondsFromFirst } from '../support/call-times.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import type { Payments } from '../support/payments.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TimeSkippingEnvironment, TestEnvironment } from '../support/test-environment.ts';
@@ -67,11 +69,7 @@ async function timers(handle: WorkflowHandle): Promise<number[]> {
   );
 }
 
-/**
- * Seconds from the first call to each call, rounded down to tens. During an activity the server's
- * clock runs in real time, so a busy machine adds seconds.
- */
-const seconds = () => calledAt.map((at) => Math.floor((at - (calledAt[0] ?? 0)) / 10_000) * 10);
+const seconds = () => secondsFromFirst(calledAt);
 
 async function gatewayIsAway(env: TestEnvironment, effect: 'done' | 'none'): Promise<void> {
   const all = { match: {}, count: 1_000 };
@@ -98,7 +96,7 @@ async function unpaid(env: TimeSkippingEnvironment) {
     count: 1,
   });
   await env.server.sleep(DAY + HOUR);
-  await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('UNPAID'), 20_000);
+  await waitForState(env, ref, { status: 'UNPAID' });
   calledAt.length = 0;
   return ref;
 }
@@ -111,10 +109,7 @@ const command = (env: TestEnvironment, ref: SubscriptionRef, kind: string, field
   } as Parameters<TestEnvironment['workflows']['execute']>[1]);
 
 const waitForState = (env: TestEnvironment, ref: SubscriptionRef, expected: object) =>
-  vi.waitFor(async () => expect(await env.state(ref)).toMatchObject(expected), {
-    timeout: 30_000,
-    interval: 50,
-  });
+  eventually(async () => expect(await env.state(ref)).toMatchObject(expected));
 
 describe('a gateway outage', () => {
   test('lasting an hour blocks no edit, pause or cancel, and the charge’s success is recorded after it', async ({
@@ -144,7 +139,7 @@ describe('a gateway outage', () => {
       ['declined', 1],
       ['succeeded', 1],
     ]);
-  }, 90_000);
+  });
 
   test('lasting a day puts the retry in manual review, with daily look-ups until the retry is settled', async ({
     env,
@@ -186,7 +181,7 @@ describe('a gateway outage', () => {
     ]);
     expect((await env.book(ref)).map(({ key }) => key.slice(-2))).toEqual([':1', ':1', ':3']);
     await env.client.workflow.getHandle(lateChargeWorkflowId(id)).terminate();
-  }, 90_000);
+  });
 
   test('lasting a day puts a one-off payment in manual review, with daily look-ups', async ({
     env,
@@ -227,7 +222,7 @@ describe('a gateway outage', () => {
       'intent.success SUCCESS',
     ]);
     expect(await listReviews(env.db, { settled: false, limit: 10 })).toEqual([]);
-  }, 90_000);
+  });
 });
 
 describe('a payment settled as not charged', () => {
@@ -260,7 +255,7 @@ describe('a payment settled as not charged', () => {
     expect(seconds()).toEqual([0, 600, 3_600, 21_600, 86_400, 259_200, 604_800]);
     expect(await payments.book(ref)).toEqual([]);
     expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
-  }, 60_000);
+  });
 
   test('keeps its decline when a late charge is found and refunded', async ({ env, payments }) => {
     const { ref, attempt, handle } = await settledAsNotCharged(env, payments);
@@ -277,15 +272,13 @@ describe('a payment settled as not charged', () => {
     expect(arrived.kind).toBe('succeeded');
     const { outcome } = (await handle.result()) as { outcome: { refundId: string } };
     expect(outcome).toMatchObject({ ...arrived, kind: 'found' });
-    await vi.waitFor(
-      async () =>
-        expect(await payments.refundRow(outcome)).toMatchObject({
-          state: 'SUCCEEDED',
-          gatewayKey: `refund:${attempt.id}`,
-          lateAttemptId: attempt.id,
-          amountMinor: 5_000,
-        }),
-      20_000,
+    await eventually(async () =>
+      expect(await payments.refundRow(outcome)).toMatchObject({
+        state: 'SUCCEEDED',
+        gatewayKey: `refund:${attempt.id}`,
+        lateAttemptId: attempt.id,
+        amountMinor: 5_000,
+      }),
     );
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
@@ -296,5 +289,5 @@ describe('a payment settled as not charged', () => {
       'intent.created CREATED',
       'intent.failed FAILED',
     ]);
-  }, 60_000);
+  });
 });
