@@ -1,9 +1,10 @@
-import { beforeEach, describe, expect, vi } from 'vitest';
+import { beforeEach, describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
@@ -93,7 +94,7 @@ describe('an activity failure', () => {
       // backoff.
       faults.chargeAttempt = { times: 7, effect };
       await env.server.sleep(31 * DAY + 120_000);
-      await vi.waitFor(async () => expect((await env.state(ref)).cyclesCharged).toBe(2), 30_000);
+      await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(2));
       // After six attempts, the first as a local activity, the workflow reads the subscription's row again. If
       // the charge is done, the workflow makes no further attempt.
       expect(faults.chargeAttempt.times).toBe(effect ? 1 : 0);
@@ -161,7 +162,7 @@ describe('an activity failure', () => {
       env.workflows.execute(ref, edit).catch((error: unknown) => error),
     );
     await env.server.sleep(5 * DAY);
-    await vi.waitFor(async () => expect((await env.state(ref)).cyclesCharged).toBe(2), 30_000);
+    await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(2));
     const charged = (await env.events(ref)).filter(
       (event) => event['eventType'] === 'subscription.cycle_charged',
     );
@@ -211,7 +212,7 @@ describe('an activity failure', () => {
     const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     await handle.signal('cancel');
     await env.server.sleep(300_000);
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), 30_000);
+    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
     expect(faults.record.times).toBe(0);
     await env.server.sleep(400 * DAY);
     expect(await env.book(ref)).toHaveLength(1);
@@ -230,7 +231,7 @@ describe('an activity failure', () => {
     await lengthenHistory(handle, createdAt, 450);
     await env.sendClock(clock, createdAt + DAY);
     await env.server.sleep(300_000);
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'), 30_000);
+    await eventually(async () => expect((await env.state(ref)).status).toBe('PAUSED'));
     expect(faults.record.times).toBe(0);
     await env.advance(clock, createdAt + 60 * DAY);
     expect(await env.book(ref)).toHaveLength(1);
@@ -240,7 +241,7 @@ describe('an activity failure', () => {
     const ref = await env.create({ createdAt: await env.server.currentTimeMs() });
     faults.record = { times: 8, effect: false };
     await env.server.sleep(DAY + 120_000);
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), 30_000);
+    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
     expect((await env.events(ref)).at(-1)).toMatchObject({ endReason: 'checkout_expired' });
   });
 
@@ -250,7 +251,7 @@ describe('an activity failure', () => {
     faults.wakeStream = { times: 1_000, effect: false };
     const ref = await active(env);
     await env.server.sleep(31 * DAY + 120_000);
-    await vi.waitFor(async () => expect((await env.state(ref)).cyclesCharged).toBe(2), 30_000);
+    await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(2));
     expect((await env.state(ref)).status).toBe('ENDED');
     expect(faults.wakeStream.times).toBeLessThan(1_000);
   });
@@ -262,7 +263,7 @@ describe('an activity failure', () => {
     faults.record = { times: 28, effect: false };
     await handle.signal('pause');
     await env.server.sleep(300_000);
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'), 30_000);
+    await eventually(async () => expect((await env.state(ref)).status).toBe('PAUSED'));
     const run = env.client.workflow.getHandle(handle.workflowId, runId);
     const { events } = await run.fetchHistory();
     const waits = (events ?? []).flatMap(({ timerStartedEventAttributes: timer, userMetadata }) => {
@@ -316,5 +317,5 @@ test('a recheck signal during a read of the subscription’s row causes a second
     await handle.signal(poke);
   };
   await handle.signal(poke);
-  await vi.waitFor(() => expect(reads).toEqual(['first', 'second']), 30_000);
+  await eventually(() => expect(reads).toEqual(['first', 'second']));
 });
