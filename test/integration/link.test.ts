@@ -5,7 +5,7 @@ import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { onTimeSkippingServer as test } from '../support/environment.ts';
 import { openPage, submitForm } from '../support/browser.ts';
 import type { Page } from '../support/browser.ts';
-import { cardOf, payOn } from '../support/payer.ts';
+import { cardOf, enterCardOn, payOn } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
@@ -168,7 +168,7 @@ test('a link’s use is released when the payment of its cancelled checkout is d
   await env.control('POST', '/control/faults', lose);
   const failingLookup = { operation: 'lookup', fault: 'error_500', count: 1_000, match: {} };
   await env.control('POST', '/control/faults', failingLookup);
-  const waiting = await payOn(form, cardOf('4000 0000 0000 0002'));
+  const waiting = await enterCardOn(form, cardOf('4000 0000 0000 0002'));
   expect(waiting.title).toBe('Your payment is being processed');
   expect(await shop.merchant.post('/subscription/merchant/cancel', { subscriptionId })).toEqual({});
   expect((await rowOf(env, shortUrl)).uses).toBe(1);

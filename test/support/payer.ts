@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { openPage, submitForm } from './browser.ts';
 import type { Page } from './browser.ts';
 
@@ -21,19 +22,37 @@ export function cardOf(number: string): TypedCard {
   return { ...PAYING_CARD, number };
 }
 
+/** Longest wait in ms for the outcome of a card. After it, {@link payOn} returns the page that still waits. */
+const DECIDED_WITHIN_MS = 60_000;
+const RELOAD_AFTER_MS = 250;
+
 /**
- * Opens a hosted checkout and submits its card form, whose fields are found by their labels. Returns the page after
- * the redirects: the result, the page that waits for the outcome, or after a decline the form with an alert.
+ * Opens a hosted checkout and submits its card form, whose fields are found by their labels. Returns the page with the
+ * outcome: the result, or after a decline the form with an alert.
  */
 export async function payOnPage(fwdUrl: string, card: TypedCard = PAYING_CARD): Promise<Page> {
   return payOn(await openPage(fwdUrl), card);
 }
 
 /**
- * Like {@link payOnPage}, on a page that is already open. Fills in only the card fields that the form has. A form
- * that only opens the gateway's page has none.
+ * Like {@link payOnPage}, on a page that is already open. On a busy machine the page may wait for the outcome. Then
+ * this function reloads the page, as the payer's browser does.
  */
 export async function payOn(page: Page, card: TypedCard = PAYING_CARD): Promise<Page> {
+  const waitUntil = performance.now() + DECIDED_WITHIN_MS;
+  let shown = await enterCardOn(page, card);
+  while (shown.refreshUrl !== null && performance.now() < waitUntil) {
+    await sleep(RELOAD_AFTER_MS);
+    shown = await openPage(shown.refreshUrl, page.browser);
+  }
+  return shown;
+}
+
+/**
+ * Submits the card form of an open page. Returns the page after the redirects, also if it waits for the outcome. Fills
+ * in only the card fields that the form has. A form that only opens the gateway's page has none.
+ */
+export async function enterCardOn(page: Page, card: TypedCard = PAYING_CARD): Promise<Page> {
   const [form] = page.forms;
   if (!form) throw new Error(`no form on "${page.title}" (${page.status})`);
   const typed: Record<string, string> = {
