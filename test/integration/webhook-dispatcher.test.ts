@@ -35,15 +35,20 @@ describe('the first delivery of a stream', () => {
     const [one, two] = [await env.startReceiver(), await env.startReceiver()];
     await env.addConfig({ url: one.url });
     await env.addConfig({ url: two.url });
-    await env.emit(1_000, 2_000, 3_000);
     const { db, count } = counting(env.db);
     const process = env.startProcess(db);
-    await env.dispatch(process);
-    expect([sequences(one), sequences(two)]).toEqual([
-      [1, 2, 3],
-      [1, 2, 3],
-    ]);
-    expect(count.statements).toBe(2);
+    let emitted = 0;
+    // The results of both endpoints are recorded together if they arrive within 25 ms. On a busy machine this may take
+    // more than one try.
+    await vi.waitFor(async () => {
+      count.statements = 0;
+      emitted += 3;
+      await env.emit(1_000, 2_000, 3_000);
+      await env.dispatch(process);
+      expect(count.statements).toBe(2);
+    }, SOON);
+    const all = Array.from({ length: emitted }, (_, index) => index + 1);
+    expect([sequences(one), sequences(two)]).toEqual([all, all]);
     expect(process.woken).toEqual([]);
   });
 
@@ -70,7 +75,7 @@ describe('the first delivery of a stream', () => {
     expect(sequences(receiver)).toEqual([1]);
     expect(await env.progress(configId)).toEqual(['1 PENDING 1', '2 PENDING 0']);
     expect(env.woken).toEqual([configId]);
-    expect(await env.deliver({ laterMs: 10_000 })).toMatchObject({ remaining: 0 });
+    expect(await env.deliver({ laterMs: 60_000 })).toMatchObject({ remaining: 0 });
     expect(sequences(receiver)).toEqual([1, 1, 2]);
   });
 
