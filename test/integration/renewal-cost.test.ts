@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { expect } from 'vitest';
 import { SESSION } from '../support/card-tokens.ts';
 import { onDevServer } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { enterAccount, tokenAtStripe } from '../support/stripe-merchant.ts';
 import { startStripe } from '../support/stripe.ts';
@@ -58,22 +59,28 @@ const test = onDevServer.extend('counted', async ({ server }, { onCleanup }) => 
     const more = await renew(12, await token());
     return { database: (more.calls - few.calls) / 10, gateway: more.requests.slice(-2) };
   };
-  return { env, stripe, perRenewal };
+  /**
+   * Expects this cost of a renewal. A charge that takes longer than 3 s is repeated on the task queue, which costs more
+   * calls. So on a busy machine the cost is measured more than once.
+   */
+  const expectCost = (cost: object, token: () => Promise<string | undefined>) =>
+    eventually(async () => expect(await perRenewal(token)).toEqual(cost));
+  return { env, stripe, expectCost };
 });
 
 test('a renewal at the sandbox makes one request and three database calls', async ({ counted }) => {
-  expect(await counted.perRenewal(async () => undefined)).toEqual({
-    database: 3,
-    gateway: ['POST /v1/charges', 'POST /v1/charges'],
-  });
+  await counted.expectCost(
+    { database: 3, gateway: ['POST /v1/charges', 'POST /v1/charges'] },
+    async () => undefined,
+  );
 });
 
 test('a renewal at Stripe makes two requests and four database calls', async ({
-  counted: { env, stripe, perRenewal },
+  counted: { env, stripe, expectCost },
 }) => {
   await enterAccount(env, await stripe.account());
-  expect(await perRenewal(() => tokenAtStripe(env, SESSION))).toEqual({
-    database: 4,
-    gateway: ['POST /v1/payment_intents', 'POST /v1/payment_intents/*/confirm'],
-  });
+  await expectCost(
+    { database: 4, gateway: ['POST /v1/payment_intents', 'POST /v1/payment_intents/*/confirm'] },
+    () => tokenAtStripe(env, SESSION),
+  );
 });
