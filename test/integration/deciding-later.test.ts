@@ -90,7 +90,7 @@ describe('a subscription at a gateway that decides later', () => {
       .poll(async () => (await env.state(ref)).openAttempt?.attemptNumber, { timeout: 20_000 })
       .toBe(1);
     const cancel = { kind: 'cancel', commandId: 'cmd_cancel', reason: 'cancelled' } as const;
-    await env.workflows.execute(ref, cancel);
+    await env.execute(ref, cancel);
     await expect
       .poll(async () => env.state(ref), { timeout: 40_000 })
       .toMatchObject({ status: 'ENDED', openAttempt: null });

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
+import { ApiRefusal } from '../support/merchant-client.ts';
 import { cardOf, payOnPage } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -35,7 +36,7 @@ async function savedCard(
 }
 
 const statusOf = (reason: unknown): string =>
-  /status \d+$/.exec(String(reason))?.[0] ?? String(reason);
+  reason instanceof ApiRefusal ? `status ${reason.status}` : String(reason);
 
 async function activeSubscription(shop: Shop): Promise<string> {
   const { merchant } = shop;

@@ -74,7 +74,7 @@ describe('a signal with an invalid argument', () => {
     expect(await handle.query(stateQuery)).toEqual(before);
 
     const edit = { kind: 'edit', commandId: randomUUID(), newAmountMinor: 2_500 } as const;
-    expect(await env.workflows.execute(ref, edit)).toEqual({
+    expect(await env.execute(ref, edit)).toEqual({
       kind: 'result',
       result: { kind: 'done' },
     });
@@ -148,7 +148,7 @@ describe('the actor of a change', () => {
 
     const newNextPaymentAt = Date.UTC(2027, 5, 1);
     const unpause = { kind: 'unpause', commandId: randomUUID(), newNextPaymentAt } as const;
-    await env.workflows.execute(ref, unpause);
+    await env.execute(ref, unpause);
     expect(await lastEvent(env, ref)).toEqual(['subscription.active', 'merchant']);
     await handle.executeUpdate('pause');
     expect(await merchantsTimeline(env, ref)).toEqual([
@@ -216,7 +216,7 @@ test('a subscription keeps working after signals and updates with any JSON argum
     else await handle.executeUpdate(name, { args: [argument] }).catch(() => undefined);
   }
   const cancel = { kind: 'cancel', commandId: randomUUID(), reason: 'cancelled' } as const;
-  expect(await env.workflows.execute(ref, cancel)).toEqual({
+  expect(await env.execute(ref, cancel)).toEqual({
     kind: 'result',
     result: { kind: 'done' },
   });

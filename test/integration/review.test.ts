@@ -62,7 +62,7 @@ const setMethod = (env: TestEnvironment, gatewayMethodId: string, paymentMethodI
     .where(eq(paymentMethods.id, paymentMethodId));
 
 const execute = (env: TestEnvironment, ref: SubscriptionRef, kind: string, fields: object = {}) =>
-  env.workflows.execute(ref, {
+  env.execute(ref, {
     ...fields,
     kind,
     commandId: `${kind}:${ref.subscriptionId}:${Math.random()}`,

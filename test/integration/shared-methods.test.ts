@@ -60,12 +60,12 @@ test('a replaced payment method stays LIVE while a subscription that is not ENDE
   ];
   const shared = await methodOf(env, first);
   expect([await methodOf(env, second), await methodOf(env, ended)]).toEqual([shared, shared]);
-  await env.workflows.execute(ended, { kind: 'cancel', commandId: 'cmd_c', reason: 'cancelled' });
+  await env.execute(ended, { kind: 'cancel', commandId: 'cmd_c', reason: 'cancelled' });
   expect(await env.state(ended)).toMatchObject({ status: 'ENDED', paymentMethodId: shared });
   expect(await statusOf(env, shared)).toBe('LIVE');
 
   const replace = async (ref: SubscriptionRef) =>
-    env.workflows.execute(ref, newMethodCommand(await env.token()));
+    env.execute(ref, newMethodCommand(await env.token()));
   const saved = { kind: 'result', result: { kind: 'checkout', outcome: 'saved' } };
   expect(await replace(first)).toMatchObject(saved);
   const own = await methodOf(env, first);

@@ -81,9 +81,9 @@ describe.each([
     await expect(away.workflows.execute(ref, payment)).rejects.toThrow(
       new DomainError('service_unavailable'),
     );
-    const again = await env.workflows.execute(ref, payment);
+    const again = await env.execute(ref, payment);
     expect(again).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
-    expect(await env.workflows.execute(ref, payment)).toEqual(again);
+    expect(await env.execute(ref, payment)).toEqual(again);
     expect(await env.book(ref)).toHaveLength(1);
   });
 

@@ -75,7 +75,7 @@ async function owingIn(env: TestEnvironment, shop: Shop, world: StripeWorld) {
   const ref = await env.create({ createdAt, testClockId: clock, terms });
   const { subscriptionId } = ref;
   const give = async (kind: 'completeCheckout' | 'replacePaymentMethod', number: string) =>
-    env.workflows.execute(ref, { kind, ...(await cardOf(env, number)) });
+    env.execute(ref, { kind, ...(await cardOf(env, number)) });
   await give('completeCheckout', ASKING_CARD);
   await env.advance(clock, '2027-01-17T00:00:00Z');
   const { status, updatePaymentMethodLink: link } = await shop.merchant.get<Read>(

@@ -23,6 +23,7 @@ import {
 } from '../../db/repositories/merchants/test-clocks.ts';
 import { createWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { merchants } from '../../db/schema/merchants.ts';
+import { DomainError } from '../../domain/errors.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { newId } from '../../domain/ids.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
@@ -36,11 +37,17 @@ import { createSealing } from '../../runtime/sealing.ts';
 import { createGatewaySubjects } from '../../temporal/gateway-subjects.ts';
 import { createPaymentWorkflows } from '../../temporal/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
+import type {
+  CommandAnswer,
+  SubscriptionWorkflows,
+} from '../../temporal/subscription-workflows.ts';
 import { taskQueuesOf, workerOptionsOf } from '../../runtime/worker-options.ts';
 import { createWebhookQueues } from '../../temporal/webhook-queues.ts';
+import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { RETURN_ORIGIN, tokenise } from './card-tokens.ts';
 import { createTestDatabase } from './database.ts';
+import { eventually } from './eventually.ts';
 import { controlGateway, GATEWAY_KEY } from './gateway-control.ts';
 import { eventsOf, insertSubscription, stateOf } from './subscriptions.ts';
 import type { NewSubscription } from './subscriptions.ts';
@@ -226,6 +233,12 @@ export async function createEnvironment<Server extends TemporalPlace>(
     return clock;
   };
   let workers: Awaited<ReturnType<typeof startWorkers>> | null = await startWorkers();
+  /**
+   * Starts the subscription's workflow until Temporal confirms the start. One start waits 1 s for Temporal. The sweep
+   * counts a start without a confirmation as a repair.
+   */
+  const confirmStart = (ref: SubscriptionRef): Promise<void> =>
+    eventually(async () => expect(await workflows.start(ref)).toBe(true));
 
   return {
     db,
@@ -269,9 +282,13 @@ export async function createEnvironment<Server extends TemporalPlace>(
     /** Creates a subscription as the API does, and starts its workflow. */
     create: (subscription: NewSubscription) =>
       insertSubscription(db, merchantId, subscription).then(async (ref) => {
-        await workflows.start(ref);
+        await confirmStart(ref);
         return ref;
       }),
+    confirmStart,
+    /** As {@link executeUntilAccepted}. */
+    execute: (ref: SubscriptionRef, command: Command) =>
+      executeUntilAccepted(workflows, ref, command),
     createRowOnly: (subscription: NewSubscription) =>
       insertSubscription(db, merchantId, subscription),
     token: (cardNumber = '4242424242424242') => tokenise(gatewayServer.url, cardNumber),
@@ -329,6 +346,28 @@ export async function createEnvironment<Server extends TemporalPlace>(
       await database.drop();
     },
   };
+}
+
+/** Five calls of up to 17 s fit into a test's limit of 120 s. */
+const CALLS_MAX = 5;
+
+/**
+ * Executes a command. On a busy machine a worker may accept the command too late, and the call fails with
+ * `service_unavailable`. Then the same command is sent again, as the API's callers do.
+ */
+export async function executeUntilAccepted(
+  workflows: Pick<SubscriptionWorkflows, 'execute'>,
+  ref: SubscriptionRef,
+  command: Command,
+): Promise<CommandAnswer> {
+  for (let call = 1; ; call += 1) {
+    try {
+      return await workflows.execute(ref, command);
+    } catch (error) {
+      const isBusy = error instanceof DomainError && error.code === 'service_unavailable';
+      if (!isBusy || call === CALLS_MAX) throw error;
+    }
+  }
 }
 
 /**
