@@ -1,4 +1,4 @@
-import { asc, eq } from 'drizzle-orm';
+import { asc, eq, isNotNull } from 'drizzle-orm';
 import { describe, expect, test as base, vi } from 'vitest';
 import { NOTHING_FOUND } from '../../activities/maintenance.ts';
 import { tryKey } from '../../db/repositories/checkouts/tries.ts';
@@ -107,7 +107,9 @@ async function openScene(
           testClockId,
         },
       );
-      return { ...answer, merchantId, testClockId };
+      const made = { ...answer, merchantId, testClockId };
+      await env.confirmStart(made);
+      return made;
     },
     async active(): Promise<Made> {
       const made = await this.created();
@@ -145,7 +147,11 @@ async function openScene(
     /** Expects that every event of the gateway is handled, and that a sweep finds nothing to repair. */
     async expectNothingLeft(): Promise<void> {
       await seller.settled();
-      await env.db.update(gatewayEvents).set({ receivedAt: Date.now() - 3_600_000 });
+      // An event that arrives now stays new.
+      await env.db
+        .update(gatewayEvents)
+        .set({ receivedAt: Date.now() - 3_600_000 })
+        .where(isNotNull(gatewayEvents.handledAt));
       const sweep = env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
       expect(await sweep).toEqual(NOTHING_FOUND);
     },

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { asc, eq, inArray, sql } from 'drizzle-orm';
+import { asc, eq, inArray, or, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { NOTHING_FOUND } from '../../activities/maintenance.ts';
 import { gatewayEvents } from '../../db/schema/gateway-events.ts';
@@ -29,7 +29,7 @@ test.afterEach(async ({ env }) => {
   await decideAfter(env, DECIDE_AFTER_MS);
 });
 
-const SOON = { timeout: 30_000, interval: 20 };
+const SOON = { timeout: 60_000, interval: 20 };
 const DUE = Date.parse('2027-02-10T00:00:00Z');
 const NEVER_MS = 120_000;
 
@@ -79,7 +79,7 @@ async function recheckCount(env: TestEnvironment, ref: SubscriptionRef) {
   const signals = events?.map(
     (event) => event.workflowExecutionSignaledEventAttributes?.signalName,
   );
-  return signals?.filter((name) => name === 'poke').length;
+  return (signals ?? []).filter((name) => name === 'poke').length;
 }
 
 const linesOf = async (env: TestEnvironment, ref: SubscriptionRef) =>
@@ -102,8 +102,11 @@ const ENDED = [
   'subscription.ended',
 ];
 
-/** Expects that every event of the gateway is handled, and that a sweep finds nothing to repair. */
+/** Expects that every event of the gateway is sent and handled, and that a sweep finds nothing to repair. */
 async function expectNothingLeft(env: TestEnvironment): Promise<void> {
+  // A repeated request may show an outcome before the event about it is sent.
+  await decideNow(env);
+  await expect.poll(() => unsentCount(env), SOON).toBe(0);
   await vi.waitUntil(
     async () => (await env.db.select().from(gatewayEvents)).every((row) => row.handledAt !== null),
     SOON,
@@ -142,9 +145,19 @@ describe('an event about a charge', () => {
     const { key } = await lastAttempt(env, ref);
     expect(await rowsAbout(env, key)).toEqual([]);
     const before = await recheckCount(env, ref);
+    // The gateway holds the charge until its faults are removed, so that no timed look-up shows the outcome before the
+    // event causes the recheck.
+    await env.control('POST', '/control/faults', {
+      operation: 'charge',
+      fault: 'delay',
+      delayMs: 60_000,
+      count: 1_000,
+      match: { subscriptionId: ref.subscriptionId },
+    });
     await decideNow(env);
+    await expect.poll(() => recheckCount(env, ref), SOON).toBeGreaterThan(before);
+    await env.control('DELETE', '/control/faults');
     await expect.poll(() => env.state(ref), SOON).toMatchObject({ status: 'ENDED' });
-    expect(await recheckCount(env, ref)).toBe(Number(before) + 1);
     expect(await eventsAbout(env, key, 1)).toMatchObject([
       {
         merchantId: env.merchantId,
@@ -288,7 +301,6 @@ describe('a request with an event of the sandbox', () => {
     shop,
   }) => {
     const { merchantId } = env;
-    const stored = (await env.db.select().from(gatewayEvents)).length;
     const body = payload('key_1');
     const right = signed(body);
     const at = Date.now();
@@ -307,7 +319,8 @@ describe('a request with an event of the sandbox', () => {
     const other = { method: 'POST', headers: { [SIGNATURE_HEADER]: right }, body };
     const instant = await fetch(`${shop.url}/gateways/sandbox/events/${merchantId}`, other);
     expect(`${instant.status} ${await instant.text()}`).toBe(REFUSED);
-    expect(await env.db.select().from(gatewayEvents)).toHaveLength(stored);
+    const isOne = or(eq(gatewayEvents.subjectId, 'key_1'), eq(gatewayEvents.eventId, '1'));
+    expect(await env.db.select().from(gatewayEvents).where(isOne)).toEqual([]);
   });
 
   test('about a charge or refund that is not ours, or of an unknown type, is stored once and has no effect [D-21]', async ({
