@@ -1,5 +1,5 @@
 import { eq, like } from 'drizzle-orm';
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import { subscriptionImports } from '../../db/schema/subscription-imports.ts';
@@ -7,7 +7,9 @@ import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { jitterOf } from '../../domain/subscription/jitter.ts';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { ImportResult } from '../../scripts/import/run.ts';
+import { createFaultProxy } from '../../gateways/fault-proxy/proxy.ts';
 import { onDevServer } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import { importsIn, LINE, violations } from '../support/imports.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
@@ -16,6 +18,18 @@ const test = onDevServer.extend('imports', { scope: 'file' }, async ({ env }, { 
   onCleanup(() => imports.close());
   return imports;
 });
+
+const KEY = 'control-key-of-the-import-tests-0001';
+
+/** Adds a fault for the look-ups of cards. */
+async function addFault(proxyUrl: string, fault: object): Promise<void> {
+  const response = await fetch(`${proxyUrl}/control/faults`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ method: 'GET', path: '/v1/methods', ...fault }),
+  });
+  if (!response.ok) throw new Error(`fault: ${response.status} ${await response.text()}`);
+}
 
 const at = (text: string): number => Date.parse(text);
 
@@ -169,10 +183,7 @@ describe('an imported subscription', () => {
 
     await env.startWorkers();
     const ref = { merchantId: env.merchantId, subscriptionId };
-    await vi.waitFor(
-      async () => expect(await env.state(ref)).toMatchObject({ status: 'ENDED' }),
-      30_000,
-    );
+    await eventually(async () => expect(await env.state(ref)).toMatchObject({ status: 'ENDED' }));
     expect(await env.book(ref)).toMatchObject([{ outcome: 'succeeded', amountMinor: 1_999 }]);
     expect(await eventsOf(env, subscriptionId)).toEqual([
       '1 intent.created',
@@ -217,15 +228,17 @@ describe('an import', () => {
       env.db.$count(subscriptionImports, like(subscriptionImports.importId, 'killed-%'));
     const before = await imports.countRows();
 
-    const killed = imports.command(env.merchantId, file, '--commit');
-    await vi.waitFor(async () => expect(await imported()).toBeGreaterThan(10), {
-      timeout: 30_000,
-      interval: 5,
-    });
+    // The gateway answers the look-ups of 30 cards and then no more, so the command cannot end before it is killed.
+    const gateway = await createFaultProxy({ targetUrl: env.gatewayPlace.url, controlKey: KEY });
+    await addFault(gateway.url, { fault: 'add_headers', headers: { 'x-of': 'test' }, count: 30 });
+    await addFault(gateway.url, { fault: 'hang', count: 1_000 });
+    const killed = imports.commandAt(gateway.url, env.merchantId, file, '--commit');
+    await eventually(async () => expect(await imported()).toBe(30));
     killed.child.kill('SIGKILL');
     expect(await killed.done).toMatchObject({ signal: 'SIGKILL' });
+    await gateway.close();
     const done = await imported();
-    expect(done).toBeLessThan(120);
+    expect(done).toBe(30);
 
     const reports = [`${file}.1`, `${file}.2`];
     const runs = reports.map((report) =>

@@ -46,6 +46,19 @@ export function importsIn(env: TestEnvironment) {
   const variables = () => ({ ...process.env, ...env.variables });
   const args = [...bundledProgram(inject('programFolder'), 'scripts/import.ts')];
 
+  const start = (environment: Readonly<Record<string, string>>, given: readonly string[]) => {
+    const running = promisify(execFile)(process.execPath, [...args, ...given], {
+      env: { ...variables(), ...environment },
+    });
+    const done = running.then(
+      ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+      (error: { code: number | null; stdout: string; stderr: string }) => error,
+    );
+    return { child: running.child, done };
+  };
+  /** Starts `npm run import -- …` and returns the child process and its result. */
+  const command = (...given: string[]) => start({}, given);
+
   return {
     write,
     /** Runs an import in this process. */
@@ -74,17 +87,10 @@ export function importsIn(env: TestEnvironment) {
       );
       return { ...result, report: reportOf(reportFile) };
     },
-    /** Starts `npm run import -- …` and returns the child process and its result. */
-    command(...given: string[]) {
-      const running = promisify(execFile)(process.execPath, [...args, ...given], {
-        env: variables(),
-      });
-      const done = running.then(
-        ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
-        (error: { code: number | null; stdout: string; stderr: string }) => error,
-      );
-      return { child: running.child, done };
-    },
+    command,
+    /** As `command`, with the sandbox gateway at another address. */
+    commandAt: (gatewayUrl: string, ...given: string[]) =>
+      start({ GATEWAY_URL: gatewayUrl }, given),
     /** Saves a card at the sandbox and returns its id there. */
     async sandboxMethod(number?: string): Promise<string> {
       const { paymentToken: token, checkoutSessionId: session } = checkoutCommand(
