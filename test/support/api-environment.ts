@@ -60,6 +60,8 @@ export interface ApiOptions {
    * voided, and `grace` ms later the answer is 503. Default: the production limits.
    */
   deadlineMs?: readonly [lateAfter: number, grace: number];
+  /** Longest wait in ms for the subscriptions of a test clock that advances. Default: the production limit, 25 s. */
+  clockWaitMs?: number;
   /** The mode of both merchants. Live merchants have the sandbox's card form. Default: test. */
   mode?: 'test' | 'live';
   /** The number of trusted proxies. With 1, a test sets a payer's address by `X-Forwarded-For`. Default: 0. */
@@ -121,6 +123,7 @@ export async function createApiEnvironment({
   mode = 'test',
   trustedProxies = 0,
   deadlineMs,
+  clockWaitMs,
   gateways,
 }: ApiOptions = {}) {
   const database = await createTestDatabase();
@@ -166,7 +169,7 @@ export async function createApiEnvironment({
     rateLimits,
     trustedProxies,
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
-    clockWaitMs: 2_000,
+    ...(clockWaitMs === undefined ? {} : { clockWaitMs }),
     sessionKey: SESSION_KEY,
     credentialPepper: PEPPER,
     gateways:

@@ -6,6 +6,7 @@ import { subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 import { expectError } from '../../support/answers.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const JAN_31 = Date.UTC(2026, 0, 31, 12);
 const FEB_1 = Date.UTC(2026, 1, 1);
@@ -104,14 +105,20 @@ test('an advance of a test clock is refused while another advance runs; a later 
 });
 
 test('an advance of a test clock answers ADVANCING at its time limit; a later repeat with the same key answers READY [D-17, D-60]', async ({
-  api,
+  createApi,
 }) => {
+  const api = await createApi({ clockWaitMs: 500 });
   const testClockId = await createClock(api, JAN_31);
   const { subscriptionId } = await createOn(api, testClockId);
   api.workflows.faults.isDown = true;
   const late = await advance(api, testClockId, FEB_1, 'late-advance');
   api.workflows.faults.isDown = false;
-  const repeated = await advance(api, testClockId, FEB_1, 'late-advance');
+  // A repeat may reach its own time limit, too.
+  const repeated = await eventually(async () => {
+    const answer = await advance(api, testClockId, FEB_1, 'late-advance');
+    expect(answer.json).toMatchObject({ status: 'READY' });
+    return answer;
+  });
 
   expect([late.status, late.json]).toEqual([200, { testClockId, now: FEB_1, status: 'ADVANCING' }]);
   expect([repeated.status, repeated.json]).toEqual([
