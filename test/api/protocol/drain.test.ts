@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import Koa from 'koa';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { RequestState } from '../../../api/context.ts';
 import { createApiServer } from '../../../api/server.ts';
 import { createLogger } from '../../../runtime/logger.ts';
@@ -14,7 +14,11 @@ test('a request that arrives while the API server stops is answered with Connect
     ctx.body = 'done';
   });
   const logger = createLogger({ name: 'drain', level: 'silent' });
-  const server = createApiServer(app, { logger, now: Date.now, random: randomBytes });
+  const server = createApiServer(
+    app,
+    { logger, now: Date.now, random: randomBytes },
+    { keepAliveTimeout: 65_000 },
+  );
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
@@ -22,6 +26,9 @@ test('a request that arrives while the API server stops is answered with Connect
   const [first] = (await once(socket, 'data')) as [Buffer];
   expect(first.toString().split('\r\n')).toContain('Connection: keep-alive');
 
+  // The check for idle connections would close this one if the request took a second to arrive.
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
   const drained = server.drain();
   socket.write('GET / HTTP/1.1\r\nHost: api\r\n\r\n');
   const [second] = (await once(socket, 'data')) as [Buffer];
