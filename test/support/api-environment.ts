@@ -79,9 +79,6 @@ export interface ApiOptions {
  */
 const KEEP_ALIVE_MS = 65_000;
 
-/** Number of connections that may wait to be accepted. A test opens 1,000 at once; Node's default is 511. */
-const BACKLOG = 4_096;
-
 const NO_LIMITS: RateLimits = {
   windowSeconds: 1,
   requests: 1_000_000,
@@ -192,7 +189,7 @@ export async function createApiEnvironment({
     { logger, now, random: randomBytes },
     { keepAliveTimeout: KEEP_ALIVE_MS },
   );
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', BACKLOG, resolve));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
   const merchant = await createMerchantWithCredential(db, {
