@@ -1,4 +1,5 @@
 import { describe, expect } from 'vitest';
+import { untilAvailable } from '../../support/answers.ts';
 import { test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { eventsOf, eventTypes } from '../../support/fixtures/events.ts';
@@ -124,7 +125,7 @@ describe('a payment link', () => {
     const browsers = await Promise.all(
       Array.from({ length: 20 }, (_, at) => openLink(api, path, { address: `10.1.0.${at}` })),
     );
-    const answers = await Promise.all(browsers.map(({ submit }) => submit()));
+    const answers = await Promise.all(browsers.map(({ submit }) => untilAvailable(submit)));
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
       ...Array.from({ length: 3 }, () => 303),
       ...Array.from({ length: 17 }, () => 410),
@@ -141,7 +142,7 @@ describe('a payment link', () => {
   test('counts five parallel submits of one browser as one use [D-37, D-§7]', async ({ api }) => {
     const path = await makePaymentLink(api, { multiUseLimit: 10 });
     const { submit } = await openLink(api, path);
-    const answers = await Promise.all(Array.from({ length: 5 }, () => submit()));
+    const answers = await Promise.all(Array.from({ length: 5 }, () => untilAvailable(submit)));
     expect(new Set(answers.map((answer) => outcome(answer).join(' '))).size).toBe(1);
     expect(await paymentsOf(api, path)).toHaveLength(1);
     expect((await rowOf(api, path)).uses).toBe(1);
@@ -153,7 +154,7 @@ describe('a payment link', () => {
     const browsers = await Promise.all(
       Array.from({ length: 7 }, () => openLink(api, path, { address })),
     );
-    const answers = await Promise.all(browsers.map(({ submit }) => submit()));
+    const answers = await Promise.all(browsers.map(({ submit }) => untilAvailable(submit)));
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
       303, 303, 303, 303, 303, 429, 429,
     ]);
@@ -273,7 +274,7 @@ describe('a use of a payment link', () => {
     const browsers = await Promise.all(
       Array.from({ length: 20 }, (_, at) => openLink(api, path, { address: `10.2.0.${at}` })),
     );
-    const answers = await Promise.all(browsers.map(({ submit }) => submit()));
+    const answers = await Promise.all(browsers.map(({ submit }) => untilAvailable(submit)));
     expect(answers.filter(({ status }) => status === 303)).toHaveLength(1);
     expect(answers.filter(({ status }) => status === 410)).toHaveLength(19);
     expect((await paymentsOf(api, path)).map(({ status }) => status)).toEqual([

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { changeSettings } from '../../../db/repositories/merchants/settings.ts';
+import { untilAvailable } from '../../support/answers.ts';
 import { PUBLIC_URL, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
 import { paymentLinkBody, PAYMENT_LINK, rowOf } from '../../support/hosted-pages/links.ts';
@@ -95,7 +96,9 @@ test('a repeated idempotency key returns the same payment link, and is refused w
 }) => {
   const before = await api.countRows();
   const answers = await Promise.all(
-    Array.from({ length: 20 }, () => generate(api, {}, { key: 'pay-link-1' })),
+    Array.from({ length: 20 }, () =>
+      untilAvailable(() => generate(api, {}, { key: 'pay-link-1' })),
+    ),
   );
   expect(new Set(answers.map(({ text, status }) => `${status} ${text}`)).size).toBe(1);
   const again = await generate(api, {}, { key: 'pay-link-1' });

@@ -1,4 +1,5 @@
 import { describe, expect } from 'vitest';
+import { untilAvailable } from '../../support/answers.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {
@@ -203,7 +204,9 @@ describe.each(ROUTES)('POST $route', ({ rules, valid, refused, rows, moves }) =>
   }) => {
     const call = await valid(api);
     const before = [await api.countRows(), moved(api)] as const;
-    const answers = await Promise.all(Array.from({ length: 100 }, () => send(api, call, 'race')));
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, () => untilAvailable(() => send(api, call, 'race'))),
+    );
     const done = answers.filter(({ status }) => status === 200);
     expect(answers.every(({ status }) => status === 200 || status === 409)).toBe(true);
     expect(done.filter(({ headers }) => headers['idempotent-replayed'] !== 'true')).toHaveLength(1);

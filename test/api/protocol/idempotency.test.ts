@@ -9,7 +9,7 @@ import { idempotencyKeys } from '../../../db/schema/idempotency-keys.ts';
 import { subscriptions } from '../../../db/schema/subscriptions.ts';
 import { subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
-import { expectError } from '../../support/answers.ts';
+import { expectError, untilAvailable } from '../../support/answers.ts';
 import { createSubscription } from '../../support/fixtures/subscriptions.ts';
 
 const ADA = { customerDetails: { name: 'Ada', email: 'ada@example.com' } };
@@ -86,7 +86,7 @@ test('a hundred parallel calls with one key have one effect and one answer [D-17
   const body = subscriptionBody({ receiptId: 'race' });
   const answers = await Promise.all(
     Array.from({ length: 100 }, () =>
-      api.call('POST', '/subscription/create', { body, key: 'race' }),
+      untilAvailable(() => api.call('POST', '/subscription/create', { body, key: 'race' })),
     ),
   );
 
@@ -279,7 +279,7 @@ test('one of many parallel calls takes over an abandoned key and does the work [
   api.workflows.faults.isDown = false;
   const sent = api.workflows.calls.length;
 
-  const answers = await Promise.all(Array.from({ length: 20 }, cancel));
+  const answers = await Promise.all(Array.from({ length: 20 }, () => untilAvailable(cancel)));
 
   // The call that takes over the key, and calls after its answer, get 200. Calls during its work get 409.
   expect(answers.every(({ status }) => status === 200 || status === 409)).toBe(true);
