@@ -49,7 +49,7 @@ const test = base
 
 const START = Date.parse('2027-01-31T12:00:00Z');
 const DAY_MS = 86_400_000;
-const WAIT = { timeout: 30_000, interval: 50 };
+const WAIT = { timeout: 60_000, interval: 50 };
 const VISA = '4242424242424242';
 const MASTERCARD = '5555555555554444';
 const AMEX = '378282246310005';

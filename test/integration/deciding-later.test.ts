@@ -86,13 +86,11 @@ describe('a subscription at a gateway that decides later', () => {
     const fault = { operation: 'charge', fault: 'lose_answer', effect: 'none', count: 1_000 };
     await env.control('POST', '/control/faults', { ...fault, match: { subscriptionId } });
     await env.sendClock(clock, Date.parse(DUE));
-    await expect
-      .poll(async () => (await env.state(ref)).openAttempt?.attemptNumber, { timeout: 20_000 })
-      .toBe(1);
+    await expect.poll(async () => (await env.state(ref)).openAttempt?.attemptNumber).toBe(1);
     const cancel = { kind: 'cancel', commandId: 'cmd_cancel', reason: 'cancelled' } as const;
     await env.execute(ref, cancel);
     await expect
-      .poll(async () => env.state(ref), { timeout: 40_000 })
+      .poll(async () => env.state(ref))
       .toMatchObject({ status: 'ENDED', openAttempt: null });
     await env.control('DELETE', '/control/faults');
     expect(await linesOf(env, ref)).toEqual(['1 succeeded']);
@@ -117,7 +115,7 @@ describe('a refund at a gateway that decides later and has no look-up', () => {
     });
     expect((await payments.intent(paid)).status).toBe('SUCCESS');
     await expect
-      .poll(() => env.activities.refundPayment({ ...ref, nowAt }), { timeout: 20_000 })
+      .poll(() => env.activities.refundPayment({ ...ref, nowAt }))
       .toEqual({ kind: 'refunded' });
     expect(await payments.book(paid)).toEqual([
       expect.stringMatching(/^succeeded 5000 x\d+ back 2000$/),

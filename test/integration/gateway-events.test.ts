@@ -56,6 +56,8 @@ interface Scene {
   seller: Awaited<ReturnType<typeof stripeMerchant>>;
 }
 
+/** A time limit, not an expectation. */
+const SOON = { timeout: 60_000, interval: 50 };
 const START = Date.parse('2027-01-31T12:00:00Z');
 const TERMS = {
   amount: 1_999,
@@ -143,7 +145,7 @@ describe('a card that a payer enters at Stripe without returning', () => {
     const made = await created(scene);
     const before = (await seller.charges()).length;
     const { token: commandId, sessionId } = await seller.enterCard(made);
-    await vi.waitFor(async () => expect((await env.state(made)).status).toBe('ACTIVE'), 30_000);
+    await vi.waitFor(async () => expect((await env.state(made)).status).toBe('ACTIVE'), SOON);
     const command = { kind: 'completeCheckout', commandId, paymentToken: commandId } as const;
     expect(await env.execute(made, { ...command, checkoutSessionId: sessionId })).toMatchObject({
       kind: 'result',
@@ -167,7 +169,7 @@ describe('a card that a payer enters at Stripe without returning', () => {
     await seller.enterCard({ setupMethodId });
     await vi.waitFor(
       async () => expect(await eventsOf(scene, setupMethodId)).toEqual(['setup_method.success']),
-      30_000,
+      SOON,
     );
     await expectNothingLeft(scene);
   });
@@ -187,7 +189,7 @@ describe('a card that a payer enters at Stripe without returning', () => {
     };
     await vi.waitFor(async () => {
       expect(await session()).toMatchObject({ tries: 1, lastErrorCode: 'card_declined' });
-    }, 30_000);
+    }, SOON);
     expect((await env.state(made)).status).toBe('CREATED');
     await expectNothingLeft(scene);
     expect(await session()).toMatchObject({ tries: 1, lastErrorCode: 'card_declined' });
@@ -209,7 +211,7 @@ test('another card that a payer enters at Stripe without returning replaces the 
   await submitCard(String(url), '5555555555554444');
   await vi.waitFor(
     async () => expect((await env.state(made)).paymentMethodId).not.toBe(paymentMethodId),
-    30_000,
+    SOON,
   );
   expect((await lastAttempt(scene, made)).method).toMatchObject({
     brand: 'mastercard',
@@ -230,7 +232,7 @@ test('another card that a payer enters at Stripe without returning replaces the 
       expect((await seller.events()).map(({ hint }) => hint)).toContainEqual(
         expect.objectContaining({ kind: 'card_entry', token }),
       ),
-    30_000,
+    SOON,
   );
   await seller.settled();
   expect((await lastAttempt(scene, made)).method).toMatchObject({ brand: 'mastercard' });
@@ -250,16 +252,13 @@ describe('an event about a charge', () => {
     await world.control('POST', 'outcomes', { kind: 'processing', count: 1, paymentMethodId });
     await env.sendClock(made.testClockId, Date.parse('2027-03-01T00:00:00Z'));
     const open = async () => (await lastAttempt(scene, made)).attempt;
-    await vi.waitFor(async () => expect(await open()).toMatchObject({ state: 'UNKNOWN' }), 30_000);
+    await vi.waitFor(async () => expect(await open()).toMatchObject({ state: 'UNKNOWN' }), SOON);
     const { gatewayChargeId } = await open();
     await world.control('POST', 'settle', { paymentIntentId: gatewayChargeId });
-    await vi.waitFor(
-      async () => expect(await open()).toMatchObject({ state: 'SUCCEEDED' }),
-      30_000,
-    );
+    await vi.waitFor(async () => expect(await open()).toMatchObject({ state: 'SUCCEEDED' }), SOON);
     await vi.waitFor(
       async () => expect((await eventsOf(scene, made.subscriptionId)).slice(5)).toEqual(RENEWED),
-      30_000,
+      SOON,
     );
     const named = (await seller.events()).filter(({ subjectId }) => subjectId === gatewayChargeId);
     expect(named.map(({ type }) => type)).toContain('payment_intent.succeeded');
@@ -291,7 +290,7 @@ describe('an event about a charge', () => {
     const { stripe } = seller.account;
     const { id } = await stripe.paymentIntents.create({ amount: 500, currency: 'usd' });
     const stored = async () => (await seller.events()).filter(({ subjectId }) => subjectId === id);
-    await vi.waitFor(async () => expect(await stored()).toHaveLength(1), 30_000);
+    await vi.waitFor(async () => expect(await stored()).toHaveLength(1), SOON);
     expect((await stored())[0]?.handledAt).not.toBeNull();
     expect(world.failures).toEqual([]);
     await expectNothingLeft(scene);
@@ -381,7 +380,7 @@ describe('a refund that fails at Stripe after it succeeded', () => {
     const told = async () => (await eventsOf(scene, made.subscriptionId)).slice(5);
     await vi.waitFor(
       async () => expect(await told()).toEqual(['intent.refunded', 'intent.refund_failed']),
-      30_000,
+      SOON,
     );
     expect((await rowOf(refundId))?.state).toBe('REFUSED');
     const again = await refund();
@@ -415,7 +414,7 @@ test('a refund that is pending at Stripe is answered as accepted, also when it i
   const told = async () => (await eventsOf(scene, made.subscriptionId)).slice(5);
   expect(await told()).toEqual([]);
   await world.control('POST', 'refunds/settle', { chargeId, failure: 'lost_or_stolen_card' });
-  await vi.waitFor(async () => expect(await told()).toEqual(['intent.refund_failed']), 30_000);
+  await vi.waitFor(async () => expect(await told()).toEqual(['intent.refund_failed']), SOON);
   await expect(refund()).rejects.toMatchObject({
     errorCode: 'operation_not_allowed',
     message: expect.stringContaining('which failed later: ') as string,
@@ -439,11 +438,11 @@ describe('a dispute of a renewal', () => {
     await world.control('POST', 'events', { action: 'duplicate', count: 2 });
     const { disputeId: gatewayId } = await world.control('POST', 'disputes', { chargeId });
     const told = async () => (await eventsOf(scene, made.subscriptionId)).slice(8);
-    await vi.waitFor(async () => expect(await told()).toEqual(['intent.disputed']), 30_000);
+    await vi.waitFor(async () => expect(await told()).toEqual(['intent.disputed']), SOON);
     await world.control('POST', 'disputes/close', { disputeId: gatewayId, status: 'lost' });
     await vi.waitFor(
       async () => expect(await told()).toEqual(['intent.disputed', 'intent.disputed']),
-      30_000,
+      SOON,
     );
     const at = Date.parse('2027-02-28T12:00:00Z');
     await shop.news(made.subscriptionId, 5);
@@ -476,7 +475,7 @@ describe('a dispute of a renewal', () => {
         { at, what: 'a payment is disputed, 19.99 USD', why: 'reason: fraudulent' },
         { at, what: 'the dispute of a payment was lost, 19.99 USD', actor: 'gateway' },
       ]);
-    }, 30_000);
+    }, SOON);
     expect((await env.state(made)).status).toBe('ACTIVE');
     await expectNothingLeft(scene);
     expect(await told()).toEqual(['intent.disputed', 'intent.disputed']);
@@ -501,11 +500,11 @@ describe('a dispute of a renewal', () => {
         .select()
         .from(disputes)
         .where(eq(disputes.gatewayDisputeId, String(disputeId)));
-    await vi.waitFor(async () => expect(await rows()).toMatchObject([{ status: 'LOST' }]), 30_000);
+    await vi.waitFor(async () => expect(await rows()).toMatchObject([{ status: 'LOST' }]), SOON);
     await world.control('POST', 'events/release', {});
     const received = async () =>
       (await seller.events()).filter(({ subjectId }) => subjectId === disputeId).length;
-    await vi.waitFor(async () => expect(await received()).toBe(2), 30_000);
+    await vi.waitFor(async () => expect(await received()).toBe(2), SOON);
     await expectNothingLeft(scene);
     expect(await rows()).toMatchObject([{ status: 'LOST', amountMinor: 1_999 }]);
     expect((await eventsOf(scene, made.subscriptionId)).slice(5)).toEqual(['intent.disputed']);
@@ -524,18 +523,15 @@ describe('a saved card', () => {
     await world.control('POST', 'events', { action: 'duplicate', count: 2 });
     await world.control('POST', 'cards', { paymentMethodId, ...card });
     const told = () => eventsOf(scene, method.id);
-    await vi.waitFor(async () => expect(await told()).toEqual(['setup_method.updated']), 30_000);
+    await vi.waitFor(async () => expect(await told()).toEqual(['setup_method.updated']), SOON);
     await seller.settled();
     const bodies = async (count: number) =>
-      vi.waitUntil(
-        () => {
-          const found = shop.receiver.received
-            .map(({ event }) => event)
-            .filter((event) => event['pmId'] === method.id);
-          return found.length >= count && found;
-        },
-        { timeout: 30_000 },
-      );
+      vi.waitUntil(() => {
+        const found = shop.receiver.received
+          .map(({ event }) => event)
+          .filter((event) => event['pmId'] === method.id);
+        return found.length >= count && found;
+      }, SOON);
     const updated = {
       pmId: method.id,
       customerId: method.customerId,

@@ -36,7 +36,7 @@ import type { TestEnvironment } from '../support/test-environment.ts';
  */
 
 const DAY = 24 * 3_600_000;
-const SOON = { timeout: 20_000, interval: 50 };
+const SOON = { timeout: 60_000, interval: 50 };
 
 const minutesAgo = (minutes: number) => sql`now() - ${minutes} * interval '1 minute'`;
 

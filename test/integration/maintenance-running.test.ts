@@ -13,7 +13,7 @@ import { onDevServerWith } from '../support/environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const CHECK_EVERY_MS = 300;
-const SOON = { timeout: 20_000, interval: 50 };
+const SOON = { timeout: 60_000, interval: 50 };
 
 let ends: (() => Promise<void>)[];
 let failures: string[];

@@ -2,7 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { activityInfo } from '@temporalio/activity';
 import { describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServerWith } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import type { Shop } from '../support/shop.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -128,6 +131,19 @@ interface Faults {
   faults: { fault: string }[];
 }
 
+/** True if the subscription's present run has accepted a command after its first recheck. */
+async function hasAcceptedSinceRecheck(env: TestEnvironment, ref: SubscriptionRef) {
+  const run = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+  const { events } = await run.fetchHistory();
+  const recheckAt = events?.findIndex(
+    (event) => event.workflowExecutionSignaledEventAttributes?.signalName === 'poke',
+  );
+  const acceptedAt = events?.findLastIndex((event) =>
+    Boolean(event.workflowExecutionUpdateAcceptedEventAttributes),
+  );
+  return (acceptedAt ?? -1) > (recheckAt ?? 0);
+}
+
 /**
  * Creates an UNPAID subscription whose manual retry has an unknown outcome, and sends a second manual retry while
  * an activity of the workflow looks the outcome up. The look-ups of this activity fail.
@@ -144,6 +160,12 @@ async function retriedDuringLookUp(env: TestEnvironment, shop: Shop, cycleCount:
   // The first look-up takes longer than a local activity may take. The next ones fail.
   await order({ operation: 'lookup', fault: 'delay', delayMs: 60_000, count: 1 });
   await order({ operation: 'lookup', fault: 'error_500', count: 1_000 });
+  // The look-ups on the queue do not end before the second manual retry waits for them.
+  const afterOutcome = afterQueuedCharge;
+  afterQueuedCharge = async () => {
+    await eventually(async () => expect(await hasAcceptedSinceRecheck(env, ref)).toBe(true));
+    await afterOutcome();
+  };
   await env.workflows.recheck(ref);
   const faults = () => env.control('GET', '/control/faults') as unknown as Promise<Faults>;
   await expect

@@ -10,7 +10,7 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 import { detailsOf } from '../support/workflow-details.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 
-const SOON = { timeout: 20_000, interval: 50 };
+const SOON = { timeout: 60_000, interval: 50 };
 
 const handleOf = ({ client }: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
   client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));

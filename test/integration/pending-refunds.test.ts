@@ -158,13 +158,10 @@ describe('a refund that the gateway decides later', () => {
     // Waits for the workflow's first timer, so that no look-up is running. A termination does not end a running
     // look-up, which could settle the refund.
     await expect
-      .poll(
-        async () => {
-          const { events } = await run.fetchHistory();
-          return events?.some((event) => Boolean(event.timerStartedEventAttributes));
-        },
-        { timeout: 30_000 },
-      )
+      .poll(async () => {
+        const { events } = await run.fetchHistory();
+        return events?.some((event) => Boolean(event.timerStartedEventAttributes));
+      })
       .toBe(true);
     await run.terminate('clicked');
     const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
@@ -198,9 +195,7 @@ describe('a refund that the gateway decides later', () => {
     expect(await env.payments.refund(ref)).toEqual(ACCEPTED);
     await decide(env, ref, 'succeeded');
     await env.payments.wakeRefund(ref);
-    await expect
-      .poll(async () => (await payments.refundRow(ref)).state, { timeout: 20_000 })
-      .toBe('SUCCEEDED');
+    await expect.poll(async () => (await payments.refundRow(ref)).state).toBe('SUCCEEDED');
     expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
@@ -218,9 +213,7 @@ describe('a refund that fails after it had succeeded', () => {
     await decide(env, ref, 'failed');
     // Wakes the refund's workflow, as an event of the gateway does.
     await env.payments.wakeRefund(ref);
-    await expect
-      .poll(async () => (await payments.refundRow(ref)).state, { timeout: 20_000 })
-      .toBe('REFUSED');
+    await expect.poll(async () => (await payments.refundRow(ref)).state).toBe('REFUSED');
     expect(await payments.refundRow(ref)).toMatchObject({ refundedAt: null });
     expect(await intentOf(payments, paid)).toEqual(['SUCCESS', 0]);
     const next = await payments.refund(paid, 1_000);

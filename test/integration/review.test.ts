@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
-import { describe, expect, inject, vi } from 'vitest';
+import { describe, expect, inject } from 'vitest';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { paymentReviews } from '../../db/schema/payment-reviews.ts';
@@ -13,6 +13,7 @@ import { checkBooks } from '../../proof/verify/invariants.ts';
 import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
@@ -124,12 +125,12 @@ describe('a payment in review', () => {
       wrong: [],
       forPerson: [expect.stringMatching(new RegExp(`^attempt ${id} .* needs manual review since`))],
     });
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { typedSearchAttributes } = await env.client.workflow
         .getHandle(subscriptionWorkflowId(ref.subscriptionId))
         .describe();
       expect(JSON.stringify(typedSearchAttributes)).toContain('"review"');
-    }, 10_000);
+    });
     expect(await list(env)).toEqual([
       {
         id,
@@ -179,7 +180,7 @@ describe('a payment in review', () => {
     const [kept] = (await list(env, '--settled')).filter((one) => one.id === id);
     expect(kept?.settled).toMatchObject({ by: 'Ada', note: 'asked the gateway on the phone' });
     expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
-  }, 60_000);
+  });
 
   test('is settled as paid by the sweep when Temporal was unreachable at the decision', async ({
     env,
@@ -198,14 +199,14 @@ describe('a payment in review', () => {
       .where(eq(paymentReviews.subjectId, id));
     const report = await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(report).toMatchObject({ decidedReviews: 1, failed: 0 });
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ACTIVE'), 10_000);
+    await eventually(async () => expect((await env.state(ref)).status).toBe('ACTIVE'));
     expect(await eventsSince(env, ref, before)).toEqual([
       'intent.success',
       'subscription.cycle_charged',
       'subscription.active',
     ]);
     expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
-  }, 60_000);
+  });
 
   test('is refunded once when its charge arrives after it was settled as not charged', async ({
     env,
@@ -227,23 +228,21 @@ describe('a payment in review', () => {
     const watch = env.client.workflow.getHandle(lateChargeWorkflowId(id));
     await watch.signal(poke);
     expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
-    await vi.waitFor(
-      async () =>
-        expect((await payments.book(attempt)).filter((line) => line.includes('back'))).toEqual([
-          'succeeded 1999 x1 back 1999',
-        ]),
-      10_000,
+    await eventually(async () =>
+      expect((await payments.book(attempt)).filter((line) => line.includes('back'))).toEqual([
+        'succeeded 1999 x1 back 1999',
+      ]),
     );
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await timeline(env, ref)).at(-1)).toBe(
         `a late charge came to light, 19.99 USD: ${attempt.gatewayKey} had been settled as not paid; it is given back`,
       );
-    }, 10_000);
+    });
     expect(await payments.intent(attempt)).toMatchObject({ status: 'SUCCESS', refundedMinor: 0 });
     await env.advance(clock, '2027-03-10T00:00:00Z');
     expect(await env.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 3 });
     expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
-  }, 60_000);
+  });
 
   test('is settled as paid against the operator’s decision when the gateway has the charge', async ({
     env,
@@ -260,7 +259,7 @@ describe('a payment in review', () => {
     await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
     expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
     expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
-  }, 60_000);
+  });
 });
 
 describe('a refund in review', () => {
@@ -276,10 +275,7 @@ describe('a refund in review', () => {
       .set({ state: 'UNKNOWN', firstSentAt: sql`now() - interval '366 days'` })
       .where(eq(refunds.id, ref.refundId));
     expect(await env.payments.resumeRefund(ref)).toBe(true);
-    await vi.waitFor(
-      async () => expect((await payments.refundRow(ref)).state).toBe('REVIEW'),
-      10_000,
-    );
+    await eventually(async () => expect((await payments.refundRow(ref)).state).toBe('REVIEW'));
     expect((await list(env)).map(({ id }) => id)).toEqual([ref.refundId]);
     expect((await review(env, ['settle', ref.refundId, '--not-charged', ...BY_ADA])).stderr).toBe(
       `${ref.refundId} allows only --refunded <gatewayRefundId> or --not-refunded.\n`,
@@ -290,7 +286,7 @@ describe('a refund in review', () => {
     expect(await payments.intent(paid)).toMatchObject({ status: 'SUCCESS', refundedMinor: 0 });
     const second = await payments.refund(paid, 5_000);
     expect(await env.payments.refund(second.ref)).toEqual({ kind: 'refunded' });
-  }, 60_000);
+  });
 });
 
 test('an attempt cannot be settled when it was never in review', async ({ env }) => {

@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { savePaymentMethod } from '../../db/repositories/customers/payment-methods.ts';
 import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
@@ -7,6 +7,7 @@ import { applyNewPaymentMethod } from '../../domain/subscription/apply-command.t
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
 import { onDevServer } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import { importsIn, LINE } from '../support/imports.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
@@ -106,12 +107,12 @@ test('a shared payment method becomes DELETED when both subscriptions replace it
   const later = await env.db.transaction(async (tx) => {
     expect(await recordTransition(tx, ofFirst)).toEqual({ kind: 'recorded' });
     const waiting = recordTransition(env.db, ofSecond);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const [row] = await env.db.execute(sql`
         select from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock'`);
       expect(row).toBeDefined();
-    }, 10_000);
+    });
     return { waiting };
   });
   expect(await later.waiting).toEqual({ kind: 'recorded' });

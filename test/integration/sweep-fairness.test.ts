@@ -1,9 +1,10 @@
 import { inArray, sql } from 'drizzle-orm';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { takeOverdue } from '../../db/repositories/sweeps/queries.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { onDevServer as test } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
@@ -68,6 +69,6 @@ test('an overdue subscription is repaired also when more subscriptions than a sw
   await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
   expect((await env.state(ref)).cyclesCharged).toBe(1);
   await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
-  await vi.waitFor(async () => expect((await env.state(ref)).cyclesCharged).toBe(2), 30_000);
+  await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(2));
   expect(await env.book(ref)).toHaveLength(2);
 });

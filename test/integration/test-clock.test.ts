@@ -1,7 +1,8 @@
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import { loadSnapshot } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import { unpaidIn } from '../support/unpaid.ts';
@@ -20,11 +21,11 @@ describe('a test clock', () => {
     const { runId } = await handle.describe();
     await lengthenHistory(handle, createdAt, 400);
     const slept = env.client.workflow.getHandle(handle.workflowId, runId);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { status, historyLength } = await slept.describe();
       expect(status.name).toBe('CONTINUED_AS_NEW');
       expect(historyLength).toBeGreaterThan(400);
-    }, 10_000);
+    });
     await env.advance(clock, '2027-02-23T00:00:00Z');
     expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 1 });
     await env.advance(clock, '2027-02-25T00:00:00Z');
@@ -145,7 +146,7 @@ describe('a test clock', () => {
       await env.control('POST', '/control/faults', fault);
     }
     await env.sendClock(clock, Date.parse('2027-12-31T00:00:00Z'));
-    await vi.waitFor(async () => expect((await env.state(ref)).openAttempt).not.toBeNull(), 20_000);
+    await eventually(async () => expect((await env.state(ref)).openAttempt).not.toBeNull());
     expect((await loadSnapshot(env.db, ref))?.clock).toEqual({
       nowAt: Date.parse('2027-02-10T04:00:00Z'),
       targetAt: Date.parse('2027-12-31T00:00:00Z'),
@@ -155,7 +156,7 @@ describe('a test clock', () => {
     await handle.terminate('terminated by an operator');
     await env.control('DELETE', '/control/faults');
     expect(await env.workflows.ensureRunning(ref)).toBe(true);
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), 60_000);
+    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
     expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual([
       'succeeded',
       'declined',

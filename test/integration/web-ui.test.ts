@@ -16,7 +16,7 @@ import { detailsOf } from '../support/workflow-details.ts';
 /** The texts that the Temporal Web UI shows about a subscription, read from a real Temporal server. */
 
 const JAN_10 = Date.parse('2027-01-10T00:00:00Z');
-const SOON = { timeout: 30_000, interval: 100 };
+const SOON = { timeout: 60_000, interval: 100 };
 const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD } = proto.temporal.api.enums.v1.IndexedValueType;
 
 const handleOf = (

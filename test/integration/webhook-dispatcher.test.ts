@@ -9,7 +9,7 @@ import { onWebhookQueues as it } from '../support/webhook-environment.ts';
 import type { WebhookEnvironment } from '../support/webhook-environment.ts';
 
 /** An upper bound for waits, not an expected duration. */
-const SOON = { timeout: 30_000, interval: 10 };
+const SOON = { timeout: 60_000, interval: 10 };
 
 const sequences = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event }) => event.sequence);

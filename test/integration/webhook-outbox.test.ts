@@ -147,8 +147,7 @@ describe('the outbox', () => {
 });
 
 describe('the sweep for overdue deliveries', () => {
-  const stalledAfter = (env: WebhookEnvironment, ms: number) =>
-    stalledEndpoints(env.db, Date.now() + ms, 10);
+  const stalledAt = (env: WebhookEnvironment, at: number) => stalledEndpoints(env.db, at, 10);
   const endpoint = (env: WebhookEnvironment, configId: string) => ({
     merchantId: env.merchantId,
     configId,
@@ -157,12 +156,14 @@ describe('the sweep for overdue deliveries', () => {
 
   it('finds an endpoint once when a delivery is more than 30 s late [D-54]', async ({ env }) => {
     const configIds = [await env.addConfig({ url: URL }), await env.addConfig({ url: URL })];
+    const before = Date.now();
     await env.emit(1_000, 2_000);
-    expect(await stalledAfter(env, 20_000)).toEqual([]);
-    expect(new Set(await stalledAfter(env, 31_000))).toEqual(
+    expect(await stalledAt(env, before + 20_000)).toEqual([]);
+    const late = Date.now() + 31_000;
+    expect(new Set(await stalledAt(env, late))).toEqual(
       new Set(configIds.map((id) => endpoint(env, id))),
     );
-    expect(await stalledAfter(env, 31_000)).toHaveLength(2);
+    expect(await stalledAt(env, late)).toHaveLength(2);
   });
 
   it('skips a delivery that is claimed, settled, or held back by another delivery [D-54]', async ({
@@ -171,34 +172,36 @@ describe('the sweep for overdue deliveries', () => {
     const configId = await env.addConfig({ url: URL });
     const own = [endpoint(env, configId)];
     await env.emit(1_000, 2_000);
+    const at = Date.now();
     const claim = (claimedUntil: number | null) =>
       env.db.update(webhookDeliveries).set({ claimedUntil }).where(first);
-    await claim(Date.now() + 40_000);
-    expect(await stalledAfter(env, 31_000)).toEqual([]);
-    await claim(Date.now() - 1_000);
-    expect(await stalledAfter(env, 31_000)).toEqual(own);
+    await claim(at + 40_000);
+    expect(await stalledAt(env, at + 31_000)).toEqual([]);
+    await claim(at - 1_000);
+    expect(await stalledAt(env, at + 31_000)).toEqual(own);
     await claim(null);
 
-    const nextAttemptAt = Date.now() + 60_000;
+    const nextAttemptAt = at + 60_000;
     await env.db.update(webhookDeliveries).set({ attempts: 2, nextAttemptAt }).where(first);
-    expect(await stalledAfter(env, 31_000)).toEqual([]);
-    expect(await stalledAfter(env, 60_000 + 31_000)).toEqual(own);
+    expect(await stalledAt(env, at + 31_000)).toEqual([]);
+    expect(await stalledAt(env, at + 91_000)).toEqual(own);
     // After three failures the first event no longer holds back the second event, which is late.
     await env.db.update(webhookDeliveries).set({ attempts: 3 }).where(first);
-    expect(await stalledAfter(env, 31_000)).toEqual(own);
+    expect(await stalledAt(env, at + 31_000)).toEqual(own);
 
     await env.db.update(webhookDeliveries).set({ state: 'DELIVERED' });
-    expect(await stalledAfter(env, 90_000)).toEqual([]);
+    expect(await stalledAt(env, at + 90_000)).toEqual([]);
   });
 
   it('skips an endpoint until 30 s after its breaker’s pause [D-54]', async ({ env }) => {
     const configId = await env.addConfig({ url: URL });
     await env.emit(1_000);
-    const pausedUntil = Date.now() + 60_000;
+    const at = Date.now();
+    const pausedUntil = at + 60_000;
     await env.db.update(webhookConfigs).set({ consecutiveFailures: 9, pausedUntil });
-    expect(await stalledAfter(env, 31_000)).toEqual([]);
-    expect(await stalledAfter(env, 60_000 + 29_000)).toEqual([]);
-    expect(await stalledAfter(env, 60_000 + 31_000)).toEqual([endpoint(env, configId)]);
+    expect(await stalledAt(env, at + 31_000)).toEqual([]);
+    expect(await stalledAt(env, at + 89_000)).toEqual([]);
+    expect(await stalledAt(env, at + 91_000)).toEqual([endpoint(env, configId)]);
   });
 
   it('skips an endpoint when its queue has claimed another late delivery [D-54]', async ({
@@ -207,11 +210,12 @@ describe('the sweep for overdue deliveries', () => {
     const configId = await env.addConfig({ url: URL });
     await env.emitTo('sub_1', 'sub_2');
     const isFirstStream = eq(webhookDeliveries.streamId, 'sub_1');
-    const claimedUntil = Date.now() + 40_000;
+    const at = Date.now();
+    const claimedUntil = at + 40_000;
     await env.db.update(webhookDeliveries).set({ claimedUntil }).where(isFirstStream);
-    expect(await stalledAfter(env, 31_000)).toEqual([]);
+    expect(await stalledAt(env, at + 31_000)).toEqual([]);
     await env.db.update(webhookDeliveries).set({ claimedUntil: null });
-    expect(await stalledAfter(env, 31_000)).toEqual([endpoint(env, configId)]);
+    expect(await stalledAt(env, at + 31_000)).toEqual([endpoint(env, configId)]);
   });
 });
 

@@ -129,7 +129,7 @@ async function owingIn(env: TestEnvironment, shop: Shop, world: StripeWorld) {
     /** Waits until no attempt is open, and returns the state. */
     settled: async () => {
       const isSettled = async () => expect((await env.state(ref)).openAttempt).toBeNull();
-      await vi.waitFor(isSettled, { timeout: 30_000, interval: 20 });
+      await vi.waitFor(isSettled, { timeout: 60_000, interval: 20 });
       return env.state(ref);
     },
     /** Expects no further event and no change at Stripe until 16 February 2027, a day before the next billing date. */

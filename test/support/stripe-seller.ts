@@ -60,7 +60,7 @@ export async function stripeMerchant(env: TestEnvironment, shop: Shop, world: St
     /** Waits until every stored event is handled. */
     settled: () =>
       vi.waitUntil(async () => (await events()).every(({ handledAt }) => handledAt !== null), {
-        timeout: 30_000,
+        timeout: 60_000,
         interval: 50,
       }),
     /**
