@@ -172,5 +172,6 @@ test('an edit is valid as a signal exactly when it is valid as a request [D-15, 
     }),
     { numRuns: 5_000 },
   );
-  expect(valid).toBeGreaterThan(100);
+  // About 136 of the arguments are valid edits, with a standard deviation of 12.
+  expect(valid).toBeGreaterThan(50);
 });
