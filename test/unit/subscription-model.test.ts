@@ -156,7 +156,7 @@ const moves: fc.Arbitrary<Move> = weighted<Move>(
   [4, chargeFault.map((confirmation) => ({ confirmation }))],
   [2, of<Move>({ command: 'pause' })],
   [2, fc.oneof(hoursMs, daysMs).map((pauseForMs) => ({ pauseForMs }))],
-  [2, of<Move>({ cancel: 'at_period_end' }, { command: 'resume' }, { command: 'resume' })],
+  [4, of<Move>({ cancel: 'at_period_end' }, { command: 'resume' }, { command: 'resume' })],
   [4, fc.oneof(secondsMs, hoursMs, daysMs).map((unpauseInMs) => ({ unpauseInMs }))],
   [2, fc.oneof(hoursMs, daysMs).map((inMs) => ({ edit: {}, inMs }))],
   [2, fc.integer({ min: 101, max: 9_999 }).map((newAmountMinor) => ({ edit: { newAmountMinor } }))],
