@@ -87,12 +87,21 @@ describe('one HTTP exchange', () => {
   });
 
   it('ends as broken when no answer arrives before the deadline [D-32]', async () => {
-    const { arrived, exchange } = await start(() => undefined, { timeoutMs: 1_000 });
+    const { arrived, exchange } = await start(
+      (request, response) => {
+        if (request.url === '/open') response.end('{}');
+      },
+      { timeoutMs: 500 },
+    );
+    // On an open connection the request leaves at once, so the deadline cannot pass before.
+    await expect.poll(async () => (await exchange.send(post('/open'))).kind).toBe('answered');
     expect(await exchange.send(post('/slow'))).toEqual({
       kind: 'broken',
-      reason: 'no answer within 1000 ms',
+      reason: 'no answer within 500 ms',
     });
-    expect(arrived).toEqual(['POST /slow']);
+    await expect
+      .poll(() => arrived.filter((request) => request !== 'POST /open'))
+      .toEqual(['POST /slow']);
   });
 
   it('is never sent when the caller aborts while the exchange is queued [D-32]', async () => {

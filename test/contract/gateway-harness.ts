@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { test } from 'vitest';
 import type { DeclineCode } from '../../domain/declines.ts';
-import type { ChargeRequest, PaymentGateway } from '../../gateways/port.ts';
+import type { ChargeOutcome, ChargeRequest, PaymentGateway } from '../../gateways/port.ts';
 
 /** A fault for the next request of an operation. */
 export interface FaultOrder {
@@ -14,8 +14,11 @@ export interface FaultOrder {
 /** One gateway adapter, with access to the gateway's own records. */
 export interface GatewayHarness {
   readonly gateway: PaymentGateway;
-  /** The same gateway through a client with a timeout below one second. */
-  readonly impatient: PaymentGateway;
+  /**
+   * Sends a charge whose answer a fault delays, and gives up after the gateway has received the request. Returns the
+   * outcome that the caller gets.
+   */
+  chargeAndGiveUp(request: ChargeRequest): Promise<ChargeOutcome>;
   /** Returns the token with which the payer's browser returns from the card form of this session. */
   issueToken(number: string, session: string): Promise<string>;
   /** Saves a card without the card form, and returns its id at the gateway. Null: `savedMethod` uses the form. */

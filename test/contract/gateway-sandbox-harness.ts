@@ -1,3 +1,4 @@
+import { expect } from 'vitest';
 import type { PaymentGateway } from '../../gateways/port.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import type { SandboxClient } from '../../gateways/sandbox/client.ts';
@@ -5,6 +6,7 @@ import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
 import type { SandboxGatewayOptions } from '../../gateways/sandbox/server.ts';
 import { TEST_CARDS } from '../../gateways/sandbox/test-cards.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
 import type { GatewayHarness } from './gateway-harness.ts';
 
 /** The bearer token for every route of the sandbox gateway except the tokeniser and /health. */
@@ -23,16 +25,13 @@ export async function startSandbox(options: Partial<SandboxGatewayOptions> = {})
     allowedReturnOrigins: [RETURN_ORIGIN],
     ...options,
   });
-  const client = (timeoutMs: number) =>
-    createSandboxClient({
-      url: server.url,
-      publicUrl: server.url,
-      apiKey: API_KEY,
-      personality,
-      timeoutMs,
-    });
-  const gateway = client(30_000);
-  const impatient = client(750);
+  const gateway = createSandboxClient({
+    url: server.url,
+    publicUrl: server.url,
+    apiKey: API_KEY,
+    personality,
+    timeoutMs: 30_000,
+  });
 
   /** Sends a request with the gateway key. */
   const call = (method: string, path: string, body?: unknown) =>
@@ -70,12 +69,12 @@ export async function startSandbox(options: Partial<SandboxGatewayOptions> = {})
   };
 
   const close = async (): Promise<void> => {
-    await Promise.all([gateway.close(), impatient.close()]);
+    await gateway.close();
     await server.close();
     await database.drop();
   };
 
-  return { gateway, impatient, server, database, call, submitCard, issueToken, close };
+  return { gateway, server, database, call, submitCard, issueToken, close };
 }
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
@@ -108,7 +107,6 @@ export async function startPendingSandboxHarness(): Promise<GatewayHarness> {
   return {
     ...harness,
     gateway: decided(sandbox.gateway),
-    impatient: decided(sandbox.impatient),
     refundsAre: 'pending',
     book: async (subscriptionId) =>
       (await harness.book(subscriptionId)).map((charge) => ({
@@ -125,7 +123,17 @@ function harnessOf(sandbox: Sandbox): GatewayHarness {
   };
   return {
     gateway: sandbox.gateway,
-    impatient: sandbox.impatient,
+    chargeAndGiveUp: async (request) => {
+      const caller = new AbortController();
+      const outcome = sandbox.gateway.charge({ ...request, signal: caller.signal });
+      // The fault is used up as soon as the gateway has received the request.
+      await eventually(async () => {
+        const answer = await sandbox.call('GET', '/control/faults');
+        expect(await answer.json()).toEqual({ faults: [] });
+      });
+      caller.abort();
+      return outcome;
+    },
     issueToken: sandbox.issueToken,
     payingCard: '4242424242424242',
     saveCard: null,
