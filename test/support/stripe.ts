@@ -124,7 +124,7 @@ export interface ReceivedEvent {
 /** Starts a webhook endpoint that records every request. */
 async function startReceiver() {
   const received: ReceivedEvent[] = [];
-  const statuses: number[] = [];
+  let refusedText: string | null = null;
   const server = createServer((request, response) => {
     void (async () => {
       const chunks: Buffer[] = [];
@@ -135,6 +135,8 @@ async function startReceiver() {
         type: string;
         data: { object: { id: string } };
       };
+      const isRefused = refusedText !== null && rawBody.includes(refusedText);
+      if (isRefused) refusedText = null;
       received.push({
         rawBody,
         signature: String(request.headers['stripe-signature']),
@@ -142,7 +144,7 @@ async function startReceiver() {
         type: event.type,
         objectId: event.data.object.id,
       });
-      response.writeHead(statuses.shift() ?? 200).end();
+      response.writeHead(isRefused ? 500 : 200).end();
     })();
   });
   server.listen(0, '127.0.0.1');
@@ -151,8 +153,8 @@ async function startReceiver() {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`,
     received,
-    /** Sets the statuses of the next answers. Further answers have status 200. */
-    answerNext: (...next: number[]) => void statuses.push(...next),
+    /** Answers 500 to the next event that contains `text`. Every other answer has status 200. */
+    refuseNext: (text: string) => void (refusedText = text),
     /** The events about an object in the order of arrival. */
     of,
     /** Waits until there are at least `count` events about an object, and returns their types. */
