@@ -3,6 +3,7 @@ import { and, eq, gt, sql } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { activityInterceptor } from '../../activities/interceptors.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { eventually } from './eventually.ts';
 import { startOurProcess } from './our-process.ts';
 import type { OurProcess } from './our-process.ts';
 import { paymentsIn } from './payments.ts';
@@ -11,10 +12,10 @@ import { createEnvironment } from './test-environment.ts';
 import type { TemporalPlace } from './temporal-servers.ts';
 
 /**
- * Time limit in ms for an answer that is not PENDING. The limit is longer than two waits together: Temporal
+ * Time limit in ms for an answer with an outcome. The limit is several times as long as two waits together: Temporal
  * detects a dead worker after 5 s, and the API answers PENDING after 25 s.
  */
-export const ANSWERED_WITHIN_MS = 60_000;
+export const ANSWERED_WITHIN_MS = 120_000;
 
 const isPending = eq(webhookDeliveries.state, 'PENDING');
 
@@ -52,31 +53,52 @@ export async function openWorkerScenario(
   };
   /** Number of deliveries that were in flight when a worker was killed. Each may be received twice. */
   let inFlightAtKill = 0;
+  /** Starts a worker in the test's process, where it is ready at once. Returns a function that stops the worker. */
+  const startWorker = async (): Promise<() => Promise<void>> => {
+    if (isWhole) {
+      await env.startWorkers();
+      return () => env.stopWorkers();
+    }
+    const workers = await Promise.all(
+      ['charges', 'webhooks'].map((queue) =>
+        Worker.create({
+          connection: server.nativeConnection,
+          taskQueue: env.taskQueuePrefix + queue,
+          activities: env.activities,
+          interceptors: { activity: [activityInterceptor] },
+        }),
+      ),
+    );
+    const running = Promise.all(workers.map((worker) => worker.run()));
+    return async () => {
+      for (const worker of workers) worker.shutdown();
+      await running;
+    };
+  };
   /**
-   * Starts another worker, which takes over. This worker runs in the test's process, so it is ready at once. First
-   * ends the killed worker's claims on deliveries, which otherwise expire after 45 s.
+   * Waits until Postgres has closed the killed worker's connections. Until then Postgres may still execute and commit a
+   * statement of the killed worker, for example a claim on a delivery.
+   */
+  const statementsEnded = () =>
+    eventually(async () => {
+      const connections = await env.db.execute(sql`
+        select query from pg_stat_activity
+        where datname = current_database() and application_name = 'perennial-worker'`);
+      expect([...connections]).toEqual([]);
+    });
+  /**
+   * Starts another worker, which takes over from the killed one. First ends the killed worker's claims on deliveries,
+   * which otherwise expire after 45 s.
    */
   const goOn = async (): Promise<void> => {
+    await statementsEnded();
     const ended = await env.db
       .update(webhookDeliveries)
       .set({ claimedUntil: null })
       .where(and(isPending, gt(webhookDeliveries.claimedUntil, sql`now()`)))
       .returning({ eventId: webhookDeliveries.eventId });
     inFlightAtKill += ended.length;
-    if (isWhole) return env.startWorkers();
-    for (const queue of ['charges', 'webhooks']) {
-      const worker = await Worker.create({
-        connection: server.nativeConnection,
-        taskQueue: env.taskQueuePrefix + queue,
-        activities: env.activities,
-        interceptors: { activity: [activityInterceptor] },
-      });
-      const running = worker.run();
-      stops.push(() => {
-        worker.shutdown();
-        return running;
-      });
-    }
+    stops.push(await startWorker());
   };
   /** `sequence type` of each received webhook of a stream, one line each. */
   const received = (field: string, id: string) =>
@@ -90,13 +112,15 @@ export async function openWorkerScenario(
     payments,
     merchantId,
     startMortal,
+    startWorker,
+    statementsEnded,
     goOn,
-    /** Repeats a POST with its key until the answer is not PENDING, and returns the body. */
+    /** Repeats a POST with its key until the answer has an outcome, and returns the body. */
     async answerTo(path: string, body: object, key: string): Promise<Json> {
       return vi.waitFor(
         async () => {
           const answer = await shop.merchant.post<Json>(path, body, key);
-          expect(answer['status']).not.toBe('PENDING');
+          expect(['PENDING', 'ADVANCING']).not.toContain(answer['status']);
           return answer;
         },
         { timeout: ANSWERED_WITHIN_MS, interval: 250 },
@@ -108,15 +132,15 @@ export async function openWorkerScenario(
      * flight at the kill may be received twice.
      */
     async expectTold(field: string, streamId: string, told: string[]): Promise<void> {
-      await vi.waitFor(() => {
+      await eventually(() => {
         const lines = received(field, streamId);
         expect(lines.length - new Set(lines).size).toBeLessThanOrEqual(inFlightAtKill);
         expect([...new Set(lines)]).toEqual(told);
-      }, 30_000);
-      await vi.waitFor(async () => {
+      });
+      await eventually(async () => {
         const ofStream = and(isPending, eq(webhookDeliveries.streamId, streamId));
         expect(await env.db.select().from(webhookDeliveries).where(ofStream)).toEqual([]);
-      }, 30_000);
+      });
       expect(await payments.story(streamId)).toHaveLength(told.length);
     },
     async close() {
