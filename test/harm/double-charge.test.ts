@@ -8,7 +8,7 @@ import { oneGateway } from '../../gateways/registry.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import { createChargingActivities } from '../../activities/charging.ts';
-import { onDevServer, onDevServerWith } from '../support/environment.ts';
+import { onDevServerWith } from '../support/environment.ts';
 import { DUE_AT, februaryInput, paidForJanuary } from '../support/february-charge.ts';
 import type { PaidSubscription } from '../support/february-charge.ts';
 import { LATE_ARRIVALS } from '../support/test-environment.ts';
@@ -17,12 +17,13 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 /** A delay of the gateway that is longer than its client's timeout in {@link LATE_ARRIVALS}. */
 const TOO_LATE_MS = 2_600;
 const SOON = { timeout: 60_000, interval: 50 };
-/** The gateway holds the charge until the test removes the faults. */
+/** The gateway holds the charge until the test removes the faults, and its client waits as long. */
 const HELD = { fault: 'delay', delayMs: 60_000 };
+const PATIENT = { gatewayTimeoutMs: 60_000 };
 /** Postgres's error code when a lock timeout expires. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-const test = onDevServer;
+const test = onDevServerWith(PATIENT);
 const testWithLateArrivals = onDevServerWith(LATE_ARRIVALS);
 
 test.afterEach(async ({ env }) => {
@@ -74,6 +75,8 @@ describe('a gateway', () => {
       db: env.db,
       payments: env.payments,
       wakeStream: (stream) => env.webhooks.wakeStream(stream),
+      // The second send begins after the first, also if that took some seconds.
+      sendBudget: { newSendsForMs: 60_000, pauseMs: 100 },
       gateways: oneGateway({
         ...env.gateway,
         capabilities: { ...env.gateway.capabilities, lookup: false },

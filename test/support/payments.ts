@@ -13,9 +13,10 @@ import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { newId, randomToken } from '../../domain/ids.ts';
-import type { IntentRef } from '../../domain/payment-intent.ts';
+import type { IntentRef, PaymentOrder, PaymentOutcome } from '../../domain/payment-intent.ts';
 import { checkoutCommand } from './card-tokens.ts';
 import type { TestEnvironment } from './test-environment.ts';
+import { untilAccepted } from './until-accepted.ts';
 
 const HOUR = 3_600_000;
 const DETAILS = { name: 'Ada Example', email: 'ada@example.com' };
@@ -125,6 +126,13 @@ export function paymentsIn(env: TestEnvironment) {
     const inserted = await db.transaction((tx) => insertRefund(tx, order));
     return { ...inserted, ref: { merchantId, refundId } };
   };
+  /** Pays an order. Repeats the call while no worker accepts it, and while the outcome is open, as API clients do. */
+  const pay = async (order: PaymentOrder): Promise<PaymentOutcome> => {
+    for (;;) {
+      const outcome = await untilAccepted(() => env.payments.pay(order));
+      if (outcome.kind !== 'pending') return outcome;
+    }
+  };
   /** The body of every event of a stream, in order. */
   const told = async (streamId: string) => {
     const rows = await db
@@ -140,13 +148,14 @@ export function paymentsIn(env: TestEnvironment) {
     payment,
     saved,
     setup,
+    pay,
     refund,
     /** Creates the intent of a tokenised charge with a saved card. Its workflow is not started. */
     tokenised: async (number?: string) => payment('tokenised', await saved(number)),
     /** Creates a hosted payment and pays it. */
     paid: async (terms: Partial<NewPayment> = {}) => {
       const ref = await payment('hosted', terms);
-      const outcome = await env.payments.pay({ ...ref, token: await card() });
+      const outcome = await pay({ ...ref, token: await card() });
       if (outcome.kind !== 'succeeded') throw new Error(`not paid: ${outcome.kind}`);
       return ref;
     },

@@ -23,7 +23,6 @@ import {
 } from '../../db/repositories/merchants/test-clocks.ts';
 import { createWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { merchants } from '../../db/schema/merchants.ts';
-import { DomainError } from '../../domain/errors.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { newId } from '../../domain/ids.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
@@ -52,6 +51,7 @@ import { controlGateway, GATEWAY_KEY } from './gateway-control.ts';
 import { eventsOf, insertSubscription, stateOf } from './subscriptions.ts';
 import type { NewSubscription } from './subscriptions.ts';
 import type { TemporalPlace } from './temporal-servers.ts';
+import { untilAccepted } from './until-accepted.ts';
 
 /**
  * The send budget is short, because a test with an unknown outcome waits until the whole budget is used up.
@@ -348,26 +348,16 @@ export async function createEnvironment<Server extends TemporalPlace>(
   };
 }
 
-/** Five calls of up to 17 s fit into a test's limit of 120 s. */
-const CALLS_MAX = 5;
-
 /**
  * Executes a command. On a busy machine a worker may accept the command too late, and the call fails with
  * `service_unavailable`. Then the same command is sent again, as the API's callers do.
  */
-export async function executeUntilAccepted(
+export function executeUntilAccepted(
   workflows: Pick<SubscriptionWorkflows, 'execute'>,
   ref: SubscriptionRef,
   command: Command,
 ): Promise<CommandAnswer> {
-  for (let call = 1; ; call += 1) {
-    try {
-      return await workflows.execute(ref, command);
-    } catch (error) {
-      const isBusy = error instanceof DomainError && error.code === 'service_unavailable';
-      if (!isBusy || call === CALLS_MAX) throw error;
-    }
-  }
+  return untilAccepted(() => workflows.execute(ref, command));
 }
 
 /**
