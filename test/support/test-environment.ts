@@ -40,7 +40,8 @@ import type {
   CommandAnswer,
   SubscriptionWorkflows,
 } from '../../temporal/subscription-workflows.ts';
-import { taskQueuesOf, workerOptionsOf } from '../../runtime/worker-options.ts';
+import { taskQueuesOf, WORKFLOW_QUEUES, workerOptionsOf } from '../../runtime/worker-options.ts';
+import type { TaskQueueName } from '../../runtime/worker-options.ts';
 import { createWebhookQueues } from '../../temporal/webhook-queues.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -90,6 +91,11 @@ export async function createEnvironment<Server extends TemporalPlace>(
     wrap?: (activities: Activities) => Activities;
     /** False: this process runs workflows only. Other processes with `variables` run the activities. */
     runsActivities?: boolean;
+    /**
+     * False: the workflow workers in this process refuse local activities, which end after 3 s. Each activity then runs
+     * on its task queue, for up to 15 s.
+     */
+    runsLocally?: boolean;
     /** The URL of the administrative database of another Postgres server. Default: the test run's server. */
     postgresUrl?: string;
     /** The gateway client's timeout for activities in this process, in ms. */
@@ -197,6 +203,11 @@ export async function createEnvironment<Server extends TemporalPlace>(
     createdAt: Date.now(),
   });
 
+  const refusesLocal = options.runsActivities === false || options.runsLocally === false;
+  const activitiesOn = (queue: TaskQueueName) =>
+    refusesLocal && (WORKFLOW_QUEUES as readonly string[]).includes(queue)
+      ? refusing(faulty)
+      : faulty;
   const startWorkers = async () => {
     const queues = taskQueuesOf(options.runsActivities === false ? ['billing'] : QUEUES);
     const workers = await Promise.all(
@@ -204,7 +215,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
         Worker.create({
           ...workerOptionsOf(queue, {
             taskQueuePrefix,
-            activities: options.runsActivities === false ? refusing(faulty) : faulty,
+            activities: activitiesOn(queue),
             activityInterceptor,
             workflows: { workflowBundle: { codePath: inject('workflowBundlePath') } },
           }),
