@@ -1,9 +1,11 @@
 import { eq } from 'drizzle-orm';
-import { vi } from 'vitest';
+import postgres from 'postgres';
+import { expect } from 'vitest';
 import { changeGateway } from '../../db/repositories/merchants/gateways.ts';
 import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
 import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
+import { eventually } from './eventually.ts';
 import type { Shop } from './shop.ts';
 import { WEBHOOK_SECRET } from './stripe.ts';
 import { submitCard } from './stripe.ts';
@@ -57,11 +59,11 @@ export async function stripeMerchant(env: TestEnvironment, shop: Shop, world: St
     sendEventsTo,
     /** The rows of the account's stored events. */
     events,
-    /** Waits until every stored event is handled. */
+    /** Waits until Stripe has delivered every event, and every stored event is handled. */
     settled: () =>
-      vi.waitUntil(async () => (await events()).every(({ handledAt }) => handledAt !== null), {
-        timeout: 60_000,
-        interval: 50,
+      eventually(async () => {
+        expect(await undelivered(world, account.id)).toEqual([]);
+        expect((await events()).filter(({ handledAt }) => handledAt === null)).toEqual([]);
       }),
     /**
      * Enters a card on Stripe's page of the checkout session, as a payer does, and never returns to our page.
@@ -95,6 +97,19 @@ export async function stripeMerchant(env: TestEnvironment, shop: Shop, world: St
         );
     },
   };
+}
+
+/** The bodies of the account's events that Stripe has not delivered yet. */
+async function undelivered({ doubleOptions }: StripeWorld, accountId: string): Promise<string[]> {
+  const sql = postgres(doubleOptions.databaseUrl, { max: 1 });
+  try {
+    const rows = await sql<{ raw_body: string }[]>`
+      select raw_body from stripe_double.event_delivery
+      where account_id = ${accountId} and state = 'pending'`;
+    return rows.map((row) => row.raw_body);
+  } finally {
+    await sql.end();
+  }
 }
 
 interface Charge {
