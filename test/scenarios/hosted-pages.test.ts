@@ -3,6 +3,7 @@ import { describe, expect } from 'vitest';
 import { DECLINED, onHostedPages } from '../support/hosted-pages.ts';
 import { cardOf, PAYING_CARD } from '../support/payer.ts';
 import {
+  clickThrough,
   fieldsOf,
   focused,
   heading,
@@ -35,8 +36,7 @@ describe('the checkout, in a browser,', () => {
       Merchant: 'Test merchant',
       Card: 'Visa ending in 4242',
     });
-    await page.getByRole('link', { name: 'Continue to Test merchant' }).click();
-    await page.waitForURL(`${SHOP_URL}/**`);
+    await clickThrough(page, page.getByRole('link', { name: 'Continue to Test merchant' }));
     expect(page.url()).toBe(
       `${SHOP_URL}/thanks?subscription_id=${subscription.subscriptionId}&status=ACTIVE`,
     );
@@ -152,13 +152,13 @@ describe('the checkout, in a browser,', () => {
       { now },
     );
     const subscription = await subscribe({ testClockId });
-    await shop.merchant.post('/test-clock/advance', { testClockId, to: now + 24 * 3_600_000 });
+    await shop.advanceClock(testClockId, now + 24 * 3_600_000);
     const page = await payer();
     const response = await page.goto(subscription.fwdUrl);
     expect(response?.status()).toBe(410);
     expect(await heading(page)).toBe('This checkout has expired');
     expect(await page.locator('input, button').count()).toBe(0);
-    await page.getByRole('link', { name: 'Return to Test merchant' }).click();
+    await clickThrough(page, page.getByRole('link', { name: 'Return to Test merchant' }));
     expect(page.url()).toBe(
       `${SHOP_URL}/basket?subscription_id=${subscription.subscriptionId}&status=ENDED`,
     );
@@ -172,7 +172,10 @@ describe('the checkout, in a browser,', () => {
     const subscription = await subscribe();
     const page = await payer();
     await page.goto(subscription.fwdUrl);
-    await page.getByRole('link', { name: 'Cancel and return to Test merchant' }).click();
+    await clickThrough(
+      page,
+      page.getByRole('link', { name: 'Cancel and return to Test merchant' }),
+    );
     expect(page.url()).toBe(
       `${SHOP_URL}/basket?subscription_id=${subscription.subscriptionId}&status=CREATED`,
     );
@@ -277,16 +280,14 @@ describe('the hosted pages', () => {
     // The browser accepts this address, our validation does not.
     await page.getByLabel('E-mail address').fill('ada@example');
     await page.getByLabel('Phone number').fill('+44 20 7946 0000');
-    await page.getByRole('button', { name: 'Continue to payment' }).click();
-    await page.waitForLoadState();
+    await clickThrough(page, page.getByRole('button', { name: 'Continue to payment' }));
     expect(await fieldsOf(page)).toEqual([
       'Name, required',
       expect.stringMatching(/^E-mail address, required, invalid: .*e-mail/),
       'Phone number, required',
     ]);
     await page.getByLabel('E-mail address').fill('ada@example.com');
-    await page.getByRole('button', { name: 'Continue to payment' }).click();
-    await page.waitForLoadState();
+    await clickThrough(page, page.getByRole('button', { name: 'Continue to payment' }));
 
     await payByCard(page, DECLINING_CARD);
     expect(await fieldsOf(page)).toEqual([

@@ -5,6 +5,7 @@ import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
 import { onHostedPages } from '../support/hosted-pages.ts';
 import { PAYING_CARD } from '../support/payer.ts';
 import {
+  clickThrough,
   fieldsOf,
   focused,
   heading,
@@ -104,7 +105,7 @@ describe('a payer with typing errors, in a browser,', () => {
     const page = await payer();
     await page.goto(subscription.fwdUrl);
     await payByCard(page, { ...PAYING_CARD, number: '42' });
-    await page.getByRole('link', { name: 'Start over' }).click();
+    await clickThrough(page, page.getByRole('link', { name: 'Start over' }));
     expect(page.url()).toBe(subscription.fwdUrl);
     expect(await heading(page)).toBe('Garden Letters');
     expect(await page.getByLabel('Card number').inputValue()).toBe('');
@@ -136,8 +137,7 @@ async function pay(page: Page, labels: readonly string[], cvc: string): Promise<
   for (const [index, value] of [name, number, expiry, cvc].entries()) {
     await page.getByLabel(labels[index]!, { exact: true }).fill(value);
   }
-  await page.locator('button').click();
-  await page.waitForLoadState();
+  await clickThrough(page, page.locator('button'));
 }
 
 describe('the checkout on a phone, in a browser,', () => {

@@ -1,14 +1,12 @@
-import { once } from 'node:events';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { eq } from 'drizzle-orm';
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import { changeGateway } from '../../db/repositories/merchants/gateways.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import { freePort } from '../../embedded/ports.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
 import { DECLINED, onHostedPages } from '../support/hosted-pages.ts';
-import { heading, picture, SHOP_URL, tooWide } from '../support/payer-browser.ts';
+import { clickThrough, heading, picture, SHOP_URL, tooWide } from '../support/payer-browser.ts';
 import { startStripe } from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 import { createEnvironment } from '../support/test-environment.ts';
@@ -22,11 +20,7 @@ const PAID = 'Thank you: your payment was received';
  * pages are.
  */
 async function startForeignStripe(): Promise<StripeWorld> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
+  const port = await freePort();
   return startStripe({ port, publicUrl: `http://localhost:${port}` });
 }
 
@@ -116,7 +110,7 @@ describe('a checkout of a Stripe merchant, in a browser,', () => {
     expect(await page.getByLabel('Card number').count()).toBe(0);
 
     await leaveToStripe(page);
-    await page.getByRole('link', { name: 'Back' }).click();
+    await clickThrough(page, page.getByRole('link', { name: 'Back' }));
     expect(page.url()).toBe(fwdUrl);
     await leaveToStripe(page);
     await page.goBack();

@@ -32,13 +32,7 @@ async function subscribe(env: TestEnvironment, shop: Shop, startsAt: string, ter
       shop.merchant.get<Record<string, unknown>>(
         `/subscription/get-subscription/${subscriptionId}`,
       ),
-    advance: async (to: string) => {
-      const answer = await shop.merchant.post('/test-clock/advance', {
-        testClockId,
-        to: Date.parse(to),
-      });
-      expect(answer).toMatchObject({ status: 'READY', now: Date.parse(to) });
-    },
+    advance: (to: string) => shop.advanceClock(testClockId, Date.parse(to)),
     news: (count: number) => shop.news(subscriptionId, count),
     declineNext: (code: string, count: number) =>
       env.control('POST', '/control/declines', { subscriptionId, code, count }),
@@ -52,7 +46,7 @@ async function subscribe(env: TestEnvironment, shop: Shop, startsAt: string, ter
     expectNothingFurther: async (until: string) => {
       const ref = { merchantId: env.merchantId, subscriptionId };
       const charges = (await env.book(ref)).length;
-      await shop.merchant.post('/test-clock/advance', { testClockId, to: Date.parse(until) });
+      await shop.advanceClock(testClockId, Date.parse(until));
       expect(await env.book(ref)).toHaveLength(charges);
       await shop.expectAllDelivered(subscriptionId);
       expect(await shop.news(subscriptionId, 0)).toEqual([]);

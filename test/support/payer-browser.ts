@@ -1,4 +1,4 @@
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { PAYING_CARD } from './payer.ts';
 import type { TypedCard } from './payer.ts';
 
@@ -21,7 +21,8 @@ export async function openPayer(
     viewport: { width, height: 900 },
     colorScheme: 'light',
   });
-  context.setDefaultTimeout(20_000);
+  // As in test/support/eventually.ts: a limit for tests that fail.
+  context.setDefaultTimeout(60_000);
   await context.route(`${SHOP_URL}/**`, (route) =>
     route.fulfill({ contentType: 'text/html', body: '<title>The shop</title><h1>The shop</h1>' }),
   );
@@ -39,8 +40,15 @@ export async function typeCard(page: Page, card: TypedCard = PAYING_CARD): Promi
 /** Types a card, submits the form and waits for the next page. */
 export async function payByCard(page: Page, card: TypedCard = PAYING_CARD): Promise<void> {
   await typeCard(page, card);
-  await page.getByRole('button').click();
-  await page.waitForLoadState();
+  await clickThrough(page, page.getByRole('button'));
+}
+
+/**
+ * Clicks `target` and waits until the browser has loaded the next page. `Page.waitForLoadState` would return at once if
+ * the browser has not begun to leave the present page.
+ */
+export async function clickThrough(page: Page, target: Locator): Promise<void> {
+  await Promise.all([page.waitForEvent('load'), target.click()]);
 }
 
 export const heading = (page: Page) => page.getByRole('heading', { level: 1 }).innerText();

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { isDeepStrictEqual } from 'node:util';
 import { and, count, eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { createApp } from '../../api/app.ts';
@@ -12,6 +13,7 @@ import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
 import { createWorkflowStarts } from '../../temporal/workflow-starts.ts';
+import { eventually } from './eventually.ts';
 import { LINKS } from './links.ts';
 import { createMerchantClient } from './merchant-client.ts';
 import { defaultDocumentCheck } from './document-check.ts';
@@ -106,6 +108,15 @@ export async function openShop(env: TestEnvironment) {
       const received = receivedOf(subscriptionId);
       read.set(subscriptionId, received.length);
       return received.slice(from).map(lineOf);
+    },
+    /** Advances a test clock to `to`, and waits until it has reached `to`. The API itself waits for 25 s. */
+    async advanceClock(testClockId: string, to: number): Promise<void> {
+      const reached = { testClockId, status: 'READY', now: to };
+      const answer = await merchant.post('/test-clock/advance', { testClockId, to });
+      if (isDeepStrictEqual(answer, reached)) return;
+      await eventually(async () =>
+        expect(await merchant.get(`/test-clock/${testClockId}`)).toEqual(reached),
+      );
     },
     /** Expects that every event of a subscription was received exactly once, in sequence. */
     async expectAllDelivered(subscriptionId: string): Promise<void> {
