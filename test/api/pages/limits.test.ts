@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect } from 'vitest';
 import { randomToken } from '../../../domain/ids.ts';
+import { untilAvailable } from '../../support/answers.ts';
 import { PUBLIC_URL, test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { LOCALES } from '../../../domain/locales.ts';
@@ -92,7 +93,7 @@ describe('a live merchant’s limit of five cards for each checkout session', ()
     const session = sessionIn(await look());
     await Promise.all(
       Array.from({ length: 10 }, (_, card) =>
-        comeBack(`payment_token=tok-card_declined-at_once-${card}`),
+        untilAvailable(() => comeBack(`payment_token=tok-card_declined-at_once-${card}`)),
       ),
     );
     expect(await triesOf(api, session)).toBe(5);

@@ -2,6 +2,7 @@ import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { customers } from '../../../db/schema/customers.ts';
 import { setupMethods } from '../../../db/schema/setup-methods.ts';
+import { untilAvailable } from '../../support/answers.ts';
 import { test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { consentOf, fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
@@ -110,7 +111,9 @@ test('a reload of the return URL does not count as a second try of a declined, r
     'payment_error=expired_card&payment_error_id=a',
     'payment_token=tok_saved_reload',
   ]) {
-    const answers = await Promise.all([comeBack(query), comeBack(query)]);
+    const answers = await Promise.all(
+      Array.from({ length: 2 }, () => untilAvailable(() => comeBack(query))),
+    );
     for (const answer of [...answers, await comeBack(query)]) expectSeeOther(answer, path);
   }
   expect(await triesOf(api, session)).toBe(3);

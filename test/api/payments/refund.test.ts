@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { refunds } from '../../../db/schema/refunds.ts';
+import { untilAvailable } from '../../support/answers.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
 import {
@@ -70,7 +71,7 @@ test('partial refunds with amounts as number or text never exceed the payment [D
 test('parallel refunds never exceed the payment [D-§7]', async ({ api }) => {
   const intentId = await makePaid(api);
   const answers = await Promise.all(
-    Array.from({ length: 10 }, () => refund(api, intentId, { amount: 700 })),
+    Array.from({ length: 10 }, () => untilAvailable(() => refund(api, intentId, { amount: 700 }))),
   );
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(3);
   expect(await readIntent(api, intentId)).toMatchObject({ status: 'PARTIALLY_REFUNDED' });
