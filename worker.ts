@@ -100,6 +100,7 @@ const activities = createActivities({
     client: temporal.client,
     rows: paymentRows(db),
     taskQueuePrefix: config.taskQueuePrefix,
+    logger,
   }),
   gatewaySubjects: createGatewaySubjects({
     client: temporal.client,

@@ -80,6 +80,7 @@ const app = createApp({
     client: temporal.client,
     rows: paymentRows(db),
     taskQueuePrefix: config.taskQueuePrefix,
+    logger,
   }),
   webhooks: createWebhookQueues({
     client: temporal.client,

@@ -94,6 +94,7 @@ async function haveBooked(place: Place, review: ListedReview): Promise<boolean> 
     client,
     rows: paymentRows(place.db),
     taskQueuePrefix,
+    logger,
   });
   try {
     await followUp(review, subscriptions, payments);

@@ -12,25 +12,10 @@ import type { IntentRef, PaymentOrder, PaymentOutcome } from '../domain/payment-
 import type { RefundOutcome, RefundRef } from '../domain/refund.ts';
 import type { SetupOrder, SetupOutcome } from '../domain/setup-method.ts';
 import type { AttemptRef } from '../domain/review.ts';
-import {
-  LATE_CHARGE_WORKFLOW,
-  lateChargeWorkflowId,
-  PAYMENT_WORKFLOW,
-  paymentWorkflowId,
-  poke,
-  REFUND_WORKFLOW,
-  refundWorkflowId,
-  SETUP_METHOD_WORKFLOW,
-  setupMethodWorkflowId,
-} from '../workflows/one-off-orders/messages.ts';
-import type {
-  LateChargeInput,
-  PaymentInput,
-  RefundInput,
-  SetupMethodInput,
-} from '../workflows/one-off-orders/messages.ts';
+import { paymentWorkflowId, poke, refundWorkflowId } from '../workflows/one-off-orders/messages.ts';
 import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
+import type { Logger } from '../runtime/logger.ts';
 import {
   ACCEPT_WITHIN_MS,
   ANSWER_WITHIN_MS,
@@ -38,7 +23,10 @@ import {
   hasFailedTask,
   isRunning,
 } from './client.ts';
+import { lateChargeStart, paymentStart, refundStart, setupStart } from './order-starts.ts';
+import type { OrderStart } from './order-starts.ts';
 import { STUCK_AFTER_MS, terminateIfStuck } from './stuck-workflows.ts';
+import type { StuckOptions } from './stuck-workflows.ts';
 
 /** Reads the rows of orders (payments, refunds). The first two functions return null if there is no outcome yet. */
 export interface PaymentRows {
@@ -97,6 +85,7 @@ export interface PaymentWorkflowsDeps {
   rows: PaymentRows;
   /** These workflows run on `<prefix>checkout`. */
   taskQueuePrefix: string;
+  logger: Logger;
   /** Time in ms for which the workflow tasks of a run must fail before the run is replaced. Default: 60,000. */
   stuckAfterMs?: number;
 }
@@ -115,15 +104,6 @@ const ACCEPTED_LOOK_MS = 3_000;
 
 const MERCHANT_ID = defineSearchAttributeKey('MerchantId', SearchAttributeType.KEYWORD);
 
-/** A workflow to start, or to join if it runs. */
-interface Start {
-  type: string;
-  workflowId: string;
-  merchantId: string;
-  memo: Record<string, string>;
-  input: PaymentInput | RefundInput | SetupMethodInput | LateChargeInput;
-}
-
 /** The result of a workflow. `paymentToken` identifies the order that the run executed. */
 interface Result<Outcome> {
   outcome: Outcome;
@@ -134,13 +114,13 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   private readonly client: Client;
   private readonly rows: PaymentRows;
   private readonly taskQueue: string;
-  private readonly stuckAfterMs: number;
+  private readonly stuck: StuckOptions;
 
   constructor(deps: PaymentWorkflowsDeps) {
-    const { client, rows, taskQueuePrefix, stuckAfterMs = STUCK_AFTER_MS } = deps;
+    const { client, rows, logger, taskQueuePrefix, stuckAfterMs = STUCK_AFTER_MS } = deps;
     this.client = client;
     this.rows = rows;
-    this.stuckAfterMs = stuckAfterMs;
+    this.stuck = { stuckAfterMs, logger };
     // A payer or a merchant waits for these workflows, so their tasks must not wait behind renewals.
     this.taskQueue = `${taskQueuePrefix}checkout`;
   }
@@ -183,23 +163,9 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   async saveMethod(order: SetupOrder): Promise<SetupOutcome> {
-    const { merchantId, setupMethodId, paymentToken, checkoutSessionId } = order;
     const outcome = await this.resultForOrder<SetupOutcome>(
-      {
-        type: SETUP_METHOD_WORKFLOW,
-        workflowId: setupMethodWorkflowId(setupMethodId),
-        merchantId,
-        memo: { merchantId, setupMethodId },
-        input: {
-          merchantId,
-          setupMethodId,
-          paymentToken,
-          checkoutSessionId,
-          lookups: 0,
-          isLocalFirst: true,
-        },
-      },
-      (result) => result.paymentToken === paymentToken,
+      setupStart(order),
+      ({ paymentToken }) => paymentToken === order.paymentToken,
       async () => null,
     );
     return outcome ?? { kind: 'pending' };
@@ -243,7 +209,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
    * again.
    */
   private async resultForOrder<Outcome>(
-    start: Start,
+    start: OrderStart,
     isOwn: (result: Result<Outcome>) => boolean,
     known: () => Promise<Outcome | null>,
   ): Promise<Outcome | null> {
@@ -269,21 +235,21 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   /** Throws `WorkflowExecutionAlreadyStartedError` if the workflow runs. */
-  private async start(start: Start): Promise<void> {
+  private async start(start: OrderStart): Promise<void> {
     const options = { ...this.optionsOf(start), workflowIdConflictPolicy: 'FAIL' as const };
     await this.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
       this.client.workflow.start(start.type, options),
     );
   }
 
-  private async poke(start: Start): Promise<void> {
+  private async poke(start: OrderStart): Promise<void> {
     const options = { ...this.optionsOf(start), signal: poke, signalArgs: [] as [] };
     await this.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
       this.client.workflow.signalWithStart(start.type, options),
     );
   }
 
-  private optionsOf({ workflowId, merchantId, memo, input }: Start): WorkflowStartOptions {
+  private optionsOf({ workflowId, merchantId, memo, input }: OrderStart): WorkflowStartOptions {
     return {
       workflowId,
       taskQueue: this.taskQueue,
@@ -300,7 +266,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
    * Starts the workflow if none runs, and replaces a stuck run. Returns true if it started a run. The new run reads in
    * the rows what earlier runs have done.
    */
-  private async startUnlessRunning(start: Start): Promise<boolean> {
+  private async startUnlessRunning(start: OrderStart): Promise<boolean> {
     try {
       await this.start(start);
       return true;
@@ -309,7 +275,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
     }
     const description = await describeWorkflow(this.client, start.workflowId);
     if (description === null || !hasFailedTask(description)) return false;
-    if (!(await terminateIfStuck(this.client, description, this.stuckAfterMs))) return false;
+    if (!(await terminateIfStuck(this.client, description, this.stuck))) return false;
     return this.startUnlessRunning(start);
   }
 
@@ -334,34 +300,4 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
       return null;
     }
   }
-}
-
-function paymentStart({ merchantId, intentId, token }: PaymentOrder): Start {
-  return {
-    type: PAYMENT_WORKFLOW,
-    workflowId: paymentWorkflowId(intentId),
-    merchantId,
-    memo: { merchantId, intentId },
-    input: { merchantId, intentId, token, lookups: 0, isLocalFirst: true },
-  };
-}
-
-function refundStart({ merchantId, refundId }: RefundRef): Start {
-  return {
-    type: REFUND_WORKFLOW,
-    workflowId: refundWorkflowId(refundId),
-    merchantId,
-    memo: { merchantId, refundId },
-    input: { merchantId, refundId, lookups: 0, isLocalFirst: true },
-  };
-}
-
-function lateChargeStart({ merchantId, attemptId }: AttemptRef): Start {
-  return {
-    type: LATE_CHARGE_WORKFLOW,
-    workflowId: lateChargeWorkflowId(attemptId),
-    merchantId,
-    memo: { merchantId, attemptId },
-    input: { merchantId, attemptId, lookups: 0 },
-  };
 }

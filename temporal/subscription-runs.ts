@@ -25,6 +25,7 @@ import {
 } from './client.ts';
 import { closedSince } from './closed-subscriptions.ts';
 import { STUCK_AFTER_MS, terminateIfStuck } from './stuck-workflows.ts';
+import type { StuckOptions } from './stuck-workflows.ts';
 import { EARLIER_MOST, startOptions } from './subscription-start.ts';
 import type { Snapshot } from './subscription-start.ts';
 
@@ -104,7 +105,7 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
   protected readonly taskQueuePrefix: string;
   protected readonly rows: Rows;
   protected readonly logger: Logger;
-  private readonly stuckAfterMs: number;
+  private readonly stuck: StuckOptions;
 
   constructor(deps: RunDeps<Rows>) {
     const { client, rows, logger, taskQueuePrefix, stuckAfterMs = STUCK_AFTER_MS } = deps;
@@ -112,7 +113,7 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     this.taskQueuePrefix = taskQueuePrefix;
     this.rows = rows;
     this.logger = logger;
-    this.stuckAfterMs = stuckAfterMs;
+    this.stuck = { stuckAfterMs, logger };
   }
 
   async start(ref: SubscriptionRef): Promise<boolean> {
@@ -242,8 +243,7 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     ref: SubscriptionRef,
     description: WorkflowExecutionDescription,
   ): Promise<boolean> {
-    if (!(await terminateIfStuck(this.client, description, this.stuckAfterMs))) return false;
-    this.logger.error({ ...ref }, 'workflow tasks kept failing; the run was terminated');
+    if (!(await terminateIfStuck(this.client, description, this.stuck))) return false;
     await this.startFromRow(ref);
     return true;
   }

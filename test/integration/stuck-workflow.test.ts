@@ -1,9 +1,11 @@
+import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { paymentRows } from '../../db/repositories/payments/charges.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
+import { createLogger } from '../../runtime/logger.ts';
 import { createPaymentWorkflows } from '../../temporal/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
 import {
@@ -136,8 +138,37 @@ test.concurrent('a query is answered by a new run from the row if the workflow t
 
 describe('a one-off order whose workflow tasks keep failing', () => {
   /** The payment workflows of an API or a sweep that replaces a stuck run at its first failed workflow task. */
-  const impatientOrdersIn = ({ client, db, taskQueuePrefix }: TestEnvironment) =>
-    createPaymentWorkflows({ client, rows: paymentRows(db), taskQueuePrefix, stuckAfterMs: 0 });
+  function impatientOrdersIn({ client, db, taskQueuePrefix }: TestEnvironment) {
+    const logged: object[] = [];
+    const write = (line: string) => void logged.push(pick(JSON.parse(line)));
+    const logger = createLogger({ name: 'test' }, { write });
+    const rows = paymentRows(db);
+    const payments = createPaymentWorkflows({
+      client,
+      rows,
+      taskQueuePrefix,
+      logger,
+      stuckAfterMs: 0,
+    });
+    return { payments, logged };
+  }
+
+  const pick = ({ level, workflowId, runId, msg }: Record<string, unknown>) => ({
+    level,
+    workflowId,
+    runId,
+    msg,
+  });
+
+  const replacementOf = ({
+    workflowId,
+    firstExecutionRunId,
+  }: WorkflowHandleWithFirstExecutionRunId) => ({
+    level: 'error',
+    workflowId,
+    runId: firstExecutionRunId,
+    msg: 'workflow tasks kept failing; the run was terminated',
+  });
 
   /** Starts a run whose workflow tasks all fail, because it has no argument. Waits until a task has failed. */
   async function startStuck(env: TestEnvironment, type: string, workflowId: string) {
@@ -147,6 +178,7 @@ describe('a one-off order whose workflow tasks keep failing', () => {
       const { raw } = await handle.describe();
       expect(raw.pendingWorkflowTask?.attempt).toBeGreaterThan(1);
     }, SOON);
+    return handle;
   }
 
   test('is charged once on a new run, which a sweep starts from the rows [D-36, D-40]', async ({
@@ -154,11 +186,13 @@ describe('a one-off order whose workflow tasks keep failing', () => {
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await startStuck(env, PAYMENT_WORKFLOW, paymentWorkflowId(ref.intentId));
+    const stuck = await startStuck(env, PAYMENT_WORKFLOW, paymentWorkflowId(ref.intentId));
+    const impatient = impatientOrdersIn(env);
     expect(await env.payments.resumePayment(ref)).toBe(false);
     expect(await payments.book(ref)).toEqual([]);
 
-    expect(await impatientOrdersIn(env).resumePayment(ref)).toBe(true);
+    expect(await impatient.payments.resumePayment(ref)).toBe(true);
+    expect(impatient.logged).toEqual([replacementOf(stuck)]);
     const told = ['intent.created CREATED', 'intent.success SUCCESS'];
     await vi.waitFor(async () => expect(await payments.story(ref.intentId)).toEqual(told), SOON);
     expect(await repairsOf(env)).toEqual({});
@@ -173,9 +207,11 @@ describe('a one-off order whose workflow tasks keep failing', () => {
   }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid, 1_200);
-    await startStuck(env, REFUND_WORKFLOW, refundWorkflowId(ref.refundId));
+    const stuck = await startStuck(env, REFUND_WORKFLOW, refundWorkflowId(ref.refundId));
 
-    expect(await impatientOrdersIn(env).refund(ref)).toEqual({ kind: 'refunded' });
+    const impatient = impatientOrdersIn(env);
+    expect(await impatient.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect(impatient.logged).toEqual([replacementOf(stuck)]);
     expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1200']);
     expect(await payments.story(paid.intentId)).toEqual([

@@ -34,7 +34,12 @@ function clientsOf(
   const client = new Client({ connection });
   const { taskQueuePrefix } = env;
   const logger = createLogger({ name: 'away', level: 'silent' });
-  const payments = createPaymentWorkflows({ client, rows: paymentRows(env.db), taskQueuePrefix });
+  const payments = createPaymentWorkflows({
+    client,
+    rows: paymentRows(env.db),
+    taskQueuePrefix,
+    logger,
+  });
   const workflows = createSubscriptionWorkflows({
     client,
     rows: subscriptionRows(env.db),

@@ -159,6 +159,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     client,
     rows: paymentRows(db),
     taskQueuePrefix,
+    logger,
   });
   const gatewaySubjects = createGatewaySubjects({ client, taskQueuePrefix, logger });
   const encryptionKey = randomBytes(32);
