@@ -1,9 +1,9 @@
 import { createServer as createHttpServer, request as httpRequest } from 'node:http';
 import type { ServerResponse } from 'node:http';
-import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished } from 'vitest';
+import { freePort } from '../../embedded/ports.ts';
 import type { ChargeRequest } from '../../gateways/port.ts';
 import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
 import { createPace } from '../../gateways/stripe/pace.ts';
@@ -139,11 +139,7 @@ describe('a charge at Stripe', () => {
 
   it('is not sent when no server listens at the address', async ({ world }) => {
     const request = await preparedCharge(world);
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    server.close();
-    await once(server, 'close');
+    const port = await freePort();
     const gateway = gatewayOf(world, `http://127.0.0.1:${port}`);
     expect((await gateway.charge(request)).kind).toBe('not_sent');
   });

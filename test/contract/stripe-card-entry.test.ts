@@ -1,7 +1,5 @@
-import { once } from 'node:events';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { describe, expect } from 'vitest';
+import { freePort } from '../../embedded/ports.ts';
 import type { CardEntryRequest } from '../../gateways/port.ts';
 import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
 import { openCardEntry } from '../../gateways/stripe/card-entry.ts';
@@ -133,11 +131,7 @@ describe('a page of Stripe to enter a card', () => {
   });
 
   it('is not opened when no server listens at the address', async ({ world }) => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    server.close();
-    await once(server, 'close');
+    const port = await freePort();
     const gateway = gatewayOf(world, 20_000, `http://127.0.0.1:${port}`);
     expect((await gateway.openCardEntry?.(cardEntry()))?.kind).toBe('not_sent');
   });
