@@ -37,10 +37,18 @@ export async function typeCard(page: Page, card: TypedCard = PAYING_CARD): Promi
   await page.getByLabel('CVC').fill(card.cvc);
 }
 
-/** Types a card, submits the form and waits for the next page. */
+/**
+ * Types a card, submits the form and waits for the next page. On a busy machine this page may wait for the outcome. Then
+ * the page reloads itself, and this function waits, too.
+ */
 export async function payByCard(page: Page, card: TypedCard = PAYING_CARD): Promise<void> {
   await typeCard(page, card);
   await clickThrough(page, page.getByRole('button'));
+  const waiting = page.locator('script[data-url]');
+  do {
+    await waiting.waitFor({ state: 'detached' });
+    await page.waitForLoadState();
+  } while ((await waiting.count()) > 0);
 }
 
 /**
