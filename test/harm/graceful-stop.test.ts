@@ -35,10 +35,10 @@ type Order = Awaited<ReturnType<typeof order>>;
 const SOON = { timeout: 60_000, interval: 20 };
 const CHARGE = '/payments/charge-tokenised-pm';
 /**
- * For tests that hold charges. After 3 s a local activity is replaced by an activity that looks the charge up, so no
- * charge runs in a local activity.
+ * For tests that expect no look-up. After 3 s a local activity is replaced by an activity that looks the charge up, so
+ * the busy process of the tests runs no charge in a local activity.
  */
-const HOLDING = { runsLocally: false, gatewayTimeoutMs: 12_000 };
+const WITHOUT_LOOKUP = { runsLocally: false, gatewayTimeoutMs: 12_000 };
 
 /** Runs a test in its own environment. Stops every process that the test passes to `keep`. */
 async function inOwnEnvironment(
@@ -158,6 +158,7 @@ describe.concurrent('after SIGTERM', { timeout: 300_000 }, () => {
       receiver.onReceive(() => answer.isOpen);
       const { subscriptionId } = await merchant.post<{ subscriptionId: string }>(CREATE, TERMS);
       const { merchantId } = env;
+      await env.confirmStart({ merchantId, subscriptionId });
       await env.webhooks.wakeStream({ merchantId, streamId: subscriptionId });
       const isHeld = () =>
         receiver.received.some(({ event }) => event['subscriptionId'] === subscriptionId);
@@ -201,7 +202,7 @@ describe.concurrent('after SIGTERM', { timeout: 300_000 }, () => {
   test('an API answers its open requests and refuses new connections; another API replays the answers [D-17, D-40]', ({
     server,
   }) =>
-    inOwnEnvironment(server, HOLDING, async (env, keep) => {
+    inOwnEnvironment(server, WITHOUT_LOOKUP, async (env, keep) => {
       const processes = await apiProcesses(env);
       const { authorization } = processes;
       const api = await keep(processes.start());
@@ -270,7 +271,7 @@ describe.concurrent('after SIGTERM', { timeout: 300_000 }, () => {
   test('each charge is made once when three workers in turn and an API stop under load [D-17, D-40]', ({
     server,
   }) =>
-    inOwnEnvironment(server, {}, async (env, keep) => {
+    inOwnEnvironment(server, WITHOUT_LOOKUP, async (env, keep) => {
       const processes = await apiProcesses(env);
       const port = await freePort();
       const startApi = () => keep(processes.start({ port }));

@@ -13,6 +13,7 @@ import type { Payments } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
+import { untilAccepted } from '../support/until-accepted.ts';
 
 /**
  * The API's rows of the crash table in docs/architecture.md. In each test an API process is killed at a
@@ -127,8 +128,10 @@ describe('an API that crashes while it creates a subscription', () => {
     expect(isReplayed).toBe(false);
     const [subscription, ...others] = await created(env, 'before-commit');
     expect(others).toEqual([]);
-    expect(JSON.parse(text)).toMatchObject({ subscriptionId: subscription?.id });
-    expect(await payments.story(subscription?.id ?? '')).toEqual([
+    const subscriptionId = String(subscription?.id);
+    expect(JSON.parse(text)).toMatchObject({ subscriptionId });
+    await env.confirmStart({ merchantId: env.merchantId, subscriptionId });
+    expect(await payments.story(subscriptionId)).toEqual([
       'intent.created CREATED',
       'subscription.created CREATED',
     ]);
@@ -169,7 +172,8 @@ describe('an API that crashes while it charges a saved card', () => {
     payments: Payments,
   ): Promise<Request & { customerId: string }> => {
     const { customerId, ...session } = await payments.setup();
-    const saved = await env.payments.saveMethod({ ...session, ...(await payments.card()) });
+    const order = { ...session, ...(await payments.card()) };
+    const saved = await untilAccepted(() => env.payments.saveMethod(order));
     if (saved.kind !== 'saved') throw new Error(`the card was not saved: ${saved.kind}`);
     const body = { customerId, pmId: saved.paymentMethodId, currency: 'USD', amount: 2_500 };
     return { path: '/payments/charge-tokenised-pm', body, key: randomUUID(), customerId };

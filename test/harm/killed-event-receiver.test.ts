@@ -73,6 +73,7 @@ async function openScene(
     },
   );
   const ref = { merchantId: env.merchantId, subscriptionId };
+  await env.confirmStart(ref);
   const status = async () => (await env.state(ref)).status;
   const story = () => paymentsIn(env).story(subscriptionId);
   return {

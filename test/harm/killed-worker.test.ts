@@ -119,8 +119,9 @@ async function renewalOfCrashedWorker(
     '/subscription/create',
     { ...TERMS, testClockId },
   );
-  await payOnPage(String(fwdUrl));
   const ref = { merchantId, subscriptionId: String(subscriptionId) };
+  await env.confirmStart(ref);
+  await payOnPage(String(fwdUrl));
   await shop.expectAllDelivered(ref.subscriptionId);
   await stopWorker();
   const crashing = await scenario.startMortal(point);
@@ -342,13 +343,14 @@ describe.concurrent('a worker that crashes', LIMIT, () => {
       '/subscription/create',
       TERMS,
     );
+    const ref = { merchantId: scenario.merchantId, subscriptionId };
+    await env.confirmStart(ref);
     const body = { subscriptionId };
     const key = randomUUID();
     const crashing = await scenario.startMortal('after_transition');
     await shop.expectAllDelivered(subscriptionId);
     const first = shop.merchant.post<Json>(CANCEL, body, key).catch(() => undefined);
     expect(await crashing.gone).toMatchObject(KILLED);
-    const ref = { merchantId: scenario.merchantId, subscriptionId };
     expect((await env.state(ref)).status).toBe('ENDED');
 
     await scenario.goOn();
@@ -367,16 +369,14 @@ describe.concurrent('a worker that crashes', LIMIT, () => {
   test('makes the next worker send the same bytes again, in order, when it crashes after a delivery [D-54]', async ({
     scenario,
   }) => {
-    const { shop } = scenario;
+    const { env, shop, merchantId } = scenario;
     const crashing = await scenario.startMortal('after_delivery');
     const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
       '/subscription/create',
       TERMS,
     );
-    await scenario.env.webhooks.wakeStream({
-      merchantId: scenario.merchantId,
-      streamId: subscriptionId,
-    });
+    await env.confirmStart({ merchantId, subscriptionId });
+    await env.webhooks.wakeStream({ merchantId, streamId: subscriptionId });
     expect(await crashing.gone).toMatchObject(KILLED);
     expect(scenario.received('subscriptionId', subscriptionId)).toEqual(['1 intent.created']);
 
