@@ -9,6 +9,7 @@ import { startStripeMock, stripeMockFiles } from '../../embedded/stripe-mock.ts'
 import type { StripeMock, StripeMockFiles } from '../../embedded/stripe-mock.ts';
 import { ComponentMissingError } from '../../embedded/temporal-cli.ts';
 import { loadEmbeddedConfig } from '../../runtime/config.ts';
+import { eventually } from '../support/eventually.ts';
 
 let files: StripeMockFiles;
 let mock: StripeMock;
@@ -61,7 +62,7 @@ describe('stripe-mock', () => {
     const url = line.trim();
     expect((await fetch(url)).status).toBe(401);
     parent.kill('SIGKILL');
-    await vi.waitFor(() => expect(fetch(url)).rejects.toThrow('fetch failed'), { timeout: 30_000 });
+    await eventually(() => expect(fetch(url)).rejects.toThrow('fetch failed'));
   });
 
   it('is reported missing, with the advice to install Go, when Go is missing', async () => {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { onDevServer } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { enterAccount, saveCardAtStripe } from '../support/stripe-merchant.ts';
 import { startStripe } from '../support/stripe.ts';
@@ -27,7 +28,6 @@ const test = onDevServer
   });
 
 const KILLED = { code: null, signal: 'SIGKILL' };
-const WAIT = { timeout: 30_000, interval: 50 };
 const CHARGE = '/payments/charge-tokenised-pm';
 
 /**
@@ -113,7 +113,7 @@ test('a worker that is killed after it sent a confirmation leaves an attempt SEN
   const held = async () => (await stripe.control('GET', 'holds'))['held'];
   await stripe.control('POST', 'holds', { path: '/v1/payment_intents/*/confirm', count: 2 });
   const first = shop.ask();
-  await vi.waitFor(async () => expect(await held()).toBe(1), WAIT);
+  await eventually(async () => expect(await held()).toBe(1));
   crashing.kill();
   expect(await crashing.gone).toMatchObject(KILLED);
   expect(await shop.attempts()).toEqual(['1 SENDING with its id']);
@@ -121,10 +121,10 @@ test('a worker that is killed after it sent a confirmation leaves an attempt SEN
 
   // The look-up shows a PaymentIntent without confirmation, so the next worker confirms it, too.
   await scenario.goOn();
-  await vi.waitFor(async () => expect(await held()).toBe(2), WAIT);
+  await eventually(async () => expect(await held()).toBe(2));
   // The request of the killed worker charges. Stripe refuses the confirmation of the next worker.
   await stripe.control('POST', 'holds/release', { count: 1 });
-  await vi.waitFor(async () => expect(await shop.atStripe()).toEqual(['succeeded 2500']), WAIT);
+  await eventually(async () => expect(await shop.atStripe()).toEqual(['succeeded 2500']));
   await stripe.control('POST', 'holds/release', {});
   await first;
   const intentId = await shop.intentId();

@@ -2,11 +2,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { afterAll, describe, expect, vi } from 'vitest';
+import { afterAll, describe, expect } from 'vitest';
 import { openBooks } from '../../proof/verify/books.ts';
 import { checkBooks } from '../../proof/verify/invariants.ts';
 import type { CheckResult } from '../../proof/verify/invariants.ts';
 import { onDevServer as test } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { paymentsIn } from '../support/payments.ts';
@@ -61,10 +62,8 @@ async function runTwoSubscriptions(env: TestEnvironment): Promise<void> {
   await receiver.waitFor(
     Number((await rows(env, 'select count(*) as n from outbox_event'))[0]!['n']),
   );
-  await vi.waitFor(
-    async () =>
-      expect(await rows(env, `select 1 from webhook_delivery where state = 'PENDING'`)).toEqual([]),
-    { timeout: 30_000 },
+  await eventually(async () =>
+    expect(await rows(env, `select 1 from webhook_delivery where state = 'PENDING'`)).toEqual([]),
   );
 }
 

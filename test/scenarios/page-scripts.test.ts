@@ -142,7 +142,7 @@ test.for([true, false])(
     await page.waitForRequest(api.url + path);
     // The script requests the page's URL without a new load, so that a screen reader keeps its place in the page.
     if (hasScript) expect(loads).toBe(1);
-    else await vi.waitUntil(() => loads > 1, { timeout: 20_000 });
+    else await vi.waitUntil(() => loads > 1, { timeout: 60_000 });
     expect(await heading(page)).toBe('Your payment is being processed');
     api.workflows.faults.card = 'paid late';
     await api.workflows.lookUp(subscription.ref);

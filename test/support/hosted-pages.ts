@@ -65,7 +65,7 @@ export function onHostedPages() {
       ({ shop }) =>
         async (field: 'intentId' | 'setupMethodId', id: string, count: number) => {
           const received = () => shop.receiver.received.filter(({ event }) => event[field] === id);
-          await vi.waitUntil(() => received().length >= count, { timeout: 30_000, interval: 20 });
+          await vi.waitUntil(() => received().length >= count, { timeout: 60_000, interval: 20 });
           return received().map(({ event }) => `${event.eventType} ${String(event['status'])}`);
         },
     )
