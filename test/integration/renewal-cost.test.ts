@@ -50,21 +50,25 @@ const test = onDevServer.extend('counted', async ({ server }, { onCleanup }) => 
     return { requests: [...requests], calls };
   };
   /**
-   * Returns the database calls of one renewal and the last two requests to the gateway. The database calls
-   * are a tenth of the difference between 12 and 2 renewals, so that the other calls of an
-   * advance of the test clock do not count.
+   * Expects this cost of one renewal: the last two requests to the gateway, and the database calls. These are a tenth
+   * of the difference between 12 and 2 renewals, so that the other calls of an advance of the test clock do not count.
+   *
+   * A charge that takes longer than 3 s is repeated on the task queue, which costs more calls. So on a busy machine the
+   * cost is measured more than once, and the cheapest advances count.
    */
-  const perRenewal = async (token: () => Promise<string | undefined>) => {
-    const few = await renew(2, await token());
-    const more = await renew(12, await token());
-    return { database: (more.calls - few.calls) / 10, gateway: more.requests.slice(-2) };
+  const expectCost = async (cost: object, token: () => Promise<string | undefined>) => {
+    const cheapest = { few: Infinity, more: Infinity, gateway: [] as string[] };
+    await eventually(async () => {
+      const few = await renew(2, await token());
+      const more = await renew(12, await token());
+      cheapest.few = Math.min(cheapest.few, few.calls);
+      if (more.calls < cheapest.more) {
+        Object.assign(cheapest, { more: more.calls, gateway: more.requests.slice(-2) });
+      }
+      const { gateway } = cheapest;
+      expect({ database: (cheapest.more - cheapest.few) / 10, gateway }).toEqual(cost);
+    });
   };
-  /**
-   * Expects this cost of a renewal. A charge that takes longer than 3 s is repeated on the task queue, which costs more
-   * calls. So on a busy machine the cost is measured more than once.
-   */
-  const expectCost = (cost: object, token: () => Promise<string | undefined>) =>
-    eventually(async () => expect(await perRenewal(token)).toEqual(cost));
   return { env, stripe, expectCost };
 });
 
