@@ -41,11 +41,16 @@ export async function payOnPage(fwdUrl: string, card: TypedCard = PAYING_CARD): 
 export async function payOn(page: Page, card: TypedCard = PAYING_CARD): Promise<Page> {
   const waitUntil = performance.now() + DECIDED_WITHIN_MS;
   let shown = await enterCardOn(page, card);
-  while (shown.refreshUrl !== null && performance.now() < waitUntil) {
+  while (isReloading(shown) && performance.now() < waitUntil) {
     await sleep(RELOAD_AFTER_MS);
     shown = await openPage(shown.refreshUrl, page.browser);
   }
   return shown;
+}
+
+/** True if the page redirects to its own site. The page that leads to the page of a gateway does not. */
+function isReloading(page: Page): page is Page & { refreshUrl: string } {
+  return page.refreshUrl !== null && new URL(page.refreshUrl).origin === new URL(page.url).origin;
 }
 
 /**
