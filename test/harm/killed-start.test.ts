@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import { freePort, requireFreePorts } from '../../embedded/ports.ts';
 import { identify } from '../../embedded/process-identity.ts';
 import { openProcessTable } from '../../embedded/process-table.ts';
@@ -25,8 +25,12 @@ beforeAll(async () => {
   environment = { DATA_DIR: dataDir, ...Object.fromEntries(numbers) };
 });
 
-afterAll(async () => {
+// A start that a failed test left running would make the next test fail, too.
+afterEach(async () => {
   if (current !== undefined) await interrupt(current.child);
+});
+
+afterAll(async () => {
   for (const { pid } of running()) process.kill(pid, 'SIGKILL');
   rmSync(dataDir, { recursive: true, force: true });
 });
