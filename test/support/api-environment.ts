@@ -26,6 +26,7 @@ import { createTestDatabase } from './database.ts';
 import { createFakePayments } from './fakes/payments.ts';
 import { defaultDocumentCheck } from './document-check.ts';
 import { createFakeWorkflows } from './fakes/subscription-workflows.ts';
+import { KEEP_ALIVE_MS } from './keep-alive.ts';
 
 export const PUBLIC_URL = LINKS.publicUrl;
 export const TOKENISER_URL = 'https://cards.example/tokenise';
@@ -72,12 +73,6 @@ export interface ApiOptions {
    */
   gateways?: GatewayRegistry & EventSenders;
 }
-
-/**
- * The keep-alive timeout of `api/main.ts`. With Node's default of 5 s, a slow test would send requests on
- * connections that the server has closed.
- */
-const KEEP_ALIVE_MS = 65_000;
 
 const NO_LIMITS: RateLimits = {
   windowSeconds: 1,

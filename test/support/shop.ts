@@ -14,6 +14,7 @@ import { EVENT_TYPES } from '../../domain/events.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
 import { createWorkflowStarts } from '../../temporal/workflow-starts.ts';
 import { eventually } from './eventually.ts';
+import { KEEP_ALIVE_MS } from './keep-alive.ts';
 import { LINKS } from './links.ts';
 import { createMerchantClient } from './merchant-client.ts';
 import { defaultDocumentCheck } from './document-check.ts';
@@ -38,7 +39,7 @@ export type Shop = Awaited<ReturnType<typeof openShop>>;
  * endpoint that is subscribed to every event type.
  */
 export async function openShop(env: TestEnvironment) {
-  const server = createServer();
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -12,6 +12,7 @@ import { createStripeDouble } from '../../gateways/stripe-double/server.ts';
 import type { StripeDoubleOptions } from '../../gateways/stripe-double/server.ts';
 import { loadEmbeddedConfig } from '../../runtime/config.ts';
 import { createTestDatabase } from './database.ts';
+import { KEEP_ALIVE_MS } from './keep-alive.ts';
 
 const CONTROL_KEY = 'control-key-of-the-contract-tests-01';
 export const WEBHOOK_SECRET = 'whsec_contract_tests';
@@ -125,7 +126,7 @@ export interface ReceivedEvent {
 async function startReceiver() {
   const received: ReceivedEvent[] = [];
   let refusedText: string | null = null;
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     void (async () => {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk as Buffer);

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { KEEP_ALIVE_MS } from './keep-alive.ts';
 
 /** The receiver's reaction to a request: an answer, no answer, or a closed connection. */
 export type ReceiverAnswer =
@@ -58,7 +59,7 @@ export async function startWebhookReceiver(options: {
   let standing: ReceiverAnswer = { status: 200 };
   let beforeAnswer: (webhook: ReceivedWebhook) => Promise<void> | void = () => undefined;
 
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     void (async () => {
       const rawBody = await readBody(request);
       const answer = queue.shift() ?? standing;
