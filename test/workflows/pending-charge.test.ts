@@ -1,7 +1,7 @@
 import { beforeEach, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { listReviews } from '../../db/repositories/payments/reviews.ts';
-import { secondsFromFirst } from '../support/call-times.ts';
+import { noteCall, secondsFromFirst } from '../support/call-times.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
@@ -30,7 +30,7 @@ const test = onTimeSkippingServerWith(
     wrap: (activities: Activities): Activities => ({
       ...activities,
       chargeAttempt: (input) => {
-        calledAt.push(input.realNowAt);
+        noteCall(calledAt, input.realNowAt);
         return activities.chargeAttempt(input);
       },
     }),

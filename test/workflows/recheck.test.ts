@@ -7,7 +7,7 @@ import {
   poke as recheckPayment,
 } from '../../workflows/one-off-orders/messages.ts';
 import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { secondsFromFirst } from '../support/call-times.ts';
+import { noteCall, secondsFromFirst } from '../support/call-times.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
@@ -31,7 +31,7 @@ beforeEach(() => {
 
 function withCallLog(activities: Activities): Activities {
   const log = <T>(at: number, ask: () => Promise<T>): Promise<T> => {
-    askedAt.push(at);
+    noteCall(askedAt, at);
     return ask();
   };
   return {

@@ -7,7 +7,7 @@ import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messages.ts';
-import { secondsFromFirst } from '../support/call-times.ts';
+import { noteCall, secondsFromFirst } from '../support/call-times.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Payments } from '../support/payments.ts';
@@ -50,7 +50,7 @@ beforeEach(() => {
 /** A call that is not made returns pending, as in an outage, without using the send budget. */
 function withCallLog(activities: Activities): Activities {
   const log = async <T>(at: number, ask: () => Promise<T>): Promise<T | { kind: 'pending' }> => {
-    calledAt.push(at);
+    noteCall(calledAt, at);
     return isMade(calledAt.length - 1) ? ask() : { kind: 'pending' };
   };
   return {
