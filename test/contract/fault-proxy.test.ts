@@ -47,7 +47,7 @@ describe('the fault proxy in front of the Stripe double', () => {
       const timeoutMs = fault.fault === 'hang' ? 500 : 20_000;
       const result = await confirmWith(world, fault, timeoutMs);
       expect(result.error).toMatchObject({ type: 'StripeConnectionError' });
-      // One hit: the client has not sent the request twice. A client may time out before the hit and the charge.
+      // One hit: the client has not sent the request twice. A client that times out may do so before the hit.
       await expect.poll(result.hits).toEqual([1]);
       await vi.waitUntil(async () => (await result.charges()) === charges, WAIT);
     },

@@ -190,7 +190,7 @@ describe('a charge activity that runs several times at once', () => {
     const subscription = await paidForJanuary(env);
     const input = await februaryInput(env, subscription);
     await subscription.fault(HELD);
-    // If the look at the locks takes more than 5 s, the settlement stops its wait for a lock, and is repeated.
+    // If this test holds the lock for more than 5 s, the settlement gives up its wait for it, and is repeated.
     const charge = env.activities
       .chargeAttempt(input)
       .catch(() => env.activities.chargeAttempt(input));

@@ -50,7 +50,7 @@ const RENEWED = [
   'subscription.cycle_charged ACTIVE',
 ];
 
-/** Creates a subscription that nobody has paid. The merchant's Stripe account sends its events to the shop's API. */
+/** Creates a subscription whose checkout is unpaid. The events of the merchant's Stripe account go to the shop's API. */
 async function openScene(
   env: Awaited<ReturnType<typeof createEnvironment>>,
   shop: Awaited<ReturnType<typeof openShop>>,

@@ -109,8 +109,8 @@ async function renewalOfCrashedWorker(
   left: { attempts: readonly string[]; charges: number },
 ): Promise<void> {
   const { env, shop, merchantId } = scenario;
-  // Another worker makes the first charge. On a slow machine a charge is tried twice, so the number of the first
-  // charge's passes of a failpoint is not known.
+  // Another worker makes the first charge, and ends. If the first charge takes more than 3 s, its activity runs twice,
+  // so a worker that makes both charges does not always reach the renewal at the same pass of a failpoint.
   const stopWorker = await scenario.startWorker();
   const { testClockId } = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', {
     now: Date.parse('2027-01-31T09:30:00Z'),

@@ -125,7 +125,7 @@ describe('a sweep', () => {
     };
     expect(await workflows.recheckUnlessBusy(ref, isServed)).toBe(false);
     expect(signals).toEqual([]);
-    // The run may be at work, because it leaves the checkout queue.
+    // A workflow task may still run: the run moves from the checkout queue to the billing queue.
     await eventually(async () =>
       expect(await workflows.recheckUnlessBusy(ref, async () => true)).toBe(true),
     );

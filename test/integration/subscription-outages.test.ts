@@ -122,7 +122,7 @@ describe('a charge', () => {
       expect(await env.state(ref)).toMatchObject({ status, cyclesCharged: 1 });
 
       await env.control('DELETE', '/control/faults');
-      // After several look-ups in vain the next regular look-up may be a minute away.
+      // The interval between look-ups grows to a minute or more. The recheck causes a look-up at once.
       await env.workflows.recheck(ref);
       await eventually(async () => expect((await env.state(ref)).openAttempt).toBeNull());
       expect(await env.state(ref)).toMatchObject({ status, cyclesCharged });

@@ -7,6 +7,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { RequestState } from '../../../api/context.ts';
 import { createApiServer } from '../../../api/server.ts';
 import { createLogger } from '../../../runtime/logger.ts';
+import { KEEP_ALIVE_MS } from '../../support/keep-alive.ts';
 
 test('a request that arrives while the API server stops is answered with Connection: close [D-17]', async () => {
   const app = new Koa<RequestState>();
@@ -17,7 +18,7 @@ test('a request that arrives while the API server stops is answered with Connect
   const server = createApiServer(
     app,
     { logger, now: Date.now, random: randomBytes },
-    { keepAliveTimeout: 65_000 },
+    { keepAliveTimeout: KEEP_ALIVE_MS },
   );
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

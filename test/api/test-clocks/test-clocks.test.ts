@@ -113,7 +113,7 @@ test('an advance of a test clock answers ADVANCING at its time limit; a later re
   api.workflows.faults.isDown = true;
   const late = await advance(api, testClockId, FEB_1, 'late-advance');
   api.workflows.faults.isDown = false;
-  // A repeat may reach its own time limit, too.
+  // A repeat may also answer ADVANCING, because this API waits for the subscriptions for at most 500 ms.
   const repeated = await eventually(async () => {
     const answer = await advance(api, testClockId, FEB_1, 'late-advance');
     expect(answer.json).toMatchObject({ status: 'READY' });

@@ -124,8 +124,8 @@ interface AxeSummary {
 }
 
 /**
- * A function of the page that makes an {@link AxeSummary} of axe's results. The whole results would need more of the
- * processor on their way to the test than axe itself.
+ * A JavaScript function, run in the page, that makes an {@link AxeSummary} of axe's results. The whole results are many times
+ * longer, and sending them takes CPU time in the browser and in the test.
  */
 const SUMMARY = `({ passes, violations, incomplete }) => ({
   passed: passes.length,
