@@ -264,9 +264,9 @@ describe('every unknown outcome is settled once, within 60 s of the gateway’s 
   const timeout = isMeasured ? 1_200_000 : 240_000;
 
   test(
-    'after an outage of 7 minutes [D-40]',
+    'after an outage of 10 minutes [D-40]',
     async ({ env, payments }) => {
-      await outage(env, payments, 7);
+      await outage(env, payments, 10);
     },
     timeout,
   );
