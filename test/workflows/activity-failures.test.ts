@@ -2,6 +2,7 @@ import { beforeEach, describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import type { CommandAnswer } from '../../temporal/subscription-workflows.ts';
 import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
@@ -44,14 +45,35 @@ function withFaults(activities: Activities): Activities {
   return Object.fromEntries(entries) as Activities;
 }
 
-/** Sleeps in steps of 10 s until the answer arrives, because the server skips time only in sleeps. */
-async function whileTimePasses<T>(env: TimeSkippingEnvironment, answer: Promise<T>): Promise<T> {
-  const isAnswered = answer.then(
+/**
+ * Executes a command, and lets the server's time pass until the answer arrives, because the server skips time only in
+ * sleeps. The first sleep begins when the run has got the command: the sleep would else end the run's next timer while
+ * the command arrives. The test server accepts no workflow task that cancels a timer which ended during this task, and
+ * the run would hang.
+ */
+async function executeWhileTimePasses(
+  env: TimeSkippingEnvironment,
+  ref: SubscriptionRef,
+  command: Command,
+): Promise<CommandAnswer> {
+  const historyOf = async () => {
+    const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    const { runId } = await handle.describe();
+    const { events } = await handle.fetchHistory();
+    return `${runId}: ${events?.length}`;
+  };
+  const before = await historyOf();
+  const answer = env.workflows.execute(ref, command);
+  const done = answer.then(
     () => true,
     () => true,
   );
+  const isAnswered = () => Promise.race([done, Promise.resolve(false)]);
+  await eventually(async () => {
+    if (!(await isAnswered())) expect(await historyOf()).not.toBe(before);
+  });
   for (let slept = 0; slept < DAY; slept += 10_000) {
-    if (await Promise.race([isAnswered, Promise.resolve(false)])) break;
+    if (await isAnswered()) break;
     await env.server.sleep(10_000);
   }
   return answer;
@@ -63,6 +85,8 @@ async function active(env: TimeSkippingEnvironment) {
     terms: { cycleCount: 2 },
   });
   await payCheckout(env, ref);
+  // The run after the checkout ends within this time, so no command meets the end of its timer.
+  await env.server.sleep(60_000);
   return ref;
 }
 
@@ -75,7 +99,7 @@ async function isDoneWhenRowIsReadAgain(
   ref: SubscriptionRef,
   command: Command,
 ): Promise<void> {
-  const ask = () => whileTimePasses(env, env.workflows.execute(ref, command));
+  const ask = () => executeWhileTimePasses(env, ref, command);
   await expect(ask()).rejects.toMatchObject({ code: 'service_unavailable' });
   faults.loadSubscription = { times: 0, effect: false };
   await env.server.sleep(60_000);
@@ -128,14 +152,11 @@ describe('an activity failure', () => {
       const ref = await active(env);
       faults.record = { times: 100, effect };
       const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
-      await whileTimePasses(
-        env,
-        env.workflows.execute(ref, pause).catch((error: unknown) => error),
-      );
+      await executeWhileTimePasses(env, ref, pause).catch((error: unknown) => error);
       faults.record = { times: 0, effect };
       // Longer than the longest backoff, 30 s.
       await env.server.sleep(60_000);
-      expect(await whileTimePasses(env, env.workflows.execute(ref, pause))).toEqual({
+      expect(await executeWhileTimePasses(env, ref, pause)).toEqual({
         kind: 'result',
         result: { kind: 'done' },
       });
@@ -157,10 +178,7 @@ describe('an activity failure', () => {
       commandId: `edit:${ref.subscriptionId}`,
       newNextPaymentAt,
     } as const;
-    await whileTimePasses(
-      env,
-      env.workflows.execute(ref, edit).catch((error: unknown) => error),
-    );
+    await executeWhileTimePasses(env, ref, edit).catch((error: unknown) => error);
     await env.server.sleep(5 * DAY);
     await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(2));
     const charged = (await env.events(ref)).filter(
@@ -180,7 +198,7 @@ describe('an activity failure', () => {
     faults.record = { times: 7, effect: true };
     faults.loadSubscription = { times: 1_000, effect: false };
     const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
-    expect(await whileTimePasses(env, env.workflows.execute(ref, pause))).toEqual({
+    expect(await executeWhileTimePasses(env, ref, pause)).toEqual({
       kind: 'result',
       result: { kind: 'done' },
     });
@@ -292,11 +310,8 @@ describe('an activity failure', () => {
       commandId: `c:${ref.subscriptionId}`,
       reason: 'cancelled',
     } as const;
-    await whileTimePasses(
-      env,
-      env.workflows.execute(ref, cancel).catch((error: unknown) => error),
-    );
-    expect(await whileTimePasses(env, env.workflows.execute(ref, cancel))).toMatchObject({
+    await executeWhileTimePasses(env, ref, cancel).catch((error: unknown) => error);
+    expect(await executeWhileTimePasses(env, ref, cancel)).toMatchObject({
       kind: 'result',
     });
     expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
