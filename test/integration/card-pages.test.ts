@@ -91,7 +91,7 @@ test('a new card replaces the first card during the trial, without a charge [D-3
   shop,
 }) => {
   const { subscriptionId, read } = await subscribe(shop);
-  // The run after the checkout ends within this time, so no card meets the end of its timer.
+  // The run sets a timer of 5 to 30 s after the checkout; see `startTimeSkippingServer`.
   await env.server.sleep(60_000);
   const { updatePaymentMethodLink } = await read();
   const refused = await payOnPage(updatePaymentMethodLink, cardOf('4000 0000 0000 0002'));

@@ -170,7 +170,7 @@ test('a link’s use is released when the payment of its cancelled checkout is d
   await env.control('POST', '/control/faults', failingLookup);
   const waiting = await enterCardOn(form, cardOf('4000 0000 0000 0002'));
   expect(waiting.title).toBe('Your payment is being processed');
-  // The look-ups of the first 100 s are over, so the cancel does not meet the end of the timer for the next one.
+  // Look-ups follow after 10, 40, 100 and 400 s; see `startTimeSkippingServer`.
   await env.server.sleep('2 minutes');
   expect(await shop.merchant.post('/subscription/merchant/cancel', { subscriptionId })).toEqual({});
   expect((await rowOf(env, shortUrl)).uses).toBe(1);

@@ -35,7 +35,13 @@ async function createTimeSkipping(): Promise<TestWorkflowEnvironment> {
   }
 }
 
-/** Starts a Temporal test server that skips time while workflows only wait. */
+/**
+ * Starts a Temporal test server that skips time while workflows only wait.
+ *
+ * A test must send no command or signal while a timer of the workflow is about to end. This server refuses a workflow
+ * task that cancels a timer which ended during the task, and the workflow then hangs. A task lasts as long as its local
+ * activities. A real Temporal server accepts such a task.
+ */
 export async function startTimeSkippingServer(): Promise<TestWorkflowEnvironment> {
   installRuntime();
   const env = await createTimeSkipping();

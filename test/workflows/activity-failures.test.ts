@@ -47,9 +47,8 @@ function withFaults(activities: Activities): Activities {
 
 /**
  * Executes a command, and lets the server's time pass until the answer arrives, because the server skips time only in
- * sleeps. The first sleep begins when the run has got the command: the sleep would else end the run's next timer while
- * the command arrives. The test server accepts no workflow task that cancels a timer which ended during this task, and
- * the run would hang.
+ * sleeps. The first sleep begins after the run has received the command. An earlier sleep could end the run's next timer
+ * while the command arrives; see `startTimeSkippingServer`.
  */
 async function executeWhileTimePasses(
   env: TimeSkippingEnvironment,
@@ -85,7 +84,7 @@ async function active(env: TimeSkippingEnvironment) {
     terms: { cycleCount: 2 },
   });
   await payCheckout(env, ref);
-  // The run after the checkout ends within this time, so no command meets the end of its timer.
+  // The run sets a timer of 5 to 30 s after the checkout; see `startTimeSkippingServer`.
   await env.server.sleep(60_000);
   return ref;
 }

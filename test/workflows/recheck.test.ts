@@ -161,7 +161,7 @@ describe('a recheck signal to a subscription', () => {
   test('makes no request when no outcome is unknown', async ({ env }) => {
     const ref = await env.create({ createdAt: await env.server.currentTimeMs() });
     await payCheckout(env, ref);
-    // The run after the checkout ends within this time, so the signal does not meet the end of its timer.
+    // The run sets a timer of 5 to 30 s after the checkout; see `startTimeSkippingServer`.
     await env.server.sleep(MINUTE);
     askedAt.length = 0;
     await recheck(env, ref);

@@ -177,7 +177,7 @@ describe('a subscription in Temporal', () => {
     env,
   }) => {
     const ref = await subscribe(env, { terms: { cycleCount: 5 } });
-    // The run after the checkout ends within this time, so the pause does not meet the end of its timer.
+    // The run sets a timer of 5 to 30 s after the checkout; see `startTimeSkippingServer`.
     await env.server.sleep(60_000);
     const before = (await env.events(ref)).length;
     const resumeAt = (await env.server.currentTimeMs()) + 70 * DAY;
@@ -248,8 +248,7 @@ describe('a subscription in Temporal', () => {
       code: 'bad_request',
       message: `Another manual retry is possible from ${new Date(until ?? 0).toISOString()}.`,
     });
-    // The retry comes after the timer of the cooldown has ended: the test server accepts no workflow task that cancels
-    // a timer which ended during this task, and the run would then hang. A real Temporal server accepts such a task.
+    // The timer of the cooldown ends a minute before the retry; see `startTimeSkippingServer`.
     await env.server.sleep(120_000);
     expect(await retry(3)).toMatchObject({ kind: 'result', result: { success: false } });
     // The charges: checkout, due date, manual retry, automatic retry 4 h after the due date, manual retry.
