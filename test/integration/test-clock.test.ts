@@ -135,6 +135,62 @@ describe('a test clock', () => {
     expect(await env.book(ref)).toHaveLength(77);
   });
 
+  test('executes a command after the advance that came before it when a worker gets both at once [D-31, D-60]', async ({
+    env,
+  }) => {
+    const { ref, clock } = await unpaidIn(env, 'stolen_card');
+    const retry = (commandId: string) => env.execute(ref, { kind: 'manualRetry', commandId });
+    const { subscriptionId } = ref;
+    await env.control('POST', '/control/declines', {
+      subscriptionId,
+      code: 'stolen_card',
+      count: 1,
+    });
+    const cooldownEndAt = Date.parse('2027-02-10T04:00:00Z');
+    expect(await retry('retry_1')).toEqual({
+      kind: 'result',
+      result: {
+        kind: 'manualRetry',
+        success: false,
+        status: 'UNPAID',
+        errorCode: 'stolen_card',
+        minManualRetryAt: cooldownEndAt,
+      },
+    });
+    const before = await env.events(ref);
+
+    await env.stopWorkers();
+    await env.sendClock(clock, cooldownEndAt);
+    const second = retry('retry_2');
+    await env.startWorkers();
+    expect(await second).toEqual({
+      kind: 'result',
+      result: {
+        kind: 'manualRetry',
+        success: true,
+        status: 'ACTIVE',
+        errorCode: null,
+        minManualRetryAt: Date.parse('2027-02-10T08:00:00Z'),
+      },
+    });
+    const all = await env.events(ref);
+    expect(
+      all.slice(before.length).map((event) => [event['eventType'], event['eventTime']]),
+    ).toEqual([
+      ['intent.success', cooldownEndAt],
+      ['subscription.cycle_charged', cooldownEndAt],
+      ['subscription.active', cooldownEndAt],
+    ]);
+    await env.advance(clock, '2027-03-09T00:00:00Z');
+    expect(await env.events(ref)).toHaveLength(all.length);
+    expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual([
+      'succeeded',
+      'declined',
+      'declined',
+      'succeeded',
+    ]);
+  });
+
   test('continues from the time that the subscription had reached when its workflow was terminated [D-60]', async ({
     env,
   }) => {

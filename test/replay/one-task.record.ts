@@ -69,6 +69,18 @@ describe('record', () => {
     expect(await keepSubscription(env, 'second-shape-commands', ref)).toBe(1);
   });
 
+  record('second-shape-command-after-advance', async ({ env }) => {
+    const { clock, ref } = await begin(env, { cycleCount: 3 });
+    await pay(env, ref);
+    await env.stopWorkers();
+    await env.sendClock(clock, Date.parse('2027-03-15T00:00:00Z'));
+    const paused = send(env, ref, { kind: 'pause' });
+    await env.startWorkers();
+    await paused;
+    await send(env, ref, { kind: 'cancel', reason: 'cancelled' });
+    expect(await keepSubscription(env, 'second-shape-command-after-advance', ref)).toBe(1);
+  });
+
   record('second-shape-over-budget', async ({ env }) => {
     const { clock, ref } = await begin(env, { cycleCount: 3 });
     await pay(env, ref);

@@ -49,6 +49,7 @@ const PATHS = [
   'restarted',
   'review',
   'second-shape-asleep',
+  'second-shape-command-after-advance',
   'second-shape-commands',
   'second-shape-continued',
   'second-shape-dunning',

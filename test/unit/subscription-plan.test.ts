@@ -18,6 +18,7 @@ const IDLE: Facts = {
   isBackingOff: false,
   hasCommand: false,
   isCommandAwaited: false,
+  isCommandAfterAdvance: false,
   step: WAIT,
   testClock: null,
   hasRoom: true,
@@ -25,6 +26,11 @@ const IDLE: Facts = {
   isSuccessorDue: false,
 };
 const AWAITED = { hasCommand: true, isCommandAwaited: true };
+const AFTER_ADVANCE = {
+  ...AWAITED,
+  isCommandAfterAdvance: true,
+  testClock: 'behind its target',
+} as const;
 const SLEEP = { kind: 'sleep', step: WAIT } as const;
 
 const TABLE: [condition: string, facts: Partial<Facts>, expected: Plan][] = [
@@ -48,6 +54,43 @@ const TABLE: [condition: string, facts: Partial<Facts>, expected: Plan][] = [
   ['a command waits and a charge is due', { ...AWAITED, step: CHARGE }, { kind: 'command' }],
   ['an operator’s command waits during a backoff', { hasCommand: true, isBackingOff: true }, SLEEP],
   ['a caller waits during a backoff', { ...AWAITED, isBackingOff: true }, { kind: 'command' }],
+
+  [
+    'a command waits and the test clock is behind a target that was set later',
+    { ...AWAITED, testClock: 'behind its target' },
+    { kind: 'command' },
+  ],
+  ['a command waits after an advance', AFTER_ADVANCE, { kind: 'advanceClock', until: 5_000 }],
+  [
+    'a command waits after an advance and a charge is due',
+    { ...AFTER_ADVANCE, step: CHARGE },
+    { kind: 'step', step: CHARGE },
+  ],
+  [
+    'a command waits after an advance and a look-up at the gateway is not due',
+    { ...AFTER_ADVANCE, step: ASK_GATEWAY },
+    { kind: 'command' },
+  ],
+  [
+    'a command waits after an advance during a backoff',
+    { ...AFTER_ADVANCE, isBackingOff: true },
+    { kind: 'command' },
+  ],
+  [
+    'a command waits after an advance and a charge is due during a backoff',
+    { ...AFTER_ADVANCE, step: CHARGE, isBackingOff: true },
+    { kind: 'command' },
+  ],
+  [
+    'a command waits after an advance and the run’s history is too long',
+    { ...AFTER_ADVANCE, hasRoom: false },
+    { kind: 'command' },
+  ],
+  [
+    'a command waits after an advance and the subscription is over',
+    { ...AFTER_ADVANCE, step: { do: 'finish' } },
+    { kind: 'command' },
+  ],
 
   ['a charge is due', { step: CHARGE }, { kind: 'step', step: CHARGE }],
   [
@@ -155,12 +198,12 @@ describe('plan', () => {
 });
 
 describe('interruptionOf', () => {
-  it('ends a wait only for a resync, a command or a test clock', () => {
+  it('ends a wait only for a resync, a command, or a test clock with what is due on it', () => {
     const interrupting = TABLE.filter(
       ([, facts]) => interruptionOf({ ...IDLE, ...facts }) !== null,
     );
     const kinds = new Set(interrupting.map(([, , { kind }]) => kind));
-    expect([...kinds].toSorted()).toEqual(['advanceClock', 'command', 'resync']);
+    expect([...kinds].toSorted()).toEqual(['advanceClock', 'command', 'resync', 'step']);
     const others = TABLE.filter((row) => !interrupting.includes(row));
     const otherKinds = new Set(others.map(([, , { kind }]) => kind));
     expect([...otherKinds].toSorted()).toEqual([

@@ -35,6 +35,11 @@ export class Clock {
     return this.position !== null && this.position.nowAt < this.position.targetAt;
   }
 
+  /** The target, if the test clock has not reached it; else null. */
+  get pendingTargetAt(): number | null {
+    return this.position !== null && this.isBehind ? this.position.targetAt : null;
+  }
+
   /** The target, if the test clock has reached it and no row records this yet; else null. */
   get unreportedAt(): number | null {
     if (!this.position || this.isBehind) return null;

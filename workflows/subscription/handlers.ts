@@ -108,19 +108,19 @@ function onUpdate(run: Run, kind: Command['kind'], description: string): void {
       const command = read.ok
         ? read.command
         : uncheckedCommand(kind, { ...asObject(fields), commandId });
-      const answer = await run.inbox.submit(isOperators(fields) ? byOperator(command) : command);
+      const answer = await run.submit(isOperators(fields) ? byOperator(command) : command);
       if (answer.ok) return answer.result;
       throw refusal(answer.code, answer.message);
     },
     {
       description,
       // Must be synchronous: the SDK ignores the rejection of an async validator. A refusal is final, so
-      // the validator refuses by the run's state only if the state is in sync. The loop validates every
-      // command again.
+      // the validator refuses by the run's state only if the state is in sync and the test clock stands
+      // still. The loop validates every command again.
       validator: (fields) => {
         const read = readCommand(kind, fields, idOf(fields));
         if (!read.ok) throw refusal(read.code, read.message);
-        if (!run.isInSync) return;
+        if (!run.isInSync || run.clock.isBehind) return;
         const decision = validateCommand(run.state, read.command, run.clock.now);
         if (!decision.ok) throw refusal(decision.code, decision.message);
       },
@@ -141,10 +141,10 @@ function onSignal(
     const given = fields === 'all' ? argument : fieldsOf(argument, fields);
     const commandId = uuid4();
     const read = readCommand(kind, given, commandId);
-    if (read.ok) run.inbox.post(byOperator(read.command));
+    if (read.ok) run.post(byOperator(read.command));
     else if (patched('signal-arguments-are-checked')) run.refuseSignal(kind, read.message);
     // A run of an earlier release has accepted this signal, so a replay must accept it, too.
-    else run.inbox.post(uncheckedCommand(kind, { ...asObject(given), commandId }));
+    else run.post(uncheckedCommand(kind, { ...asObject(given), commandId }));
   };
   setHandler(defineSignal<[unknown]>(kind), post, { description });
 }
@@ -220,6 +220,6 @@ export function onCancellationRequest(run: Run): void {
   const { cancelRequested } = CancellationScope.current();
   void cancelRequested.catch(() => {
     const commandId = `temporal-cancel:${workflowInfo().runId}`;
-    run.inbox.post({ kind: 'cancel', commandId, reason: 'cancelled', actor: 'operator' });
+    run.post({ kind: 'cancel', commandId, reason: 'cancelled', actor: 'operator' });
   });
 }

@@ -10,6 +10,8 @@ interface Item {
   readonly command: Command;
   /** True if a caller waits for the answer. The caller can send the command again. */
   readonly isAwaited: boolean;
+  /** The target of the test clock, if the clock was behind it when the command arrived; else null. */
+  readonly afterAdvanceTo: number | null;
   answer: Answer | null;
 }
 
@@ -31,12 +33,12 @@ export class Inbox {
   }
 
   /** Adds a command without a waiting caller. The command stays until it is executed or refused. */
-  post(command: Command): void {
-    this.items.push({ command, isAwaited: false, answer: null });
+  post(command: Command, afterAdvanceTo: number | null): void {
+    this.items.push({ command, isAwaited: false, afterAdvanceTo, answer: null });
   }
 
-  async submit(command: Command): Promise<Answer> {
-    const item: Item = { command, isAwaited: true, answer: null };
+  async submit(command: Command, afterAdvanceTo: number | null): Promise<Answer> {
+    const item: Item = { command, isAwaited: true, afterAdvanceTo, answer: null };
     this.items.push(item);
     // A cancellation request must not end this wait, because the request becomes a command in this inbox.
     await CancellationScope.nonCancellable(() => condition(() => item.answer !== null));
@@ -47,6 +49,11 @@ export class Inbox {
   /** The oldest command, which stays in the inbox. */
   get first(): Command | undefined {
     return this.items[0]?.command;
+  }
+
+  /** See `Item.afterAdvanceTo`; null also if the inbox is empty. */
+  get firstAfterAdvanceTo(): number | null {
+    return this.items[0]?.afterAdvanceTo ?? null;
   }
 
   /** True if a caller waits for the answer of the oldest command. A signal has no such caller. */

@@ -9,6 +9,8 @@ export interface Facts {
   readonly hasCommand: boolean;
   /** True if a caller waits for the answer of a command. */
   readonly isCommandAwaited: boolean;
+  /** True if the oldest command arrived after an advance of the test clock, and the clock has not reached the target. */
+  readonly isCommandAfterAdvance: boolean;
   /** The next step of the billing schedule, from `decide`. */
   readonly step: Step;
   /** Null without a test clock. `reported`: the database knows that the clock is at its target. */
@@ -32,7 +34,8 @@ export type Plan =
  * caller waits, and items 3 to 5 do not apply. Pure.
  *
  * 1. `resync`: read the row, because the run's state may be old.
- * 2. `command`: execute the oldest command.
+ * 2. `command`: execute the oldest command. If the command arrived after an advance of the test clock, items 3
+ *    and 4 come first, until the clock has reached its target or cannot move.
  * 3. `advanceClock`: move the test clock to the next due instant, or to its target.
  * 4. `step`: execute the step of the billing schedule that is due now.
  * 5. `reportClock`: record that the test clock is at its target.
@@ -44,11 +47,10 @@ export type Plan =
 export function plan(facts: Facts): Plan {
   const interruption = interruptionOf(facts);
   if (interruption) return interruption;
+  const due = dueStep(facts);
+  if (due) return due;
   const { step } = facts;
   const isIdle = !facts.needsResync && !facts.isBackingOff;
-  if (step.do !== 'wait' && step.do !== 'finish' && !facts.isBackingOff) {
-    return { kind: 'step', step };
-  }
   if (isClockMovable(facts, step) && facts.testClock === 'at its target') {
     return { kind: 'reportClock' };
   }
@@ -63,12 +65,22 @@ export function plan(facts: Facts): Plan {
 export function interruptionOf(facts: Facts): Plan | null {
   const mayWork = facts.isCommandAwaited || !facts.isBackingOff;
   if (mayWork && facts.needsResync) return { kind: 'resync' };
-  if (mayWork && facts.hasCommand) return { kind: 'command' };
-  const { step } = facts;
-  if (isClockMovable(facts, step) && facts.testClock === 'behind its target') {
-    return { kind: 'advanceClock', until: step.until };
+  if (mayWork && facts.hasCommand) {
+    const earlier = facts.isCommandAfterAdvance ? (dueStep(facts) ?? advance(facts)) : null;
+    return earlier ?? { kind: 'command' };
   }
-  return null;
+  return advance(facts);
+}
+
+function dueStep({ step, isBackingOff }: Facts): Plan | null {
+  return step.do === 'wait' || step.do === 'finish' || isBackingOff ? null : { kind: 'step', step };
+}
+
+function advance(facts: Facts): Plan | null {
+  const { step, testClock } = facts;
+  return isClockMovable(facts, step) && testClock === 'behind its target'
+    ? { kind: 'advanceClock', until: step.until }
+    : null;
 }
 
 /**

@@ -32,6 +32,11 @@ export class RunFacts implements Facts {
     return this.run.inbox.isAwaited;
   }
 
+  get isCommandAfterAdvance(): boolean {
+    const { inbox, clock } = this.run;
+    return inbox.firstAfterAdvanceTo !== null && clock.now < inbox.firstAfterAdvanceTo;
+  }
+
   get step(): Step {
     const { state, clock, isLookupWanted } = this.run;
     if (state.openAttempt && isLookupWanted) return { do: 'settleAttempt' };

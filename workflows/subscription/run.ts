@@ -11,6 +11,7 @@ import type { Activities } from '../../activities/index.ts';
 import { backoffMs } from '../../domain/backoff.ts';
 import { ERRORS } from '../../domain/errors.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
+import type { Command } from '../../domain/subscription/commands.ts';
 import { describe } from '../../domain/subscription/describe.ts';
 import type { RefusedSignal } from '../../domain/subscription/describe.ts';
 import { knownUntil, nextPaymentAt } from '../../domain/subscription/state.ts';
@@ -117,6 +118,16 @@ export class Run {
     this.showDetails();
   }
 
+  /** Adds a command without a waiting caller to the inbox. */
+  post(command: Command): void {
+    this.inbox.post(command, this.advanceBeforeCommand());
+  }
+
+  /** Adds a command to the inbox and returns its answer. */
+  submit(command: Command): Promise<Answer> {
+    return this.inbox.submit(command, this.advanceBeforeCommand());
+  }
+
   /** Logs why a signal is refused and shows the reason in the Web UI, because the sender gets no answer. */
   refuseSignal(signal: string, reason: string): void {
     log.warn('a signal was refused', { signal, reason });
@@ -183,6 +194,19 @@ export class Run {
     if (text === this.publishedText) return;
     this.publishedText = text;
     upsertSearchAttributes(attributesOf(this.current));
+  }
+
+  /**
+   * Returns the test clock's target for a command that arrives now, if the clock has not reached it; else null. The
+   * caller may already have read that the clock is there: if a worker dies after `clockReached`, another worker gets
+   * the advance and the command together. Rule: D-60.
+   */
+  private advanceBeforeCommand(): number | null {
+    const { pendingTargetAt } = this.clock;
+    // A run of an earlier release executed the command first.
+    return pendingTargetAt !== null && patched('advances-come-before-commands')
+      ? pendingTargetAt
+      : null;
   }
 
   private showDetails(): void {
