@@ -6,6 +6,7 @@ import type { CommandAnswer } from '../../temporal/subscription-workflows.ts';
 import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
+import { farFromTimers } from '../support/far-from-timers.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
@@ -55,12 +56,14 @@ async function executeWhileTimePasses(
   ref: SubscriptionRef,
   command: Command,
 ): Promise<CommandAnswer> {
+  const workflowId = subscriptionWorkflowId(ref.subscriptionId);
   const historyOf = async () => {
-    const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    const handle = env.client.workflow.getHandle(workflowId);
     const { runId } = await handle.describe();
     const { events } = await handle.fetchHistory();
     return `${runId}: ${events?.length}`;
   };
+  await farFromTimers(env, workflowId);
   const before = await historyOf();
   const answer = env.workflows.execute(ref, command);
   const done = answer.then(
