@@ -9,8 +9,8 @@ import {
   takeOpenPayments,
   takeOpenRefunds,
   takeOverdue,
-  unkeyedPayments,
-  unkeyedRefunds,
+  takeUnkeyedPayments,
+  takeUnkeyedRefunds,
 } from '../db/repositories/sweeps/queries.ts';
 import { takeUnhandled } from '../db/repositories/gateway-events/events.ts';
 import { withdrawPayment } from '../db/repositories/payments/orders.ts';
@@ -25,6 +25,8 @@ import {
 } from '../db/repositories/sweeps/retention.ts';
 import type { Deletion } from '../db/repositories/sweeps/retention.ts';
 import { countRepairs } from '../db/repositories/sweeps/counts.ts';
+import type { IntentRef } from '../domain/payment-intent.ts';
+import type { RefundRef } from '../domain/refund.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
@@ -121,13 +123,13 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
       );
       await sweepKind(
         'withdrawn',
-        () => unkeyedPayments(db, LIMIT),
-        async (ref) => ((await payments.isPaymentRunning(ref)) ? false : withdrawPayment(db, ref)),
+        () => takeUnkeyedPayments(db, LIMIT),
+        (ref) => voidUnlessRunning(deps, ref),
       );
       await sweepKind(
         'withdrawn',
-        () => unkeyedRefunds(db, LIMIT),
-        async (ref) => ((await payments.isRefundRunning(ref)) ? false : withdrawRefund(db, ref)),
+        () => takeUnkeyedRefunds(db, LIMIT),
+        (ref) => voidRefundUnlessRunning(deps, ref),
       );
       await sweepKind(
         'openPayments',
@@ -176,6 +178,29 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
       return report;
     },
   };
+}
+
+/**
+ * Voids a charge whose caller got no answer, and returns true. If a workflow has the charge, returns false, and
+ * replaces the workflow's run if it is stuck.
+ */
+async function voidUnlessRunning(
+  { db, payments }: MaintenanceDeps,
+  ref: IntentRef,
+): Promise<boolean> {
+  if (!(await payments.isPaymentRunning(ref))) return withdrawPayment(db, ref);
+  await payments.resumePayment(ref);
+  return false;
+}
+
+/** Like {@link voidUnlessRunning}, for a refund. */
+async function voidRefundUnlessRunning(
+  { db, payments }: MaintenanceDeps,
+  ref: RefundRef,
+): Promise<boolean> {
+  if (!(await payments.isRefundRunning(ref))) return withdrawRefund(db, ref);
+  await payments.resumeRefund(ref);
+  return false;
 }
 
 /** The report of a sweep in a healthy system. */

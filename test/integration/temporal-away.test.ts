@@ -6,6 +6,7 @@ import { withdrawPayment } from '../../db/repositories/payments/orders.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { refunds } from '../../db/schema/refunds.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createPaymentWorkflows } from '../../temporal/payment-workflows.ts';
@@ -169,6 +170,65 @@ describe('the sweep', () => {
     expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
     expect(await env.payments.pay({ ...ref, token: null })).toMatchObject({ kind: 'refused' });
     expect(await payments.book(ref)).toEqual([]);
+  });
+
+  test('sends no charge without an idempotency key, however many must be voided first [D-17]', async ({
+    env,
+    payments,
+  }) => {
+    const ref = await payments.tokenised();
+    const { intentId } = ref;
+    await env.db
+      .delete(idempotencyKeys)
+      .where(eq(idempotencyKeys.commandId, `cmd_${intentId.slice(3)}`));
+    await env.db
+      .update(paymentIntents)
+      .set({ updatedAt: sql`now() - interval '2 minutes'` })
+      .where(eq(paymentIntents.id, intentId));
+    // One sweep voids at most 200 charges.
+    await env.db.execute(sql`
+      insert into payment_intent
+      select copy.* from payment_intent charge, generate_series(1, 200) number,
+        jsonb_populate_record(charge, jsonb_build_object(
+          'id', charge.id || '_' || number, 'updated_at', charge.updated_at - interval '1 minute')) copy
+      where charge.id = ${intentId}`);
+    const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    expect(await sweep()).toMatchObject({ withdrawn: 200, openPayments: 0, failed: 0 });
+    expect(await payments.intent(ref)).toMatchObject({ status: 'CREATED' });
+    expect(await sweep()).toMatchObject({ withdrawn: 1, openPayments: 0, failed: 0 });
+    expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
+    expect(await env.payments.pay({ ...ref, token: null })).toMatchObject({ kind: 'refused' });
+    expect(await sweep()).toMatchObject({ withdrawn: 0, openPayments: 0, failed: 0 });
+    expect(await payments.book(ref)).toEqual([]);
+  });
+
+  test('sends no refund without an idempotency key, however many must be voided first [D-17]', async ({
+    env,
+    payments,
+  }) => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid);
+    const { refundId } = ref;
+    await env.db
+      .delete(idempotencyKeys)
+      .where(eq(idempotencyKeys.commandId, `cmd_${refundId.slice(3)}`));
+    await env.db
+      .update(refunds)
+      .set({ updatedAt: sql`now() - interval '2 minutes'` })
+      .where(eq(refunds.id, refundId));
+    await env.db.execute(sql`
+      insert into refund
+      select copy.* from refund, generate_series(1, 200) number,
+        jsonb_populate_record(refund, jsonb_build_object(
+          'id', refund.id || '_' || number, 'gateway_key', refund.gateway_key || '_' || number,
+          'updated_at', refund.updated_at - interval '1 minute')) copy
+      where refund.id = ${refundId}`);
+    const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    expect(await sweep()).toMatchObject({ withdrawn: 200, openRefunds: 0, failed: 0 });
+    expect(await sweep()).toMatchObject({ withdrawn: 1, openRefunds: 0, failed: 0 });
+    expect(await env.payments.refund(ref)).toMatchObject({ kind: 'refused' });
+    expect(await sweep()).toMatchObject({ withdrawn: 0, openRefunds: 0, failed: 0 });
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
   });
 
   test('leaves a charge without an idempotency key to its workflow when one runs [D-17, D-40]', async ({

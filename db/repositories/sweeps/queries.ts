@@ -1,4 +1,4 @@
-import { and, eq, exists, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import { and, eq, exists, inArray, isNotNull, isNull, lt, ne, not, or, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
@@ -119,8 +119,33 @@ export async function takeBehindTheirClock(
 }
 
 /**
+ * Returns the SQL condition that no idempotency key refers to the command that created the record. The caller of that
+ * command then cannot repeat the request.
+ */
+function isUnkeyed(id: SQL, merchantId: SQL): SQL {
+  return sql`not exists (
+    select from ${idempotencyKeys} where ${idempotencyKeys.merchantId} = ${merchantId}
+      and ${idempotencyKeys.commandId} = 'cmd_' || substr(${id}, 4))`;
+}
+
+/**
+ * Returns the SQL condition of charges that no attempt was opened for and whose caller cannot repeat the request.
+ * Such a charge may be voided, and is never sent by the sweep, because its caller may have sent a new request.
+ */
+function isUnkeyedPayment(): SQL {
+  return sql`(${paymentIntents.status} = 'CREATED' and ${paymentIntents.kind} in ('one_time', 'tokenised')
+    and ${isUnkeyed(sql`${paymentIntents.id}`, sql`${paymentIntents.merchantId}`)})`;
+}
+
+/** Like {@link isUnkeyedPayment}, for refunds. Omits refunds of late charges, because these must be executed. */
+function isUnkeyedRefund(): SQL {
+  return sql`(${refunds.state} = 'CREATED' and ${refunds.lateAttemptId} is null
+    and ${isUnkeyed(sql`${refunds.id}`, sql`${refunds.merchantId}`)})`;
+}
+
+/**
  * Returns undecided payments outside the billing cycles that have not changed for a minute: charges without
- * an attempt, and all payments with an open attempt. Sets `updatedAt`, so that a payment is returned at most
+ * an attempt, and all payments with an open attempt. Omits those of {@link takeUnkeyedPayments}. Sets `updatedAt`, so that a payment is returned at most
  * once a minute, and later calls return other payments.
  */
 export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef[]> {
@@ -134,6 +159,7 @@ export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef
         // Omit hosted payments without an attempt, because they wait for their payers.
         or(ne(paymentIntents.kind, 'hosted'), eq(paymentIntents.status, 'PENDING')),
         lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`),
+        not(isUnkeyedPayment()),
       ),
     )
     .orderBy(paymentIntents.updatedAt)
@@ -147,63 +173,47 @@ export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef
 }
 
 /**
- * Returns the SQL condition that no idempotency key refers to the command that created the record. The caller of that
- * command then cannot repeat the request.
- */
-function isUnkeyed(id: SQL, merchantId: SQL): SQL {
-  return sql`not exists (
-    select from ${idempotencyKeys} where ${idempotencyKeys.merchantId} = ${merchantId}
-      and ${idempotencyKeys.commandId} = 'cmd_' || substr(${id}, 4))`;
-}
-
-/**
  * Returns charges that were requested without an idempotency key and have no attempt after a minute. If no
- * workflow runs for such a charge, its caller got no answer, and the charge must be voided. Rule: D-17.
+ * workflow runs for such a charge, its caller got no answer, and the charge must be voided. Sets `updatedAt`, as
+ * {@link takeOpenPayments} does. Rule: D-17.
  */
-export function unkeyedPayments(db: Db, limit: number): Promise<IntentRef[]> {
-  return (
-    db
-      .select({ merchantId: paymentIntents.merchantId, intentId: paymentIntents.id })
-      .from(paymentIntents)
-      .where(
-        and(
-          inArray(paymentIntents.kind, ['one_time', 'tokenised']),
-          eq(paymentIntents.status, 'CREATED'),
-          lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`),
-          isUnkeyed(sql`${paymentIntents.id}`, sql`${paymentIntents.merchantId}`),
-        ),
-      )
-      // `takeOpenPayments` sets `updatedAt` of the same rows, so later sweeps return others.
-      .orderBy(paymentIntents.updatedAt)
-      .limit(limit)
-  );
+export async function takeUnkeyedPayments(db: Db, limit: number): Promise<IntentRef[]> {
+  const unkeyed = db
+    .select({ row: sql`${paymentIntents}.ctid` })
+    .from(paymentIntents)
+    .where(and(lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`), isUnkeyedPayment()))
+    .orderBy(paymentIntents.updatedAt)
+    .limit(limit)
+    .for('update', { skipLocked: true });
+  return db
+    .update(paymentIntents)
+    .set({ updatedAt: sql`now()` })
+    .where(sql`${paymentIntents}.ctid in (${unkeyed})`)
+    .returning({ merchantId: paymentIntents.merchantId, intentId: paymentIntents.id });
 }
 
 /**
- * Returns refunds that were requested without an idempotency key and are not sent after a minute. Omits
- * refunds of late charges, because these must be executed.
+ * Returns refunds that were requested without an idempotency key and are not sent after a minute, as
+ * {@link takeUnkeyedPayments} does.
  */
-export function unkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> {
-  return (
-    db
-      .select({ merchantId: refunds.merchantId, refundId: refunds.id })
-      .from(refunds)
-      .where(
-        and(
-          eq(refunds.state, 'CREATED'),
-          isNull(refunds.lateAttemptId),
-          lt(refunds.updatedAt, sql`now() - interval '1 minute'`),
-          isUnkeyed(sql`${refunds.id}`, sql`${refunds.merchantId}`),
-        ),
-      )
-      // `takeOpenRefunds` sets `updatedAt` of the same rows, so later sweeps return others.
-      .orderBy(refunds.updatedAt)
-      .limit(limit)
-  );
+export async function takeUnkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> {
+  const unkeyed = db
+    .select({ row: sql`${refunds}.ctid` })
+    .from(refunds)
+    .where(and(lt(refunds.updatedAt, sql`now() - interval '1 minute'`), isUnkeyedRefund()))
+    .orderBy(refunds.updatedAt)
+    .limit(limit)
+    .for('update', { skipLocked: true });
+  return db
+    .update(refunds)
+    .set({ updatedAt: sql`now()` })
+    .where(sql`${refunds}.ctid in (${unkeyed})`)
+    .returning({ merchantId: refunds.merchantId, refundId: refunds.id });
 }
 
 /**
  * Returns undecided refunds that are not in REVIEW, each at most once a minute, as {@link takeOpenPayments} does.
+ * Omits those of {@link takeUnkeyedRefunds}.
  * A PENDING refund may stay undecided for days, so it is returned at most once an hour.
  */
 export async function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[]> {
@@ -215,6 +225,7 @@ export async function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[
         inArray(refunds.state, ['CREATED', 'SENDING', 'UNKNOWN', 'PENDING']),
         sql`${refunds.updatedAt} < now() - case ${refunds.state}
           when 'PENDING' then interval '1 hour' else interval '1 minute' end`,
+        not(isUnkeyedRefund()),
       ),
     )
     .orderBy(refunds.updatedAt)
