@@ -46,6 +46,11 @@ export class EndpointProgress {
     return this.reason;
   }
 
+  /** Cancels the deactivation, because the configuration was changed after the failed delivery was claimed. */
+  keepActive(): void {
+    this.reason = null;
+  }
+
   get isRecorded(): boolean {
     return this.attempts.length + this.unsent.length === 0;
   }
@@ -132,9 +137,11 @@ export async function recordProgress(
     }
     const reason = one?.deactivation;
     if (!reason) continue;
-    const { configId, url } = endpoint;
-    logger?.warn({ merchantId, configId, reason }, 'webhook configuration deactivated');
-    await deactivateWebhookConfig(db, { merchantId, configId, url, reason, at: options.nowAt });
+    const { configId, updatedAt: readUpdatedAt } = endpoint;
+    const at = options.nowAt;
+    if (await deactivateWebhookConfig(db, { merchantId, configId, readUpdatedAt, reason, at })) {
+      logger?.warn({ merchantId, configId, reason }, 'webhook configuration deactivated');
+    } else one?.keepActive();
   }
   return hasMore;
 }

@@ -110,6 +110,35 @@ describe('a webhook configuration', () => {
     ]);
   });
 
+  it('stays active and keeps its deliveries when it is updated during a request that is answered 410 [D-54, D-55]', async ({
+    env,
+  }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(1_000);
+    receiver.answerNext({ status: 410 });
+    let isUpdated = false;
+    receiver.onReceive(async () => {
+      if (isUpdated) return;
+      isUpdated = true;
+      await updateWebhookConfig(env.db, {
+        merchantId: env.merchantId,
+        configId,
+        url: receiver.url,
+        eventTypes: ['subscription.cycle_charged'],
+        reseal: () => null,
+        at: Date.now(),
+      });
+    });
+    expect(await env.deliver()).toMatchObject({ remaining: 1 });
+    expect(await env.config(configId)).toMatchObject({ isActive: true, deactivatedReason: null });
+    expect(await env.progress(configId)).toEqual(['1 PENDING 1']);
+
+    expect(await env.deliver({ laterMs: HOUR_MS })).toEqual(NOTHING_LEFT);
+    expect(await env.progress(configId)).toEqual(['1 DELIVERED 2']);
+    expect(answers(receiver)).toEqual(['1: 410', '1: 200']);
+  });
+
   it('is deactivated when its endpoint failed for five days without a success [D-54]', async ({
     env,
   }) => {

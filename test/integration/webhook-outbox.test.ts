@@ -108,7 +108,7 @@ describe('the outbox', () => {
     await deactivateWebhookConfig(env.db, {
       merchantId: env.merchantId,
       configId: off,
-      url: URL,
+      readUpdatedAt: (await env.config(off)).updatedAt,
       reason: 'endpoint_gone',
       at: OCCURRED_AT,
     });
@@ -244,7 +244,7 @@ describe('webhook configurations', () => {
     ] as const;
     await deactivateWebhookConfig(env.db, {
       ...ref(env, ids[1]),
-      url: `${URL}/2`,
+      readUpdatedAt: (await env.config(ids[1])).updatedAt,
       reason: 'endpoint_gone',
       at: OCCURRED_AT,
     });
@@ -266,7 +266,7 @@ describe('webhook configurations', () => {
     const configId = await env.addConfig({ url: URL });
     await deactivateWebhookConfig(env.db, {
       ...ref(env, configId),
-      url: URL,
+      readUpdatedAt: (await env.config(configId)).updatedAt,
       reason: 'failing_for_five_days',
       at: OCCURRED_AT,
     });
@@ -291,11 +291,13 @@ describe('webhook configurations', () => {
     });
   });
 
-  it('stay active when the URL that failed has been replaced [D-54]', async ({ env }) => {
+  it('stay active when they were changed after the failed delivery was sent [D-54]', async ({
+    env,
+  }) => {
     const configId = await env.addConfig({ url: URL });
     await deactivateWebhookConfig(env.db, {
       ...ref(env, configId),
-      url: `${URL}/old`,
+      readUpdatedAt: (await env.config(configId)).updatedAt - 1,
       reason: 'endpoint_gone',
       at: OCCURRED_AT,
     });

@@ -19,6 +19,8 @@ export interface Endpoint extends EndpointRef {
   sealedPreviousSigner: Buffer | null;
   previousSignerUntil: number | null;
   isActive: boolean;
+  /** The time of the merchant's last change, or of the deactivation. */
+  updatedAt: number;
   breaker: Breaker;
 }
 
@@ -68,7 +70,8 @@ const IS_FREE = sql`(d.claimed_until is null or d.claimed_until <= now())`;
 const ENDPOINT_COLUMNS = sql`c.id as "configId", c.url, c.sealed_signer as "sealedSigner",
   c.sealed_previous_signer as "sealedPreviousSigner",
   (extract(epoch from c.previous_signer_until) * 1000)::float8 as "previousSignerUntil",
-  c.is_active as "isActive", c.consecutive_failures as "consecutiveFailures",
+  c.is_active as "isActive", (extract(epoch from c.updated_at) * 1000)::float8 as "updatedAt",
+  c.consecutive_failures as "consecutiveFailures",
   (extract(epoch from c.paused_until) * 1000)::float8 as "pausedUntil",
   (extract(epoch from c.failing_since) * 1000)::float8 as "failingSince"`;
 
@@ -261,6 +264,7 @@ function endpointOf(merchantId: string, row: EndpointRow): Endpoint {
     sealedPreviousSigner: row.sealedPreviousSigner,
     previousSignerUntil: row.previousSignerUntil,
     isActive: row.isActive,
+    updatedAt: row.updatedAt,
     breaker: { consecutiveFailures, pausedUntil, failingSince },
   };
 }

@@ -145,20 +145,23 @@ export async function deleteWebhookConfig(
 }
 
 /**
- * Deactivates a configuration until the merchant updates it, and drops its pending deliveries. Does nothing
- * if the configuration no longer has the URL `url`, which failed. Rule: D-54.
+ * Deactivates a configuration until the merchant updates it, and drops its pending deliveries. Does nothing and
+ * returns false if the configuration was changed after `readUpdatedAt`, the `updatedAt` with which the failed delivery was
+ * sent. Rule: D-54.
  */
 export async function deactivateWebhookConfig(
   db: Db,
-  config: ConfigRef & { url: string; reason: string; at: number },
-): Promise<void> {
-  await db.transaction(async (tx) => {
+  config: ConfigRef & { readUpdatedAt: number; reason: string; at: number },
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
     const deactivated = await tx
       .update(webhookConfigs)
       .set({ isActive: false, deactivatedReason: config.reason, updatedAt: config.at })
-      .where(and(isConfig(config), eq(webhookConfigs.url, config.url)))
+      .where(and(isConfig(config), eq(webhookConfigs.updatedAt, config.readUpdatedAt)))
       .returning({ id: webhookConfigs.id });
-    if (deactivated.length > 0) await dropPendingDeliveries(tx, config);
+    if (deactivated.length === 0) return false;
+    await dropPendingDeliveries(tx, config);
+    return true;
   });
 }
 

@@ -123,7 +123,7 @@ test('an inactive webhook configuration is listed only on request [IF-4.14, D-55
   await deactivateWebhookConfig(api.db, {
     merchantId,
     configId: id,
-    url: ENDPOINT,
+    readUpdatedAt: (await row(api, id)).updatedAt,
     reason: '410 Gone',
     at: Date.now(),
   });
@@ -194,7 +194,8 @@ test('a merchant gets at most 20 webhook configurations, inactive ones included,
     .from(webhookConfigs)
     .where(eq(webhookConfigs.merchantId, other.merchantId));
   const ref = { merchantId: other.merchantId, configId: first!.id };
-  await deactivateWebhookConfig(api.db, { ...ref, url: ENDPOINT, reason: 'status 410', at: 1 });
+  const failed = { readUpdatedAt: first!.updatedAt, reason: 'status 410', at: 1 };
+  await deactivateWebhookConfig(api.db, { ...ref, ...failed });
 
   const answers = await Promise.all(Array.from({ length: 5 }, () => untilAvailable(post)));
   expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
