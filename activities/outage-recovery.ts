@@ -52,7 +52,7 @@ const RECHECKS_FOR_MS = 20_000;
  * The progress is stored in rows, so a later call continues after a crash, and a repeat is safe. Rechecks
  * charges and refunds in the order in which they were sent. One call makes at most 200 rechecks for all
  * gateways together, at most 20 in a second. `nowAt` is real time. Throws if the database does not answer.
- * Does nothing for a gateway without any look-up.
+ * Does nothing for a gateway without any look-up. Counts a gateway whose account cannot be opened as failed.
  */
 export async function recheckAfterOutage(
   deps: OutageRecoveryDeps,
@@ -62,7 +62,14 @@ export async function recheckAfterOutage(
   const done = { rechecked: 0, failed: 0 };
   const stopAt = performance.now() + RECHECKS_FOR_MS;
   for (const unanswered of await unansweredGateways(db)) {
-    const answeredAt = await answeredSince(deps, unanswered, nowAt);
+    let answeredAt: number | null;
+    try {
+      answeredAt = await answeredSince(deps, unanswered, nowAt);
+    } catch {
+      // For example, the secret of the gateway's account cannot be decrypted. The other gateways must not wait for it.
+      done.failed += 1;
+      continue;
+    }
     if (answeredAt === null) continue;
     const limit = RECHECKS_MAX - done.rechecked - done.failed;
     const due = await dueForRecheck(db, unanswered.gateway, { answeredAt, nowAt, limit });

@@ -7,6 +7,7 @@ import { gatewayHealth } from '../../db/schema/gateway-health.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import type { LookupOutcome, MethodLookup, PaymentGateway } from '../../gateways/port.ts';
+import { SealingError } from '../../runtime/sealing.ts';
 import { onDevServer } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -116,6 +117,38 @@ describe('the recheck after an outage of the gateway', () => {
     expect(pauses).toHaveLength(203);
     expect(await recheckAfterOutage(deps, NOW + 20 * SECOND)).toEqual({ rechecked: 0, failed: 0 });
     expect(lookups).toEqual([key(1)]);
+  });
+
+  test('goes on with the other gateways when the account of one cannot be opened [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const { intent, key } = await undecided(env, payments, 2);
+    await env.db
+      .update(paymentAttempts)
+      .set({ gateway: 'locked' })
+      .where(eq(paymentAttempts.intentId, intent(1)));
+    const deps = depsOf(env);
+    const isLocked = { now: true };
+    const gateways: OutageRecoveryDeps['gateways'] = {
+      ...deps.gateways,
+      of: async (merchantId, name) => {
+        if (isLocked.now && name === 'locked') throw new SealingError('sealed with another key');
+        return deps.gateways.of(merchantId, 'sandbox');
+      },
+    };
+    const locked = { ...deps, gateways };
+    expect(await recheckAfterOutage(locked, NOW)).toEqual({ rechecked: 1, failed: 1 });
+    expect(rechecked).toEqual([intent(2)]);
+    expect(lookups).toEqual([key(2)]);
+
+    isLocked.now = false;
+    const done = { rechecked: 1, failed: 0 };
+    expect(await recheckAfterOutage(locked, NOW + 10 * SECOND)).toEqual(done);
+    expect(rechecked).toEqual([intent(2), intent(1)]);
+    const nothing = { rechecked: 0, failed: 0 };
+    expect(await recheckAfterOutage(locked, NOW + 20 * SECOND)).toEqual(nothing);
+    expect(lookups).toEqual([key(2), key(1)]);
   });
 
   test('starts after the gateway’s first answer; until then each sweep looks up the next charge, in rotation [D-40]', async ({
