@@ -7,6 +7,7 @@ import type { EventToStore } from '../../db/repositories/webhooks/outbox.ts';
 import {
   deactivateWebhookConfig,
   deleteWebhookConfig,
+  dropPendingDeliveries,
   listWebhookConfigs,
   updateWebhookConfig,
 } from '../../db/repositories/webhooks/configs.ts';
@@ -289,6 +290,18 @@ describe('webhook configurations', () => {
       previousSignerUntil: null,
       updatedAt: OCCURRED_AT,
     });
+  });
+
+  it('keep their pending deliveries while they are active [D-54, D-55]', async ({ env }) => {
+    const configId = await env.addConfig({ url: URL, eventTypes: ['intent.failed'] });
+    await append(env, 'sub_1', event('intent.failed'));
+    // A process that read the configuration as inactive, before the merchant updated it, drops late.
+    await dropPendingDeliveries(env.db, { ...ref(env, configId), at: OCCURRED_AT });
+    expect(await deliveries(env)).toEqual([`${configId} intent.failed PENDING`]);
+
+    await env.db.update(webhookConfigs).set({ isActive: false });
+    await dropPendingDeliveries(env.db, { ...ref(env, configId), at: OCCURRED_AT });
+    expect(await deliveries(env)).toEqual([`${configId} intent.failed DROPPED`]);
   });
 
   it('stay active when they were changed after the failed delivery was sent [D-54]', async ({

@@ -1,4 +1,4 @@
-import { and, asc, eq, isNull } from 'drizzle-orm';
+import { and, asc, eq, isNull, notExists } from 'drizzle-orm';
 import { CLOSED_BREAKER } from '../../../domain/endpoint-breaker.ts';
 import type { EventType } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
@@ -165,7 +165,10 @@ export async function deactivateWebhookConfig(
   });
 }
 
-/** Sets the pending deliveries of an inactive or deleted configuration to DROPPED. Rule: D-54. */
+/**
+ * Sets the pending deliveries of an inactive or deleted configuration to DROPPED. Does nothing if the merchant has
+ * made the configuration active meanwhile. Rules: D-54, D-55.
+ */
 export async function dropPendingDeliveries(
   db: Db,
   config: ConfigRef & { at: number },
@@ -178,6 +181,12 @@ export async function dropPendingDeliveries(
         eq(webhookDeliveries.merchantId, config.merchantId),
         eq(webhookDeliveries.configId, config.configId),
         eq(webhookDeliveries.state, 'PENDING'),
+        notExists(
+          db
+            .select({ id: webhookConfigs.id })
+            .from(webhookConfigs)
+            .where(and(isConfig(config), eq(webhookConfigs.isActive, true))),
+        ),
       ),
     );
 }
