@@ -107,8 +107,9 @@ export class StreamRound {
     await Promise.all(known.filter((configId) => !this.isSendingTo(configId)).map(take));
     try {
       const claiming = { nowAt: this.stream.now(), claimMs: CLAIM_MS, except };
-      const { taken, left } = await claimStream(this.deps.db, this.stream.ref, claiming);
+      // Counted from before the claim: if this process was frozen meanwhile, the claim may have ended.
       const until = performance.now() + SEND_WITHIN_MS;
+      const { taken, left } = await claimStream(this.deps.db, this.stream.ref, claiming);
       for (const { endpoint, batch } of taken) {
         const { configId } = endpoint;
         const free = slots.get(configId) ?? this.deps.windows.take(endpoint);
