@@ -36,16 +36,12 @@ import {
   withIntent,
 } from '../domain/subscription/apply-attempt.ts';
 import type { AttemptOutcome } from '../domain/subscription/apply-attempt.ts';
-import {
-  AUTHENTICATION_MS,
-  isAuthentication,
-  isSuperseded,
-  isVoided,
-} from '../domain/subscription/authentication.ts';
+import { AUTHENTICATION_MS, isAuthentication } from '../domain/subscription/authentication.ts';
 import type { Change } from '../domain/subscription/change.ts';
 import type { CommandResult } from '../domain/subscription/commands.ts';
 import { takesNewMethod } from '../domain/subscription/state.ts';
 import type { SubscriptionState } from '../domain/subscription/state.ts';
+import { isSuperseded, isVoided } from '../domain/subscription/voiding.ts';
 import type { RetryPlan } from '../domain/retry-plan.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import { failpoint } from '../runtime/failpoints.ts';

@@ -13,7 +13,7 @@ import {
   applyTrialStart,
   applyUnpause,
 } from './apply-command.ts';
-import { isAuthentication, isSuperseded, isVoided } from './authentication.ts';
+import { isAuthentication } from './authentication.ts';
 import { orderOf } from './cause.ts';
 import type { Change } from './change.ts';
 import type {
@@ -25,6 +25,7 @@ import type {
 import type { Step } from './decide.ts';
 import { chargesNewMethod } from './state.ts';
 import type { SubscriptionState } from './state.ts';
+import { isSuperseded, isVoided } from './voiding.ts';
 
 /** The work of the workflow for an accepted command or a due step. */
 export type Action =

@@ -302,7 +302,7 @@ function declined(
     owedAfter.nextRetryAt === null &&
     !owedAfter.retriesStopped &&
     owedAfter.retryPlan?.afterExhausted === 'end';
-  const status = isExhausted ? 'ENDED' : statusAfterDecline(state, owedAfter, outcome.retryPlan);
+  const status = isExhausted ? 'ENDED' : statusAfterDecline(state, owedAfter, outcome);
   const after = next(
     state,
     {
@@ -344,19 +344,20 @@ function codesOf({ code, gatewayCode = code }: Extract<AttemptOutcome, { kind: '
 }
 
 /**
- * Changes TRIALING and ACTIVE to UNPAID, with two exceptions: the subscription ends with its period, or
- * `unpaidFrom` is `retries_exhausted` and an automatic retry is left. Rules: D-30, D-§4.
+ * Changes TRIALING and ACTIVE to UNPAID, unless the subscription ends with its period. Keeps the status also if another
+ * attempt is planned and either `unpaidFrom` is `retries_exhausted`, or no charge was declined: the attempt was
+ * voided. Rules: D-30, D-§4.
  */
 function statusAfterDecline(
   state: SubscriptionState,
   { retryPlan, nextRetryAt }: OwedCycle,
-  latestPlan: RetryPlan,
+  { retryPlan: latestPlan, isWithdrawn }: Extract<AttemptOutcome, { kind: 'declined' }>,
 ): SubscriptionStatus {
   const { status } = state;
   if (cancelAt(state) !== null) return status;
   if (status !== 'TRIALING' && status !== 'ACTIVE') return status;
   const isQuiet = (retryPlan ?? latestPlan).unpaidFrom === 'retries_exhausted';
-  return isQuiet && nextRetryAt !== null ? status : 'UNPAID';
+  return (isQuiet || isWithdrawn === true) && nextRetryAt !== null ? status : 'UNPAID';
 }
 
 /**

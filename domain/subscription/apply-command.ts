@@ -134,10 +134,12 @@ function end(state: SubscriptionState, reason: EndReason, now: number, cause: Ca
 export function applyPause(state: SubscriptionState, command: PauseCommand, now: number): Change {
   const { resumeAt } = command;
   const owed = state.owed && { ...state.owed, nextRetryAt: null };
+  // Voids the open attempt, also after an unpause, which sets a new date for the charge.
+  const openAttempt = state.openAttempt && { ...state.openAttempt, wasPaused: true as const };
   const until = resumeAt === undefined ? '' : ` until ${formatInstant(resumeAt)}`;
   const after = next(
     state,
-    { status: 'PAUSED', owed, ...(resumeAt === undefined ? {} : { resumeAt }) },
+    { status: 'PAUSED', owed, openAttempt, ...(resumeAt === undefined ? {} : { resumeAt }) },
     { at: now, what: `paused${until}`, ...orderOf(command) },
   );
   return { state: after, events: entryEvents(state, after, now), effects: {} };
@@ -153,7 +155,7 @@ export function applyUnpause(
   now: number,
   cause: Cause,
 ): Change {
-  // If the open attempt is declined later, its cycle is retried at `newNextPaymentAt`.
+  // If the open attempt is declined or voided later, its cycle is charged at `newNextPaymentAt`.
   const owed =
     state.owed && state.openAttempt
       ? { ...state.owed, nextRetryAt: newNextPaymentAt, retriesUsed: 0 }

@@ -33,21 +33,3 @@ export function needsAuthentication({ status, owed, openAttempt }: SubscriptionS
     (owed.authentications ?? 0) < AUTHENTICATIONS_MAX
   );
 }
-
-/**
- * True if the subscription's status no longer allows the charge of the open attempt. An attempt that the payer has to
- * confirm stays voided after a pause and an unpause. Rule: D-§4.
- */
-export function isVoided({ status, openAttempt }: SubscriptionState): boolean {
-  if (status === 'ENDED' || status === 'PAUSED') return true;
-  return openAttempt !== null && isAuthentication(openAttempt) && status !== 'UNPAID';
-}
-
-/** True if the payer was to confirm the open attempt and then gave another payment method. */
-export function isSuperseded({ openAttempt, paymentMethodId }: SubscriptionState): boolean {
-  return (
-    openAttempt !== null &&
-    isAuthentication(openAttempt) &&
-    openAttempt.paymentMethodId !== paymentMethodId
-  );
-}

@@ -163,6 +163,7 @@ const STATE = object({
       lookupAt: instant,
       reviewReason: orAbsent(text),
       actor: orAbsent(text),
+      wasPaused: orAbsent(flag),
     }),
   ),
   cooldownUntilAt: orNull(instant),

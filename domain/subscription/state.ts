@@ -88,6 +88,8 @@ export interface OpenAttempt {
   reviewReason?: string;
   /** Set if an operator ordered the attempt. */
   actor?: 'operator';
+  /** Set by a pause while the attempt is open. An unpause leaves it. */
+  wasPaused?: true;
 }
 
 /** One entry of the timeline. The newest entry is last; only the last `LOG_ENTRIES_MAX` entries are kept. */

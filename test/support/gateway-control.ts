@@ -8,6 +8,8 @@ export interface BookedCharge {
   outcome: string;
   code: string | null;
   sentCount: number;
+  /** Our own ids, as the charge was sent with them. */
+  reference: { paymentMethodId: string };
 }
 
 /** Calls the control API of the gateway, which sets faults and lists charges. */

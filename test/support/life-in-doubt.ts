@@ -31,6 +31,8 @@ interface AttemptRow {
   finding: Finding | null;
   /** The payment method was replaced while the attempt was open. */
   hasNewerMethod: boolean;
+  /** The subscription was paused while the attempt was open. */
+  wasPaused: boolean;
 }
 
 /** The look-ups for a late charge of an attempt that was settled as not paid. */
@@ -91,6 +93,8 @@ export class LifeInDoubt extends Simulation {
   private notBefore = { scheduled: -Infinity, automatic_retry: -Infinity };
   /** The number of the cycle whose automatic retries a decline with `HARD` or `ASKS_PAYER` stopped. */
   private stoppedCycle: number | null = null;
+  /** True if the latest attempt was voided, which leaves the status as it is. */
+  private isLastVoided = false;
   /** The code of the latest decline. */
   private lastCode: string | null = null;
   /** True from an unpause until its charge begins. */
@@ -128,6 +132,7 @@ export class LifeInDoubt extends Simulation {
         break;
       case 'pause':
         this.isPaused = true;
+        if (open) open.wasPaused = true;
         this.requiredChargeAt = null;
         break;
       case 'unpause':
@@ -300,9 +305,10 @@ export class LifeInDoubt extends Simulation {
       'no attempt begins after a cancel or a pause',
     );
     const isQuiet =
-      this.retryPlan.unpaidFrom === 'retries_exhausted' &&
+      (this.retryPlan.unpaidFrom === 'retries_exhausted' || this.isLastVoided) &&
       trigger === 'automatic_retry' &&
       (status === 'TRIALING' || status === 'ACTIVE');
+    this.isLastVoided = false;
     must(
       isQuiet || START_STATUSES[trigger]?.includes(status) === true,
       `${trigger} does not begin in ${status}`,
@@ -334,6 +340,7 @@ export class LifeInDoubt extends Simulation {
       firstSentAt: null,
       finding: null,
       hasNewerMethod: false,
+      wasPaused: false,
     };
     this.rows.set(key, row);
     this.open = row;
@@ -358,9 +365,9 @@ export class LifeInDoubt extends Simulation {
     const { lookups } = attempt;
     if (row.state === 'REVIEW') return this.outcomeInReview(row);
     const isPayerPresent = attempt.trigger === 'authentication';
-    const isVoided = this.state.status === 'ENDED' || this.state.status === 'PAUSED';
     const isOver = this.state.status !== 'UNPAID' || this.isUnconfirmed(row);
     if (isPayerPresent && isOver) return this.withdrawn(row);
+    const isVoided = this.isVoided(row);
     let mayBeAtGateway = row.state !== 'CREATED';
     if (isVoided && !mayBeAtGateway) return this.voided(row);
     for (;;) {
@@ -391,6 +398,11 @@ export class LifeInDoubt extends Simulation {
     }
   }
 
+  private isVoided({ wasPaused, hasNewerMethod }: AttemptRow): boolean {
+    const isOver = this.state.status === 'ENDED' || this.endsWithPeriod;
+    return isOver || wasPaused || hasNewerMethod;
+  }
+
   /** True if the payer did not confirm the charge in time, or has given another payment method. */
   private isUnconfirmed({ firstSentAt, hasNewerMethod }: AttemptRow): boolean {
     const isLate = firstSentAt !== null && this.now - firstSentAt >= CONFIRM_WITHIN_MS;
@@ -399,17 +411,23 @@ export class LifeInDoubt extends Simulation {
 
   private withdrawn(row: AttemptRow): Exchange {
     const { status } = this.state;
-    const code = status === 'UNPAID' ? ASKS_PAYER : 'processing_error';
-    if (row.state === 'CREATED') return { kind: 'declined', code };
+    const unconfirmed = { kind: 'declined', code: ASKS_PAYER } as const;
+    const declined = () => (status === 'UNPAID' ? unconfirmed : this.asVoided());
+    if (row.state === 'CREATED') return declined();
     const found = this.gateway.withdraw(row.key, row.amountMinor, this.now);
     if (found.kind === 'rejected') return { kind: 'review', reason: 'rejected' };
     if (found.kind !== 'withdrawn') return found;
     this.see(`withdrawn from the payer, ${row.hasNewerMethod ? 'new method' : status}`);
-    return { kind: 'declined', code };
+    return declined();
   }
 
   private send(row: AttemptRow, amountMinor: number, isPayerPresent: boolean) {
-    must(this.cancelledAt === null && !this.isPaused, 'nothing is sent after a cancel or a pause');
+    must(
+      this.cancelledAt === null && !this.endsWithPeriod && !this.isPaused,
+      'nothing is sent after a cancel or a pause',
+    );
+    must(!row.wasPaused, 'an attempt that a pause has voided is not sent after an unpause');
+    must(!row.hasNewerMethod, 'a payment method that the payer has replaced is not charged');
     must(amountMinor === row.amountMinor, 'the sent amount is the amount owed on the due date');
     const death = this.deaths.shift();
     if (death === 'before_sending') return { kind: 'gave_up' } as const;
@@ -424,7 +442,12 @@ export class LifeInDoubt extends Simulation {
     const { status } = this.state;
     this.see(`voided ${isSent ? 'after' : 'before'} it was sent, ${status}`);
     if (isSent) this.watches.push({ row, looks: 0, lookAt: this.now });
-    return { kind: 'declined', code: 'processing_error' };
+    return this.asVoided();
+  }
+
+  private asVoided(): Exchange {
+    this.isLastVoided = true;
+    return { kind: 'declined', code: 'processing_error', isWithdrawn: true };
   }
 
   private outcomeInReview(row: AttemptRow): Exchange {

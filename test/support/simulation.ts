@@ -31,7 +31,14 @@ export const DAY = 24 * HOUR;
 /** The gateway's answer to one charge or look-up. */
 export type Reply =
   | { kind: 'succeeded'; byPerson?: true }
-  | { kind: 'declined'; code: string; gatewayCode?: string; retry?: 'never'; byPerson?: true }
+  | {
+      kind: 'declined';
+      code: string;
+      gatewayCode?: string;
+      retry?: 'never';
+      byPerson?: true;
+      isWithdrawn?: true;
+    }
   | { kind: 'unknown'; awaitsPayer?: true }
   | { kind: 'review'; reason: string };
 

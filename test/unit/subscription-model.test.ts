@@ -322,6 +322,7 @@ const SITUATIONS = [
     `voided before it was sent, ${status}`,
     `voided after it was sent, ${status}`,
   ]),
+  ...['TRIALING', 'ACTIVE', 'UNPAID'].map((status) => `voided after it was sent, ${status}`),
   'sent again under its key',
   'arrived after nothing was found',
   'arrived after it was sent again',
