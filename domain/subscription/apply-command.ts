@@ -246,7 +246,7 @@ export function applyTrialStart(
 }
 
 /**
- * Replaces the payment method. In UNPAID the owed cycle is charged with the new method at once. If an attempt
+ * Replaces the payment method, and starts the retry plan of the owed cycle anew. In UNPAID the owed cycle is charged with the new method at once. If an attempt
  * is open and is declined later, the charge with the new method follows the decline. If the cycle has already
  * had 15 automatic attempts in 30 days, the charge waits until this limit allows another. Rules: D-30, D-33.
  */
@@ -257,7 +257,7 @@ export function applyNewPaymentMethod(
   now: number,
   realNow: number,
 ): Change {
-  const owed = state.owed && { ...state.owed, retriesStopped: false };
+  const owed = state.owed && { ...state.owed, retriesStopped: false, retriesUsed: 0 };
   const updated = { ...state, paymentMethodId, owed };
   const earliestAt = earliestAttemptAt(state);
   const isUnpaid = state.status === 'UNPAID';
@@ -265,7 +265,7 @@ export function applyNewPaymentMethod(
   let patch: Pick<SubscriptionState, 'owed' | 'openAttempt'> = updated;
   if (owed && (state.openAttempt || mustWait)) {
     const nextRetryAt = Math.max(now, earliestAt);
-    patch = { ...updated, owed: { ...owed, retriesUsed: 0, nextRetryAt } };
+    patch = { ...updated, owed: { ...owed, nextRetryAt } };
   } else if (isUnpaid) {
     patch = attemptPatch(updated, { trigger: 'new_method', commandId, now, realNow });
   }

@@ -1,7 +1,12 @@
+import { eq } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
+import { merchants } from '../../db/schema/merchants.ts';
+import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
+import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { onDevServer } from '../support/environment.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 import {
   begin,
   decline,
@@ -106,4 +111,27 @@ describe('record', () => {
     await env.advance(clock, '2027-05-01T00:00:00Z');
     expect(await keepSubscription(env, 'second-shape-continued', ref)).toBeGreaterThan(1);
   });
+
+  // The history `second-shape-new-card-keeps-plan` is of a release in which a new card kept the count of retries.
+  record('second-shape-new-card-restarts-plan', async ({ env }) => {
+    const { clock, ref } = await quietlyDeclined(env);
+    await env.workflows.execute(ref, newMethodCommand(await env.token()));
+    await env.advance(clock, '2027-03-15T00:00:00Z');
+    expect(await keepSubscription(env, 'second-shape-new-card-restarts-plan', ref)).toBe(1);
+  });
 });
+
+/** Creates an ACTIVE subscription whose second cycle was declined twice and has two retries left. */
+async function quietlyDeclined(env: TestEnvironment) {
+  const retryPlan: RetryPlan = { ...DEFAULT_RETRY_PLAN, unpaidFrom: 'retries_exhausted' };
+  await env.db
+    .update(merchants)
+    .set({ settings: { retryPlan } })
+    .where(eq(merchants.id, env.merchantId));
+  const { clock, ref } = await begin(env, { cycleCount: 3 });
+  await pay(env, ref);
+  await decline(env, ref, 3);
+  await env.advance(clock, '2027-02-28T04:00:00Z');
+  expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', owed: { retriesUsed: 2 } });
+  return { clock, ref };
+}

@@ -53,6 +53,8 @@ const PATHS = [
   'second-shape-commands',
   'second-shape-continued',
   'second-shape-dunning',
+  'second-shape-new-card-keeps-plan',
+  'second-shape-new-card-restarts-plan',
   'second-shape-over-budget',
   'second-shape-to-end',
   'second-shape-trial',

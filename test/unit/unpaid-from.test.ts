@@ -172,6 +172,49 @@ describe('a subscription with unpaidFrom retries_exhausted', () => {
   });
 });
 
+describe('a new payment method before the last automatic retry', () => {
+  /** The card is declined four times, and a new one is saved 14 h before the last retry of the plan. */
+  function replacedIn(afterExhausted: RetryPlan['afterExhausted'], declines: number): Simulation {
+    const simulation = subscribed({ ...QUIET, afterExhausted }, declines);
+    simulation.runTo('2026-02-11T10:00:00Z');
+    simulation.command('replacePaymentMethod', TOKEN);
+    expect(iso(nextPaymentAt(simulation.state))).toBe('2026-02-12T00:00');
+    return simulation;
+  }
+
+  test.for(['end', 'stay_unpaid'] as const)(
+    'starts the plan anew when its first charge is declined, with afterExhausted %s [D-30]',
+    (afterExhausted) => {
+      const simulation = replacedIn(afterExhausted, 5);
+      simulation.runTo('2026-02-12T00:00:00Z');
+      expect(simulation.state.status).toBe('ACTIVE');
+      expect(iso(nextPaymentAt(simulation.state))).toBe('2026-02-12T04:00');
+      simulation.runTo('2026-12-31T00:00:00Z');
+      expect(sent(simulation)).toEqual([
+        ['2026-02-10T00:00', 2, 'scheduled'],
+        ['2026-02-10T04:00', 2, 'automatic_retry'],
+        ['2026-02-10T12:00', 2, 'automatic_retry'],
+        ['2026-02-11T00:00', 2, 'automatic_retry'],
+        ['2026-02-12T00:00', 2, 'automatic_retry'],
+        ['2026-02-12T04:00', 2, 'automatic_retry'],
+        ['2026-03-10T00:00', 3, 'scheduled'],
+      ]);
+      expect(simulation.statuses).toEqual(['CREATED', 'ACTIVE', 'ENDED']);
+      expectNothingFurther(simulation);
+    },
+  );
+
+  test('ends the subscription after four more declined retries when the plan says so [D-30]', () => {
+    const simulation = replacedIn('end', 9);
+    simulation.runTo('2026-02-13T23:59:59Z');
+    expect(simulation.state.status).toBe('ACTIVE');
+    simulation.runTo('2026-02-14T00:00:00Z');
+    expect(simulation.state).toMatchObject({ status: 'ENDED', endReason: 'retries_exhausted' });
+    expect(simulation.sends.slice(1)).toHaveLength(9);
+    expectNothingFurther(simulation);
+  });
+});
+
 describe('the event subscription.retries_exhausted', () => {
   test('follows the last decline of the plan [D-30, D-50]', () => {
     const simulation = subscribed(DEFAULT_RETRY_PLAN, 5);
