@@ -8,6 +8,7 @@ import { findIntent } from '../../../db/repositories/payments/orders.ts';
 import type { Refund } from '../../../db/repositories/payments/refunds.ts';
 import { DomainError, invariant } from '../../../domain/errors.ts';
 import { idOfCommand } from '../../../domain/ids.ts';
+import type { RefundOutcome, RefundRef } from '../../../domain/refund.ts';
 import { currencyCode, epochMs, id, minorAmount } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -125,7 +126,7 @@ async function refundIntent(
   body: Fields<typeof fields>,
   { commandId, giveUp }: Execution,
 ): Promise<Refund> {
-  const { db, payments, now } = deps;
+  const { db, now } = deps;
   const ref = { merchantId, refundId: idOfCommand('rf', commandId) };
   const inserted = await db.transaction((tx) =>
     insertRefund(tx, {
@@ -139,14 +140,29 @@ async function refundIntent(
     if (inserted.code === 'resource_not_found') throw notFound('payment intent');
     throw new DomainError(inserted.code, inserted.message);
   }
-  const order = { give: () => payments.refund(ref), withdraw: () => withdrawRefund(db, ref) };
+  const order = { give: () => executeRefund(deps, ref), withdraw: () => withdrawRefund(db, ref) };
   const outcome = await handOver(order, giveUp);
   if (outcome.kind === 'pending') {
     const isAccepted = 'isAccepted' in outcome;
     throw new DomainError('payment_outcome_pending', isAccepted ? DECIDED_LATER : undefined);
   }
   if (outcome.kind === 'refused') throw new DomainError('operation_not_allowed', outcome.message);
-  const refund = await findRefund(db, merchantId, ref.refundId);
+  return outcome.refund;
+}
+
+type ExecutedRefund =
+  | Exclude<RefundOutcome, { kind: 'refunded' }>
+  | { kind: 'refunded'; refund: Refund };
+
+/**
+ * Waits for the outcome of the refund, and reads the row of a refund that was made. The read belongs to the
+ * execution, so that `handOver` also handles its failure: without a key, a refund that was made must not be answered
+ * 503. Rule: D-17.
+ */
+async function executeRefund({ db, payments }: ApiDeps, ref: RefundRef): Promise<ExecutedRefund> {
+  const outcome = await payments.refund(ref);
+  if (outcome.kind !== 'refunded') return outcome;
+  const refund = await findRefund(db, ref.merchantId, ref.refundId);
   invariant(refund, 'the refund exists after its insert');
-  return refund;
+  return { kind: 'refunded', refund };
 }

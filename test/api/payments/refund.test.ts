@@ -17,6 +17,8 @@ import {
   tokenisedBody,
 } from '../../support/fixtures/payments.ts';
 import { comparable, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
+import { eventually } from '../../support/eventually.ts';
+import { gate } from '../../support/gate.ts';
 import { eventTypes } from '../../support/fixtures/events.ts';
 
 /** Tests POST /payments/merchant/refund. More tests, with idempotency keys, are in idempotency-keys.test.ts. */
@@ -165,6 +167,38 @@ test('a refund is pending when it was made but its outcome did not reach the API
     errorCode: 'payment_outcome_pending',
   });
   expect(await readIntent(api, intentId)).toMatchObject({ status: 'REFUNDED' });
+});
+
+test('a refund without an idempotency key is pending when it was made and Postgres closes the connections before it is read [D-17, D-§7]', async ({
+  createApi,
+}) => {
+  const api = await createApi();
+  const intentId = await makePaid(api);
+  const [made, away] = [gate(), gate()];
+  api.payments.faults.beforeOutcome = async () => {
+    made.open();
+    await away.isOpen;
+  };
+  const asked = refund(api, intentId, { amount: 900 });
+  await made.isOpen;
+  const answer = await api.withoutDatabase(() => {
+    away.open();
+    return asked;
+  });
+  expect(outcome(answer)).toEqual([
+    400,
+    {
+      errorCode: 'payment_outcome_pending',
+      errorDescription: 'The outcome of a payment is not known yet. Try again shortly.',
+    },
+  ]);
+  const rows = await eventually(() =>
+    api.db.select().from(refunds).where(eq(refunds.intentId, intentId)),
+  );
+  expect(rows.map(({ state, amountMinor }) => [state, amountMinor])).toEqual([['SUCCEEDED', 900]]);
+  const intent = await eventually(() => readIntent(api, intentId));
+  expect(intent).toMatchObject({ status: 'PARTIALLY_REFUNDED' });
+  expect(api.payments.refunds).toEqual([{ key: `refund:${rows[0]!.id}`, amountMinor: 900 }]);
 });
 
 test('a refund refuses another merchant’s intent exactly as an unknown one [D-21]', async ({

@@ -29,6 +29,8 @@ export function createFakePayments(db: Db, now: () => number) {
     isDown: false,
     /** An order is executed, and its outcome does not reach the API. */
     losesOutcome: false,
+    /** Runs after an order was executed, before its outcome reaches the API. */
+    beforeOutcome: null as (() => Promise<void>) | null,
     /** Replaces the behaviour of every charge: a decline code, `unknown`, or `paid`. */
     card: null as string | null,
     /** The outcome of every refund: `unknown` or `refused`. With null, every refund succeeds. */
@@ -70,7 +72,8 @@ export function createFakePayments(db: Db, now: () => number) {
     if (faults.isDown) throw new DomainError('service_unavailable');
   }
 
-  function received<T>(outcome: T): T {
+  async function received<T>(outcome: T): Promise<T> {
+    await faults.beforeOutcome?.();
     if (faults.losesOutcome) throw new DomainError('service_unavailable');
     return outcome;
   }
