@@ -45,9 +45,9 @@ const RECHECKS_FOR_MS = 20_000;
 /**
  * Detects that a gateway answers again after an outage, and then rechecks the outcomes that the outage left
  * unknown: their workflows look them up at once. During the outage each call sends the gateway one look-up: of the
- * charge, or of the charge to refund, whose last unanswered request is the oldest. A gateway without look-ups of
- * charges is asked about the payment method of that charge instead. A gateway that rejects the look-up as invalid
- * counts as one that does not answer.
+ * charge, or of the charge to refund, whose last unanswered request is the oldest. If the gateway has no look-ups of
+ * charges, or the charge was never prepared, the look-up is that of the charge's payment method. A gateway that
+ * rejects the look-up as invalid counts as one that does not answer.
  *
  * The progress is stored in rows, so a later call continues after a crash, and a repeat is safe. Rechecks
  * charges and refunds in the order in which they were sent. One call makes at most 200 rechecks for all
@@ -121,11 +121,22 @@ function canBeTested({ capabilities, lookupMethod }: PaymentGateway): boolean {
 
 async function answers(gateway: PaymentGateway, subject: Unanswered): Promise<boolean> {
   const found = await unlessRejected<LookupOutcome | MethodLookup | UnknownOutcome>(async () => {
-    if (gateway.capabilities.lookup) return gateway.lookup(chargeRefOf(subject));
+    if (sendsLookup(gateway, subject)) return gateway.lookup(chargeRefOf(subject));
     const method = await gateway.lookupMethod?.(subject.gatewayMethodId);
     return method ?? { kind: 'unknown', reason: 'the gateway has no look-up' };
   });
   return found.kind !== 'unknown' && found.kind !== 'rejected';
+}
+
+/**
+ * True if a look-up of the charge sends a request. A charge that was never prepared is absent at a gateway that prepares
+ * charges, so its look-up sends nothing and shows nothing about the gateway.
+ */
+function sendsLookup(
+  { capabilities, prepare }: PaymentGateway,
+  { gatewayChargeId }: Unanswered,
+): boolean {
+  return capabilities.lookup && (prepare === null || gatewayChargeId !== null);
 }
 
 function recheck(

@@ -267,6 +267,42 @@ describe('the recheck after an outage of the gateway', () => {
     expect(lookups).toEqual([]);
   });
 
+  test('starts after the gateway’s answer about a payment method, when the outage began before the charge was prepared [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const { intent } = await undecided(env, payments, 2);
+    const methods: string[] = [];
+    const found: { now: MethodLookup } = { now: { kind: 'unknown', reason: 'answered 500' } };
+    // Like Stripe: a charge that was not prepared is known to be absent without a request.
+    const preparing: PaymentGateway = {
+      ...env.gateway,
+      prepare: async () => ({ kind: 'unknown', reason: 'answered 500' }),
+      lookup: async ({ key, gatewayChargeId }) => {
+        if (gatewayChargeId === null) return { kind: 'absent' };
+        lookups.push(key);
+        return UNANSWERED;
+      },
+      lookupMethod: async (gatewayMethodId) => {
+        methods.push(gatewayMethodId);
+        return found.now;
+      },
+    };
+    const deps = { ...depsOf(env), gateways: oneGateway(preparing) };
+    expect(await recheckAfterOutage(deps, NOW)).toEqual({ rechecked: 0, failed: 0 });
+    expect(await env.db.select().from(gatewayHealth)).toEqual([
+      { gateway: 'sandbox', answeredAt: null, silentSinceAt: NOW },
+    ]);
+    found.now = { kind: 'removed' };
+    const after = { rechecked: 2, failed: 0 };
+    expect(await recheckAfterOutage(deps, NOW + 10 * SECOND)).toEqual(after);
+    expect(rechecked.toSorted()).toEqual([intent(1), intent(2)]);
+    const nothing = { rechecked: 0, failed: 0 };
+    expect(await recheckAfterOutage(deps, NOW + 20 * SECOND)).toEqual(nothing);
+    expect(methods).toHaveLength(2);
+    expect(lookups).toEqual([]);
+  });
+
   test('makes no look-up when the outcome of every payment is known', async ({ env, payments }) => {
     await undecided(env, payments, 0);
     expect(await recheckAfterOutage(depsOf(env), NOW)).toEqual({ rechecked: 0, failed: 0 });
