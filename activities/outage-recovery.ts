@@ -44,7 +44,7 @@ const RECHECKS_FOR_MS = 20_000;
 
 /**
  * Detects that a gateway answers again after an outage, and then rechecks the outcomes that the outage left
- * unknown: their workflows look them up at once. During the outage each call sends the gateway one look-up: of the
+ * unknown: their workflows look them up at once. During the outage each call sends each gateway one look-up: of the
  * charge, or of the charge to refund, whose last unanswered request is the oldest. If the gateway has no look-ups of
  * charges, or the charge was never prepared, the look-up is that of the charge's payment method. A gateway that
  * rejects the look-up as invalid counts as one that does not answer.
@@ -58,35 +58,53 @@ export async function recheckAfterOutage(
   deps: OutageRecoveryDeps,
   nowAt: number,
 ): Promise<{ rechecked: number; failed: number }> {
-  const { db, recheckPause = sleep } = deps;
-  const done = { rechecked: 0, failed: 0 };
   const stopAt = performance.now() + RECHECKS_FOR_MS;
-  for (const unanswered of await unansweredGateways(db)) {
-    let answeredAt: number | null;
+  const unanswered = await unansweredGateways(deps.db);
+  // All at once, because a gateway that hangs takes 5 s, which the rechecks at the other gateways would lack.
+  const tests = await Promise.all(
+    unanswered.map(async (one) => {
+      // A test fails, for example, if the secret of the gateway's account cannot be decrypted.
+      const test = answeredSince(deps, one, nowAt).catch(() => 'failed' as const);
+      return { gateway: one.gateway, answeredAt: await test };
+    }),
+  );
+  const done = { rechecked: 0, failed: 0 };
+  for (const { gateway, answeredAt } of tests) {
+    if (answeredAt === 'failed') continue;
+    if (answeredAt !== null) await recheckDue(deps, { gateway, answeredAt, nowAt, stopAt }, done);
+  }
+  const failedTests = tests.filter(({ answeredAt }) => answeredAt === 'failed').length;
+  return { ...done, failed: done.failed + failedTests };
+}
+
+/**
+ * Rechecks the outcomes that were unknown when the gateway answered, until `stopAt` (`performance.now()`) or until
+ * `done`, which counts the rechecks, has reached the maximum.
+ */
+async function recheckDue(
+  deps: OutageRecoveryDeps,
+  {
+    gateway,
+    answeredAt,
+    nowAt,
+    stopAt,
+  }: { gateway: string; answeredAt: number; nowAt: number; stopAt: number },
+  done: { rechecked: number; failed: number },
+): Promise<void> {
+  const { db, recheckPause = sleep } = deps;
+  const limit = RECHECKS_MAX - done.rechecked - done.failed;
+  for (const subject of await dueForRecheck(db, gateway, { answeredAt, nowAt, limit })) {
+    if (done.rechecked + done.failed > 0) await recheckPause(PAUSE_MS);
+    if (performance.now() > stopAt) return;
     try {
-      answeredAt = await answeredSince(deps, unanswered, nowAt);
+      await recheck(deps, subject);
+      await recordRecheck(db, subject, nowAt);
+      done.rechecked += 1;
     } catch {
-      // For example, the secret of the gateway's account cannot be decrypted. The other gateways must not wait for it.
+      // A failed recheck does not block the others. It stays due, so the next call repeats it.
       done.failed += 1;
-      continue;
-    }
-    if (answeredAt === null) continue;
-    const limit = RECHECKS_MAX - done.rechecked - done.failed;
-    const due = await dueForRecheck(db, unanswered.gateway, { answeredAt, nowAt, limit });
-    for (const subject of due) {
-      if (done.rechecked + done.failed > 0) await recheckPause(PAUSE_MS);
-      if (performance.now() > stopAt) return done;
-      try {
-        await recheck(deps, subject);
-        await recordRecheck(db, subject, nowAt);
-        done.rechecked += 1;
-      } catch {
-        // A failed recheck does not block the others. It stays due, so the next call repeats it.
-        done.failed += 1;
-      }
     }
   }
-  return done;
 }
 
 /**

@@ -8,6 +8,7 @@ import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import type { LookupOutcome, MethodLookup, PaymentGateway } from '../../gateways/port.ts';
 import { SealingError } from '../../runtime/sealing.ts';
+import { gate } from '../support/gate.ts';
 import { onDevServer } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -149,6 +150,43 @@ describe('the recheck after an outage of the gateway', () => {
     const nothing = { rechecked: 0, failed: 0 };
     expect(await recheckAfterOutage(locked, NOW + 20 * SECOND)).toEqual(nothing);
     expect(lookups).toEqual([key(2), key(1)]);
+  });
+
+  test('is made at the gateway that answers while four other gateways leave their look-ups unanswered [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const { intent } = await undecided(env, payments, 5);
+    const nameOf = (n: number) => `gateway ${n}`;
+    for (const n of range(1, 5)) {
+      await env.db
+        .update(paymentAttempts)
+        .set({ gateway: nameOf(n) })
+        .where(eq(paymentAttempts.intentId, intent(n)));
+    }
+    // No look-up ends before the sweep has sent one to each gateway.
+    const sent: string[] = [];
+    const allSent = gate();
+    const gateways: OutageRecoveryDeps['gateways'] = {
+      ...oneGateway(env.gateway),
+      of: async (_merchantId, name) => ({
+        ...env.gateway,
+        lookup: async () => {
+          sent.push(name);
+          if (sent.length === 5) allSent.open();
+          await allSent.isOpen;
+          return name === nameOf(5) ? { kind: 'absent' } : UNANSWERED;
+        },
+      }),
+    };
+    const deps = { ...depsOf(env), gateways };
+    expect(await recheckAfterOutage(deps, NOW)).toEqual({ rechecked: 1, failed: 0 });
+    expect(rechecked).toEqual([intent(5)]);
+    expect(sent.toSorted()).toEqual(range(1, 5).map(nameOf));
+
+    const nothing = { rechecked: 0, failed: 0 };
+    expect(await recheckAfterOutage(deps, NOW + 10 * SECOND)).toEqual(nothing);
+    expect(sent.slice(5).toSorted()).toEqual(range(1, 4).map(nameOf));
   });
 
   test('starts after the gateway’s first answer; until then each sweep looks up the next charge, in rotation [D-40]', async ({
