@@ -94,8 +94,8 @@ const AT_ONCE = 10;
  * Creates the activity `sweep`, which a workflow calls every 10 s. The activity finds and repairs late or lost work:
  * it starts, signals and replaces workflows, and voids orders that have no idempotency key and were never sent. After
  * an outage of the gateway, it makes workflows look up unknown outcomes. It deletes expired idempotency keys and
- * records past their retention. It does not open or settle attempts, and sends each gateway at most one look-up. Two
- * sweeps at once are safe.
+ * records past their retention. It does not open or settle attempts, and sends each gateway at most one look-up,
+ * or two if its account belongs to two merchants. Two sweeps at once are safe.
  *
  * A case that cannot be repaired is counted as `failed`. If a query fails, the sweep still handles the other
  * kinds and then throws the first error.

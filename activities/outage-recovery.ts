@@ -45,14 +45,15 @@ const RECHECKS_FOR_MS = 20_000;
 /**
  * Detects that a gateway answers again after an outage, and then rechecks the outcomes that the outage left
  * unknown: their workflows look them up at once. During the outage each call sends each gateway one look-up: of the
- * charge, or of the charge to refund, whose last unanswered request is the oldest. If the gateway has no look-ups of
- * charges, or the charge was never prepared, the look-up is that of the charge's payment method. A gateway that
- * rejects the look-up as invalid counts as one that does not answer.
+ * charge, or of the charge to refund, whose last unanswered request is the oldest. An account of two merchants gets one
+ * look-up with the key of each. If the gateway has no look-ups of charges, or the charge was never prepared, the
+ * look-up is that of the charge's payment method. A gateway that rejects the look-up as invalid counts as one that does
+ * not answer.
  *
  * The progress is stored in rows, so a later call continues after a crash, and a repeat is safe. Rechecks
  * charges and refunds in the order in which they were sent. One call makes at most 200 rechecks for all
  * gateways together, at most 20 in a second. `nowAt` is real time. Throws if the database does not answer.
- * Does nothing for a gateway without any look-up. Counts a gateway whose account cannot be opened as failed.
+ * Does nothing for a gateway without any look-up. Counts an account that cannot be opened as failed.
  */
 export async function recheckAfterOutage(
   deps: OutageRecoveryDeps,
@@ -62,18 +63,16 @@ export async function recheckAfterOutage(
   const unanswered = await unansweredGateways(deps.db);
   // All at once, because a gateway that hangs takes 5 s, which the rechecks at the other gateways would lack.
   const tests = await Promise.all(
-    unanswered.map(async (one) => {
-      // A test fails, for example, if the secret of the gateway's account cannot be decrypted.
-      const test = answeredSince(deps, one, nowAt).catch(() => 'failed' as const);
-      return { gateway: one.gateway, answeredAt: await test };
-    }),
+    unanswered.map(async (one) => ({
+      gateway: one.gateway,
+      ...(await testGateway(deps, one, nowAt)),
+    })),
   );
   const done = { rechecked: 0, failed: 0 };
   for (const { gateway, answeredAt } of tests) {
-    if (answeredAt === 'failed') continue;
     if (answeredAt !== null) await recheckDue(deps, { gateway, answeredAt, nowAt, stopAt }, done);
   }
-  const failedTests = tests.filter(({ answeredAt }) => answeredAt === 'failed').length;
+  const failedTests = tests.reduce((sum, { failed }) => sum + failed, 0);
   return { ...done, failed: done.failed + failedTests };
 }
 
@@ -107,30 +106,61 @@ async function recheckDue(
   }
 }
 
+/** The result of a test of one gateway. */
+interface GatewayTest {
+  /** Real time at which the gateway last answered a look-up of this module; null if it does not answer. */
+  answeredAt: number | null;
+  /** Number of merchants whose account at the gateway could not be opened, or whose look-up threw. */
+  failed: number;
+}
+
 /**
- * Returns the time at which the gateway last answered a look-up of this module. If a request was left unanswered after
- * that time, first sends a look-up to test the gateway, and returns `nowAt` if the gateway answers. Returns null if
- * the gateway does not answer or has no look-ups, or if this process has no gateway of this name.
+ * Returns when the gateway last answered a look-up of this module. If a request was left unanswered after that time,
+ * first tests the gateway: with one look-up, or, if the account belongs to two merchants, with one by the key of each.
+ * The gateway answers if one look-up is answered. Sends nothing to a gateway without look-ups, or that this process
+ * does not have.
  */
-async function answeredSince(
-  { db, gateways }: OutageRecoveryDeps,
-  { gateway: name, merchantId, unansweredAt }: UnansweredGateway,
+async function testGateway(
+  deps: OutageRecoveryDeps,
+  { gateway: name, unansweredAt }: UnansweredGateway,
   nowAt: number,
-): Promise<number | null> {
-  const gateway = await gateways.of(merchantId, name).catch((error: unknown) => {
-    if (error instanceof UnknownGateway) return null;
-    throw error;
-  });
-  if (gateway === null || !canBeTested(gateway)) return null;
+): Promise<GatewayTest> {
+  const { db } = deps;
   const answeredAt = await lastAnsweredAt(db, name);
-  if (answeredAt !== null && unansweredAt <= answeredAt) return answeredAt;
-  const subject = await longestUnasked(db, name);
-  if (!subject) return null;
-  const isAnswered = await answers(gateway, subject);
+  if (answeredAt !== null && unansweredAt <= answeredAt) return { answeredAt, failed: 0 };
+  const { lookups, failed } = await lookupsAt(deps, name);
+  if (lookups.length === 0) return { answeredAt: null, failed };
+  const results = await Promise.allSettled(
+    lookups.map(({ gateway, subject }) => answers(gateway, subject)),
+  );
+  const isAnswered = results.some((one) => one.status === 'fulfilled' && one.value);
   await recordHealth(db, name, { isAnswered, nowAt });
-  if (isAnswered) return nowAt;
-  await recordSilence(db, subject, nowAt);
-  return null;
+  if (!isAnswered) {
+    for (const { subject } of lookups) await recordSilence(db, subject, nowAt);
+  }
+  const thrown = results.filter(({ status }) => status === 'rejected').length;
+  return { answeredAt: isAnswered ? nowAt : null, failed: failed + thrown };
+}
+
+/**
+ * Opens the gateway for the merchants of the longest unasked rows. These are all merchants of an account, because an
+ * account belongs to at most one merchant in each mode. The sandbox is one gateway for all merchants, so it gets one
+ * look-up however many merchants there are.
+ */
+async function lookupsAt({ db, gateways }: OutageRecoveryDeps, name: string) {
+  const lookups: { gateway: PaymentGateway; subject: Unanswered }[] = [];
+  let failed = 0;
+  for (const subject of await longestUnasked(db, name)) {
+    try {
+      const gateway = await gateways.of(subject.merchantId, name);
+      const isNew = lookups.every((other) => other.gateway !== gateway);
+      if (isNew && canBeTested(gateway)) lookups.push({ gateway, subject });
+    } catch (error) {
+      // For example, the secret of the merchant's account cannot be decrypted.
+      if (!(error instanceof UnknownGateway)) failed += 1;
+    }
+  }
+  return { lookups, failed };
 }
 
 function canBeTested({ capabilities, lookupMethod }: PaymentGateway): boolean {

@@ -5,11 +5,14 @@ import { oneGateway } from '../../gateways/registry.ts';
 import type { OutageRecoveryDeps } from '../../activities/outage-recovery.ts';
 import { gatewayHealth } from '../../db/schema/gateway-health.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
+import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import type { LookupOutcome, MethodLookup, PaymentGateway } from '../../gateways/port.ts';
 import { SealingError } from '../../runtime/sealing.ts';
 import { gate } from '../support/gate.ts';
 import { onDevServer } from '../support/environment.ts';
+import { paymentsIn } from '../support/payments.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
@@ -66,6 +69,23 @@ const UNANSWERED: LookupOutcome = { kind: 'unknown', reason: 'the gateway answer
 async function undecided(env: TestEnvironment, payments: Payments, count: number) {
   await env.db.delete(gatewayHealth);
   await env.db.update(paymentAttempts).set({ unansweredAt: null });
+  return insertUndecided(env, payments, count);
+}
+
+/** Inserts one payment of unknown outcome for each of two merchants, at one gateway. */
+async function twoMerchants(env: TestEnvironment, payments: Payments) {
+  const first = { merchantId: env.merchantId, ...(await undecided(env, payments, 1)) };
+  const { merchantId } = await createMerchantWithCredential(env.db, {
+    name: 'Other Ltd',
+    mode: 'test',
+    pepper: 'pepper of the tests',
+  });
+  const other = { ...env, merchantId };
+  const second = { merchantId, ...(await insertUndecided(other, paymentsIn(other), 1)) };
+  return [first, second] as const;
+}
+
+async function insertUndecided(env: TestEnvironment, payments: Payments, count: number) {
   const { intentId } = await payments.tokenised();
   const { merchantId } = env;
   const run = intentId.slice(-8);
@@ -187,6 +207,66 @@ describe('the recheck after an outage of the gateway', () => {
     const nothing = { rechecked: 0, failed: 0 };
     expect(await recheckAfterOutage(deps, NOW + 10 * SECOND)).toEqual(nothing);
     expect(sent.slice(5).toSorted()).toEqual(range(1, 4).map(nameOf));
+  });
+
+  test.for([
+    ['cannot be opened', 0],
+    ['cannot be opened', 1],
+    ['is revoked', 0],
+    ['is revoked', 1],
+  ] as const)(
+    'is made at an account of two merchants when the key of one of them %s [D-20, D-40] (%i)',
+    async ([fault, broken], { env, payments }) => {
+      const owners = await twoMerchants(env, payments);
+      const deps = depsOf(env);
+      const gatewayOf = (own: (typeof owners)[number]): PaymentGateway => ({
+        ...env.gateway,
+        lookup: async ({ key }) => {
+          lookups.push(key);
+          const isRefused = own === owners[broken] || key !== own.key(1);
+          if (isRefused) throw new GatewayRejectedRequest(401, 'wrong key');
+          return { kind: 'absent' };
+        },
+      });
+      const gateways = new Map(owners.map((own) => [own.merchantId, gatewayOf(own)]));
+      const registry: OutageRecoveryDeps['gateways'] = {
+        ...deps.gateways,
+        of: async (merchantId) => {
+          const isLocked = fault === 'cannot be opened' && merchantId === owners[broken].merchantId;
+          if (isLocked) throw new SealingError('sealed with another key');
+          return gateways.get(merchantId)!;
+        },
+      };
+      const ofTwo = { ...deps, gateways: registry };
+      const failed = fault === 'cannot be opened' ? 1 : 0;
+      expect(await recheckAfterOutage(ofTwo, NOW)).toEqual({ rechecked: 2, failed });
+      expect(rechecked.toSorted()).toEqual(owners.map(({ intent }) => intent(1)).toSorted());
+      const asked = failed === 1 ? [owners[1 - broken]!] : owners;
+      expect(lookups.toSorted()).toEqual(asked.map(({ key }) => key(1)).toSorted());
+
+      const nothing = { rechecked: 0, failed: 0 };
+      expect(await recheckAfterOutage(ofTwo, NOW + 10 * SECOND)).toEqual(nothing);
+      expect(lookups).toHaveLength(asked.length);
+    },
+  );
+
+  test('sends one look-up in each sweep to a gateway that two merchants share [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const owners = await twoMerchants(env, payments);
+    const deps = depsOf(env);
+    answer.now = UNANSWERED;
+    const nothing = { rechecked: 0, failed: 0 };
+    expect(await recheckAfterOutage(deps, NOW)).toEqual(nothing);
+    expect(lookups).toHaveLength(1);
+    expect(await recheckAfterOutage(deps, NOW + 10 * SECOND)).toEqual(nothing);
+    expect(lookups.toSorted()).toEqual(owners.map(({ key }) => key(1)).toSorted());
+    answer.now = { kind: 'absent' };
+    const after = { rechecked: 2, failed: 0 };
+    expect(await recheckAfterOutage(deps, NOW + 20 * SECOND)).toEqual(after);
+    expect(await recheckAfterOutage(deps, NOW + 30 * SECOND)).toEqual(nothing);
+    expect(lookups).toHaveLength(3);
   });
 
   test('starts after the gateway’s first answer; until then each sweep looks up the next charge, in rotation [D-40]', async ({

@@ -1,4 +1,5 @@
-import { and, eq, isNotNull, isNull, lte, max, or, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, isNull, lte, max, ne, or, sql } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
 import { recheckGapMs } from '../../../domain/lookup-delays.ts';
 import type { Db } from '../../client.ts';
 import { gatewayHealth } from '../../schema/gateway-health.ts';
@@ -44,18 +45,15 @@ const isOf = (gateway: string) => eq(paymentAttempts.gateway, gateway);
 /** A gateway that did not answer about an attempt or a refund which is still undecided. */
 export interface UnansweredGateway {
   gateway: string;
-  /** One of the merchants that wait for the gateway. */
-  merchantId: string;
   /** The real time of the latest request that the gateway did not answer. */
   unansweredAt: number;
 }
 
 /** Returns each gateway that did not answer, once. */
 export async function unansweredGateways(db: Db): Promise<UnansweredGateway[]> {
-  const { gateway, merchantId } = paymentAttempts;
+  const { gateway } = paymentAttempts;
   const of = (at: typeof paymentAttempts.unansweredAt | typeof refunds.unansweredAt) => ({
     gateway,
-    merchantId: sql<string>`max(${merchantId})`,
     at: max(at),
   });
   const found = [
@@ -71,12 +69,11 @@ export async function unansweredGateways(db: Db): Promise<UnansweredGateway[]> {
       .where(IS_OPEN_REFUND)
       .groupBy(gateway)),
   ];
-  const latest = new Map<string, UnansweredGateway>();
-  for (const { at, ...row } of found) {
-    const unansweredAt = Math.max(at ?? 0, latest.get(row.gateway)?.unansweredAt ?? 0);
-    latest.set(row.gateway, { ...row, unansweredAt });
+  const latest = new Map<string, number>();
+  for (const { gateway: name, at } of found) {
+    latest.set(name, Math.max(at ?? 0, latest.get(name) ?? 0));
   }
-  return [...latest.values()];
+  return [...latest].map(([name, unansweredAt]) => ({ gateway: name, unansweredAt }));
 }
 
 /** Joins the attempt whose charge is refunded. */
@@ -136,19 +133,33 @@ function unansweredRefunds(db: Db) {
     .innerJoin(paymentAttempts, IS_REFUNDED_CHARGE);
 }
 
-/** Returns the attempt or refund with the oldest unanswered request; null if there is none. */
-export async function longestUnasked(db: Db, gateway: string): Promise<Unanswered | null> {
+/**
+ * Returns the attempt or refund with the oldest unanswered request, and the one of another merchant with the oldest.
+ * Returns fewer if there is none.
+ */
+export async function longestUnasked(db: Db, gateway: string): Promise<Unanswered[]> {
+  const first = await longestUnaskedWhere(db, isOf(gateway));
+  if (first === undefined) return [];
+  const isOther = ne(paymentAttempts.merchantId, first.merchantId);
+  const second = await longestUnaskedWhere(db, and(isOf(gateway), isOther));
+  return second === undefined ? [first] : [first, second];
+}
+
+async function longestUnaskedWhere(
+  db: Db,
+  condition: SQL | undefined,
+): Promise<Unanswered | undefined> {
   const found: Unanswered[] = [
     ...(await unansweredAttempts(db)
-      .where(and(IS_OPEN_ATTEMPT, isOf(gateway)))
+      .where(and(IS_OPEN_ATTEMPT, condition))
       .orderBy(paymentAttempts.unansweredAt)
       .limit(1)),
     ...(await unansweredRefunds(db)
-      .where(and(IS_OPEN_REFUND, isOf(gateway)))
+      .where(and(IS_OPEN_REFUND, condition))
       .orderBy(refunds.unansweredAt)
       .limit(1)),
   ];
-  return found.toSorted((a, b) => (a.unansweredAt ?? 0) - (b.unansweredAt ?? 0))[0] ?? null;
+  return found.toSorted((a, b) => (a.unansweredAt ?? 0) - (b.unansweredAt ?? 0))[0];
 }
 
 /**
