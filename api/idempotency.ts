@@ -3,6 +3,7 @@ import type { Db } from '../db/client.ts';
 import {
   claimKey,
   DECLINED_KEY_LIFETIME_MS,
+  deleteKey,
   releaseKey,
   storeAnswer,
 } from '../db/repositories/merchants/idempotency-keys.ts';
@@ -93,7 +94,8 @@ export type OutcomeAnswer<Body> = Answer<Body> & {
  * Claims the key under a lease of 45 s, runs `work`, which waits for a workflow, and stores the answer or the
  * definite refusal under the key. Two results are not stored: an answer with `isDefinite: false`, and an error
  * that is no definite refusal, such as 503 or a pending payment. The key is then released, and a repeat
- * continues with the same command id. Rule: D-17.
+ * continues with the same command id. If `work` refuses the fields, it must not have written anything: the key of a
+ * first call is then deleted, so that the corrected request may use it. Rule: D-17.
  */
 export async function withOutcome<Body>(
   { keyUse: use, late }: KeyedCall,
@@ -121,9 +123,14 @@ export async function withOutcome<Body>(
   } catch (error) {
     const answer = definiteRefusal(error);
     await outsideRequest(async () => {
-      if (answer) await keep(db, use, claim.owner, answer);
-      // If the release fails, the lease expires later, and the caller gets the original error.
-      else await releaseKey(db, use, claim.owner, now()).catch(() => undefined);
+      if (answer) return keep(db, use, claim.owner, answer);
+      // Invalid fields are refused before anything is written. In a repeat, an earlier call may have written the order.
+      const isUnused = error instanceof FieldsError && !claim.isRepeat;
+      const done = isUnused
+        ? deleteKey(db, use, claim.owner)
+        : releaseKey(db, use, claim.owner, now());
+      // If this fails, the lease expires later, and the caller gets the original error.
+      return done.catch(() => undefined);
     });
     throw error;
   }

@@ -130,6 +130,14 @@ export async function releaseKey(db: Db, use: KeyUse, owner: string, nowAt: numb
     .where(and(isKey(use), eq(idempotencyKeys.owner, owner)));
 }
 
+/**
+ * Deletes a key under which nothing was executed, so that the key may be used for another request. Does nothing if
+ * another call has claimed the key.
+ */
+export async function deleteKey(db: Db, use: KeyUse, owner: string): Promise<void> {
+  await db.delete(idempotencyKeys).where(and(isKey(use), eq(idempotencyKeys.owner, owner)));
+}
+
 function isKey(use: KeyUse) {
   return and(
     eq(idempotencyKeys.merchantId, use.merchantId),

@@ -118,17 +118,57 @@ describe('an amount that Stripe cannot charge', () => {
     expect(api.payments.refunds.map(({ amountMinor }) => amountMinor)).toEqual([10]);
   });
 
-  test('is refused without using up the Idempotency-Key [D-03, D-17]', async ({ api }) => {
-    const send = (amount: number) =>
-      api.call('POST', CREATE, {
-        body: subscriptionBody({ amount, currency: 'KWD' }),
-        key: 'stripe-amount',
-      });
-    expect(outcome(await send(1_234))).toEqual(refused(`amount: ${STEP}`));
-    const made = await send(1_230);
-    expect(made.status).toBe(200);
-    expect((await send(1_230)).json).toEqual(made.json);
-  });
+  test.for([
+    {
+      order: 'a subscription',
+      path: CREATE,
+      bodyOf: async () => (amount: number) => subscriptionBody({ amount, currency: 'KWD' }),
+    },
+    {
+      order: 'a tokenised charge',
+      path: '/payments/charge-tokenised-pm',
+      bodyOf: async (api: ApiEnvironment) => {
+        const method = await saveCard(api);
+        return (amount: number) => tokenisedBody(method, { amount, currency: 'KWD' });
+      },
+    },
+    {
+      order: 'a one-time charge',
+      path: '/subscription/merchant/one-time-charge',
+      bodyOf: async (api: ApiEnvironment) => {
+        const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
+        return (amount: number) => ({ subscriptionId, amount, currency: 'KWD' });
+      },
+    },
+    {
+      order: 'a refund',
+      path: '/payments/merchant/refund',
+      bodyOf: async (api: ApiEnvironment) => {
+        const body = tokenisedBody(await saveCard(api), { amount: 12_340, currency: 'KWD' });
+        const { json } = await api.call('POST', '/payments/charge-tokenised-pm', { body });
+        const { intentId: xIntentId } = json as { intentId: string };
+        return (amount: number) => ({ xIntentId, amount });
+      },
+    },
+  ])(
+    'is refused for $order without using up the Idempotency-Key [D-03, D-17]',
+    async ({ path, bodyOf }, { api }) => {
+      const body = await bodyOf(api);
+      const send = (amount: number) =>
+        api.call('POST', path, { body: body(amount), key: 'stripe-amount' });
+      const rows = await api.countRows();
+      for (const amount of [1_234, 2_345, 1_234]) {
+        expect(outcome(await send(amount))).toEqual(refused(`amount: ${STEP}`));
+      }
+      expect(await api.countRows()).toEqual(rows);
+      const made = await send(1_230);
+      expect(made.status).toBe(200);
+      const after = await api.countRows();
+      const again = await send(1_230);
+      expect([again.headers['idempotent-replayed'], again.text]).toEqual(['true', made.text]);
+      expect(await api.countRows()).toEqual(after);
+    },
+  );
 });
 
 test('a subscription is created with an amount in JPY, ISK, UGX, MGA or KWD that Stripe can charge [D-03]', async ({
