@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Db } from '../../../db/client.ts';
 import {
   findRefund,
   insertRefund,
@@ -86,7 +87,8 @@ export const createRefund = route({
   handle: async (call, deps) => {
     const problems = await amountProblemsOf(deps, call.merchant.id, call.body);
     return withOutcome(call, deps, async (execution) => {
-      refuseProblems(problems);
+      // If an earlier call has written the refund, this call does not validate the amount again.
+      if (!(await isWritten(deps.db, call.merchant.id, execution))) refuseProblems(problems);
       const refund = await refundIntent(deps, call.merchant.id, call.body, execution);
       const { id: refundId, intentId, amountMinor, currency, refundedAt } = refund;
       invariant(refundedAt !== null, 'a refund with an outcome has its time');
@@ -94,6 +96,15 @@ export const createRefund = route({
     });
   },
 });
+
+/** True if an earlier call with the same key has written the refund. */
+async function isWritten(
+  db: Db,
+  merchantId: string,
+  { commandId, isRepeat }: Execution,
+): Promise<boolean> {
+  return isRepeat && (await findRefund(db, merchantId, idOfCommand('rf', commandId))) !== null;
+}
 
 /**
  * Returns the problems of an amount that the gateway cannot refund; empty for a request without an amount or with an

@@ -1,10 +1,12 @@
 import { describe, expect } from 'vitest';
 import { createMerchantWithCredential } from '../../../db/repositories/merchants/merchants.ts';
+import type { PaymentGateway } from '../../../gateways/port.ts';
 import { oneGateway } from '../../../gateways/registry.ts';
 import { createStripeGateway } from '../../../gateways/stripe/adapter.ts';
 import { subscriptionBody, test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {
+  UNAVAILABLE,
   intentBody,
   outcome,
   refusal,
@@ -169,6 +171,28 @@ describe('an amount that Stripe cannot charge', () => {
       expect(await api.countRows()).toEqual(after);
     },
   );
+});
+
+test('a repeat with the key of a refund that was made returns the refund when the merchant has changed to a gateway that refuses the amount [D-03, D-17]', async ({
+  createApi,
+}) => {
+  const now: { gateway: PaymentGateway } = { gateway: { ...stripe, amountProblem: () => null } };
+  const gateways = { ...oneGateway(stripe), forNewMethods: async () => now.gateway };
+  const api = await createApi({ gateways });
+  const paid = await api.call('POST', '/payments/charge-tokenised-pm', {
+    body: tokenisedBody(await saveCard(api), { amount: 12_340, currency: 'KWD' }),
+  });
+  const { intentId: xIntentId } = paid.json as { intentId: string };
+  const refund = (key: string) =>
+    api.call('POST', '/payments/merchant/refund', { body: { xIntentId, amount: 1_234 }, key });
+  api.payments.faults.losesOutcome = true;
+  expect(outcome(await refund('made'))).toEqual(UNAVAILABLE);
+
+  api.payments.faults.losesOutcome = false;
+  now.gateway = stripe;
+  expect((await refund('made')).json).toMatchObject({ intentId: xIntentId, amount: 1_234 });
+  expect(outcome(await refund('another'))).toEqual(refused(`amount: ${STEP}`));
+  expect(api.payments.refunds.map(({ amountMinor }) => amountMinor)).toEqual([1_234]);
 });
 
 test('a subscription is created with an amount in JPY, ISK, UGX, MGA or KWD that Stripe can charge [D-03]', async ({
