@@ -5,7 +5,8 @@ import type { WorkflowClientInterceptor } from '@temporalio/client';
 import { describe, expect } from 'vitest';
 import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
-import { isOverdue } from '../../db/repositories/sweeps/queries.ts';
+import { claimKey } from '../../db/repositories/merchants/idempotency-keys.ts';
+import { forgetExpiredKeys, isOverdue } from '../../db/repositories/sweeps/queries.ts';
 import { sendTestClock } from '../../db/repositories/merchants/test-clocks.ts';
 import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
 import { refunds } from '../../db/schema/refunds.ts';
@@ -265,5 +266,35 @@ describe('an Idempotency-Key', () => {
       .from(idempotencyKeys)
       .where(eq(idempotencyKeys.route, 'POST /customer/create'));
     expect(left).toEqual([{ key: 'kept' }]);
+  });
+
+  test('is kept by the sweep, which deletes the others, while a request claims it again after its expiry [D-17]', async ({
+    env,
+  }) => {
+    const { db, merchantId } = env;
+    const nowAt = Date.now();
+    const use = (key: string) => ({
+      merchantId,
+      route: 'POST /refund',
+      key,
+      fingerprint: Buffer.alloc(32),
+    });
+    const keys = () =>
+      db
+        .select({ key: idempotencyKeys.key, commandId: idempotencyKeys.commandId })
+        .from(idempotencyKeys)
+        .where(eq(idempotencyKeys.route, 'POST /refund'));
+    for (const key of ['claimed', 'over']) {
+      await claimKey(db, use(key), `cmd_of_${key}`, nowAt - 46 * 24 * HOUR);
+    }
+
+    await db.transaction(async (tx) => {
+      await claimKey(tx, use('claimed'), 'cmd_again', nowAt);
+      await forgetExpiredKeys(db, nowAt, 10);
+      expect(await keys()).toEqual([{ key: 'claimed', commandId: 'cmd_of_claimed' }]);
+    });
+    expect(await keys()).toEqual([{ key: 'claimed', commandId: 'cmd_again' }]);
+    await forgetExpiredKeys(db, nowAt, 10);
+    expect(await keys()).toEqual([{ key: 'claimed', commandId: 'cmd_again' }]);
   });
 });

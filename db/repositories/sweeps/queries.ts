@@ -238,12 +238,16 @@ export async function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[
     .returning({ merchantId: refunds.merchantId, refundId: refunds.id });
 }
 
-/** Deletes expired idempotency keys, at most `limit`. `nowAt` is real time. Rule: D-17. */
+/**
+ * Deletes expired idempotency keys, at most `limit`. Omits a key that a request claims again at the same time.
+ * `nowAt` is real time. Rule: D-17.
+ */
 export async function forgetExpiredKeys(db: Db, nowAt: number, limit: number): Promise<void> {
   const expired = db
     .select({ row: sql`${idempotencyKeys}.ctid` })
     .from(idempotencyKeys)
     .where(lt(idempotencyKeys.expiresAt, nowAt))
-    .limit(limit);
+    .limit(limit)
+    .for('update', { skipLocked: true });
   await db.delete(idempotencyKeys).where(sql`${idempotencyKeys}.ctid in (${expired})`);
 }
