@@ -142,8 +142,8 @@ export const getPaymentMethodTokens = route({
   tag: 'Customers',
   summary: 'List the saved payment methods of a customer',
   description:
-    '`POST /payments/charge-tokenised-pm` takes `paymentMethodId` as `pmId`. A method with status ' +
-    'DELETED cannot be charged.',
+    '`POST /payments/charge-tokenised-pm` takes `paymentMethodId` as `pmId`. It accepts no new charge of a method with ' +
+    'status DELETED. A charge that was ordered before the method was replaced may still be made.',
   isExtension: true,
   params: { customerId: customerIdParam },
   answer: {
