@@ -30,6 +30,7 @@ export class EndpointProgress {
   private recordedBreaker: Breaker;
   private currentBreaker: Breaker;
   private reason: DeactivationReason | null = null;
+  private isStored = false;
 
   constructor(endpoint: Endpoint) {
     this.endpoint = endpoint;
@@ -44,6 +45,15 @@ export class EndpointProgress {
 
   get deactivation(): DeactivationReason | null {
     return this.reason;
+  }
+
+  /** True once this process has stored the deactivation. A further record must not store it again. */
+  get isDeactivationStored(): boolean {
+    return this.isStored;
+  }
+
+  noteDeactivationStored(): void {
+    this.isStored = true;
   }
 
   /** Cancels the deactivation, because the configuration was changed after the failed delivery was claimed. */
@@ -136,12 +146,13 @@ export async function recordProgress(
       if (stored) one?.adopt(stored);
     }
     const reason = one?.deactivation;
-    if (!reason) continue;
+    if (!one || !reason || one.isDeactivationStored) continue;
     const { configId, updatedAt: readUpdatedAt } = endpoint;
     const at = options.nowAt;
     if (await deactivateWebhookConfig(db, { merchantId, configId, readUpdatedAt, reason, at })) {
+      one.noteDeactivationStored();
       logger?.warn({ merchantId, configId, reason }, 'webhook configuration deactivated');
-    } else one?.keepActive();
+    } else one.keepActive();
   }
   return hasMore;
 }

@@ -1,11 +1,12 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
+import { createDb } from '../../db/client.ts';
 import {
   deleteWebhookConfig,
   updateWebhookConfig,
 } from '../../db/repositories/webhooks/configs.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
-
+import { eventually } from '../support/eventually.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { SECRET, onWebhookQueues as it } from '../support/webhook-environment.ts';
 
@@ -107,6 +108,41 @@ describe('a webhook configuration', () => {
       '1 DELIVERED 1',
       '2 DELIVERED 1',
       '3 DELIVERED 1',
+    ]);
+  });
+
+  it('gets no further request from a drain that deactivated it when other requests end later [D-54]', async ({
+    env,
+  }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emitTo(...Array.from({ length: 16 }, (_, index) => `sub_${index}`));
+    // Counts the statements of the drain, so that the last request can wait for a record of the others.
+    let statements = 0;
+    const { db, close } = createDb({
+      url: env.databaseUrl,
+      poolSize: 2,
+      applicationName: 'drain',
+      beforeEach: () => void (statements += 1),
+    });
+    receiver.answerNext({ status: 410 });
+    receiver.onReceive(async () => {
+      const position = receiver.received.length;
+      if (position === 1) return;
+      await eventually(async () => expect((await env.config(configId)).isActive).toBe(false));
+      const before = statements;
+      if (position === 8) await eventually(() => expect(statements).toBeGreaterThan(before));
+    });
+    const { activities } = env.startProcess(db);
+    const drain = () =>
+      activities.drainEndpoint({ merchantId: env.merchantId, configId, nowAt: Date.now() });
+    expect(await drain()).toEqual({ ...NOTHING_LEFT, pausedMs: 0 });
+    expect(await drain()).toEqual({ ...NOTHING_LEFT, pausedMs: 0 });
+    await close();
+    expect(receiver.received).toHaveLength(8);
+    expect((await env.progress(configId)).toSorted()).toEqual([
+      ...Array.from({ length: 15 }, () => '1 DROPPED 0'),
+      '1 DROPPED 1',
     ]);
   });
 
