@@ -38,7 +38,7 @@ const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pau
 const RECORD_AFTER_MS = 200;
 /**
  * Interval, in ms, between claims of new deliveries while requests are in flight. Also the delay to the next
- * drain if another process has claimed deliveries, or if no slot was free.
+ * drain if another process has claimed deliveries, if no slot was free, or if the configuration was changed.
  */
 const LOOK_AGAIN_MS = 1_000;
 /** Longest wait, in ms, for a free slot while this drain has no batch in flight. */
@@ -123,6 +123,7 @@ class Drain {
     return (
       (this.isProbing || !isOpen(this.breaker)) &&
       !this.isDeactivated &&
+      !this.progress.isOutdated &&
       this.errors.length === 0 &&
       !this.isOver()
     );
@@ -130,7 +131,7 @@ class Drain {
 
   /**
    * Sends until nothing is due, the breaker opens, 20 s are over, no slot was free for 2 s, an error occurs, or
-   * the configuration is deactivated. Returns the number of attempts. Throws the first error.
+   * the configuration is changed or deactivated. Returns the number of attempts. Throws the first error.
    */
   async sendDue(): Promise<number> {
     const sentBefore = this.sent;
@@ -150,6 +151,8 @@ class Drain {
 
   resultOf({ remaining, dueInMs, isClaimed }: EndpointBacklog): DrainEndpointResult {
     if (remaining === 0) return NOTHING_LEFT;
+    // The breaker that this drain knows is that of the old URL. The next drain reads the configuration again.
+    if (this.progress.isOutdated) return { remaining, nextDelayMs: LOOK_AGAIN_MS, pausedMs: 0 };
     const { pausedUntil } = this.breaker;
     const now = this.now();
     const pausedMs = isPaused(this.breaker, now) ? Math.ceil((pausedUntil ?? now) - now) : 0;

@@ -31,6 +31,7 @@ export class EndpointProgress {
   private currentBreaker: Breaker;
   private reason: DeactivationReason | null = null;
   private isStored = false;
+  private isChanged = false;
 
   constructor(endpoint: Endpoint) {
     this.endpoint = endpoint;
@@ -43,8 +44,9 @@ export class EndpointProgress {
     return this.currentBreaker;
   }
 
+  /** Why the endpoint must be or was deactivated; null if its configuration was changed meanwhile. */
   get deactivation(): DeactivationReason | null {
-    return this.reason;
+    return this.isChanged ? null : this.reason;
   }
 
   /** True once this process has stored the deactivation. A further record must not store it again. */
@@ -56,9 +58,16 @@ export class EndpointProgress {
     this.isStored = true;
   }
 
-  /** Cancels the deactivation, because the configuration was changed after the failed delivery was claimed. */
-  keepActive(): void {
-    this.reason = null;
+  /**
+   * True if the configuration was changed after `endpoint` was read. URL and secret are then outdated: no further
+   * request may begin, and the outcomes say nothing about the new URL.
+   */
+  get isOutdated(): boolean {
+    return this.isChanged;
+  }
+
+  noteOutdated(): void {
+    this.isChanged = true;
   }
 
   get isRecorded(): boolean {
@@ -89,9 +98,10 @@ export class EndpointProgress {
 
   /** Removes and returns all changes that are not recorded yet. The caller must record them. */
   take() {
-    const { configId } = this.endpoint;
+    const { configId, updatedAt } = this.endpoint;
     const breaker: BreakerChange = {
       configId,
+      updatedAt,
       from: this.recordedBreaker,
       to: this.currentBreaker,
     };
@@ -129,52 +139,62 @@ export async function recordProgress(
   options: { streamId: string | null; nowAt: number },
 ): Promise<boolean> {
   const taken = progress.map((one) => one.take());
-  const { changedBreakers, hasMore } = await recordDeliveries(
+  const { changedBreakers, changedConfigs, hasMore } = await recordDeliveries(
     db,
     merchantId,
     {
       attempts: taken.flatMap(({ attempts }) => attempts),
       released: taken.flatMap(({ released }) => released),
       breakers: taken.flatMap(({ breakers }) => breakers),
+      configs: taken.map(({ endpoint }) => endpoint),
     },
     options.streamId,
   );
   for (const [index, { endpoint, breakers, outcomes }] of taken.entries()) {
     const one = progress[index];
-    if (breakers.length > 0 && !changedBreakers.includes(endpoint.configId)) {
-      const stored = await changeBreaker(db, endpoint, outcomes);
-      if (stored) one?.adopt(stored);
-    }
-    const reason = one?.deactivation;
-    if (!one || !reason || one.isDeactivationStored) continue;
+    if (!one || one.isOutdated || one.isDeactivationStored) continue;
     const { configId, updatedAt: readUpdatedAt } = endpoint;
+    if (changedConfigs.includes(configId)) {
+      one.noteOutdated();
+      continue;
+    }
+    if (breakers.length > 0 && !changedBreakers.includes(configId)) {
+      const stored = await changeBreaker(db, endpoint, outcomes);
+      if (!stored) {
+        one.noteOutdated();
+        continue;
+      }
+      one.adopt(stored);
+    }
+    const reason = one.deactivation;
+    if (!reason) continue;
     const at = options.nowAt;
     if (await deactivateWebhookConfig(db, { merchantId, configId, readUpdatedAt, reason, at })) {
       one.noteDeactivationStored();
       logger?.warn({ merchantId, configId, reason }, 'webhook configuration deactivated');
-    } else one.keepActive();
+    } else one.noteOutdated();
   }
   return hasMore;
 }
 
 /**
  * Applies outcomes to the stored breaker and returns the breaker that is then stored. Drops the outcomes if other
- * processes change the breaker during five tries. Returns null if the configuration is unknown; a deleted configuration
- * still has its breaker.
+ * processes change the breaker during five tries. Returns null and changes nothing if the configuration was changed
+ * after it was read: a change by the merchant has closed the breaker, and the outcomes are those of the old URL.
  */
 async function changeBreaker(
   db: Db,
-  { merchantId, configId }: Endpoint,
+  { merchantId, configId, updatedAt }: Endpoint,
   outcomes: readonly BreakerOutcome[],
 ): Promise<Breaker | null> {
   for (let tries = 1; ; tries += 1) {
     const endpoint = await findEndpoint(db, { merchantId, configId });
-    if (!endpoint) return null;
+    if (endpoint?.updatedAt !== updatedAt) return null;
     const from = endpoint.breaker;
     const to = outcomes.reduce(afterAttempt, from);
     if (isSameBreaker(from, to)) return to;
-    const breakers = [{ configId, from, to }];
-    const record = { attempts: [], released: [], breakers };
+    const breakers = [{ configId, updatedAt, from, to }];
+    const record = { attempts: [], released: [], breakers, configs: [] };
     const { changedBreakers } = await recordDeliveries(db, merchantId, record);
     if (changedBreakers.length > 0) return to;
     // Other processes also count the failures of this endpoint, so these outcomes may be dropped.

@@ -139,6 +139,7 @@ export class StreamRound {
       !this.deps.isDraining() &&
       !isOpen(progress.breaker) &&
       progress.deactivation === null &&
+      !progress.isOutdated &&
       performance.now() < until;
     const request = sendBatch(this.deps, endpoint, deliveries, { now, maySend }, (attempt) => {
       progress.note(attempt, now());

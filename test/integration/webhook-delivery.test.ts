@@ -6,6 +6,8 @@ import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
+import { eventually } from '../support/eventually.ts';
+import { gate } from '../support/gate.ts';
 import { SECRET, onWebhookQueues as it } from '../support/webhook-environment.ts';
 import type { WebhookEnvironment } from '../support/webhook-environment.ts';
 
@@ -34,6 +36,40 @@ const sequences = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event }) => event.sequence);
 const answers = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event, answered }) => `${event.sequence}: ${answered}`);
+const streamIds = (count: number) => Array.from({ length: count }, (_, index) => `sub_${index}`);
+
+/** Changes the configuration as `PUT /webhook` does. Without `secret` the secret stays. */
+async function changeUrl(
+  env: WebhookEnvironment,
+  configId: string,
+  url: string,
+  secret?: string,
+): Promise<void> {
+  const sealedSigner = secret && env.sealing.seal(secret, configId);
+  await updateWebhookConfig(env.db, {
+    merchantId: env.merchantId,
+    configId,
+    url,
+    eventTypes: ['subscription.cycle_charged'],
+    reseal: () => (sealedSigner ? { sealedSigner, isStoredReadable: true } : null),
+    at: Date.now(),
+  });
+}
+
+const drainOnce = ({ activities, merchantId }: WebhookEnvironment, configId: string) =>
+  activities.drainEndpoint({ merchantId, configId, nowAt: Date.now() });
+
+/** Makes the receiver hold its requests until eight are in flight and `change` has ended. */
+function changeAtEighth(receiver: WebhookReceiver, change: () => Promise<void>): void {
+  const changed = gate();
+  receiver.onReceive(async () => {
+    if (receiver.received.length === 8) {
+      await change();
+      changed.open();
+    }
+    await changed.isOpen;
+  });
+}
 
 describe('a delivered event', () => {
   it('carries both signatures over the exact bytes of its body [D-53]', async ({ env }) => {
@@ -199,6 +235,110 @@ describe('a webhook configuration', () => {
     await env.emit(2_000);
     expect((await env.deliver()).remaining).toBe(60);
     expect(sequences(receiver)).toEqual([61]);
+  });
+});
+
+describe('a change of a webhook configuration during a drain', () => {
+  it('sends events that are committed after it to the new URL only, signed with the new secret [IF-4.15, D-53]', async ({
+    env,
+  }) => {
+    const newSecret = 'brand new secret';
+    const [old, fresh] = [await env.startReceiver(SECRET), await env.startReceiver(newSecret)];
+    const configId = await env.addConfig({ url: old.url });
+    await env.emitTo('sub_a');
+    old.onReceive(async () => {
+      if (old.received.length > 1) return;
+      await changeUrl(env, configId, fresh.url, newSecret);
+      await env.emitTo('sub_b');
+    });
+    expect(await env.deliver()).toEqual({ remaining: 1, nextDelayMs: 1_000 });
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
+    expect(old.received.map(({ event }) => event['streamId'])).toEqual(['sub_a']);
+    expect(fresh.received).toMatchObject([
+      { event: { streamId: 'sub_b' }, isStandardSignatureValid: true, isXpaySignatureValid: true },
+    ]);
+
+    expect(await env.deliver({ laterMs: DAY_MS })).toEqual(NOTHING_LEFT);
+    expect([old.received.length, fresh.received.length]).toEqual([1, 1]);
+  });
+
+  it('keeps the breaker closed when eight requests to the old URL fail after it [D-54, D-55]', async ({
+    env,
+  }) => {
+    const [old, fresh] = [await env.startReceiver(), await env.startReceiver()];
+    const configId = await env.addConfig({ url: old.url });
+    await env.emitTo(...streamIds(8));
+    old.answerWith({ status: 500 });
+    changeAtEighth(old, () => changeUrl(env, configId, fresh.url));
+    expect(await drainOnce(env, configId)).toEqual({
+      remaining: 8,
+      nextDelayMs: 1_000,
+      pausedMs: 0,
+    });
+    expect(await env.config(configId)).toMatchObject({
+      consecutiveFailures: 0,
+      pausedUntil: null,
+      failingSince: null,
+    });
+
+    expect(await env.deliver({ laterMs: MINUTE_MS })).toEqual(NOTHING_LEFT);
+    expect(await env.deliver({ laterMs: DAY_MS })).toEqual(NOTHING_LEFT);
+    expect([old.received.length, fresh.received.length]).toEqual([8, 8]);
+  });
+
+  it('keeps the breaker closed when a failure was recorded before it and eight requests fail after it [D-54, D-55]', async ({
+    env,
+  }) => {
+    const [old, fresh] = [await env.startReceiver(), await env.startReceiver()];
+    const configId = await env.addConfig({ url: old.url });
+    await env.db
+      .update(webhookConfigs)
+      .set({ consecutiveFailures: 1, failingSince: Date.now() - MINUTE_MS })
+      .where(eq(webhookConfigs.id, configId));
+    await env.emitTo(...streamIds(8));
+    old.answerWith({ status: 500 });
+    changeAtEighth(old, () => changeUrl(env, configId, fresh.url));
+    expect((await env.deliver()).remaining).toBe(8);
+    expect(await env.config(configId)).toMatchObject({
+      consecutiveFailures: 0,
+      pausedUntil: null,
+      failingSince: null,
+    });
+
+    expect(await env.deliver({ laterMs: MINUTE_MS })).toEqual(NOTHING_LEFT);
+    expect([old.received.length, fresh.received.length]).toEqual([8, 8]);
+  });
+
+  it('sends claimed events to the new URL when the old URL then answers 410 [D-54, D-55]', async ({
+    env,
+  }) => {
+    const [old, fresh] = [await env.startReceiver(), await env.startReceiver()];
+    const configId = await env.addConfig({ url: old.url });
+    await env.emitTo(...streamIds(16));
+    old.answerNext({ status: 410 });
+    const changed = gate();
+    const isAttempted = eq(webhookDeliveries.attempts, 1);
+    old.onReceive(async ({ answered }) => {
+      if (old.received.length === 8) {
+        await changeUrl(env, configId, fresh.url);
+        changed.open();
+      }
+      await changed.isOpen;
+      if (answered === 410) return;
+      // The other requests end after the answer 410 is recorded.
+      await eventually(async () =>
+        expect(await env.db.$count(webhookDeliveries, isAttempted)).toBeGreaterThan(0),
+      );
+    });
+    expect(await drainOnce(env, configId)).toEqual({
+      remaining: 9,
+      nextDelayMs: 1_000,
+      pausedMs: 0,
+    });
+    expect(await env.deliver({ laterMs: MINUTE_MS })).toEqual(NOTHING_LEFT);
+    expect(await env.deliver({ laterMs: DAY_MS })).toEqual(NOTHING_LEFT);
+    expect([old.received.length, fresh.received.length]).toEqual([8, 9]);
+    expect(await env.config(configId)).toMatchObject({ isActive: true, consecutiveFailures: 0 });
   });
 });
 

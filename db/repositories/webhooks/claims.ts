@@ -197,11 +197,12 @@ function reasonOf(
  * Claims due deliveries of one endpoint in one statement, in at most `batches` batches. The batches that have been
  * due longest come first. A batch contains the first deliveries of one stream in sequence order. A delivery that
  * failed three times is a batch of its own, because later deliveries do not wait for it. A first attempt is always
- * due; `nowAt` decides for later attempts. Rule: D-54.
+ * due; `nowAt` decides for later attempts. Claims nothing if the configuration was changed after it was read, because
+ * `url` and secret of `endpoint` are then outdated. Rules: D-53, D-54.
  */
 export async function claimForEndpoint(
   db: Db,
-  { merchantId, configId }: EndpointRef,
+  { merchantId, configId, updatedAt }: EndpointRef & Pick<Endpoint, 'updatedAt'>,
   claiming: { nowAt: number; claimMs: number; batches: number; batchSize?: number },
 ): Promise<ClaimedBatch[]> {
   const { batches, batchSize = BATCH_SIZE } = claiming;
@@ -210,6 +211,10 @@ export async function claimForEndpoint(
       select d.event_id, d.stream_id, d.sequence, d.attempts, d.next_attempt_at
       from webhook_delivery d
       where d.merchant_id = ${merchantId} and d.config_id = ${configId} and d.state = 'PENDING'
+        and exists (
+          select from webhook_config c
+          where c.merchant_id = ${merchantId} and c.id = ${configId}
+            and c.updated_at = ${timestamp(updatedAt)})
         and (d.attempts = 0 or d.next_attempt_at <= ${timestamp(claiming.nowAt)})
         and ${IS_FREE}
         and (d.attempts >= ${HOLDS_BACK_FAILURES} or not exists (

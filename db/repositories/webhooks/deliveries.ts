@@ -35,9 +35,14 @@ export interface ReleasedClaim {
   claimedUntil: number;
 }
 
-/** A circuit breaker's new state, and the state that the process read. */
-export interface BreakerChange {
+/** A configuration as a process read it: each change by the merchant and each deactivation changes `updatedAt`. */
+export interface ReadConfig {
   configId: string;
+  updatedAt: number;
+}
+
+/** A circuit breaker's new state, and the state that the process read. */
+export interface BreakerChange extends ReadConfig {
   from: Breaker;
   to: Breaker;
 }
@@ -46,14 +51,17 @@ export interface DeliveryRecord {
   attempts: readonly RecordedAttempt[];
   released: readonly ReleasedClaim[];
   breakers: readonly BreakerChange[];
+  /** The configurations with which the attempts were made. */
+  configs: readonly ReadConfig[];
 }
 
 /**
  * Stores, in one statement, the results of claimed deliveries: attempts, released claims and circuit
  * breakers. An attempt that was recorded before, or whose delivery is settled, changes nothing. A breaker
- * changes only if its row still has the state that was read.
+ * changes only if its row still has the state and the `updatedAt` that were read.
  *
- * Returns the configurations whose breaker changed. `hasMore` is true if the stream `streamId` has an unclaimed
+ * Returns the configurations whose breaker changed. `changedConfigs` are the configurations of `configs` that were
+ * changed after they were read. `hasMore` is true if the stream `streamId` has an unclaimed
  * delivery without attempts to an endpoint of the recorded attempts.
  */
 export async function recordDeliveries(
@@ -61,7 +69,7 @@ export async function recordDeliveries(
   merchantId: string,
   record: DeliveryRecord,
   streamId: string | null = null,
-): Promise<{ changedBreakers: string[]; hasMore: boolean }> {
+): Promise<{ changedBreakers: string[]; changedConfigs: string[]; hasMore: boolean }> {
   const attempts = record.attempts.map(({ nextAttemptAt, settledAt, ...attempt }) => ({
     ...attempt,
     nextAttemptAt: toTimestamp(nextAttemptAt),
@@ -71,30 +79,27 @@ export async function recordDeliveries(
     ...claim,
     claimedUntil: toTimestamp(claimedUntil),
   }));
-  // Every process must lock the rows of endpoints in the same order, to avoid deadlocks.
-  const breakers = record.breakers
-    .toSorted((left, right) => (left.configId < right.configId ? -1 : 1))
-    .map(({ configId, from, to }) => ({
-      configId,
-      fromFailures: from.consecutiveFailures,
-      fromPaused: toTimestamp(from.pausedUntil),
-      fromSince: toTimestamp(from.failingSince),
-      toFailures: to.consecutiveFailures,
-      toPaused: toTimestamp(to.pausedUntil),
-      toSince: toTimestamp(to.failingSince),
-    }));
+  const breakers = breakerRows(record.breakers);
+  const configs = record.configs.map(({ configId, updatedAt }) => ({
+    configId,
+    updatedAt: toTimestamp(updatedAt),
+  }));
   // The other CTEs read from `changed`, so configurations are locked before deliveries. Code that deletes or
   // deactivates a configuration uses the same order.
-  const [row] = await db.execute<{ changed: string | null; hasMore: boolean }>(sql`
+  const [row] = await db.execute<{
+    changed: string | null;
+    changedConfigs: string | null;
+    hasMore: boolean;
+  }>(sql`
     with changed as (
       update webhook_config c
       set consecutive_failures = b."toFailures", paused_until = b."toPaused",
         failing_since = b."toSince"
       from jsonb_to_recordset(${JSON.stringify(breakers)}::text::jsonb) as b ("configId" text,
-        "fromFailures" int, "fromPaused" timestamptz, "fromSince" timestamptz,
+        "updatedAt" timestamptz, "fromFailures" int, "fromPaused" timestamptz, "fromSince" timestamptz,
         "toFailures" int, "toPaused" timestamptz, "toSince" timestamptz)
       where c.merchant_id = ${merchantId} and c.id = b."configId"
-        and c.consecutive_failures = b."fromFailures"
+        and c.updated_at = b."updatedAt" and c.consecutive_failures = b."fromFailures"
         and c.paused_until is not distinct from b."fromPaused"
         and c.failing_since is not distinct from b."fromSince"
       returning c.id
@@ -120,6 +125,11 @@ export async function recordDeliveries(
         and (select count(*) from changed) >= 0
     )
     select (select string_agg(id, ',') from changed) as changed,
+      (select string_agg(c.id, ',')
+        from jsonb_to_recordset(${JSON.stringify(configs)}::text::jsonb) as r (
+          "configId" text, "updatedAt" timestamptz)
+        join webhook_config c on c.merchant_id = ${merchantId} and c.id = r."configId"
+        where c.updated_at <> r."updatedAt") as "changedConfigs",
       ${
         streamId === null
           ? sql`false`
@@ -130,7 +140,27 @@ export async function recordDeliveries(
           and (d.claimed_until is null or d.claimed_until <= now())
           and d.config_id in (select "configId" from attempt))`
       } as "hasMore"`);
-  return { changedBreakers: row?.changed?.split(',') ?? [], hasMore: row?.hasMore ?? false };
+  return {
+    changedBreakers: row?.changed?.split(',') ?? [],
+    changedConfigs: row?.changedConfigs?.split(',') ?? [],
+    hasMore: row?.hasMore ?? false,
+  };
+}
+
+/** Every process must lock the rows of endpoints in the same order, to avoid deadlocks. */
+function breakerRows(breakers: readonly BreakerChange[]) {
+  return breakers
+    .toSorted((left, right) => (left.configId < right.configId ? -1 : 1))
+    .map(({ configId, updatedAt, from, to }) => ({
+      configId,
+      updatedAt: toTimestamp(updatedAt),
+      fromFailures: from.consecutiveFailures,
+      fromPaused: toTimestamp(from.pausedUntil),
+      fromSince: toTimestamp(from.failingSince),
+      toFailures: to.consecutiveFailures,
+      toPaused: toTimestamp(to.pausedUntil),
+      toSince: toTimestamp(to.failingSince),
+    }));
 }
 
 /** The pending deliveries of an endpoint. */
