@@ -23,7 +23,7 @@ export interface DrainEndpointInput extends EndpointRef {
 export interface DrainEndpointResult {
   /** Pending deliveries of the endpoint, including those that another process is sending. */
   remaining: number;
-  /** Milliseconds until the next drain; null when nothing is pending. */
+  /** Milliseconds until the next drain: the rest of the breaker's pause, if any. Null when nothing is pending. */
   nextDelayMs: number | null;
   /**
    * Milliseconds until the endpoint's open circuit breaker allows its next probe request. 0 if the breaker allows
@@ -156,13 +156,14 @@ class Drain {
     const { pausedUntil } = this.breaker;
     const now = this.now();
     const pausedMs = isPaused(this.breaker, now) ? Math.ceil((pausedUntil ?? now) - now) : 0;
+    // The dispatcher wakes no queue during a pause, so an event that comes until its end is sent by the next drain.
+    if (pausedMs > 0) return { remaining, nextDelayMs: pausedMs, pausedMs };
     const waits: number[] = isClaimed ? [LOOK_AGAIN_MS] : [];
     // True if this drain had time for deliveries that are due, but could not send them, because another
     // process has claimed them or no slot was free.
-    const isMissed = dueInMs === 0 && pausedMs === 0 && !this.isOver();
+    const isMissed = dueInMs === 0 && !this.isOver();
     if (dueInMs !== null) waits.push(isMissed ? LOOK_AGAIN_MS : dueInMs);
-    const nextDelayMs = Math.ceil(Math.max(pausedMs, Math.min(...waits)));
-    return { remaining, nextDelayMs, pausedMs };
+    return { remaining, nextDelayMs: Math.ceil(Math.min(...waits)), pausedMs };
   }
 
   private elapsedMs(): number {

@@ -1,4 +1,6 @@
+import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
+import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { updateWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { gate } from '../support/gate.ts';
@@ -121,6 +123,44 @@ describe('a failing endpoint', () => {
     });
     expect((await drain(env, configId, nowAt + 60_000)).remaining).toBe(0);
     expect(alive.received).toHaveLength(20);
+  });
+});
+
+describe('an endpoint whose breaker pauses it', () => {
+  const pause = (env: WebhookEnvironment, configId: string, pausedUntil: number) =>
+    env.db
+      .update(webhookConfigs)
+      .set({ consecutiveFailures: 5, pausedUntil, failingSince: pausedUntil - 120_000 })
+      .where(eq(webhookConfigs.id, configId));
+
+  it('gets an event of the pause at the end of the pause when its other delivery is due later [D-54]', async ({
+    env,
+  }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emitTo('sub_failed');
+    const nowAt = Date.now();
+    await env.db
+      .update(webhookDeliveries)
+      .set({ attempts: 2, nextAttemptAt: nowAt + 7_200_000 })
+      .where(eq(webhookDeliveries.streamId, 'sub_failed'));
+    await pause(env, configId, nowAt + 60_000);
+    const { remaining, nextDelayMs, pausedMs } = await drain(env, configId, nowAt);
+    expect({ remaining, nextDelayMs }).toEqual({ remaining: 1, nextDelayMs: pausedMs });
+    expect(pausedMs).toBeGreaterThan(0);
+    expect(pausedMs).toBeLessThanOrEqual(60_000);
+
+    // The dispatcher wakes no queue during a pause, because the queue probes at its end.
+    const { merchantId, dispatcher } = env;
+    await env.emitTo('sub_new');
+    await dispatcher.deliver({ merchantId, streamId: 'sub_new', nowAt: Date.now() }, 60_000);
+    expect([env.woken, receiver.received]).toEqual([[], []]);
+
+    const after = await drain(env, configId, nowAt + 60_000);
+    expect(receiver.received.map(({ event }) => event['streamId'])).toEqual(['sub_new']);
+    expect([after.remaining, after.pausedMs]).toEqual([1, 0]);
+    await drain(env, configId, nowAt + 7_000_000);
+    expect(receiver.received).toHaveLength(1);
   });
 });
 
