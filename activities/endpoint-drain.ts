@@ -23,11 +23,11 @@ export interface DrainEndpointInput extends EndpointRef {
 export interface DrainEndpointResult {
   /** Pending deliveries of the endpoint, including those that another process is sending. */
   remaining: number;
-  /** Milliseconds until the next drain: the rest of the breaker's pause, if any. Null when nothing is pending. */
+  /** Milliseconds until the next drain: the rest of the breaker's pause, if any. Null if no further drain is needed. */
   nextDelayMs: number | null;
   /**
    * Milliseconds until the endpoint's open circuit breaker allows its next probe request. 0 if the breaker allows
-   * requests now, or if nothing is pending.
+   * requests now.
    */
   pausedMs: number;
 }
@@ -150,20 +150,23 @@ class Drain {
   }
 
   resultOf({ remaining, dueInMs, isClaimed }: EndpointBacklog): DrainEndpointResult {
-    if (remaining === 0) return NOTHING_LEFT;
-    // The breaker that this drain knows is that of the old URL. The next drain reads the configuration again.
-    if (this.progress.isOutdated) return { remaining, nextDelayMs: LOOK_AGAIN_MS, pausedMs: 0 };
+    if (this.progress.isOutdated) {
+      // The breaker that this drain knows is that of the old URL. The next drain reads the configuration again.
+      if (remaining === 0) return NOTHING_LEFT;
+      return { remaining, nextDelayMs: LOOK_AGAIN_MS, pausedMs: 0 };
+    }
     const { pausedUntil } = this.breaker;
     const now = this.now();
     const pausedMs = isPaused(this.breaker, now) ? Math.ceil((pausedUntil ?? now) - now) : 0;
     // The dispatcher wakes no queue during a pause, so an event that comes until its end is sent by the next drain.
     if (pausedMs > 0) return { remaining, nextDelayMs: pausedMs, pausedMs };
+    if (remaining === 0) return NOTHING_LEFT;
     const waits: number[] = isClaimed ? [LOOK_AGAIN_MS] : [];
     // True if this drain had time for deliveries that are due, but could not send them, because another
     // process has claimed them or no slot was free.
     const isMissed = dueInMs === 0 && !this.isOver();
     if (dueInMs !== null) waits.push(isMissed ? LOOK_AGAIN_MS : dueInMs);
-    return { remaining, nextDelayMs: Math.ceil(Math.min(...waits)), pausedMs };
+    return { remaining, nextDelayMs: Math.ceil(Math.min(...waits)), pausedMs: 0 };
   }
 
   private elapsedMs(): number {

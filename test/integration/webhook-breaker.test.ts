@@ -162,6 +162,25 @@ describe('an endpoint whose breaker pauses it', () => {
     await drain(env, configId, nowAt + 7_000_000);
     expect(receiver.received).toHaveLength(1);
   });
+
+  it('has its queue wait for the end of the pause when nothing is pending [D-54]', async ({
+    env,
+  }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    const nowAt = Date.now();
+    await pause(env, configId, nowAt + 60_000);
+    const { remaining, nextDelayMs, pausedMs } = await drain(env, configId, nowAt);
+    expect({ remaining, nextDelayMs }).toEqual({ remaining: 0, nextDelayMs: pausedMs });
+    expect(pausedMs).toBeGreaterThan(0);
+    expect(pausedMs).toBeLessThanOrEqual(60_000);
+    expect(await drain(env, configId, nowAt + 60_000)).toEqual({
+      remaining: 0,
+      nextDelayMs: null,
+      pausedMs: 0,
+    });
+    expect(receiver.received).toEqual([]);
+  });
 });
 
 describe('an endpoint without answers', () => {

@@ -210,7 +210,7 @@ describe('an event', () => {
       if (attempt >= 5) ({ nextMs } = await timedDelivery(env, nextMs + 1_000));
       laterMs = nextMs + 1_000;
     }
-    expect(await env.deliver({ laterMs })).toEqual(NOTHING_LEFT);
+    expect((await env.deliver({ laterMs })).remaining).toBe(0);
     expect(await env.progress(configId)).toEqual(['1 FAILED 10']);
     // Without jitter the schedule spans 75.6 h, less than the five days before a deactivation.
     expect((await env.config(configId)).isActive).toBe(true);

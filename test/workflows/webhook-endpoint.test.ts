@@ -202,6 +202,27 @@ describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
     expectGaps([10_000]);
   });
 
+  it('drains once more at the end of a breaker pause when nothing is pending [D-54]', async ({
+    server,
+  }) => {
+    await withWorkers(
+      server,
+      (drain) =>
+        drain === 1 ? { remaining: 0, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
+      async () => {
+        const handle = await wakeQueue(server);
+        await eventually(async () => {
+          expect(await detailsOf(handle)).toMatch(
+            /^0 deliveries left\. The endpoint is down; next probe at \S+Z\.$/,
+          );
+        });
+        await handle.result();
+        expect(await timersOf(handle)).toEqual(['next probe with one of 0 deliveries']);
+      },
+    );
+    expectGaps([60_000]);
+  });
+
   it('drains again after a wake-up that arrives during a drain [D-54]', async ({ server }) => {
     await withWorkers(
       server,

@@ -28,7 +28,8 @@ const LONGEST_PAUSE_MS = 60_000;
  * endpoint accepts them or the schedule is used up. Rule: D-54.
  *
  * 1. Drain: one activity sends the due deliveries, and returns how many remain and when the next is due.
- * 2. If none remains and no signal came during the drain, end. The next `wake` starts a new run.
+ * 2. If none remains, the breaker does not pause and no signal came during the drain, end. The next `wake` starts a
+ *    new run. During a pause nothing wakes the queue, so a run also waits for the end of the pause if none remains.
  * 3. If the history is long, continue as new. The new run begins with a drain.
  * 4. Sleep until the next attempt is due or `wake` arrives. While the endpoint's circuit breaker is open, only
  *    `breakerClosed` ends the pause before the next probe.
@@ -78,7 +79,7 @@ export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void
     }
 
     // 2
-    if (left?.remaining === 0 && !isWoken) return;
+    if (left?.remaining === 0 && !(left.pausedMs > 0) && !isWoken) return;
 
     // 3
     const { continueAsNewSuggested, historyLength } = workflowInfo();
