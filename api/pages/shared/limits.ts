@@ -11,6 +11,9 @@ const DECLINES_PER_HOUR = 30;
 /** Openings of a gateway's card page per merchant, client address and 10 minutes. */
 const OPENINGS_PER_10_MINUTES = 30;
 
+/** Look-ups after a return from the bank per merchant, client address and 10 minutes. */
+const LOOK_UPS_PER_10_MINUTES = 30;
+
 /** Requests for unknown pages per client address and minute. */
 const UNKNOWN_PER_MINUTE = 20;
 
@@ -42,6 +45,12 @@ export interface PageLimits {
    */
   countOpening(ctx: Context, merchant: PageMerchant): Promise<void>;
   /**
+   * Counts a look-up that a return from the bank requests. False if the client address has requested too many at this
+   * merchant. The caller must then not request it, so that one payer cannot use up the merchant's request rate at the
+   * gateway. Never throws for the limit, because the payer must see the page.
+   */
+  countLookUp(ctx: Context, merchant: PageMerchant): Promise<boolean>;
+  /**
    * Counts a declined card, unless the merchant is in test mode. The caller must call this once for each card.
    */
   countDecline(ctx: Context, merchant: PageMerchant): Promise<void>;
@@ -51,6 +60,7 @@ export function createPageLimits(): PageLimits {
   const declines = new RateLimiterMemory({ points: DECLINES_PER_HOUR, duration: 3_600 });
   const unknown = new RateLimiterMemory({ points: UNKNOWN_PER_MINUTE, duration: 60 });
   const openings = new RateLimiterMemory({ points: OPENINGS_PER_10_MINUTES, duration: 600 });
+  const lookUps = new RateLimiterMemory({ points: LOOK_UPS_PER_10_MINUTES, duration: 600 });
   return {
     async lookUp(ctx, find) {
       await checkLimit(unknown, addressOf(ctx));
@@ -61,6 +71,10 @@ export function createPageLimits(): PageLimits {
     async countOpening(ctx, merchant) {
       await checkLimit(openings, keyOf(ctx, merchant));
       await openings.penalty(keyOf(ctx, merchant));
+    },
+    async countLookUp(ctx, merchant) {
+      const { consumedPoints } = await lookUps.penalty(keyOf(ctx, merchant));
+      return consumedPoints <= lookUps.points;
     },
     async expectFewDeclines(ctx, merchant) {
       if (merchant.mode === 'live') await checkLimit(declines, keyOf(ctx, merchant));

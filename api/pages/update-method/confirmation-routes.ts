@@ -76,8 +76,10 @@ export function confirmationRoutes(
       );
       return;
     }
-    // Only the return from the bank requests a look-up. The later requests of the waiting page do not.
-    if (returned === 'now' && ctx.method !== 'HEAD') await recheck(deps, update);
+    // Only the return from the bank requests a look-up. The later requests of the waiting page do not. Above the limit
+    // the scheduled look-up finds the outcome.
+    const isReturn = returned === 'now' && ctx.method !== 'HEAD';
+    if (isReturn && (await limits.countLookUp(ctx, update))) await recheck(deps, update);
     sendPage(deps, ctx, processingPage(language, `${path}?${BANK_RETURN}=before`));
   });
 }

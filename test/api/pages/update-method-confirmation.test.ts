@@ -1,4 +1,7 @@
+import { and, eq } from 'drizzle-orm';
 import { expect } from 'vitest';
+import { paymentAttempts } from '../../../db/schema/payment-attempts.ts';
+import { paymentIntents } from '../../../db/schema/payment-intents.ts';
 import { paymentMethods } from '../../../db/schema/payment-methods.ts';
 import { formToken } from '../../../api/pages/shared/own-form.ts';
 import { sessionIdOf } from '../../../runtime/update-links.ts';
@@ -79,6 +82,38 @@ test('the URL of the bank’s page redirects to the update page for an unknown p
   const { path, request } = await asked(api);
   expectSeeOther(await request(`${path}/bank/in_0000000000000000000000`), path);
   expectSeeOther(await request(`${path}/bank/%27`), path);
+});
+
+test('the return from the bank requests at most 30 look-ups in ten minutes for each address, and always shows the waiting page [D-33]', async ({
+  api,
+}) => {
+  const { subscription, path, request } = await asked(api);
+  const { subscriptionId } = subscription;
+  const [intent] = await api.db
+    .select()
+    .from(paymentIntents)
+    .where(
+      and(eq(paymentIntents.subscriptionId, subscriptionId), eq(paymentIntents.cycleNumber, 2)),
+    );
+  const bankPage = `${path}/bank/${intent!.id}`;
+  // The attempt that the payer confirms with the bank, and whose outcome is not known yet.
+  await api.db
+    .update(paymentAttempts)
+    .set({ trigger: 'authentication', state: 'UNKNOWN', errorCode: null, settledAt: null })
+    .where(eq(paymentAttempts.intentId, intent!.id));
+  const before = callsOf(api).length;
+  const lookUps = () => callsOf(api).slice(before);
+  for (let visits = 1; visits <= 40; visits += 1) {
+    const page = await request(`${bankPage}?returned=now`);
+    expect([page.status, headingOf(page)]).toEqual([200, 'Your payment is being processed']);
+  }
+  expect(lookUps()).toEqual(Array.from({ length: 30 }, () => 'recheck'));
+  expect(api.workflows.calls.at(-1)?.ref).toEqual(subscription.ref);
+
+  const elsewhere = { headers: { 'x-forwarded-for': '203.0.113.7' } };
+  expect((await request(`${bankPage}?returned=now`, elsewhere)).status).toBe(200);
+  expect((await request(`${bankPage}?returned=before`, elsewhere)).status).toBe(200);
+  expect(lookUps()).toHaveLength(31);
 });
 
 test('the URL of the bank’s page answers 404 to a forged update link [D-33]', async ({ api }) => {

@@ -102,7 +102,9 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       calls.push({ name: 'timeline', ref });
       return (await askedSnapshot(ref))?.state.log ?? null;
     },
-    recheck: async () => undefined,
+    async recheck(ref) {
+      calls.push({ name: 'recheck', ref });
+    },
     recheckUnlessBusy: async () => true,
     replaceIfStuck: async () => false,
     ensureRunning: async () => false,
