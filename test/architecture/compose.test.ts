@@ -1,7 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { CURRENCIES } from '../../domain/currencies.ts';
 import { SEARCH_ATTRIBUTES } from '../../embedded/temporal-server.ts';
 import {
   loadApiConfig,
@@ -11,13 +14,16 @@ import {
 } from '../../runtime/config.ts';
 import { STOP_WITHIN_MS } from '../../runtime/shutdown.ts';
 
+/** `source:target:mode`, or a file that a variable names. */
+type Volume = string | { readonly type: string; readonly source: string; readonly target: string };
+
 interface ComposeService {
   readonly image?: string;
   readonly build?: string;
   readonly command?: readonly string[];
   readonly entrypoint?: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  readonly volumes?: readonly string[];
+  readonly volumes?: readonly Volume[];
   readonly ports?: readonly string[];
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
   readonly healthcheck?: { readonly test: readonly string[] };
@@ -31,10 +37,44 @@ const { services, volumes } = parse(text, { merge: true }) as {
 };
 const dockerfile = readFileSync('Dockerfile', 'utf8');
 
-const OURS = ['sandbox-gateway', 'api', 'worker'];
+const OURS = ['sandbox-gateway', 'api', 'worker'] as const;
 
 /** Variables that only docker-compose.yml reads. */
 const COMPOSE_ONLY = ['POSTGRES_PASSWORD'];
+
+/** Variables that no container gets. */
+const NOT_PASSED: Readonly<Record<string, string>> = {
+  DEMO_CHECKOUT_URL: 'npm start sets it',
+  FAILPOINT: 'refused in production',
+  STRIPE_API_URL: 'refused in production',
+  WEBHOOK_ALLOW_LOOPBACK: 'refused in production',
+  WORKFLOW_BUNDLE: 'the image sets it',
+};
+
+/** Variables whose value depends on the containers and not on `.env`. */
+const FIXED = [
+  'API_PORT',
+  'CURRENCY_LIMITS_FILE',
+  'DATABASE_URL',
+  'GATEWAY_PORT',
+  'GATEWAY_URL',
+  'HOST',
+  'NODE_ENV',
+  'TEMPORAL_ADDRESS',
+];
+
+const LOADERS = {
+  'sandbox-gateway': loadGatewayConfig,
+  api: loadApiConfig,
+  worker: loadWorkerConfig,
+} as const;
+
+/** The variables of `.env.example`, with their values there. */
+const documented = new Map(
+  [...readFileSync('.env.example', 'utf8').matchAll(/^# ([A-Z][A-Z0-9_]*)=(.*)$/gm)].map(
+    ([, name, value]) => [name!, value!],
+  ),
+);
 
 /**
  * The variables that each image documents: for admin-tools the variables of temporal-sql-tool and the
@@ -65,18 +105,53 @@ const IMAGE_VARIABLES: Readonly<Record<string, readonly string[]>> = {
 
 const imageOf = (service: ComposeService): string => service.image!.split(':')[0]!;
 
-/** The environment of a service, with a value or the default for every `${NAME}`. */
-function environmentOf(name: string): Record<string, string> {
+/**
+ * The environment of a service with these variables in `.env`, and a value for every required one. A path in the
+ * container is replaced by the path of the mounted file.
+ */
+function environmentOf(
+  name: keyof typeof LOADERS,
+  dotEnv: Readonly<Record<string, string>> = {},
+): Record<string, string> {
   const sample = Buffer.alloc(32, 7).toString('base64');
+  const substitute = (value: string) =>
+    value
+      .replaceAll(/\$\{([A-Z_]+):-([^}]*)\}/g, (_, variable: string, absent: string) =>
+        // As compose does, an empty variable counts as absent.
+        dotEnv[variable] ? dotEnv[variable] : absent,
+      )
+      .replaceAll(/\$\{POSTGRES_PASSWORD:\?[^}]*\}/g, 'password')
+      .replaceAll(/\$\{[A-Z_]+:\?[^}]*\}/g, sample);
+  const { environment, volumes: mounted = [] } = services[name]!;
+  const mounts = new Map(mounted.map((volume) => [targetOf(volume), sourceOf(volume)]));
   return Object.fromEntries(
-    Object.entries(services[name]!.environment).map(([variable, value]) => [
+    Object.entries(environment).map(([variable, value]) => [
       variable,
-      value
-        .replaceAll(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1')
-        .replaceAll(/\$\{POSTGRES_PASSWORD:\?[^}]*\}/g, 'password')
-        .replaceAll(/\$\{[A-Z_]+:\?[^}]*\}/g, sample),
+      substitute(mounts.get(value) ?? value),
     ]),
   );
+}
+
+function sourceOf(volume: Volume): string {
+  return typeof volume === 'string' ? volume.split(':')[0]! : volume.source;
+}
+
+function targetOf(volume: Volume): string {
+  return typeof volume === 'string' ? volume.split(':')[1]! : volume.target;
+}
+
+/** The names of the variables that the configuration of a program reads. */
+function variablesOf(name: keyof typeof LOADERS): string[] {
+  const given = environmentOf(name);
+  const names = new Set<string>();
+  const environment = new Proxy(given, {
+    get(_, variable) {
+      names.add(String(variable));
+      return given[String(variable)];
+    },
+  });
+  LOADERS[name](environment);
+  return [...names];
 }
 
 describe('docker-compose.yml', () => {
@@ -111,6 +186,65 @@ describe('docker-compose.yml', () => {
       (variable) => !(VARIABLE_NAMES as readonly string[]).includes(variable),
     );
     expect(unknown).toEqual([]);
+  });
+
+  it.each(OURS)('gives %s every documented variable that its program reads', (name) => {
+    const missing = variablesOf(name).filter(
+      (variable) =>
+        documented.has(variable) &&
+        !(variable in NOT_PASSED) &&
+        !(variable in services[name]!.environment),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it('takes every value from .env except those that depend on the containers', () => {
+    const fixed = OURS.flatMap((name) =>
+      Object.entries(services[name]!.environment)
+        .filter(([variable, value]) => !value.startsWith(`\${${variable}:`))
+        .map(([variable]) => variable),
+    );
+    expect([...new Set(fixed)].toSorted()).toEqual(FIXED);
+  });
+
+  it('has the defaults of .env.example', () => {
+    const defaults = OURS.flatMap((name) =>
+      Object.values(services[name]!.environment).flatMap((value) => [
+        ...value.matchAll(/\$\{([A-Z_]+):-([^}]*)\}/g),
+      ]),
+    );
+    expect(defaults.length).toBeGreaterThan(0);
+    for (const [, variable, value] of defaults) {
+      expect([variable, value]).toEqual([variable, documented.get(variable!)]);
+    }
+  });
+
+  it('passes the settings of .env to the programs, and the default of an empty one', () => {
+    const api = (dotEnv: Record<string, string>) => {
+      const config = loadApiConfig(environmentOf('api', dotEnv));
+      return [config.trustedProxies, config.requestsPerSecond];
+    };
+    expect(api({ TRUSTED_PROXIES: '2', RATE_LIMIT_PER_SECOND: '7' })).toEqual([2, 7]);
+    expect(api({ TRUSTED_PROXIES: '', RATE_LIMIT_PER_SECOND: '' })).toEqual([0, 100]);
+    const worker = loadWorkerConfig(
+      environmentOf('worker', { RETENTION_DAYS: '7', MAINTENANCE: 'off' }),
+    );
+    expect([worker.retentionMs, worker.isMaintenanceOn]).toEqual([604_800_000, false]);
+  });
+
+  it('mounts the file of CURRENCY_LIMITS_FILE in the API and the worker, and without it a file without limits', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'limits-'));
+    const file = join(folder, 'limits.json');
+    writeFileSync(file, '{ "EUR": { "minimum": 97, "asOf": "2026-11-01" } }');
+    const dotEnv = { CURRENCY_LIMITS_FILE: file };
+    try {
+      expect(environmentOf('worker', dotEnv)).toMatchObject(dotEnv);
+      const { currencies } = loadApiConfig(environmentOf('api', dotEnv));
+      expect(currencies.get('EUR')).toMatchObject({ minimum: 97 });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+    expect(loadApiConfig(environmentOf('api')).currencies).toEqual(CURRENCIES);
   });
 
   it.each(OURS)('gives %s a longer grace period than its stop may take', (name) => {
@@ -163,12 +297,13 @@ describe('docker-compose.yml', () => {
 
   it('mounts only existing files and declared volumes', () => {
     const sources = Object.values(services).flatMap((service) =>
-      (service.volumes ?? []).map((volume) => volume.split(':')[0]!),
+      (service.volumes ?? []).map((volume) => sourceOf(volume).replace(/^\$\{\w+:-(.*)\}$/, '$1')),
     );
     for (const source of sources) {
       expect(source.startsWith('./') ? existsSync(source) : source in volumes).toBe(true);
     }
-    expect(sources.toSorted()).toEqual([
+    expect([...new Set(sources)].toSorted()).toEqual([
+      './docker/currency-limits.json',
       './docker/temporal-dynamic-config.yaml',
       './docker/temporal-namespace.sh',
       './docker/temporal-schema.sh',
@@ -184,9 +319,9 @@ describe('docker-compose.yml', () => {
     expect(scripts.length).toBe(2);
     for (const [shell, script] of scripts) {
       expect(shell).toBe('/bin/sh');
-      const source = mounted.find((volume) => volume.split(':')[1] === script)?.split(':')[0];
-      expect(source).toBeDefined();
-      expect(spawnSync('sh', ['-n', source!]).status).toBe(0);
+      const volume = mounted.find((one) => targetOf(one) === script);
+      expect(volume).toBeDefined();
+      expect(spawnSync('sh', ['-n', sourceOf(volume!)]).status).toBe(0);
     }
   });
 
