@@ -145,8 +145,8 @@ function isUnkeyedRefund(): SQL {
 
 /**
  * Returns undecided payments outside the billing cycles that have not changed for a minute: charges without
- * an attempt, and all payments with an open attempt. Omits those of {@link takeUnkeyedPayments}. Sets `updatedAt`, so that a payment is returned at most
- * once a minute, and later calls return other payments.
+ * an attempt, and all payments with an open attempt. Omits those of {@link takeUnkeyedPayments}. Sets `updatedAt`, so
+ * that a payment is returned at most once a minute, and later calls return other payments.
  */
 export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef[]> {
   const open = db
