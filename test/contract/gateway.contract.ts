@@ -20,18 +20,26 @@ export function describeGatewayContract(
   },
 ): void {
   const it = onGateway(start);
-  describe.skipIf(abilities.isSkipped ?? false)(`${name} as a payment gateway`, () => {
+  const { isSkipped = false, canEnterCards = true, canFail } = abilities;
+  // Side by side: Vitest counts no test as skipped that is in a group within a skipped group.
+  describe.skipIf(isSkipped)(`${name} as a payment gateway`, () => {
     describeCharging(it);
     describeRefunds(it);
-    describe.runIf(abilities.canEnterCards ?? true)('with its card form', () => {
-      describeSaving(it);
-    });
     describeWithdrawing(it);
-    describe.runIf(abilities.canFail)('that fails on demand', () => {
+  });
+  describe.skipIf(isSkipped || !canEnterCards)(
+    `${name} as a payment gateway with its card form`,
+    () => {
+      describeSaving(it);
+    },
+  );
+  describe.skipIf(isSkipped || !canFail)(
+    `${name} as a payment gateway that fails on demand`,
+    () => {
       describeUnknownOutcomes(it);
       describePendingRefunds(it);
-    });
-  });
+    },
+  );
 }
 
 function describeCharging(it: GatewayTest): void {
