@@ -2,8 +2,6 @@
 // uses the database of DATABASE_URL with CREDENTIAL_PEPPER and ENCRYPTION_KEY, or the database of the running
 // `npm start`.
 
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { Argument, Option } from 'commander';
 import { createDb } from '../db/client.ts';
 import {
@@ -23,7 +21,6 @@ import type { MerchantMode } from '../db/schema/merchants.ts';
 import { formatInstant } from '../domain/calendar.ts';
 import { UNPAID_FROM } from '../domain/retry-plan.ts';
 import { readDemoFile } from '../embedded/demo-file.ts';
-import { loadOrMakeSecrets } from '../embedded/secrets.ts';
 import { loadEmbeddedConfig } from '../runtime/config.ts';
 import { createSealing } from '../runtime/sealing.ts';
 import {
@@ -36,6 +33,7 @@ import type { ConfigureOptions } from './merchant/configure.ts';
 import { configureGateway, readKey, readWebhookSecret, storeAccount } from './merchant/gateway.ts';
 import type { GatewayOptions, GatewayPlace } from './merchant/gateway.ts';
 import { commandLine } from './client/options.ts';
+import { secretsOfStart } from './client/start-secrets.ts';
 import { reasonOf } from './client/terminal.ts';
 
 interface Place extends GatewayPlace {
@@ -251,14 +249,14 @@ async function run(command: (place: Place) => Promise<Report>): Promise<void> {
 
 function settings() {
   const { databaseUrl, dataDir, givenSecrets, stripeUrl } = loadEmbeddedConfig();
-  const secretsFile = join(dataDir, 'secrets.json');
-  const secrets = {
-    ...(existsSync(secretsFile) ? loadOrMakeSecrets(secretsFile) : {}),
-    ...givenSecrets,
-  };
+  const secrets = { ...secretsOfStart(dataDir, databaseUrl), ...givenSecrets };
   const { CREDENTIAL_PEPPER: pepper, ENCRYPTION_KEY: encryptionKey } = secrets;
   if (pepper === undefined) {
-    throw new Error('Set CREDENTIAL_PEPPER and DATABASE_URL, or run npm start first.');
+    throw new Error(
+      databaseUrl === undefined
+        ? 'Set CREDENTIAL_PEPPER and DATABASE_URL, or run npm start first.'
+        : 'Set the CREDENTIAL_PEPPER of the API: DATABASE_URL is not the database of npm start.',
+    );
   }
   return {
     databaseUrl: databaseUrl ?? readDemoFile(dataDir).databaseUrl,

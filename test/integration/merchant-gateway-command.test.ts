@@ -6,6 +6,7 @@ import { expect } from 'vitest';
 import { createDb } from '../../db/client.ts';
 import { findMerchantGateways, gatewayRows } from '../../db/repositories/merchants/gateways.ts';
 import { listMerchants } from '../../db/repositories/merchants/merchants.ts';
+import { loadOrMakeSecrets, secretsFile } from '../../embedded/secrets.ts';
 import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { createSealing } from '../../runtime/sealing.ts';
@@ -39,7 +40,18 @@ const test = onStripe.extend('operator', { scope: 'file' }, async ({ world }, { 
   let files = 0;
   return {
     db,
+    databaseUrl: database.url,
     run: (...args: string[]) => runMerchantCommand(environment, args),
+    /** Runs the command with other variables. An empty variable counts as absent. */
+    runWith: (changes: Readonly<Record<string, string>>, ...args: string[]) =>
+      runMerchantCommand({ ...environment, ...changes }, args),
+    /** Makes a data folder of `npm start` whose secrets are not those of this database's API. */
+    foreignDataFolder: async (demoDatabaseUrl: string): Promise<string> => {
+      const dataDir = await mkdtemp(join(folder, 'data-'));
+      loadOrMakeSecrets(secretsFile(dataDir));
+      await writeFile(join(dataDir, 'demo.json'), JSON.stringify({ databaseUrl: demoDatabaseUrl }));
+      return dataDir;
+    },
     runWithInput: (input: string, ...args: string[]) =>
       runMerchantCommand(environment, args, input),
     /** Creates a merchant in test mode and returns its id. */
@@ -289,4 +301,53 @@ test('a live merchant is created together with a live account and not without on
   const gateway = await operator.registry().forNewMethods(made.merchantId);
   expect(gateway.name).toBe('stripe:acct_live1');
   expect(gateway.capabilities.mode).toBe('live');
+});
+
+test('the merchant command with DATABASE_URL takes no secret from the data folder of another database [D-20]', async ({
+  world,
+  operator,
+}) => {
+  const merchantId = await operator.merchant();
+  const account = await world.account();
+  const keyFile = await operator.file(account.secretKey);
+  const enter = ['gateway', merchantId, 'stripe', '--key-file', keyFile] as const;
+  expect((await operator.run(...enter)).code).toBe(0);
+  const stored = await findMerchantGateways(operator.db, merchantId);
+  const merchants = await listMerchants(operator.db);
+  const DATA_DIR = await operator.foreignDataFolder('postgres://127.0.0.1:1/demo');
+
+  expect(
+    await operator.runWith({ DATA_DIR, CREDENTIAL_PEPPER: '' }, 'create', '--name', 'Shop'),
+  ).toEqual({
+    code: 1,
+    stdout: '',
+    stderr:
+      'Set the CREDENTIAL_PEPPER of the API: DATABASE_URL is not the database of npm start.\n',
+  });
+  expect(await operator.runWith({ DATA_DIR, ENCRYPTION_KEY: '' }, ...enter)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'Set the ENCRYPTION_KEY of API and worker.\n',
+  });
+  expect(await findMerchantGateways(operator.db, merchantId)).toEqual(stored);
+  expect(await listMerchants(operator.db)).toEqual(merchants);
+  const gateway = await operator.registry().forNewMethods(merchantId);
+  expect(gateway.name).toBe(`stripe:${account.id}`);
+});
+
+test('the merchant command takes missing secrets from the data folder if npm start uses the same DATABASE_URL [D-20]', async ({
+  operator,
+}) => {
+  const DATA_DIR = await operator.foreignDataFolder(operator.databaseUrl);
+  const created = await operator.runWith(
+    { DATA_DIR, CREDENTIAL_PEPPER: '', ENCRYPTION_KEY: '' },
+    'create',
+    '--name',
+    'Own Postgres',
+    '--json',
+  );
+  expect(created).toMatchObject({ code: 0, stderr: '' });
+  const { merchantId } = JSON.parse(created.stdout) as { merchantId: string };
+  const known = (await listMerchants(operator.db)).find(({ id }) => id === merchantId);
+  expect(known).toMatchObject({ name: 'Own Postgres', mode: 'test' });
 });
