@@ -23,6 +23,8 @@ export interface ListedCharge {
 export interface ListedRefund {
   /** Our key of the refund. */
   readonly key: string;
+  /** The merchant of the refunded charge. */
+  readonly merchantId: string;
   readonly amountMinor: number;
   readonly status: 'succeeded' | 'pending' | 'failed';
 }
@@ -49,13 +51,17 @@ export async function* listCharges(stripe: Stripe, fromAt: number): AsyncGenerat
   }
 }
 
-/** Lists the refunds from `fromAt` on, as {@link listCharges} lists the charges. */
+/**
+ * Lists the refunds from `fromAt` on, as {@link listCharges} lists the charges. Only the refunded charge tells
+ * whose refund it is, so Stripe answers each refund with its charge.
+ */
 export async function* listRefunds(stripe: Stripe, fromAt: number): AsyncGenerator<ListedRefund[]> {
   let after: string | undefined;
   for (;;) {
     const page = await stripe.refunds.list({
       limit: PAGE,
       created: { gte: Math.floor(fromAt / 1_000) },
+      expand: ['data.charge'],
       ...(after === undefined ? {} : { starting_after: after }),
     });
     yield page.data.flatMap(ourRefund);
@@ -64,13 +70,15 @@ export async function* listRefunds(stripe: Stripe, fromAt: number): AsyncGenerat
   }
 }
 
-function ourRefund({ metadata, amount, currency, status }: Stripe.Refund): ListedRefund[] {
+function ourRefund(refund: Stripe.Refund): ListedRefund[] {
+  const { metadata, charge, amount, currency, status } = refund;
   const key = metadata?.['key'];
-  if (!key) return [];
+  const merchantId = typeof charge === 'object' ? charge?.metadata['merchantId'] : undefined;
+  if (!key || !merchantId) return [];
   const amountMinor = ourAmount(amount, currency.toUpperCase());
-  if (status === 'succeeded') return [{ key, amountMinor, status }];
   const hasFailed = status === 'failed' || status === 'canceled';
-  return [{ key, amountMinor, status: hasFailed ? 'failed' : 'pending' }];
+  const undecided = hasFailed ? 'failed' : 'pending';
+  return [{ key, merchantId, amountMinor, status: status === 'succeeded' ? status : undecided }];
 }
 
 function ourCharge(charge: Stripe.Charge): ListedCharge[] {

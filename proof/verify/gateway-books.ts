@@ -102,14 +102,14 @@ export async function stripeBooks(
   return accounts.map(({ merchantId, name, sealedKey }) => {
     const secretKey = sealing.open(sealedKey, accountBinding(merchantId, name));
     const stripe = createStripeClient({ secretKey, timeoutMs: TIMEOUT_MS, url });
+    // Another installation may use the account, too.
+    const isOwn = (listed: { readonly merchantId: string }) => listed.merchantId === merchantId;
     const pages = async function* (): AsyncGenerator<BookPage> {
       for await (const page of listCharges(stripe, fromAt - CLOCK_MARGIN_MS)) {
-        // Another installation may use the account, too.
-        const mine = page.filter((charge) => charge.merchantId === merchantId);
-        yield { charges: mine.map((charge) => rowOf(name, charge)), refunds: [] };
+        yield { charges: page.filter(isOwn).map((charge) => rowOf(name, charge)), refunds: [] };
       }
       for await (const page of listRefunds(stripe, fromAt - CLOCK_MARGIN_MS)) {
-        yield { charges: [], refunds: page.map((refund) => refundRowOf(name, refund)) };
+        yield { charges: [], refunds: page.filter(isOwn).map((one) => refundRowOf(name, one)) };
       }
     };
     return { gateway: name, from: new Date(fromAt), pages: pages() };

@@ -44,9 +44,9 @@ const test = onDevServer.extend('books', async ({ server }, { onCleanup }) => {
     .then(({ id }) => account.stripe.paymentIntents.confirm(id, { off_session: true }));
 
   const stripe = { sealing: env.sealing, url: world.proxy.url, days: 1 };
-  const check = async (days = 1) => {
+  const check = async (url = stripe.url) => {
     const { databaseUrl } = env;
-    const place = { databaseUrl, gateway: null, stripe: { ...stripe, days } };
+    const place = { databaseUrl, gateway: null, stripe: { ...stripe, url } };
     const opened = await openBooks({ ...place, receiverBook: null, clientBook: null });
     try {
       const results = await checkBooks(opened);
@@ -60,7 +60,37 @@ const test = onDevServer.extend('books', async ({ server }, { onCleanup }) => {
       await opened.close();
     }
   };
-  return { env, account, paid, check, run: (query: string) => env.db.execute(sql.raw(query)) };
+  return {
+    env,
+    account,
+    paid,
+    payments,
+    stripeUrl: stripe.url,
+    check,
+    run: (query: string) => env.db.execute(sql.raw(query)),
+  };
+});
+
+test('npm run verify reports nothing for a refund of another installation on the same Stripe account [D-40]', async ({
+  books,
+}) => {
+  const { account, check } = books;
+  const before = await check();
+  const { id } = await account.stripe.paymentIntents.create({
+    amount: 800,
+    currency: 'usd',
+    payment_method_types: ['card'],
+    metadata: { key: 'charge:in_other:1', merchantId: 'mer_other', intentId: 'in_other' },
+    ...(await savedCard(account.stripe)),
+  });
+  await account.stripe.paymentIntents.confirm(id, { off_session: true });
+  await account.stripe.refunds.create({
+    payment_intent: id,
+    amount: 300,
+    metadata: { key: 'refund:rf_other' },
+  });
+  expect(before.wrong).toEqual([]);
+  expect(await check()).toEqual(before);
 });
 
 test('npm run verify reports nothing for a correct book at Stripe, and reports each difference from our rows [D-40]', async ({
