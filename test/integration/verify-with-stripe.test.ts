@@ -1,5 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { expect } from 'vitest';
+import { merchants } from '../../db/schema/merchants.ts';
+import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import { openBooks } from '../../proof/verify/books.ts';
 import { checkBooks } from '../../proof/verify/invariants.ts';
 import { onDevServer } from '../support/environment.ts';
@@ -69,6 +71,25 @@ const test = onDevServer.extend('books', async ({ server }, { onCleanup }) => {
     check,
     run: (query: string) => env.db.execute(sql.raw(query)),
   };
+});
+
+test('npm run verify reads a Stripe account that a test and a live merchant share, each with its own key [D-20]', async ({
+  books,
+}) => {
+  const { env, account, paid, check, run } = books;
+  const before = await check();
+  const live = { id: 'mer_live', name: 'Live', mode: 'live' } as const;
+  const settings = { retryPlan: DEFAULT_RETRY_PLAN };
+  await env.db.insert(merchants).values({ ...live, settings, createdAt: Date.now() });
+  await enterAccount({ ...env, merchantId: live.id }, account, live.mode);
+  expect(before.wrong).toEqual([]);
+  expect(await check()).toEqual(before);
+
+  const key = `charge:${paid.intentId}:1`;
+  await run(`update payment_attempt set state = 'DECLINED' where gateway_key = '${key}'`);
+  expect((await check()).wrong).toContain(
+    `attempt ${key} is DECLINED here and succeeded in the gateway's book`,
+  );
 });
 
 test('npm run verify reports nothing for a refund of another installation on the same Stripe account [D-40]', async ({

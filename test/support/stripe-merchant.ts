@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { merchantGateways } from '../../db/schema/merchant-gateways.ts';
+import type { MerchantMode } from '../../db/schema/merchants.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
 import { SESSION } from './card-tokens.ts';
 import type { Payments } from './payments.ts';
@@ -10,14 +11,18 @@ import type { TestEnvironment } from './test-environment.ts';
 type Account = Awaited<ReturnType<StripeWorld['account']>>;
 
 /** Stores a Stripe account of the environment's merchant as the current account, as the operator's command does. */
-export async function enterAccount(env: TestEnvironment, account: Account): Promise<void> {
+export async function enterAccount(
+  env: Pick<TestEnvironment, 'db' | 'merchantId' | 'sealing'>,
+  account: Account,
+  mode: MerchantMode = 'test',
+): Promise<void> {
   const { db, merchantId, sealing } = env;
   const name = `stripe:${account.id}`;
   const secret = sealing.seal(account.secretKey, accountBinding(merchantId, name));
   await db.insert(merchantGateways).values({
     merchantId,
     name,
-    mode: 'test',
+    mode,
     sealedKey: secret,
     keyEnding: account.secretKey.slice(-4),
     isCurrent: true,
