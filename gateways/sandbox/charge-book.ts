@@ -38,6 +38,7 @@ export interface ListedRefund {
   readonly key: string;
   readonly amountMinor: number;
   readonly status: 'succeeded' | 'pending' | 'failed';
+  readonly createdAt: number;
 }
 
 export interface ChargeOrder {
@@ -133,7 +134,8 @@ export function createChargeBook(sql: Sql) {
           select coalesce(sum(r.amount_minor), 0) from sandbox_gateway.refund r
           where r.charge_id = c.id and r.status = 'succeeded') as refunded_minor, (
           select coalesce(json_agg(json_build_object(
-            'key', r.key, 'amountMinor', r.amount_minor, 'status', r.status) order by r.key), '[]')
+            'key', r.key, 'amountMinor', r.amount_minor, 'status', r.status,
+            'createdAt', r.created_at) order by r.key), '[]')
           from sandbox_gateway.refund r where r.charge_id = c.id) as refunds
         from sandbox_gateway.charge c
         where c.sequence > ${filter.after} and not c.is_withdrawn

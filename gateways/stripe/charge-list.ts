@@ -14,17 +14,18 @@ export interface ListedCharge {
   readonly outcome: 'succeeded' | 'pending' | 'declined';
   readonly amountMinor: number;
   readonly currency: string;
-  /** Pending refunds included. */
-  readonly refundedMinor: number;
   readonly createdAt: number;
 }
 
-/** A refund at Stripe that we requested. Amounts are in our minor units. */
+/** A refund at Stripe of one of our charges. Amounts are in our minor units, `createdAt` is epoch ms. */
 export interface ListedRefund {
-  /** Our key of the refund. */
-  readonly key: string;
+  /** Our key of the refund. Null if it was made without the service, for example in Stripe's Dashboard. */
+  readonly key: string | null;
   /** The merchant of the refunded charge. */
   readonly merchantId: string;
+  /** The id of the PaymentIntent of the refunded charge. */
+  readonly gatewayChargeId: string;
+  readonly createdAt: number;
   readonly amountMinor: number;
   readonly status: 'succeeded' | 'pending' | 'failed';
 }
@@ -71,14 +72,22 @@ export async function* listRefunds(stripe: Stripe, fromAt: number): AsyncGenerat
 }
 
 function ourRefund(refund: Stripe.Refund): ListedRefund[] {
-  const { metadata, charge, amount, currency, status } = refund;
-  const key = metadata?.['key'];
+  const { metadata, charge, payment_intent: intent, amount, currency, status } = refund;
   const merchantId = typeof charge === 'object' ? charge?.metadata['merchantId'] : undefined;
-  if (!key || !merchantId) return [];
-  const amountMinor = ourAmount(amount, currency.toUpperCase());
+  const gatewayChargeId = typeof intent === 'string' ? intent : intent?.id;
+  if (!merchantId || gatewayChargeId === undefined) return [];
   const hasFailed = status === 'failed' || status === 'canceled';
   const undecided = hasFailed ? 'failed' : 'pending';
-  return [{ key, merchantId, amountMinor, status: status === 'succeeded' ? status : undecided }];
+  return [
+    {
+      key: metadata?.['key'] ?? null,
+      merchantId,
+      gatewayChargeId,
+      amountMinor: ourAmount(amount, currency.toUpperCase()),
+      status: status === 'succeeded' ? status : undecided,
+      createdAt: refund.created * 1_000,
+    },
+  ];
 }
 
 function ourCharge(charge: Stripe.Charge): ListedCharge[] {
@@ -97,7 +106,6 @@ function ourCharge(charge: Stripe.Charge): ListedCharge[] {
       outcome: OUTCOMES.find((each) => each === status) ?? 'declined',
       amountMinor: ourAmount(charge.amount, currency),
       currency,
-      refundedMinor: ourAmount(charge.amount_refunded, currency),
       createdAt: charge.created * 1_000,
     },
   ];

@@ -40,10 +40,12 @@ const BATCH = 2_000;
 const TABLES = `
   create temp table book_charge (
     gateway text, key text, intent_id text, amount_minor bigint, currency text, outcome text,
-    refunded_minor bigint, created_at timestamptz);
+    charge_id text, created_at timestamptz);
   create index on book_charge (key);
-  create temp table book_refund (gateway text, key text, amount_minor bigint, status text);
+  create temp table book_refund (
+    gateway text, key text, charge_id text, amount_minor bigint, status text, created_at timestamptz);
   create index on book_refund (key);
+  create index on book_refund (charge_id);
   create temp table book_gateway (gateway text primary key, from_at timestamptz);
   create temp table book_webhook (
     event_id text, event_type text, is_signature_valid boolean, is_acknowledged boolean);
@@ -59,8 +61,8 @@ const READABLE = `
     select from unreadable u where u.merchant_id = s.merchant_id and u.id = s.id)`;
 
 /**
- * Opens the books. The snapshot of Postgres is taken before the gateway's book is read. A charge that only
- * the gateway's book has is therefore newer than the snapshot, or wrong.
+ * Opens the books. The snapshot of Postgres is taken before the gateway's book is read, which may take minutes. A
+ * charge or refund that only the gateway's book has is therefore newer than the snapshot, or wrong.
  *
  * @throws Error if a book cannot be read.
  */

@@ -1,4 +1,5 @@
 import type { Check } from './check.ts';
+import { MAYBE_NEWER } from './sql-parts.ts';
 
 const PAID = `('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED')`;
 
@@ -49,7 +50,7 @@ export const chargingChecks: readonly Check[] = [
     counted: `select count(*) as n from book_charge`,
     wrong: `select format('the gateway charged %s, but no attempt requested it', b.key) as wrong
       from book_charge b left join payment_attempt a on a.gateway_key = b.key
-      where a.gateway_key is null and b.created_at < now() - interval '5 seconds'`,
+      where a.gateway_key is null and b.created_at < ${MAYBE_NEWER}`,
   },
   {
     invariant: 1,

@@ -4,7 +4,7 @@ import { listCharges, listRefunds } from '../../gateways/stripe/charge-list.ts';
 import { createStripeClient } from '../../gateways/stripe/client.ts';
 
 /** A row of `book_charge` or `book_refund`. */
-export type BookRow = Record<string, string | number>;
+export type BookRow = Record<string, string | number | null>;
 
 /** Charges and refunds in a gateway's book. */
 export interface BookPage {
@@ -46,15 +46,23 @@ export async function sandboxBook(place: SandboxPlace): Promise<GatewayBook> {
 }
 
 interface ListedRefund {
-  readonly key: string;
+  /** Null if the refund was made without the service. */
+  readonly key: string | null;
   readonly amountMinor: number;
   readonly status: string;
+  readonly createdAt: number;
 }
 
 interface SandboxPage {
   readonly gateway: string;
-  readonly charges: readonly (ListedCharge & { refunds: readonly ListedRefund[] })[];
+  readonly charges: readonly SandboxCharge[];
   readonly next: number | null;
+}
+
+interface SandboxCharge extends ListedCharge {
+  readonly id: string;
+  readonly reference: { readonly intentId: string };
+  readonly refunds: readonly ListedRefund[];
 }
 
 interface ListedCharge {
@@ -62,9 +70,13 @@ interface ListedCharge {
   readonly outcome: string;
   readonly amountMinor: number;
   readonly currency: string;
-  readonly refundedMinor: number;
   readonly createdAt: number;
-  readonly reference: { readonly intentId: string };
+}
+
+/** The ids by which the checks find the charge of a row. */
+interface ChargeIds {
+  readonly intentId: string;
+  readonly gatewayChargeId: string;
 }
 
 async function readPage({ url, key }: SandboxPlace, after: number): Promise<SandboxPage> {
@@ -81,10 +93,14 @@ async function* readSandbox(place: SandboxPlace, first: SandboxPage): AsyncGener
   for (let page = first; ; page = await readPage(place, page.next)) {
     yield {
       charges: page.charges.map((charge) =>
-        rowOf(gateway, { ...charge, intentId: charge.reference.intentId }),
+        rowOf(gateway, {
+          ...charge,
+          intentId: charge.reference.intentId,
+          gatewayChargeId: charge.id,
+        }),
       ),
-      refunds: page.charges.flatMap(({ refunds }) =>
-        refunds.map((refund) => refundRowOf(gateway, refund)),
+      refunds: page.charges.flatMap(({ id, refunds }) =>
+        refunds.map((refund) => refundRowOf(gateway, { ...refund, gatewayChargeId: id })),
       ),
     };
     if (page.next === null) return;
@@ -116,10 +132,7 @@ export async function stripeBooks(
   });
 }
 
-function rowOf(
-  gateway: string,
-  charge: Omit<ListedCharge, 'reference'> & { readonly intentId: string },
-): BookRow {
+function rowOf(gateway: string, charge: ListedCharge & ChargeIds): BookRow {
   return {
     gateway,
     key: charge.key,
@@ -127,11 +140,21 @@ function rowOf(
     amount_minor: charge.amountMinor,
     currency: charge.currency,
     outcome: charge.outcome,
-    refunded_minor: charge.refundedMinor,
+    charge_id: charge.gatewayChargeId,
     created_at: new Date(charge.createdAt).toISOString(),
   };
 }
 
-function refundRowOf(gateway: string, { key, amountMinor, status }: ListedRefund): BookRow {
-  return { gateway, key, amount_minor: amountMinor, status };
+function refundRowOf(
+  gateway: string,
+  refund: ListedRefund & Pick<ChargeIds, 'gatewayChargeId'>,
+): BookRow {
+  return {
+    gateway,
+    key: refund.key,
+    charge_id: refund.gatewayChargeId,
+    amount_minor: refund.amountMinor,
+    status: refund.status,
+    created_at: new Date(refund.createdAt).toISOString(),
+  };
 }

@@ -1,4 +1,5 @@
 import type { Check } from './check.ts';
+import { REFUNDED, REFUNDS_IN_SNAPSHOT } from './sql-parts.ts';
 
 /** SQL for our refunds, each with the name of the gateway of its charge. */
 const REFUNDS = `(select distinct on (r.merchant_id, r.id) r.*, a.gateway
@@ -35,8 +36,8 @@ export const refundChecks: readonly Check[] = [
   {
     invariant: 10,
     needs: 'gateway',
-    counted: `select count(*) as n from book_charge where refunded_minor > 0`,
-    wrong: `select format('%s: the gateway refunded %s, our refunds have %s', b.key, b.refunded_minor,
+    counted: `select count(distinct (gateway, charge_id)) as n from book_refund where status <> 'failed'`,
+    wrong: `select format('%s: the gateway refunded %s, our refunds have %s', b.key, ${REFUNDED},
         coalesce(r.amount, 0)) as wrong
       from book_charge b
       join payment_attempt a on a.gateway_key = b.key and a.state = 'SUCCEEDED'
@@ -45,22 +46,22 @@ export const refundChecks: readonly Check[] = [
           bool_or(state in ('CREATED', 'SENDING', 'UNKNOWN', 'PENDING', 'REVIEW')) as is_open
         from refund where merchant_id = a.merchant_id and gateway_charge_id = a.gateway_charge_id
           and state <> 'REFUSED') r on true
-      where b.refunded_minor <> coalesce(r.amount, 0) and not coalesce(r.is_open, false)`,
+      where ${REFUNDED} <> coalesce(r.amount, 0) and not coalesce(r.is_open, false)`,
   },
   {
     invariant: 10,
     needs: 'gateway',
     counted: `select count(distinct key) as n from book_refund`,
     wrong: `select format('%s was refunded %s times in the gateway''s book', key, count(*)) as wrong
-      from book_refund where status <> 'failed' group by gateway, key having count(*) > 1`,
+      from book_refund where status <> 'failed' and key is not null group by gateway, key having count(*) > 1`,
   },
   {
     invariant: 10,
     needs: 'gateway',
     counted: `select count(*) as n from book_refund`,
     wrong: `select format('the gateway refunded %s, but no refund requested it', b.key) as wrong
-      from book_refund b left join refund r on r.gateway_key = b.key
-      where r.id is null and b.status <> 'failed'`,
+      from ${REFUNDS_IN_SNAPSHOT} b left join refund r on r.gateway_key = b.key
+      where r.id is null and b.key is not null and b.status <> 'failed'`,
   },
   {
     invariant: 10,

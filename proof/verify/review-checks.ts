@@ -1,4 +1,5 @@
 import type { Check } from './check.ts';
+import { REFUNDED } from './sql-parts.ts';
 
 /**
  * Late charges under invariant 1 (every owed amount was charged exactly once), and manual reviews under
@@ -21,12 +22,12 @@ export const reviewChecks: readonly Check[] = [
     needs: 'gateway',
     counted: `select count(*) as n from late_charge`,
     wrong: `select format('late charge %s: the gateway refunded %s of %s, its refund is %s', b.key,
-        b.refunded_minor, b.amount_minor, r.state) as wrong
+        ${REFUNDED}, b.amount_minor, r.state) as wrong
       from late_charge l
       join payment_attempt a on a.merchant_id = l.merchant_id and a.id = l.attempt_id
       join book_charge b on b.key = a.gateway_key
       join refund r on r.merchant_id = l.merchant_id and r.late_attempt_id = l.attempt_id
-      where r.state = 'SUCCEEDED' and b.refunded_minor <> b.amount_minor`,
+      where r.state = 'SUCCEEDED' and ${REFUNDED} <> b.amount_minor`,
   },
   {
     invariant: 7,

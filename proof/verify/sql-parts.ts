@@ -7,6 +7,24 @@ export const dateOf = (index: string): string => `
     + (${index}) * (state->'terms'->>'intervalCount')::int
       * ('1 ' || (state->'terms'->>'interval'))::interval)`;
 
+/**
+ * SQL for the time from which a charge or a refund of a gateway may be missing in the snapshot of our rows. `now()` is
+ * the start of the snapshot's transaction, however long the gateway's book was read. The clocks may differ by 5 s.
+ */
+export const MAYBE_NEWER = `(now() - interval '5 seconds')`;
+
+/** SQL for the gateways' refunds, without those that are newer than the snapshot of our rows. */
+export const REFUNDS_IN_SNAPSHOT = `(select * from book_refund n where n.created_at < ${MAYBE_NEWER}
+  or exists (select from refund known where known.gateway_key = n.key))`;
+
+/**
+ * SQL for the amount that the gateway had refunded of its charge `b` of `book_charge` when the snapshot was taken.
+ * Includes pending refunds, and those that were made without the service.
+ */
+export const REFUNDED = `(
+  select coalesce(sum(f.amount_minor), 0) from ${REFUNDS_IN_SNAPSHOT} f
+  where f.gateway = b.gateway and f.charge_id = b.charge_id and f.status <> 'failed')`;
+
 /** SQL for the statuses that a subscription entered, according to its events. */
 export const ENTERED = `(
   select merchant_id, stream_id, sequence, type, occurred_at, body::json->>'status' as status

@@ -90,7 +90,14 @@ describe('the charge list of the sandbox gateway, /control/charges,', () => {
         retry: null,
         sentCount: 2,
         refundedMinor: 500,
-        refunds: [{ key: 'refund:1', amountMinor: 500, status: 'succeeded' }],
+        refunds: [
+          {
+            key: 'refund:1',
+            amountMinor: 500,
+            status: 'succeeded',
+            createdAt: expect.any(Number),
+          },
+        ],
       },
     ]);
     expect(next).toBeNull();

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { sql } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { merchants } from '../../db/schema/merchants.ts';
@@ -5,6 +8,7 @@ import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import { openBooks } from '../../proof/verify/books.ts';
 import { checkBooks } from '../../proof/verify/invariants.ts';
 import { onDevServer } from '../support/environment.ts';
+import { KEEP_ALIVE_MS } from '../support/keep-alive.ts';
 import { enterAccount, saveCardAtStripe } from '../support/stripe-merchant.ts';
 import { savedCard, startStripe } from '../support/stripe.ts';
 import { createEnvironment } from '../support/test-environment.ts';
@@ -16,7 +20,9 @@ const DECLINED_CARD = '4000000000000341';
 
 /** A merchant with a Stripe account, one payment with a refund of 9.00 USD, and one declined payment. */
 const test = onDevServer.extend('books', async ({ server }, { onCleanup }) => {
-  const world = await startStripe();
+  // The time in ms by which the double dates its objects back.
+  const clock = { backMs: 0 };
+  const world = await startStripe({ now: () => Date.now() - clock.backMs });
   const env = await createEnvironment(server, { stripeUrl: world.proxy.url });
   onCleanup(async () => {
     await env.close();
@@ -67,6 +73,7 @@ const test = onDevServer.extend('books', async ({ server }, { onCleanup }) => {
     account,
     paid,
     payments,
+    clock,
     stripeUrl: stripe.url,
     check,
     run: (query: string) => env.db.execute(sql.raw(query)),
@@ -90,6 +97,41 @@ test('npm run verify reads a Stripe account that a test and a live merchant shar
   expect((await check()).wrong).toContain(
     `attempt ${key} is DECLINED here and succeeded in the gateway's book`,
   );
+});
+
+test('npm run verify reports nothing for a refund that is made after its snapshot of our rows [D-40]', async ({
+  books,
+}) => {
+  const { env, paid, payments, stripeUrl, check, run } = books;
+  const before = await check();
+  expect(before.wrong).toEqual([]);
+  const gate = await startGate(stripeUrl, async () => {
+    const { ref } = await payments.refund(paid, 300);
+    await env.activities.refundPayment({ ...ref, nowAt: Date.now() });
+  });
+  try {
+    expect((await check(gate.url)).wrong).toEqual([]);
+  } finally {
+    await gate.close();
+  }
+  const [row] = await run(`select count(*)::int as n from refund where state = 'SUCCEEDED'`);
+  expect(row).toEqual({ n: 2 });
+  expect((await check()).wrong).toEqual([]);
+});
+
+test('npm run verify reports an amount that somebody refunded at Stripe without the service [D-40]', async ({
+  books,
+}) => {
+  const { account, paid, clock, check, run } = books;
+  const key = `charge:${paid.intentId}:1`;
+  const [attempt] = await run(
+    `select gateway_charge_id as id from payment_attempt where gateway_key = '${key}'`,
+  );
+  clock.backMs = 60_000;
+  await account.stripe.refunds.create({ payment_intent: String(attempt?.['id']), amount: 100 });
+  expect((await check()).wrong).toEqual([
+    `${key}: the gateway refunded 1000, our refunds have 900`,
+  ]);
 });
 
 test('npm run verify reports nothing for a refund of another installation on the same Stripe account [D-40]', async ({
@@ -164,3 +206,26 @@ test('npm run verify reports nothing for a correct book at Stripe, and reports e
   await account.stripe.paymentIntents.confirm(id, { off_session: true });
   expect((await check()).wrong).toContain(`${intentId} was charged 2 times in the gateway's book`);
 });
+
+/** Starts a server before `targetUrl` that finishes `action` before it forwards the first request. */
+async function startGate(targetUrl: string, action: () => Promise<void>) {
+  let acted: Promise<void> | undefined;
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
+    void (async () => {
+      await (acted ??= action());
+      const { authorization = '' } = request.headers;
+      const answer = await fetch(`${targetUrl}${request.url}`, { headers: { authorization } });
+      response.writeHead(answer.status, { 'content-type': 'application/json' });
+      response.end(await answer.text());
+    })();
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: async (): Promise<void> => {
+      server.closeAllConnections();
+      server.close();
+      await acted;
+    },
+  };
+}
