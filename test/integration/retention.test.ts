@@ -4,13 +4,16 @@ import { deleteClosedSessions, deleteOldEvents } from '../../db/repositories/swe
 import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
 import { checkoutTries } from '../../db/schema/checkout-tries.ts';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { retentionCounts } from '../../db/schema/retention-counts.ts';
+import { setupMethods } from '../../db/schema/setup-methods.ts';
 import { sweepCounts } from '../../db/schema/sweep-counts.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { openBooks } from '../../proof/verify/books.ts';
 import { checkBooks } from '../../proof/verify/invariants.ts';
+import { paymentsIn } from '../support/payments.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -165,4 +168,45 @@ test('one deletion of closed sessions or old events covers at most `limit` recor
   for (const bodies of [2, 2, 2, 0]) {
     expect((await deleteOldEvents(env.db, deletion)).bodies).toBe(bodies);
   }
+});
+
+test('the session of a hosted page is kept for a day after its payer has paid or saved a card, however old it is [D-40]', async ({
+  env,
+}) => {
+  const payments = paymentsIn(env);
+  await env.db.delete(checkoutTries);
+  await env.db.delete(checkoutSessions);
+  const subscription = await env.create({ createdAt: Date.now() });
+  const payment = await payments.payment('hosted');
+  const setup = await payments.setup();
+  await env.db.update(checkoutSessions).set({ insertedAt: daysAgo(40) });
+  const deletion = { before: Date.now() - 30 * DAY, limit: 10 };
+  expect(await deleteClosedSessions(env.db, deletion)).toBe(0);
+
+  await payCheckout(env, subscription);
+  const paid = await payments.pay({ ...payment, token: await payments.card() });
+  const saved = await env.activities.saveSetupMethod({
+    merchantId: setup.merchantId,
+    setupMethodId: setup.setupMethodId,
+    ...(await payments.card()),
+    nowAt: Date.now(),
+  });
+  expect([paid.kind, saved.kind]).toEqual(['succeeded', 'saved']);
+  expect(await deleteClosedSessions(env.db, deletion)).toBe(0);
+
+  // More than a day later. The subscription is renewed meanwhile, so its row is new.
+  await env.db
+    .update(outboxEvents)
+    .set({ insertedAt: daysAgo(2) })
+    .where(eq(outboxEvents.streamId, subscription.subscriptionId));
+  await env.db.update(subscriptions).set({ updatedAt: Date.now() });
+  expect(await deleteClosedSessions(env.db, deletion)).toBe(1);
+  await env.db
+    .update(paymentIntents)
+    .set({ updatedAt: daysAgo(2) })
+    .where(eq(paymentIntents.id, payment.intentId));
+  expect(await deleteClosedSessions(env.db, deletion)).toBe(1);
+  await env.db.update(setupMethods).set({ completedAt: daysAgo(2) });
+  expect(await deleteClosedSessions(env.db, deletion)).toBe(1);
+  expect(await env.db.select().from(checkoutSessions)).toEqual([]);
 });

@@ -46,10 +46,14 @@ export async function deleteOldEvents(
   return deleted ?? { bodies: 0, deliveries: 0 };
 }
 
+/** SQL for the time from which a payer may still look at the result of a closed session. */
+const RESULT_SHOWN_SINCE = sql.raw(`now() - interval '1 day'`);
+
 /**
  * Deletes old sessions of hosted pages with their card tries, if their subscription, payment or setup session no
- * longer waits for a payer. Deletes an old session for replacing a card if it expired before `before`. A request
- * for the page of a deleted session gets the answer 404.
+ * longer waits for a payer, for at least a day: the payer may still see the result, or return late from the bank.
+ * Deletes an old session for replacing a card if it expired before `before`. A request for the page of a deleted
+ * session gets the answer 404.
  */
 export async function deleteClosedSessions(db: Db, { before, limit }: Deletion): Promise<number> {
   const [deleted] = await db.execute<{ sessions: number }>(sql`
@@ -59,13 +63,20 @@ export async function deleteClosedSessions(db: Db, { before, limit }: Deletion):
         when 'subscription' then exists (
           select from subscription s
           where s.merchant_id = c.merchant_id and s.id = c.subscription_id and s.status <> 'CREATED')
+          and not exists (
+            select from outbox_event e
+            where e.merchant_id = c.merchant_id and e.stream_id = c.subscription_id
+              and e.type in ('subscription.trialing', 'subscription.active', 'subscription.ended')
+              and e.inserted_at >= ${RESULT_SHOWN_SINCE})
         when 'payment' then exists (
           select from payment_intent i
           where i.merchant_id = c.merchant_id and i.id = c.intent_id and i.status <> 'PENDING'
+            and i.updated_at < ${RESULT_SHOWN_SINCE}
             and (i.status not in ('CREATED', 'FAILED') or c.expires_at < ${instantOf(before)}::timestamptz))
         when 'setup_method' then exists (
           select from setup_method m
           where m.merchant_id = c.merchant_id and m.id = c.setup_method_id
+            and coalesce(m.completed_at, c.expires_at) < ${RESULT_SHOWN_SINCE}
             and (m.status <> 'CREATED' or c.expires_at < ${instantOf(before)}::timestamptz))
         else c.expires_at < ${instantOf(before)}::timestamptz end
       order by c.inserted_at
