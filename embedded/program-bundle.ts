@@ -7,7 +7,7 @@ import type { Plugin } from 'esbuild';
 /** The module that a process must import first if it runs workflows. Its first comment gives the reason. */
 const WORKFLOW_THREADS = 'runtime/workflow-threads.mjs';
 
-/** The programs that start often: five servers, three commands of `npm run`, and the worker's first module. */
+/** The programs that start often: five servers, four commands of `npm run`, and the worker's first module. */
 const PROGRAMS = [
   'worker.ts',
   WORKFLOW_THREADS,
@@ -18,6 +18,7 @@ const PROGRAMS = [
   'scripts/merchant.ts',
   'scripts/review.ts',
   'scripts/import.ts',
+  'scripts/verify.ts',
 ] as const;
 
 /** A program of this project, named by its source file. */

@@ -3,10 +3,10 @@
 // webhook receivers and clients. The command changes no data, so it may run against a live system at any time.
 // If an invariant is violated, the command lists the violations and exits with 1.
 
-import { readDemoFile } from '../embedded/demo-file.ts';
-import { loadOrMakeSecrets, secretsFile } from '../embedded/secrets.ts';
+import { findDemoFile, readDemoFile } from '../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../runtime/config.ts';
 import { createSealing } from '../runtime/sealing.ts';
+import { secretsOfStart } from './client/start-secrets.ts';
 import { grouped, print, runScript } from './client/terminal.ts';
 import { openBooks } from '../proof/verify/books.ts';
 import type { Books, Places } from '../proof/verify/books.ts';
@@ -31,7 +31,7 @@ const program = commandLine(
   'run verify',
   'Compares all records: every due cycle is charged once, every event is delivered.',
 )
-  .option('--database-url <url>', 'default: that of the running npm start')
+  .option('--database-url <url>', 'default: DATABASE_URL, else that of the running npm start')
   .option(
     '--gateway-url <url>',
     'requires --gateway-key; default: that of the running npm start on the same database',
@@ -50,6 +50,7 @@ const program = commandLine(
 await runScript(async () => {
   const options = program.parse().opts<Options>();
   const places = placesOf(options);
+  if (!options.json) print(nameOf(places.databaseUrl));
   const books = await openBooks(places);
   try {
     const results = await checkBooks(books);
@@ -72,22 +73,34 @@ await runScript(async () => {
 });
 
 function placesOf(options: Options): Places {
-  const { databaseUrl, gatewayUrl, gatewayKey, receiverBook = null, clientBook = null } = options;
-  const { dataDir, givenSecrets, stripeUrl } = loadEmbeddedConfig();
-  const { days } = options;
-  if (databaseUrl !== undefined) {
-    const gateway =
-      gatewayUrl !== undefined && gatewayKey !== undefined
-        ? { url: gatewayUrl, key: gatewayKey }
-        : null;
-    const stripe = stripePlace(givenSecrets.ENCRYPTION_KEY, { url: stripeUrl, days });
-    return { databaseUrl, gateway, stripe, receiverBook, clientBook };
-  }
-  const demo = readDemoFile(dataDir);
-  const gateway = { url: demo.gatewayUrl, key: demo.gatewayKey };
-  const { ENCRYPTION_KEY } = { ...loadOrMakeSecrets(secretsFile(dataDir)), ...givenSecrets };
-  const stripe = stripePlace(ENCRYPTION_KEY, { url: stripeUrl ?? demo.stripeDouble?.url, days });
-  return { databaseUrl: demo.databaseUrl, gateway, stripe, receiverBook, clientBook };
+  const { gatewayUrl, gatewayKey, receiverBook = null, clientBook = null, days } = options;
+  const config = loadEmbeddedConfig();
+  const { dataDir, givenSecrets } = config;
+  const databaseUrl =
+    options.databaseUrl ?? config.databaseUrl ?? readDemoFile(dataDir).databaseUrl;
+  const { ENCRYPTION_KEY } = { ...secretsOfStart(dataDir, databaseUrl), ...givenSecrets };
+  const found = findDemoFile(dataDir);
+  // The gateways of npm start have nothing to do with another database.
+  const demo = found?.databaseUrl === databaseUrl ? found : undefined;
+  const ofStart = demo === undefined ? null : { url: demo.gatewayUrl, key: demo.gatewayKey };
+  const given =
+    gatewayUrl === undefined || gatewayKey === undefined
+      ? null
+      : { url: gatewayUrl, key: gatewayKey };
+  const url = config.stripeUrl ?? demo?.stripeDouble?.url;
+  return {
+    databaseUrl,
+    gateway: given ?? ofStart,
+    stripe: stripePlace(ENCRYPTION_KEY, { url, days }),
+    receiverBook,
+    clientBook,
+  };
+}
+
+/** The database's name and host, without user and password. */
+function nameOf(databaseUrl: string): string {
+  const { pathname, host } = new URL(databaseUrl);
+  return `Database ${pathname.slice(1)} at ${host}`;
 }
 
 function stripePlace(

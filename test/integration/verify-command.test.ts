@@ -1,0 +1,91 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, inject, test as base } from 'vitest';
+import { createDb } from '../../db/client.ts';
+import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { bundledProgram } from '../../embedded/program-bundle.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { KEEP_ALIVE_MS } from '../support/keep-alive.ts';
+
+/** `npm run verify` with the data folder of an `npm start` whose database is empty, and another, damaged database. */
+// oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
+const test = base.extend('verifier', async ({}, { onCleanup }) => {
+  const [healthy, damaged] = [await createTestDatabase(), await createTestDatabase()];
+  const dataDir = await mkdtemp(join(tmpdir(), 'perennial-verify-'));
+  const database = createDb({ url: damaged.url, poolSize: 1, applicationName: 'test-verify' });
+  const gateway = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (_, response) => {
+    response.end(JSON.stringify({ gateway: 'sandbox', charges: [], next: null }));
+  });
+  await once(gateway.listen(0, '127.0.0.1'), 'listening');
+  const demo = {
+    databaseUrl: healthy.url,
+    gatewayUrl: `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`,
+    gatewayKey: 'unused',
+  };
+  onCleanup(async () => {
+    gateway.close();
+    await database.close();
+    await Promise.all([healthy.drop(), damaged.drop(), rm(dataDir, { recursive: true })]);
+  });
+  await writeFile(join(dataDir, 'demo.json'), JSON.stringify(demo));
+  await database.db.insert(paymentIntents).values({
+    merchantId: 'mer_1',
+    id: 'in_paid',
+    kind: 'tokenised',
+    customerId: 'cus_1',
+    amountMinor: 100,
+    currency: 'USD',
+    presentmentCurrency: 'USD',
+    status: 'SUCCESS',
+    customerDetails: { email: 'a@example.com' },
+    createdAt: Date.now(),
+  });
+  const program = bundledProgram(inject('programFolder'), 'scripts/verify.ts');
+  const env = { ...process.env, DATA_DIR: dataDir };
+  return {
+    healthy,
+    damaged,
+    run: async (DATABASE_URL: string, ...args: string[]) => {
+      const command = promisify(execFile)(process.execPath, [...program, ...args], {
+        env: { ...env, DATABASE_URL },
+      });
+      const { code, stdout } = await command.then(
+        (result) => ({ code: 0, ...result }),
+        (error: { code: number; stdout: string }) => error,
+      );
+      return { code, stdout };
+    },
+  };
+});
+
+const heading = (url: string) =>
+  `Database ${new URL(url).pathname.slice(1)} at ${new URL(url).host}`;
+
+test('npm run verify checks the database of DATABASE_URL, not that of npm start, and names it without its password [D-40]', async ({
+  verifier,
+}) => {
+  const { healthy, damaged, run } = verifier;
+  const checked = await run(damaged.url);
+  expect(checked.stdout).toContain('in_paid is SUCCESS with 0 attempts that succeeded');
+  expect(checked.code).toBe(1);
+  expect(checked.stdout.split('\n')[0]).toBe(heading(damaged.url));
+
+  // Nothing is set, so the command uses npm start's database and its gateway.
+  const local = await run('');
+  expect(local.stdout.split('\n')[0]).toBe(heading(healthy.url));
+  expect(local.code).toBe(0);
+
+  const chosen = await run(damaged.url, '--database-url', healthy.url);
+  expect(chosen.stdout.split('\n')[0]).toBe(heading(healthy.url));
+  expect(chosen.code).toBe(0);
+
+  const json = await run(damaged.url, '--json');
+  expect(json.code).toBe(1);
+  expect(JSON.parse(json.stdout)).toHaveProperty('verdicts');
+});
