@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { index, json, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import { instant, merchantId } from './_columns.ts';
@@ -19,5 +20,7 @@ export const customers = pgTable(
     primaryKey({ columns: [table.merchantId, table.id] }),
     // Lists read this index, newest first.
     index('customer__created__idx').on(table.merchantId, table.createdAt, table.id),
+    // The list with the filter by e-mail. The expression must equal that of the query.
+    index('customer__email__idx').on(table.merchantId, sql`lower(${table.details}->>'email')`),
   ],
 );

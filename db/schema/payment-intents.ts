@@ -97,6 +97,17 @@ export const paymentIntents = pgTable(
       .where(sql`${table.cycleNumber} is not null`),
     // Lists read this index, newest first.
     index('payment_intent__created__idx').on(table.merchantId, table.createdAt, table.id),
+    // Lists with a filter. The e-mail's expression must equal that of the query.
+    index('payment_intent__subscription__idx')
+      .on(table.merchantId, table.subscriptionId, table.createdAt, table.id)
+      .where(sql`${table.subscriptionId} is not null`),
+    index('payment_intent__receipt__idx')
+      .on(table.merchantId, table.receiptId)
+      .where(sql`${table.receiptId} is not null`),
+    index('payment_intent__email__idx').on(
+      table.merchantId,
+      sql`lower(${table.customerDetails}->>'email')`,
+    ),
     // The periodic sweep finds undecided payments outside the billing cycles. Omits hosted payments in CREATED, because
     // a hosted payment stays in CREATED if the payer never pays.
     index('payment_intent__open__idx')

@@ -92,6 +92,14 @@ export const subscriptions = pgTable(
     check('subscription__cycles__ck', sql`${table.cyclesCharged} <= ${table.cycleCount}`),
     // Lists read this index, newest first.
     index('subscription__created__idx').on(table.merchantId, table.createdAt, table.id),
+    // Lists with a filter. The e-mail's expression must equal that of the query.
+    index('subscription__receipt__idx')
+      .on(table.merchantId, table.receiptId)
+      .where(sql`${table.receiptId} is not null`),
+    index('subscription__email__idx').on(
+      table.merchantId,
+      sql`lower(${table.customerDetails}->>'email')`,
+    ),
     // Finds the subscriptions of a customer.
     index('subscription__customer__idx').on(table.merchantId, table.customerId),
     // The periodic sweep finds rows whose workflow start is unconfirmed.
