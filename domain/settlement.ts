@@ -2,8 +2,8 @@
  * The outcome of an attempt.
  *
  * `byPerson`: the outcome is a decision of manual review. `isWithdrawn`: the attempt was voided, and the gateway
- * had not made the charge. `isProven`: the gateway has
- * confirmed that it will never make the voided charge. `gatewayCode`: the gateway's own code of the decline.
+ * had not made the charge. `isProven`: the gateway has confirmed that it will never make the voided charge.
+ * `gatewayCode`: the gateway's own code of the decline.
  * `retry`: the gateway's advice on another try; present only in a decline that the gateway has just answered.
  * `review`: the attempt needs manual review.
  * `unansweredAt`: the real time of a request that the gateway did not answer; null if the gateway answered that

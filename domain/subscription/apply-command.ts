@@ -246,9 +246,10 @@ export function applyTrialStart(
 }
 
 /**
- * Replaces the payment method, and starts the retry plan of the owed cycle anew. In UNPAID the owed cycle is charged with the new method at once. If an attempt
- * is open and is declined later, the charge with the new method follows the decline. If the cycle has already
- * had 15 automatic attempts in 30 days, the charge waits until this limit allows another. Rules: D-30, D-33.
+ * Replaces the payment method, and starts the retry plan of the owed cycle anew. In UNPAID the owed cycle is charged
+ * with the new method at once. If an attempt is open and is declined or voided later, the charge with the new method
+ * follows. If the cycle has already had 15 automatic attempts in 30 days, the charge waits until this limit allows
+ * another. Rules: D-30, D-33.
  */
 export function applyNewPaymentMethod(
   state: SubscriptionState,

@@ -8,10 +8,10 @@ import type { SubscriptionState } from './state.ts';
  */
 
 /**
- * True if the charge of the open attempt must not be sent any more: the subscription is over, paused, or cancelled for
- * the end of its period; a pause came after the attempt was opened, also one that is over; or the payer has replaced
- * the payment method. If the payer has to confirm the attempt, {@link isSuperseded} voids it under another code.
- * Rules: D-§4, D-33.
+ * True if the charge of the open attempt must not be sent any more, for one of these reasons: the subscription has
+ * ended, is paused, or ends with its period; the subscription was paused after the attempt was opened; the payer has
+ * replaced the payment method. An attempt that the payer has to confirm is not voided by a new method: the caller
+ * checks {@link isSuperseded}, because such an attempt is declined under another code. Rules: D-§4, D-33.
  */
 export function isVoided(state: SubscriptionState): boolean {
   const { status, openAttempt } = state;
