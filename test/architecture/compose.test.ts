@@ -344,8 +344,8 @@ describe('docker-compose.yml', () => {
   it('opens ports on the loopback address only', () => {
     const ports = Object.values(services).flatMap((service) => service.ports ?? []);
     expect(ports.toSorted()).toEqual([
-      '127.0.0.1:5432:5432',
-      '127.0.0.1:7233:7233',
+      '127.0.0.1:${POSTGRES_PORT:-54329}:5432',
+      '127.0.0.1:${TEMPORAL_PORT:-7233}:7233',
       '127.0.0.1:8080:8080',
       '127.0.0.1:8081:8081',
       '127.0.0.1:8233:8080',
