@@ -50,7 +50,7 @@ export type UpdateStage =
 
 /** Returns the stage of the card change. `nowAt` is real time, like `expiresAt`. Rule: D-33. */
 export function updateStageOf(
-  { tries, state, mode, expiresAt }: MethodUpdate,
+  { tries, state, mode, expiresAt, paid }: MethodUpdate,
   nowAt: number,
 ): UpdateStage {
   if (nowAt >= expiresAt) return 'expired';
@@ -60,8 +60,8 @@ export function updateStageOf(
     if (result.kind === 'checkout' && result.outcome !== 'declined') return result.outcome;
   }
   if (!takesNewMethod(state.status)) return 'closed';
-  // The latest card was saved in UNPAID, and only a payment changes UNPAID to TRIALING or ACTIVE.
-  if (isLatestKept(tries) && state.status !== 'UNPAID') return 'paid';
+  // The first charge of the latest card failed, and a later one succeeded.
+  if (isLatestKept(tries) && paid !== null && state.status !== 'UNPAID') return 'paid';
   return tries.length >= CARD_TRIES_MAX[mode] ? 'locked' : 'open';
 }
 

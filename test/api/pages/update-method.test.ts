@@ -262,6 +262,26 @@ test('the update page shows the payment when a saved card pays at a later retry 
   expect(headingOf(await look())).toBe('Thank you: your payment was received');
 });
 
+test('the update page shows no payment when an unpause ends UNPAID without one [D-33, D-§4]', async ({
+  api,
+}) => {
+  const { subscription, give, look } = await openUpdatePage(api, 'UNPAID');
+  const { subscriptionId } = subscription;
+  await give('payment_token=tok_card_declined_then_paused_1111');
+  await api.call('POST', '/subscription/merchant/pause', { body: { subscriptionId } });
+  const newNextPaymentDate = Date.now() + 30 * 86_400_000;
+  await api.call('POST', '/subscription/merchant/unpause', {
+    body: { subscriptionId, newNextPaymentDate },
+  });
+  expect(await readSubscription(api, subscription)).toMatchObject({
+    status: 'ACTIVE',
+    remainingCycleCount: 11,
+  });
+  const page = await look();
+  expect(headingOf(page)).toBe('Change your card');
+  expect(hasCardForm(page)).toBe(true);
+});
+
 test('the update page says that a declined card was not saved [D-33]', async ({ api }) => {
   const { subscription, give } = await openUpdatePage(api, 'ACTIVE');
   const notSaved =
