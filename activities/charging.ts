@@ -292,6 +292,7 @@ function decidedOutcome(
     ...declined,
     ...(typeof gatewayCode === 'string' ? { gatewayCode } : {}),
     ...(retry === 'never' ? { retry } : {}),
+    ...(declined.isWithdrawn ? { keepsStatus: true as const } : {}),
     retryPlan,
   };
 }

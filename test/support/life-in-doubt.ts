@@ -447,7 +447,7 @@ export class LifeInDoubt extends Simulation {
 
   private asVoided(): Exchange {
     this.isLastVoided = true;
-    return { kind: 'declined', code: 'processing_error', isWithdrawn: true };
+    return { kind: 'declined', code: 'processing_error', isWithdrawn: true, keepsStatus: true };
   }
 
   private outcomeInReview(row: AttemptRow): Exchange {

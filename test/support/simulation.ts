@@ -38,6 +38,7 @@ export type Reply =
       retry?: 'never';
       byPerson?: true;
       isWithdrawn?: true;
+      keepsStatus?: true;
     }
   | { kind: 'unknown'; awaitsPayer?: true }
   | { kind: 'review'; reason: string };
