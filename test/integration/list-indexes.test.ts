@@ -10,7 +10,7 @@ import { createTestDatabase } from '../support/database.ts';
 /** The lists of a merchant with many records. One record, the oldest, matches each filter. */
 
 const RECORDS = 20_000;
-/** A query that uses an index reads far fewer rows, one without reads all of them. */
+/** A query with an index reads far fewer rows. A query without one reads all rows. */
 const ROWS_MAX = 1_000;
 const QUERY = { merchantId: 'mer_1', limit: 10 };
 

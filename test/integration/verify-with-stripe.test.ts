@@ -119,7 +119,7 @@ test('npm run verify reports nothing for a refund that is made after its snapsho
   expect((await check()).wrong).toEqual([]);
 });
 
-test('npm run verify reports an amount that somebody refunded at Stripe without the service [D-40]', async ({
+test('npm run verify reports a refund that was made at Stripe without the service [D-40]', async ({
   books,
 }) => {
   const { account, paid, clock, check, run } = books;

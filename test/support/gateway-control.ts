@@ -8,7 +8,7 @@ export interface BookedCharge {
   outcome: string;
   code: string | null;
   sentCount: number;
-  /** Our own ids, as the charge was sent with them. */
+  /** Our ids, which were sent with the charge. */
   reference: { paymentMethodId: string };
 }
 
