@@ -5,6 +5,7 @@ import postgres from 'postgres';
 import { LastingSocket } from './lasting-socket.ts';
 import { withOneUsePerConnection } from './one-use-per-connection.ts';
 import { withPreparedStatements } from './prepared-statements.ts';
+import { createReplaceablePool } from './replaceable-pool.ts';
 
 /** A database or a transaction: the first parameter of every repository function. */
 export type Db = PostgresJsDatabase;
@@ -28,8 +29,8 @@ export interface DbOptions {
 }
 
 /**
- * Creates a connection pool. The first query opens the first connection. After a connection is lost, the next
- * query opens a new connection.
+ * Creates a connection pool. The first query opens the first connection. After a connection is lost, or after
+ * a write in a read-only session, the next query opens a new connection.
  *
  * A statement fails after 15 s, or after waiting 5 s for a lock. Postgres rolls back a transaction that is
  * idle for 10 s, because a stalled process would keep its locks. The pool repeats nothing: the caller must
@@ -56,15 +57,12 @@ export function createDb(options: DbOptions): DbHandle {
       plan_cache_mode: 'force_custom_plan',
     },
   };
-  const client = postgres(options.url, settings);
+  const pool = createReplaceablePool(() =>
+    withPreparedStatements(postgres(options.url, settings), options.beforeEach),
+  );
   return {
-    db: drizzle({
-      client: withOneUsePerConnection(
-        withPreparedStatements(client, options.beforeEach),
-        options.poolSize,
-      ),
-    }),
-    close: (timeoutMs = 5_000) => client.end({ timeout: timeoutMs / 1000 }),
+    db: drizzle({ client: withOneUsePerConnection(pool, options.poolSize) }),
+    close: (timeoutMs = 5_000) => pool.close(timeoutMs),
   };
 }
 

@@ -1,7 +1,7 @@
-import type { ISql, PendingQuery, Row } from 'postgres';
+import type { ISql, PendingQuery, Row, Sql } from 'postgres';
+import type { ReplaceablePool } from './replaceable-pool.ts';
 
 type Unsafe = ISql['unsafe'];
-type Begin = (work: (transaction: ISql) => unknown) => Promise<unknown>;
 /** The parts of a driver's statement that Drizzle uses. */
 type Statement = Pick<PendingQuery<Row[]>, 'then' | 'values'>;
 
@@ -14,25 +14,21 @@ type Statement = Pick<PendingQuery<Row[]>, 'then' | 'values'>;
  * connection. Later statements of other callers then run in this transaction, and are lost when it is rolled
  * back.
  */
-export function withOneUsePerConnection<Client extends ISql>(
-  client: Client,
-  connections: number,
-): Client {
-  const inTurn = createTurns(connections);
-  return new Proxy(client, {
+export function withOneUsePerConnection(pool: ReplaceablePool, connections: number): Sql {
+  const turns = createTurns(connections);
+  const inTurn = <T>(work: (client: Sql) => PromiseLike<T>) => turns(() => pool.use(work));
+  return new Proxy(pool.first, {
     get(target, name) {
-      const value: unknown = Reflect.get(target, name);
       if (name === 'begin') {
-        const begin = value as Begin;
-        return (work: (transaction: ISql) => unknown) => inTurn(() => begin(work));
+        return (work: (transaction: ISql) => unknown) => inTurn((client) => client.begin(work));
       }
-      if (name !== 'unsafe') return value;
-      const unsafe = value as Unsafe;
+      if (name !== 'unsafe') return Reflect.get(target, name);
       // The driver sends a statement when the caller awaits it.
       return (...call: Parameters<Unsafe>): Statement => ({
         // oxlint-disable-next-line unicorn/no-thenable -- Drizzle awaits the driver's statements
-        then: (...handlers) => inTurn(() => unsafe(...call)).then(...handlers),
-        values: () => inTurn(() => unsafe(...call).values()) as ReturnType<Statement['values']>,
+        then: (...handlers) => inTurn((client) => client.unsafe(...call)).then(...handlers),
+        values: () =>
+          inTurn((client) => client.unsafe(...call).values()) as ReturnType<Statement['values']>,
       });
     },
   });

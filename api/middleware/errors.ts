@@ -40,11 +40,11 @@ export function toDomainError(thrown: unknown): DomainError {
 }
 
 /**
- * SQLSTATE and socket codes after which a repeat of the request may succeed: the database is unavailable, a
- * lock, statement or idle transaction timed out, or two transactions conflicted.
+ * SQLSTATE and socket codes after which a repeat of the request may succeed: the database is unavailable or
+ * read-only, a lock, statement or idle transaction timed out, or two transactions conflicted.
  */
 const UNAVAILABLE_CODES =
-  /^(08...|25P03|53...|57...|40...|55000|55P03|ECONN.*|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|CONNECT.*)$/;
+  /^(08...|25006|25P03|53...|57...|40...|55000|55P03|ECONN.*|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|CONNECT.*)$/;
 
 function isDatabaseOutOfReach(thrown: unknown): boolean {
   return chainOf(thrown).some(({ code }) => UNAVAILABLE_CODES.test(code));
