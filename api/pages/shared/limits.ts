@@ -30,8 +30,9 @@ interface PageMerchant {
  */
 export interface PageLimits {
   /**
-   * Calls `find`, returns its result and counts a null result. If the client address has too many null
-   * results, throws `rate_limit_exceeded` instead.
+   * Returns the result of `find`. Counts a null result, except of a prefetch. If the client address has too many null
+   * results, throws `rate_limit_exceeded` instead of returning null. A page that exists is always found, because
+   * another site can make a visitor's browser open unknown pages. Rule: D-§4.
    */
   lookUp<T>(ctx: Context, find: () => Promise<T | null>): Promise<T | null>;
   /**
@@ -63,10 +64,11 @@ export function createPageLimits(): PageLimits {
   const lookUps = new RateLimiterMemory({ points: LOOK_UPS_PER_10_MINUTES, duration: 600 });
   return {
     async lookUp(ctx, find) {
-      await checkLimit(unknown, addressOf(ctx));
       const found = await find();
-      if (found === null) await unknown.penalty(addressOf(ctx));
-      return found;
+      if (found !== null || isPrefetch(ctx)) return found;
+      await checkLimit(unknown, addressOf(ctx));
+      await unknown.penalty(addressOf(ctx));
+      return null;
     },
     async countOpening(ctx, merchant) {
       await checkLimit(openings, keyOf(ctx, merchant));
@@ -83,6 +85,11 @@ export function createPageLimits(): PageLimits {
       if (merchant.mode === 'live') await declines.penalty(keyOf(ctx, merchant));
     },
   };
+}
+
+/** True if a browser loads the page before a person opens it. Any site can make a visitor's browser do so. */
+export function isPrefetch(ctx: Context): boolean {
+  return ctx.get('Sec-Purpose').includes('prefetch');
 }
 
 async function checkLimit(limiter: RateLimiterMemory, key: string): Promise<void> {

@@ -4,6 +4,7 @@ import type { ApiDeps } from '../../deps.ts';
 import type { CardPages, CardSubject } from './card-page-kind.ts';
 import { foreignFormPage } from './card-page.tsx';
 import { languageFor } from './language.ts';
+import { isPrefetch } from './limits.ts';
 import type { PageLimits } from './limits.ts';
 import { formToken, isOwnForm, readForm } from './own-form.ts';
 import { sendPage } from './page.tsx';
@@ -46,5 +47,5 @@ export function createOpener<Subject extends CardSubject>(
 
 /** True for HEAD and prefetch requests, which do not count as an opening of the page. Rule: D-51. */
 export function isPreview(ctx: Context): boolean {
-  return ctx.method === 'HEAD' || ctx.get('Sec-Purpose').includes('prefetch');
+  return ctx.method === 'HEAD' || isPrefetch(ctx);
 }

@@ -1,8 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import { describe, expect } from 'vitest';
-import { randomToken } from '../../../domain/ids.ts';
 import { untilAvailable } from '../../support/answers.ts';
-import { PUBLIC_URL, test as apiTest } from '../../support/api-environment.ts';
+import { test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { LOCALES } from '../../../domain/locales.ts';
 import { unlocked } from '../../../scripts/demo/unlocked.ts';
@@ -334,65 +332,5 @@ describe('a return from the tokeniser', () => {
     const raw = new URLSearchParams({ form_token: token?.value ?? '' }).toString();
     expectSeeOther(await request(url, { raw, headers: FORM }, 'POST'), path);
     expect((await look()).status).toBe(429);
-  });
-});
-
-describe('the limit of twenty unknown pages a minute from one address', () => {
-  test('refuses every page to this address and none to other addresses', async ({ api }) => {
-    const address = '203.0.113.6';
-    const { fwdUrl } = await makeHosted(api);
-    const kinds = ['checkout', 'payment', 'setup', 'update-method'];
-    for (let guess = 0; guess < 20; guess += 1) {
-      const url = `${PUBLIC_URL}/${kinds[guess % 4]}/${randomToken(randomBytes)}`;
-      expect((await visit(api, url, address).look()).status).toBe(404);
-    }
-    const guess = await visit(
-      api,
-      `${PUBLIC_URL}/payment/${randomToken(randomBytes)}`,
-      address,
-    ).look();
-    expect(guess.status).toBe(429);
-    const refused = await visit(api, fwdUrl, address).look();
-    expect(refused.status).toBe(429);
-    expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(60);
-    expect((await visit(api, fwdUrl, '203.0.113.7').look()).status).toBe(200);
-  });
-
-  test('answers 403 to a request that a page of another site embeds, without counting the request [D-§4]', async ({
-    api,
-  }) => {
-    const address = '203.0.113.11';
-    const { fwdUrl } = await makeHosted(api);
-    for (const [dest, mode] of [
-      ['image', 'no-cors'],
-      ['iframe', 'navigate'],
-      ['empty', 'no-cors'],
-    ] as const) {
-      const headers = {
-        'sec-fetch-site': 'cross-site',
-        'sec-fetch-dest': dest,
-        'sec-fetch-mode': mode,
-      };
-      for (let image = 0; image < 10; image += 1) {
-        const url = `${PUBLIC_URL}/payment/${randomToken(randomBytes)}`;
-        expect((await visit(api, url, address).look({ headers })).status).toBe(403);
-      }
-      const known = await visit(api, fwdUrl, address).look({ headers });
-      expect([known.status, hasCardForm(known)]).toEqual([403, false]);
-      expect(known.headers['set-cookie']).toBeUndefined();
-    }
-    const headers = {
-      'sec-fetch-site': 'cross-site',
-      'sec-fetch-dest': 'document',
-      'sec-fetch-mode': 'navigate',
-    };
-    const payer = await visit(api, fwdUrl, address).look({ headers });
-    expect([payer.status, hasCardForm(payer)]).toEqual([200, true]);
-  });
-
-  test('does not count pages that exist', async ({ api }) => {
-    const { fwdUrl } = await makeHosted(api);
-    const page = visit(api, fwdUrl);
-    for (let look = 0; look < 25; look += 1) expect((await page.look()).status).toBe(200);
   });
 });
