@@ -295,8 +295,8 @@ export interface PaymentGateway {
 
   /**
    * Prepares a charge and returns the id that every later request about the charge needs. Never moves money. A
-   * repeat prepares another charge; a charge whose id was not stored can never be made. Null if the gateway
-   * charges without a preparation.
+   * repeat with the key returns the same charge, as long as the gateway remembers the key. Null if the gateway charges
+   * without a preparation.
    */
   readonly prepare: ((request: ChargeRequest) => Promise<PrepareOutcome>) | null;
   /**

@@ -13,12 +13,17 @@ import { failureOf, isUnexpectedState, outcomeOf, unknown } from './outcomes.ts'
 
 const ABORTED = { kind: 'not_sent', reason: 'the caller gave up' } as const;
 
-/** Creates the PaymentIntent of a charge and does not confirm it. Moves no money. */
+/**
+ * Creates the PaymentIntent of a charge and does not confirm it. Moves no money. A repeat within Stripe's key lifetime
+ * returns the same PaymentIntent, also after the database has lost its id. Rule: D-39.
+ */
 export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<PrepareOutcome> {
   if (request.signal?.aborted === true) return ABORTED;
   const creation = creationOf(request);
   try {
-    const intent = await stripe.paymentIntents.create(creation);
+    const intent = await stripe.paymentIntents.create(creation, {
+      idempotencyKey: request.key,
+    });
     return { kind: 'prepared', gatewayChargeId: intent.id };
   } catch (error) {
     return removedMethod(error) ?? failureOf(error);

@@ -116,7 +116,9 @@ function describeCharging(it: GatewayTest): void {
     harness,
   }) => {
     const { gateway } = harness;
-    const removed = { ...(await chargeRequest(harness)), gatewayMethodId: 'pm_nobody' };
+    const request = await chargeRequest(harness);
+    // Another key, because the first one belongs to the prepared charge of another method.
+    const removed = { ...request, key: `${request.key}0`, gatewayMethodId: 'pm_nobody' };
     const send = gateway.prepare ?? gateway.charge;
     expect(await send(removed)).toMatchObject({
       kind: 'declined',

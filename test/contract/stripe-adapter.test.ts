@@ -78,6 +78,28 @@ describe('a charge at Stripe', () => {
     expect(prepared).toMatchObject({ kind: 'declined', code: 'payment_method_removed' });
   });
 
+  it('is the same PaymentIntent, made once, when it is prepared again after its id was lost [D-39]', async ({
+    world,
+  }) => {
+    const gateway = gatewayOf(world);
+    const request = await preparedCharge(world);
+    expect(await gateway.charge(request)).toMatchObject({ kind: 'succeeded' });
+
+    const again = await gateway.prepare?.({ ...request, gatewayChargeId: null });
+    expect(again).toEqual({ kind: 'prepared', gatewayChargeId: request.gatewayChargeId });
+    expect(await gateway.charge(request)).toEqual({
+      kind: 'succeeded',
+      gatewayChargeId: request.gatewayChargeId,
+    });
+    const otherAmount = { ...request, gatewayChargeId: null, amountMinor: 2_099 };
+    await expect(gateway.prepare?.(otherAmount)).rejects.toThrow('idempotency_error');
+    const [customer = ''] = request.gatewayMethodId.split('/');
+    const { data } = await world.stripe.paymentIntents.list({ customer });
+    expect(data.map(({ id, amount_received: paid }) => [id, paid])).toEqual([
+      [request.gatewayChargeId, 1_999],
+    ]);
+  });
+
   it('is a PaymentIntent that names merchant, intent, subscription, cycle and key', async ({
     world,
   }) => {
