@@ -33,7 +33,6 @@ import {
   isEarlyLookup,
   postponed,
   resultOf,
-  withIntent,
 } from '../domain/subscription/apply-attempt.ts';
 import type { AttemptOutcome } from '../domain/subscription/apply-attempt.ts';
 import { AUTHENTICATION_MS, isAuthentication } from '../domain/subscription/authentication.ts';
@@ -86,7 +85,7 @@ export interface ChargeAttemptInput {
  *   from `state`. `result` is the result of the command that requested the charge, if it is known.
  */
 export type ChargeAttemptResult =
-  | { kind: 'settled'; outcome: AttemptOutcome; intentId: string }
+  | { kind: 'settled'; outcome: AttemptOutcome }
   | { kind: 'pending' }
   | { kind: 'adopt'; state: SubscriptionState; result: CommandResult | null };
 
@@ -189,12 +188,8 @@ async function settleFresh(
 ): Promise<ChargeAttemptResult | null> {
   if (settlement.kind !== 'succeeded' && settlement.kind !== 'declined') return null;
   if (isUnproven(settlement)) return null;
-  const { intentId } = fresh.attempt;
   const outcome = decidedOutcome(settlement, fresh.facts.retryPlan);
-  const change = linked(
-    links,
-    applyOutcome(withIntent(state, intentId), outcome, nowAt, realNowAt),
-  );
+  const change = linked(links, applyOutcome(state, outcome, nowAt, realNowAt));
   const result = resultOf(state.openAttempt, outcome, change.state);
   failpoint('before_settling_commits');
   const isSettled = await settleFreshAttempt(db, fresh, {
@@ -204,7 +199,7 @@ async function settleFresh(
     result,
     nowAt,
   });
-  return isSettled ? { kind: 'settled', outcome, intentId } : null;
+  return isSettled ? { kind: 'settled', outcome } : null;
 }
 
 /**
@@ -230,7 +225,7 @@ async function settle(
     const outcome = await outcomeOf(tx, merchantId, settlement);
     await settleAttempt(tx, attempt, settlement, input.nowAt);
     const { nowAt, realNowAt } = input;
-    const settled = applyOutcome(withIntent(state, attempt.intentId), outcome, nowAt, realNowAt);
+    const settled = applyOutcome(state, outcome, nowAt, realNowAt);
     const change = linked(links, settled);
     const recorded = await recordTransition(tx, {
       change,
@@ -244,7 +239,7 @@ async function settle(
       await settleCommand(tx, { merchantId, subscriptionId }, commandId, result);
     }
     failpoint('before_settling_commits');
-    return { kind: 'settled', outcome, intentId: attempt.intentId };
+    return { kind: 'settled', outcome };
   });
 }
 

@@ -7,7 +7,12 @@ import {
   releaseKey,
   storeAnswer,
 } from '../db/repositories/merchants/idempotency-keys.ts';
-import type { Claim, KeyUse, StoredAnswer } from '../db/repositories/merchants/idempotency-keys.ts';
+import type {
+  Claim,
+  KeyUse,
+  OrderPrefix,
+  StoredAnswer,
+} from '../db/repositories/merchants/idempotency-keys.ts';
 import { DomainError, ERRORS } from '../domain/errors.ts';
 import { newId } from '../domain/ids.ts';
 import { errorAnswer } from './answers.ts';
@@ -96,17 +101,20 @@ export type OutcomeAnswer<Body> = Answer<Body> & {
  * that is no definite refusal, such as 503 or a pending payment. The key is then released, and a repeat
  * continues with the same command id. If `work` refuses the fields, it must not have written anything: the key of a
  * first call is then deleted, so that the corrected request may use it. Rule: D-17.
+ *
+ * `orderPrefix`: the work creates an order with such an id. The command id is then derived from the key. Rule: D-39.
  */
 export async function withOutcome<Body>(
   { keyUse: use, late }: KeyedCall,
   deps: Deps,
   work: (execution: Execution) => Promise<OutcomeAnswer<Body>>,
+  orderPrefix?: OrderPrefix,
 ): Promise<Answer<Body>> {
   const { db, now, random } = deps;
   if (use === null) {
     return work({ commandId: newId('cmd', now(), random), isRepeat: false, giveUp: late });
   }
-  const claim = await claimFor(deps, db, use);
+  const claim = await claimFor(deps, db, use, orderPrefix);
   if (claim.kind === 'stored') return replayOf(claim.answer);
   failpoint('after_claim');
   try {
@@ -136,8 +144,13 @@ export async function withOutcome<Body>(
   }
 }
 
-function claimFor({ now, random }: Deps, db: Db, use: KeyUse): Promise<Claim> {
-  return claimKey(db, use, newId('cmd', now(), random), now());
+function claimFor(
+  { now, random }: Deps,
+  db: Db,
+  use: KeyUse,
+  orderPrefix?: OrderPrefix,
+): Promise<Claim> {
+  return claimKey(db, use, newId('cmd', now(), random), now(), orderPrefix);
 }
 
 /** Stores a definite refusal. Claims the key again, because the rollback removed the first claim. */

@@ -29,8 +29,6 @@ export async function writeSubscription(
       ...fields,
       subscriptionId,
       checkoutExpiresAt: fields.createdAt + checkoutExpiryMs,
-      // With a trial the first intent is created at the end of the trial.
-      firstIntentId: fields.terms.trial === null ? newId('in', now(), random) : null,
     },
     order,
     { id: newId('cs', now(), random), token },

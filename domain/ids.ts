@@ -37,6 +37,9 @@ const TIME_LIMIT_MS = 2 ** (8 * TIME_BYTES);
 /** Characters after the prefix and `_`: the fewest that hold 128 bits in base 62. */
 const ID_BODY_LENGTH = 22;
 
+/** Characters for a cycle's number, enough for 3,844 cycles. D-06 allows 1,200. */
+const CYCLE_DIGITS = 2;
+
 /**
  * Returns an id: prefix, `_`, and 22 base62 characters that hold 48 bits of time in milliseconds and 80
  * random bits. Compared byte by byte (in Postgres: collation "C"), ids of one prefix sort by their time.
@@ -62,11 +65,20 @@ export function newId(prefix: IdPrefix, atMs: number, random: RandomBytes): stri
   return `${prefix}_${base62(bytes, ID_BODY_LENGTH)}`;
 }
 
-/** True for a string in the form of {@link newId} with this prefix. Does not look for the record. */
+/**
+ * True for a string in the form of {@link newId} with this prefix, or of {@link intentIdOfCycle}. Does not look for
+ * the record.
+ */
 export function isId(prefix: IdPrefix, value: unknown): value is string {
   if (typeof value !== 'string' || !value.startsWith(`${prefix}_`)) return false;
   const body = value.slice(prefix.length + 1);
-  return body.length === ID_BODY_LENGTH && /^[0-9A-Za-z]+$/.test(body);
+  const isLong = prefix === 'in' && body.length === ID_BODY_LENGTH + CYCLE_DIGITS;
+  return (body.length === ID_BODY_LENGTH || isLong) && /^[0-9A-Za-z]+$/.test(body);
+}
+
+/** Returns the id of a command from the first 128 bits of a hash. */
+export function commandIdFrom(hash: Uint8Array): string {
+  return `cmd_${base62(hash.subarray(0, TIME_BYTES + RANDOM_BYTES), ID_BODY_LENGTH)}`;
 }
 
 /**
@@ -76,6 +88,15 @@ export function isId(prefix: IdPrefix, value: unknown): value is string {
 export function idOfCommand(prefix: IdPrefix, commandId: string): string {
   invariant(isId('cmd', commandId), 'a command has an id of its own');
   return `${prefix}_${commandId.slice('cmd_'.length)}`;
+}
+
+/**
+ * Returns the id of a billing cycle's intent: the subscription's id with another prefix and the cycle's number. A
+ * restored database therefore gives the cycle the same intent and the same key at the gateway. Rule: D-39.
+ */
+export function intentIdOfCycle(subscriptionId: string, cycleNumber: number): string {
+  const body = subscriptionId.slice('sub_'.length);
+  return `in_${body}${base62(Uint8Array.of(cycleNumber >> 8, cycleNumber & 255), CYCLE_DIGITS)}`;
 }
 
 /**

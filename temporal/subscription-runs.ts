@@ -5,6 +5,7 @@ import type {
   WorkflowHandle,
   WorkflowStartOptions,
 } from '@temporalio/client';
+import { DomainError } from '../domain/errors.ts';
 import { UnreadableStateError } from '../domain/subscription/recorded-state.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import {
@@ -184,22 +185,30 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     }
   }
 
-  /** Starts a workflow from the subscription's row. Returns false if the subscription is over or unknown. */
+  /**
+   * Starts a workflow from the subscription's row. Returns false if the subscription is over or unknown. Throws
+   * `service_unavailable` if its workflow has completed, because then the row was restored from a backup. Rule: D-39.
+   */
   protected async startFromRow(ref: SubscriptionRef): Promise<boolean> {
     const snapshot = await this.snapshotOf(ref);
     if (!snapshot || isOver(snapshot)) return false;
     this.logger.warn({ ...ref }, 'starting a missing workflow from its row');
-    await this.startFrom(ref, snapshot, 'ALLOW_DUPLICATE', ACCEPT_WITHIN_MS);
-    return true;
+    const policy = 'ALLOW_DUPLICATE_FAILED_ONLY';
+    if (await this.startFrom(ref, snapshot, policy, ACCEPT_WITHIN_MS)) return true;
+    // The subscription may have ended after the first read.
+    const latest = await this.snapshotOf(ref);
+    if (!latest || isOver(latest)) return false;
+    this.logger.error({ ...ref }, 'held: the database is older than this run');
+    throw new DomainError('service_unavailable', 'the database is older than the completed run');
   }
 
-  /** Starts the workflow. If `ReceiptId` is not registered at the server, starts without this attribute. */
+  /** Starts the workflow; false if the reuse policy forbids it. If `ReceiptId` is not registered at the server, starts without this attribute. */
   private async startFrom(
     ref: SubscriptionRef,
     snapshot: Snapshot,
-    workflowIdReusePolicy: 'REJECT_DUPLICATE' | 'ALLOW_DUPLICATE',
+    workflowIdReusePolicy: 'REJECT_DUPLICATE' | 'ALLOW_DUPLICATE_FAILED_ONLY',
     withinMs: number,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const earlier = await this.rows.countEarlier(ref, EARLIER_MOST);
     const options: WorkflowStartOptions = {
       ...startOptions(snapshot, this.taskQueuePrefix, earlier),
@@ -213,13 +222,15 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
       if (snapshot.receiptId !== null && isUnregistered(RECEIPT_ID_ATTRIBUTE, error)) {
         this.logger.error({ ...ref }, 'the search attribute ReceiptId is not registered');
         const unlabelled = { ...snapshot, receiptId: null };
-        await this.startFrom(ref, unlabelled, workflowIdReusePolicy, withinMs);
-        return;
+        return this.startFrom(ref, unlabelled, workflowIdReusePolicy, withinMs);
       }
-      // The workflow has run before and is closed. If necessary, the sweep starts it again.
+      // The workflow has run before and is closed. If it did not complete, the sweep starts it again.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+      await this.rows.markWorkflowStarted(ref);
+      return false;
     }
     await this.rows.markWorkflowStarted(ref);
+    return true;
   }
 
   private async signalOrStart(

@@ -144,14 +144,12 @@ type RecordedStep =
   | 'retryAutomatically';
 
 /**
- * Returns the action for a due step that changes the row. Calls `newIntentId` only for
- * `chargeCycle`, and is otherwise pure. Rules: D-05, D-30.
+ * Returns the action for a due step that changes the row. Pure. Rules: D-05, D-30.
  */
 export function actionForStep(
   state: SubscriptionState,
   step: Extract<Step, { do: RecordedStep }>,
   { now, realNow }: ActionTime,
-  newIntentId: () => string,
 ): Action {
   const start = { commandId: null, now, realNow };
   switch (step.do) {
@@ -166,7 +164,7 @@ export function actionForStep(
       return { do: 'record', change, result: null };
     }
     case 'chargeCycle': {
-      const withOwedCycle = owe(state, step.dueAt, newIntentId());
+      const withOwedCycle = owe(state, step.dueAt);
       return {
         do: 'charge',
         change: openAttempt(withOwedCycle, { ...start, trigger: 'scheduled' }),

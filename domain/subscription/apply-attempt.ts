@@ -10,7 +10,7 @@ import { causeOf } from './cause.ts';
 import { entryEvents, intentEvent, next, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { CommandResult } from './commands.ts';
-import { cancelAt, cycleAmountMinor, newOwedCycle } from './state.ts';
+import { cancelAt, newOwedCycle } from './state.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } from './state.ts';
 
 /**
@@ -77,15 +77,10 @@ export function applyLateCharge(
 }
 
 /** Makes the next cycle, due at `dueAt`, the owed cycle. Changes nothing if a cycle is already owed. */
-export function owe(
-  state: SubscriptionState,
-  dueAt: number,
-  newIntentId: string,
-): SubscriptionState {
+export function owe(state: SubscriptionState, dueAt: number): SubscriptionState {
   if (state.owed) return state;
   const cycleNumber = state.cyclesCharged + 1;
-  const amount = cycleAmountMinor(state.terms, cycleNumber);
-  return { ...state, owed: newOwedCycle(cycleNumber, newIntentId, amount, dueAt) };
+  return { ...state, owed: newOwedCycle(state, cycleNumber, dueAt) };
 }
 
 export interface AttemptStart {
@@ -140,13 +135,6 @@ export function attemptPatch(
       ...(start.actor === 'operator' ? { actor: 'operator' as const } : {}),
     },
   };
-}
-
-/** Replaces the id of the owed cycle's intent by the id that the database has stored. */
-export function withIntent<State extends SubscriptionState>(state: State, intentId: string): State {
-  return state.owed && state.owed.intentId !== intentId
-    ? { ...state, owed: { ...state.owed, intentId } }
-    : state;
 }
 
 /** Applies `outcome` to the open attempt. Pure. The caller records the whole change. Rules: D-§4, D-40. */

@@ -1,5 +1,6 @@
 import { cycleAt } from '../calendar.ts';
 import type { IntervalUnit } from '../calendar.ts';
+import { intentIdOfCycle } from '../ids.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { earliestAutomaticAttemptAt } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
@@ -254,15 +255,14 @@ export function totalAmountMinor(terms: Terms): number {
 }
 
 export function newOwedCycle(
+  { subscriptionId, terms }: { subscriptionId: string; terms: Terms },
   cycleNumber: number,
-  intentId: string,
-  amountMinor: number,
   dueAt: number,
 ): OwedCycle {
   return {
     cycleNumber,
-    intentId,
-    amountMinor,
+    intentId: intentIdOfCycle(subscriptionId, cycleNumber),
+    amountMinor: cycleAmountMinor(terms, cycleNumber),
     dueAt,
     attempts: 0,
     retryPlan: null,
@@ -282,15 +282,13 @@ export interface NewSubscription {
   createdAt: number;
   checkoutExpiresAt: number;
   testClockId: string | null;
-  /** The first cycle's intent. Null with a trial: the intent is created when the trial ends. */
-  firstIntentId: string | null;
   /** See `SubscriptionState.jitterMs`. */
   jitterMs?: number;
 }
 
 /** Returns the state of a new subscription. Rule: D-§4, first row. */
 export function newSubscription(input: NewSubscription): SubscriptionState {
-  const { firstIntentId, terms, createdAt, jitterMs = 0, ...identity } = input;
+  const { terms, createdAt, jitterMs = 0, ...identity } = input;
   return {
     schemaVersion: 1,
     ...identity,
@@ -305,10 +303,8 @@ export function newSubscription(input: NewSubscription): SubscriptionState {
     cyclesCharged: 0,
     paymentMethodId: null,
     currentPeriodEndAt: null,
-    owed:
-      firstIntentId === null
-        ? null
-        : newOwedCycle(1, firstIntentId, cycleAmountMinor(terms, 1), createdAt),
+    // With a trial, the first cycle is owed when the trial ends.
+    owed: terms.trial === null ? newOwedCycle(input, 1, createdAt) : null,
     openAttempt: null,
     cooldownUntilAt: null,
     log: [{ at: createdAt, what: 'created', why: askedForBy('merchant'), actor: 'merchant' }],

@@ -31,7 +31,6 @@ const STATE = newSubscription({
   createdAt: 0,
   checkoutExpiresAt: 0,
   testClockId: null,
-  firstIntentId: null,
 });
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>;

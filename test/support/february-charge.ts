@@ -1,8 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import { and, eq } from 'drizzle-orm';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
-import { newId } from '../../domain/ids.ts';
 import { openAttempt, owe } from '../../domain/subscription/apply-attempt.ts';
 import { payCheckout } from './pay-checkout.ts';
 import type { TestEnvironment } from './test-environment.ts';
@@ -67,8 +65,7 @@ export type PaidSubscription = Awaited<ReturnType<typeof paidForJanuary>>;
 /** The input that the workflow passes to the activity `chargeAttempt` when February's cycle falls due. */
 export async function februaryInput(env: TestEnvironment, { ref }: PaidSubscription) {
   const state = await env.state(ref);
-  const intentId = newId('in', DUE_AT, randomBytes);
-  const opening = openAttempt(owe(state, DUE_AT, intentId), {
+  const opening = openAttempt(owe(state, DUE_AT), {
     trigger: 'scheduled',
     commandId: null,
     now: DUE_AT,

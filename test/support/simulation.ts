@@ -100,7 +100,6 @@ export class Simulation {
       createdAt: this.now,
       checkoutExpiresAt: this.now + DAY,
       testClockId: null,
-      firstIntentId: all.trial ? null : 'in_1',
       jitterMs,
     });
     this.statuses.push(this.state.status);
@@ -147,8 +146,7 @@ export class Simulation {
     if (step.do === 'liftCooldown') this.state = applyCooldownEnd(this.state);
     else if (step.do === 'settleAttempt') this.settle(false);
     else {
-      const newIntentId = () => `in_${this.state.cyclesCharged + 1}`;
-      this.act(actionForStep(this.state, step, this.time, newIntentId));
+      this.act(actionForStep(this.state, step, this.time));
     }
   }
 

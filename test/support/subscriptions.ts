@@ -56,7 +56,6 @@ export async function insertSubscription(
         createdAt,
         checkoutExpiresAt: subscription.checkoutExpiresAt ?? createdAt + DAY_MS,
         testClockId: subscription.testClockId ?? null,
-        firstIntentId: terms.trial ? null : id('in'),
       },
       {
         customerDetails,

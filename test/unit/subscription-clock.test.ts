@@ -34,7 +34,6 @@ describe('the clock of a subscription', () => {
       createdAt: START,
       checkoutExpiresAt: START + DAY,
       testClockId: 'clk_1',
-      firstIntentId: 'in_1',
     });
     expect(knownUntil(state)).toBe(START);
     const openAttempt = {

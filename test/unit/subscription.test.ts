@@ -65,7 +65,10 @@ describe('a checkout', () => {
     expect(simulation.state).toMatchObject({ status: 'CREATED', paymentMethodId: null });
     simulation.runTo('2026-05-01T06:00:00Z');
     expect(simulation.pay()).toMatchObject({ outcome: 'paid' });
-    expect(simulation.sends.map((send) => send.key)).toEqual(['charge:in_1:1', 'charge:in_1:2']);
+    expect(simulation.sends.map((send) => send.key)).toEqual([
+      'charge:in_101:1',
+      'charge:in_101:2',
+    ]);
     expect(simulation.events).toEqual([
       'intent.failed',
       'intent.success',

@@ -1,7 +1,6 @@
-import { ActivityFailure, ApplicationFailure, log, patched, uuid4 } from '@temporalio/workflow';
+import { ActivityFailure, ApplicationFailure, log, patched } from '@temporalio/workflow';
 import type { ChargeAttemptResult } from '../../activities/charging.ts';
 import { formatInstant } from '../../domain/calendar.ts';
-import { newId } from '../../domain/ids.ts';
 import { assertNever, UNREADABLE_STATE } from '../../domain/errors.ts';
 import {
   applyOutcome,
@@ -9,7 +8,6 @@ import {
   postponed,
   resultOf,
   settleNow,
-  withIntent,
 } from '../../domain/subscription/apply-attempt.ts';
 import { actionForStep } from '../../domain/subscription/actions.ts';
 import type { Action } from '../../domain/subscription/actions.ts';
@@ -58,8 +56,7 @@ export class Steps {
       case 'endPause':
       case 'chargeCycle':
       case 'retryAutomatically': {
-        const newId = () => newIntentId(run.clock.realNow);
-        await this.act(actionForStep(run.state, step, run.clock, newId), null);
+        await this.act(actionForStep(run.state, step, run.clock), null);
         return;
       }
       default:
@@ -97,7 +94,7 @@ export class Steps {
         this.deliveries.request();
         return { kind: 'done', result };
       }
-      run.adopt(recorded.state);
+      if (!this.adoptRow(recorded.state)) return { kind: 'unavailable' };
       return recorded.kind === 'stale'
         ? { kind: 'stale' }
         : { kind: 'done', result: recorded.result };
@@ -150,8 +147,7 @@ export class Steps {
     run.isLookupWanted = false;
     switch (result.kind) {
       case 'settled': {
-        const known = withIntent(state, result.intentId);
-        const after = applyOutcome(known, result.outcome, nowAt, realNowAt).state;
+        const after = applyOutcome(state, result.outcome, nowAt, realNowAt).state;
         run.adopt(after);
         this.deliveries.request();
         return { kind: 'done', result: resultOf(attempt, result.outcome, after) };
@@ -160,7 +156,7 @@ export class Steps {
         run.adopt({ ...state, openAttempt: postponed(attempt, realNowAt) });
         return { kind: 'done', result: null };
       case 'adopt':
-        run.adopt(result.state);
+        if (!this.adoptRow(result.state)) return { kind: 'unavailable' };
         this.deliveries.request();
         return result.result ? { kind: 'done', result: result.result } : { kind: 'stale' };
       default:
@@ -207,11 +203,13 @@ export class Steps {
         merchantId,
         subscriptionId,
       });
-      run.release();
-      if (found.state.version > run.state.version) {
-        run.adopt(found.state);
-        this.deliveries.request();
+      const { version } = run.state;
+      if (!this.adoptRow(found.state)) {
+        run.answerUnavailable();
+        return;
       }
+      run.release();
+      if (run.state.version > version) this.deliveries.request();
       if (found.isReviewDecided) run.adopt(settleNow(run.state, run.clock.realNow));
       else if (isRecheckWanted) this.lookUpNow();
       if (!isKept) run.needsResync = false;
@@ -231,6 +229,21 @@ export class Steps {
     const { openAttempt } = this.run.state;
     if (!openAttempt || !isEarlyLookup(openAttempt, this.run.clock.realNow)) return;
     if (patched('recheck-asks-gateway')) this.run.isLookupWanted = true;
+  }
+
+  /**
+   * Adopts the row's state. Holds the run and returns false if the row is older than the run: the database was restored
+   * from a backup, and the gateway may have charges that the row does not know. Rule: D-39.
+   */
+  private adoptRow(state: SubscriptionState): boolean {
+    const { run } = this;
+    if (state.version < run.state.version) {
+      run.needsResync = true;
+      run.hold('the database is older than this run');
+      return false;
+    }
+    if (state.version > run.state.version) run.adopt(state);
+    return true;
   }
 
   /** Backs off and requests a resync, because the failed activity may have committed. */
@@ -271,15 +284,4 @@ export class Steps {
       nowAt: this.run.clock.now,
     };
   }
-}
-
-/**
- * Returns a new id. A replay returns the same id, because the instant and the random bytes come from the SDK.
- */
-function newIntentId(atMs: number): string {
-  const bytes = uuid4()
-    .replaceAll('-', '')
-    .match(/../g)
-    ?.map((hex) => Number.parseInt(hex, 16));
-  return newId('in', atMs, (count) => Uint8Array.from(bytes ?? []).slice(0, count));
 }

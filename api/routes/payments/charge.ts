@@ -71,17 +71,22 @@ export async function withCharge<Body>(
   { insert, answer }: ChargeKind<Body>,
 ): Promise<Answer<Body>> {
   const { db } = deps;
-  return withOutcome(call, deps, async ({ commandId, isRepeat, giveUp }) => {
-    const ref = { merchantId: call.merchant.id, intentId: idOfCommand('in', commandId) };
-    // If an earlier call has written the intent, this call neither validates the request again nor writes the intent
-    // again.
-    const isWritten = isRepeat && (await findIntent(db, ref.merchantId, ref.intentId)) !== null;
-    if (!isWritten) await db.transaction((tx) => insert(tx, ref));
-    const charged = await charge(deps, ref, giveUp);
-    const { kind } = charged;
-    const isDefinite = kind !== 'pending';
-    return { ...answer(ref.intentId, charged), isDefinite, isDeclined: kind === 'declined' };
-  });
+  return withOutcome(
+    call,
+    deps,
+    async ({ commandId, isRepeat, giveUp }) => {
+      const ref = { merchantId: call.merchant.id, intentId: idOfCommand('in', commandId) };
+      // If an earlier call has written the intent, this call neither validates the request again nor writes the intent
+      // again.
+      const isWritten = isRepeat && (await findIntent(db, ref.merchantId, ref.intentId)) !== null;
+      if (!isWritten) await db.transaction((tx) => insert(tx, ref));
+      const charged = await charge(deps, ref, giveUp);
+      const { kind } = charged;
+      const isDefinite = kind !== 'pending';
+      return { ...answer(ref.intentId, charged), isDefinite, isDeclined: kind === 'declined' };
+    },
+    'in',
+  );
 }
 
 /**

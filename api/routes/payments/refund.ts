@@ -86,14 +86,19 @@ export const createRefund = route({
   refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
   handle: async (call, deps) => {
     const problems = await amountProblemsOf(deps, call.merchant.id, call.body);
-    return withOutcome(call, deps, async (execution) => {
-      // If an earlier call has written the refund, this call does not validate the amount again.
-      if (!(await isWritten(deps.db, call.merchant.id, execution))) refuseProblems(problems);
-      const refund = await refundIntent(deps, call.merchant.id, call.body, execution);
-      const { id: refundId, intentId, amountMinor, currency, refundedAt } = refund;
-      invariant(refundedAt !== null, 'a refund with an outcome has its time');
-      return ok({ refundId, intentId, amount: amountMinor, currency, refundedAt });
-    });
+    return withOutcome(
+      call,
+      deps,
+      async (execution) => {
+        // If an earlier call has written the refund, this call does not validate the amount again.
+        if (!(await isWritten(deps.db, call.merchant.id, execution))) refuseProblems(problems);
+        const refund = await refundIntent(deps, call.merchant.id, call.body, execution);
+        const { id: refundId, intentId, amountMinor, currency, refundedAt } = refund;
+        invariant(refundedAt !== null, 'a refund with an outcome has its time');
+        return ok({ refundId, intentId, amount: amountMinor, currency, refundedAt });
+      },
+      'rf',
+    );
   },
 });
 

@@ -1,8 +1,12 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { and, eq, sql } from 'drizzle-orm';
 import { DomainError } from '../../../domain/errors.ts';
+import { commandIdFrom, idOfCommand } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { idempotencyKeys } from '../../schema/idempotency-keys.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { refunds } from '../../schema/refunds.ts';
+import { isRecord } from '../is-record.ts';
 
 const DAY_MS = 86_400_000;
 /** Lifetime of a key. Rule: D-17. */
@@ -25,6 +29,9 @@ export interface KeyUse {
   fingerprint: Buffer;
 }
 
+/** The kinds of orders: a payment intent, and a refund. */
+export type OrderPrefix = 'in' | 'rf';
+
 export interface StoredAnswer {
   httpStatus: number;
   /** The exact text of the answer. */
@@ -45,6 +52,10 @@ export type Claim =
  * new key, an expired key, or a key of the same request that has no answer and whose lease has expired. Waits while
  * the transaction of a concurrent claim is open.
  *
+ * With `orderPrefix`, the command id is derived from merchant, route and key, so that a restored database gives a
+ * repeated order the same id and the same key at the gateway. If that id is taken by the order of an expired key, the
+ * command id is `newCommandId`. Rule: D-39.
+ *
  * @throws DomainError `idempotency_key_reused` if the key was used for another request; `idempotency_key_in_use`
  * while another call holds the lease. Rule: D-17.
  */
@@ -53,8 +64,14 @@ export async function claimKey(
   use: KeyUse,
   newCommandId: string,
   nowAt: number,
+  orderPrefix?: OrderPrefix,
 ): Promise<Claim> {
   const owner = randomUUID();
+  const orderId = orderPrefix && idOfCommand(orderPrefix, derivedCommandId(use));
+  const commandId =
+    orderId === undefined || (await isTaken(db, use.merchantId, orderId))
+      ? newCommandId
+      : derivedCommandId(use);
   const now = new Date(nowAt).toISOString();
   const isPast = sql`${idempotencyKeys.expiresAt} <= ${now}`;
   const isAbandoned = sql`(${idempotencyKeys.state} = 'IN_FLIGHT'
@@ -67,7 +84,7 @@ export async function claimKey(
       state: 'IN_FLIGHT',
       owner,
       lockedUntil: nowAt + KEY_LEASE_MS,
-      commandId: newCommandId,
+      commandId,
       createdAt: nowAt,
       expiresAt: nowAt + KEY_LIFETIME_MS,
     })
@@ -85,11 +102,25 @@ export async function claimKey(
       },
       setWhere: sql`${isPast} or ${isAbandoned}`,
     })
-    .returning({ commandId: idempotencyKeys.commandId });
+    .returning({
+      commandId: idempotencyKeys.commandId,
+      isKnown: sql<boolean>`${idempotencyKeys}.xmax <> 0`,
+    });
   if (mine) {
-    return { kind: 'mine', owner, ...mine, isRepeat: mine.commandId !== newCommandId };
+    const isRepeat = mine.isKnown && mine.commandId !== newCommandId;
+    return { kind: 'mine', owner, commandId: mine.commandId, isRepeat };
   }
   return { kind: 'stored', answer: await storedAnswer(db, use) };
+}
+
+function derivedCommandId({ merchantId, route, key }: KeyUse): string {
+  const hash = createHash('sha256').update(JSON.stringify([merchantId, route, key]), 'utf8');
+  return commandIdFrom(hash.digest());
+}
+
+async function isTaken(db: Db, merchantId: string, orderId: string): Promise<boolean> {
+  const orders = orderId.startsWith('rf_') ? refunds : paymentIntents;
+  return (await db.$count(orders, isRecord(orders, merchantId, orderId))) > 0;
 }
 
 async function storedAnswer(db: Db, use: KeyUse): Promise<StoredAnswer> {

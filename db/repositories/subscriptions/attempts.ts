@@ -6,7 +6,6 @@ import { newId } from '../../../domain/ids.ts';
 import { chargeKey } from '../../../domain/payment-intent.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Effects } from '../../../domain/subscription/change.ts';
-import { withIntent } from '../../../domain/subscription/apply-attempt.ts';
 import type {
   OpenAttempt,
   OwedCycle,
@@ -54,11 +53,9 @@ export async function openAttemptRow(
   opening: Opening | null,
 ): Promise<Opened> {
   return db.transaction(async (tx) => {
-    const existingId = await findIntent(tx, state);
     if (opening) {
-      const known = existingId === null ? state : withIntent(state, existingId);
       const { effects, ...identity } = opening;
-      const transition = { ...identity, change: { state: known, events: [], effects } };
+      const transition = { ...identity, change: { state, events: [], effects } };
       const recorded = await recordTransition(tx, transition);
       const goesOn =
         recorded.kind === 'recorded' ||
@@ -69,8 +66,8 @@ export async function openAttemptRow(
       if (!isSameAttempt(current, state)) return { kind: 'stale', state: current };
     }
     // Insert only after the check above, so that a stale caller inserts no intent and no event.
-    const intent = existingId === null ? await insertIntent(tx, state) : { id: existingId };
-    return { kind: 'opened', attempt: await ensureAttempt(tx, state, intent) };
+    const isNew = await insertIntent(tx, state);
+    return { kind: 'opened', attempt: await ensureAttempt(tx, state, isNew) };
   });
 }
 
@@ -100,30 +97,8 @@ export async function lockedState(tx: Db, state: SubscriptionRef): Promise<Subsc
   return row.state;
 }
 
-/** Returns the id of the owed cycle's intent; null if there is none yet. */
-async function findIntent(tx: Db, state: ChargeableState): Promise<string | null> {
-  const { owed, merchantId, subscriptionId } = state;
-  const [intent] = await tx
-    .select({ id: paymentIntents.id })
-    .from(paymentIntents)
-    .where(
-      and(
-        eq(paymentIntents.merchantId, merchantId),
-        eq(paymentIntents.subscriptionId, subscriptionId),
-        eq(paymentIntents.cycleNumber, owed.cycleNumber),
-      ),
-    );
-  return intent?.id ?? null;
-}
-
-interface FoundIntent {
-  readonly id: string;
-  /** True if this transaction created the intent, so that the intent has no attempt yet. */
-  readonly isNew?: true;
-}
-
-/** Inserts the cycle's intent, or returns the intent that a concurrent transaction inserted. Rule: D-40. */
-async function insertIntent(tx: Db, state: ChargeableState): Promise<FoundIntent> {
+/** Inserts the cycle's intent if it is missing. Returns true if this transaction inserted it. Rule: D-40. */
+async function insertIntent(tx: Db, state: ChargeableState): Promise<boolean> {
   const { owed, merchantId, subscriptionId } = state;
   const [terms] = await tx
     .select({
@@ -152,7 +127,8 @@ async function insertIntent(tx: Db, state: ChargeableState): Promise<FoundIntent
     })
     .onConflictDoNothing()
     .returning({ id: paymentIntents.id });
-  if (inserted.length > 0) {
+  const isNew = inserted.length > 0;
+  if (isNew) {
     const created = intentEvent(
       'intent.created',
       owed.intentId,
@@ -160,25 +136,23 @@ async function insertIntent(tx: Db, state: ChargeableState): Promise<FoundIntent
       'CREATED',
     );
     await appendDrafts(tx, { merchantId, subscriptionId }, [created]);
-    return { id: owed.intentId, isNew: true };
   }
-  const concurrentId = await findIntent(tx, state);
-  if (concurrentId === null) throw new Error(`${owed.intentId} is another cycle's intent`);
-  return { id: concurrentId };
+  return isNew;
 }
 
 async function ensureAttempt(
   tx: Db,
   state: ChargeableState,
-  { id: intentId, isNew }: FoundIntent,
+  isNewIntent: boolean,
 ): Promise<Attempt> {
   const { merchantId, owed, openAttempt } = state;
+  const { intentId } = owed;
   const isSame = and(
     eq(paymentAttempts.merchantId, merchantId),
     eq(paymentAttempts.intentId, intentId),
     eq(paymentAttempts.attemptNumber, openAttempt.attemptNumber),
   );
-  const [existing] = isNew ? [] : await tx.select().from(paymentAttempts).where(isSame);
+  const [existing] = isNewIntent ? [] : await tx.select().from(paymentAttempts).where(isSame);
   if (existing) return existing;
   return insertAttempt(tx, {
     merchantId,

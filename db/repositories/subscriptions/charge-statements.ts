@@ -6,7 +6,6 @@ import type { EventDraft, IntentFacts, SubscriptionFacts } from '../../../domain
 import { newId } from '../../../domain/ids.ts';
 import { chargeKey, shownKind } from '../../../domain/payment-intent.ts';
 import type { RetryPlan } from '../../../domain/retry-plan.ts';
-import { withIntent } from '../../../domain/subscription/apply-attempt.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Change } from '../../../domain/subscription/change.ts';
 import type { CommandResult } from '../../../domain/subscription/commands.ts';
@@ -63,25 +62,24 @@ export async function openFreshAttempt(
   if (!opening || Object.keys(opening.effects).length > 0) return null;
   const found = await readFacts(db, state, opening.command?.commandId ?? '');
   if (!found || found.version !== state.version - 1 || found.knownCommandId !== null) return null;
-  const known = found.intentId === null ? state : withIntent(state, found.intentId);
-  const attempt = newAttempt(known, found);
+  const attempt = newAttempt(state, found);
   const created = intentEvent(
     'intent.created',
-    known.owed.intentId,
-    known.openAttempt.startedAt,
+    state.owed.intentId,
+    state.openAttempt.startedAt,
     'CREATED',
   );
   // `intent.created` comes before the first attempt, so the event has no card.
-  const toStore = eventsToStore(known, {
+  const toStore = eventsToStore(state, {
     ...found.facts,
     intent: { ...found.facts.intent, card: null },
   });
   const parts = [
-    movedPart(known, state.version - 1, opening.transitionId),
+    movedPart(state, state.version - 1, opening.transitionId),
     ...(opening.command ? [commandPart(opening.command, opening.nowAt)] : []),
-    found.intentId === null ? newIntentPart(known, found) : pendingIntentPart(attempt),
+    found.isNewIntent ? newIntentPart(state, found) : pendingIntentPart(attempt),
     attemptPart(attempt),
-    ...outboxParts(found.intentId === null ? [created].map(toStore) : []),
+    ...outboxParts(found.isNewIntent ? [created].map(toStore) : []),
   ];
   const query = withParts(parts, sql`select count(*)::int as moved from moved`);
   const [answer] = await db.execute<{ moved: number }>(query).catch(undone);
@@ -159,14 +157,7 @@ async function readFacts(db: Db, state: ChargeableState, commandId: string) {
       paymentMethods,
       isRecord(paymentMethods, subscriptions.merchantId, openAttempt.paymentMethodId),
     )
-    .leftJoin(
-      paymentIntents,
-      and(
-        eq(paymentIntents.merchantId, subscriptions.merchantId),
-        eq(paymentIntents.subscriptionId, subscriptions.id),
-        eq(paymentIntents.cycleNumber, owed.cycleNumber),
-      ),
-    )
+    .leftJoin(paymentIntents, isRecord(paymentIntents, subscriptions.merchantId, owed.intentId))
     .leftJoin(
       subscriptionCommands,
       and(
@@ -197,7 +188,7 @@ async function readFacts(db: Db, state: ChargeableState, commandId: string) {
     subscription: { receiptId: terms.receiptId, metadata },
     retryPlan: settings.retryPlan,
   };
-  return { version, knownCommandId, intentId: intent?.id ?? null, method, facts };
+  return { version, knownCommandId, isNewIntent: intent === null, method, facts };
 }
 
 function newAttempt(state: ChargeableState, { method }: FoundFacts): Attempt {

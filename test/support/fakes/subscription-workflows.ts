@@ -129,9 +129,8 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       const dueAt = nextPaymentAt(state);
       if (dueAt === null) throw new Error('nothing falls due by itself');
       const step = { do: 'chargeCycle', dueAt } as const;
-      const newIntentId = () => newId('in', Date.now(), randomBytes);
       const time = { now: dueAt, realNow: now() };
-      await charge(actionForStep(state, step, time, newIntentId).change, null, dueAt);
+      await charge(actionForStep(state, step, time).change, null, dueAt);
     },
     /** Looks the open attempt up at the gateway in memory. */
     async lookUp(ref: SubscriptionRef): Promise<void> {

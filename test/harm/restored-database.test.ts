@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, vi } from 'vitest';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { onDevServer as test } from '../support/environment.ts';
+import { DUE_AT, paidForJanuary } from '../support/february-charge.ts';
+import { dumpRows } from '../support/restored-rows.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+import { detailsOf } from '../support/workflow-details.ts';
+
+/** The rows are restored from a backup, while Temporal and the gateway keep what happened after the backup. */
+
+const HELD = '**Held**: the database is older than this run.';
+const SOON = { timeout: 60_000, interval: 50 };
+
+const handleOf = ({ client }: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
+  client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+
+const expectHeld = (env: TestEnvironment, ref: SubscriptionRef) =>
+  vi.waitFor(async () => expect(await detailsOf(handleOf(env, ref))).toContain(HELD), SOON);
+
+const edit = (env: TestEnvironment, ref: SubscriptionRef) =>
+  env.workflows.execute(ref, {
+    kind: 'edit',
+    commandId: randomUUID(),
+    newAmountMinor: 2_099,
+  });
+
+describe('a restored database', () => {
+  test('charges no cycle again after a command to the newer run, which is held [D-39]', async ({
+    env,
+  }) => {
+    const { ref, clock, february, attempts } = await paidForJanuary(env);
+    const restore = await dumpRows(env.db);
+    await env.advance(clock, DUE_AT);
+    await restore();
+
+    await expect(edit(env, ref)).rejects.toMatchObject({ code: 'service_unavailable' });
+    await expectHeld(env, ref);
+    await env.sendClock(clock, DUE_AT);
+    await expectHeld(env, ref);
+    expect(await february()).toEqual(['succeeded 1999 x1']);
+    expect(await attempts()).toEqual([]);
+  });
+
+  test('books the charge that the gateway has after the newer run was terminated [D-39]', async ({
+    env,
+  }) => {
+    const { ref, clock, february, attempts } = await paidForJanuary(env);
+    const restore = await dumpRows(env.db);
+    await env.advance(clock, DUE_AT);
+    await restore();
+
+    await handleOf(env, ref).terminate('the database was restored');
+    expect(await env.workflows.ensureRunning(ref)).toBe(true);
+    await env.advance(clock, DUE_AT);
+    expect(await february()).toEqual(['succeeded 1999 x2']);
+    expect(await attempts()).toEqual(['1 SUCCEEDED']);
+    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+
+    await env.advance(clock, DUE_AT + 86_400_000);
+    expect(await february()).toEqual(['succeeded 1999 x2']);
+  });
+
+  test('puts the cycle in review when it owes another amount than the gateway has charged [D-39]', async ({
+    env,
+  }) => {
+    const { ref, clock, february, attempts } = await paidForJanuary(env);
+    const restore = await dumpRows(env.db);
+    await env.advance(clock, DUE_AT);
+    await restore();
+
+    await handleOf(env, ref).terminate('the database was restored');
+    await edit(env, ref);
+    await env.sendClock(clock, DUE_AT);
+    await vi.waitFor(async () => expect(await attempts()).toEqual(['1 REVIEW']), SOON);
+    // The gateway refused the second send.
+    expect(await february()).toEqual(['succeeded 1999 x2']);
+  });
+
+  test('starts no workflow for a subscription whose workflow has completed [D-39]', async ({
+    env,
+  }) => {
+    const { ref, clock, february, attempts } = await paidForJanuary(env);
+    const restore = await dumpRows(env.db);
+    await env.execute(ref, { kind: 'cancel', commandId: randomUUID(), reason: 'cancelled' });
+    await handleOf(env, ref).result();
+    await restore();
+
+    const refused = { code: 'service_unavailable' };
+    await expect(env.workflows.ensureRunning(ref)).rejects.toMatchObject(refused);
+    await expect(env.sendClock(clock, DUE_AT)).rejects.toMatchObject(refused);
+    await expect(edit(env, ref)).rejects.toMatchObject(refused);
+    expect(await february()).toEqual([]);
+    expect(await attempts()).toEqual([]);
+  });
+
+  test('charges an order once when the merchant repeats it with its idempotency key [D-39]', async ({
+    env,
+    shop,
+  }) => {
+    const { ref, february } = await paidForJanuary(env);
+    const restore = await dumpRows(env.db);
+    const order = { subscriptionId: ref.subscriptionId, amount: 700, currency: 'USD' };
+    const charge = () =>
+      shop.merchant.post('/subscription/merchant/one-time-charge', order, 'an-extra-of-february');
+    const first = await charge();
+    await restore();
+
+    expect(await charge()).toEqual(first);
+    expect(first).toMatchObject({ status: 'SUCCESS' });
+    expect(await february()).toEqual(['succeeded 700 x2']);
+  });
+});
