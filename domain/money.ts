@@ -15,11 +15,12 @@ export function isAmountMinor(value: unknown): value is number {
 
 /**
  * Returns the amount as readable text, with a decimal point and all digits of the currency: `12.34 USD`,
- * `500 JPY`. Accepts retired currencies. Throws for an invalid amount and for a code that is not in the
- * table.
+ * `500 JPY`. Accepts retired currencies. Accepts a bigint for a sum over subscriptions. Throws for an invalid
+ * amount and for a code that is not in the table.
  */
-export function formatAmount(amountMinor: number, currency: string): string {
-  invariant(isAmountMinor(amountMinor), 'an amount is a safe integer of at least 0');
+export function formatAmount(amountMinor: number | bigint, currency: string): string {
+  const isValid = typeof amountMinor === 'bigint' ? amountMinor >= 0n : isAmountMinor(amountMinor);
+  invariant(isValid, 'an amount is a safe integer of at least 0');
   const exponent = currencyOf(currency)?.exponent;
   invariant(exponent !== undefined, 'the currency of an amount is in the table');
   if (exponent === 0) return `${amountMinor} ${currency}`;

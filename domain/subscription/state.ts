@@ -242,16 +242,25 @@ export function nextPaymentAt(state: SubscriptionState): number | null {
   return nextRetryAt(state) ?? (isLiving(state) ? calendarDate(state, state.nextIndex) : null);
 }
 
+type Amounts = Pick<Terms, 'amountMinor' | 'cycleCount' | 'upfrontAmountMinor'>;
+
 /** Returns the amount of a cycle under the current terms. Rule: IF-2.3 (upfrontAmount). */
-export function cycleAmountMinor(terms: Terms, cycleNumber: number): number {
+export function cycleAmountMinor(terms: Amounts, cycleNumber: number): number {
   return cycleNumber === 1 && terms.upfrontAmountMinor !== null
     ? terms.upfrontAmountMinor
     : terms.amountMinor;
 }
 
 /** Returns the sum of all cycles under the current terms. */
-export function totalAmountMinor(terms: Terms): number {
+export function totalAmountMinor(terms: Amounts): number {
   return cycleAmountMinor(terms, 1) + (terms.cycleCount - 1) * terms.amountMinor;
+}
+
+/** Returns why the sum of all cycles cannot be an amount, after the name of a field; null if it can. Rule: D-01. */
+export function sumProblem(terms: Amounts): string | null {
+  return Number.isSafeInteger(totalAmountMinor(terms))
+    ? null
+    : `must make a sum of all cycles of at most ${Number.MAX_SAFE_INTEGER}`;
 }
 
 export function newOwedCycle(

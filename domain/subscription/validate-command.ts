@@ -8,7 +8,7 @@ import type { CancelCommand, Command, EditCommand } from './commands.ts';
 import { editsNothing, intervalProblems } from './edit-problems.ts';
 import type { EditFields } from './edit-problems.ts';
 import { needsAuthentication } from './authentication.ts';
-import { calendarDate, cancelAt, earliestAttemptAt } from './state.ts';
+import { calendarDate, cancelAt, earliestAttemptAt, sumProblem } from './state.ts';
 import type { SubscriptionState, SubscriptionStatus } from './state.ts';
 
 export type Decision = { ok: true } | Refusal;
@@ -152,16 +152,21 @@ function validateEdit(state: SubscriptionState, edit: EditCommand, now: number):
   if (editsNothing(edit)) {
     return badRequest('One of newAmount, newCycleCount, newNextPaymentDate, interval is required.');
   }
+  const sum = sumProblem({
+    ...state.terms,
+    ...(newAmountMinor !== undefined && { amountMinor: newAmountMinor }),
+    ...(newCycleCount !== undefined && { cycleCount: newCycleCount }),
+  });
   const problems = [
     newAmountMinor === undefined
       ? null
       : withField(
           'newAmount',
-          amountProblem(newAmountMinor, state.terms.currency, 'cycle', tableOf(currencyRow)),
+          amountProblem(newAmountMinor, state.terms.currency, 'cycle', tableOf(currencyRow)) ?? sum,
         ),
     newCycleCount === undefined
       ? null
-      : withField('newCycleCount', cycleProblem(state, newCycleCount)),
+      : withField('newCycleCount', cycleProblem(state, newCycleCount) ?? sum),
     ...intervalProblems(edit).map(({ field, message }) =>
       withField(field === 'newNextPaymentAt' ? 'newNextPaymentDate' : field, message),
     ),

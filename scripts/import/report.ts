@@ -33,7 +33,8 @@ const MONTHS = 4;
 export interface MonthTotal {
   readonly month: string;
   readonly currency: string;
-  readonly amountMinor: number;
+  /** A bigint, because the sum of many lines may exceed 2^53. */
+  readonly amountMinor: bigint;
   readonly charges: number;
 }
 
@@ -73,7 +74,7 @@ export function createTotals(now: number) {
     totals.set(key, {
       month: key.slice(4),
       currency,
-      amountMinor: (sum?.amountMinor ?? 0) + amountMinor,
+      amountMinor: (sum?.amountMinor ?? 0n) + BigInt(amountMinor),
       charges: (sum?.charges ?? 0) + 1,
     });
   };

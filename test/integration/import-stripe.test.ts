@@ -98,7 +98,7 @@ describe('subscriptions with cards at Stripe', () => {
     ]);
     expect(
       totals.map(({ currency, amountMinor, charges }) => [currency, amountMinor, charges]),
-    ).toEqual([['USD', 4_998, 2]]);
+    ).toEqual([['USD', 4_998n, 2]]);
     expect(JSON.stringify(report)).not.toMatch(/expiry|2034/i);
     const ids = report.flatMap(({ subscriptionId }) => subscriptionId ?? []);
     for (const subscriptionId of ids) {

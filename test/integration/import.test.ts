@@ -120,12 +120,12 @@ describe('a dry run of an import', () => {
     ]);
     expect(result.lines).toEqual({ ok: 3, imported: 0, already_imported: 0, problem: 5 });
     expect(result.totals).toEqual([
-      { month: '2027-01', currency: 'JPY', amountMinor: 1_000, charges: 2 },
-      { month: '2027-02', currency: 'JPY', amountMinor: 500, charges: 1 },
-      { month: '2027-01', currency: 'USD', amountMinor: 1_999, charges: 1 },
-      { month: '2027-02', currency: 'USD', amountMinor: 1_999, charges: 1 },
-      { month: '2027-03', currency: 'USD', amountMinor: 1_999, charges: 1 },
-      { month: '2027-04', currency: 'USD', amountMinor: 1_999, charges: 1 },
+      { month: '2027-01', currency: 'JPY', amountMinor: 1_000n, charges: 2 },
+      { month: '2027-02', currency: 'JPY', amountMinor: 500n, charges: 1 },
+      { month: '2027-01', currency: 'USD', amountMinor: 1_999n, charges: 1 },
+      { month: '2027-02', currency: 'USD', amountMinor: 1_999n, charges: 1 },
+      { month: '2027-03', currency: 'USD', amountMinor: 1_999n, charges: 1 },
+      { month: '2027-04', currency: 'USD', amountMinor: 1_999n, charges: 1 },
     ]);
   });
 });

@@ -3,6 +3,8 @@ import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { LINE_BYTES_MAX, linesOf } from '../../scripts/import/lines.ts';
 import type { Line } from '../../scripts/import/lines.ts';
+import { summaryLines } from '../../scripts/import/print-summary.ts';
+import { createTotals } from '../../scripts/import/report.ts';
 import { dateProblem, readImport, termsDifference } from '../../scripts/import/fields.ts';
 
 async function read(...chunks: (string | Buffer)[]): Promise<Line[]> {
@@ -65,6 +67,27 @@ describe('the line reader', () => {
     const lines = await read(Buffer.from([0x22, 0xff, 0x22, 0x0a]), 'next');
     expect(lines.map(({ text, problem }) => text ?? problem)).toEqual(['is not UTF-8', 'next']);
   });
+});
+
+test('the total of a month is exact if the sum of its charges exceeds 2^53 [D-01]', () => {
+  const reading = readImport(
+    JSON.stringify({
+      ...LINE,
+      amount: 9_999_999_999_999,
+      currency: 'IRR',
+      cycleCount: 900,
+      interval: 'DAY',
+      anchorDate: LINE.nextPaymentDate,
+      cyclesCharged: 899,
+    }),
+  );
+  const totals = createTotals(at('2027-02-01T00:00:00Z'));
+  for (let line = 0; line < 1_000; line += 1) {
+    totals.add('ok', reading.kind === 'read' ? reading.given : null);
+  }
+  const printed = { commit: false, reportFile: 'report.jsonl', problems: [] };
+  const text = summaryLines({ ...totals.summary(), notStarted: 0 }, printed).join('\n');
+  expect(text).toContain('99999999999990.00 IRR');
 });
 
 describe('a line of an import', () => {
@@ -138,6 +161,12 @@ describe('a line of an import', () => {
       'an interval of 121 months',
       { intervalCount: 121 },
       'intervalCount: must be an integer from 1 to 120 for interval MONTH',
+    ],
+    [
+      'amounts whose sum is an unsafe integer',
+      { amount: 9_000_000_000_000, currency: 'IRR', interval: 'DAY', cycleCount: 1_200 },
+      'amount: must make a sum of all cycles of at most 9007199254740991; ' +
+        'cycleCount: must make a sum of all cycles of at most 9007199254740991',
     ],
     ['1201 cycles', { cycleCount: 1_201 }, 'cycleCount: must be an integer from 1 to 1200'],
     [

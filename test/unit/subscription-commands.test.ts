@@ -149,6 +149,27 @@ describe('an edit', () => {
   });
 });
 
+test.each([
+  [{ newAmountMinor: 9_000_000_000_000 }, `newAmount must make a sum`],
+  [{ newCycleCount: 1_200 }, `newCycleCount must make a sum`],
+])('an edit with %j is refused if the sum of all cycles is then unsafe [D-01]', (fields, start) => {
+  const amounts =
+    'newCycleCount' in fields
+      ? { amountMinor: 9_000_000_000_000, cycleCount: 1_000 }
+      : { amountMinor: 200_000_000, cycleCount: 1_200 };
+  const simulation = new Simulation('2026-01-10T00:00:00Z', {
+    currency: 'IRR',
+    interval: 'DAY',
+    ...amounts,
+  });
+  simulation.pay();
+  expect(simulation.command('edit', fields).decision).toEqual({
+    ok: false,
+    code: 'bad_request',
+    message: `${start} of all cycles of at most 9007199254740991`,
+  });
+});
+
 describe('while the outcome of a payment is unknown', () => {
   /** The charge of cycle 2 is sent on 10 February, and its outcome is unknown. */
   const withUnknownCharge = (terms = {}): Simulation => {

@@ -7,6 +7,7 @@ import {
   intervalCountProblem,
   termsProblems,
 } from '../../../domain/calendar.ts';
+import { sumProblem } from '../../../domain/subscription/state.ts';
 import type { Terms } from '../../../domain/subscription/state.ts';
 import { EXTENSION } from '../../answer-fields.ts';
 import { customerDetails } from '../../customer-details.ts';
@@ -94,6 +95,7 @@ export function termsFieldsProblems(fields: Given): Problem[] {
   return [
     ...amountProblems({ amount: recurring, upfrontAmount }, code),
     ...boundsProblems(fields),
+    ...sumProblems(fields),
     ...trialRuleProblems(fields),
   ];
 }
@@ -113,6 +115,17 @@ function boundsProblems(given: {
   return Object.entries(problems).flatMap(([field, message]) =>
     message === null ? [] : [{ field, message }],
   );
+}
+
+/** Returns the problems of amounts whose sum over all cycles is not a safe integer. Rule: D-01. */
+function sumProblems({ amount: recurring, cycleCount: cycles, upfrontAmount }: Given): Problem[] {
+  if (recurring === undefined || cycles === undefined) return [];
+  const message = sumProblem({
+    amountMinor: recurring,
+    cycleCount: cycles,
+    upfrontAmountMinor: upfrontAmount ?? null,
+  });
+  return message === null ? [] : ['amount', 'cycleCount'].map((field) => ({ field, message }));
 }
 
 /**

@@ -17,6 +17,8 @@ const create = (
   ...(code === undefined ? {} : { code }),
 });
 const INTEGER = 'must be an integer in the smallest currency unit';
+const SUM_LIMIT = 'must make a sum of all cycles of at most 9007199254740991';
+const SUM = `amount: ${SUM_LIMIT}; cycleCount: ${SUM_LIMIT}`;
 const UNIT = 'must be one of DAY, WEEK, MONTH, YEAR';
 const URL_TEXT = 'must be an absolute http or https URL';
 
@@ -46,6 +48,26 @@ export const SUBSCRIPTIONS: Case[] = [
     { amount: 100_000_000 },
     'amount: must be at most 99999999 in USD',
   ),
+  create(
+    'amounts whose sum over all cycles is an unsafe integer [D-01]',
+    { amount: 9_000_000_000_000, currency: 'IRR', interval: 'DAY', cycleCount: 1_200 },
+    SUM,
+  ),
+  {
+    name: 'a link whose cycles sum up to an unsafe integer [D-01]',
+    path: '/subscription/link/merchant/generate-link',
+    send: json({
+      ...subscriptionBody({
+        amount: 9_000_000_000_000,
+        currency: 'IRR',
+        interval: 'DAY',
+        cycleCount: 1_200,
+      }),
+      metadata: null,
+      expiryDate: 1_798_761_600_000,
+    }),
+    description: SUM,
+  },
   create('a currency that is a number [D-02]', { currency: 840 }, 'currency: must be a string'),
   create(
     'a currency of two letters [D-02]',
