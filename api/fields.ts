@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { BILLING_HORIZON_AT, isInstant } from '../domain/calendar.ts';
 import { DomainError } from '../domain/errors.ts';
-import { isStorable } from '../domain/storable-text.ts';
+import { hasAtMost, isStorable } from '../domain/storable-text.ts';
 
 /** One problem of a request. `field` is the path of the invalid field, for example `metadata.order`. */
 export interface Problem {
@@ -144,10 +144,7 @@ function describeIssue(issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined || issue.input === null) return 'is required';
   if (issue.code === 'invalid_type') return EXPECTED[issue.expected] ?? 'is not valid';
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
-  if (issue.code === 'too_big') {
-    const unit = issue.origin === 'array' ? 'entries' : 'characters';
-    return `must have at most ${issue.maximum} ${unit}`;
-  }
+  if (issue.code === 'too_big') return `must have at most ${issue.maximum} entries`;
   return 'is not valid';
 }
 
@@ -156,12 +153,18 @@ export function optional<T extends z.ZodType>(schema: T) {
   return schema.nullish().transform((value) => value ?? undefined);
 }
 
-/** Text of at most `max` characters. */
+/** Text of at most `max` code points. */
 export function text(max: number) {
-  return z
-    .string()
-    .max(max)
-    .refine(isStorable, { error: 'must be text without NUL characters and unpaired surrogates' });
+  return limited(max)
+    .refine(isStorable, { error: 'must be text without NUL characters and unpaired surrogates' })
+    .meta({ maxLength: max });
+}
+
+/** Zod's own `max` counts UTF-16 units. */
+function limited(max: number) {
+  return z.string().refine((value) => hasAtMost(value, max), {
+    error: `must have at most ${max} characters`,
+  });
 }
 
 /** Maximum length of an id in characters. */
@@ -209,11 +212,9 @@ const URL_LENGTH_MAX = 2_048;
 
 /** An absolute http(s) URL. Rule: D-13. */
 export function httpUrl() {
-  return z
-    .string()
-    .max(URL_LENGTH_MAX)
+  return limited(URL_LENGTH_MAX)
     .refine((value) => isHttpUrl(value), { error: 'must be an absolute http or https URL' })
-    .meta({ format: 'uri', pattern: '^[hH][tT][tT][pP][sS]?://' });
+    .meta({ maxLength: URL_LENGTH_MAX, format: 'uri', pattern: '^[hH][tT][tT][pP][sS]?://' });
 }
 
 function isHttpUrl(value: string): boolean {
@@ -256,13 +257,13 @@ function metadataPairs() {
       problem(`must have at most ${METADATA_PAIRS_MAX} pairs`);
       return z.NEVER;
     }
-    if (pairs.some(([key]) => key.length > METADATA_KEY_MAX || !isStorable(key))) {
+    if (pairs.some(([key]) => !hasAtMost(key, METADATA_KEY_MAX) || !isStorable(key))) {
       problem(`must have keys of at most ${METADATA_KEY_MAX} characters`);
     }
     for (const [key, member] of pairs) {
-      if (key.length > METADATA_KEY_MAX) continue;
+      if (!hasAtMost(key, METADATA_KEY_MAX)) continue;
       const isRight =
-        typeof member === 'string' && member.length <= METADATA_VALUE_MAX && isStorable(member);
+        typeof member === 'string' && hasAtMost(member, METADATA_VALUE_MAX) && isStorable(member);
       if (!isRight) problem(`must be a string of at most ${METADATA_VALUE_MAX} characters`, [key]);
     }
     return value as Record<string, string>; // every member was checked above

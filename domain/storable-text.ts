@@ -2,3 +2,9 @@
 export function isStorable(value: string): boolean {
   return !value.includes('\0') && !/\p{Surrogate}/u.test(value);
 }
+
+/** True if the text has at most `max` code points, which Postgres and JSON Schema call characters. Rule: IF-8. */
+export function hasAtMost(value: string, max: number): boolean {
+  // A code point has one or two units, so most texts need no count.
+  return value.length <= max || (value.length <= 2 * max && [...value].length <= max);
+}

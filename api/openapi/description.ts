@@ -19,7 +19,7 @@ of another merchant gets the same answer as for a record that does not exist: 40
 
 ## Requests
 
-Send JSON in UTF-8 with \`Content-Type: application/json\`, at most 64 kB. Fields that are not in this
+Send JSON in UTF-8 with \`Content-Type: application/json\`, at most 512 kB. Fields that are not in this
 document are ignored, and the answer's header \`Ignored-Fields\` names them. An unknown query parameter is
 refused. An optional field that is null or an empty string counts as absent. An invalid request is answered
 400 \`bad_request\`, and \`errorDescription\` names every invalid field. An unknown path is answered 404

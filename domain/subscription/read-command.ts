@@ -1,6 +1,6 @@
 import { INTERVAL_UNITS, isInstant, isIntervalUnit } from '../calendar.ts';
 import { isCurrencyRow } from '../currencies.ts';
-import { isStorable } from '../storable-text.ts';
+import { hasAtMost, isStorable } from '../storable-text.ts';
 import type { Command, CommandKind } from './commands.ts';
 import { editProblems, editsNothing } from './edit-problems.ts';
 import type { EditFields, FieldProblem } from './edit-problems.ts';
@@ -112,7 +112,9 @@ function memberOf(given: object, field: string): unknown {
 }
 
 function isShortText(value: unknown): boolean {
-  return typeof value === 'string' && value !== '' && value.length <= TEXT_MAX && isStorable(value);
+  return (
+    typeof value === 'string' && value !== '' && hasAtMost(value, TEXT_MAX) && isStorable(value)
+  );
 }
 
 function refuse(problems: readonly FieldProblem[]): Refusal {

@@ -53,12 +53,12 @@ describe('the line reader', () => {
     expect(lines.map(({ text }) => text)).toEqual(['"é"']);
   });
 
-  test('refuses a line over 64 kB and goes on with the next line', async () => {
+  test('refuses a line over 512 kB and goes on with the next line', async () => {
     const full = 'x'.repeat(LINE_BYTES_MAX);
     const lines = await read(`${full}\n`, full, 'x', '\nnext\n');
     expect(lines.map(({ text, problem }) => text?.length ?? problem)).toEqual([
-      65_536,
-      'has 65537 bytes; at most 65536 are allowed',
+      524_288,
+      'has 524289 bytes; at most 524288 are allowed',
       4,
     ]);
   });

@@ -101,6 +101,10 @@ describe('the argument of a command', () => {
     }
   });
 
+  test('accepts a command id of 255 code points outside the basic plane [IF-8]', () => {
+    expect(readCommand('pause', {}, '𠮷'.repeat(255)).ok).toBe(true);
+  });
+
   test('may be any JSON without stopping the subscription [D-32]', () => {
     const simulations = [new Simulation('2027-01-31T00:00:00Z')];
     for (const status of ['ACTIVE', 'UNPAID', 'PAUSED']) {

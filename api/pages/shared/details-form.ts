@@ -1,5 +1,5 @@
 import type { CustomerDetails } from '../../../domain/customer.ts';
-import { isStorable } from '../../../domain/storable-text.ts';
+import { hasAtMost, isStorable } from '../../../domain/storable-text.ts';
 import { EMAIL_PATTERN } from '../../customer-details.ts';
 
 export type DetailName = 'name' | 'email' | 'contactNumber';
@@ -33,7 +33,7 @@ export function readDetails(form: URLSearchParams, names: readonly DetailName[])
     names.map((name) => {
       const value = (form.get(name) ?? '').trim();
       const { pattern, problem } = PROBLEMS[name];
-      const isRight = pattern.test(value) && value.length <= LENGTH_MAX && isStorable(value);
+      const isRight = pattern.test(value) && hasAtMost(value, LENGTH_MAX) && isStorable(value);
       return [name, { value, problem: isRight ? null : problem }];
     }),
   );

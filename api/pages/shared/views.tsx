@@ -166,7 +166,8 @@ export function DetailsInput({ field }: { field: DetailsField }) {
         id={name}
         name={name}
         {...DETAIL_INPUTS[name]}
-        maxLength={255}
+        // The browser counts UTF-16 units; 255 code points have at most 510.
+        maxLength={510}
         value={value}
         required
         autofocus={hasFocus}

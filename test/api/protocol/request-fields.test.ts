@@ -46,6 +46,48 @@ test('an optional field that is an empty string counts as absent [D-10]', async 
   );
 });
 
+test('texts of the maximum length in code points are accepted in one body [IF-8]', async ({
+  api,
+}) => {
+  const metadata = Object.fromEntries(
+    Array.from({ length: 50 }, (_, pair) => [
+      `${pair}`.padStart(2, '0') + '😀'.repeat(38),
+      '𠮷'.repeat(500),
+    ]),
+  );
+  const customerDetails = { name: '𠮷'.repeat(255) };
+  const created = await create(api, { metadata, customerDetails, receiptId: '😀'.repeat(255) });
+  expect(created.status).toBe(200);
+  const shown = await readSubscription(api, created.json as { subscriptionId: string });
+  expect(shown).toMatchObject({ metadata });
+});
+
+test('a text of one code point more than the maximum is refused [IF-8]', async ({ api }) => {
+  const refused = await create(api, {
+    receiptId: '😀'.repeat(256),
+    metadata: { plan: '𠮷'.repeat(501) },
+    callbackUrl: `https://merchant.example/${'😀'.repeat(2_024)}`,
+  });
+  expectError(
+    refused,
+    400,
+    'bad_request',
+    'callbackUrl: must have at most 2048 characters; receiptId: must have at most 255 characters; ' +
+      'metadata.plan: must be a string of at most 500 characters',
+  );
+});
+
+test.for(['utf8', '"utf-8"', 'UTF8', '"UTF8"'])(
+  'a JSON body with the content type parameter charset=%s is accepted [D-10]',
+  async (charset, { api }) => {
+    const answer = await api.call('POST', '/customer/create', {
+      body: { customerDetails: { name: 'Ada' } },
+      headers: { 'content-type': `application/json; charset=${charset}` },
+    });
+    expect(answer.status).toBe(200);
+  },
+);
+
 test('a country code is accepted in any case and returned as given [D-10]', async ({ api }) => {
   const customerDetails = { customerAddress: { country: 'gB' } };
   const made = await api.call('POST', '/customer/create', { body: { customerDetails } });
