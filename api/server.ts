@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import { Server as TcpServer } from 'node:net';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type Koa from 'koa';
 import { newId } from '../domain/ids.ts';
@@ -11,14 +12,30 @@ import type { ApiDeps } from './deps.ts';
 export interface ApiServer extends Server {
   /**
    * Stops accepting connections. Every request that has begun gets its whole answer; then its connection
-   * closes. An idle connection closes within 1 s; until then, requests that arrive on it are served. Resolves
-   * when all connections are closed. Has no time limit of its own.
+   * closes. An idle connection closes within 1 s; until then, requests that arrive on it are served. A client that
+   * does not read its answer is disconnected. Resolves when all connections are closed. Has no other time limit.
    */
   drain(): Promise<void>;
 }
 
-/** Each connection with its latest answer; null before its first request. */
-type Connections = Map<Duplex, ServerResponse | null>;
+export interface ApiServerOptions extends ServerOptions {
+  /** Time in ms without progress after which a client that does not read its answer is disconnected. Default 15 s. */
+  readonly writeTimeoutMs?: number;
+  /** The same during a drain. Node may need twice this time to see that the client reads nothing. Default 1.5 s. */
+  readonly drainWriteTimeoutMs?: number;
+}
+
+/** Most requests of one connection whose answers are not sent. Bounds the memory of a client that does not read. */
+const MAX_UNANSWERED = 16;
+
+interface Connection {
+  /** Null before the first request. */
+  latest: ServerResponse | null;
+  /** The answers that are not completely sent. */
+  readonly unsent: Set<ServerResponse>;
+}
+
+type Connections = Map<Duplex, Connection>;
 
 /**
  * Returns an HTTP server for the app that does not listen yet. Input that is not valid HTTP does not reach
@@ -27,29 +44,33 @@ type Connections = Map<Duplex, ServerResponse | null>;
 export function createApiServer(
   app: Koa<RequestState>,
   deps: Pick<ApiDeps, 'logger' | 'now' | 'random'>,
-  options: ServerOptions = {},
+  { writeTimeoutMs = 15_000, drainWriteTimeoutMs = 1_500, ...options }: ApiServerOptions = {},
 ): ApiServer {
   const handle = app.callback();
   const connections: Connections = new Map();
   let isDraining = false;
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
+    const connection = connections.get(request.socket);
     // No answer can follow an answer with `Connection: close`. A request after such an answer is not executed,
     // because the client could not learn its outcome.
-    if (connections.get(request.socket)?.getHeader('Connection') === 'close') return;
-    connections.set(request.socket, response);
-    if (isDraining) makeLast(response);
+    if (connection === undefined || connection.latest?.getHeader('Connection') === 'close') return;
+    connection.latest = response;
+    connection.unsent.add(response);
+    response.once('close', () => connection.unsent.delete(response));
+    if (isDraining || connection.unsent.size >= MAX_UNANSWERED) makeLast(response);
     void handle(request, response);
   };
   // Node would answer a missing Host header without an error body. The app answers it with an error body.
   const server = createServer({ ...options, requireHostHeader: false }, listener);
   server.on('connection', (socket) => {
-    connections.set(socket, null);
+    connections.set(socket, { latest: null, unsent: new Set() });
     socket.once('close', () => connections.delete(socket));
   });
+  server.setTimeout(writeTimeoutMs, (socket) => closeUnlessWorking(socket, connections, server));
   // A request with an unknown `Expect` header is handled like any other.
   server.on('checkExpectation', listener);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const answer = connections.get(socket);
+    const answer = connections.get(socket)?.latest;
     // An error answer must not be written into the middle of another answer.
     const isAnswering = answer?.headersSent === true && !answer.writableFinished;
     if (isAnswering || !socket.writable || error.code === 'ECONNRESET') {
@@ -62,7 +83,9 @@ export function createApiServer(
   });
   const drain = (): Promise<void> => {
     isDraining = true;
-    for (const answer of connections.values()) if (answer) makeLast(answer);
+    for (const { latest } of connections.values()) if (latest) makeLast(latest);
+    server.timeout = drainWriteTimeoutMs;
+    for (const socket of connections.keys()) (socket as Socket).setTimeout(drainWriteTimeoutMs);
     return closeWhenIdle(server, connections);
   };
   return Object.assign(server, { drain });
@@ -73,15 +96,25 @@ function makeLast(answer: ServerResponse): void {
   if (!answer.headersSent) answer.setHeader('Connection', 'close');
 }
 
+/**
+ * Closes a connection that has been silent for its time limit, if the client does not read or the connection is idle.
+ * Not while a request is being handled or received: these have time limits of their own.
+ */
+function closeUnlessWorking(socket: Socket, connections: Connections, server: Server): void {
+  const connection = connections.get(socket);
+  const isStalled = socket.writableLength > 0;
+  const isIdle = connection?.latest !== null && connection?.unsent.size === 0;
+  if (isStalled || isIdle) socket.destroy();
+  else socket.setTimeout(server.timeout);
+}
+
 /** Interval, in ms, between two checks for idle connections. */
 const IDLE_CHECK_MS = 1_000;
 
 function closeWhenIdle(server: Server, connections: Connections): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setInterval(() => {
-      for (const [socket, answer] of connections) {
-        if (answer === null || answer.writableFinished) socket.destroy();
-      }
+      for (const [socket, { unsent }] of connections) if (unsent.size === 0) socket.destroy();
     }, IDLE_CHECK_MS);
     // `http.Server.close` would close connections on which a request is arriving, and would wait for connections
     // that never send a request.
