@@ -1,14 +1,26 @@
 import { grouped, print, styled } from '../../scripts/client/terminal.ts';
 import type { CheckResult } from './invariants.ts';
 
-/** Prints one invariant: the number of checked records, the violations, and the open reviews. */
-export function printResult({ invariant, title, counted, wrong, forPerson }: CheckResult): void {
-  const isFine = wrong.length === 0;
-  const mark =
-    counted === null ? styled('dim', '·') : styled(isFine ? 'green' : 'red', isFine ? '✓' : '✗');
-  const looked =
-    counted === null ? 'not checked: its book was not given' : `${grouped(counted)} checked`;
-  print(`  ${mark} ${invariant}. ${title} ${styled('dim', `(${looked})`)}`);
-  for (const line of wrong) print(`       ${line}`);
-  for (const line of forPerson) print(`     ${styled('yellow', '!')} ${line}`);
+/** Maximum number of printed lines of one kind. */
+const LINES_MAX = 20;
+
+/** Prints one invariant: the number of checked records, the unchecked parts, the violations, and the open reviews. */
+export function printResult(result: CheckResult): void {
+  const { invariant, title, counted, unchecked, wrong, forPerson } = result;
+  const looked = counted === null ? 'not checked' : `${grouped(counted)} checked`;
+  print(`  ${markOf(result)} ${invariant}. ${title} ${styled('dim', `(${looked})`)}`);
+  for (const { reason } of unchecked) print(`     ${styled('dim', '·')} not checked: ${reason}`);
+  printLines('      ', wrong);
+  printLines(`     ${styled('yellow', '!')}`, forPerson);
+}
+
+function markOf({ unchecked, wrong }: CheckResult): string {
+  if (wrong.length > 0) return styled('red', '✗');
+  return unchecked.length > 0 ? styled('dim', '·') : styled('green', '✓');
+}
+
+function printLines(prefix: string, lines: readonly string[]): void {
+  for (const line of lines.slice(0, LINES_MAX)) print(`${prefix} ${line}`);
+  const more = lines.length - LINES_MAX;
+  if (more > 0) print(`${prefix} and ${grouped(more)} more`);
 }

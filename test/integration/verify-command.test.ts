@@ -17,6 +17,7 @@ import { KEEP_ALIVE_MS } from '../support/keep-alive.ts';
 // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
 const test = base.extend('verifier', async ({}, { onCleanup }) => {
   const [healthy, damaged] = [await createTestDatabase(), await createTestDatabase()];
+  const remote = await createTestDatabase();
   const dataDir = await mkdtemp(join(tmpdir(), 'perennial-verify-'));
   const database = createDb({ url: damaged.url, poolSize: 1, applicationName: 'test-verify' });
   const gateway = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (_, response) => {
@@ -26,42 +27,51 @@ const test = base.extend('verifier', async ({}, { onCleanup }) => {
   const demo = {
     databaseUrl: healthy.url,
     gatewayUrl: `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`,
-    gatewayKey: 'unused',
+    gatewayKey: 'gateway-key-of-the-verify-test-000001',
   };
   onCleanup(async () => {
     gateway.close();
     await database.close();
-    await Promise.all([healthy.drop(), damaged.drop(), rm(dataDir, { recursive: true })]);
+    await Promise.all([healthy, damaged, remote].map((each) => each.drop()));
+    await rm(dataDir, { recursive: true });
   });
   await writeFile(join(dataDir, 'demo.json'), JSON.stringify(demo));
-  await database.db.insert(paymentIntents).values({
-    merchantId: 'mer_1',
-    id: 'in_paid',
-    kind: 'tokenised',
-    customerId: 'cus_1',
-    amountMinor: 100,
-    currency: 'USD',
-    presentmentCurrency: 'USD',
-    status: 'SUCCESS',
-    customerDetails: { email: 'a@example.com' },
-    createdAt: Date.now(),
-  });
+  const damage = (id: string) =>
+    database.db.insert(paymentIntents).values({
+      merchantId: 'mer_1',
+      id,
+      kind: 'tokenised',
+      customerId: 'cus_1',
+      amountMinor: 100,
+      currency: 'USD',
+      presentmentCurrency: 'USD',
+      status: 'SUCCESS',
+      customerDetails: { email: 'a@example.com' },
+      createdAt: Date.now(),
+    });
+  await damage('in_paid');
   const program = bundledProgram(inject('programFolder'), 'scripts/verify.ts');
   const env = { ...process.env, DATA_DIR: dataDir };
   return {
     healthy,
     damaged,
-    run: async (DATABASE_URL: string, ...args: string[]) => {
-      const command = promisify(execFile)(process.execPath, [...program, ...args], {
-        env: { ...env, DATABASE_URL },
-      });
-      const { code, stdout } = await command.then(
-        (result) => ({ code: 0, ...result }),
-        (error: { code: number; stdout: string }) => error,
-      );
-      return { code, stdout };
-    },
+    remote,
+    damage,
+    gateway: { GATEWAY_URL: demo.gatewayUrl, GATEWAY_KEY: demo.gatewayKey },
+    run: (DATABASE_URL: string, ...args: string[]) => runWith({ DATABASE_URL }, ...args),
+    runWith,
   };
+
+  async function runWith(settings: Record<string, string>, ...args: string[]) {
+    const command = promisify(execFile)(process.execPath, [...program, ...args], {
+      env: { ...env, ...settings },
+    });
+    const { code, stdout } = await command.then(
+      (result) => ({ code: 0, ...result }),
+      (error: { code: number; stdout: string }) => error,
+    );
+    return { code, stdout };
+  }
 });
 
 const heading = (url: string) =>
@@ -88,4 +98,41 @@ test('npm run verify checks the database of DATABASE_URL, not that of npm start,
   const json = await run(damaged.url, '--json');
   expect(json.code).toBe(1);
   expect(JSON.parse(json.stdout)).toHaveProperty('verdicts');
+});
+
+test('npm run verify reads the gateway of GATEWAY_URL and GATEWAY_KEY, and exits with 2 if no gateway was read [D-40]', async ({
+  verifier,
+}) => {
+  const { remote, gateway, runWith } = verifier;
+  const settings = { DATABASE_URL: remote.url };
+  const without = await runWith(settings);
+  expect(without.stdout.split('\n').filter((line) => /^ +. 3\. /.test(line))).toEqual([
+    '  · 3. the gateway charged the owed amount (0 checked)',
+  ]);
+  expect(without.stdout).toContain(
+    '     · not checked: no book of a gateway: GATEWAY_URL and GATEWAY_KEY are not set, and no account at Stripe was read\n',
+  );
+  expect(without.code).toBe(2);
+
+  const complete = await runWith({ ...settings, ...gateway });
+  expect(complete.stdout).toContain('  ✓ 3. the gateway charged the owed amount (0 checked)\n');
+  expect(complete.stdout).toContain(
+    '     · not checked: no book of a client: --client-book is not set\n',
+  );
+  expect(complete.code).toBe(0);
+});
+
+test('npm run verify prints 20 violations and the number of the others, and lists all of them as JSON [D-40]', async ({
+  verifier,
+}) => {
+  const { damaged, damage, run } = verifier;
+  for (let count = 2; count <= 25; count += 1) await damage(`in_paid_${count}`);
+  const isAbout = (line: string) => line.endsWith(' is SUCCESS with 0 attempts that succeeded');
+  const { stdout } = await run(damaged.url);
+  expect(stdout.split('\n').filter(isAbout)).toHaveLength(20);
+  expect(stdout).toContain('\n       and 5 more\n');
+
+  const json = await run(damaged.url, '--json');
+  const { verdicts } = JSON.parse(json.stdout) as { verdicts: { wrong: string[] }[] };
+  expect(verdicts.flatMap(({ wrong }) => wrong.filter(isAbout))).toHaveLength(25);
 });
