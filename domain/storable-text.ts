@@ -6,5 +6,5 @@ export function isStorable(value: string): boolean {
 /** True if the text has at most `max` code points, which Postgres and JSON Schema call characters. Rule: IF-8. */
 export function hasAtMost(value: string, max: number): boolean {
   // A code point has one or two units, so most texts need no count.
-  return value.length <= max || (value.length <= 2 * max && [...value].length <= max);
+  return value.length <= max || (value.length <= 2 * max && Array.from(value).length <= max);
 }

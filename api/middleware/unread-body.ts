@@ -9,13 +9,13 @@ interface DiscardLimits {
 }
 
 /** Limits before the answer. A refused body is usually shorter, so its connection is kept. */
-const BEFORE_ANSWER: DiscardLimits = { bytes: 256 * 1_024, ms: 500 };
+const BEFORE_ANSWER: DiscardLimits = { bytes: 1_048_576, ms: 500 };
 /** Limits after an answer that closes the connection. */
 const AFTER_ANSWER: DiscardLimits = { bytes: 32 * 1_048_576, ms: 3_000 };
 
 /**
  * Discards a body that was not read to its end, because the next request on the connection would wait behind
- * this body. If the body does not end within 256 kB and 500 ms, the answer closes the connection. Then up to
+ * this body. If the body does not end within 1 MB and 500 ms, the answer closes the connection. Then up to
  * 32 MB are discarded for up to 3 s. If the socket closed earlier, the connection would be reset, and a
  * client that is still sending could lose the answer. Rule: D-10.
  */
