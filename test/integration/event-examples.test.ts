@@ -47,7 +47,8 @@ function withFixedIds(events: readonly Event[]): Event[] {
     if (typeof value === 'string' && LINK_TOKEN.test(value)) {
       return value.replace(LINK_TOKEN, 'eyJ2IjoxfQ.c2lnbmF0dXJl');
     }
-    const prefix = typeof value === 'string' ? /^([a-z]{2,3})_[0-9A-Za-z]{22}$/.exec(value) : null;
+    const prefix =
+      typeof value === 'string' ? /^([a-z]{2,3})_[0-9A-Za-z]{22,24}$/.exec(value) : null;
     return prefix ? replace(value as string, prefix[1]!) : value;
   }) as Event[];
 }
