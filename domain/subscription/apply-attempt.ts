@@ -259,7 +259,9 @@ function calendarAfterPayment(
   const { anchorAt, terms } = state;
   if (anchorAt === null) return { anchorAt: now, nextIndex: 1 };
   const indexAfterNow = () => firstIndexAfter(anchorAt, terms.interval, terms.intervalCount, now);
-  if (state.status === 'UNPAID' || (isRetry(attempt) && state.status !== 'ACTIVE')) {
+  // In UNPAID, index 0 belongs to the owed cycle, also if the cycle is paid before that date. Rule: D-15.
+  if (state.status === 'UNPAID') return { anchorAt, nextIndex: Math.max(1, indexAfterNow()) };
+  if (isRetry(attempt) && state.status !== 'ACTIVE') {
     return { anchorAt, nextIndex: indexAfterNow() };
   }
   const dueAt = dateOf(state, anchorAt, state.nextIndex);

@@ -88,14 +88,15 @@ function scheduleEnd(state: SubscriptionState, command: CancelCommand, now: numb
   return { state: after, events: [], effects: {} };
 }
 
-/** Withdraws a cancellation that would end the subscription with its period. The calendar does not change. */
+/**
+ * Withdraws a cancellation that would end the subscription with its period. The calendar does not change. If a decline
+ * has stopped the retries of the owed cycle, the cycle waits in UNPAID for another payment method. Rule: D-30.
+ */
 export function applyResume(state: SubscriptionState, command: ResumeCommand, now: number): Change {
+  const status = state.owed?.retriesStopped === true ? 'UNPAID' : state.status;
   const entry = { at: now, what: 'cancellation withdrawn', ...orderOf(command) };
-  return {
-    state: next(state, { cancelAtPeriodEnd: false }, entry),
-    events: [],
-    effects: {},
-  };
+  const after = next(state, { status, cancelAtPeriodEnd: false }, entry);
+  return { state: after, events: entryEvents(state, after, now), effects: {} };
 }
 
 /** Ends a subscription that was cancelled for the end of its period, because this end has come. */
@@ -146,8 +147,9 @@ export function applyPause(state: SubscriptionState, command: PauseCommand, now:
 }
 
 /**
- * Makes `newNextPaymentAt` the calendar's anchor. At that instant the owed cycle is charged, or the next
- * cycle if no cycle is owed.
+ * Makes `newNextPaymentAt` the calendar's anchor. At that instant the owed cycle is charged, or the next cycle if no
+ * cycle is owed. If a decline has stopped the retries of the owed cycle, the cycle waits in UNPAID for another payment
+ * method. Rules: D-30, D-§4.
  */
 export function applyUnpause(
   state: SubscriptionState,
@@ -155,21 +157,28 @@ export function applyUnpause(
   now: number,
   cause: Cause,
 ): Change {
+  const isStopped = state.owed?.retriesStopped === true;
   // If the open attempt is declined or voided later, its cycle is charged at `newNextPaymentAt`.
   const owed =
-    state.owed && state.openAttempt
+    state.owed && state.openAttempt && !isStopped
       ? { ...state.owed, nextRetryAt: newNextPaymentAt, retriesUsed: 0 }
       : state.owed;
   const after = next(
     state,
     {
-      status: 'ACTIVE',
+      status: isStopped ? 'UNPAID' : 'ACTIVE',
       anchorAt: newNextPaymentAt,
       nextIndex: 0,
       owed,
       ...(state.resumeAt === undefined ? {} : { resumeAt: null }),
     },
-    { at: now, what: `resumed, next payment ${formatInstant(newNextPaymentAt)}`, ...cause },
+    {
+      at: now,
+      what: isStopped
+        ? `resumed, calendar from ${formatInstant(newNextPaymentAt)}; the card must be replaced first`
+        : `resumed, next payment ${formatInstant(newNextPaymentAt)}`,
+      ...cause,
+    },
   );
   return { state: after, events: entryEvents(state, after, now), effects: {} };
 }

@@ -52,5 +52,6 @@ export function upcomingCharges(
  */
 function indexAfterRecovery({ anchorAt, terms, owed }: SubscriptionState, now: number): number {
   const paidAt = Math.max(now, owed?.nextRetryAt ?? now);
-  return firstIndexAfter(anchorAt ?? now, terms.interval, terms.intervalCount, paidAt);
+  // Index 0 belongs to the cycle that was owed when the anchor was set. Rule: D-15.
+  return Math.max(1, firstIndexAfter(anchorAt ?? now, terms.interval, terms.intervalCount, paidAt));
 }

@@ -18,7 +18,6 @@ export function isVoided(state: SubscriptionState): boolean {
   if (status === 'ENDED' || status === 'PAUSED' || cancelAt(state) !== null) return true;
   if (openAttempt === null) return false;
   if (openAttempt.wasPaused) return true;
-  // An earlier release did not set `wasPaused`. A payer confirms only an attempt in UNPAID, and no unpause leads there.
   return isAuthentication(openAttempt) ? status !== 'UNPAID' : isSuperseded(state);
 }
 

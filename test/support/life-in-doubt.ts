@@ -1,3 +1,4 @@
+import { cycleAt } from '../../domain/calendar.ts';
 import { isAskedLongEnough } from '../../domain/lookup-delays.ts';
 import { chargeKey } from '../../domain/payment-intent.ts';
 import type { AttemptState, AttemptTrigger } from '../../domain/payment-intent.ts';
@@ -97,8 +98,6 @@ export class LifeInDoubt extends Simulation {
   private isLastVoided = false;
   /** The code of the latest decline. */
   private lastCode: string | null = null;
-  /** True from an unpause until its charge begins. */
-  private hasUnpaused = false;
 
   override command<K extends Command['kind']>(
     kind: K,
@@ -106,8 +105,12 @@ export class LifeInDoubt extends Simulation {
   ): { decision: Decision; result: CommandResult | null } {
     const { open, openPhase, state } = this;
     const command = { ...fields, kind, commandId: '' } as Command;
+    const { stoppedCycle } = this;
+    // The new method may be charged, and declined, within the command.
+    if (kind === 'replacePaymentMethod') this.stoppedCycle = null;
     const handled = super.command(kind, fields);
     const { ok } = handled.decision;
+    if (!ok) this.stoppedCycle = stoppedCycle;
     if (openPhase) this.see(`${nameOf(command)} ${ok ? 'accepted' : 'refused'} while ${openPhase}`);
     if (command.kind === 'manualRetry') this.checkManualRetry(handled.decision, state.status, open);
     if (ok) this.updateExpectations(command, open, state.status);
@@ -142,7 +145,6 @@ export class LifeInDoubt extends Simulation {
         // The owed cycle is charged with the new method at once, or after the open attempt is declined.
         if (open) this.requiredChargeAt = this.now;
         else if (status === 'UNPAID') this.requiredChargeAt = null;
-        this.stoppedCycle = null;
         notBefore.automatic_retry = -Infinity;
         if (open) open.hasNewerMethod = true;
         break;
@@ -163,11 +165,12 @@ export class LifeInDoubt extends Simulation {
     }
   }
 
-  /** After a pause, one charge must begin at `at` and none before. */
+  /** After a pause, one charge must begin at `at` and none before; none at all if a hard decline has stopped them. */
   private expectChargeAt(at: number): void {
     this.isPaused = false;
-    this.hasUnpaused = true;
-    this.requiredChargeAt = at;
+    const isStopped =
+      this.stoppedCycle !== null && this.stoppedCycle === this.state.owed?.cycleNumber;
+    this.requiredChargeAt = isStopped ? null : at;
     this.notBefore = { scheduled: at, automatic_retry: at };
   }
 
@@ -319,14 +322,15 @@ export class LifeInDoubt extends Simulation {
         `${trigger} does not begin before the date that was set`,
       );
     }
-    const isStopped = this.stoppedCycle === owed.cycleNumber && !this.hasUnpaused;
-    must(trigger !== 'automatic_retry' || !isStopped, 'a hard decline stops automatic retries');
+    const isAutomatic = trigger === 'automatic_retry' || trigger === 'scheduled';
+    must(
+      !isAutomatic || this.stoppedCycle !== owed.cycleNumber,
+      'after a hard decline no attempt begins by itself',
+    );
     must(
       trigger !== 'authentication' || this.lastCode === ASKS_PAYER,
       'a payer confirms only a payment that the bank asked to confirm',
     );
-    // A charge that the merchant or the payer orders in between does not replace the charge of the unpause.
-    if (trigger !== 'manual_retry' && trigger !== 'authentication') this.hasUnpaused = false;
     if (this.requiredChargeAt !== null && this.now >= this.requiredChargeAt)
       this.requiredChargeAt = null;
     const agreed = (owed.cycleNumber === 1 ? terms.upfrontAmountMinor : null) ?? this.agreedMinor;
@@ -352,9 +356,19 @@ export class LifeInDoubt extends Simulation {
     this.open = null;
     if (status === 'ENDED' || status === 'PAUSED') this.see(`${answer.kind} while ${status}`);
     row.state = answer.kind === 'succeeded' ? 'SUCCEEDED' : 'DECLINED';
+    if (answer.kind === 'succeeded' && status === 'UNPAID') this.passSetDate();
     if (answer.kind === 'declined') this.lastCode = answer.code;
     const isHard = answer.kind === 'declined' && [HARD, ASKS_PAYER].includes(answer.code);
     if (isHard && !row.hasNewerMethod) this.stoppedCycle = row.cycleNumber;
+  }
+
+  /** If the cycle is paid before its date that was set, the next date is one interval after that date. Rule: D-15. */
+  private passSetDate(): void {
+    const { interval, intervalCount } = this.state.terms;
+    const { scheduled } = this.notBefore;
+    if (this.now < scheduled) {
+      this.notBefore.scheduled = cycleAt(scheduled, interval, intervalCount, 1);
+    }
   }
 
   /**

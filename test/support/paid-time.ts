@@ -110,10 +110,10 @@ const DURATIONS = {
   YEAR: (years: number) => ({ years }),
 };
 
-/** The calendar's first date after `at`. */
+/** The calendar's first date after `at`. Its anchor is the date of the charge itself, also if the charge came earlier. */
 function dateAfter({ anchorAt, unit, count }: Calendar, at: number): number {
   const anchor = Temporal.Instant.fromEpochMilliseconds(anchorAt).toZonedDateTimeISO('UTC');
-  for (let index = 0; ; index += 1) {
+  for (let index = 1; ; index += 1) {
     const date = anchor.add(DURATIONS[unit](index * count)).epochMilliseconds;
     if (date > at) return date;
   }

@@ -162,11 +162,11 @@ describe('a cancellation at the end of the period', () => {
     expectNothingFurther(simulation);
   });
 
-  test('can be undone by a resume after a hard decline; a further decline then has no automatic retry [D-§4, D-30]', () => {
+  test('can be undone by a resume after a hard decline, which leads to UNPAID without another charge [D-§4, D-30]', () => {
     const simulation = subscribed({ trial: { interval: 'DAY', count: 14 } });
     const early = at('2026-01-21T00:00:00Z');
     simulation.command('pause', { resumeAt: early });
-    simulation.replies.push({ kind: 'unknown' }, declined('stolen_card'), declined());
+    simulation.replies.push({ kind: 'unknown' }, declined('stolen_card'));
     simulation.runTo(early);
     expect(cancel(simulation)).toEqual({ ok: true });
     simulation.runTo(early + 3_600_000);
@@ -181,9 +181,7 @@ describe('a cancellation at the end of the period', () => {
       'subscription.paused',
       'subscription.active',
       'intent.failed',
-      'intent.failed',
       'subscription.unpaid',
-      'subscription.retries_exhausted',
     ]);
     expectNothingFurther(simulation);
   });

@@ -36,6 +36,7 @@ const TRANSITIONS = new Set([
   'UNPAID>PAUSED',
   'UNPAID>ENDED',
   'PAUSED>ACTIVE',
+  'PAUSED>UNPAID',
   'PAUSED>ENDED',
 ]);
 

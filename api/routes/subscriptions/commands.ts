@@ -143,7 +143,9 @@ export const unpauseSubscription = route({
   summary: 'Unpause a subscription',
   description:
     'Allowed in PAUSED. One charge is made at `newNextPaymentDate`: the owed cycle if there is one, ' +
-    'else the next cycle. Later dates are counted from that date. Refused if the date is too early for the ' +
+    'else the next cycle. Later dates are counted from that date. After a hard decline with an unchanged card, ' +
+    'nothing is charged: the subscription becomes UNPAID until the payer gives another card. Refused if the ' +
+    'date is too early for the ' +
     'limit of 15 automatic attempts on one billing cycle in 30 days.',
   idempotencyKey: 'honoured',
   body: {
