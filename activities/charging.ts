@@ -81,8 +81,8 @@ export interface ChargeAttemptInput {
  *   the call that changed the attempt to UNKNOWN or REVIEW. The caller gets the same next state from
  *   `applyOutcome(state, outcome, nowAt, realNowAt)`.
  * - `pending`: the attempt is still UNKNOWN or still in REVIEW. No transition was recorded.
- * - `adopt`: the subscription's row holds a later state, which another run of the workflow wrote. The caller continues
- *   from `state`. `result` is the result of the command that requested the charge, if it is known.
+ * - `adopt`: the subscription's row holds another state than the run, also if the row changed during a look-up. The
+ *   caller continues from `state`. `result` is the result of the command that requested the charge, if it is known.
  */
 export type ChargeAttemptResult =
   | { kind: 'settled'; outcome: AttemptOutcome }
@@ -135,11 +135,11 @@ export function createChargingActivities(deps: ChargingDeps) {
         if (settlement.kind === 'unknown') {
           await recordUnanswered(deps.db, opened.attempt, settlement);
         }
-        await recordLookup(deps.db, {
+        const newer = await recordLookup(deps.db, {
           ...input.state,
           openAttempt: postponed(openAttempt, input.realNowAt),
         });
-        return { kind: 'pending' };
+        return newer ? adoption(deps.db, input.state, newer) : { kind: 'pending' };
       }
       const settled =
         (fresh && (await settleFresh(deps, input, input.state, fresh, settlement))) ??
@@ -217,11 +217,8 @@ async function settle(
   return db.transaction(async (tx): Promise<ChargeAttemptResult> => {
     // An outcome that a stalled worker found is discarded. The subscription's current run looks the outcome up.
     const current = await lockedState(tx, state);
+    if (!isSameAttempt(current, state)) return adoption(tx, state, current);
     const { commandId } = state.openAttempt;
-    if (!isSameAttempt(current, state)) {
-      const known = commandId === null ? null : await findCommand(tx, state, commandId);
-      return { kind: 'adopt', state: current, result: known?.result ?? null };
-    }
     const outcome = await outcomeOf(tx, merchantId, settlement);
     await settleAttempt(tx, attempt, settlement, input.nowAt);
     const { nowAt, realNowAt } = input;
@@ -241,6 +238,16 @@ async function settle(
     failpoint('before_settling_commits');
     return { kind: 'settled', outcome };
   });
+}
+
+/** Returns `adopt` with the row's state `row`, and with the result of the command that opened the attempt. */
+async function adoption(
+  db: Db,
+  { openAttempt: { commandId }, ...ref }: ChargeableState,
+  row: SubscriptionState,
+): Promise<ChargeAttemptResult> {
+  const known = commandId === null ? null : await findCommand(db, ref, commandId);
+  return { kind: 'adopt', state: row, result: known?.result ?? null };
 }
 
 /**

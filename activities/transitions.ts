@@ -1,5 +1,6 @@
 import type { Db } from '../db/client.ts';
 import {
+  findOtherVersion,
   loadSnapshot,
   recordClockReached,
   recordTransition,
@@ -8,7 +9,9 @@ import type {
   Recorded,
   Snapshot,
   Transition,
+  VersionRef,
 } from '../db/repositories/subscriptions/transitions.ts';
+import type { SubscriptionState } from '../domain/subscription/state.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { isOpenAttemptDecided } from '../db/repositories/payments/reviews.ts';
@@ -46,15 +49,14 @@ export function createTransitionActivities(deps: TransitionDeps) {
 
     /**
      * Records that the subscription has reached `reachedAt` on its test clock. The workflow calls this after it has
-     * executed every step that is due up to `reachedAt`. A repeat is safe. Rule: D-60.
+     * executed every step that is due up to `reachedAt`. If the row has another version than the run, records nothing
+     * and returns the row's state; else returns null. A repeat is safe. Rule: D-60.
      */
-    async clockReached(input: {
-      merchantId: string;
-      subscriptionId: string;
-      reachedAt: number;
-    }): Promise<void> {
-      const { reachedAt, ...ref } = input;
-      await recordClockReached(deps.db, ref, reachedAt);
+    async clockReached(
+      input: VersionRef & { reachedAt: number },
+    ): Promise<SubscriptionState | null> {
+      const { reachedAt, ...at } = input;
+      return recordClockReached(deps.db, at, reachedAt);
     },
 
     /**
@@ -75,9 +77,18 @@ export function createTransitionActivities(deps: TransitionDeps) {
       return isReviewDecided ? { ...snapshot, isReviewDecided } : snapshot;
     },
 
-    /** See `redeemToken`. */
-    async redeemToken(input: RedeemTokenInput): Promise<RedeemTokenResult> {
-      return redeemToken(deps, input);
+    /**
+     * See `redeemToken`. If the row has another version than the run, sends nothing and returns the row's state with
+     * `adopt`.
+     */
+    async redeemToken({
+      at,
+      ...input
+    }: RedeemTokenInput & { at: VersionRef }): Promise<
+      RedeemTokenResult | { kind: 'adopt'; state: SubscriptionState }
+    > {
+      const state = await findOtherVersion(deps.db, at);
+      return state ? { kind: 'adopt', state } : redeemToken(deps, input);
     },
   };
 }

@@ -1,3 +1,4 @@
+import { redeemToken } from '../../activities/redeem-token.ts';
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
 import { insertCustomer } from '../../db/repositories/customers/customers.ts';
@@ -60,7 +61,7 @@ export async function savedMethod(env: TestEnvironment, number = '42424242424242
   if (entry?.kind !== 'redirect') throw new Error(`no page: ${entry?.kind}`);
   const { location } = await submitCard(entry.url, number);
   const paymentToken = new URL(location ?? '').searchParams.get('payment_token') ?? '';
-  const redeemed = await env.activities.redeemToken({
+  const redeemed = await redeemToken(env, {
     merchantId,
     customerId,
     paymentToken,

@@ -1,3 +1,4 @@
+import { redeemToken } from '../../activities/redeem-token.ts';
 import { randomBytes } from 'node:crypto';
 import { asc, eq } from 'drizzle-orm';
 import { insertCustomer } from '../../db/repositories/customers/customers.ts';
@@ -81,7 +82,7 @@ export function paymentsIn(env: TestEnvironment) {
   /** Creates a customer and saves a card. */
   const saved = async (number?: string) => {
     const customerId = await customer();
-    const redeemed = await env.activities.redeemToken({
+    const redeemed = await redeemToken(env, {
       ...(await card(number)),
       merchantId,
       customerId,

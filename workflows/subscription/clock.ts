@@ -66,6 +66,16 @@ export class Clock {
   }
 
   /**
+   * Moves a test clock back to `at`, but not before the last recorded target: the run moved the clock without the
+   * steps of a row that it did not know.
+   */
+  moveBack(at: number): void {
+    if (!this.position) return;
+    const { nowAt, reachedAt } = this.position;
+    this.position.nowAt = Math.min(nowAt, Math.max(at, reachedAt));
+  }
+
+  /**
    * Moves a test clock to `until`, or to its target if the target is earlier. The clock never passes
    * `until`, because the step that is due at `until` would be skipped. True if the clock reached `until`.
    */

@@ -82,9 +82,10 @@ async function redeem(
   steps: Steps,
   command: TokenCommand,
 ): Promise<Extract<RedeemTokenResult, { kind: 'saved' }> | Outcome> {
-  const { merchantId, customerId } = run.state;
+  const { merchantId, subscriptionId, version, customerId } = run.state;
   try {
     const redeemed = await run.activities.redeemToken('save the payment method', {
+      at: { merchantId, subscriptionId, version },
       merchantId,
       customerId,
       paymentToken: command.paymentToken,
@@ -94,6 +95,9 @@ async function redeem(
     });
     run.noteProgress();
     if (redeemed.kind === 'saved') return redeemed;
+    if (redeemed.kind === 'adopt') {
+      return { kind: steps.adoptRow(redeemed.state) ? 'stale' : 'unavailable' };
+    }
     const { errorCode } = redeemed;
     return { kind: 'done', result: { kind: 'checkout', outcome: 'declined', errorCode } };
   } catch (error) {

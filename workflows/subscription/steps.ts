@@ -15,6 +15,7 @@ import { applyCooldownEnd } from '../../domain/subscription/apply-command.ts';
 import type { Change, Effects } from '../../domain/subscription/change.ts';
 import type { Command, CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
+import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { Run } from './run.ts';
@@ -164,20 +165,25 @@ export class Steps {
     }
   }
 
-  /** Records that the test clock has reached its target. Records each target once. */
+  /**
+   * Records that the test clock has reached its target. Records each target once. If the row has another version,
+   * adopts the row instead, because steps may be due before the target.
+   */
   async reportClockReached(): Promise<void> {
     const { run } = this;
     const reachedAt = run.clock.unreportedAt;
     if (reachedAt === null) return;
-    const { merchantId, subscriptionId } = run.state;
+    const { merchantId, subscriptionId, version } = run.state;
     try {
-      await run.activities.clockReached(`clock reached ${formatInstant(reachedAt)}`, {
+      const row = await run.activities.clockReached(`clock reached ${formatInstant(reachedAt)}`, {
         merchantId,
         subscriptionId,
+        version,
         reachedAt,
       });
       run.noteProgress();
-      run.clock.reported(reachedAt);
+      if (row) this.adoptRow(row);
+      else run.clock.reported(reachedAt);
     } catch (error) {
       this.backOffAfter(error);
     }
@@ -232,17 +238,20 @@ export class Steps {
   }
 
   /**
-   * Adopts the row's state. Holds the run and returns false if the row is older than the run: the database was restored
+   * Adopts the row's state, and moves a test clock back to the row's latest change, so that no step is late. Holds the run and returns false if the row is older than the run: the database was restored
    * from a backup, and the gateway may have charges that the row does not know. Rule: D-39.
    */
-  private adoptRow(state: SubscriptionState): boolean {
+  adoptRow(state: SubscriptionState): boolean {
     const { run } = this;
     if (state.version < run.state.version) {
       run.needsResync = true;
       run.hold('the database is older than this run');
       return false;
     }
-    if (state.version > run.state.version) run.adopt(state);
+    if (state.version > run.state.version) {
+      run.clock.moveBack(knownUntil(state));
+      run.adopt(state);
+    }
     return true;
   }
 

@@ -17,6 +17,11 @@ import { appendDrafts } from './events.ts';
 import { rowOf } from './row.ts';
 import { isRecord } from '../is-record.ts';
 
+/** A version of a subscription: the one of the run that calls. */
+export interface VersionRef extends SubscriptionRef {
+  version: number;
+}
+
 /** A transition to record. `change` leads from version `change.state.version - 1` to the next version. */
 export interface Transition {
   change: Change;
@@ -191,34 +196,47 @@ export async function countEarlier(db: Db, ref: SubscriptionRef, most: number): 
 
 /**
  * Records the time of the next look-up after a look-up without an outcome, so that the sweep does not treat the
- * subscription as overdue. The version does not change. Changes nothing if the row has another version.
+ * subscription as overdue. The version does not change. If the row has another version, changes nothing and returns
+ * the row's state; else returns null.
  */
-export async function recordLookup(db: Db, state: SubscriptionState): Promise<void> {
-  const ref = { merchantId: state.merchantId, subscriptionId: state.subscriptionId };
-  await db
+export async function recordLookup(
+  db: Db,
+  state: SubscriptionState,
+): Promise<SubscriptionState | null> {
+  const recorded = await db
     .update(subscriptions)
     .set({ ...rowOf(state), updatedAt: sql`now()` })
-    .where(and(isRow(ref), eq(subscriptions.version, state.version)));
+    .where(isVersion(state))
+    .returning({ id: subscriptions.id });
+  return recorded.length > 0 ? null : loadState(db, state);
 }
 
 /**
  * Records that no step of a subscription on a test clock is due up to `reachedAt`. The stored value never
- * decreases. Rule: D-60.
+ * decreases. If the row has another version, changes nothing and returns the row's state; else returns null. Rule:
+ * D-60.
  */
 export async function recordClockReached(
   db: Db,
-  ref: SubscriptionRef,
+  at: VersionRef,
   reachedAt: number,
-): Promise<void> {
-  await db
+): Promise<SubscriptionState | null> {
+  const instant = new Date(reachedAt).toISOString();
+  const recorded = await db
     .update(subscriptions)
-    .set({ clockReachedAt: reachedAt, updatedAt: sql`now()` })
-    .where(
-      and(
-        isRow(ref),
-        sql`coalesce(${subscriptions.clockReachedAt}, '-infinity') < ${new Date(reachedAt).toISOString()}`,
-      ),
-    );
+    .set({
+      clockReachedAt: sql`greatest(${subscriptions.clockReachedAt}, ${instant}::timestamptz)`,
+      updatedAt: sql`now()`,
+    })
+    .where(isVersion(at))
+    .returning({ id: subscriptions.id });
+  return recorded.length > 0 ? null : loadState(db, at);
+}
+
+/** Returns the row's state if the row does not have this version; else null. */
+export async function findOtherVersion(db: Db, at: VersionRef): Promise<SubscriptionState | null> {
+  const state = await loadState(db, at);
+  return state.version === at.version ? null : state;
 }
 
 /** Records that Temporal has confirmed the start of the workflow. */
@@ -275,6 +293,10 @@ async function applyEffects(tx: Db, ref: SubscriptionRef, effects: Effects): Pro
 
 function isRow(ref: SubscriptionRef) {
   return isRecord(subscriptions, ref.merchantId, ref.subscriptionId);
+}
+
+function isVersion(at: VersionRef) {
+  return and(isRow(at), eq(subscriptions.version, at.version));
 }
 
 function isCommand(ref: SubscriptionRef, commandId: string) {

@@ -6,6 +6,7 @@ import { subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 import { expectError } from '../../support/answers.ts';
+import { stateOf } from '../../support/subscriptions.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const JAN_31 = Date.UTC(2026, 0, 31, 12);
@@ -97,7 +98,8 @@ test('an advance of a test clock is refused while another advance runs; a later 
 
   api.workflows.faults.isDown = false;
   // In production the workflow records the reached time after a sweep has sent it the clock's new time again.
-  await recordClockReached(api.db, ref, FEB_1);
+  const { version } = await stateOf(api.db, ref);
+  expect(await recordClockReached(api.db, { ...ref, version }, FEB_1)).toBeNull();
   expect((await running).json).toEqual({ testClockId, now: FEB_1, status: 'READY' });
   const repeated = await advance(api, testClockId, FEB_1, 'slow-advance');
   expect(repeated.json).toEqual({ testClockId, now: FEB_1, status: 'READY' });

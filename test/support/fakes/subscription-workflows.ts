@@ -91,7 +91,8 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     async advanceClock(ref, targetAt) {
       calls.push({ name: `advanceClock ${targetAt}`, ref });
       if (faults.isDown) throw new DomainError('service_unavailable');
-      await recordClockReached(db, ref, targetAt);
+      const { version } = (await snapshotOf(ref)).state;
+      await recordClockReached(db, { ...ref, version }, targetAt);
     },
     async upcoming(ref, limit, nowAt) {
       calls.push({ name: `upcoming ${limit}`, ref });
@@ -161,12 +162,14 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     if (carriesToken(command)) {
       const redeemed = await transitions.redeemToken({
         ...command,
+        at: { ...ref, version: state.version },
         merchantId: ref.merchantId,
         customerId: state.customerId,
         verify: needsVerification(state, command, { now: nowAt, realNow: now() }),
         nowAt,
       });
       if (redeemed.kind === 'refused') return declined(redeemed.errorCode);
+      if (redeemed.kind === 'adopt') throw new Error('another call has changed the row');
       paymentMethodId = redeemed.paymentMethodId;
     }
     const time = { now: nowAt, realNow: now() };

@@ -1,0 +1,245 @@
+import { randomUUID } from 'node:crypto';
+import { eq, sql } from 'drizzle-orm';
+import { describe, expect, vi } from 'vitest';
+import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { actionForCommand } from '../../domain/subscription/actions.ts';
+import type { Command } from '../../domain/subscription/commands.ts';
+import type { SubscriptionRef, Terms } from '../../domain/subscription/state.ts';
+import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { onDevServer as test } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
+import { repairsOf } from '../support/repairs.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+
+/**
+ * A run commits a command to the row, and its workflow task is then lost with the Temporal server. No message tells the
+ * run of the newer row.
+ */
+
+const HOUR = 3_600_000;
+const MAY_10 = Date.parse('2027-05-10T12:00:00Z');
+
+/** A command without the id, which the test makes. */
+type Order = Command extends infer C ? (C extends Command ? Omit<C, 'commandId'> : never) : never;
+
+/** Records a command as its run does, of which the run then knows nothing. */
+async function recordAndLose(env: TestEnvironment, ref: SubscriptionRef, order: Order, at: number) {
+  const command = { ...order, commandId: randomUUID() } as Command;
+  const state = await env.state(ref);
+  const { change } = actionForCommand(state, command, { now: at, realNow: Date.now() }, null);
+  const { commandId, kind } = command;
+  expect(
+    await recordTransition(env.db, {
+      change,
+      transitionId: commandId,
+      command: { commandId, kind, result: { kind: 'done' } },
+      nowAt: at,
+    }),
+  ).toEqual({ kind: 'recorded' });
+  const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+  expect((await handle.query(stateQuery)).version).toBe(change.state.version - 1);
+}
+
+async function onClock(env: TestEnvironment, terms: Partial<Terms>) {
+  const clock = await env.createClock(MAY_10);
+  const ref = await env.create({ createdAt: MAY_10, testClockId: clock, terms });
+  await payCheckout(env, ref);
+  return { clock, ref };
+}
+
+const charged = async (env: TestEnvironment, ref: SubscriptionRef): Promise<string[]> =>
+  (await env.events(ref))
+    .filter((event) => event['eventType'] === 'subscription.cycle_charged')
+    .map((event) => new Date(Number(event['eventTime'])).toISOString());
+
+const book = async (env: TestEnvironment, ref: SubscriptionRef): Promise<string[]> =>
+  (await env.book(ref)).map(
+    ({ outcome, amountMinor, sentCount }) => `${outcome} ${amountMinor} x${sentCount}`,
+  );
+
+const PAID = 'succeeded 1999 x1';
+
+/** Proves that a further advance to the same instant and a sweep do nothing. */
+async function expectNothingFurther(
+  env: TestEnvironment,
+  ref: SubscriptionRef,
+  clock: string,
+  at: string,
+) {
+  const before = [await env.events(ref), await book(env, ref)];
+  await env.advance(clock, at);
+  expect(await repairsOf(env)).toEqual({});
+  expect([await env.events(ref), await book(env, ref)]).toEqual(before);
+}
+
+describe('a test clock is READY only after a run that is older than its row has charged', () => {
+  test('the daily cycles since an unpause [D-60, D-32]', async ({ env }) => {
+    const { clock, ref } = await onClock(env, { interval: 'DAY', cycleCount: 60 });
+    await env.execute(ref, { kind: 'pause', commandId: randomUUID() });
+    const newNextPaymentAt = Date.parse('2027-05-31T12:00:00Z');
+    await recordAndLose(env, ref, { kind: 'unpause', newNextPaymentAt }, MAY_10);
+
+    await env.advance(clock, '2027-06-05T00:00:00Z');
+    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 6 });
+    await env.advance(clock, '2027-06-09T12:00:00Z');
+    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 11 });
+    expect(await charged(env, ref)).toEqual([
+      '2027-05-10T12:00:00.000Z',
+      '2027-05-31T12:00:00.000Z',
+      ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map((day) => `2027-06-0${day}T12:00:00.000Z`),
+    ]);
+    expect(await book(env, ref)).toEqual(Array.from({ length: 11 }, () => PAID));
+    await expectNothingFurther(env, ref, clock, '2027-06-09T12:00:00Z');
+  });
+
+  test('the cycles since an edit to an earlier date [D-60, D-15]', async ({ env }) => {
+    const { clock, ref } = await onClock(env, { interval: 'YEAR', cycleCount: 5 });
+    const newNextPaymentAt = Date.parse('2027-05-20T12:00:00Z');
+    const order = { kind: 'edit', newNextPaymentAt, interval: 'MONTH' } as const;
+    await recordAndLose(env, ref, order, MAY_10);
+
+    await env.advance(clock, '2027-07-30T00:00:00Z');
+    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 4 });
+    expect(await charged(env, ref)).toEqual([
+      '2027-05-10T12:00:00.000Z',
+      '2027-05-20T12:00:00.000Z',
+      '2027-06-20T12:00:00.000Z',
+      '2027-07-20T12:00:00.000Z',
+    ]);
+    expect(await book(env, ref)).toEqual([PAID, PAID, PAID, PAID]);
+    await expectNothingFurther(env, ref, clock, '2027-07-30T00:00:00Z');
+  });
+
+  test('nothing after a scheduled cancel [D-60, D-§4]', async ({ env }) => {
+    const { clock, ref } = await onClock(env, {});
+    const order = { kind: 'cancel', reason: 'cancelled', atPeriodEnd: true } as const;
+    await recordAndLose(env, ref, order, MAY_10);
+
+    await env.advance(clock, '2027-08-01T00:00:00Z');
+    expect(await env.state(ref)).toMatchObject({
+      status: 'ENDED',
+      endReason: 'cancelled',
+      cyclesCharged: 1,
+    });
+    expect((await env.events(ref)).at(-1)).toMatchObject({
+      eventType: 'subscription.ended',
+      eventTime: Date.parse('2027-06-10T12:00:00Z'),
+    });
+    expect(await book(env, ref)).toEqual([PAID]);
+    await expectNothingFurther(env, ref, clock, '2027-08-01T00:00:00Z');
+  });
+});
+
+/** Makes the row's next step due `minutes` ago, and the row unchanged since. */
+const fallDue = (env: TestEnvironment, { subscriptionId }: SubscriptionRef, minutes: number) =>
+  env.db
+    .update(subscriptions)
+    .set({
+      wakeAt: sql`now() - ${minutes} * interval '1 minute'`,
+      updatedAt: sql`now() - ${minutes} * interval '1 minute'`,
+    })
+    .where(eq(subscriptions.id, subscriptionId));
+
+describe('in real time, a sweep finds a run that is older than its row', () => {
+  const ORDERS = [
+    {
+      name: 'an unpause',
+      paused: true,
+      order: (dueAt: number): Order => ({ kind: 'unpause', newNextPaymentAt: dueAt }),
+      status: 'ACTIVE',
+      cycles: 2,
+    },
+    {
+      name: 'an edit to an earlier date',
+      paused: false,
+      order: (dueAt: number): Order => ({ kind: 'edit', newNextPaymentAt: dueAt }),
+      status: 'ACTIVE',
+      cycles: 2,
+    },
+    {
+      name: 'a scheduled cancel',
+      paused: false,
+      order: (): Order => ({ kind: 'cancel', reason: 'cancelled', atPeriodEnd: true }),
+      status: 'ENDED',
+      cycles: 1,
+    },
+  ] as const;
+
+  test.for(ORDERS)(
+    'a minute after the date that $name has set [D-40, D-32]',
+    async ({ paused, order, status, cycles }, { env }) => {
+      // The commands took place two hours ago, so that their date has passed.
+      const createdAt = Date.now() - 3 * HOUR;
+      const ref = await env.create({ createdAt, terms: { interval: 'MONTH', cycleCount: 5 } });
+      await payCheckout(env, ref);
+      if (paused) await env.execute(ref, { kind: 'pause', commandId: randomUUID() });
+      const dueAt = Date.now() - 2 * 60_000;
+      await recordAndLose(env, ref, order(dueAt), Date.now() - 2 * HOUR);
+      if (status === 'ENDED') {
+        await env.db.execute(sql`update subscription
+          set state = jsonb_set(state, '{currentPeriodEndAt}', to_jsonb(${dueAt}::bigint))
+          where id = ${ref.subscriptionId}`);
+      }
+      await fallDue(env, ref, 2);
+
+      expect(await repairsOf(env)).toEqual({ overdue: 1 });
+      await eventually(async () =>
+        expect(await env.state(ref)).toMatchObject({ status, cyclesCharged: cycles }),
+      );
+      expect(await book(env, ref)).toEqual(Array.from({ length: cycles }, () => PAID));
+      expect(await repairsOf(env)).toEqual({});
+      expect(await book(env, ref)).toHaveLength(cycles);
+    },
+  );
+});
+
+test('a look-up that ends after the row has changed returns the row to its run [D-32, D-40]', async ({
+  env,
+}) => {
+  const { clock, ref } = await onClock(env, { cycleCount: 3 });
+  const fault = { match: {}, count: 1_000, fault: 'error_500' };
+  await env.control('POST', '/control/faults', { ...fault, operation: 'charge', effect: 'none' });
+  await env.control('POST', '/control/faults', { ...fault, operation: 'lookup', effect: 'done' });
+  await env.sendClock(clock, Date.parse('2027-06-10T12:00:00Z'));
+  await vi.waitFor(
+    async () => expect((await env.state(ref)).openAttempt).toMatchObject({ lookups: 1 }),
+    { timeout: 60_000, interval: 50 },
+  );
+  const state = await env.state(ref);
+  const nowAt = Date.parse('2027-06-10T12:00:00Z');
+
+  const looking = env.activities.chargeAttempt({
+    state,
+    opening: null,
+    nowAt,
+    realNowAt: Date.now(),
+  });
+  await recordAndLose(env, ref, { kind: 'edit', newAmountMinor: 2_500 }, nowAt);
+  expect(await looking).toMatchObject({
+    kind: 'adopt',
+    state: { version: state.version + 1, terms: { amountMinor: 2_500 } },
+  });
+  await env.control('DELETE', '/control/faults');
+});
+
+test('a card is not sent to the gateway when the row of its checkout has ended [D-32, D-33]', async ({
+  env,
+}) => {
+  const clock = await env.createClock(MAY_10);
+  const trial = { interval: 'DAY', count: 7 } as const;
+  const ref = await env.create({ createdAt: MAY_10, testClockId: clock, terms: { trial } });
+  await recordAndLose(env, ref, { kind: 'cancel', reason: 'cancelled' }, MAY_10);
+
+  const card = await env.token('4000000000000002');
+  expect(await payCheckout(env, ref, card)).toMatchObject({
+    kind: 'refused',
+    code: 'operation_not_allowed',
+  });
+  expect((await env.events(ref)).map((event) => event['eventType'])).toEqual([
+    'subscription.created',
+    'subscription.ended',
+  ]);
+  expect(await book(env, ref)).toEqual([]);
+});
