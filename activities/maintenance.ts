@@ -5,6 +5,7 @@ import {
   forgetExpiredKeys,
   isOverdue,
   takeBehindTheirClock,
+  takeHeld,
   takeNeverStarted,
   takeOpenPayments,
   takeOpenRefunds,
@@ -116,10 +117,13 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
       await sweepKind(
         'behindTheirClock',
         () => takeBehindTheirClock(db, LIMIT),
-        async (one) => {
-          if (await subscriptionWorkflows.replaceIfStuck(one)) return;
-          await subscriptionWorkflows.advanceClock(one, one.targetAt);
-        },
+        (one) => sendTarget(subscriptionWorkflows, one),
+      );
+      // A held run is not rechecked. After its termination, a workflow starts from the row.
+      await sweepKind(
+        'lost',
+        () => takeHeld(db, LIMIT),
+        (ref) => subscriptionWorkflows.ensureRunning(ref),
       );
       await sweepKind(
         'withdrawn',
@@ -178,6 +182,17 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
       return report;
     },
   };
+}
+
+/** Replaces a stuck run; else sends the test clock's target and makes the run read its row. A repeat is safe. */
+async function sendTarget(
+  workflows: MaintenanceDeps['subscriptionWorkflows'],
+  one: SubscriptionRef & { targetAt: number },
+): Promise<void> {
+  if (await workflows.replaceIfStuck(one)) return;
+  await workflows.advanceClock(one, one.targetAt);
+  // A run that had reached the target before the database was restored does nothing until it reads its row.
+  await workflows.recheck(one);
 }
 
 /**

@@ -1,8 +1,10 @@
 import type { Db } from '../db/client.ts';
 import {
+  endHold,
   findOtherVersion,
   loadSnapshot,
   recordClockReached,
+  recordHold,
   recordTransition,
 } from '../db/repositories/subscriptions/transitions.ts';
 import type {
@@ -62,15 +64,19 @@ export function createTransitionActivities(deps: TransitionDeps) {
     /**
      * Loads the subscription's row, for a workflow whose own state may be older than the row. `isReviewDecided` is true
      * if an operator has decided the open attempt in manual review, and the decision is not yet part of the
-     * subscription's state.
+     * subscription's state. If `version`, that of the workflow's state, is above the row's, records that the workflow is
+     * held; else ends a hold. Rule: D-39.
      */
-    async loadSubscription(ref: {
+    async loadSubscription(input: {
       merchantId: string;
       subscriptionId: string;
+      version?: number;
     }): Promise<Pick<Snapshot, 'state' | 'clock'> & { isReviewDecided?: boolean }> {
+      const { version = 0, ...ref } = input;
       const row = await loadSnapshot(deps.db, ref);
       if (!row) throw invalidInput(`no subscription ${ref.subscriptionId}`);
       const snapshot = { state: row.state, clock: row.clock };
+      await (row.state.version < version ? recordHold : endHold)(deps.db, ref);
       // Another process may have recorded a transition and died before it delivered the events.
       await deps.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });
       const isReviewDecided = await isOpenAttemptDecided(deps.db, snapshot.state);

@@ -21,7 +21,6 @@ import {
   describeWorkflow,
   hasFailedTask,
   hasWorkPending,
-  isRunning,
   isUnregistered,
 } from './client.ts';
 import { closedSince } from './closed-subscriptions.ts';
@@ -38,6 +37,10 @@ export interface RunRows {
   countEarlier(ref: SubscriptionRef, most: number): Promise<number>;
   /** Records that Temporal has confirmed the start of the workflow. */
   markWorkflowStarted(ref: SubscriptionRef): Promise<void>;
+  /** Records that the workflow is newer than the row. Rule: D-39. */
+  recordHold(ref: SubscriptionRef): Promise<void>;
+  /** Ends the hold of a subscription. Rule: D-39. */
+  endHold(ref: SubscriptionRef): Promise<void>;
 }
 
 /** Starts, rechecks and replaces the workflow runs of subscriptions, for the API and the maintenance sweeps. */
@@ -72,8 +75,8 @@ export interface SubscriptionRuns {
    */
   replaceIfStuck(subscription: SubscriptionRef): Promise<boolean>;
   /**
-   * Starts a workflow from the subscription's row if none runs and the subscription is not over. Returns true
-   * if a workflow was started. Unlike `recheck`, does not signal a running workflow. Throws if Temporal is
+   * Starts a workflow from the subscription's row if none runs or has completed and the subscription is not over.
+   * Returns true if a workflow was started. Unlike `recheck`, does not signal a running workflow. Throws if Temporal is
    * unreachable.
    */
   ensureRunning(subscription: SubscriptionRef): Promise<boolean>;
@@ -131,8 +134,8 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
   }
 
   async ensureRunning(ref: SubscriptionRef): Promise<boolean> {
-    const workflowId = subscriptionWorkflowId(ref.subscriptionId);
-    return (await isRunning(this.client, workflowId)) ? false : this.startFromRow(ref);
+    const status = (await this.describe(ref))?.status.name;
+    return status === 'RUNNING' || status === 'COMPLETED' ? false : this.startFromRow(ref);
   }
 
   async recheck(ref: SubscriptionRef): Promise<void> {
@@ -194,11 +197,14 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     if (!snapshot || isOver(snapshot)) return false;
     this.logger.warn({ ...ref }, 'starting a missing workflow from its row');
     const policy = 'ALLOW_DUPLICATE_FAILED_ONLY';
+    // Before the start: if this process dies, a sweep finds the subscription as late as any other.
+    await this.rows.endHold(ref);
     if (await this.startFrom(ref, snapshot, policy, ACCEPT_WITHIN_MS)) return true;
     // The subscription may have ended after the first read.
     const latest = await this.snapshotOf(ref);
     if (!latest || isOver(latest)) return false;
     this.logger.error({ ...ref }, 'held: the database is older than this run');
+    await this.rows.recordHold(ref);
     throw new DomainError('service_unavailable', 'the database is older than the completed run');
   }
 

@@ -70,6 +70,8 @@ export const subscriptions = pgTable(
       .default(sql`now()`),
     /** Real time when a sweep last took the row; null if none did. A sweep takes the oldest values first. */
     sweptAt: instant('swept_at'),
+    /** Real time when a newer run of the workflow was found, which is held; null if there is none. Rule: D-39. */
+    heldAt: instant('held_at'),
     /** Null until Temporal confirmed the start of the workflow. */
     workflowStartedAt: instant('workflow_started_at'),
   },
@@ -106,6 +108,10 @@ export const subscriptions = pgTable(
     index('subscription__unstarted__idx')
       .on(table.insertedAt)
       .where(sql`${table.workflowStartedAt} is null`),
+    // The sweep and the health check find the held subscriptions.
+    index('subscription__held__idx')
+      .on(table.heldAt)
+      .where(sql`${table.heldAt} is not null`),
     // The periodic sweep finds subscriptions with an overdue step.
     index('subscription__wake__idx')
       .on(table.wakeAt)

@@ -26,7 +26,7 @@ export interface Surroundings {
   readonly productName: string | null;
   /** The latest refused signal. */
   readonly refused: RefusedSignal | null;
-  /** Why the workflow does nothing until an operator repairs the row; null if the workflow runs normally. */
+  /** Why the workflow does nothing, and how an operator can help; null if the workflow runs normally. */
   readonly heldBecause: string | null;
 }
 
@@ -70,7 +70,7 @@ export function describe(
     paragraphs.push(`Manual retry possible again from ${toMinute(state.cooldownUntilAt)}.`);
   }
   if (heldBecause !== null) {
-    paragraphs.unshift(`**Held**: ${heldBecause}. Repair the row, then send the signal \`poke\`.`);
+    paragraphs.unshift(`**Held**: ${heldBecause}.`);
   }
   if (refused) {
     const reason = refused.reason.replace(/\.$/, '');

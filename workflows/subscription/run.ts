@@ -146,10 +146,14 @@ export class Run {
     if (this.heldBecause !== null) this.backoffUntilAt = 0;
   }
 
-  /** Stops the run's work for an hour or until a recheck, because its row cannot be read. */
-  hold(reason: string): void {
-    log.error('held: an operator must repair the row', { reason });
-    this.heldBecause = reason;
+  /**
+   * Stops the run's work for an hour or until a recheck, because the run cannot continue from its row. Logs each reason
+   * once. The details show the reason, and `remedy` as a sentence for the operator.
+   */
+  hold(reason: string, remedy = 'Repair the row, then send the signal `poke`'): void {
+    const text = `${reason}. ${remedy}`;
+    if (this.heldBecause !== text) log.error('held: an operator must repair the row', { reason });
+    this.heldBecause = text;
     this.backoffUntilAt = this.clock.realNow + HELD_MS;
     this.showDetails();
   }

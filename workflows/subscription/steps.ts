@@ -205,12 +205,17 @@ export class Steps {
     if (isKept) run.needsResync = false;
     run.isWriting = true;
     try {
+      const { version } = run.state;
       const found = await run.activities.loadSubscription('read the row again', {
         merchantId,
         subscriptionId,
+        version,
       });
-      const { version } = run.state;
       if (!this.adoptRow(found.state)) {
+        run.hold(
+          'the database is older than this run',
+          'See `npm run verify` and docs/operations.md, "After the database was restored"',
+        );
         run.answerUnavailable();
         return;
       }
@@ -238,14 +243,14 @@ export class Steps {
   }
 
   /**
-   * Adopts the row's state, and moves a test clock back to the row's latest change, so that no step is late. Holds the run and returns false if the row is older than the run: the database was restored
-   * from a backup, and the gateway may have charges that the row does not know. Rule: D-39.
+   * Adopts the row's state, and moves a test clock back to the row's latest change, so that no step is late. Returns
+   * false if the row is older than the run: the database was restored from a backup, and the gateway may have charges
+   * that the row does not know. The run then reads the row again and is held. Rule: D-39.
    */
   adoptRow(state: SubscriptionState): boolean {
     const { run } = this;
     if (state.version < run.state.version) {
       run.needsResync = true;
-      run.hold('the database is older than this run');
       return false;
     }
     if (state.version > run.state.version) {

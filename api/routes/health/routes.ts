@@ -1,5 +1,6 @@
 import type { Router } from '@koa/router';
 import { sql } from 'drizzle-orm';
+import { countHeld } from '../../../db/repositories/sweeps/queries.ts';
 import { ok, send } from '../../answers.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -10,10 +11,13 @@ import type { ApiDeps } from '../../deps.ts';
  */
 const PROBE = sql`select from merchant limit 0 for update`;
 
-/** Registers the health check for load balancers, without credentials: 200 if the database accepts writes, else 503. */
+/**
+ * Registers the health check for load balancers, without credentials: 200 if the database accepts writes, else 503.
+ * `heldSubscriptions` counts the subscriptions whose workflow is newer than the database (D-39).
+ */
 export function healthRoutes(router: Router<RequestState>, { db }: Pick<ApiDeps, 'db'>): void {
   router.get('/health', async (ctx) => {
     await db.execute(PROBE);
-    send(ctx, ok({ status: 'ok' }));
+    send(ctx, ok({ status: 'ok', heldSubscriptions: await countHeld(db) }));
   });
 }

@@ -14,6 +14,8 @@ export function rowOf(state: SubscriptionState) {
     cycleCount: state.terms.cycleCount,
     cyclesCharged: state.cyclesCharged,
     wakeAt: wakeAt(state),
+    // A run that records a state is not held.
+    heldAt: null,
   };
 }
 

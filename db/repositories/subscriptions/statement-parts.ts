@@ -24,7 +24,7 @@ export function movedPart(
     update subscription set status = ${row.status}, version = ${row.version}::int,
       state = ${JSON.stringify(row.state)}::jsonb, amount_minor = ${row.amountMinor}::bigint,
       currency = ${row.currency}, cycle_count = ${row.cycleCount}::int,
-      cycles_charged = ${row.cyclesCharged}::int, wake_at = ${timestamp(row.wakeAt)},
+      cycles_charged = ${row.cyclesCharged}::int, wake_at = ${timestamp(row.wakeAt)}, held_at = null,
       last_transition_id = ${transitionId}, updated_at = now()
     where merchant_id = ${state.merchantId} and id = ${state.subscriptionId}
       and version = ${fromVersion}::int

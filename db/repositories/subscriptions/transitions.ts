@@ -247,6 +247,22 @@ async function markWorkflowStarted(db: Db, ref: SubscriptionRef): Promise<void> 
     .where(and(isRow(ref), sql`${subscriptions.workflowStartedAt} is null`));
 }
 
+/** Records that the workflow is newer than the row, and is held. A repeat keeps the first time. Rule: D-39. */
+export async function recordHold(db: Db, ref: SubscriptionRef): Promise<void> {
+  await db
+    .update(subscriptions)
+    .set({ heldAt: sql`now()` })
+    .where(and(isRow(ref), sql`${subscriptions.heldAt} is null`));
+}
+
+/** Ends the hold of a subscription, because a workflow starts from its row or has its state. */
+export async function endHold(db: Db, ref: SubscriptionRef): Promise<void> {
+  await db
+    .update(subscriptions)
+    .set({ heldAt: null })
+    .where(and(isRow(ref), sql`${subscriptions.heldAt} is not null`));
+}
+
 async function loadState(tx: Db, ref: SubscriptionRef): Promise<SubscriptionState> {
   const [row] = await tx
     .select({ state: subscriptions.state })
@@ -314,5 +330,7 @@ export function subscriptionRows(db: Db) {
     loadSnapshot: (ref: SubscriptionRef) => loadSnapshot(db, ref),
     countEarlier: (ref: SubscriptionRef, most: number) => countEarlier(db, ref, most),
     markWorkflowStarted: (ref: SubscriptionRef) => markWorkflowStarted(db, ref),
+    recordHold: (ref: SubscriptionRef) => recordHold(db, ref),
+    endHold: (ref: SubscriptionRef) => endHold(db, ref),
   };
 }

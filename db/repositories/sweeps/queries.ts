@@ -49,6 +49,7 @@ export function takeNeverStarted(db: Db, limit: number): Promise<SubscriptionRef
 
 const IS_OVERDUE = and(
   isNull(subscriptions.testClockId),
+  isNull(subscriptions.heldAt),
   lt(subscriptions.wakeAt, sql`now() - interval '1 minute'`),
   lt(subscriptions.updatedAt, sql`now() - interval '1 minute'`),
 );
@@ -96,6 +97,7 @@ export async function takeBehindTheirClock(
     );
   const condition = and(
     isNotNull(subscriptions.testClockId),
+    isNull(subscriptions.heldAt),
     exists(clock),
     lt(subscriptions.updatedAt, sql`now() - interval '30 seconds'`),
     or(
@@ -116,6 +118,17 @@ export async function takeBehindTheirClock(
     .from(subscriptions)
     .innerJoin(testClocks, isClock)
     .where(inArray(subscriptions.id, ids));
+}
+
+/** Takes held subscriptions, whose workflow an operator may have terminated. Rule: D-39. */
+export function takeHeld(db: Db, limit: number): Promise<SubscriptionRef[]> {
+  const condition = isNotNull(subscriptions.heldAt);
+  return takeSubscriptions(db, { condition, oldest: subscriptions.heldAt, limit });
+}
+
+/** Returns the number of held subscriptions. Rule: D-39. */
+export function countHeld(db: Db): Promise<number> {
+  return db.$count(subscriptions, isNotNull(subscriptions.heldAt));
 }
 
 /**

@@ -5,7 +5,7 @@ import { expectError } from '../../support/answers.ts';
 
 test('the health route answers without credentials', async ({ api }) => {
   const answer = await api.call('GET', '/health', { as: null });
-  expect([answer.status, answer.text]).toEqual([200, '{"status":"ok"}']);
+  expect([answer.status, answer.text]).toEqual([200, '{"status":"ok","heldSubscriptions":0}']);
 });
 
 test('an answer has a request id and the security headers [D-§8]', async ({ api }) => {

@@ -1,0 +1,2 @@
+ALTER TABLE "subscription" ADD COLUMN "held_at" timestamp(3) with time zone;--> statement-breakpoint
+CREATE INDEX "subscription__held__idx" ON "subscription" USING btree ("held_at") WHERE "subscription"."held_at" is not null;

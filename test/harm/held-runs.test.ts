@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { eq, sql } from 'drizzle-orm';
+import { describe, expect } from 'vitest';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { testClocks } from '../../db/schema/test-clocks.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { onDevServer as test } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
+import { DUE_AT, paidForJanuary } from '../support/february-charge.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
+import { repairsOf } from '../support/repairs.ts';
+import { dumpRows } from '../support/restored-rows.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+import { detailsOf } from '../support/workflow-details.ts';
+
+/** The rows are restored from a backup. The sweep finds the runs that are newer than their rows. */
+
+const HELD = '**Held**: the database is older than this run.';
+const longAgo = sql`now() - interval '10 minutes'`;
+
+const handleOf = ({ client }: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
+  client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+
+const change = ({ db }: TestEnvironment, { subscriptionId }: SubscriptionRef, set: object) =>
+  db.update(subscriptions).set(set).where(eq(subscriptions.id, subscriptionId));
+
+const healthOf = async ({ url }: { url: string }): Promise<unknown> =>
+  (await fetch(`${url}/health`)).json();
+
+const lengthOf = async (env: TestEnvironment, ref: SubscriptionRef) =>
+  (await handleOf(env, ref).fetchHistory()).events?.length;
+
+/** Expects that the run is held, and that two more sweeps do not repair it, fail on it or send it a message. */
+async function expectLeftAlone(env: TestEnvironment, ref: SubscriptionRef): Promise<void> {
+  await eventually(async () => expect(await detailsOf(handleOf(env, ref))).toContain(HELD));
+  const before = await lengthOf(env, ref);
+  expect([await repairsOf(env), await repairsOf(env)]).toEqual([{}, {}]);
+  expect(await lengthOf(env, ref)).toBe(before);
+}
+
+describe('a run that is newer than its restored row', () => {
+  test('is rechecked once by the sweep, is counted by /health and starts from its row after its termination [D-39]', async ({
+    env,
+    shop,
+  }) => {
+    const ref = await env.create({ createdAt: Date.now() });
+    const restore = await dumpRows(env.db);
+    await payCheckout(env, ref);
+    await restore();
+    await change(env, ref, { wakeAt: longAgo, updatedAt: longAgo });
+    await eventually(async () => expect(await repairsOf(env)).toEqual({ overdue: 1 }));
+    await expectLeftAlone(env, ref);
+    expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 1 });
+
+    await handleOf(env, ref).terminate('the database was restored');
+    await change(env, ref, { wakeAt: sql`now() + interval '1 hour'` });
+    expect(await repairsOf(env)).toEqual({ lost: 1 });
+    expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 0 });
+    expect(await repairsOf(env)).toEqual({});
+    expect(await env.book(ref)).toHaveLength(1);
+  });
+
+  test('is found on a test clock whose target the run had reached before [D-39, D-60]', async ({
+    env,
+    shop,
+  }) => {
+    const { ref, clock, february } = await paidForJanuary(env);
+    const restore = await dumpRows(env.db);
+    await env.advance(clock, DUE_AT);
+    await restore();
+    await env.sendClock(clock, DUE_AT);
+    await env.db.update(testClocks).set({ sentAt: longAgo }).where(eq(testClocks.id, clock));
+    await change(env, ref, { updatedAt: longAgo });
+    expect(await repairsOf(env)).toEqual({ behindTheirClock: 1 });
+    await expectLeftAlone(env, ref);
+    expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 1 });
+    expect(await february()).toEqual(['succeeded 1999 x1']);
+
+    await handleOf(env, ref).terminate('the database was restored');
+    expect(await repairsOf(env)).toEqual({ lost: 1 });
+    await env.advance(clock, DUE_AT);
+    expect(await february()).toEqual(['succeeded 1999 x2']);
+    expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 0 });
+  });
+
+  test('is counted, and neither started nor counted as failed, if it has completed [D-39]', async ({
+    env,
+    shop,
+  }) => {
+    const ref = await env.create({ createdAt: Date.now() });
+    await payCheckout(env, ref);
+    const restore = await dumpRows(env.db);
+    await env.execute(ref, { kind: 'cancel', commandId: randomUUID(), reason: 'cancelled' });
+    await handleOf(env, ref).result();
+    await restore();
+    await change(env, ref, { wakeAt: longAgo, updatedAt: longAgo });
+    expect(await repairsOf(env)).toEqual({ failed: 1 });
+    expect([await repairsOf(env), await repairsOf(env)]).toEqual([{}, {}]);
+    expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 1 });
+    expect(await env.book(ref)).toHaveLength(1);
+  });
+});
