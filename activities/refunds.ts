@@ -12,6 +12,7 @@ import type { Refund, RefundSettlement } from '../db/repositories/payments/refun
 import { findDecision } from '../db/repositories/payments/reviews.ts';
 import type { RefundOutcome, RefundRef } from '../domain/refund.ts';
 import type {
+  KnownRefund,
   PaymentGateway,
   RefundLookupOutcome,
   RefundOutcome as RefundOutcomeAtGateway,
@@ -119,7 +120,7 @@ async function sendRefund(
       case 'pending':
         return outcome;
       case 'refused':
-        return refusedOrReview(refund, `The gateway refused the refund: ${outcome.reason}.`);
+        return refusedOrReview(refund, `The gateway refused the refund: ${reasonOf(outcome)}.`);
       case 'rejected':
         return { kind: 'review', reason: outcome.reason };
       case 'not_sent':
@@ -159,7 +160,7 @@ async function lookUpAccepted(
       case 'pending':
         return isPending ? found : null;
       case 'refused': {
-        const reason = `The gateway accepted the refund, which failed later: ${found.reason}.`;
+        const reason = `The gateway accepted the refund, which failed later: ${reasonOf(found)}.`;
         return { ...refusedOrReview(refund, reason), hasFailed: true };
       }
       case 'absent':
@@ -172,6 +173,10 @@ async function lookUpAccepted(
         if (!(await pauseIfTimeLeft(deps, stopAt))) return { kind: 'unanswered' };
     }
   }
+}
+
+function reasonOf({ reason, gatewayCode }: Extract<KnownRefund, { kind: 'refused' }>): string {
+  return gatewayCode === undefined ? reason : `${reason} (${gatewayCode})`;
 }
 
 const KEY_TOO_OLD = {

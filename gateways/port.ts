@@ -142,14 +142,17 @@ export interface RefundRef extends RefundRequest {
 
 /**
  * Reasons for which a gateway refuses a refund. No money was refunded. `refund_failed`: the gateway had
- * accepted the refund, and the money did not reach the payer.
+ * accepted the refund, and the money did not reach the payer. `refund_not_possible`: another reason.
  */
 export const REFUND_REFUSALS = [
+  'balance_insufficient',
+  'charge_disputed',
   'charge_not_found',
   'charge_not_paid',
   'currency_differs',
   'exceeds_charge',
   'refund_failed',
+  'refund_not_possible',
 ] as const;
 export type RefundRefusal = (typeof REFUND_REFUSALS)[number];
 
@@ -157,7 +160,12 @@ export type RefundRefusal = (typeof REFUND_REFUSALS)[number];
 export type KnownRefund =
   | { readonly kind: 'refunded'; readonly gatewayRefundId: string }
   | { readonly kind: 'pending'; readonly gatewayRefundId: string }
-  | { readonly kind: 'refused'; readonly reason: RefundRefusal };
+  | {
+      readonly kind: 'refused';
+      readonly reason: RefundRefusal;
+      /** The gateway's own code of a refusal with the reason `refund_not_possible`. */
+      readonly gatewayCode?: string;
+    };
 
 export type RefundOutcome = KnownRefund | NotSent | UnknownOutcome;
 

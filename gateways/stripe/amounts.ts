@@ -42,16 +42,16 @@ const MINIMUM: Readonly<Record<string, number>> = {
 };
 
 /**
- * Returns the amount in Stripe's units, or the reason why Stripe cannot charge the amount. `amountMinor` is
- * in our minor units. Does not check the minimum.
+ * Returns the amount in Stripe's units, or the code with which Stripe refuses such an amount. `amountMinor` is in our
+ * minor units. Does not check the minimum.
  */
 export function stripeAmount(
   amountMinor: number,
   currency: string,
-): { amount: number } | { problem: string } {
+): { amount: number } | { problem: 'invalid_charge_amount' | 'amount_too_large' } {
   const scaled = scale(amountMinor, currency);
-  if (scaled === null) return { problem: `Stripe cannot charge ${amountMinor} of ${currency}` };
-  if (scaled > MAXIMUM) return { problem: 'Stripe charges at most eight digits' };
+  if (scaled === null) return { problem: 'invalid_charge_amount' };
+  if (scaled > MAXIMUM) return { problem: 'amount_too_large' };
   return { amount: scaled };
 }
 

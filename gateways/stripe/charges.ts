@@ -9,7 +9,7 @@ import type {
   WithdrawOutcome,
 } from '../port.ts';
 import { stripeAmount } from './amounts.ts';
-import { failureOf, isUnexpectedState, outcomeOf, unknown } from './outcomes.ts';
+import { definiteRefusal, failureOf, isUnexpectedState, outcomeOf, unknown } from './outcomes.ts';
 
 const ABORTED = { kind: 'not_sent', reason: 'the caller gave up' } as const;
 
@@ -19,15 +19,31 @@ const ABORTED = { kind: 'not_sent', reason: 'the caller gave up' } as const;
  */
 export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<PrepareOutcome> {
   if (request.signal?.aborted === true) return ABORTED;
-  const creation = creationOf(request);
+  const scaled = stripeAmount(request.amountMinor, request.currency);
+  if ('problem' in scaled) return refusedCharge(scaled.problem, null);
+  const creation = creationOf(request, scaled.amount);
   try {
     const intent = await stripe.paymentIntents.create(creation, {
       idempotencyKey: request.key,
     });
     return { kind: 'prepared', gatewayChargeId: intent.id };
   } catch (error) {
-    return removedMethod(error) ?? failureOf(error);
+    const removed = removedMethod(error);
+    if (removed) return removed;
+    const code = definiteRefusal(error);
+    return code === null ? failureOf(error) : refusedCharge(code, null);
   }
+}
+
+/** Returns the decline for a payment that Stripe refused definitely, with Stripe's code. Rule: D-42. */
+function refusedCharge(gatewayCode: string, gatewayChargeId: string | null) {
+  return {
+    kind: 'declined',
+    code: 'processing_error',
+    gatewayChargeId,
+    gatewayCode,
+    retry: 'unknown',
+  } as const;
 }
 
 /**
@@ -43,7 +59,9 @@ export async function charge(stripe: Stripe, request: ChargeRequest): Promise<Ch
     );
   } catch (error) {
     const isDeclined = error instanceof Stripe.errors.StripeCardError;
-    if (!isDeclined && !isUnexpectedState(error)) return removedMethod(error) ?? failureOf(error);
+    if (!isDeclined && !isUnexpectedState(error)) {
+      return removedMethod(error) ?? (await refusedConfirmation(stripe, request, error));
+    }
   }
   try {
     const intent = await stripe.paymentIntents.retrieve(id);
@@ -52,6 +70,21 @@ export async function charge(stripe: Stripe, request: ChargeRequest): Promise<Ch
     return unknown(failureOf(error).reason);
   }
   throw new GatewayRejectedRequest(400, 'amount_differs');
+}
+
+/**
+ * Returns the outcome after Stripe refused a confirmation. Another confirmation may still be in progress, so a definite
+ * refusal is a decline only after the PaymentIntent was cancelled.
+ */
+async function refusedConfirmation(
+  stripe: Stripe,
+  request: ChargeRequest,
+  error: unknown,
+): Promise<ChargeOutcome> {
+  const code = definiteRefusal(error);
+  if (code === null) return failureOf(error);
+  const ended = await withdraw(stripe, request);
+  return ended.kind === 'withdrawn' ? refusedCharge(code, request.gatewayChargeId) : ended;
 }
 
 /** Reads the PaymentIntent. A charge without an id was never sent. */
@@ -111,14 +144,14 @@ function chargeIdOf({ key, gatewayChargeId }: ChargeRef): string {
   return gatewayChargeId;
 }
 
-function creationOf(request: ChargeRequest): Stripe.PaymentIntentCreateParams {
-  const { key, amountMinor, currency, gatewayMethodId, reference } = request;
-  const scaled = stripeAmount(amountMinor, currency);
-  if ('problem' in scaled) throw new GatewayRejectedRequest(400, scaled.problem);
+function creationOf(
+  { key, currency, gatewayMethodId, reference }: ChargeRequest,
+  amount: number,
+): Stripe.PaymentIntentCreateParams {
   const [customer, method] = partsOf(gatewayMethodId);
   const { merchantId, intentId, subscriptionId, cycleNumber, paymentMethodId } = reference;
   return {
-    amount: scaled.amount,
+    amount,
     currency: currency.toLowerCase(),
     ...(customer === null ? {} : { customer }),
     payment_method: method,

@@ -71,6 +71,35 @@ export function failureOf(error: unknown): NotSent | UnknownOutcome {
   throw new GatewayRejectedRequest(statusCode, code ?? rawType ?? 'unknown');
 }
 
+/** Codes that say that the request is wrong or has the wrong key. They say nothing about the payment. */
+const OUR_MISTAKES = [
+  'livemode_mismatch',
+  'platform_account_required',
+  'resource_missing',
+  'secret_key_required',
+  'tls_version_unsupported',
+  'url_invalid',
+];
+
+/** Parameters with the terms of a payment. A refusal that names another parameter and no code is our mistake. */
+const TERMS = ['amount', 'currency'];
+
+/**
+ * Returns Stripe's code if Stripe refused the payment definitely: the request had no effect, and its form was right.
+ * Else null.
+ */
+export function definiteRefusal(error: unknown): string | null {
+  const isAnswer =
+    error instanceof Stripe.errors.StripeInvalidRequestError ||
+    error instanceof Stripe.errors.StripeCardError;
+  if (!isAnswer || isUnexpectedState(error)) return null;
+  const { code, param, rawType } = error;
+  const isMistake = code
+    ? OUR_MISTAKES.includes(code) || code.startsWith('parameter')
+    : param !== undefined && !TERMS.includes(param);
+  return isMistake ? null : (code ?? rawType ?? 'unknown');
+}
+
 export const unknown = (reason: string): UnknownOutcome => ({ kind: 'unknown', reason });
 
 function connectionCode(error: Stripe.errors.StripeConnectionError): string | null {

@@ -5,10 +5,11 @@ import type {
   RefundLookupOutcome,
   RefundOutcome,
   RefundRef,
+  RefundRefusal,
   RefundRequest,
 } from '../port.ts';
 import { stripeAmount } from './amounts.ts';
-import { failureOf, unknown } from './outcomes.ts';
+import { definiteRefusal, failureOf, unknown } from './outcomes.ts';
 
 /**
  * Refunds once per key. Stripe may forget an idempotency key after 24 h, so an earlier refund with the key is
@@ -21,7 +22,8 @@ export async function refund(stripe: Stripe, request: RefundRequest): Promise<Re
     if (intent.currency !== currency.toLowerCase()) return refused('currency_differs');
     if (intent.status !== 'succeeded') return refused('charge_not_paid');
     const scaled = stripeAmount(amountMinor, currency);
-    if ('problem' in scaled) throw new GatewayRejectedRequest(400, scaled.problem);
+    if ('problem' in scaled)
+      return { ...refused('refund_not_possible'), gatewayCode: scaled.problem };
     const earlier = await earlierRefund(stripe, request);
     if (earlier && earlier.amount !== scaled.amount) {
       throw new GatewayRejectedRequest(400, 'amount_differs');
@@ -71,10 +73,32 @@ function known({ id, status }: Stripe.Refund): KnownRefund {
 const refused = (reason: Extract<RefundOutcome, { kind: 'refused' }>['reason']) =>
   ({ kind: 'refused', reason }) as const;
 
-function refusalOf(error: unknown) {
-  if (!(error instanceof Stripe.errors.StripeInvalidRequestError)) return null;
-  if (error.code === 'resource_missing') return refused('charge_not_found');
-  const isTooMuch =
-    error.code === 'charge_already_refunded' || error.message.includes('greater than');
-  return isTooMuch ? refused('exceeds_charge') : null;
+/** Our reason for each of Stripe's codes that has one. */
+const REASONS: Readonly<Record<string, RefundRefusal | undefined>> = {
+  charge_already_refunded: 'exceeds_charge',
+  charge_disputed: 'charge_disputed',
+  refund_disputed_payment: 'charge_disputed',
+  balance_insufficient: 'balance_insufficient',
+  insufficient_funds: 'balance_insufficient',
+};
+
+/** Some of Stripe's refusals have no code, only a message. */
+const MESSAGES: readonly (readonly [text: string, RefundRefusal])[] = [
+  ['greater than', 'exceeds_charge'],
+  ['nsufficient funds', 'balance_insufficient'],
+  ['charged back', 'charge_disputed'],
+];
+
+/** Returns the definite refusal of a refund, after which nothing was refunded; null for any other error. */
+function refusalOf(error: unknown): Extract<RefundOutcome, { kind: 'refused' }> | null {
+  if (!(error instanceof Stripe.errors.StripeError)) return null;
+  const isRequest = error instanceof Stripe.errors.StripeInvalidRequestError;
+  if (isRequest && error.code === 'resource_missing') return refused('charge_not_found');
+  const gatewayCode = definiteRefusal(error);
+  if (gatewayCode === null) return null;
+  const reason =
+    REASONS[gatewayCode] ?? MESSAGES.find(([text]) => error.message.includes(text))?.[1];
+  return reason === undefined
+    ? { ...refused('refund_not_possible'), gatewayCode }
+    : refused(reason);
 }

@@ -55,12 +55,12 @@ describe('an amount at Stripe', () => {
     [500, 'ISK', { amount: 50_000 }],
     [500, 'UGX', { amount: 50_000 }],
     [12_300, 'MGA', { amount: 123 }],
-    [12_345, 'MGA', { problem: 'Stripe cannot charge 12345 of MGA' }],
+    [12_345, 'MGA', { problem: 'invalid_charge_amount' }],
     [1_230, 'KWD', { amount: 1_230 }],
-    [1_234, 'KWD', { problem: 'Stripe cannot charge 1234 of KWD' }],
+    [1_234, 'KWD', { problem: 'invalid_charge_amount' }],
     [99_999_999, 'USD', { amount: 99_999_999 }],
-    [100_000_000, 'USD', { problem: 'Stripe charges at most eight digits' }],
-    [1_000_000, 'ISK', { problem: 'Stripe charges at most eight digits' }],
+    [100_000_000, 'USD', { problem: 'amount_too_large' }],
+    [1_000_000, 'ISK', { problem: 'amount_too_large' }],
   ] as const)('for %i minor units of %s is %j [D-02]', (amountMinor, currency, expected) => {
     expect(stripeAmount(amountMinor, currency)).toEqual(expected);
   });

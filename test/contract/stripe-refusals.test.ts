@@ -1,0 +1,185 @@
+import { describe, expect } from 'vitest';
+import { GatewayRejectedRequest } from '../../gateways/port.ts';
+import type { ChargeRequest } from '../../gateways/port.ts';
+import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
+import { onStripe as it, savedCard } from '../support/stripe.ts';
+import type { StripeWorld } from '../support/stripe.ts';
+
+/** Refusals of Stripe that are answers about the payment, and refusals that show a mistake of ours. */
+
+const CREATE = { method: 'POST', path: '/v1/payment_intents' };
+const CONFIRM = { method: 'POST', path: '/v1/payment_intents/*/confirm' };
+const REFUND = { method: 'POST', path: '/v1/refunds' };
+
+function gatewayOf({ secretKey, id, proxy }: StripeWorld) {
+  return createStripeGateway({ secretKey, accountId: id, timeoutMs: 20_000, url: proxy.url });
+}
+
+async function requestOf(
+  world: StripeWorld,
+  amountMinor = 1_999,
+  currency = 'USD',
+): Promise<ChargeRequest> {
+  const { customer, payment_method } = await savedCard(world.stripe);
+  return {
+    key: `charge:in_${customer}:1`,
+    gatewayChargeId: null,
+    gatewayMethodId: `${customer}/${payment_method}`,
+    amountMinor,
+    currency,
+    reference: {
+      merchantId: 'mer_1',
+      intentId: 'in_1',
+      subscriptionId: 'sub_1',
+      cycleNumber: 2,
+      paymentMethodId: 'pmt_1',
+    },
+  };
+}
+
+async function prepared(world: StripeWorld): Promise<ChargeRequest & { gatewayChargeId: string }> {
+  const request = await requestOf(world);
+  const made = await gatewayOf(world).prepare?.(request);
+  if (made?.kind !== 'prepared') throw new Error(`not prepared: ${made?.kind}`);
+  return { ...request, gatewayChargeId: made.gatewayChargeId };
+}
+
+/** Makes Stripe refuse the next matching request with 400, without any effect. */
+async function refuseNext(
+  world: StripeWorld,
+  request: { method: string; path: string },
+  error: { type?: string; code?: string; param?: string; message?: string },
+) {
+  await world.faults('DELETE', 'faults');
+  await world.faults('POST', 'faults', {
+    ...request,
+    count: 1,
+    fault: 'answer',
+    status: 400,
+    body: { error: { type: 'invalid_request_error', message: 'ordered by the test', ...error } },
+  });
+}
+
+const declined = (gatewayCode: string, gatewayChargeId: string | null = null) => ({
+  kind: 'declined',
+  code: 'processing_error',
+  gatewayChargeId,
+  gatewayCode,
+  retry: 'unknown',
+});
+
+describe('a charge that Stripe refuses definitely', () => {
+  it.for([
+    ['amount_too_small', { code: 'amount_too_small', param: 'amount' }],
+    ['testmode_charges_only', { code: 'testmode_charges_only' }],
+    ['invalid_request_error', { param: 'currency' }],
+  ] as const)(
+    'is declined with processing_error and the code %s when it is refused before its confirmation [D-42]',
+    async ([code, error], { world }) => {
+      const request = await requestOf(world);
+      await refuseNext(world, CREATE, error);
+      expect(await gatewayOf(world).prepare?.(request)).toEqual(declined(code));
+    },
+  );
+
+  it.for([
+    [1_234, 'KWD', 'invalid_charge_amount'],
+    [100_000_000, 'USD', 'amount_too_large'],
+  ] as const)(
+    'is declined without a request for %i minor units of %s, with the code %s [D-02, D-42]',
+    async ([amountMinor, currency, code], { world }) => {
+      const request = await requestOf(world, amountMinor, currency);
+      expect(await gatewayOf(world).prepare?.(request)).toEqual(declined(code));
+    },
+  );
+
+  it('is cancelled at Stripe and declined when its confirmation is refused [D-40, D-42]', async ({
+    world,
+  }) => {
+    const request = await prepared(world);
+    await refuseNext(world, CONFIRM, { code: 'amount_too_small', param: 'amount' });
+    const id = request.gatewayChargeId;
+    expect(await gatewayOf(world).charge(request)).toEqual(declined('amount_too_small', id));
+    expect((await world.stripe.paymentIntents.retrieve(id)).status).toBe('canceled');
+    expect(await gatewayOf(world).charge(request)).toMatchObject({
+      kind: 'declined',
+      code: 'processing_error',
+    });
+  });
+
+  it('is succeeded when an earlier confirmation was executed [D-40]', async ({ world }) => {
+    const request = await prepared(world);
+    await world.stripe.paymentIntents.confirm(request.gatewayChargeId, { off_session: true });
+    await refuseNext(world, CONFIRM, { code: 'amount_too_small', param: 'amount' });
+    expect(await gatewayOf(world).charge(request)).toEqual({
+      kind: 'succeeded',
+      gatewayChargeId: request.gatewayChargeId,
+    });
+  });
+});
+
+describe('a request that is our mistake', () => {
+  it.for([
+    [{ code: 'parameter_unknown', param: 'foo' }],
+    [{ type: 'idempotency_error' }],
+    [{ code: 'resource_missing', param: 'intent' }],
+  ] as const)('is rejected with %j and not declined [D-39]', async ([error], { world }) => {
+    const request = await requestOf(world);
+    await refuseNext(world, CREATE, error);
+    await expect(gatewayOf(world).prepare?.(request)).rejects.toThrow(GatewayRejectedRequest);
+  });
+});
+
+describe('a refund that Stripe refuses definitely', () => {
+  async function paid(world: StripeWorld) {
+    const request = await prepared(world);
+    await gatewayOf(world).charge(request);
+    const { gatewayChargeId, key } = request;
+    return { key: `refund:${key}`, gatewayChargeId, amountMinor: 500, currency: 'USD' };
+  }
+
+  it('is refused with charge_disputed while a dispute is open, and nothing is refunded', async ({
+    world,
+  }) => {
+    const refund = await paid(world);
+    const { latest_charge: chargeId } = await world.stripe.paymentIntents.retrieve(
+      refund.gatewayChargeId,
+    );
+    await world.control('POST', 'disputes', { chargeId });
+    expect(await gatewayOf(world).refund(refund)).toEqual({
+      kind: 'refused',
+      reason: 'charge_disputed',
+    });
+    const { data } = await world.stripe.refunds.list({ payment_intent: refund.gatewayChargeId });
+    expect(data).toEqual([]);
+  });
+
+  it.for([
+    [{ code: 'refund_disputed_payment' }, { reason: 'charge_disputed' }],
+    [{ code: 'balance_insufficient' }, { reason: 'balance_insufficient' }],
+    [{ code: 'insufficient_funds' }, { reason: 'balance_insufficient' }],
+    [
+      { message: 'Insufficient funds in your Stripe balance to refund this amount.' },
+      { reason: 'balance_insufficient' },
+    ],
+    [
+      { code: 'charge_not_refundable' },
+      { reason: 'refund_not_possible', gatewayCode: 'charge_not_refundable' },
+    ],
+  ] as const)('is refused after %j as %j, and succeeds later', async ([error, why], { world }) => {
+    const refund = await paid(world);
+    await refuseNext(world, REFUND, error);
+    expect(await gatewayOf(world).refund(refund)).toEqual({ kind: 'refused', ...why });
+    expect((await gatewayOf(world).refund({ ...refund, key: `${refund.key}b` })).kind).toBe(
+      'refunded',
+    );
+  });
+
+  it('is rejected as our mistake when its key was used for another refund [D-40]', async ({
+    world,
+  }) => {
+    const refund = await paid(world);
+    await refuseNext(world, REFUND, { type: 'idempotency_error' });
+    await expect(gatewayOf(world).refund(refund)).rejects.toThrow(GatewayRejectedRequest);
+  });
+});
