@@ -1,121 +1,30 @@
 import { randomUUID } from 'node:crypto';
-import { and, asc, eq, inArray, isNotNull } from 'drizzle-orm';
+import { and, eq, inArray } from 'drizzle-orm';
 import { Stripe } from 'stripe';
 import { describe, expect, vi } from 'vitest';
 import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
 import { disputes } from '../../db/schema/disputes.ts';
 import { gatewayEvents } from '../../db/schema/gateway-events.ts';
-import { outboxEvents } from '../../db/schema/outbox-events.ts';
-import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
-import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { NOTHING_FOUND } from '../../activities/maintenance.ts';
-import { createEnvironment } from '../support/test-environment.ts';
-import type { TestEnvironment } from '../support/test-environment.ts';
-import { openShop } from '../support/shop.ts';
-import type { Shop } from '../support/shop.ts';
 import { openPage, submitForm } from '../support/browser.ts';
-import { onStripe, submitCard, WEBHOOK_SECRET } from '../support/stripe.ts';
-import type { StripeWorld } from '../support/stripe.ts';
-import { stripeMerchant } from '../support/stripe-seller.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
+import { submitCard, WEBHOOK_SECRET } from '../support/stripe.ts';
+import {
+  active,
+  created,
+  eventsOf,
+  expectNothingLeft,
+  lastAttempt,
+  onStripeScene,
+  SOON,
+  TERMS,
+} from '../support/stripe-scene.ts';
 
 /**
  * Sends events of Stripe from the Stripe double, and checks the rows, the timeline and the merchant's events.
  */
 
-const file = { scope: 'file' } as const;
-const test = onStripe
-  // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
-  .extend('server', file, async ({}, { onCleanup }) => {
-    const server = await connectDevServer();
-    onCleanup(() => server.teardown());
-    return server;
-  })
-  .extend('env', file, async ({ server, world }, { onCleanup }) => {
-    const env = await createEnvironment(server, { stripeUrl: world.proxy.url });
-    onCleanup(() => env.close());
-    return env;
-  })
-  .extend('shop', file, async ({ env }, { onCleanup }) => {
-    const shop = await openShop(env);
-    onCleanup(() => shop.close());
-    return shop;
-  })
-  .extend('scene', file, async ({ env, shop, world }) => ({
-    env,
-    shop,
-    world,
-    seller: await stripeMerchant(env, shop, world),
-  }));
-
-interface Scene {
-  env: TestEnvironment;
-  shop: Shop;
-  world: StripeWorld;
-  seller: Awaited<ReturnType<typeof stripeMerchant>>;
-}
-
-/** A time limit, not an expectation. */
-const SOON = { timeout: 60_000, interval: 50 };
-const START = Date.parse('2027-01-31T12:00:00Z');
-const TERMS = {
-  amount: 1_999,
-  currency: 'USD',
-  interval: 'MONTH',
-  intervalCount: 1,
-  cycleCount: 12,
-  customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-  callbackUrl: 'https://shop.example/thanks',
-};
-
-async function created({ env, shop }: Scene) {
-  const testClockId = await env.createClock(START);
-  const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
-    '/subscription/create',
-    { ...TERMS, testClockId },
-  );
-  const made = { merchantId: env.merchantId, subscriptionId, testClockId };
-  await env.confirmStart(made);
-  return made;
-}
-
-/**
- * Creates a subscription on a test clock. The payer pays the first cycle and never returns from Stripe's
- * page.
- */
-async function active(scene: Scene) {
-  const made = await created(scene);
-  await scene.seller.enterCard(made);
-  await scene.shop.news(made.subscriptionId, 5);
-  await scene.seller.settled();
-  return made;
-}
-
-const eventsOf = async ({ env }: Scene, streamId: string): Promise<string[]> => {
-  const rows = await env.db
-    .select({ type: outboxEvents.type })
-    .from(outboxEvents)
-    .where(eq(outboxEvents.streamId, streamId))
-    .orderBy(asc(outboxEvents.sequence));
-  return rows.map(({ type }) => type);
-};
-
-/** The row of the subscription's payment method, and the row of the latest attempt with this method. */
-async function lastAttempt({ env }: Scene, { subscriptionId }: { subscriptionId: string }) {
-  const state = await env.state({ merchantId: env.merchantId, subscriptionId });
-  const [method] = await env.db
-    .select()
-    .from(paymentMethods)
-    .where(eq(paymentMethods.id, String(state.paymentMethodId)));
-  if (!method) throw new Error('no method');
-  const attempts = await env.db
-    .select()
-    .from(paymentAttempts)
-    .where(eq(paymentAttempts.paymentMethodId, method.id))
-    .orderBy(asc(paymentAttempts.createdAt), asc(paymentAttempts.id));
-  return { method, attempt: attempts.at(-1)! };
-}
+const test = onStripeScene;
 
 const PAID = [
   'intent.created',
@@ -125,17 +34,6 @@ const PAID = [
   'subscription.active',
 ];
 const RENEWED = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
-
-/** Expects that every event of the gateway is handled, and that a sweep finds nothing to repair. */
-async function expectNothingLeft({ env, seller }: Scene): Promise<void> {
-  await seller.settled();
-  // An event that arrives now stays new.
-  await env.db
-    .update(gatewayEvents)
-    .set({ receivedAt: Date.now() - 3_600_000 })
-    .where(isNotNull(gatewayEvents.handledAt));
-  expect(await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 })).toEqual(NOTHING_FOUND);
-}
 
 describe('a card that a payer enters at Stripe without returning', () => {
   test('starts the subscription with one charge, and a later return charges nothing [D-32, D-§4]', async ({
