@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Runs a command of this project. Before that, it checks the Node version, and installs the packages of
-// package-lock.json if they are missing or outdated. This file is plain JavaScript, because it runs before
+// package-lock.json if they are missing or outdated. An operator's command installs none: see BESIDE_A_START. This file is plain JavaScript, because it runs before
 // any package is installed.
 //
 //   node scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|import|verify|fuzz|
@@ -61,6 +61,9 @@ const COMMANDS = {
   check,
 };
 
+/** Commands that run beside `npm start`. An installation would delete the packages that its processes load. */
+const BESIDE_A_START = ['demo', 'merchant', 'review', 'import', 'verify', 'fuzz'];
+
 const [name, ...args] = process.argv.slice(2);
 const command = COMMANDS[name ?? ''];
 if (command === undefined) {
@@ -80,8 +83,8 @@ function checkNodeVersion() {
 }
 
 /**
- * Runs `npm ci` if node_modules does not match package-lock.json. A file in node_modules stores the hash of
- * the package-lock.json from which it was installed.
+ * Runs `npm ci` if node_modules does not match package-lock.json, with its output on stderr. A file in
+ * node_modules stores the hash of the package-lock.json from which it was installed.
  */
 async function installPackages() {
   const lockHash = createHash('sha256').update(readFileSync('package-lock.json')).digest('hex');
@@ -92,15 +95,16 @@ async function installPackages() {
     fail('node_modules is a link and does not match package-lock.json. Nothing was installed.');
   }
   const why = existsSync('node_modules') ? 'do not match package-lock.json' : 'are not there yet';
-  console.log(`packages ${why}; installing them with npm ci (about half a minute)`);
+  if (BESIDE_A_START.includes(name)) {
+    fail(
+      `The packages in node_modules ${why}. This command installs none, because processes of this ` +
+        'checkout may be using them. Stop these processes, then run npm ci.',
+    );
+  }
+  console.error(`packages ${why}; installing them with npm ci (about half a minute)`);
   rmSync(LOCK_MARK, { force: true });
-  const code = await run('npm', [
-    'ci',
-    '--include=dev',
-    '--no-fund',
-    '--no-audit',
-    '--loglevel=error',
-  ]);
+  const options = ['--include=dev', '--no-fund', '--no-audit', '--loglevel=error'];
+  const code = await run('npm', ['ci', ...options], { stdout: process.stderr });
   if (code !== 0) fail('npm ci failed, see above. Nothing was started.');
   writeFileSync(LOCK_MARK, mark);
 }
@@ -122,10 +126,10 @@ async function check() {
  * program's stdin is a pipe. The pipe closes when this process ends, even by SIGKILL, and the program then
  * stops everything that it started.
  */
-function run(program, args, { endsWithUs = false } = {}) {
+function run(program, args, { endsWithUs = false, stdout = 'inherit' } = {}) {
   return new Promise((done) => {
     const child = spawn(program, args, {
-      stdio: [endsWithUs ? 'pipe' : 'inherit', 'inherit', 'inherit'],
+      stdio: [endsWithUs ? 'pipe' : 'inherit', stdout, 'inherit'],
       env: endsWithUs ? { ...process.env, PERENNIAL_EXIT_WITH_PARENT: '1' } : process.env,
     });
     const pass = (signal) => child.kill(signal);
