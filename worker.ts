@@ -49,7 +49,10 @@ Runtime.install({
   telemetryOptions: { logging: { forward: {}, filter: { core: 'WARN', other: 'ERROR' } } },
 });
 
-await migrate(config.databaseUrl);
+await migrate(config.databaseUrl, {
+  applicationName: 'perennial-worker',
+  report: (line) => logger.warn(line),
+});
 const database = createDb({
   url: config.databaseUrl,
   poolSize: POOL_SIZE,

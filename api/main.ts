@@ -41,7 +41,10 @@ const logger = createLogger({ name: 'api', level: config.logLevel });
 armFailpoint(config.failpoint);
 useCurrencies(config.currencies);
 
-await migrate(config.databaseUrl);
+await migrate(config.databaseUrl, {
+  applicationName: 'perennial-api',
+  report: (line) => logger.warn(line),
+});
 const database = createDb({
   url: config.databaseUrl,
   poolSize: POOL_SIZE,

@@ -30,8 +30,10 @@ export async function migrateAndFindDemoMerchant(options: {
   databaseUrl: string;
   dataDir: string;
   pepper: string;
+  report: (line: string) => void;
 }): Promise<DemoMerchant> {
-  await migrate(options.databaseUrl);
+  const { report } = options;
+  await migrate(options.databaseUrl, { applicationName: 'perennial-start', report });
   const database = createDb({
     url: options.databaseUrl,
     poolSize: 1,

@@ -138,6 +138,7 @@ async function startAll(): Promise<void> {
     databaseUrl,
     dataDir: config.dataDir,
     pepper: secrets.CREDENTIAL_PEPPER,
+    report: say,
   });
 
   const localUrl = (port: number): string => `http://${visitable(config.host)}:${port}`;

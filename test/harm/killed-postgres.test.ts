@@ -47,7 +47,10 @@ const test = onDevServer.extend('env', { scope: 'file' }, async ({ server }, { o
   );
   await postgresServer.start();
   await ensureDatabase(postgresUrl(settings, TEMPLATE_DATABASE));
-  await migrate(postgresUrl(settings, TEMPLATE_DATABASE));
+  await migrate(postgresUrl(settings, TEMPLATE_DATABASE), {
+    applicationName: 'test',
+    report: () => undefined,
+  });
   const env = await createEnvironment(server, { postgresUrl: postgresUrl(settings, 'postgres') });
   onCleanup(async () => {
     await env.close();

@@ -139,7 +139,7 @@ async function startPostgres(folder: string, running: SupervisedService[]): Prom
   );
   const template = postgresUrl(settings, TEMPLATE_DATABASE);
   await ensureDatabase(template);
-  await migrate(template);
+  await migrate(template, { applicationName: 'test-servers', report: say });
   return postgresUrl(settings, 'postgres');
 }
 

@@ -1,0 +1,81 @@
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { migrate } from '../../db/migrate.ts';
+import { createTestDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(async () => {
+  await database.drop();
+});
+
+/** Opens a session with a name, and returns what a report about the session must contain. */
+async function openSession(applicationName: string) {
+  const sql = postgres(database.url, {
+    max: 1,
+    connection: { application_name: applicationName },
+  });
+  const [session] = await sql<{ pid: number; since: Date }[]>`
+    select pid, backend_start as since from pg_stat_activity where pid = pg_backend_pid()`;
+  const named = `process ${session!.pid} (${applicationName}), connected since ${session!.since.toISOString()}`;
+  return { sql, named };
+}
+
+it('a start that waits for the migration lock names the session that holds it, once', async () => {
+  const { sql, named } = await openSession('another-start');
+  await sql`select pg_advisory_lock(7303001)`;
+
+  const reports: string[] = [];
+  const options = {
+    applicationName: 'waiting-start',
+    report: (line: string) => reports.push(line),
+  };
+  let isMigrated = false;
+  const migration = migrate(database.url, options).then(() => (isMigrated = true));
+  await vi.waitFor(() => expect(reports).toHaveLength(1), { timeout: 60_000 });
+  expect(reports).toEqual([`the migration waits for a lock of the database session of ${named}`]);
+  expect(isMigrated).toBe(false);
+
+  await sql`select pg_advisory_unlock(7303001)`;
+  await migration;
+  expect(reports).toHaveLength(1);
+  await sql.end();
+});
+
+it('a start names a session whose transaction locks a table that the migration needs', async () => {
+  const { sql, named } = await openSession('a-backup');
+  const reports: string[] = [];
+  await sql
+    .begin(async (tx) => {
+      await tx`lock table drizzle.__drizzle_migrations in access exclusive mode`;
+      const migration = migrate(database.url, {
+        applicationName: 'waiting-start',
+        report: (line) => reports.push(line),
+      });
+      await vi.waitFor(() => expect(reports).toHaveLength(1), { timeout: 60_000 });
+      // The lock ends with this transaction.
+      return { migration };
+    })
+    .then(({ migration }) => migration);
+  expect(reports).toEqual([`the migration waits for a lock of the database session of ${named}`]);
+  await sql.end();
+});
+
+it('a start that does not wait for a lock reports nothing and leaves no session', async () => {
+  const reports: string[] = [];
+  await migrate(database.url, {
+    applicationName: 'undisturbed-start',
+    report: (line) => reports.push(line),
+  });
+  expect(reports).toEqual([]);
+  const sql = postgres(database.url, { max: 1 });
+  await expect
+    .poll(() => sql`select pid from pg_stat_activity where application_name = 'undisturbed-start'`)
+    .toEqual([]);
+  await sql.end();
+});
