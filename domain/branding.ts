@@ -14,13 +14,17 @@ type Ink = (typeof INKS)[number];
 /** The smallest contrast of text and background that WCAG 2.2 allows at level AA. */
 const CONTRAST_MIN = 4.5;
 const URL_LENGTH_MAX = 2_048;
+/** The host of a URL that a header may contain: a DNS name or an address, with or without a port. */
+const HOST = /^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d+)?$/;
 const COLOUR = /^#[0-9a-f]{6}$/i;
 
 /** Returns why a page cannot use this URL; null if it can. */
 export function brandUrlProblem(text: string): string | null {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isUsable = url?.protocol === 'https:' && url.username === '' && url.password === '';
-  return isUsable && text.length <= URL_LENGTH_MAX
+  // `URL` accepts characters such as `;` in a host, and removes line breaks from the text.
+  const isPlain = url !== null && HOST.test(url.host) && !/[\s\p{Cc}]/u.test(text);
+  return isUsable && isPlain && text.length <= URL_LENGTH_MAX
     ? null
     : `"${text}" is not an https URL of at most ${URL_LENGTH_MAX} characters without credentials`;
 }

@@ -4,7 +4,6 @@
 
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { DrizzleQueryError } from 'drizzle-orm';
 import { useCurrencies } from '../api/currencies.ts';
 import { createDb } from '../db/client.ts';
@@ -14,7 +13,7 @@ import { createLogger } from '../runtime/logger.ts';
 import { createTemporalClient } from '../temporal/client.ts';
 import { createSubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import { commandLine } from './client/options.ts';
-import { print, runScript } from './client/terminal.ts';
+import { jsonText, print, runScript } from './client/terminal.ts';
 import { gatewaysOf, placeOf } from './import/place.ts';
 import { problemLine, summaryLines } from './import/print-summary.ts';
 import { showProgress } from './import/progress.ts';
@@ -50,7 +49,7 @@ async function main(): Promise<number> {
   const commit = options.commit === true;
   const reportFile = options.report ?? `${file.replace(/\.jsonl$/, '')}.report.jsonl`;
   const bytes = sizeOf(file);
-  if (resolve(reportFile) === resolve(file)) throw new Error('The report would replace the file.');
+  if (isSameFile(reportFile, file)) throw new Error('The report would replace the file.');
 
   const place = placeOf();
   useCurrencies(place.currencies);
@@ -93,7 +92,7 @@ async function main(): Promise<number> {
       },
     );
     progress.end();
-    if (options.json === true) print(JSON.stringify({ ...result, commit, reportFile }, null, 2));
+    if (options.json === true) print(jsonText({ ...result, commit, reportFile }, 2));
     else summaryLines(result, { commit, reportFile, problems }).forEach((line) => print(line));
     return result.lines.problem === 0 ? 0 : 1;
   } finally {
@@ -109,6 +108,14 @@ async function main(): Promise<number> {
  */
 function withoutData(error: unknown): unknown {
   return error instanceof DrizzleQueryError ? error.cause : error;
+}
+
+/** True if both paths lead to one file, also through links. */
+function isSameFile(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((path) =>
+    statSync(path, { bigint: true, throwIfNoEntry: false }),
+  );
+  return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino;
 }
 
 function sizeOf(file: string): number {

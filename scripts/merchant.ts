@@ -19,6 +19,7 @@ import {
 import { MERCHANT_MODES } from '../db/schema/merchants.ts';
 import type { MerchantMode } from '../db/schema/merchants.ts';
 import { formatInstant } from '../domain/calendar.ts';
+import { merchantNameProblem } from '../domain/merchant-name.ts';
 import { UNPAID_FROM } from '../domain/retry-plan.ts';
 import { readDemoFile } from '../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../runtime/config.ts';
@@ -34,7 +35,7 @@ import { configureGateway, readKey, readWebhookSecret, storeAccount } from './me
 import type { GatewayOptions, GatewayPlace } from './merchant/gateway.ts';
 import { commandLine } from './client/options.ts';
 import { secretsOfStart } from './client/start-secrets.ts';
-import { reasonOf } from './client/terminal.ts';
+import { errorText, jsonText, printable, reasonOf } from './client/terminal.ts';
 
 interface Place extends GatewayPlace {
   readonly pepper: string;
@@ -125,6 +126,8 @@ await program.parseAsync();
 
 async function create(place: Place, options: CreateOptions): Promise<Report> {
   const { name, mode, keyFile, webhookSecretFile } = options;
+  const problem = merchantNameProblem(name);
+  if (problem !== null) throw new Error(problem);
   if (mode === 'live' && keyFile === undefined) {
     throw new Error(
       'A live merchant needs an account: --key-file with a key sk_live_… or rk_live_….',
@@ -165,7 +168,7 @@ async function list({ db }: Place): Promise<Report> {
       .map((credential) => ({ keyId: credential.keyId, state: stateOf(credential) })),
   }));
   const lines = data.flatMap(({ merchantId, name, mode, credentials: own }) => [
-    `${merchantId}  ${mode}  "${name}"`,
+    `${merchantId}  ${mode}  "${printable(name)}"`,
     ...own.map(({ keyId, state }) => `    ${keyId}  ${state}`),
   ]);
   return { lines: lines.length > 0 ? lines : ['There are no merchants yet.'], data };
@@ -237,12 +240,12 @@ async function run(command: (place: Place) => Promise<Report>): Promise<void> {
     try {
       const { lines, data } = await command({ db: database.db, ...place });
       const { json } = program.opts<{ json?: boolean }>();
-      console.log(json === true ? JSON.stringify(data, null, 2) : lines.join('\n'));
+      console.log(json === true ? jsonText(data, 2) : lines.join('\n'));
     } finally {
       await database.close();
     }
   } catch (error) {
-    console.error(error instanceof Error ? reasonOf(error) : String(error));
+    console.error(errorText(error instanceof Error ? reasonOf(error) : String(error)));
     process.exitCode = 1;
   }
 }

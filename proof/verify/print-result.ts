@@ -1,4 +1,4 @@
-import { grouped, print, styled } from '../../scripts/client/terminal.ts';
+import { grouped, print, printable, styled } from '../../scripts/client/terminal.ts';
 import type { CheckResult } from './invariants.ts';
 
 /** Maximum number of printed lines of one kind. */
@@ -9,7 +9,8 @@ export function printResult(result: CheckResult): void {
   const { invariant, title, counted, unchecked, wrong, forPerson } = result;
   const looked = counted === null ? 'not checked' : `${grouped(counted)} checked`;
   print(`  ${markOf(result)} ${invariant}. ${title} ${styled('dim', `(${looked})`)}`);
-  for (const { reason } of unchecked) print(`     ${styled('dim', '·')} not checked: ${reason}`);
+  for (const { reason } of unchecked)
+    print(`     ${styled('dim', '·')} not checked: ${printable(reason)}`);
   printLines('      ', wrong);
   printLines(`     ${styled('yellow', '!')}`, forPerson);
 }
@@ -20,7 +21,7 @@ function markOf({ unchecked, wrong }: CheckResult): string {
 }
 
 function printLines(prefix: string, lines: readonly string[]): void {
-  for (const line of lines.slice(0, LINES_MAX)) print(`${prefix} ${line}`);
+  for (const line of lines.slice(0, LINES_MAX)) print(`${prefix} ${printable(line)}`);
   const more = lines.length - LINES_MAX;
   if (more > 0) print(`${prefix} and ${grouped(more)} more`);
 }

@@ -13,6 +13,42 @@ export function print(line = ''): void {
   console.log(line);
 }
 
+/** Characters that move the cursor, begin a line or change the direction of the text after them. */
+const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu;
+
+/** Escapes the control characters of text that comes from outside, so that it stays in its place on a terminal. */
+export function printable(text: string): string {
+  return text.replace(CONTROLS, (char) => {
+    const code = char.codePointAt(0) ?? 0;
+    return `\\u${code.toString(16).padStart(4, '0')}`;
+  });
+}
+
+/** Escapes an error's message like {@link printable}. Its line breaks stay, and the lines after the first are indented. */
+export function errorText(message: string): string {
+  const lines = message.split('\n').map(printable);
+  return lines.map((line, i) => (i === 0 || line.startsWith('  ') ? line : `  ${line}`)).join('\n');
+}
+
+/**
+ * Returns JSON whose texts have no control character. A bigint becomes a number, or a string of digits if it
+ * exceeds 2^53 - 1.
+ */
+export function jsonText(value: unknown, indent?: number): string {
+  const json = JSON.stringify(
+    value,
+    (_, part: unknown) => (typeof part === 'bigint' ? ofBigint(part) : part),
+    indent,
+  );
+  // JSON escapes only the first 32 control characters. A line break here is part of the layout.
+  return json.replace(CONTROLS, (char) => (char === '\n' ? char : printable(char)));
+}
+
+function ofBigint(value: bigint): number | string {
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : String(value);
+}
+
 export interface Column {
   readonly width: number;
   readonly align?: 'left' | 'right';
@@ -54,7 +90,7 @@ export async function runScript(main: () => Promise<number>): Promise<never> {
   } catch (error) {
     const isBug = error instanceof TypeError || error instanceof ReferenceError;
     const text = error instanceof Error && !isBug ? error.message : (error as Error).stack;
-    console.error(`\n${styled('red', 'failed')}: ${text}\n`);
+    console.error(`\n${styled('red', 'failed')}: ${errorText(String(text))}\n`);
     process.exit(1);
   }
 }

@@ -1,11 +1,11 @@
 import { formatAmount } from '../../domain/money.ts';
-import { cells, grouped } from '../client/terminal.ts';
+import { cells, grouped, printable } from '../client/terminal.ts';
 import type { ReportLine } from './report.ts';
 import type { ImportResult } from './run.ts';
 
 /** A line of the file with its problem: `line 7 (old-17): amount: is required`. */
 export function problemLine({ line, importId, problem }: ReportLine): string {
-  return `line ${line}${importId === null ? '' : ` (${importId})`}: ${problem}`;
+  return printable(`line ${line}${importId === null ? '' : ` (${importId})`}: ${problem}`);
 }
 
 interface Printed {

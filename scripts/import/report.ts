@@ -5,6 +5,7 @@ import { formatInstant } from '../../domain/calendar.ts';
 import { importedSubscription } from '../../domain/subscription/imported.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import type { UpcomingCharge } from '../../domain/subscription/upcoming.ts';
+import { jsonText } from '../client/terminal.ts';
 import type { ReadImport } from './fields.ts';
 
 export const RESULTS = ['ok', 'imported', 'already_imported', 'problem'] as const;
@@ -114,7 +115,7 @@ export async function openReport(file: string) {
   return {
     async add(line: ReportLine): Promise<void> {
       if (failure !== null) throw failure;
-      if (!stream.write(`${JSON.stringify(line)}\n`)) await once(stream, 'drain');
+      if (!stream.write(`${jsonText(line)}\n`)) await once(stream, 'drain');
     },
     async close(): Promise<void> {
       if (stream.closed) return;

@@ -1,7 +1,7 @@
 import type { ListedReview } from '../../db/repositories/payments/reviews.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { formatAmount } from '../../domain/money.ts';
-import { minuteText } from '../client/terminal.ts';
+import { minuteText, printable } from '../client/terminal.ts';
 
 export function reviewLines(review: ListedReview): string[] {
   const { subjectId, merchantId, intentId, subscriptionId, cycleNumber } = review;
@@ -14,11 +14,11 @@ export function reviewLines(review: ListedReview): string[] {
     `${subjectId}  ${amount}  since ${minuteText(review.sinceAt)} UTC`,
     `    ${merchantId}  ${owner}`,
     `    key at the gateway: ${review.gatewayKey}`,
-    `    why: ${review.reason}`,
+    `    why: ${printable(String(review.reason))}`,
     ...(review.decidedAt === null
       ? []
       : [
-          `    settled: ${review.outcome} by ${review.decidedBy}, ${minuteText(review.decidedAt)} UTC: ${review.note}`,
+          `    settled: ${review.outcome} by ${printable(String(review.decidedBy))}, ${minuteText(review.decidedAt)} UTC: ${printable(String(review.note))}`,
         ]),
   ];
 }

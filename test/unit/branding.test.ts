@@ -51,10 +51,14 @@ describe('the colour of buttons', () => {
 });
 
 describe('a URL of a merchant’s logo, terms or support', () => {
-  it.each(['https://shop.example', 'https://shop.example:8443/a%20b/logo.svg?v=2#x'])(
-    '%s is accepted',
-    (url) => expect(brandUrlProblem(url)).toBeNull(),
-  );
+  it.each([
+    'https://shop.example',
+    'https://shop.example:8443/a%20b/logo.svg?v=2#x',
+    'https://SHOP_1.example./logo.png',
+    'https://bücher.example/ü.png',
+    'https://192.0.2.1/logo.png',
+    'https://[2001:db8::1]:8443/logo.png',
+  ])('%s is accepted', (url) => expect(brandUrlProblem(url)).toBeNull());
 
   it.each([
     '',
@@ -65,6 +69,11 @@ describe('a URL of a merchant’s logo, terms or support', () => {
     'https://',
     'https://me:secret@shop.example/logo.png',
     'https://me@shop.example/logo.png',
+    'https://a;script-src/x.png',
+    "https://a'self'/x.png",
+    'https://a,b/x.png',
+    'https://shop.example/a\nb.png',
+    'https://shop.example/\u001b[31m.png',
     `https://shop.example/${'a'.repeat(2_028)}`,
   ])('%s is refused', (url) => {
     expect(brandUrlProblem(url)).toContain(' is not an https URL of at most 2048 characters');

@@ -118,3 +118,12 @@ test('branding that was stored without a check is left out of the page and its c
   expect(page.text).not.toContain('display: none');
   await brand(api, {});
 });
+
+test('a stored logo whose host could extend the Content-Security-Policy is not shown [D-§7]', async ({
+  api,
+}) => {
+  await brand(api, { logoUrl: 'https://a;script-src/x.png' });
+  const link = await openLink(api, await makeLink(api, { customerDetails: {} }));
+  expect(brandOf(link.page)).toEqual(PLAIN);
+  expect(link.page.headers['content-security-policy']).not.toContain(';script-src');
+});
