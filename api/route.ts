@@ -129,6 +129,8 @@ function readQuery<Query extends Shape>(shape: Query, sent: Context['query']): F
 /** Answers cut longer names of fields and parameters to this number of characters. */
 const SHOWN_NAME_MAX = 64;
 const IGNORED_NAMES_MAX = 20;
+/** Maximum length of the header `Ignored-Fields`, in characters. */
+const IGNORED_FIELDS_MAX = 1_000;
 
 /** Lists the ignored fields of the body in the header `Ignored-Fields`. Rule: D-10. */
 function nameIgnoredFields(ctx: Context, shape: Shape, fields: Fields<Shape>): void {
@@ -138,7 +140,13 @@ function nameIgnoredFields(ctx: Context, shape: Shape, fields: Fields<Shape>): v
   const names = ignored.map((name) =>
     encodeURIComponent(Buffer.from(name.slice(0, SHOWN_NAME_MAX)).toString()),
   );
-  ctx.set('Ignored-Fields', names.join(', '));
+  let text = '';
+  for (const name of names) {
+    const longer = text === '' ? name : `${text}, ${name}`;
+    if (longer.length > IGNORED_FIELDS_MAX) break;
+    text = longer;
+  }
+  ctx.set('Ignored-Fields', text);
 }
 
 /** Registers the routes. `readLimit` runs before the handler of each route with `isReadLimited`. */

@@ -1,14 +1,20 @@
 import { timingSafeEqual } from 'node:crypto';
+import { RateLimiterMemory } from 'rate-limiter-flexible';
 import type { Db } from '../../db/client.ts';
 import { findCredential, hashSecret } from '../../db/repositories/merchants/credentials.ts';
 import type { Credential } from '../../db/repositories/merchants/credentials.ts';
 import { DomainError } from '../../domain/errors.ts';
+import { checkLimit } from '../check-limit.ts';
+import { addressOf } from '../client-address.ts';
 import type { Context, Merchant } from '../context.ts';
 
 /** Time in ms for which a credential is cached. A revoked credential stays valid for at most this time. Rule: D-20. */
 const CACHE_MS = 5_000;
 const CACHE_ENTRIES_MAX = 10_000;
 const HEADER_LENGTH_MAX = 700;
+/** Wrong secrets per client address and key id. The API's memory has one count for each key id of a minute. */
+const WRONG_PER_MINUTE = 30;
+const COUNTED_KEY_ID_MAX = 64;
 
 /** The hash to compare with if the key id is unknown, so that the comparison takes the same time. */
 const PLACEHOLDER_HASH = Buffer.alloc(32);
@@ -19,13 +25,22 @@ export interface AuthenticationDeps {
   readonly now: () => number;
 }
 
-/** Checks HTTP Basic with a key id and its secret. Every failure gets the same 401. Rules: IF-5, D-20. */
+/**
+ * Checks HTTP Basic with a key id and its secret. Every failure gets the same 401, or 429 after 30 wrong secrets in
+ * a minute. Right credentials are never limited here. Rules: IF-5, D-20.
+ */
 export function authenticate(deps: AuthenticationDeps) {
   const check = createCredentialCheck(deps);
+  const wrong = new RateLimiterMemory({ points: WRONG_PER_MINUTE, duration: 60 });
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
     const login = readBasic(ctx.get('Authorization'));
     const merchant = login === null ? null : await check(login);
     if (merchant === null) {
+      if (login !== null) {
+        const key = `${addressOf(ctx)} ${login.keyId.slice(0, COUNTED_KEY_ID_MAX)}`;
+        await checkLimit(wrong, key);
+        await wrong.penalty(key);
+      }
       ctx.set('WWW-Authenticate', 'Basic realm="Perennial API", charset="UTF-8"');
       throw new DomainError('unauthorized');
     }
@@ -57,9 +72,12 @@ function readBasic(header: string): Login | null {
 function createCredentialCheck({ db, credentialPepper, now }: AuthenticationDeps) {
   const cache = new Map<string, { credential: Credential; readAt: number }>();
 
-  async function find(keyId: string): Promise<Credential | null> {
+  function findCached(keyId: string): Credential | null {
     const cached = cache.get(keyId);
-    if (cached && now() - cached.readAt < CACHE_MS) return cached.credential;
+    return cached && now() - cached.readAt < CACHE_MS ? cached.credential : null;
+  }
+
+  async function read(keyId: string): Promise<Credential | null> {
     cache.delete(keyId);
     const credential = await findCredential(db, keyId);
     // Unknown key ids are not cached, because a caller could fill the cache with invented ids.
@@ -71,13 +89,14 @@ function createCredentialCheck({ db, credentialPepper, now }: AuthenticationDeps
   }
 
   return async ({ keyId, secret }: Login): Promise<Merchant | null> => {
-    const credential = await find(keyId);
-    const isRight = timingSafeEqual(
-      hashSecret(credentialPepper, secret),
-      credential?.secretHash ?? PLACEHOLDER_HASH,
-    );
-    if (!credential || !isRight || !isWorking(credential, now())) return null;
-    return { id: credential.merchantId, mode: credential.mode };
+    const hash = hashSecret(credentialPepper, secret);
+    const accept = (credential: Credential | null): Merchant | null => {
+      const isRight = timingSafeEqual(hash, credential?.secretHash ?? PLACEHOLDER_HASH);
+      if (!credential || !isRight || !isWorking(credential, now())) return null;
+      return { id: credential.merchantId, mode: credential.mode };
+    };
+    // Every refusal follows a query, so that its time does not tell a cached key id from an unknown one.
+    return accept(findCached(keyId)) ?? accept(await read(keyId));
   };
 }
 

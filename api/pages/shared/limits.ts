@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
-import ipaddr from 'ipaddr.js';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
-import { DomainError } from '../../../domain/errors.ts';
+import { checkLimit } from '../../check-limit.ts';
+import { addressOf } from '../../client-address.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 
@@ -92,14 +92,6 @@ export function isPrefetch(ctx: Context): boolean {
   return ctx.get('Sec-Purpose').includes('prefetch');
 }
 
-async function checkLimit(limiter: RateLimiterMemory, key: string): Promise<void> {
-  const counted = await limiter.get(key);
-  if (counted === null || counted.consumedPoints < limiter.points) return;
-  throw new DomainError('rate_limit_exceeded', undefined, {
-    retryAfterSeconds: Math.max(1, Math.ceil(counted.msBeforeNext / 1_000)),
-  });
-}
-
 function keyOf(ctx: Context, { merchantId }: PageMerchant): string {
   return `${merchantId} ${addressOf(ctx)}`;
 }
@@ -111,13 +103,4 @@ export function hashAddress({ sessionKey }: Pick<ApiDeps, 'sessionKey'>, ctx: Co
   return createHmac('sha256', sessionKey)
     .update(`address:${addressOf(ctx)}`)
     .digest();
-}
-
-/** Returns the client's address; for IPv6 its /64 network, because one client has all addresses of a /64. */
-function addressOf({ ip }: Context): string {
-  if (!ipaddr.isValid(ip)) return ip;
-  const address = ipaddr.process(ip);
-  return address.kind() === 'ipv6'
-    ? address.toByteArray().slice(0, 8).join('.')
-    : address.toString();
 }

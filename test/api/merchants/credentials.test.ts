@@ -110,3 +110,19 @@ test('a rotated credential works beside the new one for 24 hours [D-20]', async 
   api.clock.aheadMs = ROTATION_OVERLAP_MS + 10_000;
   expect([(await list(api, old)).status, (await list(api, fresh!)).status]).toEqual([401, 200]);
 });
+
+test('wrong guesses of one key id from one address are refused after 30 a minute, and the right credentials never [D-20]', async ({
+  api,
+}) => {
+  const credential = await newCredential(api);
+  const guess = { ...credential, secret: 'sk_test_wrong' };
+  for (let guessed = 0; guessed < 30; guessed += 1) {
+    expect((await list(api, guess)).status).toBe(401);
+  }
+  const refused = await list(api, guess);
+  expect(refused.status).toBe(429);
+  expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+  expect((await list(api, credential)).status).toBe(200);
+  expect((await list(api, { ...guess, keyId: 'mk_test_another' })).status).toBe(401);
+  expect((await list(api, guess)).status).toBe(429);
+});

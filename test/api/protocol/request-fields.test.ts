@@ -136,3 +136,12 @@ test.for([
     expectError(answer, 401, 'unauthorized', 'The credentials are missing or not valid.');
   },
 );
+
+test('the header Ignored-Fields has at most 1,000 characters and only whole names [D-10]', async ({
+  api,
+}) => {
+  const names = Array.from({ length: 20 }, (_, index) => `${'茶'.repeat(30)}${index}`);
+  const body = { customerDetails: {}, ...Object.fromEntries(names.map((name) => [name, 1])) };
+  const { headers } = await api.call('POST', '/customer/create', { body });
+  expect(headers['ignored-fields']).toBe(names.slice(0, 3).map(encodeURIComponent).join(', '));
+});
