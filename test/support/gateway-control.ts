@@ -8,8 +8,10 @@ export interface BookedCharge {
   outcome: string;
   code: string | null;
   sentCount: number;
+  /** Sum of the refunds that succeeded. */
+  refundedMinor: number;
   /** Our ids, which were sent with the charge. */
-  reference: { paymentMethodId: string };
+  reference: { intentId: string; paymentMethodId: string };
 }
 
 /** Calls the control API of the gateway, which sets faults and lists charges. */
