@@ -76,7 +76,7 @@ export async function collect(
     gateway,
     attempt,
     cycle,
-    payer: limits.payer,
+    payer: gateway.capabilities.payerPresent ? limits.payer : undefined,
     isVoided: limits.isVoided === true || limits.isAbandoned === true,
     isMarked: limits.isFresh === true,
     mayBeAtGateway: mayBeAtGateway(gateway, attempt, limits),

@@ -35,7 +35,6 @@ import {
   resultOf,
 } from '../domain/subscription/apply-attempt.ts';
 import type { AttemptOutcome } from '../domain/subscription/apply-attempt.ts';
-import { AUTHENTICATION_MS, isAuthentication } from '../domain/subscription/authentication.ts';
 import type { Change } from '../domain/subscription/change.ts';
 import type { CommandResult } from '../domain/subscription/commands.ts';
 import { takesNewMethod } from '../domain/subscription/state.ts';
@@ -44,13 +43,14 @@ import { isSuperseded, isVoided } from '../domain/subscription/voiding.ts';
 import type { RetryPlan } from '../domain/retry-plan.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import { failpoint } from '../runtime/failpoints.ts';
-import { bankReturnUrl, updateMethodLink } from '../runtime/update-links.ts';
+import { updateMethodLink } from '../runtime/update-links.ts';
 import type { LinkSettings } from '../runtime/update-links.ts';
 import { invalidInput } from './failures.ts';
 import { collect } from './charge-exchange.ts';
 import { sendDeadline } from './gateway-exchange.ts';
-import type { SendBudgetDeps, SendLimits } from './gateway-exchange.ts';
+import type { SendBudgetDeps } from './gateway-exchange.ts';
 import { watchUnproven } from './late-charges.ts';
+import { presentPayerOf } from './present-payer.ts';
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 
 export interface ChargingDeps extends SendBudgetDeps {
@@ -127,7 +127,11 @@ export function createChargingActivities(deps: ChargingDeps) {
         realNowAt,
         isVoided: isVoided(input.state),
         isFresh: fresh !== null,
-        ...payerOf(deps.links, input.state, opened.attempt, realNowAt),
+        ...(await presentPayerOf(deps, opened.attempt, {
+          nowAt: realNowAt,
+          savesMethod: true,
+          isSuperseded: isSuperseded(input.state),
+        })),
       };
       const cycle = { subscriptionId, cycleNumber: input.state.owed.cycleNumber };
       const settlement = await collect(deps, opened.attempt, cycle, limits);
@@ -153,26 +157,13 @@ export function createChargingActivities(deps: ChargingDeps) {
 }
 
 /**
- * For an attempt that the payer has to confirm with the bank, returns the URL to which the bank sends the payer back,
- * and whether the charge must be withdrawn. For any other attempt, returns an empty object.
+ * True if the attempt was already UNKNOWN or in REVIEW and the look-up did not change this. The bank's first question to
+ * the payer is a change.
  */
-function payerOf(
-  links: LinkSettings,
-  state: ChargeableState,
-  { firstSentAt }: Attempt,
-  realNowAt: number,
-): Pick<SendLimits, 'payer' | 'isAbandoned'> {
-  if (!isAuthentication(state.openAttempt)) return {};
-  const isLate = firstSentAt !== null && realNowAt - firstSentAt >= AUTHENTICATION_MS;
-  return {
-    payer: { returnUrl: bankReturnUrl(links, state, state.owed.intentId, Date.now()) },
-    isAbandoned: isLate || isSuperseded(state),
-  };
-}
-
-/** True if the attempt was already UNKNOWN or in REVIEW and the look-up did not change this. */
-function isUnchanged({ state }: Attempt, { kind }: Settlement): boolean {
-  return (kind === 'unknown' && state === 'UNKNOWN') || (kind === 'review' && state === 'REVIEW');
+function isUnchanged({ state, payerAskedAt }: Attempt, settlement: Settlement): boolean {
+  if (settlement.kind === 'review') return state === 'REVIEW';
+  if (settlement.kind !== 'unknown' || state !== 'UNKNOWN') return false;
+  return settlement.payerUrl === undefined || payerAskedAt !== null;
 }
 
 /**

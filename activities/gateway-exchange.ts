@@ -108,6 +108,6 @@ export interface SendLimits {
   isVoided?: boolean;
   /** True if the payer did not confirm the charge in time, or gave another payment method instead. */
   isAbandoned?: boolean;
-  /** The payer of an attempt that the payer confirms with the bank. */
+  /** The payer on whose page the attempt was caused. */
   payer?: PresentPayer;
 }

@@ -14,6 +14,7 @@ import { collect } from './charge-exchange.ts';
 import { sendDeadline } from './gateway-exchange.ts';
 import type { SendBudgetDeps } from './gateway-exchange.ts';
 import { watchUnproven } from './late-charges.ts';
+import { presentPayerOf } from './present-payer.ts';
 import { redeemToken } from './redeem-token.ts';
 
 export interface PaymentDeps extends SendBudgetDeps {
@@ -38,7 +39,6 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
       input: PaymentOrder & { nowAt: number; lookups?: number },
     ): Promise<PaymentOutcome> {
       const { nowAt, lookups = 0, ...order } = input;
-      const limits = { stopAt: sendDeadline(deps), lookups, realNowAt: nowAt };
       failpoint('before_opening');
       const opened = await openOrFindAttempt(deps, order, nowAt);
       if (opened.kind === 'refused') return opened.outcome;
@@ -50,6 +50,16 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
       if (opened.kind === 'open') throw new Error(`${order.intentId}: no attempt was opened`);
       const { intent, attempt } = opened;
       failpoint('after_opening');
+      const limits = {
+        stopAt: sendDeadline(deps),
+        lookups,
+        realNowAt: nowAt,
+        ...(await presentPayerOf(deps, attempt, {
+          nowAt,
+          savesMethod: intent.tokenise,
+          isSuperseded: false,
+        })),
+      };
       const settlement = await collect(deps, attempt, intent, limits);
       failpoint('before_settling_commits');
       const outcome = await settlePayment(deps.db, attempt, settlement, nowAt);

@@ -1,10 +1,5 @@
 /** Paths of hosted pages. The token or intent id in a path is the payer's only credential. */
 
-/** Returns the path of a payment's page. `key`: the page's token, or the id of its intent. */
-export function paymentPath(key: string): string {
-  return `/payment/${key}`;
-}
-
 /**
  * Path of the redirect to a payment's page. The query parameter `INTENT_PARAMETER` is the intent's id. Rule:
  * D-§7.

@@ -51,6 +51,8 @@ export interface ChargeRef {
 export interface PresentPayer {
   /** The URL to which the bank's page sends the browser back. */
   readonly returnUrl: string;
+  /** True if the charge also permits later charges while the payer is absent. */
+  readonly savesMethod: boolean;
 }
 
 export interface ChargeRequest extends ChargeRef {

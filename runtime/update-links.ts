@@ -1,5 +1,6 @@
 /**
- * Links to the page where a payer replaces a payment method. The token in the path is the only credential.
+ * Links to the page where a payer replaces a payment method, and links back to a page from the bank. The token in the
+ * path is the only credential.
  */
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
@@ -54,17 +55,67 @@ export function updateMethodPath(token: string): string {
   return `/update-method/${token}`;
 }
 
+/** The session of a hosted page on which a payer pays. */
+export interface PaidSession {
+  readonly merchantId: string;
+  readonly sessionId: string;
+  readonly purpose: 'subscription' | 'payment' | 'update_method';
+  readonly subscriptionId: string | null;
+  readonly expiresAt: number;
+}
+
 /**
- * Returns the URL to which a bank sends the payer back after the payer has confirmed a payment. The page shows
- * the outcome of the intent.
+ * Returns the URL to which a bank sends the payer back after the payer has confirmed a payment. The page shows the
+ * outcome of the intent.
  */
-export function bankReturnUrl(
-  deps: LinkSettings,
-  subscription: Updatable,
-  intentId: string,
-  nowAt: number,
+export function bankReturnUrl(deps: LinkSettings, session: PaidSession, intentId: string): string {
+  return `${deps.publicUrl}${bankPath(pathOf(deps, session), intentId)}?${BANK_RETURN}=now`;
+}
+
+/** Returns the path of the page that leads to the bank, and then shows the outcome. `home`: the path of our page. */
+export const bankPath = (home: string, intentId: string): string => `${home}/bank/${intentId}`;
+
+function pathOf(deps: Signer, session: PaidSession): string {
+  const { merchantId, subscriptionId, purpose, expiresAt } = session;
+  if (purpose === 'update_method' && subscriptionId !== null) {
+    return updateMethodPath(updateToken(deps, { merchantId, subscriptionId }, expiresAt));
+  }
+  const token = sessionToken(deps, session);
+  return purpose === 'payment' ? paymentPath(token) : checkoutPath(token);
+}
+
+/** Returns the path of a subscription's checkout. */
+export function checkoutPath(token: string): string {
+  return `/checkout/${token}`;
+}
+
+/** Returns the path of a payment's page. `key`: the page's token, or the id of its intent. */
+export function paymentPath(key: string): string {
+  return `/payment/${key}`;
+}
+
+/**
+ * Returns `<merchant>.<session>.<signature>`. The database has only the hash of a page's own token, so a link back to
+ * the page has this token instead.
+ */
+function sessionToken(
+  deps: Signer,
+  { merchantId, sessionId }: Pick<PaidSession, 'merchantId' | 'sessionId'>,
 ): string {
-  return `${updateMethodLink(deps, subscription, nowAt)}/bank/${intentId}?${BANK_RETURN}=now`;
+  const signed = `${merchantId.slice(4)}.${sessionId.slice(3)}`;
+  return `${signed}.${signature(deps, 'session', signed).toString('base64url')}`;
+}
+
+/** Returns the session of a link back to its page; null for any other token. */
+export function readSessionToken(
+  deps: Signer,
+  token: string,
+): Pick<PaidSession, 'merchantId' | 'sessionId'> | null {
+  const [, signed, merchant, session, given] =
+    /^(([0-9A-Za-z]{22})\.([0-9A-Za-z]{22}))\.([\w-]{22})$/.exec(token) ?? [];
+  if (signed === undefined || given === undefined) return null;
+  if (!isSignature(given, signature(deps, 'session', signed))) return null;
+  return { merchantId: `mer_${merchant}`, sessionId: `cs_${session}` };
 }
 
 /** The query parameter of a return from the bank. Its value is `now` in the URL that the bank gets. */
@@ -74,7 +125,7 @@ export const BANK_RETURN = 'returned';
 function updateToken(deps: Signer, ref: SubscriptionRef, expiresAt: number): string {
   const body = [ref.merchantId.slice(4), ref.subscriptionId.slice(4), expiresAt.toString(36)];
   const signed = body.join('.');
-  return `${signed}.${signature(deps, signed).toString('base64url')}`;
+  return `${signed}.${signature(deps, 'update-method', signed).toString('base64url')}`;
 }
 
 /** Decodes a token, even if it has expired. Returns null if the signature does not match. */
@@ -82,10 +133,7 @@ export function readUpdateToken(deps: Signer, token: string): UpdateLink | null 
   const [, signed, merchant, subscription, expiry, given] =
     /^(([0-9A-Za-z]{22})\.([0-9A-Za-z]{22})\.([0-9a-z]{1,9}))\.([\w-]{22})$/.exec(token) ?? [];
   if (signed === undefined || given === undefined) return null;
-  const proof = signature(deps, signed);
-  const bytes = Buffer.from(given, 'base64url');
-  // The last Base64 character has unused bits, so several texts decode to the same signature.
-  const isOurs = bytes.toString('base64url') === given && timingSafeEqual(bytes, proof);
+  const isOurs = isSignature(given, signature(deps, 'update-method', signed));
   const ref = { merchantId: `mer_${merchant}`, subscriptionId: `sub_${subscription}` };
   const isWhole = isId('mer', ref.merchantId) && isId('sub', ref.subscriptionId);
   return isOurs && isWhole ? { ...ref, expiresAt: parseInt(expiry ?? '', 36) } : null;
@@ -100,7 +148,16 @@ export function sessionIdOf(token: string): string {
 }
 
 /** Returns a signature of 128 bits. The tokens of other hosted pages also have 128 bits or more. */
-function signature({ sessionKey }: Signer, signed: string): Buffer {
-  const mac = createHmac('sha256', sessionKey).update(`update-method:${signed}`).digest();
-  return mac.subarray(0, 16);
+function signature(
+  { sessionKey }: Signer,
+  use: 'update-method' | 'session',
+  signed: string,
+): Buffer {
+  return createHmac('sha256', sessionKey).update(`${use}:${signed}`).digest().subarray(0, 16);
+}
+
+function isSignature(given: string, right: Buffer): boolean {
+  const bytes = Buffer.from(given, 'base64url');
+  // The last Base64 character has unused bits, so several texts decode to the same signature.
+  return bytes.toString('base64url') === given && timingSafeEqual(bytes, right);
 }

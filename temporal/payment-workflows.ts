@@ -32,6 +32,8 @@ import type { StuckOptions } from './stuck-workflows.ts';
 export interface PaymentRows {
   /** Returns the outcome of an order at `nowAt`. The refusal of an order is an outcome, too. */
   paymentOutcome(order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null>;
+  /** True if the bank waits until the payer confirms the intent's charge. */
+  isPayerAwaited(ref: IntentRef): Promise<boolean>;
   refundOutcome(ref: RefundRef): Promise<RefundOutcome | null>;
   /** True if the gateway has accepted the refund and has not decided it yet. */
   isRefundAccepted(ref: RefundRef): Promise<boolean>;
@@ -46,7 +48,7 @@ export interface PaymentRows {
  * The order may still be executed, once. A repeat of the call returns its outcome.
  */
 export interface PaymentWorkflows {
-  /** Charges an intent once per order. Rules: D-35, D-36, D-40. */
+  /** Charges an intent once per order. Does not wait for a payer at the bank. Rules: D-35, D-36, D-40. */
   pay(order: PaymentOrder): Promise<PaymentOutcome>;
   /** Executes a refund once. Does not wait for a gateway that has accepted the refund and decides it later. */
   refund(ref: RefundRef): Promise<RefundOutcome>;
@@ -102,6 +104,9 @@ export function createPaymentWorkflows(
  */
 const ACCEPTED_LOOK_MS = 3_000;
 
+/** Time in ms between two reads of an attempt's row, which show whether the bank waits for the payer. */
+const PAYER_LOOK_MS = 300;
+
 const MERCHANT_ID = defineSearchAttributeKey('MerchantId', SearchAttributeType.KEYWORD);
 
 /** The result of a workflow. `paymentToken` identifies the order that the run executed. */
@@ -127,12 +132,15 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
 
   async pay(order: PaymentOrder): Promise<PaymentOutcome> {
     const { token } = order;
-    const outcome = await this.resultForOrder<PaymentOutcome>(
+    const result = this.resultForOrder<PaymentOutcome>(
       paymentStart(order),
       ({ paymentToken }) => paymentToken === (token?.paymentToken ?? null),
       () => this.rows.paymentOutcome(order, Date.now()),
     );
-    return outcome ?? { kind: 'pending' };
+    if (token === null) return (await result) ?? { kind: 'pending' };
+    const isAwaited = () => this.rows.isPayerAwaited(order);
+    const pending: PaymentOutcome = { kind: 'pending' };
+    return (await resultUnless(result, isAwaited, PAYER_LOOK_MS, pending)) ?? pending;
   }
 
   async refund(ref: RefundRef): Promise<RefundOutcome> {
@@ -141,25 +149,10 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
       () => true,
       () => this.rows.refundOutcome(ref),
     );
-    const done = new AbortController();
-    try {
-      const outcome = await Promise.race([result, this.acceptanceOf(ref, done.signal)]);
-      return outcome ?? { kind: 'pending' };
-    } finally {
-      done.abort();
-    }
-  }
-
-  /**
-   * Resolves when the row shows that the gateway has accepted the refund and decides it later, perhaps in days. Reads
-   * the row every 3 s. Rejects if `signal` aborts before that.
-   */
-  private async acceptanceOf(ref: RefundRef, signal: AbortSignal): Promise<RefundOutcome> {
-    for (;;) {
-      await sleep(ACCEPTED_LOOK_MS, undefined, { signal });
-      const isAccepted = await this.rows.isRefundAccepted(ref).catch(() => false);
-      if (isAccepted) return { kind: 'pending', isAccepted };
-    }
+    const isAccepted = () => this.rows.isRefundAccepted(ref);
+    const accepted: RefundOutcome = { kind: 'pending', isAccepted: true };
+    const outcome = await resultUnless(result, isAccepted, ACCEPTED_LOOK_MS, accepted);
+    return outcome ?? { kind: 'pending' };
   }
 
   async saveMethod(order: SetupOrder): Promise<SetupOutcome> {
@@ -299,5 +292,29 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
       if (!isNoAnswer) throw error;
       return null;
     }
+  }
+}
+
+/**
+ * Returns the result, or `instead` as soon as the rows show that the result is decided later. Reads the rows every
+ * `lookMs`. A failed read counts as false.
+ */
+async function resultUnless<T>(
+  result: Promise<T>,
+  isLater: () => Promise<boolean>,
+  lookMs: number,
+  instead: T,
+): Promise<T> {
+  const done = new AbortController();
+  const later = async (): Promise<T> => {
+    for (;;) {
+      await sleep(lookMs, undefined, { signal: done.signal });
+      if (await isLater().catch(() => false)) return instead;
+    }
+  };
+  try {
+    return await Promise.race([result, later()]);
+  } finally {
+    done.abort();
   }
 }

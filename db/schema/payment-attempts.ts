@@ -30,6 +30,8 @@ export const paymentAttempts = pgTable(
      * attempt by this id.
      */
     commandId: text('command_id'),
+    /** The session of the hosted page on which the payer caused the attempt; null if the payer was absent. */
+    sessionId: text('session_id'),
     trigger: text('trigger').$type<AttemptTrigger>().notNull(),
     gateway: text('gateway').notNull(),
     gatewayKey: text('gateway_key').notNull(),
@@ -47,6 +49,10 @@ export const paymentAttempts = pgTable(
     reason: text('reason'),
     /** The page on which the payer has to confirm the charge with the bank; null if the payer has nothing to do. */
     payerUrl: text('payer_url'),
+    /** Real time at which the bank first asked the payer to confirm the charge; null if it did not ask. */
+    payerAskedAt: instant('payer_asked_at'),
+    /** Real time at which the payer gave another card instead of a confirmation; null if the payer did not. */
+    payerLeftAt: instant('payer_left_at'),
     /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),
     /** Real time of the first and of the last send. */

@@ -13,7 +13,7 @@ import {
   applyTrialStart,
   applyUnpause,
 } from './apply-command.ts';
-import { isAuthentication } from './authentication.ts';
+import { awaitsPayer } from './authentication.ts';
 import { orderOf } from './cause.ts';
 import type { Change } from './change.ts';
 import type {
@@ -78,7 +78,7 @@ export function actionForCommand(
   const action = actionOf(state, command, { now, realNow }, paymentMethodId);
   const { change } = action;
   const isOver = isVoided(change.state) || isSuperseded(change.state);
-  if (!state.openAttempt || !isAuthentication(state.openAttempt) || !isOver) return action;
+  if (!awaitsPayer(state) || !isOver) return action;
   // The payer must not be able to confirm the charge any more, so the look-up that withdraws the charge is due at once.
   return { ...action, change: { ...change, state: settleNow(change.state, realNow) } };
 }
@@ -119,19 +119,27 @@ function actionOf(
 
 function actionForMethod(
   state: SubscriptionState,
-  { kind, commandId }: TokenCommand,
+  { kind, commandId, checkoutSessionId: sessionId }: TokenCommand,
   { now, realNow }: ActionTime,
   paymentMethodId: string,
 ): Action {
   if (kind === 'replacePaymentMethod') {
-    const change = applyNewPaymentMethod(state, paymentMethodId, commandId, now, realNow);
+    const order = { paymentMethodId, commandId, sessionId };
+    const change = applyNewPaymentMethod(state, order, now, realNow);
     const charges = state.openAttempt === null && change.state.openAttempt !== null;
     return charges ? { do: 'charge', change } : { do: 'record', change, result: SAVED };
   }
   if (state.terms.trial) {
     return { do: 'record', change: applyTrialStart(state, paymentMethodId, now), result: SAVED };
   }
-  const start = { trigger: 'checkout', commandId, now, realNow, paymentMethodId } as const;
+  const start = {
+    trigger: 'checkout',
+    commandId,
+    sessionId,
+    now,
+    realNow,
+    paymentMethodId,
+  } as const;
   return { do: 'charge', change: openAttempt(state, start) };
 }
 

@@ -6,6 +6,7 @@ import type { AttemptTrigger } from '../payment-intent.ts';
 import { MANUAL_RETRY_COOLDOWN_MS, nextAutomaticAttemptAt } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
 import type { Orderer } from './actor.ts';
+import { AUTHENTICATION_MS } from './authentication.ts';
 import { causeOf } from './cause.ts';
 import { entryEvents, intentEvent, next, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
@@ -91,6 +92,8 @@ export interface AttemptStart {
   actor?: Orderer | undefined;
   now: number;
   realNow: number;
+  /** The session of the hosted page on which the payer caused the attempt. Absent: the payer is absent. */
+  sessionId?: string;
   /** Set only in the checkout, because the subscription has no payment method yet. */
   paymentMethodId?: string;
 }
@@ -115,9 +118,12 @@ export function attemptPatch(
     throw new Error(`${state.subscriptionId}: no attempt may start (${start.trigger})`);
   }
   const isAutomatic = AUTOMATIC.includes(start.trigger);
+  const { payer, ...owedWithoutPayer } = owed;
+  const isPayerThere = payer !== undefined && start.realNow - payer.at < AUTHENTICATION_MS;
+  const sessionId = start.sessionId ?? (isPayerThere ? payer.sessionId : undefined);
   return {
     owed: {
-      ...owed,
+      ...owedWithoutPayer,
       attempts: owed.attempts + 1,
       nextRetryAt: isAutomatic ? null : owed.nextRetryAt,
       automaticAttemptsAt: isAutomatic
@@ -133,6 +139,7 @@ export function attemptPatch(
       lookups: 0,
       lookupAt: start.realNow,
       ...(start.actor === 'operator' ? { actor: 'operator' as const } : {}),
+      ...(sessionId === undefined ? {} : { sessionId }),
     },
   };
 }
@@ -147,9 +154,12 @@ export function applyOutcome(
   const { owed, openAttempt } = state;
   if (!owed || !openAttempt) throw new Error(`${state.subscriptionId}: no attempt is open`);
   if (outcome.kind === 'unknown') {
+    const asked = outcome.awaitsPayer
+      ? { ...openAttempt, awaitsPayer: true as const }
+      : openAttempt;
     const after = next(
       state,
-      { openAttempt: postponed(openAttempt, realNow) },
+      { openAttempt: postponed(asked, realNow) },
       outcome.awaitsPayer
         ? { at: now, what: 'waiting for the payer', why: 'the bank asked', actor: 'gateway' }
         : {

@@ -205,11 +205,12 @@ export function applyManualRetry(
 /** Opens the attempt that the payer confirms with the bank. The retry plan does not change. Rule: D-33. */
 export function applyAuthentication(
   state: SubscriptionState,
-  { commandId }: AuthenticatePaymentCommand,
+  { commandId, checkoutSessionId: sessionId }: AuthenticatePaymentCommand,
   now: number,
   realNow: number,
 ): Change {
-  const patch = attemptPatch(state, { trigger: 'authentication', commandId, now, realNow });
+  const start = { trigger: 'authentication', commandId, sessionId, now, realNow } as const;
+  const patch = attemptPatch(state, start);
   const authentications = (patch.owed.authentications ?? 0) + 1;
   const after = next(
     state,
@@ -262,11 +263,11 @@ export function applyTrialStart(
  */
 export function applyNewPaymentMethod(
   state: SubscriptionState,
-  paymentMethodId: string,
-  commandId: string,
+  order: { paymentMethodId: string; commandId: string; sessionId: string },
   now: number,
   realNow: number,
 ): Change {
+  const { paymentMethodId, commandId, sessionId } = order;
   const owed = state.owed && { ...state.owed, retriesStopped: false, retriesUsed: 0 };
   const updated = { ...state, paymentMethodId, owed };
   const earliestAt = earliestAttemptAt(state);
@@ -275,9 +276,10 @@ export function applyNewPaymentMethod(
   let patch: Pick<SubscriptionState, 'owed' | 'openAttempt'> = updated;
   if (owed && (state.openAttempt || mustWait)) {
     const nextRetryAt = Math.max(now, earliestAt);
-    patch = { ...updated, owed: { ...owed, nextRetryAt } };
+    patch = { ...updated, owed: { ...owed, nextRetryAt, payer: { sessionId, at: realNow } } };
   } else if (isUnpaid) {
-    patch = attemptPatch(updated, { trigger: 'new_method', commandId, now, realNow });
+    const start = { trigger: 'new_method', commandId, sessionId, now, realNow } as const;
+    patch = attemptPatch(updated, start);
   }
   const after = next(
     state,

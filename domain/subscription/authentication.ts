@@ -1,22 +1,23 @@
-import type { OpenAttempt, SubscriptionState } from './state.ts';
+import type { SubscriptionState } from './state.ts';
 
 /**
- * If the bank refuses a charge because the payer is absent, the payer can confirm the owed payment with the
- * bank. Rules: D-30, D-33.
+ * A payer who is on a hosted page confirms a charge with the bank if the bank asks for it. If the bank refuses a charge
+ * because the payer is absent, the payer can confirm the owed payment later. Rules: D-30, D-33.
  */
 
 /**
- * Longest time for the payer's confirmation, in ms of real time. The first look-up after this time withdraws
- * the charge, about 22 min after the charge was sent.
+ * Longest time for the payer's confirmation, in ms of real time after the bank has asked. The first look-up after this
+ * time withdraws the charge, about 22 min after the charge was sent. A page that causes an attempt counts as open for
+ * the same time.
  */
 export const AUTHENTICATION_MS = 20 * 60_000;
 
 /** Maximum number of attempts with the trigger `authentication` on one cycle. */
 const AUTHENTICATIONS_MAX = 10;
 
-/** True if the attempt is one that the payer has to confirm with the bank. */
-export function isAuthentication({ trigger }: Pick<OpenAttempt, 'trigger'>): boolean {
-  return trigger === 'authentication';
+/** True if the bank waits until the payer confirms the charge of the open attempt. */
+export function awaitsPayer({ openAttempt }: SubscriptionState): boolean {
+  return openAttempt?.awaitsPayer === true;
 }
 
 /**

@@ -73,9 +73,10 @@ export interface ManualRetryCommand extends Order {
   kind: 'manualRetry';
 }
 
-/** The payer is in a browser and wants to confirm the owed payment with the bank. Rule: D-33. */
+/** The payer is on the page of `checkoutSessionId` and wants to confirm the owed payment with the bank. Rule: D-33. */
 export interface AuthenticatePaymentCommand extends Order {
   kind: 'authenticatePayment';
+  checkoutSessionId: string;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { formatInstant } from '../calendar.ts';
 import { formatAmount } from '../money.ts';
-import { isAuthentication } from './authentication.ts';
+import { awaitsPayer } from './authentication.ts';
 import type { Command } from './commands.ts';
 import type { Wait } from './decide.ts';
 import {
@@ -127,7 +127,7 @@ function sentence(state: SubscriptionState): string {
       '`npm run review -- list`; until then the gateway is asked once a day'
     );
   }
-  if (state.openAttempt && isAuthentication(state.openAttempt)) {
+  if (awaitsPayer(state)) {
     return (
       'the payer was asked to confirm a payment with the bank; ' +
       'if nothing happens, the payment is withdrawn 22 minutes after it was sent'

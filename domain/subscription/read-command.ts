@@ -63,7 +63,7 @@ const FIELDS: Readonly<Record<CommandKind, Readonly<Record<string, FieldRule>>>>
   resume: {},
   unpause: { newNextPaymentAt: { ...instant, isRequired: true } },
   manualRetry: {},
-  authenticatePayment: {},
+  authenticatePayment: { checkoutSessionId: requiredText },
   completeCheckout: card,
   replacePaymentMethod: card,
 };

@@ -150,6 +150,7 @@ const STATE = object({
       lastDeclineCode: orNull(text),
       retriesStopped: flag,
       authentications: orAbsent(count),
+      payer: orAbsent(object({ sessionId: text, at: instant })),
     }),
   ),
   openAttempt: orNull(
@@ -164,6 +165,8 @@ const STATE = object({
       reviewReason: orAbsent(text),
       actor: orAbsent(text),
       wasPaused: orAbsent(flag),
+      sessionId: orAbsent(text),
+      awaitsPayer: orAbsent(flag),
     }),
   ),
   cooldownUntilAt: orNull(instant),

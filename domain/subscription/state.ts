@@ -68,6 +68,11 @@ export interface OwedCycle {
   retriesStopped: boolean;
   /** The number of attempts that the payer confirmed with the bank, or was to confirm. Absent: none. */
   authentications?: number;
+  /**
+   * The payer who gave the latest payment method while another attempt was open: the session of the page, and the real
+   * time. The next attempt consumes it.
+   */
+  payer?: { sessionId: string; at: number };
 }
 
 /** The attempt whose outcome is not known yet. A subscription has at most one. */
@@ -91,6 +96,13 @@ export interface OpenAttempt {
   actor?: 'operator';
   /** Set by a pause while the attempt is open. An unpause leaves it. */
   wasPaused?: true;
+  /**
+   * The session of the hosted page on which the payer caused the attempt, so that the payer is present. Absent: the
+   * payer is absent.
+   */
+  sessionId?: string;
+  /** Set if the bank has asked the payer to confirm the charge. */
+  awaitsPayer?: true;
 }
 
 /** One entry of the timeline. The newest entry is last; only the last `LOG_ENTRIES_MAX` entries are kept. */

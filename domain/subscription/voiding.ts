@@ -1,4 +1,4 @@
-import { isAuthentication } from './authentication.ts';
+import { awaitsPayer } from './authentication.ts';
 import { cancelAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
@@ -10,15 +10,15 @@ import type { SubscriptionState } from './state.ts';
 /**
  * True if the charge of the open attempt must not be sent any more, for one of these reasons: the subscription has
  * ended, is paused, or ends with its period; the subscription was paused after the attempt was opened; the payer has
- * replaced the payment method. An attempt that the payer has to confirm is not voided by a new method: the caller
- * checks {@link isSuperseded}, because such an attempt is declined under another code. Rules: D-§4, D-33.
+ * replaced the payment method. An attempt that waits for the payer is not voided by a new method: the caller checks
+ * {@link isSuperseded}, because such an attempt is declined under another code. Rules: D-§4, D-33.
  */
 export function isVoided(state: SubscriptionState): boolean {
   const { status, openAttempt } = state;
   if (status === 'ENDED' || status === 'PAUSED' || cancelAt(state) !== null) return true;
   if (openAttempt === null) return false;
   if (openAttempt.wasPaused) return true;
-  return isAuthentication(openAttempt) ? status !== 'UNPAID' : isSuperseded(state);
+  return !awaitsPayer(state) && isSuperseded(state);
 }
 
 /** True if the payer has replaced the payment method since the open attempt was opened. Rule: D-33. */

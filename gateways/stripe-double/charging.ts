@@ -140,17 +140,21 @@ async function startProcessing(scope: Scope, { intent, method }: Attempt): Promi
 async function requireAction(scope: Scope, attempt: Attempt): Promise<StripeAnswer> {
   const { intent, method, returnUrl } = attempt;
   const url = `${scope.publicUrl}/challenge/${intent.id}`;
-  const waiting = await scope.book.update(intent, {
-    status: 'requires_action',
-    payment_method: method.id,
-    next_action:
-      returnUrl === null
-        ? {
-            type: 'use_stripe_sdk',
-            use_stripe_sdk: { type: 'three_d_secure_redirect', stripe_js: url },
-          }
-        : { type: 'redirect_to_url', redirect_to_url: { url, return_url: returnUrl } },
-  });
+  const waiting = await scope.book.update(
+    intent,
+    {
+      status: 'requires_action',
+      payment_method: method.id,
+      next_action:
+        returnUrl === null
+          ? {
+              type: 'use_stripe_sdk',
+              use_stripe_sdk: { type: 'three_d_secure_redirect', stripe_js: url },
+            }
+          : { type: 'redirect_to_url', redirect_to_url: { url, return_url: returnUrl } },
+    },
+    { returnUrl },
+  );
   scope.emit('payment_intent.requires_action', waiting.body);
   return { status: 200, body: waiting.body };
 }

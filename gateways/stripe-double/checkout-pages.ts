@@ -62,7 +62,7 @@ export async function answerChallenge(
   // All code locks a session before its intent, to avoid deadlocks.
   const session = typeof sessionId === 'string' ? await currentSession(scope, sessionId) : null;
   const intent = await book.lock(isSetup ? 'setup_intent' : 'payment_intent', intentId);
-  if (intent.body['status'] !== 'requires_action') throw notWaiting(intentId);
+  if (intent.body['status'] !== 'requires_action') return { redirect: lateReturn(intent) };
   const method = await book.lock('payment_method', String(intent.body['payment_method']));
   if (isSetup && session !== null) {
     if (isPassed) return completeSetup(scope, session, intent, method, true);
@@ -220,11 +220,23 @@ async function complete(
   return { redirect: target.replaceAll('{CHECKOUT_SESSION_ID}', session.id) };
 }
 
+/** Returns the URL for a payer who answers after the payment was decided or cancelled. The answer has no effect. */
+function lateReturn(intent: Stored): string {
+  const target = intent.hidden['returnUrl'];
+  if (typeof target !== 'string') throw notWaiting(intent.id);
+  const isPaid = intent.body['status'] === 'succeeded';
+  return withStatus(target, intent, isPaid ? 'succeeded' : 'failed');
+}
+
 /** Returns the `return_url` of the confirm request, with the parameters that Stripe adds. */
 function returnUrl(intent: Stored, status: string): string {
   const next = intent.body['next_action'] as { redirect_to_url?: { return_url: string } } | null;
   const target = next?.redirect_to_url?.return_url;
   if (target === undefined) throw invalid('This PaymentIntent has no return_url.');
+  return withStatus(target, intent, status);
+}
+
+function withStatus(target: string, intent: Stored, status: string): string {
   const url = new URL(target);
   url.searchParams.set('payment_intent', intent.id);
   url.searchParams.set('redirect_status', status);

@@ -132,11 +132,13 @@ function undecidedIfAbsent(outcome: ReturnType<typeof outcomeOf>): ChargeOutcome
   return outcome.kind === 'absent' ? unknown('it was sent and reads as not confirmed') : outcome;
 }
 
-/** If the payer is present, the confirmation also permits later charges while the payer is absent. */
 function confirmationOf({ payer }: ChargeRequest): Stripe.PaymentIntentConfirmParams {
   return payer === undefined
     ? { off_session: true }
-    : { return_url: payer.returnUrl, setup_future_usage: 'off_session' };
+    : {
+        return_url: payer.returnUrl,
+        ...(payer.savesMethod ? { setup_future_usage: 'off_session' as const } : {}),
+      };
 }
 
 function chargeIdOf({ key, gatewayChargeId }: ChargeRef): string {

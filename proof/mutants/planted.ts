@@ -212,9 +212,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a payment that the payer does not confirm is never withdrawn',
-    file: 'activities/charging.ts',
-    find: 'isAbandoned: isLate || isSuperseded(state),',
-    replace: 'isAbandoned: isSuperseded(state),',
+    file: 'activities/present-payer.ts',
+    find: '(isLate || payerLeftAt !== null || isSuperseded)',
+    replace: '(payerLeftAt !== null || isSuperseded)',
     project: 'integration',
     test: 'test/integration/payer-confirmation.test.ts',
   },

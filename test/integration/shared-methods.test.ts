@@ -97,7 +97,8 @@ test('a shared payment method becomes DELETED when both subscriptions replace it
     const { gateway } = like!;
     const method = { merchantId, id, customerId, gateway, card, enteredAt: nowAt, nowAt };
     await savePaymentMethod(env.db, method);
-    const change = applyNewPaymentMethod(state, id, `cmd_${id}`, nowAt, nowAt);
+    const order = { paymentMethodId: id, commandId: `cmd_${id}`, sessionId: 'cs_1' };
+    const change = applyNewPaymentMethod(state, order, nowAt, nowAt);
     return { change, transitionId: `cmd_${id}`, command: null, nowAt };
   };
   const [ofFirst, ofSecond] = [

@@ -11,7 +11,9 @@ describe('record', () => {
   record('payer-confirmation', async ({ env, owing }) => {
     const { ref, clock, payerUrl, settled, passTwentyMinutes, giveAnotherCard } = await owing();
     const confirm = async (nth: string, outcome: string) => {
-      await send(env, ref, { kind: 'authenticatePayment' }, nth).catch(() => undefined);
+      await send(env, ref, { kind: 'authenticatePayment', checkoutSessionId: 'cs_1' }, nth).catch(
+        () => undefined,
+      );
       await submitForm((await payerUrl()) ?? '', { outcome });
       await env.workflows.recheck(ref);
       return settled();
@@ -19,10 +21,10 @@ describe('record', () => {
     expect(await confirm('1', 'fail')).toMatchObject({ status: 'UNPAID' });
     expect(await confirm('2', 'complete')).toMatchObject({ status: 'ACTIVE', cyclesCharged: 1 });
     await env.advance(clock, '2027-02-17T00:00:00Z');
-    await send(env, ref, { kind: 'authenticatePayment' }, '3');
+    await send(env, ref, { kind: 'authenticatePayment', checkoutSessionId: 'cs_1' }, '3');
     await passTwentyMinutes();
     expect(await settled()).toMatchObject({ status: 'UNPAID', cyclesCharged: 1 });
-    await send(env, ref, { kind: 'authenticatePayment' }, '4');
+    await send(env, ref, { kind: 'authenticatePayment', checkoutSessionId: 'cs_1' }, '4');
     await giveAnotherCard();
     await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ACTIVE'), 30_000);
     await env.advance(clock, '2027-03-17T00:00:00Z');
@@ -31,7 +33,7 @@ describe('record', () => {
 
   record('payer-confirmation-cancelled', async ({ env, owing }) => {
     const { ref, settled } = await owing();
-    await send(env, ref, { kind: 'authenticatePayment' });
+    await send(env, ref, { kind: 'authenticatePayment', checkoutSessionId: 'cs_1' });
     await send(env, ref, { kind: 'cancel', reason: 'cancelled' });
     expect(await settled()).toMatchObject({ status: 'ENDED', cyclesCharged: 0 });
     expect(await keepSubscription(env, 'payer-confirmation-cancelled', ref)).toBeGreaterThan(0);

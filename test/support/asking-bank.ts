@@ -117,12 +117,12 @@ async function owingIn(env: TestEnvironment, shop: Shop, world: StripeWorld) {
     payerUrl: async () => (await attempts()).at(-1)?.payerUrl ?? null,
     giveAnotherCard: () => give('replacePaymentMethod', PAYING_CARD),
     /**
-     * Sets the first send of the latest attempt to 20 min ago, and makes the workflow look the attempt up.
+     * Sets the bank's question of the latest attempt to 20 min ago, and makes the workflow look the attempt up.
      */
     passTwentyMinutes: async () => {
       await env.db
         .update(paymentAttempts)
-        .set({ firstSentAt: Date.now() - 1_200_000 })
+        .set({ payerAskedAt: Date.now() - 1_200_000 })
         .where(eq(paymentAttempts.id, (await attempts()).at(-1)?.id ?? ''));
       await env.workflows.recheck(ref);
     },

@@ -26,7 +26,8 @@ function unpaid(...replies: Simulation['replies']): Simulation {
 }
 
 const triggers = (simulation: Simulation) => simulation.sends.map(({ trigger }) => trigger);
-const confirm = (simulation: Simulation) => simulation.command('authenticatePayment', {});
+const confirm = (simulation: Simulation) =>
+  simulation.command('authenticatePayment', { checkoutSessionId: 'cs' });
 
 describe('an owed payment that the bank asks the payer to confirm', () => {
   test('is not retried by the plan [D-30]', () => {

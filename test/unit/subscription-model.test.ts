@@ -85,7 +85,7 @@ function make(simulation: LifeInDoubt, move: Move): void {
   else if ('finding' in move) simulation.settleReview(move.finding);
   else if ('confirmation' in move) {
     simulation.gateway.chargeFaults.unshift(move.confirmation);
-    simulation.command('authenticatePayment', {});
+    simulation.command('authenticatePayment', { checkoutSessionId: 'cs' });
   } else if ('waitMs' in move) simulation.runTo(simulation.now + move.waitMs);
   else if ('waitFor' in move) runToNext(simulation);
   else if ('cancel' in move) {

@@ -2,6 +2,8 @@ import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import { nextPaymentAt } from '../../../domain/subscription/state.ts';
 import type { Terms } from '../../../domain/subscription/state.ts';
 import type { Language } from '../../../page-parts/language.ts';
+import { checkoutPath } from '../../../runtime/update-links.ts';
+import { BankLink, declinedText, withBankAbove } from '../shared/bank.tsx';
 import { callbackUrl } from '../shared/callback-url.ts';
 import {
   askCard,
@@ -40,8 +42,10 @@ export function checkoutPage(
         : cardPage(deps, token, checkout, nowAt, browser);
     case 'locked':
       return lockedPage(language, back);
+    case 'atBank':
+      return bankPage(deps, token, checkout, nowAt, browser);
     case 'processing':
-      return processingPage(language, pagePath(token));
+      return processingPage(language, checkoutPath(token));
     case 'done': {
       const receipt = receiptOf(language, checkout);
       // The link to `callbackUrl` contains the subscription's present status. Rule: D-44.
@@ -65,8 +69,28 @@ export function checkoutPage(
   }
 }
 
-export function pagePath(token: string): string {
-  return `/checkout/${token}`;
+/** Returns the page while the bank waits for the payer, who can also give another card. */
+function bankPage(
+  deps: PageDeps,
+  token: string,
+  checkout: Checkout,
+  nowAt: number,
+  browser: string,
+): Page {
+  const { language } = deps;
+  const { owed, terms } = checkout.state;
+  const amount = language.money(owed?.amountMinor ?? terms.amountMinor, terms.currency);
+  const home = checkoutPath(token);
+  const intentId = owed?.intentId ?? '';
+  const page = cardPage(
+    deps,
+    token,
+    { ...checkout, attempt: null, lastErrorCode: null },
+    nowAt,
+    browser,
+  );
+  const action = <BankLink language={language} home={home} intentId={intentId} />;
+  return withBankAbove(language, page, { amount, action });
 }
 
 function cardPage(
@@ -77,12 +101,12 @@ function cardPage(
   browser: string,
 ): Page {
   return askCard(deps, {
-    home: pagePath(token),
+    home: checkoutPath(token),
     browser,
     sessionId: checkout.sessionId,
     sale: saleOf(deps, checkout, nowAt),
     payerName: knownDetails(checkout).name,
-    alert: checkout.lastErrorCode === null ? null : deps.language.say('paymentDeclined'),
+    alert: declinedText(deps.language, checkout.attempt, checkout.lastErrorCode),
   });
 }
 
@@ -95,7 +119,7 @@ export function detailsPage(
   typed: TypedDetails,
 ): Page {
   return askDetails(deps, {
-    home: pagePath(token),
+    home: checkoutPath(token),
     sessionId: checkout.sessionId,
     sale: saleOf(deps, checkout, nowAt),
     names: missingDetails(checkout),

@@ -5,6 +5,7 @@ import {
   markOpened,
 } from '../../../db/repositories/checkouts/sessions.ts';
 import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
+import { checkoutPath, readSessionToken } from '../../../runtime/update-links.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
@@ -12,8 +13,9 @@ import { cardPageRoutes } from '../shared/card-pages.ts';
 import { missingDetails } from '../shared/details-form.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { submitCard } from '../shared/subscription-cards.ts';
-import { checkoutPage, detailsPage, pagePath } from './page.tsx';
+import { checkoutPage, detailsPage } from './page.tsx';
 import { businessNow, openedEvent, stageOf } from './stage.ts';
+import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 
 /** Registers the routes of the hosted checkout at `fwdUrl` of a new subscription. Rules: IF-4.3, D-§4. */
 export function checkoutRoutes(
@@ -25,12 +27,12 @@ export function checkoutRoutes(
   const nowOf = (checkout: Checkout): number => businessNow(checkout, deps.now());
 
   cardPageRoutes<Checkout>(router, deps, limits, {
-    pathOf: pagePath,
+    pathOf: checkoutPath,
     unknown: (language) => unknownPage(language, 'unknownCheckout'),
-    find: (token) => findCheckout(db, token),
+    find: (token) => findCheckout(db, readSessionToken(deps, token) ?? token),
     show: (page, checkout, { token, browser }) =>
       checkoutPage(page, token, checkout, nowOf(checkout), browser),
-    asks: (checkout) => stageOf(checkout, nowOf(checkout)) === 'open',
+    asks: (checkout) => ['open', 'atBank'].includes(stageOf(checkout, nowOf(checkout))),
     isDecided: ({ state }) => state.status !== 'CREATED',
     // `expiresAt` is real time. On a test clock `checkoutExpiresAt` is the clock's time, so it sets no limit here.
     limitsOf: ({ tries, state, clockReachedAt }) => ({
@@ -40,6 +42,12 @@ export function checkoutRoutes(
     submit: (checkout, paymentToken) =>
       submitCard(workflows, checkout, 'completeCheckout', paymentToken),
     processing: processingPage,
+    bank: {
+      intentOf: ({ state }) => state.owed?.intentId ?? null,
+      attemptOf: async ({ merchantId, state }, intentId) =>
+        state.owed?.intentId === intentId ? latestAttempt(db, { merchantId, intentId }) : null,
+      lookUp: ({ merchantId, subscriptionId }) => workflows.recheck({ merchantId, subscriptionId }),
+    },
     details: {
       missing: missingDetails,
       askAgain: (page, token, checkout, typed) =>

@@ -1,13 +1,22 @@
 import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import { intentEvent, subscriptionEvent } from '../../../domain/subscription/change.ts';
+import { isAtBank } from '../shared/bank.tsx';
 import type { EventDraft } from '../../../domain/events.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
 /**
  * The stage of a checkout, computed from the subscription's state and never stored. `processing`: the
- * outcome of a payment is unknown. `locked`: too many cards were declined.
+ * outcome of a payment is unknown. `atBank`: the bank waits until the payer confirms the payment. `locked`: too many
+ * cards were declined.
  */
-export type CheckoutStage = 'open' | 'locked' | 'processing' | 'done' | 'expired' | 'cancelled';
+export type CheckoutStage =
+  | 'open'
+  | 'locked'
+  | 'processing'
+  | 'atBank'
+  | 'done'
+  | 'expired'
+  | 'cancelled';
 
 /** Returns the subscription's business time: the time of its test clock if it has one, else real time. */
 export function businessNow(checkout: Checkout, realNowAt: number): number {
@@ -15,9 +24,9 @@ export function businessNow(checkout: Checkout, realNowAt: number): number {
 }
 
 /** Returns the stage of the checkout at `nowAt`, the result of {@link businessNow}. Rule: D-§4. */
-export function stageOf({ state, tries, mode }: Checkout, nowAt: number): CheckoutStage {
+export function stageOf({ state, tries, mode, attempt }: Checkout, nowAt: number): CheckoutStage {
   if (state.status === 'CREATED') {
-    if (state.openAttempt !== null) return 'processing';
+    if (state.openAttempt !== null) return isAtBank(attempt) ? 'atBank' : 'processing';
     if (nowAt >= state.checkoutExpiresAt) return 'expired';
     return tries >= CARD_TRIES_MAX[mode] ? 'locked' : 'open';
   }

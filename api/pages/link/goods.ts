@@ -9,8 +9,8 @@ import type { Terms } from '../../../domain/subscription/state.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { writeHostedPayment } from '../../new-payment.ts';
 import { writeSubscription } from '../../new-subscription.ts';
-import { paymentPath } from '../../page-links.ts';
-import { pagePath, saleFrom } from '../checkout/page.tsx';
+import { checkoutPath, paymentPath } from '../../../runtime/update-links.ts';
+import { saleFrom } from '../checkout/page.tsx';
 import { businessNow, stageOf } from '../checkout/stage.ts';
 import { paymentSale } from '../payment/page.tsx';
 import { paymentStageOf } from '../payment/stage.ts';
@@ -52,7 +52,7 @@ function subscriptionGoods({ template, merchant }: Link, terms: Terms): Goods {
   const { merchantId, id: linkId, receiptId, description, callbackUrl, cancelUrl } = template;
   const { productPage, phoneNumberRequired, locale } = template;
   return {
-    pathOf: pagePath,
+    pathOf: checkoutPath,
     async isOver({ db, now }, token) {
       const checkout = await findCheckout(db, token);
       if (checkout === null) return null;

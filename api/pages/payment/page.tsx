@@ -1,6 +1,8 @@
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
-import { INTENT_PARAMETER, paymentPath } from '../../page-links.ts';
+import { INTENT_PARAMETER } from '../../page-links.ts';
+import { paymentPath } from '../../../runtime/update-links.ts';
+import { BankLink, declinedText, withBankAbove } from '../shared/bank.tsx';
 import { callbackUrl } from '../shared/callback-url.ts';
 import {
   askCard,
@@ -39,14 +41,14 @@ export function paymentPage(
     case 'open':
       return missingDetails(payment).length > 0
         ? paymentDetailsPage(deps, token, payment, nowAt, new Map())
-        : askCard(deps, {
-            home: paymentPath(token),
-            browser,
-            sessionId: payment.sessionId,
-            sale: saleOf(deps, payment, nowAt),
-            payerName: knownDetails(payment).name,
-            alert: payment.lastErrorCode === null ? null : say('paymentDeclined'),
-          });
+        : cardPage(deps, token, payment, nowAt, browser);
+    case 'atBank': {
+      const { intentId } = payment;
+      const calm = { ...payment, attempt: null, lastErrorCode: null };
+      const page = cardPage(deps, token, calm, nowAt, browser);
+      const action = <BankLink language={language} home={paymentPath(token)} intentId={intentId} />;
+      return withBankAbove(language, page, { amount, action });
+    }
     case 'locked':
       return lockedPage(language, back);
     case 'processing':
@@ -68,6 +70,23 @@ export function paymentPage(
       return closedPage(language, 410, { title: say('paymentCancelledTitle'), texts }, back);
     }
   }
+}
+
+function cardPage(
+  deps: PageDeps,
+  token: string,
+  payment: HostedPayment,
+  nowAt: number,
+  browser: string,
+): Page {
+  return askCard(deps, {
+    home: paymentPath(token),
+    browser,
+    sessionId: payment.sessionId,
+    sale: saleOf(deps, payment, nowAt),
+    payerName: knownDetails(payment).name,
+    alert: declinedText(deps.language, payment.attempt, payment.lastErrorCode),
+  });
 }
 
 /** Returns the page with the details form. `typed`: the values of the form that was sent; empty on the first visit. */

@@ -10,7 +10,8 @@ import { outcomeOfPayment } from '../../../domain/card-outcome.ts';
 import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { INTENT_PARAMETER, INTENT_PATH, paymentPath } from '../../page-links.ts';
+import { INTENT_PARAMETER, INTENT_PATH } from '../../page-links.ts';
+import { paymentPath, readSessionToken } from '../../../runtime/update-links.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import { missingDetails } from '../shared/details-form.ts';
@@ -19,6 +20,7 @@ import type { PageLimits } from '../shared/limits.ts';
 import { seeOther, sendPage } from '../shared/page.tsx';
 import { paymentDetailsPage, paymentPage } from './page.tsx';
 import { paymentStageOf } from './stage.ts';
+import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 
 /**
  * Registers the routes of the hosted page of a one-time payment. The path contains the page's token or the intent's id.
@@ -29,7 +31,7 @@ export function paymentPageRoutes(
   deps: ApiDeps,
   limits: PageLimits,
 ): void {
-  const { db, now, webhooks } = deps;
+  const { db, now, payments, webhooks } = deps;
   const unknown = (language: Language) => unknownPage(language, 'unknownPayment');
 
   router.get(INTENT_PATH, async (ctx) => {
@@ -42,17 +44,23 @@ export function paymentPageRoutes(
   cardPageRoutes<HostedPayment>(router, deps, limits, {
     pathOf: paymentPath,
     unknown,
-    find: (token) => findHostedPayment(db, token),
+    find: (token) => findHostedPayment(db, readSessionToken(deps, token) ?? token),
     show: (page, payment, { token, browser }) => paymentPage(page, token, payment, now(), browser),
-    asks: (payment) => paymentStageOf(payment, now()) === 'open',
+    asks: (payment) => ['open', 'atBank'].includes(paymentStageOf(payment, now())),
     isDecided: (payment) =>
-      !['open', 'locked', 'processing'].includes(paymentStageOf(payment, now())),
+      !['open', 'locked', 'processing', 'atBank'].includes(paymentStageOf(payment, now())),
     limitsOf: ({ tries, checkoutExpiresAt }) => ({
       tries,
       expiresAt: checkoutExpiresAt ?? Infinity,
     }),
     submit: (payment, paymentToken) => pay(deps, payment, paymentToken),
     processing: processingPage,
+    bank: {
+      intentOf: ({ intentId }) => intentId,
+      attemptOf: async ({ merchantId, intentId: own }, intentId) =>
+        own === intentId ? latestAttempt(db, { merchantId, intentId }) : null,
+      lookUp: ({ merchantId, intentId }) => payments.wakePayment({ merchantId, intentId }),
+    },
     details: {
       missing: missingDetails,
       askAgain: (page, token, payment, typed) =>

@@ -1,15 +1,18 @@
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
+import { isAtBank } from '../shared/bank.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
 /**
  * The stage of a hosted payment, computed from the intent and never stored. `processing`: the outcome of an
- * attempt is unknown. `locked`: too many cards were declined.
+ * attempt is unknown. `atBank`: the bank waits until the payer confirms the payment. `locked`: too many cards were
+ * declined.
  */
 export type PaymentStage =
   | 'open'
   | 'locked'
   | 'processing'
+  | 'atBank'
   | 'paid'
   | 'refunded'
   | 'expired'
@@ -22,7 +25,7 @@ export function paymentStageOf(payment: HostedPayment, nowAt: number): PaymentSt
     case 'FAILED':
       return payment.tries >= CARD_TRIES_MAX[payment.mode] ? 'locked' : 'open';
     case 'PENDING':
-      return 'processing';
+      return isAtBank(payment.attempt) ? 'atBank' : 'processing';
     case 'SUCCESS':
     case 'PARTIALLY_REFUNDED':
       return 'paid';

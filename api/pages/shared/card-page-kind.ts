@@ -6,6 +6,7 @@ import type { Language } from '../../../page-parts/language.ts';
 import type { PageDeps } from './card-page.tsx';
 import type { DetailName, Payer, TypedDetails } from './details-form.ts';
 import type { Page } from './page.tsx';
+import type { ShownAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 
 /** The data of a payment, subscription or setup session that its page with a card form needs. */
 export interface CardSubject extends SessionRef, Payer {
@@ -39,6 +40,8 @@ export interface CardPages<Subject extends CardSubject> {
   submit(subject: Subject, paymentToken: string): Promise<CardOutcome>;
   /** Returns the page while the outcome of a card is unknown. The browser loads `url` every 3 s. */
   processing(language: Language, url: string): Page;
+  /** The bank to which a charge may lead. Absent if nothing is charged on the page. */
+  readonly bank?: BankStep<Subject>;
   /** The details form before the card form. Absent if the page has none. */
   readonly details?: DetailsStep<Subject>;
   /** Called when a browser opens the page while {@link asks} is true. Not called for a HEAD or a prefetch request. */
@@ -47,6 +50,17 @@ export interface CardPages<Subject extends CardSubject> {
   beforeTry?(subject: Subject): Promise<void>;
   /** Called after a card was declined and the decline was counted. */
   afterDecline?(subject: Subject): Promise<void>;
+}
+
+export interface BankStep<Subject> {
+  /** Returns the intent that the page's payer pays now; null without one. */
+  intentOf(subject: Subject): string | null;
+  /** Returns the latest attempt on an intent of the subject; null without one, and for another intent. */
+  attemptOf(subject: Subject, intentId: string): Promise<ShownAttempt | null>;
+  /** Makes the workflow look the outcome of the charge up now. */
+  lookUp(subject: Subject): Promise<void>;
+  /** Returns the page with the outcome of a charge; null if the subject's page shows it. Absent: always null. */
+  outcomeOf?(language: Language, subject: Subject, intentId: string): Promise<Page | null>;
 }
 
 export interface DetailsStep<Subject> {

@@ -1,6 +1,7 @@
 import type { Router } from '@koa/router';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { bankRoutes } from './bank-routes.ts';
 import { entryRoutes } from './card-entry.ts';
 import { cardGatewayOf } from './card-gateway.ts';
 import type { CardPages, CardSubject } from './card-page-kind.ts';
@@ -63,4 +64,5 @@ export function cardPageRoutes<Subject extends CardSubject>(
 
   entryRoutes(router, deps, limits, pages, opener);
   returnRoutes(router, deps, limits, pages, opener);
+  bankRoutes(router, deps, limits, pages, opener);
 }

@@ -3,8 +3,11 @@ import { admitTry, declineTry, findTry, tryKey } from '../../../db/repositories/
 import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
 import type { Language } from '../../../page-parts/language.ts';
+import { bankPath } from '../../../runtime/update-links.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { isAtBank } from './bank.tsx';
+import { lookUp } from './bank-routes.ts';
 import type { CardPages, CardSubject } from './card-page-kind.ts';
 import { confirmReturnPage } from './card-page.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
@@ -13,6 +16,7 @@ import { isOwnReturn } from './own-return.ts';
 import { isPreview } from './page-opener.ts';
 import type { PageOpener } from './page-opener.ts';
 import { seeOther, sendPage } from './page.tsx';
+import { leaveBank } from '../../../db/repositories/payments/shown-attempts.ts';
 
 /** Format of a gateway's one-time tokens: at most 200 characters. */
 const PAYMENT_TOKEN = /^[\w-]{1,200}$/;
@@ -43,8 +47,10 @@ export function returnRoutes<Subject extends CardSubject>(
     const taken = changesNothing
       ? 'shown'
       : await takeCard(deps, limits, ctx, pages, { subject, returned, isOwn });
-    if (taken === 'shown') seeOther(ctx, home);
-    else if (taken === 'pending') sendPage(deps, ctx, pages.processing(language, ctx.url));
+    const bank = await bankAfter(deps, pages, subject, taken);
+    if (bank !== null) seeOther(ctx, bankPath(home, bank));
+    else if (taken === 'shown') seeOther(ctx, home);
+    else if (taken !== 'foreign') sendPage(deps, ctx, pages.processing(language, ctx.url));
     else sendPage(deps, ctx, confirmReturnPage({ ...deps, language }, ctx.url, subject.sessionId));
   };
 
@@ -63,6 +69,30 @@ export function returnRoutes<Subject extends CardSubject>(
     const opened = await openForm(ctx);
     if (opened !== null) await finish(ctx, { ...opened, isOwn: true });
   });
+}
+
+type Taken = 'shown' | 'pending' | 'waiting' | 'foreign';
+
+/**
+ * If the bank waits for the payer of a card that was submitted, returns the intent whose page leads to the bank; else
+ * null. If it waits for the payer of another card, gives up the charge of that card: the payer has now given this one.
+ */
+async function bankAfter<Subject extends CardSubject>(
+  deps: ApiDeps,
+  { bank }: CardPages<Subject>,
+  subject: Subject,
+  taken: Taken,
+): Promise<string | null> {
+  const intentId = bank?.intentOf(subject) ?? null;
+  if (!bank || intentId === null) return null;
+  if (taken === 'pending') {
+    return isAtBank(await bank.attemptOf(subject, intentId)) ? intentId : null;
+  }
+  const { merchantId } = subject;
+  if (taken === 'waiting' && (await leaveBank(deps.db, { merchantId, intentId }, deps.now()))) {
+    await lookUp(deps, bank, subject);
+  }
+  return null;
 }
 
 /** The gateway's result: a token or a decline code. `key` is the same on every reload. */
@@ -86,7 +116,7 @@ function readReturn(querystring: string): Returned | null {
 
 /**
  * Submits the card. A repeat does not count as a second try. `shown`: the page shows the outcome, or that the
- * session has no tries left. `pending`: the outcome is unknown. `foreign`: nothing was done, because a foreign
+ * session has no tries left. `pending`: the outcome is unknown. `waiting`: so is that of another card. `foreign`: nothing was done, because a foreign
  * page may have sent the browser here. Rule: D-§4.
  */
 async function takeCard<Subject extends CardSubject>(
@@ -95,7 +125,7 @@ async function takeCard<Subject extends CardSubject>(
   ctx: Context,
   pages: CardPages<Subject>,
   given: { subject: Subject; returned: Returned; isOwn: boolean },
-): Promise<'shown' | 'pending' | 'foreign'> {
+): Promise<Taken> {
   const { subject, isOwn } = given;
   const { key, card } = given.returned;
   const { merchantId, sessionId, mode } = subject;
@@ -117,5 +147,5 @@ async function takeCard<Subject extends CardSubject>(
     if (isOwn) await limits.countDecline(ctx, subject);
     await pages.afterDecline?.(subject);
   }
-  return outcome.kind === 'pending' || outcome.kind === 'waiting' ? 'pending' : 'shown';
+  return outcome.kind === 'pending' || outcome.kind === 'waiting' ? outcome.kind : 'shown';
 }

@@ -1,22 +1,24 @@
 import type { Router } from '@koa/router';
 import { findPaid } from '../../../db/repositories/payments/receipts.ts';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
-import { findCyclePayment } from '../../../db/repositories/subscriptions/method-updates.ts';
+import {
+  ensureUpdateSession,
+  findCyclePayment,
+} from '../../../db/repositories/subscriptions/method-updates.ts';
 import type { CyclePayment } from '../../../db/repositories/subscriptions/method-updates.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { OwedCycle } from '../../../domain/subscription/state.ts';
 import type { Language } from '../../../page-parts/language.ts';
-import { BANK_RETURN, updateMethodPath } from '../../../runtime/update-links.ts';
+import { bankPath, updateMethodPath } from '../../../runtime/update-links.ts';
 import { executeCommand } from '../../commands.ts';
-import { pathParam } from '../../context.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { processingPage, resultPage } from '../shared/card-page.tsx';
+import { resultPage } from '../shared/card-page.tsx';
 import type { PageLimits } from '../shared/limits.ts';
 import { createOpener } from '../shared/page-opener.ts';
-import { seeOther, sendPage } from '../shared/page.tsx';
+import { seeOther } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
-import { bankPath, confirmPath, leaveForBankPage } from './confirmation.tsx';
+import { confirmPath } from './confirmation.tsx';
 import { paidReceipt } from './page.tsx';
 import { confirmationOf, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
@@ -24,8 +26,7 @@ import type { MethodUpdate } from './stage.ts';
 const PAID = ['SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED'];
 
 /**
- * Registers the routes on which a payer confirms the owed payment with the bank: the form with which the payer begins,
- * and the page that leads to the bank and shows the outcome after the return. Rules: D-30, D-33.
+ * Registers the form with which a payer begins to confirm the owed payment with the bank. Rules: D-30, D-33.
  */
 export function confirmationRoutes(
   router: Router<RequestState>,
@@ -34,7 +35,7 @@ export function confirmationRoutes(
   pages: { find(token: string): Promise<MethodUpdate | null>; unknown(language: Language): Page },
 ): void {
   const pattern = updateMethodPath(':token');
-  const { open, openForm } = createOpener(deps, limits, { ...pages, pathOf: updateMethodPath });
+  const { openForm } = createOpener(deps, limits, { ...pages, pathOf: updateMethodPath });
 
   router.post(confirmPath(pattern), async (ctx) => {
     const opened = await openForm(ctx);
@@ -50,38 +51,6 @@ export function confirmationRoutes(
     if (confirmation === 'offered') await begin(deps, update, owed);
     seeOther(ctx, bankPath(home, owed.intentId));
   });
-
-  router.get(bankPath(pattern, ':intentId'), async (ctx) => {
-    const { subject: update, home, language } = await open(ctx);
-    if (update === null) return;
-    const intentId = pathParam(ctx, 'intentId');
-    const payment = await findCyclePayment(deps.db, { ...update, intentId });
-    if (payment !== null && PAID.includes(payment.status)) {
-      const paid = await findPaid(deps.db, { ...update, intentId });
-      sendPage(deps, ctx, paidPage(language, update, payment, paid));
-      return;
-    }
-    if (payment === null || !isAwaited(payment)) {
-      seeOther(ctx, home);
-      return;
-    }
-    const path = bankPath(home, intentId);
-    const returned = new URLSearchParams(ctx.querystring).get(BANK_RETURN);
-    if (returned === null) {
-      const url = payment.attempt?.payerUrl ?? null;
-      sendPage(
-        deps,
-        ctx,
-        url === null ? processingPage(language, path) : leaveForBankPage(language, url),
-      );
-      return;
-    }
-    // Only the return from the bank requests a look-up. The later requests of the waiting page do not. Above the limit
-    // the scheduled look-up finds the outcome.
-    const isReturn = returned === 'now' && ctx.method !== 'HEAD';
-    if (isReturn && (await limits.countLookUp(ctx, update))) await recheck(deps, update);
-    sendPage(deps, ctx, processingPage(language, `${path}?${BANK_RETURN}=before`));
-  });
 }
 
 /**
@@ -91,31 +60,28 @@ export function confirmationRoutes(
  */
 async function begin(deps: ApiDeps, update: MethodUpdate, owed: OwedCycle): Promise<void> {
   const commandId = `authenticate:${owed.intentId}:${owed.attempts + 1}`;
+  const { sessionId: checkoutSessionId } = update;
+  // The bank sends the payer back to the page of the session, so the session must have its row.
+  await ensureUpdateSession(deps.db, update, deps.now());
   try {
-    await executeCommand(deps.workflows, update, { kind: 'authenticatePayment', commandId });
+    const command = { kind: 'authenticatePayment', commandId, checkoutSessionId } as const;
+    await executeCommand(deps.workflows, update, command);
   } catch (error) {
     if (!(error instanceof DomainError) || error.code === 'service_unavailable') throw error;
   }
 }
 
-/**
- * Makes the workflow look the outcome up now. Never rejects: a failure is logged, and the scheduled look-up finds the
- * outcome later.
- */
-async function recheck({ workflows, logger }: ApiDeps, update: MethodUpdate): Promise<void> {
-  const { merchantId, subscriptionId } = update;
-  await workflows.recheck({ merchantId, subscriptionId }).catch((err: unknown) => {
-    logger.warn({ err, subscriptionId }, 'no recheck after a return from the bank');
-  });
-}
-
-/** True while the payer can confirm the payment, or its outcome is not known yet. */
-function isAwaited({ attempt }: CyclePayment): boolean {
-  return (
-    attempt?.trigger === 'authentication' &&
-    attempt.state !== 'DECLINED' &&
-    attempt.state !== 'SUCCEEDED'
-  );
+/** Returns the page of a payment that the payer confirmed; null if the update page shows it, or if it is not paid. */
+export async function confirmedPage(
+  deps: ApiDeps,
+  language: Language,
+  update: MethodUpdate,
+  intentId: string,
+): Promise<Page | null> {
+  if (['paid', 'saved'].includes(updateStageOf(update, deps.now()))) return null;
+  const payment = await findCyclePayment(deps.db, { ...update, intentId });
+  if (payment === null || !PAID.includes(payment.status)) return null;
+  return paidPage(language, update, payment, await findPaid(deps.db, { ...update, intentId }));
 }
 
 function paidPage(

@@ -16,7 +16,7 @@ import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { submitCard } from '../shared/subscription-cards.ts';
 import { readUpdateToken, sessionIdOf, updateMethodPath } from '../../../runtime/update-links.ts';
-import { confirmationRoutes } from './confirmation-routes.ts';
+import { confirmationRoutes, confirmedPage } from './confirmation-routes.ts';
 import { updatePage } from './page.tsx';
 import { updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
@@ -44,6 +44,13 @@ export function updateMethodPageRoutes(
     submit: (update, paymentToken) =>
       submitCard(workflows, update, 'replacePaymentMethod', paymentToken),
     processing: processingPage,
+    bank: {
+      intentOf: ({ state }) => state.owed?.intentId ?? null,
+      attemptOf: async (update, intentId) =>
+        (await findCyclePayment(db, { ...update, intentId }))?.attempt ?? null,
+      lookUp: ({ merchantId, subscriptionId }) => workflows.recheck({ merchantId, subscriptionId }),
+      outcomeOf: (language, update, intentId) => confirmedPage(deps, language, update, intentId),
+    },
     beforeTry: (update) => ensureUpdateSession(db, update, now()),
   });
 }

@@ -1,7 +1,4 @@
-import {
-  isAuthentication,
-  needsAuthentication,
-} from '../../../domain/subscription/authentication.ts';
+import { needsAuthentication } from '../../../domain/subscription/authentication.ts';
 import { takesNewMethod } from '../../../domain/subscription/state.ts';
 import type {
   CyclePayment,
@@ -9,6 +6,7 @@ import type {
   UpdateTry,
 } from '../../../db/repositories/subscriptions/method-updates.ts';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
+import { isAwaited, isUnconfirmed } from '../shared/bank.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
 /** A valid link, its subscription, and the cards tried on the page. */
@@ -69,18 +67,18 @@ export function updateStageOf(
  * Returns `offered` if the payer can begin to confirm the owed payment with the bank, and `begun` if the bank waits for
  * the payer or the outcome is not known yet. Returns null if the payer cannot confirm the payment. Rule: D-33.
  */
-export function confirmationOf({ state, canConfirm }: MethodUpdate): 'offered' | 'begun' | null {
-  if (state.openAttempt && isAuthentication(state.openAttempt)) return 'begun';
+export function confirmationOf({
+  state,
+  canConfirm,
+  owedPayment,
+}: MethodUpdate): 'offered' | 'begun' | null {
+  if (state.openAttempt && isAwaited(owedPayment?.attempt ?? null)) return 'begun';
   return canConfirm && needsAuthentication(state) ? 'offered' : null;
 }
 
-/**
- * True if the payer's latest confirmation of the owed payment failed: the payer did not confirm in time, or the bank
- * declined the payment after the confirmation.
- */
+/** True if the bank asked the payer to confirm the latest charge of the owed payment, and the payer did not. */
 export function isLatestUnconfirmed({ owedPayment }: MethodUpdate): boolean {
-  const attempt = owedPayment?.attempt;
-  return attempt?.trigger === 'authentication' && attempt.state === 'DECLINED';
+  return isUnconfirmed(owedPayment?.attempt ?? null);
 }
 
 /** True if the latest card was saved although its payment was declined. Rule: D-30. */

@@ -15,16 +15,22 @@ import type { SessionRef } from './tries.ts';
 import { findFirstPaid } from '../payments/receipts.ts';
 import { appendDrafts } from '../subscriptions/events.ts';
 import { isRecord } from '../is-record.ts';
+import { latestAttempt } from '../payments/shown-attempts.ts';
 
 /** Returns the SHA-256 of the token in a checkout URL. Only this hash is stored. */
 export function hashCheckoutToken(token: string): Buffer {
   return createHash('sha256').update(token, 'utf8').digest();
 }
 
-/** Returns the SQL condition for the session of a token. A token of another purpose selects no session. */
-export function opensWith(token: string, purpose: CheckoutPurpose) {
+/** What opens a session: the token of its page, or the session itself, which a link back to the page names. */
+export type SessionKey = string | SessionRef;
+
+/** Returns the SQL condition for the session of a key. A key of another purpose selects no session. */
+export function opensWith(key: SessionKey, purpose: CheckoutPurpose) {
   return and(
-    eq(checkoutSessions.tokenHash, hashCheckoutToken(token)),
+    typeof key === 'string'
+      ? eq(checkoutSessions.tokenHash, hashCheckoutToken(key))
+      : isSession(key),
     eq(checkoutSessions.purpose, purpose),
   );
 }
@@ -33,10 +39,10 @@ export function opensWith(token: string, purpose: CheckoutPurpose) {
 export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;
 
 /**
- * Returns the subscription checkout that a token opens; null for an unknown token. `paid`: the payment of the first
- * cycle; null while this cycle is not paid.
+ * Returns the subscription checkout that a key opens; null for an unknown key. `paid`: the payment of the first cycle;
+ * null while this cycle is not paid. `attempt`: the latest attempt to pay it; null without one.
  */
-export async function findCheckout(db: Db, token: string) {
+export async function findCheckout(db: Db, key: SessionKey) {
   const [row] = await db
     .select({
       merchantId: checkoutSessions.merchantId,
@@ -78,11 +84,31 @@ export async function findCheckout(db: Db, token: string) {
         sql`${subscriptions.state}->>'paymentMethodId'`,
       ),
     )
-    .where(opensWith(token, 'subscription'));
+    .where(opensWith(key, 'subscription'));
   if (row === undefined) return null;
   // While `anchorAt` is null, no cycle is paid.
   const paid = row.state.anchorAt === null ? null : await findFirstPaid(db, row);
-  return { ...row, paid };
+  const { merchantId, state } = row;
+  const intentId = state.owed?.intentId ?? null;
+  const isTried = state.anchorAt === null && intentId !== null && state.owed?.attempts !== 0;
+  const attempt = isTried ? await latestAttempt(db, { merchantId, intentId }) : null;
+  return { ...row, paid, attempt };
+}
+
+/** Returns the session on which a payer pays; null for an unknown session, and for one that only saves a card. */
+export async function findPaidSession(db: Db, ref: SessionRef) {
+  const [row] = await db
+    .select({
+      merchantId: checkoutSessions.merchantId,
+      sessionId: checkoutSessions.id,
+      purpose: checkoutSessions.purpose,
+      subscriptionId: checkoutSessions.subscriptionId,
+      expiresAt: checkoutSessions.expiresAt,
+    })
+    .from(checkoutSessions)
+    .where(isSession(ref));
+  if (!row || row.purpose === 'setup_method') return null;
+  return { ...row, purpose: row.purpose };
 }
 
 export interface CheckoutRef extends SessionRef {

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import type { ErrorCode } from '../../../domain/errors.ts';
 import { DIRECT_COMMAND, intentStatusAt } from '../../../domain/payment-intent.ts';
-import type { PaymentOrder, PaymentOutcome } from '../../../domain/payment-intent.ts';
+import type { IntentRef, PaymentOrder, PaymentOutcome } from '../../../domain/payment-intent.ts';
 import type { RefundOutcome, RefundRef } from '../../../domain/refund.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Db } from '../../client.ts';
@@ -15,6 +15,7 @@ import { appendIntentEvent } from './events.ts';
 import { attemptsOf, findIntent, lockIntent } from './orders.ts';
 import { setMethodLive } from '../customers/payment-methods.ts';
 import { findRefund, refundOutcomeOf } from './refunds.ts';
+import { latestAttempt } from './shown-attempts.ts';
 
 type Intent = typeof paymentIntents.$inferSelect;
 
@@ -64,6 +65,7 @@ export async function openPaymentAttempt(
       intentId: intent.id,
       attemptNumber: attempts.length + 1,
       commandId: commandOf(intent, order),
+      sessionId: order.token?.checkoutSessionId ?? null,
       trigger: intent.kind === 'one_time' || intent.kind === 'tokenised' ? intent.kind : 'checkout',
       paymentMethodId: methodId,
       amountMinor: intent.amountMinor,
@@ -188,6 +190,10 @@ export function paymentRows(db: Db) {
     paymentOutcome: async (order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null> => {
       const turn = await lookAtPayment(db, order, nowAt);
       return turn.kind === 'settled' || turn.kind === 'refused' ? turn.outcome : null;
+    },
+    isPayerAwaited: async (ref: IntentRef): Promise<boolean> => {
+      const attempt = await latestAttempt(db, ref);
+      return attempt?.state === 'UNKNOWN' && attempt.payerUrl !== null;
     },
     refundOutcome: async (ref: RefundRef): Promise<RefundOutcome | null> => {
       const refund = await findRefund(db, ref.merchantId, ref.refundId);

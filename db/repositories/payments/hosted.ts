@@ -7,19 +7,20 @@ import { customers } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
 import { paymentIntents } from '../../schema/payment-intents.ts';
 import { fillInCustomer, filledIn, opensWith, setOpened } from '../checkouts/sessions.ts';
-import type { GivenDetails } from '../checkouts/sessions.ts';
+import type { GivenDetails, SessionKey } from '../checkouts/sessions.ts';
 import { findPaid } from './receipts.ts';
 import { appendIntentEvent, streamOf } from './events.ts';
 import { isRecord } from '../is-record.ts';
+import { latestAttempt } from './shown-attempts.ts';
 
 /** The data of a hosted payment's page. */
 export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPayment>>>;
 
 /**
- * Returns the payment of a hosted page, with its receipt if it is paid; null for an unknown key. `key`: the page's
- * token, or the id of the intent.
+ * Returns the payment of a hosted page, with its receipt if it is paid, and with its latest attempt; null for an unknown
+ * key. `key`: opens the session, or is the id of the intent.
  */
-export async function findHostedPayment(db: Db, key: string) {
+export async function findHostedPayment(db: Db, key: SessionKey) {
   const [row] = await db
     .select({
       merchantId: checkoutSessions.merchantId,
@@ -56,13 +57,14 @@ export async function findHostedPayment(db: Db, key: string) {
     .innerJoin(customers, isRecord(customers, paymentIntents.merchantId, paymentIntents.customerId))
     .innerJoin(merchants, eq(merchants.id, checkoutSessions.merchantId))
     .where(
-      isId('in', key)
+      typeof key === 'string' && isId('in', key)
         ? and(eq(checkoutSessions.intentId, key), eq(checkoutSessions.purpose, 'payment'))
         : opensWith(key, 'payment'),
     );
   if (row === undefined) return null;
   const paid = row.succeededAt === null ? null : await findPaid(db, row);
-  return { ...row, paid };
+  const attempt = row.status === 'CREATED' ? null : await latestAttempt(db, row);
+  return { ...row, paid, attempt };
 }
 
 /**

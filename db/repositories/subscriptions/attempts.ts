@@ -158,6 +158,7 @@ async function ensureAttempt(
     merchantId,
     intentId,
     attemptNumber: openAttempt.attemptNumber,
+    sessionId: openAttempt.sessionId ?? null,
     trigger: openAttempt.trigger,
     paymentMethodId: openAttempt.paymentMethodId,
     amountMinor: owed.amountMinor,
@@ -172,6 +173,7 @@ type NewAttempt = Pick<
   | 'intentId'
   | 'attemptNumber'
   | 'commandId'
+  | 'sessionId'
   | 'trigger'
   | 'paymentMethodId'
   | 'amountMinor'
@@ -254,15 +256,22 @@ export async function recordUnanswered(
     .set({
       state: 'UNKNOWN',
       unansweredAt: settlement.unansweredAt,
-      ...payerUrlOf(settlement),
+      ...payerColumns(settlement),
     })
     .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)));
 }
 
-/** Returns the column with the payer's page; none if the gateway did not answer, so that the stored page stays. */
-function payerUrlOf(settlement: Settlement): { payerUrl?: string | null } {
+/**
+ * Returns the columns with the payer's page and with the time at which the bank first asked. Leaves out the page if
+ * the gateway did not answer, so that the stored page stays.
+ */
+function payerColumns(settlement: Settlement) {
   if (settlement.kind !== 'unknown') return { payerUrl: null };
-  return settlement.unansweredAt === null ? { payerUrl: settlement.payerUrl ?? null } : {};
+  if (settlement.unansweredAt !== null) return {};
+  const { payerUrl = null } = settlement;
+  return payerUrl === null
+    ? { payerUrl }
+    : { payerUrl, payerAskedAt: sql`coalesce(${paymentAttempts.payerAskedAt}, now())` };
 }
 
 export async function findAttempt(
@@ -306,7 +315,7 @@ export async function settleAttempt(
       errorCode: settlement.kind === 'declined' ? settlement.code : null,
       gatewayCode: settlement.kind === 'declined' ? (settlement.gatewayCode ?? null) : null,
       reason: isDecided ? null : settlement.reason,
-      ...payerUrlOf(settlement),
+      ...payerColumns(settlement),
       unansweredAt: settlement.kind === 'unknown' ? settlement.unansweredAt : null,
       settledAt: isDecided ? sql`now()` : null,
     })

@@ -193,7 +193,7 @@ async function readFacts(db: Db, state: ChargeableState, commandId: string) {
 
 function newAttempt(state: ChargeableState, { method }: FoundFacts): Attempt {
   const { merchantId, owed, openAttempt } = state;
-  const { attemptNumber, trigger, startedAt } = openAttempt;
+  const { attemptNumber, trigger, startedAt, sessionId = null } = openAttempt;
   const sentAt = Date.now();
   return {
     merchantId,
@@ -201,6 +201,7 @@ function newAttempt(state: ChargeableState, { method }: FoundFacts): Attempt {
     intentId: owed.intentId,
     attemptNumber,
     commandId: null,
+    sessionId,
     trigger,
     gateway: method.gateway,
     gatewayKey: chargeKey(owed.intentId, attemptNumber),
@@ -214,6 +215,8 @@ function newAttempt(state: ChargeableState, { method }: FoundFacts): Attempt {
     gatewayCode: null,
     reason: null,
     payerUrl: null,
+    payerAskedAt: null,
+    payerLeftAt: null,
     createdAt: startedAt,
     firstSentAt: sentAt,
     lastSentAt: sentAt,
@@ -226,10 +229,10 @@ function newAttempt(state: ChargeableState, { method }: FoundFacts): Attempt {
 
 function attemptPart(attempt: Attempt): SQL {
   return sql`attempt as (
-    insert into payment_attempt (merchant_id, id, intent_id, attempt_number, trigger, gateway,
+    insert into payment_attempt (merchant_id, id, intent_id, attempt_number, session_id, trigger, gateway,
       gateway_key, gateway_method_id, payment_method_id, state, amount_minor, currency, created_at,
       first_sent_at, last_sent_at)
-    select merchant_id, ${attempt.id}, ${attempt.intentId}, ${attempt.attemptNumber}::int,
+    select merchant_id, ${attempt.id}, ${attempt.intentId}, ${attempt.attemptNumber}::int, ${attempt.sessionId}::text,
       ${attempt.trigger}, ${attempt.gateway}, ${attempt.gatewayKey}, ${attempt.gatewayMethodId},
       ${attempt.paymentMethodId}, ${attempt.state}, ${attempt.amountMinor}::bigint,
       ${attempt.currency}, ${timestamp(attempt.createdAt)}, now(), now()

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, isNotNull, sql } from 'drizzle-orm';
+import { and, asc, eq, isNotNull, sql } from 'drizzle-orm';
 import type { IntentRef, IntentStatus } from '../../../domain/payment-intent.ts';
 import type { CommandResult } from '../../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
@@ -7,7 +7,6 @@ import { checkoutSessions } from '../../schema/checkout-sessions.ts';
 import { checkoutTries } from '../../schema/checkout-tries.ts';
 import { customers } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
-import { paymentAttempts } from '../../schema/payment-attempts.ts';
 import { paymentIntents } from '../../schema/payment-intents.ts';
 import { paymentMethods } from '../../schema/payment-methods.ts';
 import { subscriptionCommands } from '../../schema/subscription-commands.ts';
@@ -15,6 +14,8 @@ import { subscriptions } from '../../schema/subscriptions.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import type { SessionRef } from '../checkouts/tries.ts';
 import { isRecord } from '../is-record.ts';
+import { latestAttempt } from '../payments/shown-attempts.ts';
+import type { ShownAttempt } from '../payments/shown-attempts.ts';
 
 /** The subscription data that the page for replacing a card shows. */
 export type UpdatableSubscription = NonNullable<
@@ -88,7 +89,7 @@ export async function ensureUpdateSession(
 export interface CyclePayment {
   status: IntentStatus;
   amountMinor: number;
-  attempt: Pick<typeof paymentAttempts.$inferSelect, 'trigger' | 'state' | 'payerUrl'> | null;
+  attempt: ShownAttempt | null;
 }
 
 /** Returns the payment of a cycle of the subscription; null for the id of another payment. */
@@ -100,30 +101,16 @@ export async function findCyclePayment(
     .select({
       status: paymentIntents.status,
       amountMinor: paymentIntents.amountMinor,
-      attempt: {
-        trigger: paymentAttempts.trigger,
-        state: paymentAttempts.state,
-        payerUrl: paymentAttempts.payerUrl,
-      },
     })
     .from(paymentIntents)
-    .leftJoin(
-      paymentAttempts,
-      and(
-        eq(paymentAttempts.merchantId, paymentIntents.merchantId),
-        eq(paymentAttempts.intentId, paymentIntents.id),
-      ),
-    )
     .where(
       and(
         isRecord(paymentIntents, merchantId, intentId),
         eq(paymentIntents.subscriptionId, subscriptionId),
         isNotNull(paymentIntents.cycleNumber),
       ),
-    )
-    .orderBy(desc(paymentAttempts.attemptNumber))
-    .limit(1);
-  return row ?? null;
+    );
+  return row ? { ...row, attempt: await latestAttempt(db, { merchantId, intentId }) } : null;
 }
 
 /** One card try on the page for replacing a card. */

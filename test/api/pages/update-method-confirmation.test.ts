@@ -99,7 +99,7 @@ test('the return from the bank requests at most 30 look-ups in ten minutes for e
   // The attempt that the payer confirms with the bank, and whose outcome is not known yet.
   await api.db
     .update(paymentAttempts)
-    .set({ trigger: 'authentication', state: 'UNKNOWN', errorCode: null, settledAt: null })
+    .set({ sessionId: 'cs_1', state: 'UNKNOWN', errorCode: null, settledAt: null })
     .where(eq(paymentAttempts.intentId, intent!.id));
   const before = callsOf(api).length;
   const lookUps = () => callsOf(api).slice(before);

@@ -14,7 +14,7 @@ import type {
   SaveMethodRequest,
   SavedCard,
 } from '../../../gateways/port.ts';
-import type { PaymentWorkflows } from '../../../temporal/payment-workflows.ts';
+import type { PaymentResumption, PaymentWorkflows } from '../../../temporal/payment-workflows.ts';
 
 /**
  * Creates a fake of the port to payment workflows, without Temporal. The fake runs the real activities once
@@ -51,7 +51,10 @@ export function createFakePayments(db: Db, now: () => number) {
   const { refundPayment } = createRefundActivities(deps);
   const { saveSetupMethod } = createSetupMethodActivities(deps);
 
-  const payments: PaymentWorkflows = {
+  const payments: PaymentWorkflows & Pick<PaymentResumption, 'wakePayment'> = {
+    async wakePayment(ref) {
+      handOver('wakePayment', ref);
+    },
     async pay(order) {
       handOver('pay', order);
       return received(await chargePayment({ ...order, nowAt: now() }));

@@ -1,0 +1,31 @@
+import { findPaidSession } from '../db/repositories/checkouts/sessions.ts';
+import type { Attempt } from '../db/repositories/subscriptions/attempts.ts';
+import type { Db } from '../db/client.ts';
+import { AUTHENTICATION_MS } from '../domain/subscription/authentication.ts';
+import { bankReturnUrl } from '../runtime/update-links.ts';
+import type { LinkSettings } from '../runtime/update-links.ts';
+import type { SendLimits } from './gateway-exchange.ts';
+
+/**
+ * For an attempt that a payer caused on a hosted page, returns the payer, and whether the charge waits for the payer
+ * and must be withdrawn: the payer has not confirmed in time or has given another card. For any other attempt, returns
+ * an empty object. `nowAt` is real time. Rule: D-30.
+ */
+export async function presentPayerOf(
+  { db, links }: { db: Db; links: LinkSettings },
+  attempt: Attempt,
+  {
+    nowAt,
+    savesMethod,
+    isSuperseded,
+  }: { nowAt: number; savesMethod: boolean; isSuperseded: boolean },
+): Promise<Pick<SendLimits, 'payer' | 'isAbandoned'>> {
+  const { merchantId, intentId, sessionId, payerUrl, payerAskedAt, payerLeftAt } = attempt;
+  const session = sessionId && (await findPaidSession(db, { merchantId, sessionId }));
+  if (!session) return {};
+  const isLate = payerAskedAt !== null && nowAt - payerAskedAt >= AUTHENTICATION_MS;
+  return {
+    payer: { returnUrl: bankReturnUrl(links, session, intentId), savesMethod },
+    isAbandoned: payerUrl !== null && (isLate || payerLeftAt !== null || isSuperseded),
+  };
+}

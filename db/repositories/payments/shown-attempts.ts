@@ -1,0 +1,51 @@
+import { and, desc, eq, isNotNull, sql } from 'drizzle-orm';
+import type { IntentRef } from '../../../domain/payment-intent.ts';
+import type { Db } from '../../client.ts';
+import { paymentAttempts } from '../../schema/payment-attempts.ts';
+
+/**
+ * Records that the payer gave another card instead of a confirmation of the intent's charge. The next look-up withdraws
+ * the charge. Returns false if the bank waits for no payer. A repeat is safe.
+ */
+export async function leaveBank(
+  db: Db,
+  { merchantId, intentId }: IntentRef,
+  nowAt: number,
+): Promise<boolean> {
+  const left = await db
+    .update(paymentAttempts)
+    .set({
+      payerLeftAt: sql`coalesce(${paymentAttempts.payerLeftAt}, ${new Date(nowAt).toISOString()})`,
+    })
+    .where(
+      and(
+        eq(paymentAttempts.merchantId, merchantId),
+        eq(paymentAttempts.intentId, intentId),
+        eq(paymentAttempts.state, 'UNKNOWN'),
+        isNotNull(paymentAttempts.payerUrl),
+      ),
+    )
+    .returning({ id: paymentAttempts.id });
+  return left.length > 0;
+}
+
+/** The latest attempt of an intent, as its hosted page shows it. */
+export type ShownAttempt = Pick<
+  typeof paymentAttempts.$inferSelect,
+  'sessionId' | 'trigger' | 'state' | 'errorCode' | 'payerUrl' | 'payerAskedAt'
+>;
+
+/** Returns the latest attempt of an intent; null without one. */
+export async function latestAttempt(
+  db: Db,
+  { merchantId, intentId }: IntentRef,
+): Promise<ShownAttempt | null> {
+  const { sessionId, trigger, state, errorCode, payerUrl, payerAskedAt } = paymentAttempts;
+  const [row] = await db
+    .select({ sessionId, trigger, state, errorCode, payerUrl, payerAskedAt })
+    .from(paymentAttempts)
+    .where(and(eq(paymentAttempts.merchantId, merchantId), eq(paymentAttempts.intentId, intentId)))
+    .orderBy(desc(paymentAttempts.attemptNumber))
+    .limit(1);
+  return row ?? null;
+}

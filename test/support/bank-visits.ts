@@ -1,0 +1,93 @@
+import { eq } from 'drizzle-orm';
+import { vi } from 'vitest';
+import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { openPage, submitForm } from './browser.ts';
+import type { Browser, Page } from './browser.ts';
+import { submitCard, submitForm as answerPage } from './stripe.ts';
+import type { StripeWorld } from './stripe.ts';
+import type { TestEnvironment } from './test-environment.ts';
+
+/** A payer who enters a card on Stripe's page and confirms its charge on the page of the bank. */
+
+/** The bank of this card wants the payer to confirm every payment. */
+export const ASKING_CARD = '4000002760003184';
+export const PAYING_CARD = '4242424242424242';
+
+export const ADA = { name: 'Ada Example', email: 'ada@example.com' };
+/** A subscription of 19.99 USD a month, three cycles, without a trial. */
+export const ORDER = {
+  customerDetails: ADA,
+  callbackUrl: 'https://shop.example/thanks',
+  currency: 'USD',
+  amount: 1_999,
+  interval: 'MONTH',
+  intervalCount: 1,
+  cycleCount: 3,
+};
+
+/** Opens the page in the browser, and then every page of our own site to which it reloads by itself. */
+export async function openAndWait(url: string, browser?: Browser): Promise<Page> {
+  return waitOn(await openPage(url, browser));
+}
+
+async function waitOn(shown: Page): Promise<Page> {
+  let page = shown;
+  const isOwn = () =>
+    page.refreshUrl !== null && new URL(page.refreshUrl).origin === new URL(page.url).origin;
+  await vi.waitUntil(
+    async () => {
+      if (isOwn()) page = await openPage(page.refreshUrl ?? '', page.browser);
+      return !isOwn();
+    },
+    { timeout: 60_000, interval: 50 },
+  );
+  return page;
+}
+
+/**
+ * Presses the button that leads to Stripe's page, enters a card there, confirms the card if its bank asks for it, and
+ * returns. The result is the page that shows the outcome or leads to the bank.
+ */
+export async function enterCard(page: Page, number: string): Promise<Page> {
+  const form = page.forms.find(({ button }) => button === 'Continue to enter your card');
+  if (!form) throw new Error(`no such button: ${page.html}`);
+  const { refreshUrl } = await submitForm(page, form, {});
+  let { location } = await submitCard(refreshUrl ?? '', number);
+  if (location?.includes('/challenge/') === true) {
+    ({ location } = await answerPage(location, { outcome: 'complete' }));
+  }
+  return openAndWait(location ?? '', page.browser);
+}
+
+/**
+ * Confirms or refuses on the page of the bank to which `leave` leads. Returns our page with the outcome, in the same
+ * browser or in `browser`.
+ */
+export async function answerBank(
+  leave: Page,
+  outcome: 'complete' | 'fail',
+  browser: Browser = leave.browser,
+): Promise<Page> {
+  const { location, html } = await answerPage(leave.refreshUrl ?? '', { outcome });
+  if (location === null) throw new Error(`the bank did not send the payer back: ${html}`);
+  const back = new URL(location);
+  // The worker's links name another host than the API of the test.
+  return openAndWait(new URL(leave.url).origin + back.pathname + back.search, browser);
+}
+
+/** The charges of an intent at Stripe, as status and received amount, oldest first. */
+export async function atStripe({ stripe }: StripeWorld, intentId: string): Promise<string[]> {
+  const { data } = await stripe.paymentIntents.list({ limit: 100 });
+  return data
+    .filter(({ metadata }) => metadata['intentId'] === intentId)
+    .toReversed()
+    .map(({ status, amount_received: received }) => `${status} ${received}`);
+}
+
+/** Makes the payer's time at the bank pass: 20 min in the row of each attempt of the intent. */
+export async function passTwentyMinutes({ db }: TestEnvironment, intentId: string): Promise<void> {
+  await db
+    .update(paymentAttempts)
+    .set({ payerAskedAt: Date.now() - 1_200_000 })
+    .where(eq(paymentAttempts.intentId, intentId));
+}
