@@ -52,7 +52,10 @@ async function startServers() {
   const primary = serverAt(first);
   await primary.start();
   await ensureDatabase(postgresUrl(first, TEMPLATE_DATABASE));
-  await migrate(postgresUrl(first, TEMPLATE_DATABASE));
+  await migrate(postgresUrl(first, TEMPLATE_DATABASE), {
+    applicationName: 'test-servers',
+    report: () => undefined,
+  });
   await primary.stop();
   // Postgres refuses a folder of another account.
   execFileSync('cp', ['-a', first.dataFolder, second.dataFolder]);
