@@ -23,15 +23,21 @@ export const SEND_WITHIN_MS = 20_000;
  */
 export const CLAIM_MS = 45_000;
 
-/** `now` decides which deliveries are due. `maySend` says whether another request may begin. */
+/**
+ * `now` decides which deliveries are due. `maySend` says whether another request may begin. `isFresh`: the claim read
+ * the configuration just now. `isUnchanged` reads whether the merchant has changed or deleted the configuration since.
+ */
 export interface SendingTime {
   now: () => number;
   maySend: () => boolean;
+  isFresh: boolean;
+  isUnchanged: () => Promise<boolean>;
 }
 
 /**
  * Sends deliveries of one stream one after the other, and reports each attempt when it ends. Stops at a
- * delivery that is not due, at a failure for which later events must wait, and when `maySend` is false.
+ * delivery that is not due, at a failure for which later events must wait, when `maySend` is false, and when the
+ * configuration has changed or cannot be read.
  * Returns the deliveries that were not sent. Throws only if the signing secret cannot be decrypted; then nothing
  * was sent.
  */
@@ -45,6 +51,9 @@ export async function sendBatch(
   const secrets = openSecrets(deps, endpoint);
   for (const [index, delivery] of deliveries.entries()) {
     if (!isDue(delivery, time.now()) || !time.maySend()) return deliveries.slice(index);
+    const isKnown = index === 0 && time.isFresh;
+    const isCurrent = isKnown || (await time.isUnchanged().catch(() => false));
+    if (!isCurrent || !time.maySend()) return deliveries.slice(index);
     const attempt = await makeAttempt(deps, endpoint, secrets, delivery, time);
     failpoint('after_delivery');
     report(attempt);

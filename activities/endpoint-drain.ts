@@ -44,6 +44,8 @@ const LOOK_AGAIN_MS = 1_000;
 /** Longest wait, in ms, for a free slot while this drain has no batch in flight. */
 const SLOT_WAIT_MS = 2_000;
 const SLOT_POLL_MS = 20;
+/** Time after the begin of a claim, in ms, in which a batch begins without another read of the configuration. */
+const FRESH_MS = 100;
 /**
  * Number of batches that one statement claims for each request that `window` still allows. The second batch begins at
  * once when the first one ends.
@@ -89,6 +91,7 @@ class Drain {
   private readonly errors: unknown[] = [];
   private ready: ClaimedBatch[] = [];
   private recordedAt = performance.now();
+  private claimedAt = 0;
   private sent = 0;
   private window: number;
   /**
@@ -209,6 +212,7 @@ class Drain {
   /** Records the attempts so far, then claims deliveries. True if more deliveries may be due. */
   private async claim(): Promise<boolean> {
     await this.record();
+    this.claimedAt = performance.now();
     const batches = this.isProbing ? 1 : (this.window - this.running.size) * BATCHES_PER_SLOT;
     const claimed = await claimForEndpoint(this.deps.db, this.progress.endpoint, {
       nowAt: this.now(),
@@ -222,7 +226,12 @@ class Drain {
   }
 
   private start({ deliveries }: ClaimedBatch, free: () => void): void {
-    const time = { now: () => this.now(), maySend: () => this.maySend() };
+    const time = {
+      now: () => this.now(),
+      maySend: () => this.maySend(),
+      isFresh: performance.now() - this.claimedAt < FRESH_MS,
+      isUnchanged: () => this.progress.isUnchanged(this.deps.db),
+    };
     const run = sendBatch(this.deps, this.progress.endpoint, deliveries, time, (attempt) => {
       this.sent += 1;
       this.isProbing = false;

@@ -32,6 +32,7 @@ export class EndpointProgress {
   private reason: DeactivationReason | null = null;
   private isStored = false;
   private isChanged = false;
+  private reading: Promise<Endpoint | null> | null = null;
 
   constructor(endpoint: Endpoint) {
     this.endpoint = endpoint;
@@ -68,6 +69,19 @@ export class EndpointProgress {
 
   noteOutdated(): void {
     this.isChanged = true;
+  }
+
+  /**
+   * Reads whether the configuration is still the one of `endpoint`, and notes a change. Callers that ask at the same
+   * time share one read by primary key.
+   */
+  async isUnchanged(db: Db): Promise<boolean> {
+    this.reading ??= findEndpoint(db, this.endpoint).finally(() => {
+      this.reading = null;
+    });
+    const current = await this.reading;
+    if (current?.updatedAt !== this.endpoint.updatedAt) this.noteOutdated();
+    return !this.isChanged;
   }
 
   get isRecorded(): boolean {

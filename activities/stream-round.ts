@@ -141,7 +141,9 @@ export class StreamRound {
       progress.deactivation === null &&
       !progress.isOutdated &&
       performance.now() < until;
-    const request = sendBatch(this.deps, endpoint, deliveries, { now, maySend }, (attempt) => {
+    const isUnchanged = () => progress.isUnchanged(this.deps.db);
+    const time = { now, maySend, isFresh: true, isUnchanged };
+    const request = sendBatch(this.deps, endpoint, deliveries, time, (attempt) => {
       progress.note(attempt, now());
       if (attempt.state === 'PENDING') sending.isLeft = true;
     })

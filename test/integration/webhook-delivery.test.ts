@@ -1,7 +1,10 @@
 import { eq } from 'drizzle-orm';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect } from 'vitest';
-import { updateWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
+import {
+  deleteWebhookConfig,
+  updateWebhookConfig,
+} from '../../db/repositories/webhooks/configs.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 
@@ -70,6 +73,40 @@ function changeAtEighth(receiver: WebhookReceiver, change: () => Promise<void>):
     await changed.isOpen;
   });
 }
+
+describe('a stream in flight', () => {
+  it.for(['dispatcher', 'queue'] as const)(
+    'sends nothing more to the old address after the configuration was deleted, by the %s [D-55]',
+    async (way, { env }) => {
+      const receiver = await env.startReceiver();
+      const configId = await env.addConfig({ url: receiver.url });
+      await env.emit(1, 2, 3);
+      receiver.onReceive(async () => {
+        await deleteWebhookConfig(env.db, { merchantId: env.merchantId, configId, at: Date.now() });
+      });
+      await (way === 'queue' ? env.deliver() : env.dispatch());
+      expect(sequences(receiver)).toEqual([1]);
+      await env.dispatch();
+      await env.deliver({ laterMs: HOUR_MS });
+      expect(sequences(receiver)).toEqual([1]);
+    },
+  );
+
+  it.for(['dispatcher', 'queue'] as const)(
+    'sends its later events to the new address after the URL was changed, by the %s [D-55]',
+    async (way, { env }) => {
+      const [old, other] = [await env.startReceiver(), await env.startReceiver()];
+      const configId = await env.addConfig({ url: old.url });
+      await env.emit(1, 2, 3);
+      old.onReceive(() => changeUrl(env, configId, other.url));
+      await (way === 'queue' ? env.deliver() : env.dispatch());
+      await env.deliver({ laterMs: MINUTE_MS });
+      expect([sequences(old), sequences(other)]).toEqual([[1], [2, 3]]);
+      await env.deliver({ laterMs: HOUR_MS });
+      expect([sequences(old), sequences(other)]).toEqual([[1], [2, 3]]);
+    },
+  );
+});
 
 describe('a delivered event', () => {
   it('carries both signatures over the exact bytes of its body [D-53]', async ({ env }) => {
