@@ -1,4 +1,5 @@
 import { firstIndexAfter } from '../calendar.ts';
+import { applyUnpause } from './apply-command.ts';
 import {
   calendarDate,
   cancelAt,
@@ -6,6 +7,7 @@ import {
   isDunned,
   nextRetryAt,
   remainingCycleCount,
+  resumeAt,
 } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
@@ -19,8 +21,8 @@ export interface UpcomingCharge {
 
 /**
  * Returns the next charges, at most `limit`, as if every charge succeeded and no command changed the
- * subscription. `now` is the subscription's own time. Dates that pass before a declined cycle is paid are
- * left out, because no charge is made on these dates. Empty in CREATED, PAUSED and ENDED, and if the
+ * subscription. `now` is the subscription's own time. While PAUSED, the charges after the pause ends at its date. Dates that pass before a declined cycle is paid are
+ * left out, because no charge is made on these dates. Empty in CREATED and ENDED, in a pause without a date, and if the
  * subscription ends with its period. Rules: D-§7, D-§4.
  */
 export function upcomingCharges(
@@ -29,6 +31,12 @@ export function upcomingCharges(
   now: number,
 ): UpcomingCharge[] {
   const { status, owed, terms } = state;
+  const pauseEndAt = resumeAt(state);
+  if (pauseEndAt !== null) {
+    const until = { newNextPaymentAt: pauseEndAt };
+    const resumed = applyUnpause(state, until, pauseEndAt, { why: 'forecast', actor: 'schedule' });
+    return upcomingCharges(resumed.state, limit, pauseEndAt);
+  }
   if (status !== 'TRIALING' && status !== 'ACTIVE' && status !== 'UNPAID') return [];
   if (cancelAt(state) !== null) return [];
   const count = Math.min(remainingCycleCount(state), Math.max(0, limit));

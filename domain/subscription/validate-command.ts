@@ -4,7 +4,7 @@ import type { Currency, CurrencyTable } from '../currencies.ts';
 import { assertNever } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
-import type { CancelCommand, Command, EditCommand } from './commands.ts';
+import type { CancelCommand, Command, EditCommand, PauseCommand } from './commands.ts';
 import { editsNothing, intervalProblems } from './edit-problems.ts';
 import type { EditFields } from './edit-problems.ts';
 import { needsAuthentication } from './authentication.ts';
@@ -37,7 +37,7 @@ export function validateCommand(state: SubscriptionState, command: Command, now:
           : ALLOWED,
       );
     case 'pause':
-      return ifAllowed(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID'], 'paused'), () =>
+      return ifAllowed(allowedIn(state, pausable(command), 'paused'), () =>
         ifAllowed(notCancelled(state), () =>
           command.resumeAt === undefined
             ? ALLOWED
@@ -105,6 +105,11 @@ function notCancelled(state: SubscriptionState): Decision {
         'operation_not_allowed',
         `The subscription is cancelled and ends at ${formatInstant(at)}. It can be resumed until then.`,
       );
+}
+
+/** Returns the statuses in which the pause is allowed. In PAUSED it only changes the date at which the pause ends. */
+function pausable({ resumeAt }: PauseCommand): SubscriptionStatus[] {
+  return ['TRIALING', 'ACTIVE', 'UNPAID', ...(resumeAt === undefined ? [] : ['PAUSED' as const])];
 }
 
 /** Decides whether a pause may end at `at`, when the next charge is due. Rules: D-§4, D-30. */

@@ -248,6 +248,47 @@ describe('a pause with a date', () => {
     expect(simulation.state.status).toBe('ACTIVE');
   });
 
+  test('ends on a later date that a further pause sets, and its charges are upcoming [D-§4, D-§7]', () => {
+    const simulation = subscribed();
+    simulation.command('pause', { resumeAt: FEB_10 });
+    expect(simulation.command('pause', { resumeAt: MARCH_5 }).decision).toEqual({ ok: true });
+    expect([simulation.state.status, wakeAt(simulation.state)]).toEqual(['PAUSED', MARCH_5]);
+    const upcoming = upcomingCharges(simulation.state, 5, simulation.now);
+    expect(upcoming.map((charge) => [charge.at, charge.cycleNumber])).toEqual([
+      [MARCH_5, 2],
+      [at('2026-04-05T00:00:00Z'), 3],
+    ]);
+    simulation.runTo('2026-12-31T00:00:00Z');
+    expect(sent(simulation)).toEqual([
+      ['2026-03-05T00:00:00.000Z', 2],
+      ['2026-04-05T00:00:00.000Z', 3],
+    ]);
+    expect(simulation.events.slice(0, 2)).toEqual(['subscription.paused', 'subscription.active']);
+    expectNothingFurther(simulation);
+  });
+
+  test('keeps its date when a further pause gives none, which is refused; without a date nothing is upcoming [D-§4]', () => {
+    const simulation = subscribed();
+    simulation.command('pause', {});
+    expect(upcomingCharges(simulation.state, 5, simulation.now)).toEqual([]);
+    simulation.command('pause', { resumeAt: MARCH_5 });
+    expect(simulation.command('pause', {}).decision).toEqual({
+      ok: false,
+      code: 'operation_not_allowed',
+      message: 'A subscription that is PAUSED cannot be paused.',
+    });
+    expect(wakeAt(simulation.state)).toBe(MARCH_5);
+  });
+
+  test('has one upcoming charge without a date while a hard decline of the owed cycle waits for another card [D-30, D-§4]', () => {
+    const simulation = subscribed();
+    simulation.replies.push(declined('lost_card'));
+    simulation.runTo(FEB_10);
+    simulation.command('pause', { resumeAt: MARCH_5 });
+    const [first] = upcomingCharges(simulation.state, 5, simulation.now);
+    expect([first?.at, first?.cycleNumber]).toEqual([null, 2]);
+  });
+
   test('ends when the subscription is cancelled [D-§4]', () => {
     const simulation = subscribed();
     simulation.command('pause', { resumeAt: MARCH_5 });

@@ -102,7 +102,7 @@ export const pauseSubscription = route({
   summary: 'Pause a subscription',
   description:
     'Allowed in TRIALING, ACTIVE and UNPAID. Nothing is charged until the subscription is unpaused. With ' +
-    '`resumeAt` it is unpaused at that instant.',
+    '`resumeAt` it is unpaused at that instant. In PAUSED a call with `resumeAt` changes that instant.',
   isExtension: true,
   idempotencyKey: 'honoured',
   body: {
