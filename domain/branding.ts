@@ -1,3 +1,5 @@
+import { hasAtMost } from './storable-text.ts';
+
 /** The parts of a merchant's brand, besides the name, that the merchant's hosted pages show. Rule: D-§7. */
 export interface Branding {
   readonly logoUrl?: string;
@@ -24,7 +26,7 @@ export function brandUrlProblem(text: string): string | null {
   const isUsable = url?.protocol === 'https:' && url.username === '' && url.password === '';
   // `URL` accepts characters such as `;` in a host, and removes line breaks from the text.
   const isPlain = url !== null && HOST.test(url.host) && !/[\s\p{Cc}]/u.test(text);
-  return isUsable && isPlain && text.length <= URL_LENGTH_MAX
+  return isUsable && isPlain && hasAtMost(text, URL_LENGTH_MAX)
     ? null
     : `"${text}" is not an https URL of at most ${URL_LENGTH_MAX} characters without credentials`;
 }

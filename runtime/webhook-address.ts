@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
+import { hasAtMost } from '../domain/storable-text.ts';
 
 export interface AddressRules {
   /** Development only: accepts `http:` and loopback addresses. */
@@ -24,7 +25,7 @@ const IPV6_PUBLIC = ipaddr.IPv6.parseCIDR('2000::/3');
  * {@link createGuardedConnector} checks their addresses at connect time. Rule: D-55.
  */
 export function endpointProblem(endpoint: string, rules: AddressRules): string | undefined {
-  if (endpoint.length > MAX_URL_LENGTH) return `must have at most ${MAX_URL_LENGTH} characters`;
+  if (!hasAtMost(endpoint, MAX_URL_LENGTH)) return `must have at most ${MAX_URL_LENGTH} characters`;
   // Refuse white space here, because the URL parser silently removes line breaks and outer blanks.
   if (/\s/.test(endpoint) || !URL.canParse(endpoint)) return 'must be an absolute https URL';
   const url = new URL(endpoint);

@@ -78,6 +78,14 @@ describe('a URL of a merchant’s logo, terms or support', () => {
   ])('%s is refused', (url) => {
     expect(brandUrlProblem(url)).toContain(' is not an https URL of at most 2048 characters');
   });
+
+  it('may have 2,048 code points of two UTF-16 units [IF-8]', () => {
+    const url = (count: number) => `https://a.example/${'𠮷'.repeat(count)}`;
+    expect(brandUrlProblem(url(2_030))).toBeNull();
+    expect(brandUrlProblem(url(2_031))).toContain(
+      ' is not an https URL of at most 2048 characters',
+    );
+  });
 });
 
 it('a page gets only the usable values of a stored branding', () => {

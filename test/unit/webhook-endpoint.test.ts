@@ -15,6 +15,7 @@ describe('webhook endpoint', () => {
     'https://93.184.216.34/hooks',
     'https://[2606:4700::1111]/hooks',
     `https://example.com/${'a'.repeat(2_028)}`,
+    `https://example.com/${'𠮷'.repeat(2_028)}`,
   ])('may be %s [D-55]', (url) => {
     expect(endpointProblem(url, PRODUCTION)).toBeUndefined();
   });
