@@ -141,16 +141,18 @@ export async function runImport(deps: ImportDeps, options: ImportOptions): Promi
   }
 }
 
-/** Reads a line, and refuses the import id of an earlier line. */
+/** Reads a line, and refuses the import id of an earlier line, also of a line with a problem. */
 function readLine({ number, text, problem: unreadable }: Line, lineOfId: Map<string, number>) {
   if (text === null) return { kind: 'problem' as const, importId: null, problem: `${unreadable}` };
   const reading = readImport(text);
-  if (reading.kind === 'problem') return reading;
-  const { importId } = reading.given;
+  const importId = reading.kind === 'problem' ? reading.importId : reading.given.importId;
+  if (importId === null) return reading;
   const first = lineOfId.get(importId);
   lineOfId.set(importId, first ?? number);
   const repeats = `importId: line ${first} has the same id`;
-  return first === undefined ? reading : { kind: 'problem' as const, importId, problem: repeats };
+  return first === undefined || reading.kind === 'problem'
+    ? reading
+    : { kind: 'problem' as const, importId, problem: repeats };
 }
 
 /** Returns the problem if the gateway cannot charge the amount; else null. Rule: D-03. */

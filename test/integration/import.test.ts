@@ -88,6 +88,7 @@ describe('a dry run of an import', () => {
           nextPaymentDate: at('2027-01-20T12:00:00Z'),
           gatewayMethodId: pays,
         },
+        { ...LINE, importId: 'c', nextPaymentDate, gatewayMethodId: pays },
       ],
       { now: () => at('2027-01-20T00:00:00Z') },
     );
@@ -117,8 +118,9 @@ describe('a dry run of an import', () => {
         warning: 'the card expires before the first payment',
       },
       { line: 9, importId: 'f', ...ok, ...yen, firstPaymentDate: '2027-01-20T12:00:00.000Z' },
+      wrong(10, 'c', 'importId: line 4 has the same id'),
     ]);
-    expect(result.lines).toEqual({ ok: 3, imported: 0, already_imported: 0, problem: 5 });
+    expect(result.lines).toEqual({ ok: 3, imported: 0, already_imported: 0, problem: 6 });
     expect(result.totals).toEqual([
       { month: '2027-01', currency: 'JPY', amountMinor: 1_000n, charges: 2 },
       { month: '2027-02', currency: 'JPY', amountMinor: 500n, charges: 1 },
