@@ -1,5 +1,6 @@
 import { Stripe } from 'stripe';
 import type { GatewayHint } from '../../domain/gateway-hint.ts';
+import { isStorable } from '../../domain/storable-text.ts';
 
 /** Maximum age of a signature, in s. Stripe gives each repeat of an event a new signature. */
 const TOLERANCE_S = 300;
@@ -14,9 +15,12 @@ export function readEvents(
   signature: string | string[] | undefined,
 ): GatewayHint[] | 'bad_signature' {
   if (typeof signature !== 'string') return 'bad_signature';
+  const signatures = Stripe.webhooks.signature;
+  if (signatures === null) throw new Error('this Stripe client verifies no signatures');
   for (const secret of webhookSecrets) {
     try {
-      return [hintOf(Stripe.webhooks.constructEvent(rawBody, signature, secret, TOLERANCE_S))];
+      signatures.verifyHeader(rawBody, signature, secret, TOLERANCE_S);
+      return hintsOf(rawBody);
     } catch (error) {
       if (!(error instanceof Stripe.errors.StripeSignatureVerificationError)) throw error;
     }
@@ -24,9 +28,39 @@ export function readEvents(
   return 'bad_signature';
 }
 
-function hintOf(event: Stripe.Event): GatewayHint {
-  const { id: eventId, type } = event;
-  return { eventId, type, ...subjectOf(event) };
+/** Returns no hint for a body that is no event, such as a thin event of another API version. */
+function hintsOf(rawBody: Buffer): GatewayHint[] {
+  const event = parsed(rawBody);
+  const eventId = textOf(event?.['id']);
+  const type = textOf(event?.['type']);
+  const data = recordOf(event?.['data']);
+  const object = recordOf(data?.['object']);
+  if (eventId === null || type === null || object === null) return [];
+  return [{ eventId, type, ...subjectOf(type, object, recordOf(data?.['previous_attributes'])) }];
+}
+
+function parsed(rawBody: Buffer): StripeFields | null {
+  try {
+    return recordOf(JSON.parse(rawBody.toString('utf8')));
+  } catch {
+    return null;
+  }
+}
+
+type StripeFields = Readonly<Record<string, unknown>>;
+
+function recordOf(value: unknown): StripeFields | null {
+  return typeof value === 'object' && value !== null ? (value as StripeFields) : null;
+}
+
+/** Maximum length of an id, a type or a key. Stripe's ids have at most 255 characters. */
+const TEXT_LENGTH_MAX = 255;
+
+/** Returns a text that the database can store; null for any other value. */
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' && value.length <= TEXT_LENGTH_MAX && isStorable(value)
+    ? value
+    : null;
 }
 
 type Subject = GatewayHint extends infer Hint
@@ -37,34 +71,36 @@ type Subject = GatewayHint extends infer Hint
 
 const IGNORED: Subject = { kind: 'ignored' };
 
-function subjectOf({ type, data: { object, previous_attributes: before } }: Stripe.Event): Subject {
-  if (object.object === 'payment_intent') {
-    return { kind: 'charge', gatewayChargeId: object.id, key: object.metadata['key'] ?? null };
-  }
-  if (object.object === 'refund') {
-    return { kind: 'refund', gatewayRefundId: object.id, key: object.metadata?.['key'] ?? null };
-  }
-  if (object.object === 'dispute') {
-    const gatewayChargeId = idOf(object.payment_intent);
-    if (gatewayChargeId === null) return IGNORED;
-    return { kind: 'dispute', gatewayDisputeId: object.id, gatewayChargeId };
-  }
-  if (object.object === 'payment_method') {
-    // A detached payment method has no customer any more.
-    const former = (before as { customer?: unknown } | undefined)?.customer;
-    const customer = idOf(object.customer) ?? (typeof former === 'string' ? former : null);
-    const gatewayMethodId = customer === null ? object.id : `${customer}/${object.id}`;
-    return { kind: 'method', gatewayMethodId };
-  }
-  if (type === 'checkout.session.completed' && object.object === 'checkout.session') {
-    const { mode, client_reference_id: session } = object;
-    if (mode === 'setup' && session !== null) {
-      return { kind: 'card_entry', token: object.id, session };
+function subjectOf(type: string, object: StripeFields, before: StripeFields | null): Subject {
+  const id = textOf(object['id']);
+  if (id === null) return IGNORED;
+  const key = textOf(recordOf(object['metadata'])?.['key']);
+  switch (object['object']) {
+    case 'payment_intent':
+      return { kind: 'charge', gatewayChargeId: id, key };
+    case 'refund':
+      return { kind: 'refund', gatewayRefundId: id, key };
+    case 'dispute': {
+      const gatewayChargeId = idOf(object['payment_intent']);
+      return gatewayChargeId === null
+        ? IGNORED
+        : { kind: 'dispute', gatewayDisputeId: id, gatewayChargeId };
     }
+    case 'payment_method': {
+      // A detached payment method has no customer any more.
+      const customer = idOf(object['customer']) ?? idOf(before?.['customer']);
+      return { kind: 'method', gatewayMethodId: customer === null ? id : `${customer}/${id}` };
+    }
+    case 'checkout.session': {
+      const session = textOf(object['client_reference_id']);
+      const isEntered = type === 'checkout.session.completed' && object['mode'] === 'setup';
+      return isEntered && session !== null ? { kind: 'card_entry', token: id, session } : IGNORED;
+    }
+    default:
+      return IGNORED;
   }
-  return IGNORED;
 }
 
-function idOf(reference: string | { id: string } | null | undefined): string | null {
-  return typeof reference === 'object' ? (reference?.id ?? null) : (reference ?? null);
+function idOf(reference: unknown): string | null {
+  return textOf(recordOf(reference)?.['id'] ?? reference);
 }

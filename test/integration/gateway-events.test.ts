@@ -234,6 +234,34 @@ describe('a request with an event', () => {
     expect((await seller.events()).filter((event) => event.eventId === eventId)).toEqual([]);
   });
 
+  test('with an unexpected shape is answered 200 and stores no event when its signature is right', async ({
+    scene,
+  }) => {
+    const { seller } = scene;
+    const before = (await seller.events()).length;
+    const bodies = [
+      'not JSON',
+      'null',
+      '[]',
+      '{"id":"evt_1","object":"v2.core.event","type":"v1.billing.meter.error_report_triggered"}',
+      '{"id":"evt_1","object":"event","type":"payment_intent.succeeded","data":null}',
+      '{"id":"evt_1","object":"event","type":"payment_intent.succeeded","data":{"object":null}}',
+      '{"id":7,"object":"event","type":"payment_intent.succeeded","data":{"object":{}}}',
+      `{"id":"evt_\\u0000","object":"event","type":"a","data":{"object":{}}}`,
+      `{"id":"${'e'.repeat(10_000)}","object":"event","type":"a","data":{"object":{}}}`,
+    ];
+    for (const body of bodies) {
+      expect([body, await post(seller.eventsUrl, body, signed(body, WEBHOOK_SECRET))]).toEqual([
+        body,
+        '200 {}',
+      ]);
+    }
+    expect(await seller.events()).toHaveLength(before);
+    const unknown = seller.eventsUrl.replace(/[^/]+$/, '%00');
+    expect(await post(unknown, 'null', signed('null', WEBHOOK_SECRET))).toBe(REFUSED);
+    await expectNothingLeft(scene);
+  });
+
   test('is stored once when it is repeated, and is refused when it exceeds 256 kB [D-10]', async ({
     scene,
   }) => {

@@ -3,6 +3,7 @@ import { storeGatewayEvent } from '../../../db/repositories/gateway-events/event
 import { isWaitedFor } from '../../../db/repositories/gateway-events/subjects.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { GatewayHint } from '../../../domain/gateway-hint.ts';
+import { isStorable } from '../../../domain/storable-text.ts';
 import { failpoint } from '../../../runtime/failpoints.ts';
 import { ok, send } from '../../answers.ts';
 import { pathParam } from '../../context.ts';
@@ -46,7 +47,8 @@ async function verified(
   rawBody: Buffer,
 ): Promise<{ merchantId: string; gateway: string; hints: GatewayHint[] }> {
   const sender = `${pathParam(ctx, 'gateway')}:${pathParam(ctx, 'account')}`;
-  for (const { merchantId, gateway } of await gateways.receiving(sender)) {
+  const receivers = isStorable(sender) ? await gateways.receiving(sender) : [];
+  for (const { merchantId, gateway } of receivers) {
     const hints = gateway.readEvents?.(rawBody, ctx.headers) ?? 'bad_signature';
     if (hints !== 'bad_signature') return { merchantId, gateway: gateway.name, hints };
   }
