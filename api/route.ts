@@ -1,3 +1,5 @@
+import { parse as parseQuery } from 'node:querystring';
+import type { ParsedUrlQuery } from 'node:querystring';
 import type { Router } from '@koa/router';
 import type { z } from 'zod';
 import { DomainError } from '../domain/errors.ts';
@@ -93,7 +95,7 @@ export function route<
     const call = {
       merchant,
       params: ctx.params as Call<Path>['params'],
-      query: readQuery(query ?? ({} as Query), ctx.query),
+      query: readQuery(query ?? ({} as Query), parseQuery(ctx.querystring)),
       body: readBody(declaration, ctx.state.body, deps),
       keyUse: declaration.idempotencyKey === undefined ? null : keyUseOf(ctx),
       late: ctx.state.late,
@@ -115,8 +117,11 @@ function readBody<Body extends Shape>(
   return readFields(body.fields, present, (fields) => body.problems?.(fields, deps) ?? []);
 }
 
-/** Refuses parameters that the route does not have, so that a misspelt filter is noticed. Rule: D-10. */
-function readQuery<Query extends Shape>(shape: Query, sent: Context['query']): Fields<Query> {
+/**
+ * Refuses parameters that the route does not have, so that a misspelt filter is noticed. `sent` is not Koa's `ctx.query`,
+ * whose cache answers the query `__proto__` or `toString` with an inherited member. Rule: D-10.
+ */
+function readQuery<Query extends Shape>(shape: Query, sent: ParsedUrlQuery): Fields<Query> {
   const unknown = Object.keys(sent).filter((name) => !Object.hasOwn(shape, name));
   return readFields(shape, sent, () =>
     unknown.map((name) => ({

@@ -124,6 +124,15 @@ test.for(ROUTES.map(({ method, path }) => [method.toUpperCase(), path] as const)
   },
 );
 
+test.for(['__proto__', '__proto__=1', 'constructor', 'toString', 'hasOwnProperty=', 'valueOf'])(
+  'the query %s is refused like any unknown parameter [D-10]',
+  async (query, { api }) => {
+    const answer = await api.call('GET', `/subscription?${query}`);
+    const name = query.replace(/=.*/, '');
+    expectError(answer, 400, 'bad_request', `${name}: is not a parameter of this request`);
+  },
+);
+
 test.for([
   ['GET', '/customer'],
   ['GET', '/nothing/here'],
