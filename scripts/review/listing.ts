@@ -14,7 +14,7 @@ export function reviewLines(review: ListedReview): string[] {
     `${subjectId}  ${amount}  since ${minuteText(review.sinceAt)} UTC`,
     `    ${merchantId}  ${owner}`,
     `    key at the gateway: ${review.gatewayKey}`,
-    `    why: ${printable(String(review.reason))}`,
+    `    why: ${printable(review.reason)}`,
     ...(review.decidedAt === null
       ? []
       : [
