@@ -28,7 +28,11 @@ const double = await createStripeDouble({
   check: values.unchecked
     ? null
     : { stripeMockUrl: values['stripe-mock-url'], specFile: values['spec-file'] },
-  onFailure: (error, route) => logger.error({ route, error: String(error) }, 'a request failed'),
+  // A message may contain the fields of the request, such as a payer's e-mail address.
+  onFailure: (error, route) => {
+    const { name, code } = error as { name?: string; code?: string };
+    logger.error({ route, error: name, code }, 'a request failed');
+  },
 });
 
 onShutdown([{ name: 'Stripe double', close: () => double.close() }], { logger });

@@ -6,7 +6,7 @@ import { TOKENISER_URL, test as apiTest } from '../../support/api-environment.ts
 import type { Answer, ApiEnvironment } from '../../support/api-environment.ts';
 import { createSubscription, readSubscription } from '../../support/fixtures/subscriptions.ts';
 import { subscriptionIn } from '../../support/fixtures/subscriptions.ts';
-import { intentBody, makeHosted, setupBody } from '../../support/fixtures/payments.ts';
+import { intentBody, setupBody } from '../../support/fixtures/payments.ts';
 import { makeLink } from '../../support/hosted-pages/links.ts';
 import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 import { browse, expectSeeOther, headingOf, visit } from '../../support/hosted-pages/visits.ts';
@@ -158,24 +158,11 @@ test('the button to Stripe’s card page redirects to the checkout after the pay
   expectSeeOther(await press(), path);
 });
 
-test('one IP address can press the buttons to Stripe’s card page of one merchant at most 30 times in ten minutes [D-11]', async ({
+test('one IP address can press the button to Stripe’s card page of a merchant in test mode any number of times [D-11]', async ({
   api,
 }) => {
   const { press } = await openCheckout(api, '198.51.100.205');
-  for (let opened = 0; opened < 30; opened += 1) expect((await press()).status).toBe(503);
-  const refused = await press();
-  expect([refused.status, headingOf(refused)]).toEqual([429, 'Too many tries']);
-  expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-
-  const { fwdUrl } = await makeHosted(api, 'other');
-  const other = visit(api, fwdUrl, '198.51.100.205');
-  const opened = await postForm(
-    api,
-    `${other.path}/card`,
-    { form_token: formTokenIn(await other.look()) },
-    { 'x-forwarded-for': '198.51.100.205' },
-  );
-  expect(opened.status).toBe(503);
+  for (let opened = 0; opened < 31; opened += 1) expect((await press()).status).toBe(503);
 });
 
 test('checkout and link pages answer 409 and take no details after the merchant’s gateway was removed [D-20]', async ({
