@@ -1,3 +1,4 @@
+import { linkSync, readFileSync, symlinkSync } from 'node:fs';
 import { eq, like } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
@@ -335,6 +336,16 @@ describe('an import', () => {
     });
     const imported = await imports.command(env.merchantId, file, '--commit').done;
     expect(imported.stdout).toContain('1 imported, 0 imported earlier, 1 with a problem.');
+
+    const before = readFileSync(file, 'utf8');
+    symlinkSync(file, `${file}.link`);
+    linkSync(file, `${file}.hard`);
+    for (const path of [file, `${file}.link`, `${file}.hard`]) {
+      const refused = await imports.command(env.merchantId, file, '--report', path).done;
+      expect(refused).toMatchObject({ code: 1, stdout: '' });
+      expect(refused.stderr).toBe('\nfailed: The report would replace the file.\n\n');
+      expect(readFileSync(file, 'utf8')).toBe(before);
+    }
 
     const noMerchant = await imports.command('mer_nobody', file).done;
     expect(noMerchant).toMatchObject({ code: 1, stdout: '' });
