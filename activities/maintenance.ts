@@ -2,10 +2,12 @@ import type { Db } from '../db/client.ts';
 import { stalledEndpoints } from '../db/repositories/webhooks/deliveries.ts';
 import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
 import {
+  countLive,
   forgetExpiredKeys,
   isOverdue,
   takeBehindTheirClock,
   takeHeld,
+  takeLive,
   takeNeverStarted,
   takeOpenPayments,
   takeOpenRefunds,
@@ -46,6 +48,7 @@ export interface MaintenanceDeps extends OutageRecoveryDeps {
     | 'ensureRunning'
     | 'advanceClock'
     | 'closedSince'
+    | 'countRunning'
   >;
   payments: PaymentResumption;
   gatewaySubjects: Pick<GatewaySubjects, 'ensureRunning'>;
@@ -119,10 +122,9 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
         () => takeBehindTheirClock(db, LIMIT),
         (one) => sendTarget(subscriptionWorkflows, one),
       );
-      // A held run is not rechecked. After its termination, a workflow starts from the row.
       await sweepKind(
         'lost',
-        () => takeHeld(db, LIMIT),
+        () => takeRestored(deps),
         (ref) => subscriptionWorkflows.ensureRunning(ref),
       );
       await sweepKind(
@@ -182,6 +184,17 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
       return report;
     },
   };
+}
+
+/**
+ * Takes subscriptions whose workflow may be missing after a restore. Held ones: a held run is not rechecked, but an
+ * operator may have terminated it. While fewer workflows run than must, also others: Temporal forgot workflows.
+ */
+async function takeRestored({ db, subscriptionWorkflows }: MaintenanceDeps) {
+  const held = await takeHeld(db, LIMIT);
+  const live = await countLive(db);
+  const isComplete = live === 0 || (await subscriptionWorkflows.countRunning()) >= live;
+  return isComplete ? held : [...held, ...(await takeLive(db, LIMIT))];
 }
 
 /** Replaces a stuck run; else sends the test clock's target and makes the run read its row. A repeat is safe. */

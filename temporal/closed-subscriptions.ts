@@ -17,8 +17,7 @@ export async function closedSince(
 ): Promise<SubscriptionRef[]> {
   const closed = client.workflow.list({
     query: [
-      `WorkflowType = '${SUBSCRIPTION_WORKFLOW}'`,
-      `TaskQueue IN ('${taskQueuePrefix}billing', '${taskQueuePrefix}checkout')`,
+      ...ofSubscriptions(taskQueuePrefix),
       `ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut', 'Canceled')`,
       `CloseTime > '${new Date(sinceAt).toISOString()}'`,
     ].join(' AND '),
@@ -38,4 +37,20 @@ export async function closedSince(
     if (found.size === 0) throw error;
   }
   return [...found.values()];
+}
+
+/** Returns the number of running workflows of subscriptions. Throws if Temporal does not answer within 10 s. */
+export async function countRunning(client: Client, taskQueuePrefix: string): Promise<number> {
+  const query = [...ofSubscriptions(taskQueuePrefix), `ExecutionStatus = 'Running'`].join(' AND ');
+  const { count } = await client.withDeadline(Date.now() + LIST_WITHIN_MS, () =>
+    client.workflow.count(query),
+  );
+  return count;
+}
+
+function ofSubscriptions(taskQueuePrefix: string): string[] {
+  return [
+    `WorkflowType = '${SUBSCRIPTION_WORKFLOW}'`,
+    `TaskQueue IN ('${taskQueuePrefix}billing', '${taskQueuePrefix}checkout')`,
+  ];
 }

@@ -23,7 +23,7 @@ import {
   hasWorkPending,
   isUnregistered,
 } from './client.ts';
-import { closedSince } from './closed-subscriptions.ts';
+import { closedSince, countRunning } from './closed-subscriptions.ts';
 import { STUCK_AFTER_MS, terminateIfStuck } from './stuck-workflows.ts';
 import type { StuckOptions } from './stuck-workflows.ts';
 import { EARLIER_MOST, startOptions } from './subscription-start.ts';
@@ -86,6 +86,8 @@ export interface SubscriptionRuns {
    * s, returns the subscriptions found so far. Throws if none was found before the error.
    */
   closedSince(sinceAt: number): Promise<SubscriptionRef[]>;
+  /** Returns the number of running workflows of subscriptions. The number may lag behind by some seconds. */
+  countRunning(): Promise<number>;
   /** Sends the test clock's target to the subscription's workflow. Starts the workflow if none runs. */
   advanceClock(subscription: SubscriptionRef, targetAt: number): Promise<void>;
 }
@@ -165,6 +167,10 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
 
   closedSince(sinceAt: number): Promise<SubscriptionRef[]> {
     return closedSince(this.client, this.taskQueuePrefix, sinceAt);
+  }
+
+  countRunning(): Promise<number> {
+    return countRunning(this.client, this.taskQueuePrefix);
   }
 
   advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void> {

@@ -108,6 +108,10 @@ export const subscriptions = pgTable(
     index('subscription__unstarted__idx')
       .on(table.insertedAt)
       .where(sql`${table.workflowStartedAt} is null`),
+    // The sweep counts the subscriptions whose workflow must run.
+    index('subscription__live__idx')
+      .on(table.workflowStartedAt)
+      .where(sql`${table.status} <> 'ENDED' and ${table.heldAt} is null`),
     // The sweep and the health check find the held subscriptions.
     index('subscription__held__idx')
       .on(table.heldAt)

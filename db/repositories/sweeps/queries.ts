@@ -120,6 +120,22 @@ export async function takeBehindTheirClock(
     .where(inArray(subscriptions.id, ids));
 }
 
+const IS_LIVE = and(
+  ne(subscriptions.status, 'ENDED'),
+  isNull(subscriptions.heldAt),
+  lt(subscriptions.workflowStartedAt, sql`now() - interval '1 minute'`),
+);
+
+/** Returns the number of subscriptions whose workflow was started at least a minute ago, and must run. */
+export function countLive(db: Db): Promise<number> {
+  return db.$count(subscriptions, IS_LIVE);
+}
+
+/** Takes subscriptions of {@link countLive}. */
+export function takeLive(db: Db, limit: number): Promise<SubscriptionRef[]> {
+  return takeSubscriptions(db, { condition: IS_LIVE, oldest: subscriptions.insertedAt, limit });
+}
+
 /** Takes held subscriptions, whose workflow an operator may have terminated. Rule: D-39. */
 export function takeHeld(db: Db, limit: number): Promise<SubscriptionRef[]> {
   const condition = isNotNull(subscriptions.heldAt);

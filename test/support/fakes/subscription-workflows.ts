@@ -110,6 +110,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     replaceIfStuck: async () => false,
     ensureRunning: async () => false,
     closedSince: async () => [],
+    countRunning: async () => 0,
   };
   const webhooks: ApiDeps['webhooks'] = {
     async wakeStream(stream) {
