@@ -6,22 +6,16 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import type { QueryDefinition } from '@temporalio/common';
 import { DomainError, isErrorCode } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Command, CommandResult } from '../domain/subscription/commands.ts';
 import { UnreadableStateError } from '../domain/subscription/recorded-state.ts';
 import { validateCommand } from '../domain/subscription/validate-command.ts';
-import type { LogEntry, SubscriptionRef } from '../domain/subscription/state.ts';
-import type { UpcomingCharge } from '../domain/subscription/upcoming.ts';
-import {
-  subscriptionWorkflowId,
-  timelineQuery,
-  upcomingQuery,
-} from '../workflows/subscription/messages.ts';
+import type { SubscriptionRef } from '../domain/subscription/state.ts';
+import { subscriptionWorkflowId } from '../workflows/subscription/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { acceptedUpdate } from './accepted-update.ts';
-import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isNotReady } from './client.ts';
+import { ANSWER_WITHIN_MS, isNotReady } from './client.ts';
 import { isOver, TemporalSubscriptionRuns } from './subscription-runs.ts';
 import type { RunDeps, RunRows, SubscriptionRuns } from './subscription-runs.ts';
 import type { Snapshot } from './subscription-start.ts';
@@ -51,18 +45,6 @@ export interface SubscriptionWorkflows extends SubscriptionRuns {
    * task queue, the limit is extended by 12 s. The command may still be executed; a repeat returns its outcome.
    */
   execute(subscription: SubscriptionRef, command: Command): Promise<CommandAnswer>;
-  /**
-   * Returns the next charges after `nowAt` from the workflow, at most `limit`; null if there is no workflow.
-   * `nowAt` is epoch ms; on a test clock it is ignored. Throws `DomainError('service_unavailable')` if the
-   * workflow does not answer within 4.5 s.
-   */
-  upcoming(
-    subscription: SubscriptionRef,
-    limit: number,
-    nowAt: number,
-  ): Promise<UpcomingCharge[] | null>;
-  /** Returns the latest log entries, oldest first; null if there is no workflow. Throws like `upcoming`. */
-  timeline(subscription: SubscriptionRef): Promise<LogEntry[] | null>;
 }
 
 /**
@@ -82,14 +64,6 @@ class TemporalSubscriptionWorkflows
   extends TemporalSubscriptionRuns<SubscriptionRows>
   implements SubscriptionWorkflows
 {
-  upcoming(ref: SubscriptionRef, limit: number, nowAt: number): Promise<UpcomingCharge[] | null> {
-    return this.query(ref, upcomingQuery, { limit, nowAt });
-  }
-
-  timeline(ref: SubscriptionRef): Promise<LogEntry[] | null> {
-    return this.query(ref, timelineQuery);
-  }
-
   async execute(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
     const before = await this.knownAnswer(ref, command.commandId);
     if (before?.kind === 'pending') return this.answerUnderWay(ref, command.commandId);
@@ -129,28 +103,6 @@ class TemporalSubscriptionWorkflows
     } catch (error) {
       if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return { kind: 'pending' };
       throw error;
-    }
-  }
-
-  private async query<T, Args extends unknown[]>(
-    ref: SubscriptionRef,
-    definition: QueryDefinition<T, Args>,
-    ...args: Args
-  ): Promise<T | null> {
-    const handle = this.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
-    const ask = () =>
-      this.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
-        handle.query(definition, ...args),
-      );
-    try {
-      return await ask().catch(async (error: unknown) => {
-        if (await this.replaceAfter(ref, error)) return ask();
-        throw error;
-      });
-    } catch (error) {
-      if (error instanceof WorkflowNotFoundError) return null;
-      if (!(error instanceof ServiceError)) throw error;
-      throw new DomainError('service_unavailable', undefined, { cause: error });
     }
   }
 

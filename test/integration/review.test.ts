@@ -98,7 +98,7 @@ async function inReview(env: TestEnvironment) {
 }
 
 const timeline = async (env: TestEnvironment, ref: SubscriptionRef) =>
-  ((await env.workflows.timeline(ref)) ?? []).map(({ what, why }) => `${what}: ${why}`);
+  (await env.state(ref)).log.map(({ what, why }) => `${what}: ${why}`);
 
 const eventsSince = async (env: TestEnvironment, ref: SubscriptionRef, before: number) =>
   (await env.events(ref)).slice(before).map((event) => event['eventType']);

@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
-import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
-import { actionForCommand } from '../../domain/subscription/actions.ts';
-import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef, Terms } from '../../domain/subscription/state.ts';
-import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
+import { recordAndLose } from '../support/lost-task.ts';
+import type { Order } from '../support/lost-task.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { repairsOf } from '../support/repairs.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -20,27 +18,6 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 
 const HOUR = 3_600_000;
 const MAY_10 = Date.parse('2027-05-10T12:00:00Z');
-
-/** A command without the id, which the test makes. */
-type Order = Command extends infer C ? (C extends Command ? Omit<C, 'commandId'> : never) : never;
-
-/** Records a command as its run does, of which the run then knows nothing. */
-async function recordAndLose(env: TestEnvironment, ref: SubscriptionRef, order: Order, at: number) {
-  const command = { ...order, commandId: randomUUID() } as Command;
-  const state = await env.state(ref);
-  const { change } = actionForCommand(state, command, { now: at, realNow: Date.now() }, null);
-  const { commandId, kind } = command;
-  expect(
-    await recordTransition(env.db, {
-      change,
-      transitionId: commandId,
-      command: { commandId, kind, result: { kind: 'done' } },
-      nowAt: at,
-    }),
-  ).toEqual({ kind: 'recorded' });
-  const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
-  expect((await handle.query(stateQuery)).version).toBe(change.state.version - 1);
-}
 
 async function onClock(env: TestEnvironment, terms: Partial<Terms>) {
   const clock = await env.createClock(MAY_10);

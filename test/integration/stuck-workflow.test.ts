@@ -122,20 +122,6 @@ test.concurrent('a command executes on a new run from the row, once, if the work
   expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['succeeded']);
 });
 
-test.concurrent('a query is answered by a new run from the row if the workflow tasks of the run keep failing [D-40]', async ({
-  env,
-}) => {
-  const ref = await env.create({ createdAt: Date.now() });
-  await payCheckout(env, ref);
-  const timeline = await env.workflows.timeline(ref);
-  await makeStuck(env, ref, await env.state(ref), 2);
-
-  await expect(env.workflows.timeline(ref)).rejects.toMatchObject({ code: 'service_unavailable' });
-  expect(await impatientIn(env).timeline(ref)).toEqual(timeline);
-  expect(await env.workflows.timeline(ref)).toEqual(timeline);
-  expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['succeeded']);
-});
-
 describe('a one-off order whose workflow tasks keep failing', () => {
   /** The payment workflows of an API or a sweep that replaces a stuck run at its first failed workflow task. */
   function impatientOrdersIn({ client, db, taskQueuePrefix }: TestEnvironment) {

@@ -14,8 +14,6 @@ import type { Command, CommandResult } from '../../domain/subscription/commands.
 import { readCommand } from '../../domain/subscription/read-command.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import * as messages from './messages.ts';
-import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
-import type { UpcomingCharge } from '../../domain/subscription/upcoming.ts';
 import type { Run } from './run.ts';
 
 /**
@@ -198,21 +196,6 @@ function asObject(input: unknown): Record<string, unknown> {
 
 function registerQueries(run: Run): void {
   setHandler(messages.stateQuery, () => run.state, { description: 'The whole state of the run' });
-  setHandler(messages.upcomingQuery, (input) => upcoming(run, input), {
-    description: 'The next charges, with dates and amounts: { "limit": 12 }',
-  });
-  setHandler(messages.timelineQuery, () => run.state.log, {
-    description: 'The latest entries of the timeline, oldest first',
-  });
-}
-
-/**
- * Between two workflow tasks the workflow's time does not advance, so the caller may pass the present time.
- */
-function upcoming(run: Run, input: messages.UpcomingInput | undefined): UpcomingCharge[] {
-  const { clock, state } = run;
-  const now = clock.isTestClock ? clock.now : Math.max(clock.now, input?.nowAt ?? 0);
-  return upcomingCharges(state, input?.limit ?? 12, now);
 }
 
 /** Turns a cancellation request of Temporal into a `cancel` command. */

@@ -2,8 +2,7 @@ import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/commo
 import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import { defineQuery, defineSignal } from '@temporalio/workflow';
 import type { WorkflowInfo } from '@temporalio/workflow';
-import type { EndReason, LogEntry, SubscriptionState } from '../../domain/subscription/state.ts';
-import type { UpcomingCharge } from '../../domain/subscription/upcoming.ts';
+import type { EndReason, SubscriptionState } from '../../domain/subscription/state.ts';
 
 /** The registered type of the workflow; never changes. */
 export const SUBSCRIPTION_WORKFLOW = 'subscription';
@@ -57,13 +56,6 @@ export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock')
 export const poke = defineSignal('poke');
 
 export const stateQuery = defineQuery<SubscriptionState>('state');
-/** `nowAt`: the present time (epoch ms). A subscription on a test clock ignores it. */
-export interface UpcomingInput {
-  limit: number;
-  nowAt?: number;
-}
-export const upcomingQuery = defineQuery<UpcomingCharge[], [UpcomingInput?]>('upcoming');
-export const timelineQuery = defineQuery<LogEntry[]>('timeline');
 
 const searchAttributes = {
   merchantId: defineSearchAttributeKey('MerchantId', SearchAttributeType.KEYWORD),

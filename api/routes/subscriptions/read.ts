@@ -74,10 +74,7 @@ export const getSubscriptions = route({
 const UPCOMING_LIMIT_DEFAULT = 12;
 const UPCOMING_LIMIT_MAX = 100;
 
-/**
- * Answers with the next charges, which a query of the workflow returns. If the subscription has ended, or if Temporal
- * has no workflow, computes them from the row. Rules: D-§7, D-22.
- */
+/** Answers with the next charges, computed from the row. Needs no Temporal. Rules: D-§7, D-22. */
 export const getUpcomingCharges = route({
   operationId: 'upcomingCharges',
   method: 'get',
@@ -119,12 +116,11 @@ export const getUpcomingCharges = route({
     ],
   },
   refusals: ['resource_not_found'],
-  handle: async (call, { db, workflows, now }) => {
+  handle: async (call, { db, now }) => {
     const { limit = UPCOMING_LIMIT_DEFAULT } = call.query;
     const { state } = await subscriptionOf(db, call);
-    const ref = refOf(call);
-    const known = state.status === 'ENDED' ? null : await workflows.upcoming(ref, limit, now());
-    const charges = known ?? upcomingCharges(state, limit, await businessNow(db, ref, now()));
+    const nowAt = state.testClockId === null ? now() : await businessNow(db, refOf(call), now());
+    const charges = upcomingCharges(state, limit, nowAt);
     return ok({
       data: charges.map(({ at, cycleNumber, amountMinor, currency }) => ({
         date: at,
@@ -136,7 +132,7 @@ export const getUpcomingCharges = route({
   },
 });
 
-/** Answers with the timeline, from the workflow or the row as in {@link getUpcomingCharges}. Rules: D-§7, D-22. */
+/** Answers with the timeline of the row. Needs no Temporal. Rules: D-§7, D-22. */
 export const getTimeline = route({
   operationId: 'subscriptionTimeline',
   method: 'get',
@@ -186,12 +182,10 @@ export const getTimeline = route({
     ],
   },
   refusals: ['resource_not_found'],
-  handle: async (call, { db, workflows }) => {
+  handle: async (call, { db }) => {
     const { state } = await subscriptionOf(db, call);
-    const known = state.status === 'ENDED' ? null : await workflows.timeline(refOf(call));
-    const log = known ?? state.log;
     return ok({
-      data: log.map(({ at, what, why, actor = null }) => ({ date: at, what, why, actor })),
+      data: state.log.map(({ at, what, why, actor = null }) => ({ date: at, what, why, actor })),
     });
   },
 });

@@ -27,7 +27,6 @@ import type { Command, CommandResult } from '../../../domain/subscription/comman
 import { validateCommand } from '../../../domain/subscription/validate-command.ts';
 import { nextPaymentAt } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
-import { upcomingCharges } from '../../../domain/subscription/upcoming.ts';
 import type { PaymentGateway } from '../../../gateways/port.ts';
 import type {
   CommandAnswer,
@@ -50,8 +49,6 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     isDown: false,
     holdExecute: Promise.resolve(),
     card: null as string | null,
-    /** Temporal does not know the workflow. */
-    isMissing: false,
   };
   const gateways = oneGateway(fakeGateway(faults));
   const transitions = createTransitionActivities({
@@ -94,15 +91,6 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       const { version } = (await snapshotOf(ref)).state;
       await recordClockReached(db, { ...ref, version }, targetAt);
     },
-    async upcoming(ref, limit, nowAt) {
-      calls.push({ name: `upcoming ${limit}`, ref });
-      const asked = await askedSnapshot(ref);
-      return asked && upcomingCharges(asked.state, limit, asked.clock?.nowAt ?? nowAt);
-    },
-    async timeline(ref) {
-      calls.push({ name: 'timeline', ref });
-      return (await askedSnapshot(ref))?.state.log ?? null;
-    },
     async recheck(ref) {
       calls.push({ name: 'recheck', ref });
     },
@@ -140,12 +128,6 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       await charging.chargeAttempt({ state, opening: null, nowAt: now(), realNowAt: now() });
     },
   };
-
-  /** The snapshot that a workflow query reads; null if Temporal has no such workflow. */
-  async function askedSnapshot(ref: SubscriptionRef): Promise<Snapshot | null> {
-    if (faults.isDown) throw new DomainError('service_unavailable');
-    return faults.isMissing ? null : snapshotOf(ref);
-  }
 
   async function snapshotOf(ref: SubscriptionRef): Promise<Snapshot> {
     const snapshot = await loadSnapshot(db, ref);
