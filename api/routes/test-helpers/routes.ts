@@ -1,15 +1,22 @@
 import { z } from 'zod';
-import { hasMethod } from '../../../db/repositories/customers/payment-methods.ts';
-import { hasSubscription } from '../../../db/repositories/subscriptions/read.ts';
+import { findMethodGateway } from '../../../db/repositories/customers/payment-methods.ts';
+import { findChargeable } from '../../../db/repositories/subscriptions/read.ts';
 import { DECLINES } from '../../../domain/declines.ts';
 import type { DeclineCode } from '../../../domain/declines.ts';
+import { DomainError } from '../../../domain/errors.ts';
 import { nothing } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
+import type { ApiDeps } from '../../deps.ts';
 import { idText, optional, wholeNumber } from '../../fields.ts';
 import { withOutcome } from '../../idempotency.ts';
 import { route } from '../../route.ts';
 
 const COUNT_MAX = 100;
+/** The names of the accounts at Stripe begin with this. */
+const STRIPE = 'stripe:';
+const NOT_SANDBOX =
+  'Only the sandbox gateway declines charges on request, and these charges are made at another gateway. ' +
+  'Use a test card of that gateway.';
 
 /** Makes the sandbox gateway decline the next charges of a subscription or of a payment method. Rule: D-61. */
 export const declineNext = route({
@@ -20,7 +27,8 @@ export const declineNext = route({
   summary: 'Decline the next charges',
   description:
     'The sandbox gateway declines the next `count` charges of a subscription or of a saved payment method with ' +
-    '`code`. Give either `subscriptionId` or `pmId`. Test credentials only.',
+    '`code`. Give either `subscriptionId` or `pmId`. A payment method at another ' +
+    'gateway is refused. Test credentials only.',
   isExtension: true,
   isTestOnly: true,
   idempotencyKey: 'honoured',
@@ -58,17 +66,28 @@ export const declineNext = route({
     const { subscriptionId = null, pmId: paymentMethodId = null, code, count = 1 } = call.body;
     const merchantId = call.merchant.id;
     return withOutcome(call, deps, async () => {
-      if (
-        subscriptionId !== null &&
-        !(await hasSubscription(deps.db, merchantId, subscriptionId))
-      ) {
-        throw notFound('subscription');
-      }
-      if (paymentMethodId !== null && !(await hasMethod(deps.db, merchantId, paymentMethodId))) {
-        throw notFound('payment method');
-      }
+      const gateway = await gatewayOf(deps, merchantId, call.body);
+      if (gateway.startsWith(STRIPE)) throw new DomainError('operation_not_allowed', NOT_SANDBOX);
       await deps.declineNext({ subscriptionId, paymentMethodId, code, count });
       return ok({});
     });
   },
 });
+
+/** Returns the name of the gateway that makes the next charge. Throws `resource_not_found` for an unknown id. */
+async function gatewayOf(
+  { db, gateways }: ApiDeps,
+  merchantId: string,
+  { subscriptionId, pmId }: { subscriptionId?: string | undefined; pmId?: string | undefined },
+): Promise<string> {
+  let methodId = pmId ?? null;
+  if (subscriptionId !== undefined) {
+    const subscription = await findChargeable(db, merchantId, subscriptionId);
+    if (subscription === null) throw notFound('subscription');
+    methodId = subscription.state.paymentMethodId;
+    if (methodId === null) return (await gateways.forNewMethods(merchantId)).name;
+  }
+  const gateway = await findMethodGateway(db, merchantId, methodId ?? '');
+  if (gateway === null) throw notFound('payment method');
+  return gateway;
+}

@@ -211,12 +211,16 @@ export async function recordMethodChange(
   });
 }
 
-/** True if the merchant has this method, in any status. Rule: D-21. */
-export async function hasMethod(db: Db, merchantId: string, id: string): Promise<boolean> {
-  if (!isId('pmt', id)) return false;
-  const rows = await db
-    .select({ id: paymentMethods.id })
+/** Returns the name of the gateway that has the merchant's payment method; null for an unknown id. Rule: D-21. */
+export async function findMethodGateway(
+  db: Db,
+  merchantId: string,
+  id: string,
+): Promise<string | null> {
+  if (!isId('pmt', id)) return null;
+  const [row] = await db
+    .select({ gateway: paymentMethods.gateway })
     .from(paymentMethods)
     .where(isRecord(paymentMethods, merchantId, id));
-  return rows.length > 0;
+  return row?.gateway ?? null;
 }

@@ -1,4 +1,6 @@
+import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
+import { paymentMethods } from '../../../db/schema/payment-methods.ts';
 import { expectError } from '../../support/answers.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
@@ -45,5 +47,22 @@ test('a request for declines is refused without exactly one target, for an unkno
   expectError(foreign, 400, 'resource_not_found', 'There is no such subscription.');
   const unknown = await declineNext(api, { pmId: 'pmt_1', code });
   expectError(unknown, 400, 'resource_not_found', 'There is no such payment method.');
+  expect(api.forcedDeclines).toHaveLength(before);
+});
+
+test('a request for declines is refused when the payment method is at another gateway [D-61]', async ({
+  api,
+}) => {
+  const { pmId } = await saveCard(api);
+  const before = api.forcedDeclines.length;
+  await api.db
+    .update(paymentMethods)
+    .set({ gateway: 'stripe:acct_1' })
+    .where(eq(paymentMethods.id, pmId));
+  const answer = await declineNext(api, { pmId, code: 'card_declined' });
+  const reason =
+    'Only the sandbox gateway declines charges on request, and these charges are made at another gateway. ' +
+    'Use a test card of that gateway.';
+  expectError(answer, 400, 'operation_not_allowed', reason);
   expect(api.forcedDeclines).toHaveLength(before);
 });
