@@ -2,8 +2,8 @@ import type { Check } from './check.ts';
 import { REFUNDED } from './sql-parts.ts';
 
 /**
- * Late charges under invariant 1 (every owed amount was charged exactly once), and manual reviews under
- * invariant 7 (nothing is open for longer than its repair takes).
+ * Late charges under invariant 1 (every owed amount was charged exactly once), and manual reviews and
+ * held subscriptions under invariant 7 (nothing is open for longer than its repair takes).
  */
 export const reviewChecks: readonly Check[] = [
   {
@@ -48,6 +48,14 @@ export const reviewChecks: readonly Check[] = [
       from refund r
       left join payment_review v on v.merchant_id = r.merchant_id and v.subject_id = r.id
       where r.state = 'REVIEW' and v.outcome is null order by v.since_at`,
+  },
+  {
+    invariant: 7,
+    counted: `select count(*) as n from subscription where held_at is not null`,
+    isForPerson: true,
+    wrong: `select format('%s is held since %s: the database is older than its workflow', s.id,
+        to_char(s.held_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI')) as wrong
+      from subscription s where s.held_at is not null order by s.held_at`,
   },
   {
     invariant: 7,
