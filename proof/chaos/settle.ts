@@ -9,7 +9,8 @@ const WITHIN_MS = 300_000;
 const HURRY_EVERY_MS = 5_000;
 
 /**
- * Waits until no attempt and no refund is in CREATED, SENDING or UNKNOWN, and no refund and no delivery is PENDING.
+ * Waits until no attempt and no refund is in CREATED, SENDING or UNKNOWN, no refund and no delivery is PENDING, and
+ * every subscription has reached the target of its test clock.
  * Makes failed deliveries due at once in the database, because their backoff is minutes to hours. Changes nothing else
  * in the database.
  *
@@ -27,15 +28,21 @@ export async function settle(sql: postgres.Sql): Promise<void> {
         await sql`update webhook_delivery set next_attempt_at = now() - interval '1 minute'
           where state = 'PENDING' and next_attempt_at > now()`;
       }
-      const [open] = await sql<{ attempts: number; refunds: number; deliveries: number }[]>`
+      const [open] = await sql<
+        { attempts: number; refunds: number; deliveries: number; behindClocks: number }[]
+      >`
         select
           (select count(*)::int from payment_attempt
             where state in ('CREATED', 'SENDING', 'UNKNOWN')) as attempts,
           (select count(*)::int from refund
             where state in ('CREATED', 'SENDING', 'UNKNOWN', 'PENDING')) as refunds,
-          (select count(*)::int from webhook_delivery where state = 'PENDING') as deliveries`;
+          (select count(*)::int from webhook_delivery where state = 'PENDING') as deliveries,
+          (select count(*)::int from subscription s
+            join test_clock c on c.merchant_id = s.merchant_id and c.id = s.test_clock_id
+            where s.status <> 'ENDED'
+              and (s.clock_reached_at is null or s.clock_reached_at < c.target_at)) as "behindClocks"`;
       left = JSON.stringify(open);
-      const isDone = open && open.attempts + open.refunds + open.deliveries === 0;
+      const isDone = open && Object.values(open).every((count) => count === 0);
       return isDone ? true : undefined;
     },
     () => `Left: ${left}`,

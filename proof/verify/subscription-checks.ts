@@ -6,8 +6,12 @@ const DUE_AT = dateOf(`(state->>'nextIndex')::int`);
 /** SQL for the subscription's business time: the time of its test clock, or else the present time. */
 const OWN_NOW = `coalesce(clock_reached_at, now()) at time zone 'UTC'`;
 
-/** SQL for the allowed lateness, longer than a process needs to restart, plus the jitter of renewals. */
-const LATE = `interval '5 minutes' + coalesce((state->>'jitterMs')::bigint, 0) * interval '1 millisecond'`;
+/**
+ * SQL for the allowed lateness: the jitter of renewals, and in real time 5 minutes, longer than a process needs to
+ * restart. A test clock has executed every step before it reaches an instant.
+ */
+const LATE = `case when clock_reached_at is null then interval '5 minutes' else interval '0' end
+  + coalesce((state->>'jitterMs')::bigint, 0) * interval '1 millisecond'`;
 
 const ENDS_WITH_PERIOD = `coalesce((state->>'cancelAtPeriodEnd')::boolean, false)`;
 

@@ -446,6 +446,12 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
+    name: 'a cycle that is owed a minute before the instant that its test clock has reached',
+    damage: `update subscription set clock_reached_at = '2027-05-01T00:01:00Z' where id = ${PAYING}`,
+    undo: `update subscription set clock_reached_at = '2027-04-01T00:00:00Z' where id = ${PAYING}`,
+    found: [/^2: sub_\w+ is ACTIVE and cycle 5 was due at 2027-05-01 00:00:00$/],
+  },
+  {
     name: 'a forbidden change of status',
     damage: `update outbox_event set body = replace(body, '"status":"ACTIVE"', '"status":"PAUSED"')
       where type = 'subscription.active' and stream_id = ${PAYING}`,
