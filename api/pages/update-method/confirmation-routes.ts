@@ -78,7 +78,7 @@ export async function confirmedPage(
   update: MethodUpdate,
   intentId: string,
 ): Promise<Page | null> {
-  if (['paid', 'saved'].includes(updateStageOf(update, deps.now()))) return null;
+  if (updateStageOf(update, deps.now()) === 'paid') return null;
   const payment = await findCyclePayment(deps.db, { ...update, intentId });
   if (payment === null || !PAID.includes(payment.status)) return null;
   return paidPage(language, update, payment, await findPaid(deps.db, { ...update, intentId }));

@@ -49,7 +49,9 @@ export function updateMethodPageRoutes(
       attemptOf: async (update, intentId) =>
         (await findCyclePayment(db, { ...update, intentId }))?.attempt ?? null,
       lookUp: ({ merchantId, subscriptionId }) => workflows.recheck({ merchantId, subscriptionId }),
-      outcomeOf: (language, update, intentId) => confirmedPage(deps, language, update, intentId),
+      // The update is read again, because the charge may have been decided after the first read.
+      outcomeOf: async (language, update, intentId) =>
+        confirmedPage(deps, language, (await findUpdate(deps, update.token)) ?? update, intentId),
     },
     beforeTry: (update) => ensureUpdateSession(db, update, now()),
   });

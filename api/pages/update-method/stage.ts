@@ -1,12 +1,13 @@
 import { needsAuthentication } from '../../../domain/subscription/authentication.ts';
 import { takesNewMethod } from '../../../domain/subscription/state.ts';
+import { isSuperseded } from '../../../domain/subscription/voiding.ts';
 import type {
   CyclePayment,
   UpdatableSubscription,
   UpdateTry,
 } from '../../../db/repositories/subscriptions/method-updates.ts';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
-import { isAwaited, isUnconfirmed } from '../shared/bank.tsx';
+import { isAtBank, isAwaited, isUnconfirmed } from '../shared/bank.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
 /** A valid link, its subscription, and the cards tried on the page. */
@@ -48,10 +49,17 @@ export type UpdateStage =
 
 /** Returns the stage of the card change. `nowAt` is real time, like `expiresAt`. Rule: D-33. */
 export function updateStageOf(
-  { tries, state, mode, expiresAt, paid }: MethodUpdate,
+  { tries, state, mode, expiresAt, paid, owedPayment }: MethodUpdate,
   nowAt: number,
 ): UpdateStage {
   if (nowAt >= expiresAt) return 'expired';
+  const attempt = owedPayment?.attempt ?? null;
+  const isLocked = tries.length >= CARD_TRIES_MAX[mode];
+  if (takesNewMethod(state.status) && isAwaited(attempt)) {
+    if (isSuperseded(state)) return 'processing';
+    // While the bank waits for the payer, the payer may give another card.
+    if (isAtBank(attempt)) return isLocked ? 'locked' : 'open';
+  }
   const results = tries.flatMap(({ command }) => (command ? [command.result] : []));
   for (const result of results) {
     if (result === null) return 'processing';
@@ -60,7 +68,7 @@ export function updateStageOf(
   if (!takesNewMethod(state.status)) return 'closed';
   // The first charge of the latest card failed, and a later one succeeded.
   if (isLatestKept(tries) && paid !== null && state.status !== 'UNPAID') return 'paid';
-  return tries.length >= CARD_TRIES_MAX[mode] ? 'locked' : 'open';
+  return isLocked ? 'locked' : 'open';
 }
 
 /**
