@@ -13,7 +13,7 @@ import type { TestEnvironment } from './test-environment.ts';
 export const ASKING_CARD = '4000002760003184';
 export const PAYING_CARD = '4242424242424242';
 
-const ADA = { name: 'Ada Example', email: 'ada@example.com' };
+export const ADA = { name: 'Ada Example', email: 'ada@example.com' };
 /** A subscription of 19.99 USD a month, three cycles, without a trial. */
 export const ORDER = {
   customerDetails: ADA,
