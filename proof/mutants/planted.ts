@@ -267,15 +267,6 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/harm/restored-database.test.ts',
   },
   {
-    defect: "the id of a cycle's intent is random",
-    file: 'domain/ids.ts',
-    find: "  const body = subscriptionId.slice('sub_'.length);",
-    replace:
-      "  const body = subscriptionId.slice('sub_'.length).replace(/.{8}$/, () =>\n    String(Math.random()).slice(-8).padStart(8, '0'));",
-    project: 'harm',
-    test: 'test/harm/restored-database.test.ts',
-  },
-  {
     defect: 'the date of an owed cycle is the next due date, too',
     file: 'domain/subscription/apply-attempt.ts',
     find: 'nextIndex: Math.max(1, indexAfterNow())',
