@@ -261,7 +261,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'a run goes on from a row that is older than the run',
     file: 'workflows/subscription/steps.ts',
-    find: "      run.needsResync = true;\n      run.hold('the database is older than this run');\n      return false;",
+    find: '      run.needsResync = true;\n      return false;',
     replace: '      run.adopt(state);\n      return true;',
     project: 'harm',
     test: 'test/harm/restored-database.test.ts',
@@ -281,5 +281,15 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'JSON.stringify([merchantId, route, key, randomUUID()])',
     project: 'harm',
     test: 'test/harm/restored-database.test.ts',
+  },
+  {
+    defect: "the id of a cycle's intent is random",
+    file: 'domain/ids.ts',
+    find: "  const body = subscriptionId.slice('sub_'.length);",
+    replace:
+      "  const body = subscriptionId.slice('sub_'.length).replace(/.{8}$/, () => String(Math.random()).slice(-8));",
+    project: 'harm',
+    test: 'test/harm/restored-database.test.ts',
+    only: 'books the charge that the gateway has',
   },
 ];
