@@ -1,5 +1,6 @@
 import { and, desc, eq, gte, inArray, lt, or, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
+import { emailNormalForm } from '../../domain/email.ts';
 import type { IntentStatus } from '../../domain/payment-intent.ts';
 import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
 import type { Db } from '../client.ts';
@@ -38,7 +39,7 @@ export interface ListFilters {
   customerId?: string | undefined;
   subscriptionId?: string | undefined;
   receiptId?: string | undefined;
-  /** Compared without regard to upper and lower case. */
+  /** In any spelling that has the same `emailNormalForm`. */
   email?: string | undefined;
 }
 
@@ -58,7 +59,7 @@ export async function listCustomers(
   return db
     .select()
     .from(customers)
-    .where(and(inList(customers, query), hasEmail(customers.details, email)))
+    .where(and(inList(customers, query), hasEmail(customers.normalEmail, email)))
     .orderBy(...newestFirst(customers))
     .limit(query.limit);
 }
@@ -81,7 +82,7 @@ export async function listSubscriptions(
         matches(subscriptions.customerId, customerId),
         matches(subscriptions.receiptId, receiptId),
         matches(subscriptions.status, status),
-        hasEmail(subscriptions.customerDetails, email),
+        hasEmail(subscriptions.normalEmail, email),
       ),
     )
     .orderBy(...newestFirst(subscriptions))
@@ -103,7 +104,7 @@ export async function listIntents(
         matches(paymentIntents.customerId, customerId),
         matches(paymentIntents.subscriptionId, subscriptionId),
         matches(paymentIntents.receiptId, receiptId),
-        hasEmail(paymentIntents.customerDetails, email),
+        hasEmail(paymentIntents.normalEmail, email),
         status === undefined ? undefined : hasIntentStatus(status, nowAt),
       ),
     )
@@ -128,8 +129,8 @@ function matches(column: AnyPgColumn, value: string | undefined) {
   return value === undefined ? undefined : eq(column, value);
 }
 
-function hasEmail(details: AnyPgColumn, email: string | undefined) {
-  return email === undefined ? undefined : sql`lower(${details}->>'email') = lower(${email})`;
+function hasEmail(normalEmail: AnyPgColumn, email: string | undefined) {
+  return email === undefined ? undefined : eq(normalEmail, emailNormalForm(email));
 }
 
 /** Returns the SQL condition for the status at `nowAt`, by the rule of `intentStatusAt`. */

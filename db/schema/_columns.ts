@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { bigint, char, customType, integer, text } from 'drizzle-orm/pg-core';
+import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { readState } from '../../domain/subscription/recorded-state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 
@@ -49,6 +50,10 @@ export const recheckColumns = () => ({
 });
 
 export const merchantId = () => text('merchant_id').notNull();
+
+/** Returns the SQL CHECK that a row has a normal form if its details have an e-mail address, and only then. */
+export const matchesEmail = (details: AnyPgColumn, normalEmail: AnyPgColumn) =>
+  sql`(${details}->>'email' is null) = (${normalEmail} is null)`;
 
 /** Returns the values of a domain type as the list of a SQL CHECK. */
 export const oneOf = (values: readonly string[]) =>

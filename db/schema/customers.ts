@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { index, json, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import { check, index, json, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../domain/customer.ts';
-import { instant, merchantId } from './_columns.ts';
+import { instant, matchesEmail, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
 /**
@@ -14,13 +14,18 @@ export const customers = pgTable(
     merchantId: merchantId().references(() => merchants.id),
     id: text('id').notNull(),
     details: json('details').$type<CustomerDetails>().notNull(),
+    /** `emailNormalForm` of the e-mail address in `details`. */
+    normalEmail: text('normal_email'),
     createdAt: instant('created_at').notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
+    check('customer__normal_email__ck', matchesEmail(table.details, table.normalEmail)),
     // Lists read this index, newest first.
     index('customer__created__idx').on(table.merchantId, table.createdAt, table.id),
-    // The list with the filter by e-mail. The expression must equal that of the query.
-    index('customer__email__idx').on(table.merchantId, sql`lower(${table.details}->>'email')`),
+    // The list with the filter by e-mail.
+    index('customer__normal_email__idx')
+      .on(table.merchantId, table.normalEmail)
+      .where(sql`${table.normalEmail} is not null`),
   ],
 );

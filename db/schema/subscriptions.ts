@@ -14,7 +14,15 @@ import type { Locale } from '../../domain/locales.ts';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
 import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
-import { amountMinor, currency, instant, merchantId, oneOf, recordedState } from './_columns.ts';
+import {
+  amountMinor,
+  currency,
+  instant,
+  matchesEmail,
+  merchantId,
+  oneOf,
+  recordedState,
+} from './_columns.ts';
 import { customers } from './customers.ts';
 import { subscriptionLinks } from './subscription-links.ts';
 import type { ProductPage } from './subscription-links.ts';
@@ -49,6 +57,8 @@ export const subscriptions = pgTable(
     linkId: text('link_id'),
     clockReachedAt: instant('clock_reached_at'),
     customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
+    /** `emailNormalForm` of the e-mail address in `customerDetails`. */
+    normalEmail: text('normal_email'),
     receiptId: text('receipt_id'),
     description: text('description'),
     callbackUrl: text('callback_url'),
@@ -92,16 +102,16 @@ export const subscriptions = pgTable(
     check('subscription__status__ck', sql`${table.status} in (${oneOf(SUBSCRIPTION_STATUSES)})`),
     check('subscription__amount__ck', sql`${table.amountMinor} between 0 and 9007199254740991`),
     check('subscription__cycles__ck', sql`${table.cyclesCharged} <= ${table.cycleCount}`),
+    check('subscription__normal_email__ck', matchesEmail(table.customerDetails, table.normalEmail)),
     // Lists read this index, newest first.
     index('subscription__created__idx').on(table.merchantId, table.createdAt, table.id),
-    // Lists with a filter. The e-mail's expression must equal that of the query.
+    // Lists with a filter.
     index('subscription__receipt__idx')
       .on(table.merchantId, table.receiptId)
       .where(sql`${table.receiptId} is not null`),
-    index('subscription__email__idx').on(
-      table.merchantId,
-      sql`lower(${table.customerDetails}->>'email')`,
-    ),
+    index('subscription__normal_email__idx')
+      .on(table.merchantId, table.normalEmail)
+      .where(sql`${table.normalEmail} is not null`),
     // Finds the subscriptions of a customer.
     index('subscription__customer__idx').on(table.merchantId, table.customerId),
     // The periodic sweep finds rows whose workflow start is unconfirmed.

@@ -50,19 +50,20 @@ beforeAll(async () => {
       values ('mer_1', 'Shop', 'test', '{}', now());
     create temp table numbered as
       select n, 'mer_1' as merchant_id, now() - (${RECORDS} - n) * interval '1 second' as created_at,
-        json_build_object('email', format('Payer-%s@example.com', n)) as details
+        json_build_object('email', format('Payer-%s@example.com', n)) as details,
+        format('payer-%s@example.com', n) as normal_email
       from generate_series(1, ${RECORDS}) n;
-    insert into customer (merchant_id, id, details, created_at)
-      select merchant_id, 'cus_' || n, details, created_at from numbered;
+    insert into customer (merchant_id, id, details, normal_email, created_at)
+      select merchant_id, 'cus_' || n, details, normal_email, created_at from numbered;
     insert into subscription (merchant_id, id, customer_id, status, version, last_transition_id, state,
-        amount_minor, currency, presentment_currency, cycle_count, cycles_charged, customer_details, receipt_id,
-        phone_number_required, created_at)
-      select merchant_id, 'sub_' || n, 'cus_' || n, 'ACTIVE', 1, 'new', '${JSON.stringify(STATE)}', 100, 'USD', 'USD', 12, 0, details,
+        amount_minor, currency, presentment_currency, cycle_count, cycles_charged, customer_details, normal_email,
+        receipt_id, phone_number_required, created_at)
+      select merchant_id, 'sub_' || n, 'cus_' || n, 'ACTIVE', 1, 'new', '${JSON.stringify(STATE)}', 100, 'USD', 'USD', 12, 0, details, normal_email,
         'receipt-' || n, false, created_at from numbered;
     insert into payment_intent (merchant_id, id, customer_id, subscription_id, amount_minor, currency,
-        presentment_currency, status, receipt_id, customer_details, created_at)
+        presentment_currency, status, receipt_id, customer_details, normal_email, created_at)
       select merchant_id, 'in_' || n, 'cus_' || n, 'sub_' || n, 100, 'USD', 'USD', 'SUCCESS', 'receipt-' || n,
-        details, created_at from numbered;
+        details, normal_email, created_at from numbered;
     analyze`);
 });
 afterAll(async () => {

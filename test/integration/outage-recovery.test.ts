@@ -93,9 +93,9 @@ async function insertUndecided(env: TestEnvironment, payments: Payments, count: 
   await env.activities.chargePayment({ merchantId, intentId, token: null, nowAt: NOW });
   await env.db.execute(sql`
     insert into payment_intent (merchant_id, id, kind, customer_id, payment_method_id, amount_minor,
-      currency, presentment_currency, status, customer_details, created_at)
+      currency, presentment_currency, status, customer_details, normal_email, created_at)
     select merchant_id, ${id('in')}, kind, customer_id, payment_method_id, amount_minor,
-      currency, presentment_currency, 'PENDING', customer_details, created_at
+      currency, presentment_currency, 'PENDING', customer_details, normal_email, created_at
     from payment_intent, generate_series(1, ${count}::int) n where id = ${intentId}`);
   await env.db.execute(sql`
     insert into payment_attempt (merchant_id, id, intent_id, attempt_number, trigger, gateway,

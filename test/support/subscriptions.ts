@@ -3,7 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { eq } from 'drizzle-orm';
 import type { Db } from '../../db/client.ts';
 import { createSubscription } from '../../db/repositories/subscriptions/create.ts';
-import { customers } from '../../db/schema/customers.ts';
+import { insertCustomer } from '../../db/repositories/customers/customers.ts';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { newId, randomToken } from '../../domain/ids.ts';
@@ -43,9 +43,7 @@ export async function insertSubscription(
   const subscriptionId = id('sub');
   const customerDetails = { name: 'Ada Example', email: 'ada@example.com' };
   await db.transaction(async (tx) => {
-    await tx
-      .insert(customers)
-      .values({ merchantId, id: customerId, details: customerDetails, createdAt });
+    await insertCustomer(tx, { merchantId, id: customerId, details: customerDetails, createdAt });
     await createSubscription(
       tx,
       {

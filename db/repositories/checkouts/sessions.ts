@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import type { CustomerDetails } from '../../../domain/customer.ts';
+import { emailNormalForm } from '../../../domain/email.ts';
 import type { EventDraft } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
 import { checkoutSessions } from '../../schema/checkout-sessions.ts';
@@ -157,11 +158,12 @@ export async function fillInDetails(db: Db, ref: CheckoutRef, given: GivenDetail
       .where(isSubscription(ref))
       .for('no key update');
     if (!row) return;
-    const details = filledIn(row.details, given);
-    await tx.update(subscriptions).set({ customerDetails: details }).where(isSubscription(ref));
+    const customerDetails = filledIn(row.details, given);
+    const filled = { customerDetails, normalEmail: emailNormalForm(customerDetails.email) };
+    await tx.update(subscriptions).set(filled).where(isSubscription(ref));
     await tx
       .update(paymentIntents)
-      .set({ customerDetails: details })
+      .set(filled)
       .where(
         and(
           eq(paymentIntents.merchantId, ref.merchantId),
@@ -186,9 +188,10 @@ export async function fillInCustomer(
     .where(isCustomer)
     .for('no key update');
   if (!customer) return;
+  const details = filledIn(customer.details, given);
   await tx
     .update(customers)
-    .set({ details: filledIn(customer.details, given) })
+    .set({ details, normalEmail: emailNormalForm(details.email) })
     .where(isCustomer);
 }
 

@@ -1,4 +1,5 @@
 import type { CustomerDetails } from '../../../domain/customer.ts';
+import { emailNormalForm } from '../../../domain/email.ts';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { customers } from '../../schema/customers.ts';
@@ -12,7 +13,9 @@ export interface Customer {
 }
 
 export async function insertCustomer(db: Db, customer: Customer): Promise<void> {
-  await db.insert(customers).values(customer);
+  await db
+    .insert(customers)
+    .values({ ...customer, normalEmail: emailNormalForm(customer.details.email) });
 }
 
 /** Returns the merchant's customer; null for an unknown id and for another merchant's id. Rule: D-21. */

@@ -1,4 +1,5 @@
 import { and, eq } from 'drizzle-orm';
+import { emailNormalForm } from '../../../domain/email.ts';
 import { isId } from '../../../domain/ids.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Db } from '../../client.ts';
@@ -104,7 +105,8 @@ export async function fillInPaymentDetails(
       .for('no key update');
     if (!row) return;
     const customerDetails = filledIn(row.details, given);
-    await tx.update(paymentIntents).set({ customerDetails }).where(isIntent);
+    const normalEmail = emailNormalForm(customerDetails.email);
+    await tx.update(paymentIntents).set({ customerDetails, normalEmail }).where(isIntent);
     await fillInCustomer(tx, payment, given);
   });
 }

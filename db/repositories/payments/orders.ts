@@ -1,5 +1,6 @@
 import { and, asc, eq, sql } from 'drizzle-orm';
 import type { CustomerDetails } from '../../../domain/customer.ts';
+import { emailNormalForm } from '../../../domain/email.ts';
 import { isId } from '../../../domain/ids.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
 import type { IntentKind, IntentRef } from '../../../domain/payment-intent.ts';
@@ -67,6 +68,7 @@ export async function insertPayment(tx: Db, payment: NewPayment): Promise<boolea
     .values({
       ...terms,
       id: intentId,
+      normalEmail: emailNormalForm(payment.customerDetails.email),
       presentmentCurrency: currency,
       status: 'CREATED',
       createdAt,

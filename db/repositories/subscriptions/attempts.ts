@@ -104,6 +104,7 @@ async function insertIntent(tx: Db, state: ChargeableState): Promise<boolean> {
     .select({
       presentmentCurrency: subscriptions.presentmentCurrency,
       customerDetails: subscriptions.customerDetails,
+      normalEmail: subscriptions.normalEmail,
       receiptId: subscriptions.receiptId,
       metadata: subscriptions.metadata,
     })

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { and, eq, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
+import { emailNormalForm } from '../../../domain/email.ts';
 import { intentEventBody, isIntentEvent, subscriptionEventBody } from '../../../domain/events.ts';
 import type { EventDraft, IntentFacts, SubscriptionFacts } from '../../../domain/events.ts';
 import { newId } from '../../../domain/ids.ts';
@@ -244,12 +245,13 @@ function newIntentPart(state: ChargeableState, { facts, method }: FoundFacts): S
   return sql`intent as (
     insert into payment_intent (merchant_id, id, subscription_id, cycle_number, customer_id,
       payment_method_id, amount_minor, currency, presentment_currency, status, receipt_id, metadata,
-      customer_details, created_at, due_at)
+      customer_details, normal_email, created_at, due_at)
     select merchant_id, ${owed.intentId}, id, ${owed.cycleNumber}::int, ${customerId}, ${method.id},
       ${owed.amountMinor}::bigint, ${terms.currency}, ${facts.intent.presentmentCurrency}, 'PENDING',
       ${facts.intent.receiptId}, ${json(facts.intent.metadata)}::json,
-      ${json(facts.intent.customerDetails)}::json, ${timestamp(openAttempt.startedAt)},
-      ${timestamp(owed.dueAt)}
+      ${json(facts.intent.customerDetails)}::json,
+      ${emailNormalForm(facts.intent.customerDetails.email)}::text,
+      ${timestamp(openAttempt.startedAt)}, ${timestamp(owed.dueAt)}
     from moved)`;
 }
 

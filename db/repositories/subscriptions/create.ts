@@ -1,3 +1,4 @@
+import { emailNormalForm } from '../../../domain/email.ts';
 import { entryEvents, intentEvent } from '../../../domain/subscription/change.ts';
 import { jitterOf } from '../../../domain/subscription/jitter.ts';
 import { newSubscription } from '../../../domain/subscription/state.ts';
@@ -18,6 +19,7 @@ export type SubscriptionOrder = Omit<
   | 'merchantId'
   | 'id'
   | 'customerId'
+  | 'normalEmail'
   | 'lastTransitionId'
   | 'testClockId'
   | 'clockReachedAt'
@@ -56,6 +58,7 @@ export async function createSubscription(
     merchantId,
     id: subscriptionId,
     customerId: state.customerId,
+    normalEmail: emailNormalForm(order.customerDetails.email),
     lastTransitionId: `${subscriptionId}:${state.version}`,
     testClockId: state.testClockId,
     clockReachedAt: state.testClockId === null ? null : createdAt,
@@ -105,6 +108,7 @@ function firstIntent(
     receiptId: order.receiptId,
     metadata: order.metadata,
     customerDetails: order.customerDetails,
+    normalEmail: emailNormalForm(order.customerDetails.email),
     createdAt: state.createdAt,
     dueAt: owed.dueAt,
   });

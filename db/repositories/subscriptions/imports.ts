@@ -1,4 +1,5 @@
 import { and, eq, inArray, sql } from 'drizzle-orm';
+import { emailNormalForm } from '../../../domain/email.ts';
 import { newId } from '../../../domain/ids.ts';
 import type { RandomBytes } from '../../../domain/ids.ts';
 import { importedSubscription } from '../../../domain/subscription/imported.ts';
@@ -156,10 +157,9 @@ async function payerOf(tx: Db, given: SubscriptionImport): Promise<Payer | strin
 
 function insertCustomer(tx: Db, { order, subscription }: SubscriptionImport, id: string) {
   const { merchantId, importedAt: createdAt } = subscription;
-  return tx
-    .insert(customers)
-    .values({ merchantId, id, details: order.customerDetails, createdAt })
-    .execute();
+  const details = order.customerDetails;
+  const normalEmail = emailNormalForm(details.email);
+  return tx.insert(customers).values({ merchantId, id, details, normalEmail, createdAt }).execute();
 }
 
 interface Ids {
@@ -198,6 +198,7 @@ function insertSubscription(tx: Db, given: SubscriptionImport, ids: Ids) {
       merchantId,
       id: subscriptionId,
       customerId,
+      normalEmail: emailNormalForm(given.order.customerDetails.email),
       lastTransitionId: `${subscriptionId}:${state.version}`,
       testClockId: null,
       clockReachedAt: null,
