@@ -243,11 +243,17 @@ describe('a charge at Stripe', () => {
     expect((await gateway.lookup(request)).kind).toBe('succeeded');
   });
 
-  it('is rejected before it is sent when Stripe cannot charge its amount', async ({ world }) => {
+  it('is declined before it is sent when Stripe cannot charge its amount [D-42]', async ({
+    world,
+  }) => {
     const request = { ...(await preparedCharge(world)), amountMinor: 1_005, currency: 'KWD' };
-    await expect(gatewayOf(world).prepare?.(request)).rejects.toThrow(
-      'Stripe cannot charge 1005 of KWD',
-    );
+    expect(await gatewayOf(world).prepare?.(request)).toEqual({
+      kind: 'declined',
+      code: 'processing_error',
+      gatewayChargeId: null,
+      gatewayCode: 'invalid_charge_amount',
+      retry: 'unknown',
+    });
   });
 });
 
