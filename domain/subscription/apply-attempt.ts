@@ -291,12 +291,12 @@ function declined(
   now: number,
 ): Change {
   // If the subscription is cancelled for the end of its period, nothing more is charged, so nothing is
-  // retried.
+  // retried, also if a new payment method or an unpause has planned a retry during the attempt.
   const isDunned =
     state.status !== 'CREATED' && state.status !== 'ENDED' && cancelAt(state) === null;
   const owedAfter = isDunned
     ? dunning(state, owed, attempt, outcome)
-    : withHardDecline(state, owed, attempt, outcome);
+    : { ...withHardDecline(state, owed, attempt, outcome), nextRetryAt: null };
   const isExhausted =
     isDunned &&
     state.status !== 'PAUSED' &&

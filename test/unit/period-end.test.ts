@@ -19,10 +19,10 @@ function subscribed(terms: Partial<Terms> = {}): Simulation {
   return simulation;
 }
 
+const isoOf = (instant: number): string => new Date(instant).toISOString();
+
 const sent = (simulation: Simulation) =>
-  simulation.sends
-    .slice(1)
-    .map(({ at: sentAt, cycleNumber }) => [new Date(sentAt).toISOString(), cycleNumber]);
+  simulation.sends.slice(1).map(({ at: sentAt, cycleNumber }) => [isoOf(sentAt), cycleNumber]);
 
 const cancel = (simulation: Simulation) =>
   simulation.command('cancel', { reason: 'cancelled', atPeriodEnd: true }).decision;
@@ -182,6 +182,37 @@ describe('a cancellation at the end of the period', () => {
       'subscription.active',
       'intent.failed',
       'subscription.unpaid',
+    ]);
+    expectNothingFurther(simulation);
+  });
+
+  test('can be undone by a resume after a decline and a new card, with which the owed cycle is charged once as due [D-§4, D-30, D-33]', () => {
+    const simulation = subscribed();
+    const early = at('2026-01-21T00:00:00Z');
+    simulation.command('edit', { newNextPaymentAt: early });
+    simulation.replies.push({ kind: 'unknown' }, declined());
+    simulation.runTo(early);
+    simulation.command('replacePaymentMethod', { paymentToken: 'ptk', checkoutSessionId: 'cs' });
+    expect(cancel(simulation)).toEqual({ ok: true });
+    simulation.runTo(early + 3_600_000);
+    expect(simulation.state).toMatchObject({
+      status: 'ACTIVE',
+      owed: { cycleNumber: 2, lastDeclineCode: 'card_declined', nextRetryAt: null },
+    });
+    simulation.command('resume', {});
+    simulation.runTo('2026-12-31T00:00:00Z');
+    expect(simulation.sends.slice(1).map(({ at, trigger }) => [isoOf(at), trigger])).toEqual([
+      ['2026-01-21T00:00:00.000Z', 'scheduled'],
+      ['2026-01-21T01:00:00.000Z', 'scheduled'],
+      ['2026-02-21T00:00:00.000Z', 'scheduled'],
+    ]);
+    expect(simulation.events).toEqual([
+      'intent.failed',
+      'intent.success',
+      'subscription.cycle_charged',
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.ended',
     ]);
     expectNothingFurther(simulation);
   });
