@@ -1,4 +1,4 @@
-import { addTrial, formatInstant } from '../calendar.ts';
+import { addTrial, firstIndexAfter, formatInstant } from '../calendar.ts';
 import { AUTOMATIC_ATTEMPTS_MAX, MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
 import { orderOf } from './cause.ts';
 import type { Cause } from './cause.ts';
@@ -89,14 +89,27 @@ function scheduleEnd(state: SubscriptionState, command: CancelCommand, now: numb
 }
 
 /**
- * Withdraws a cancellation that would end the subscription with its period. The calendar does not change. If a decline
- * has stopped the retries of the owed cycle, the cycle waits in UNPAID for another payment method. Rule: D-30.
+ * Withdraws a cancellation that would end the subscription with its period. The calendar stays; of its dates that have
+ * passed, one is charged. If a decline has stopped the retries of the owed cycle, the cycle waits in UNPAID for another
+ * payment method. Rules: D-30, D-§4.
  */
 export function applyResume(state: SubscriptionState, command: ResumeCommand, now: number): Change {
   const status = state.owed?.retriesStopped === true ? 'UNPAID' : state.status;
   const entry = { at: now, what: 'cancellation withdrawn', ...orderOf(command) };
-  const after = next(state, { status, cancelAtPeriodEnd: false }, entry);
+  const nextIndex = indexAfterResume(state, now);
+  const after = next(state, { status, cancelAtPeriodEnd: false, nextIndex }, entry);
   return { state: after, events: entryEvents(state, after, now), effects: {} };
+}
+
+/**
+ * Returns the index of the latest date that has passed, so that the earlier ones are not back-billed. If an attempt is
+ * open, a passed date is already being charged, so the first date after `now` is next.
+ */
+function indexAfterResume(state: SubscriptionState, now: number): number {
+  const { anchorAt, terms, nextIndex, openAttempt } = state;
+  if (anchorAt === null) return nextIndex;
+  const after = firstIndexAfter(anchorAt, terms.interval, terms.intervalCount, now);
+  return Math.max(nextIndex, openAttempt ? after : after - 1);
 }
 
 /** Ends a subscription that was cancelled for the end of its period, because this end has come. */

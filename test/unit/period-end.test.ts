@@ -216,6 +216,43 @@ describe('a cancellation at the end of the period', () => {
     ]);
     expectNothingFurther(simulation);
   });
+
+  test('makes no charge for the dates that passed until a resume; then one cycle is charged, and the next on its date [D-§4]', () => {
+    const simulation = subscribed({ cycleCount: 4 });
+    const daily = { interval: 'DAY', intervalCount: 1 } as const;
+    simulation.command('edit', { ...daily, newNextPaymentAt: at('2026-01-21T00:00:00Z') });
+    cancel(simulation);
+    simulation.runTo('2026-02-01T12:00:00Z');
+    simulation.command('resume', {});
+    simulation.runTo('2026-12-31T00:00:00Z');
+    expect(sent(simulation)).toEqual([
+      ['2026-02-01T12:00:00.000Z', 2],
+      ['2026-02-02T00:00:00.000Z', 3],
+      ['2026-02-03T00:00:00.000Z', 4],
+    ]);
+    expect(simulation.state.endReason).toBe('completed');
+    expectNothingFurther(simulation);
+  });
+
+  test('leaves a charge of unknown outcome for the date on which it began; the dates until the resume are not charged [D-§4]', () => {
+    const simulation = subscribed({ cycleCount: 4 });
+    const first = at('2026-01-21T00:00:00Z');
+    const review = { kind: 'review', reason: 'the gateway refused the look-up' } as const;
+    simulation.command('edit', { interval: 'DAY', intervalCount: 1, newNextPaymentAt: first });
+    simulation.replies.push({ kind: 'unknown' }, review, review);
+    simulation.runTo(first);
+    cancel(simulation);
+    simulation.runTo('2026-01-22T12:00:00Z');
+    simulation.command('resume', {});
+    simulation.runTo('2026-12-31T00:00:00Z');
+    expect(sent(simulation)).toEqual([
+      ['2026-01-21T00:00:00.000Z', 2],
+      ['2026-01-23T00:00:10.000Z', 3],
+      ['2026-01-24T00:00:00.000Z', 4],
+    ]);
+    expect(simulation.state.endReason).toBe('completed');
+    expectNothingFurther(simulation);
+  });
 });
 
 describe('a pause with a date', () => {

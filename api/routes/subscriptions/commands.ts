@@ -82,8 +82,8 @@ export const resumeSubscription = route({
   tag: 'Subscriptions',
   summary: 'Withdraw a cancellation at the end of the period',
   description:
-    'Allowed in TRIALING and ACTIVE until the `cancelAt` of the subscription. Billing continues as if the ' +
-    'subscription had not been cancelled.',
+    'Allowed in TRIALING and ACTIVE until the `cancelAt` of the subscription. Billing continues on the same ' +
+    'dates. Of the dates that passed meanwhile, one is charged at once, and the others are not billed.',
   isExtension: true,
   idempotencyKey: 'honoured',
   body: subscriptionIdBody,
