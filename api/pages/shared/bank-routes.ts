@@ -1,5 +1,6 @@
 import type { Router } from '@koa/router';
 import { BANK_RETURN, bankPath } from '../../../runtime/update-links.ts';
+import { isStorable } from '../../../domain/storable-text.ts';
 import { pathParam } from '../../context.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -27,6 +28,7 @@ export function bankRoutes<Subject extends CardSubject>(
     const { subject, home, language } = await open(ctx);
     if (subject === null) return;
     const intentId = pathParam(ctx, 'intentId');
+    if (!isStorable(intentId)) return seeOther(ctx, home); // as for an unknown intent
     const attempt = await bank.attemptOf(subject, intentId);
     if (!isAwaited(attempt)) {
       const outcome = (await bank.outcomeOf?.(language, subject, intentId)) ?? null;

@@ -1,6 +1,13 @@
 import { describe, expect } from 'vitest';
 import { ROUTES } from '../../../api/routes.ts';
-import { test } from '../../support/api-environment.ts';
+import { test as apiTest } from '../../support/api-environment.ts';
+import { intentBody } from '../../support/fixtures/payments.ts';
+import { subscriptionIn } from '../../support/fixtures/subscriptions.ts';
+import { openCheckout } from '../../support/hosted-pages/checkouts.ts';
+import { updateLinkOf } from '../../support/hosted-pages/update-page.ts';
+import { browse, expectSeeOther, postForm } from '../../support/hosted-pages/visits.ts';
+
+const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -45,6 +52,25 @@ const FIELDS = ROUTES.flatMap(({ method, path, params, body }) => {
   });
 });
 
+/** The addresses of the hosted pages with an id that contains a NUL character, and the status of the answer. */
+const PAGE_ADDRESSES = [
+  ['GET', '/l/x%00', 410],
+  ['POST', '/l/x%00', 410],
+  ...['/checkout/x%00', '/payment/x%00', '/setup/x%00', '/update-method/x%00'].flatMap((page) => [
+    ['GET', page, 404] as const,
+    ['POST', `${page}/card`, 404] as const,
+    ['GET', `${page}/return`, 404] as const,
+    ['POST', `${page}/return`, 404] as const,
+  ]),
+  ['POST', '/checkout/x%00', 404],
+  ['POST', '/payment/x%00', 404],
+  ['GET', '/checkout/x%00/bank/in_%00', 404],
+  ['GET', '/payment/x%00/bank/in_%00', 404],
+  ['GET', '/update-method/x%00/bank/in_%00', 404],
+  ['POST', '/update-method/x%00/bank', 404],
+  ['GET', '/?xpay_intent_id=in_%00', 404],
+] as const;
+
 describe('text that Postgres cannot store', () => {
   test('is sent in at least 60 fields', () => {
     expect(FIELDS.length).toBeGreaterThanOrEqual(60);
@@ -77,10 +103,36 @@ describe('text that Postgres cannot store', () => {
     },
   );
 
-  test.for(['/l', '/checkout', '/payment', '/setup', '/update-method'])(
-    'causes no server error in the address %s/… [D-21]',
-    async (path, { api }) => {
-      expect((await api.call('GET', `${path}/x%00`, { as: null })).status).toBeLessThan(500);
-    },
-  );
+  test('is no address of a hosted page, and changes no row [D-21, D-37]', async ({ api }) => {
+    const before = await api.countRows();
+    for (const [n, [method, path, status]] of PAGE_ADDRESSES.entries()) {
+      const headers = { 'x-forwarded-for': `198.51.100.${n}` };
+      const answer =
+        method === 'GET'
+          ? await browse(api, path, { headers })
+          : await postForm(api, path, { payment_token: 'tok_1' }, headers);
+      expect([method, path, answer.status]).toEqual([method, path, status]);
+    }
+    expect(await api.countRows()).toEqual(before);
+  });
+
+  test('is no payment in the address of the bank page of a checkout, a payment or an update link [D-21]', async ({
+    api,
+  }) => {
+    const checkout = await openCheckout(api);
+    const made = await api.call('POST', '/payments/create-intent', { body: intentBody() });
+    const payment = new URL((made.json as { fwdUrl: string }).fwdUrl).pathname;
+    const link = await updateLinkOf(api, await subscriptionIn(api, 'ACTIVE'));
+    for (const home of [checkout.path, payment, new URL(link).pathname]) {
+      const answer = await browse(api, `${home}/bank/in_%00`);
+      expectSeeOther(answer, home);
+    }
+  });
+
+  test('is refused in the address of the events of a gateway with 400 [D-21]', async ({ api }) => {
+    for (const path of ['/gateways/x%00/events/x', '/gateways/stripe/events/x%00']) {
+      const answer = await api.call('POST', path, { as: null, raw: '{}' });
+      expect([path, answer.status]).toEqual([path, 400]);
+    }
+  });
 });
