@@ -13,7 +13,7 @@ export interface ApiServer extends Server {
   /**
    * Stops accepting connections. Every request that has begun gets its whole answer; then its connection
    * closes. An idle connection closes within 1 s; until then, requests that arrive on it are served. A client that
-   * does not read its answer is disconnected. Resolves when all connections are closed. Has no other time limit.
+   * reads nothing for 1 s is disconnected. Resolves when all connections are closed. Has no other time limit.
    */
   drain(): Promise<void>;
 }
@@ -21,7 +21,7 @@ export interface ApiServer extends Server {
 export interface ApiServerOptions extends ServerOptions {
   /** Time in ms without progress after which a client that does not read its answer is disconnected. Default 15 s. */
   readonly writeTimeoutMs?: number;
-  /** The same during a drain. Node may need twice this time to see that the client reads nothing. Default 1.5 s. */
+  /** The same during a drain. Node may need twice this time to see that the client reads nothing. Default 0.5 s. */
   readonly drainWriteTimeoutMs?: number;
 }
 
@@ -31,8 +31,10 @@ const MAX_UNANSWERED = 16;
 interface Connection {
   /** Null before the first request. */
   latest: ServerResponse | null;
-  /** The answers that are not completely sent. */
+  /** The answers that are not completely sent, in the order of their requests. */
   readonly unsent: Set<ServerResponse>;
+  /** Begin the requests that wait for the answer to an earlier request, in their order. */
+  readonly waiting: (() => void)[];
 }
 
 type Connections = Map<Duplex, Connection>;
@@ -44,7 +46,7 @@ type Connections = Map<Duplex, Connection>;
 export function createApiServer(
   app: Koa<RequestState>,
   deps: Pick<ApiDeps, 'logger' | 'now' | 'random'>,
-  { writeTimeoutMs = 15_000, drainWriteTimeoutMs = 1_500, ...options }: ApiServerOptions = {},
+  { writeTimeoutMs = 15_000, drainWriteTimeoutMs = 500, ...options }: ApiServerOptions = {},
 ): ApiServer {
   const handle = app.callback();
   const connections: Connections = new Map();
@@ -54,25 +56,36 @@ export function createApiServer(
     // No answer can follow an answer with `Connection: close`. A request after such an answer is not executed,
     // because the client could not learn its outcome.
     if (connection === undefined || connection.latest?.getHeader('Connection') === 'close') return;
+    const begin = (): void => {
+      // After an answer with `Connection: close` the connection is not writable.
+      if (request.socket.writable) void handle(request, response);
+    };
     connection.latest = response;
     connection.unsent.add(response);
-    response.once('close', () => connection.unsent.delete(response));
-    if (isDraining || connection.unsent.size >= MAX_UNANSWERED) makeLast(response);
-    void handle(request, response);
+    const isLast = isDraining || connection.unsent.size >= MAX_UNANSWERED;
+    if (isLast) response.setHeader('Connection', 'close');
+    response.once('close', () => {
+      connection.unsent.delete(response);
+      const next = connection.waiting.shift();
+      // Other connections and a stop signal get their turn before the next request of this connection.
+      if (next) setImmediate(next);
+    });
+    if (connection.unsent.size === 1) begin();
+    else connection.waiting.push(begin);
   };
   // Node would answer a missing Host header without an error body. The app answers it with an error body.
   const server = createServer({ ...options, requireHostHeader: false }, listener);
   server.on('connection', (socket) => {
-    connections.set(socket, { latest: null, unsent: new Set() });
+    connections.set(socket, { latest: null, unsent: new Set(), waiting: [] });
     socket.once('close', () => connections.delete(socket));
   });
   server.setTimeout(writeTimeoutMs, (socket) => closeUnlessWorking(socket, connections, server));
   // A request with an unknown `Expect` header is handled like any other.
   server.on('checkExpectation', listener);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const answer = connections.get(socket)?.latest;
+    const unsent = [...(connections.get(socket)?.unsent ?? [])];
     // An error answer must not be written into the middle of another answer.
-    const isAnswering = answer?.headersSent === true && !answer.writableFinished;
+    const isAnswering = unsent.some((answer) => answer.headersSent && !answer.writableFinished);
     if (isAnswering || !socket.writable || error.code === 'ECONNRESET') {
       socket.destroy();
       return;
@@ -83,17 +96,15 @@ export function createApiServer(
   });
   const drain = (): Promise<void> => {
     isDraining = true;
-    for (const { latest } of connections.values()) if (latest) makeLast(latest);
+    for (const { unsent } of connections.values()) {
+      const last = [...unsent].find(({ headersSent }) => !headersSent);
+      last?.setHeader('Connection', 'close');
+    }
     server.timeout = drainWriteTimeoutMs;
     for (const socket of connections.keys()) (socket as Socket).setTimeout(drainWriteTimeoutMs);
     return closeWhenIdle(server, connections);
   };
   return Object.assign(server, { drain });
-}
-
-/** Makes the connection close after this answer. */
-function makeLast(answer: ServerResponse): void {
-  if (!answer.headersSent) answer.setHeader('Connection', 'close');
 }
 
 /**

@@ -9,8 +9,8 @@ import { createApiServer } from '../../../api/server.ts';
 import type { ApiServer, ApiServerOptions } from '../../../api/server.ts';
 import { createLogger } from '../../../runtime/logger.ts';
 
-/** Several of these answers are more than the kernel buffers for a client that does not read. */
-const LONG_ANSWER = Buffer.alloc(2_000_000, 'x');
+/** More than the kernel buffers for a client that does not read. */
+const LONG_ANSWER = Buffer.alloc(20_000_000, 'x');
 
 const GET = 'GET / HTTP/1.1\r\nHost: api\r\n\r\n';
 
@@ -52,11 +52,11 @@ async function textOf(client: Socket): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-test('a client that does not read is disconnected after the write time-out, and 16 of its 60 requests are handled [D-10]', async () => {
+test('a client that does not read is disconnected after the write time-out, and only the first of its 60 requests is handled [D-10]', async () => {
   const { server, handled } = await startServer({ writeTimeoutMs: 100 });
   const { served } = await sendUnread(server, GET.repeat(60));
   await once(served, 'close');
-  expect(handled).toHaveLength(16);
+  expect(handled).toEqual(['/']);
   await server.drain();
 });
 
@@ -84,7 +84,7 @@ test('a drain drops clients that do not read, and answers the request that is be
   const { client } = await sendUnread(server, GET.replace('/', '/after-stalled'));
   const stalled = [];
   for (let count = 0; count < 5; count += 1) stalled.push(await sendUnread(server, GET.repeat(16)));
-  await expect.poll(() => handled.length).toBe(81);
+  await expect.poll(() => handled.length).toBe(6);
   const drained = server.drain();
   await Promise.all(stalled.map(({ served }) => once(served, 'close')));
   server.emit('stalled reader gone');
