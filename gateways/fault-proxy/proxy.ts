@@ -4,7 +4,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { expectControlKey } from '../http-server/access.ts';
-import { json, readJson, refusal, RequestRefused, writeAnswer } from '../http-server/http.ts';
+import {
+  endAnswer,
+  json,
+  readJson,
+  refusal,
+  RequestRefused,
+  writeAnswer,
+} from '../http-server/http.ts';
 import { listen } from '../http-server/listening.ts';
 import type { ListenOptions } from '../http-server/listening.ts';
 import { createFaults, readFault } from './faults.ts';
@@ -118,7 +125,7 @@ function breakAnswer(fault: Fault, request: IncomingMessage, response: ServerRes
 
 function write(response: ServerResponse, { status, headers, body }: Answer): void {
   response.writeHead(status, { ...headers, 'content-length': body.length });
-  response.end(body);
+  endAnswer(response, body);
 }
 
 function forwardable(

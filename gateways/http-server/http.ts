@@ -91,7 +91,17 @@ export function writeAnswer(response: ServerResponse, answer: Reply): void {
     // On an open connection, the unread rest of a refused body would be parsed as the next request.
     ...(hasUnreadBody ? { connection: 'close' } : {}),
   });
-  response.end(answer.body);
+  endAnswer(response, answer.body);
+}
+
+/** Time in ms without progress after which a client that does not read its answer is disconnected. */
+const WRITE_TIMEOUT_MS = 15_000;
+
+/** Sends the rest of an answer. Disconnects a client that does not read it. */
+export function endAnswer(response: ServerResponse, body: string | Buffer): void {
+  response.end(body);
+  // Node replaces this time-out when the answer is sent.
+  response.setTimeout(WRITE_TIMEOUT_MS, () => response.destroy());
 }
 
 /**

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import Koa from 'koa';
 import { expect, onTestFinished, test } from 'vitest';
 import type { RequestState } from '../../../api/context.ts';
@@ -17,6 +18,12 @@ const GET = 'GET / HTTP/1.1\r\nHost: api\r\n\r\n';
 /** A time limit in ms that no test reaches. */
 const NEVER_MS = 3_600_000;
 
+/** An answer that begins and never ends. */
+async function* halfAnswer() {
+  yield 'half';
+  await new Promise(() => undefined);
+}
+
 /** Returns a listening server and the paths of the requests that its app handled. */
 async function startServer(options: ApiServerOptions) {
   const handled: string[] = [];
@@ -27,6 +34,7 @@ async function startServer(options: ApiServerOptions) {
     if (ctx.path === '/after-timeout') await once(server, 'timeout');
     if (ctx.path === '/after-stalled') await once(server, 'stalled reader gone');
     ctx.body = ctx.path === '/' ? LONG_ANSWER : 'done';
+    if (ctx.path === '/half') ctx.body = Readable.from(halfAnswer());
   });
   const server = createApiServer(app, { logger, now: Date.now, random: randomBytes }, options);
   server.listen(0, '127.0.0.1');
@@ -91,4 +99,15 @@ test('a drain drops clients that do not read, and answers the request that is be
   expect(await textOf(client)).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*Connection: close[^]*\r\ndone$/);
   await drained;
   expect(server.listening).toBe(false);
+});
+
+test('unreadable input behind a waiting request gets no answer inside the first answer, and closes the connection [IF-7]', async () => {
+  const { server, handled } = await startServer({ writeTimeoutMs: NEVER_MS });
+  const { client } = await sendUnread(server, GET.replace('/', '/half'));
+  const [begun] = (await once(client.resume(), 'data')) as [Buffer];
+  expect(begun.toString()).toContain('HTTP/1.1 200 OK');
+  client.write(`${GET}GARBAGE\r\n\r\n`);
+  expect(await textOf(client)).not.toContain('HTTP/1.1 400');
+  expect(handled).toEqual(['/half']);
+  await server.drain();
 });
