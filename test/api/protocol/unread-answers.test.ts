@@ -28,6 +28,7 @@ async function* halfAnswer() {
 async function startServer(options: ApiServerOptions) {
   const handled: string[] = [];
   const app = new Koa<RequestState>();
+  app.silent = true;
   const logger = createLogger({ name: 'unread-answers', level: 'silent' });
   app.use(async (ctx) => {
     handled.push(ctx.path);
