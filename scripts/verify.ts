@@ -1,19 +1,28 @@
 // npm run verify: checks the invariants of the data. The command compares Postgres with the charges and
 // refunds of the sandbox gateway and of the merchants' accounts at Stripe and, if given, with the records of
-// webhook receivers and clients. The command changes no data, so it may run against a live system at any time.
+// webhook receivers and clients. Without --adopt, the command changes no data, so it may run against a live system at
+// any time. With --adopt, it first books what the gateways have and a restored database has lost.
 // If an invariant is violated, the command lists the violations and exits with 1. If no invariant is violated,
 // but the book of a gateway was not read, the command exits with 2.
 
 import { findDemoFile, readDemoFile } from '../embedded/demo-file.ts';
-import { loadEmbeddedConfig } from '../runtime/config.ts';
+import { createDb } from '../db/client.ts';
+import { subscriptionRows } from '../db/repositories/subscriptions/transitions.ts';
+import { loadEmbeddedConfig, loadOperatorConfig } from '../runtime/config.ts';
+import { createLogger } from '../runtime/logger.ts';
 import { createSealing } from '../runtime/sealing.ts';
 import { secretsOfStart } from './client/start-secrets.ts';
-import { grouped, print, runScript } from './client/terminal.ts';
+import { grouped, print, printable, runScript } from './client/terminal.ts';
+import { createTemporalClient } from '../temporal/client.ts';
+import type { TemporalSettings } from '../temporal/client.ts';
+import { createSubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
+import { adopt } from '../proof/verify/adopt.ts';
 import { openBooks } from '../proof/verify/books.ts';
 import type { Places } from '../proof/verify/books.ts';
 import type { StripePlace } from '../proof/verify/gateway-books.ts';
 import { checkBooks } from '../proof/verify/invariants.ts';
 import type { CheckResult } from '../proof/verify/invariants.ts';
+import { findLost } from '../proof/verify/lost-records.ts';
 import { printResult } from '../proof/verify/print-result.ts';
 import { readRepairs } from '../proof/verify/repairs.ts';
 import type { Repairs } from '../proof/verify/repairs.ts';
@@ -27,6 +36,7 @@ interface Options {
   readonly clientBook?: string;
   readonly days: number;
   readonly json?: boolean;
+  readonly adopt?: boolean;
 }
 
 const program = commandLine(
@@ -47,12 +57,18 @@ const program = commandLine(
     wholeNumber,
     30,
   )
-  .option('--json', 'print the result as JSON');
+  .option('--json', 'print the result as JSON')
+  .option('--adopt', 'after a restore: first book what the gateways have, and release held runs');
 
 await runScript(async () => {
   const options = program.parse().opts<Options>();
   const places = placesOf(options);
   if (!options.json) print(nameOf(places.databaseUrl));
+  if (options.adopt) {
+    const lines = await adoptInto(places);
+    // With --json, stdout has the result only.
+    for (const line of lines) (options.json ? console.error : print)(`  ${printable(line)}`);
+  }
   const books = await openBooks(places);
   try {
     const results = await checkBooks(books);
@@ -67,6 +83,39 @@ await runScript(async () => {
     await books.close();
   }
 });
+
+/** Books what the rows have lost, and returns one line for each record. Needs Temporal and a worker. */
+async function adoptInto(places: Places): Promise<string[]> {
+  const database = createDb({
+    url: places.databaseUrl,
+    poolSize: 2,
+    applicationName: 'perennial-adopt',
+  });
+  const temporal = createTemporalClient(temporalPlace(places.databaseUrl));
+  const books = await openBooks(places);
+  try {
+    const { db } = database;
+    const workflows = createSubscriptionWorkflows({
+      client: temporal.client,
+      rows: subscriptionRows(db),
+      taskQueuePrefix: loadOperatorConfig().taskQueuePrefix,
+      logger: createLogger({ name: 'verify', level: 'silent' }),
+    });
+    const lines = await adopt(await findLost(books), { db, client: temporal.client, workflows });
+    return lines.length > 0 ? lines : ['The rows have everything that the gateways have.'];
+  } finally {
+    await books.close();
+    await temporal.close();
+    await database.close();
+  }
+}
+
+/** The Temporal server of the environment, or that of the `npm start` on this database. */
+function temporalPlace(databaseUrl: string): TemporalSettings {
+  const config = loadOperatorConfig();
+  const demo = config.databaseUrl === undefined ? findDemoFile(config.dataDir) : undefined;
+  return demo?.databaseUrl === databaseUrl ? { ...config, ...demo } : config;
+}
 
 /** Webhook receivers and clients keep no book for us, so an installation without their books is not incomplete. */
 function exitCode(results: readonly CheckResult[]): number {

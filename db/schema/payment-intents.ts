@@ -75,6 +75,8 @@ export const paymentIntents = pgTable(
     updatedAt: instant('updated_at')
       .notNull()
       .default(sql`now()`),
+    /** Real time at which `verify --adopt` copied the row from the gateway's book; null for every other row. */
+    adoptedAt: instant('adopted_at'),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),

@@ -36,6 +36,7 @@ export interface ListedCharge extends BookedCharge {
 /** A refund of a listed charge. */
 export interface ListedRefund {
   readonly key: string;
+  readonly gatewayRefundId: string;
   readonly amountMinor: number;
   readonly status: 'succeeded' | 'pending' | 'failed';
   readonly createdAt: number;
@@ -134,7 +135,7 @@ export function createChargeBook(sql: Sql) {
           select coalesce(sum(r.amount_minor), 0) from sandbox_gateway.refund r
           where r.charge_id = c.id and r.status = 'succeeded') as refunded_minor, (
           select coalesce(json_agg(json_build_object(
-            'key', r.key, 'amountMinor', r.amount_minor, 'status', r.status,
+            'key', r.key, 'gatewayRefundId', r.id, 'amountMinor', r.amount_minor, 'status', r.status,
             'createdAt', r.created_at) order by r.key), '[]')
           from sandbox_gateway.refund r where r.charge_id = c.id) as refunds
         from sandbox_gateway.charge c

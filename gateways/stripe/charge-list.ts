@@ -21,6 +21,7 @@ export interface ListedCharge {
 export interface ListedRefund {
   /** Our key of the refund. Null if it was made without the service, for example in Stripe's Dashboard. */
   readonly key: string | null;
+  readonly gatewayRefundId: string;
   /** The merchant of the refunded charge. */
   readonly merchantId: string;
   /** The id of the PaymentIntent of the refunded charge. */
@@ -81,6 +82,7 @@ function ourRefund(refund: Stripe.Refund): ListedRefund[] {
   return [
     {
       key: metadata?.['key'] ?? null,
+      gatewayRefundId: refund.id,
       merchantId,
       gatewayChargeId,
       amountMinor: ourAmount(amount, currency.toUpperCase()),

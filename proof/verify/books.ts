@@ -39,11 +39,12 @@ const BATCH = 2_000;
 /** The temporary tables for the books, which exist only on this connection. */
 const TABLES = `
   create temp table book_charge (
-    gateway text, key text, intent_id text, amount_minor bigint, currency text, outcome text,
-    charge_id text, created_at timestamptz);
+    gateway text, key text, merchant_id text, intent_id text, subscription_id text, amount_minor bigint,
+    currency text, outcome text, charge_id text, created_at timestamptz);
   create index on book_charge (key);
   create temp table book_refund (
-    gateway text, key text, charge_id text, amount_minor bigint, status text, created_at timestamptz);
+    gateway text, key text, charge_id text, refund_id text, amount_minor bigint, status text,
+    created_at timestamptz);
   create index on book_refund (key);
   create index on book_refund (charge_id);
   create temp table book_gateway (gateway text primary key, from_at timestamptz);

@@ -48,6 +48,7 @@ export async function sandboxBook(place: SandboxPlace): Promise<GatewayBook> {
 interface ListedRefund {
   /** Null if the refund was made without the service. */
   readonly key: string | null;
+  readonly gatewayRefundId: string;
   readonly amountMinor: number;
   readonly status: string;
   readonly createdAt: number;
@@ -59,9 +60,16 @@ interface SandboxPage {
   readonly next: number | null;
 }
 
+interface OrderIds {
+  readonly merchantId: string;
+  readonly intentId: string;
+  /** Null for a charge outside a subscription. */
+  readonly subscriptionId: string | null;
+}
+
 interface SandboxCharge extends ListedCharge {
   readonly id: string;
-  readonly reference: { readonly intentId: string };
+  readonly reference: OrderIds;
   readonly refunds: readonly ListedRefund[];
 }
 
@@ -74,8 +82,7 @@ interface ListedCharge {
 }
 
 /** The ids by which the checks find the charge of a row. */
-interface ChargeIds {
-  readonly intentId: string;
+interface ChargeIds extends OrderIds {
   readonly gatewayChargeId: string;
 }
 
@@ -95,7 +102,7 @@ async function* readSandbox(place: SandboxPlace, first: SandboxPage): AsyncGener
       charges: page.charges.map((charge) =>
         rowOf(gateway, {
           ...charge,
-          intentId: charge.reference.intentId,
+          ...charge.reference,
           gatewayChargeId: charge.id,
         }),
       ),
@@ -136,7 +143,9 @@ function rowOf(gateway: string, charge: ListedCharge & ChargeIds): BookRow {
   return {
     gateway,
     key: charge.key,
+    merchant_id: charge.merchantId,
     intent_id: charge.intentId,
+    subscription_id: charge.subscriptionId,
     amount_minor: charge.amountMinor,
     currency: charge.currency,
     outcome: charge.outcome,
@@ -153,6 +162,7 @@ function refundRowOf(
     gateway,
     key: refund.key,
     charge_id: refund.gatewayChargeId,
+    refund_id: refund.gatewayRefundId,
     amount_minor: refund.amountMinor,
     status: refund.status,
     created_at: new Date(refund.createdAt).toISOString(),

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, isNull, lte, or, sql } from 'drizzle-orm';
 import { DomainError } from '../../../domain/errors.ts';
 import { commandIdFrom, idOfCommand } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
@@ -54,7 +54,7 @@ export type Claim =
  *
  * With `orderPrefix`, the command id is derived from merchant, route and key, so that a restored database gives a
  * repeated order the same id and the same key at the gateway. If that id is taken by the order of an expired key, the
- * command id is `newCommandId`. Rule: D-39.
+ * command id is `newCommandId`. An order adopted from the gateway's book lost its key, which may be repeated. Rule: D-39.
  *
  * @throws DomainError `idempotency_key_reused` if the key was used for another request; `idempotency_key_in_use`
  * while another call holds the lease. Rule: D-17.
@@ -69,7 +69,7 @@ export async function claimKey(
   const owner = randomUUID();
   const orderId = orderPrefix && idOfCommand(orderPrefix, derivedCommandId(use));
   const commandId =
-    orderId === undefined || (await isTaken(db, use.merchantId, orderId))
+    orderId === undefined || (await isTaken(db, use.merchantId, orderId, nowAt))
       ? newCommandId
       : derivedCommandId(use);
   const now = new Date(nowAt).toISOString();
@@ -118,9 +118,15 @@ function derivedCommandId({ merchantId, route, key }: KeyUse): string {
   return commandIdFrom(hash.digest());
 }
 
-async function isTaken(db: Db, merchantId: string, orderId: string): Promise<boolean> {
+async function isTaken(
+  db: Db,
+  merchantId: string,
+  orderId: string,
+  nowAt: number,
+): Promise<boolean> {
   const orders = orderId.startsWith('rf_') ? refunds : paymentIntents;
-  return (await db.$count(orders, isRecord(orders, merchantId, orderId))) > 0;
+  const isKeyGone = or(isNull(orders.adoptedAt), lte(orders.adoptedAt, nowAt - KEY_LIFETIME_MS));
+  return (await db.$count(orders, and(isRecord(orders, merchantId, orderId), isKeyGone))) > 0;
 }
 
 async function storedAnswer(db: Db, use: KeyUse): Promise<StoredAnswer> {

@@ -1,0 +1,289 @@
+import { randomBytes } from 'node:crypto';
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { newId } from '../../../domain/ids.ts';
+import { DIRECT_COMMAND } from '../../../domain/payment-intent.ts';
+import type { AttemptTrigger, IntentRef } from '../../../domain/payment-intent.ts';
+import type { RefundRef } from '../../../domain/refund.ts';
+import { intentEvent } from '../../../domain/subscription/change.ts';
+import { calendarDate } from '../../../domain/subscription/state.ts';
+import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
+import type { Db } from '../../client.ts';
+import { paymentAttempts } from '../../schema/payment-attempts.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { paymentMethods } from '../../schema/payment-methods.ts';
+import { refunds } from '../../schema/refunds.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
+import { isRecord } from '../is-record.ts';
+import { lockedState } from '../subscriptions/attempts.ts';
+import type { Attempt } from '../subscriptions/attempts.ts';
+import { findChargeable } from '../subscriptions/read.ts';
+import { settlePayment } from './charges.ts';
+import { appendIntentEvent } from './events.ts';
+import { attemptsOf, insertPayment, lockIntent } from './orders.ts';
+import { insertRefund, settleRefund } from './refunds.ts';
+
+/**
+ * Rows that a restored database lost, written again from the gateway's book. Nothing is sent to the gateway, so this
+ * also holds after the gateway forgot the keys. Each function changes nothing if it throws. Rule: D-39.
+ */
+
+type Intent = typeof paymentIntents.$inferSelect;
+
+/** A charge in the gateway's book that the rows do not have. `createdAt` is the gateway's time in epoch ms. */
+export interface LostCharge extends IntentRef {
+  readonly subscriptionId: string | null;
+  readonly gateway: string;
+  readonly key: string;
+  readonly gatewayChargeId: string;
+  readonly outcome: 'succeeded' | 'pending' | 'declined';
+  readonly amountMinor: number;
+  readonly currency: string;
+  readonly createdAt: number;
+}
+
+/** A refund in the gateway's book that the rows do not have or have not settled. */
+export interface LostRefund extends RefundRef {
+  readonly intentId: string;
+  readonly gatewayRefundId: string;
+  readonly status: 'succeeded' | 'pending';
+  readonly amountMinor: number;
+  readonly createdAt: number;
+}
+
+/** The rows do not have what the record refers to. The message is for the operator. */
+export class NotAdopted extends Error {}
+
+/**
+ * Writes the intent of a cycle and its attempt as SENDING, with the gateway's id. The subscription's run opens this
+ * attempt when it charges the cycle, and looks the charge up instead of sending it.
+ *
+ * @throws NotAdopted
+ */
+export async function adoptCycleCharge(
+  db: Db,
+  subscription: SubscriptionRef,
+  cycleNumber: number,
+  lost: LostCharge,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const state = await lockedState(tx, subscription);
+    if (cycleNumber <= state.cyclesCharged) throw new NotAdopted('its cycle is paid already');
+    const { paymentMethodId } = state;
+    if (paymentMethodId === null || state.anchorAt === null) {
+      throw new NotAdopted("the payer's saved payment method is lost");
+    }
+    const dueAt = dueDate(state, cycleNumber);
+    const createdAt = state.testClockId === null ? Math.max(dueAt, lost.createdAt) : dueAt;
+    const intent = await lockIntent(tx, lost);
+    if (intent === null) await insertCycle(tx, { state, cycleNumber, dueAt, createdAt }, lost);
+    await adoptAttempt(tx, lost, {
+      paymentMethodId,
+      createdAt,
+      commandId: null,
+      trigger: 'scheduled',
+    });
+  });
+}
+
+/** The cycle's date in the subscription's calendar. */
+function dueDate(state: SubscriptionState, cycleNumber: number): number {
+  if (state.owed?.cycleNumber === cycleNumber) return state.owed.dueAt;
+  return calendarDate(state, state.nextIndex + cycleNumber - state.cyclesCharged - 1);
+}
+
+async function insertCycle(
+  tx: Db,
+  cycle: { state: SubscriptionState; cycleNumber: number; dueAt: number; createdAt: number },
+  { merchantId, intentId, amountMinor, currency }: LostCharge,
+): Promise<void> {
+  const { state, ...dates } = cycle;
+  const { subscriptionId, customerId } = state;
+  const [terms] = await tx
+    .select({
+      presentmentCurrency: subscriptions.presentmentCurrency,
+      customerDetails: subscriptions.customerDetails,
+      receiptId: subscriptions.receiptId,
+      metadata: subscriptions.metadata,
+    })
+    .from(subscriptions)
+    .where(isRecord(subscriptions, merchantId, subscriptionId));
+  if (!terms) throw new Error(`no subscription ${subscriptionId}`);
+  await tx.insert(paymentIntents).values({
+    ...terms,
+    ...dates,
+    merchantId,
+    id: intentId,
+    subscriptionId,
+    customerId,
+    amountMinor,
+    currency,
+    status: 'CREATED',
+    adoptedAt: Date.now(),
+  });
+  const created = intentEvent('intent.created', intentId, cycle.createdAt, 'CREATED');
+  await appendIntentEvent(tx, { merchantId, id: intentId, subscriptionId }, created);
+}
+
+/**
+ * Writes a charge outside the billing cycles, and its outcome if the gateway has decided it. Without a row of its
+ * intent, the charge is a one-time charge of its subscription.
+ *
+ * @throws NotAdopted
+ */
+export async function adoptOrder(db: Db, lost: LostCharge): Promise<void> {
+  const { gatewayChargeId, outcome, createdAt } = lost;
+  await db.transaction(async (tx) => {
+    const intent = (await lockIntent(tx, lost)) ?? (await insertOneTime(tx, lost));
+    const { kind, paymentMethodId } = intent;
+    if (kind !== 'one_time' && kind !== 'tokenised') {
+      throw new NotAdopted("the payer's payment method is lost");
+    }
+    if (paymentMethodId === null) throw new NotAdopted('its row has no payment method');
+    const attempt = await adoptAttempt(tx, lost, {
+      paymentMethodId,
+      createdAt: intent.createdAt,
+      commandId: DIRECT_COMMAND,
+      trigger: kind,
+    });
+    if (outcome !== 'succeeded') return;
+    await settlePayment(tx, attempt, { kind: outcome, gatewayChargeId }, createdAt);
+  });
+}
+
+async function insertOneTime(tx: Db, lost: LostCharge): Promise<Intent> {
+  const { merchantId, intentId, subscriptionId, amountMinor, currency, createdAt: nowAt } = lost;
+  if (subscriptionId === null) throw new NotAdopted('its order is lost');
+  const subscription = await findChargeable(tx, merchantId, subscriptionId);
+  if (!subscription) throw new NotAdopted(`there is no row of ${subscriptionId}`);
+  const { state, customerId, customerDetails } = subscription;
+  await insertPayment(tx, {
+    merchantId,
+    intentId,
+    kind: 'one_time',
+    subscriptionId,
+    customerId,
+    paymentMethodId: state.paymentMethodId,
+    amountMinor,
+    currency,
+    customerDetails,
+    nowAt,
+  });
+  const [intent] = await tx
+    .update(paymentIntents)
+    .set({ adoptedAt: Date.now() })
+    .where(isRecord(paymentIntents, merchantId, intentId))
+    .returning();
+  if (!intent) throw new Error('insert returned no row');
+  return intent;
+}
+
+interface AdoptedAttempt {
+  readonly paymentMethodId: string;
+  readonly createdAt: number;
+  readonly commandId: string | null;
+  readonly trigger: AttemptTrigger;
+}
+
+/**
+ * Writes the attempt with the number that the next attempt on the intent would have, whatever the number in its key:
+ * earlier declined attempts may be lost, too. The caller has locked the intent.
+ */
+async function adoptAttempt(tx: Db, lost: LostCharge, facts: AdoptedAttempt): Promise<Attempt> {
+  const { merchantId, intentId, gateway, key, amountMinor, currency, outcome } = lost;
+  const intent = await lockIntent(tx, lost);
+  if (intent?.amountMinor !== amountMinor || intent.currency !== currency) {
+    throw new NotAdopted(`${intent?.amountMinor} ${intent?.currency} are owed`);
+  }
+  const attempts = await attemptsOf(tx, lost);
+  const isDeclined = outcome === 'declined';
+  const other = attempts.find(({ state }) => state !== 'DECLINED');
+  if (other && !isDeclined) throw new NotAdopted(`${other.gatewayKey} is ${other.state}`);
+  const { paymentMethodId } = facts;
+  const [method] = await tx
+    .select({ gatewayMethodId: paymentMethods.gatewayMethodId })
+    .from(paymentMethods)
+    .where(
+      and(
+        isRecord(paymentMethods, merchantId, paymentMethodId),
+        eq(paymentMethods.gateway, gateway),
+      ),
+    );
+  if (!method) throw new NotAdopted(`${paymentMethodId} is not a payment method of ${gateway}`);
+  const [attempt] = await tx
+    .insert(paymentAttempts)
+    .values({
+      ...facts,
+      ...method,
+      merchantId,
+      id: newId('att', facts.createdAt, randomBytes),
+      intentId,
+      attemptNumber: attempts.length + 1,
+      gateway,
+      gatewayKey: key,
+      gatewayChargeId: lost.gatewayChargeId,
+      state: isDeclined ? 'DECLINED' : 'SENDING',
+      amountMinor,
+      currency,
+      firstSentAt: lost.createdAt,
+      lastSentAt: lost.createdAt,
+      settledAt: isDeclined ? Date.now() : null,
+    })
+    .returning();
+  if (!attempt) throw new Error('insert returned no row');
+  if (isDeclined) return attempt;
+  await tx
+    .update(paymentIntents)
+    .set({ status: 'PENDING', paymentMethodId, updatedAt: sql`now()` })
+    .where(isRecord(paymentIntents, merchantId, intentId));
+  return attempt;
+}
+
+/**
+ * Stores the gateway's id of a charge whose open attempt has none, so that the attempt is looked up and not sent. False
+ * if the attempt has an id or is settled.
+ */
+export async function recordChargeId(
+  db: Db,
+  { key, gatewayChargeId }: LostCharge,
+): Promise<boolean> {
+  const found = await db
+    .update(paymentAttempts)
+    .set({ gatewayChargeId })
+    .where(
+      and(
+        eq(paymentAttempts.gatewayKey, key),
+        inArray(paymentAttempts.state, ['CREATED', 'SENDING', 'UNKNOWN']),
+        isNull(paymentAttempts.gatewayChargeId),
+      ),
+    )
+    .returning({ id: paymentAttempts.id });
+  return found.length > 0;
+}
+
+/**
+ * Writes a refund with the outcome that the gateway has.
+ *
+ * @throws NotAdopted
+ */
+export async function adoptRefund(db: Db, lost: LostRefund): Promise<void> {
+  const { merchantId, refundId, gatewayRefundId, createdAt: nowAt } = lost;
+  await db.transaction(async (tx) => {
+    const inserted = await insertRefund(tx, { ...lost, nowAt });
+    if (inserted.kind === 'refused') throw new NotAdopted(inserted.message);
+    await tx
+      .update(refunds)
+      .set({ adoptedAt: Date.now(), firstSentAt: nowAt })
+      .where(isRecord(refunds, merchantId, refundId));
+    const kind = lost.status === 'succeeded' ? 'refunded' : 'pending';
+    await settleRefund(tx, inserted.refund, { kind, gatewayRefundId }, nowAt);
+  });
+}
+
+/** The recorded state of a subscription, and since when its newer run is held; null for an unknown one. */
+export async function findHold(db: Db, { merchantId, subscriptionId }: SubscriptionRef) {
+  const [row] = await db
+    .select({ state: subscriptions.state, heldAt: subscriptions.heldAt })
+    .from(subscriptions)
+    .where(isRecord(subscriptions, merchantId, subscriptionId));
+  return row ?? null;
+}

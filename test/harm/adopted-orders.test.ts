@@ -1,0 +1,144 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { promisify } from 'node:util';
+import { expect, inject } from 'vitest';
+import { intentIdOfCycle } from '../../domain/ids.ts';
+import { bundledProgram } from '../../embedded/program-bundle.ts';
+import { onDevServer as test } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
+import { DUE_AT, paidForJanuary } from '../support/february-charge.ts';
+import { repairsOf } from '../support/repairs.ts';
+import { dumpRows } from '../support/restored-rows.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+
+/** The rows are restored from a backup. `npm run verify -- --adopt` books what the gateway has. */
+
+const DAY_MS = 86_400_000;
+
+/** Runs the command of an operator. Returns the exit code, and the lines before those of the invariants. */
+async function verify(env: TestEnvironment, ...args: string[]) {
+  const program = bundledProgram(inject('programFolder'), 'scripts/verify.ts');
+  const settings = { ...process.env, ...env.variables };
+  const { code, stdout } = await promisify(execFile)(process.execPath, [...program, ...args], {
+    env: settings,
+  }).then(
+    (result) => ({ code: 0, ...result }),
+    (error: { code: number; stdout: string; stderr: string }) => error,
+  );
+  const lines = stdout.split('\n').slice(1);
+  return {
+    code,
+    lines: lines.slice(
+      0,
+      lines.findIndex((line) => / 1\. every owed/.test(line)),
+    ),
+  };
+}
+
+/** Restores the rows. The command takes what is younger than 5 s for newer than its snapshot. */
+async function restoreWhenOld(restore: () => Promise<void>): Promise<void> {
+  await restore();
+  const restoredAt = Date.now();
+  await eventually(() => expect(Date.now() - restoredAt).toBeGreaterThan(5_500));
+}
+
+test('verify --adopt books a lost charge, a lost refund and a lost order once, releases the run and names a lost edit [D-39]', async ({
+  env,
+  shop,
+}) => {
+  const { ref, clock, february, attempts } = await paidForJanuary(env);
+  const { subscriptionId } = ref;
+  const january = intentIdOfCycle(subscriptionId, 1);
+  const refund = () =>
+    shop.merchant.post(
+      '/payments/merchant/refund',
+      { xIntentId: january, amount: 500 },
+      'a-refund',
+    );
+  const charge = () =>
+    shop.merchant.post(
+      '/subscription/merchant/one-time-charge',
+      { subscriptionId, amount: 700, currency: 'USD' },
+      'an-extra',
+    );
+  const restore = await dumpRows(env.db);
+  await env.advance(clock, DUE_AT);
+  const first = { refund: await refund(), charge: await charge() };
+  await env.execute(ref, { kind: 'edit', commandId: randomUUID(), newAmountMinor: 2_099 });
+  await restoreWhenOld(restore);
+
+  // Without the option, the command changes nothing.
+  expect(await verify(env)).toEqual({ code: 1, lines: [] });
+  expect(await attempts()).toEqual([]);
+
+  const { lines } = await verify(env, '--adopt');
+  const orderId = String(Reflect.get(Object(first.charge), 'intentId'));
+  const refundId = String(Reflect.get(Object(first.refund), 'refundId'));
+  expect(lines).toEqual([
+    `  + charge:${intentIdOfCycle(subscriptionId, 2)}:1: 1999 USD are booked when ${subscriptionId} charges cycle 2`,
+    `  + charge:${orderId}:1: 700 USD are booked as a one-time charge of ${subscriptionId}`,
+    `  + refund:${refundId}: 500 are booked as a refund of ${january}`,
+    `  ! ${subscriptionId}: its row does not have "edited: amount 2099" of 2027-02-10 00:00 (the merchant asked for it)`,
+    `  + ${subscriptionId}: its newer run is terminated, and a run starts from its row`,
+  ]);
+  await env.advance(clock, DUE_AT);
+  expect(await attempts()).toEqual(['1 SUCCEEDED']);
+  expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+
+  // The merchant repeats its calls.
+  expect(await charge()).toEqual(first.charge);
+  expect(await refund()).toMatchObject({ refundId, amount: 500 });
+  const events = (await env.events(ref)).slice(5);
+  expect(events.map((event) => String(event['eventType'])).toSorted()).toEqual([
+    'intent.created',
+    'intent.created',
+    'intent.refunded',
+    'intent.success',
+    'intent.success',
+    'subscription.cycle_charged',
+  ]);
+
+  expect(await verify(env, '--adopt')).toEqual({
+    code: 0,
+    lines: ['  The rows have everything that the gateways have.'],
+  });
+  // Nothing was sent again, and nothing further happens.
+  await env.advance(clock, DUE_AT + DAY_MS);
+  expect(await repairsOf(env)).toEqual({});
+  expect((await env.events(ref)).length).toBe(5 + events.length);
+  expect(await february()).toEqual(['succeeded 1999 x1', 'succeeded 700 x1']);
+  const book = await env.book(ref);
+  expect(book.map(({ refundedMinor }) => refundedMinor)).toEqual([500, 0, 0]);
+  expect(new Set(book.map(({ key }) => key)).size).toBe(3);
+});
+
+test('verify --adopt books the payment of a cycle whose earlier decline is lost, too [D-39]', async ({
+  env,
+}) => {
+  const { ref, clock, february, attempts } = await paidForJanuary(env);
+  const { subscriptionId } = ref;
+  const intentId = intentIdOfCycle(subscriptionId, 2);
+  const restore = await dumpRows(env.db);
+  const decline = { subscriptionId, code: 'insufficient_funds', count: 1 };
+  await env.control('POST', '/control/declines', decline);
+  await env.advance(clock, DUE_AT + 10 * DAY_MS);
+  expect(await attempts()).toEqual(['1 DECLINED', '2 SUCCEEDED']);
+  await restoreWhenOld(restore);
+
+  const { lines } = await verify(env, '--adopt');
+  expect(lines).toEqual([
+    `  + charge:${intentId}:2: 1999 USD are booked when ${subscriptionId} charges cycle 2`,
+    `  + charge:${intentId}:1: its decline is booked`,
+    expect.stringContaining('"cycle 2 declined (insufficient_funds)"'),
+    `  + ${subscriptionId}: its newer run is terminated, and a run starts from its row`,
+  ]);
+  await env.advance(clock, DUE_AT);
+  expect((await attempts()).toSorted()).toEqual(['1 SUCCEEDED', '2 DECLINED']);
+  expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+  expect(await verify(env, '--adopt')).toEqual({
+    code: 0,
+    lines: ['  The rows have everything that the gateways have.'],
+  });
+  await env.advance(clock, DUE_AT + 10 * DAY_MS);
+  expect(await february()).toEqual(['declined 1999 x1', 'succeeded 1999 x1']);
+});
