@@ -37,17 +37,21 @@ const RECHECKED_WITHIN_MS = 10_000;
  */
 export async function adopt(lost: LostRecords, deps: AdoptDeps): Promise<string[]> {
   const lines: string[] = [];
-  const attempt = async (subject: string, work: () => Promise<string | null>): Promise<void> => {
+  /** Returns false if the record is not booked. */
+  const attempt = async (subject: string, work: () => Promise<string | null>): Promise<boolean> => {
     try {
       const done = await work();
       if (done !== null) lines.push(`+ ${subject}: ${done}`);
+      return true;
     } catch (error) {
       if (!(error instanceof NotAdopted)) throw error;
       lines.push(`! ${subject}: not booked: ${error.message}`);
+      return false;
     }
   };
   const adopted = new Set<string>();
-  const toRelease = new Map(lost.held.map((ref) => [ref.subscriptionId, ref]));
+  const isUnbooked = new Set<string>();
+  const newer = new Map(lost.held.map((ref) => [ref.subscriptionId, ref]));
   for (const charge of lost.unnamed) {
     await attempt(charge.key, async () =>
       (await recordChargeId(deps.db, charge)) ? 'it is looked up at the gateway' : null,
@@ -55,8 +59,8 @@ export async function adopt(lost: LostRecords, deps: AdoptDeps): Promise<string[
   }
   for (const charge of lost.charges) {
     const cycle = cycleOf(charge);
-    if (cycle) toRelease.set(cycle.ref.subscriptionId, cycle.ref);
-    await attempt(charge.key, async () => {
+    if (cycle) newer.set(cycle.ref.subscriptionId, cycle.ref);
+    const isBooked = await attempt(charge.key, async () => {
       if (charge.outcome === 'declined' && !adopted.has(charge.intentId)) {
         throw new NotAdopted('the gateway declined it, so it moved no money');
       }
@@ -66,6 +70,9 @@ export async function adopt(lost: LostRecords, deps: AdoptDeps): Promise<string[
       adopted.add(charge.intentId);
       return done;
     });
+    if (!isBooked && cycle && charge.outcome !== 'declined') {
+      isUnbooked.add(cycle.ref.subscriptionId);
+    }
   }
   for (const { intentId, ...refund } of lost.refunds) {
     await attempt(`refund:${refund.refundId}`, async () => {
@@ -75,11 +82,13 @@ export async function adopt(lost: LostRecords, deps: AdoptDeps): Promise<string[
       return `${refund.amountMinor} are booked as a refund of ${intentId}`;
     });
   }
-  for (const ref of toRelease.values()) {
+  for (const ref of newer.values()) {
     // Without a worker or Temporal, the lines of what is booked must not be lost.
-    const released = await release(deps, ref).catch((error: unknown) => [
-      `! ${ref.subscriptionId}: not released: ${error instanceof Error ? error.message : String(error)}`,
-    ]);
+    const released = await release(deps, ref, isUnbooked.has(ref.subscriptionId)).catch(
+      (error: unknown) => [
+        `! ${ref.subscriptionId}: not released: ${error instanceof Error ? error.message : String(error)}`,
+      ],
+    );
     lines.push(...released);
   }
   return lines;
@@ -118,8 +127,15 @@ async function bookOrder(db: Db, charge: LostCharge): Promise<string> {
 
 const amountOf = ({ amountMinor, currency }: LostCharge): string => `${amountMinor} ${currency}`;
 
-/** Ends a held run, and starts a run from the row. Names what the held run knew and the row does not have. */
-async function release(deps: AdoptDeps, ref: SubscriptionRef): Promise<string[]> {
+/**
+ * Ends a held run, and starts a run from the row. Names what the held run knew and the row does not have. With
+ * `isUnbooked`, the run stays held: a new run might charge again after the gateway forgot the key.
+ */
+async function release(
+  deps: AdoptDeps,
+  ref: SubscriptionRef,
+  isUnbooked: boolean,
+): Promise<string[]> {
   const { subscriptionId } = ref;
   const held = await heldState(deps, ref);
   if (held === null) return [];
@@ -133,6 +149,12 @@ async function release(deps: AdoptDeps, ref: SubscriptionRef): Promise<string[]>
     return [
       ...lines,
       `! ${subscriptionId}: its workflow ended as ${known.status} (${known.endReason}), its row is ${row.status}`,
+    ];
+  }
+  if (isUnbooked) {
+    return [
+      ...lines,
+      `! ${subscriptionId}: its newer run stays held, because a charge of it is not booked`,
     ];
   }
   if (description?.status.name === 'RUNNING') {
@@ -149,7 +171,7 @@ async function release(deps: AdoptDeps, ref: SubscriptionRef): Promise<string[]>
   ];
 }
 
-/** Payments of cycles are booked from the gateway's book, so they are not named. */
+/** Payments of cycles are named or booked from the gateway's book, so they are not named. */
 function unknownSteps(known: SubscriptionState, row: SubscriptionState) {
   const has = new Set(row.log.map(({ at, what }) => `${at} ${what}`));
   return known.log.filter(

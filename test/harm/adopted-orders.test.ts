@@ -1,39 +1,18 @@
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { promisify } from 'node:util';
-import { expect, inject } from 'vitest';
+import { expect } from 'vitest';
+import { countHeld } from '../../db/repositories/sweeps/queries.ts';
 import { intentIdOfCycle } from '../../domain/ids.ts';
-import { bundledProgram } from '../../embedded/program-bundle.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { DUE_AT, paidForJanuary } from '../support/february-charge.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { dumpRows } from '../support/restored-rows.ts';
-import type { TestEnvironment } from '../support/test-environment.ts';
+import { verify } from '../support/verify-command.ts';
 
 /** The rows are restored from a backup. `npm run verify -- --adopt` books what the gateway has. */
 
 const DAY_MS = 86_400_000;
-
-/** Runs the command of an operator. Returns the exit code, and the lines before those of the invariants. */
-async function verify(env: TestEnvironment, ...args: string[]) {
-  const program = bundledProgram(inject('programFolder'), 'scripts/verify.ts');
-  const settings = { ...process.env, ...env.variables };
-  const { code, stdout } = await promisify(execFile)(process.execPath, [...program, ...args], {
-    env: settings,
-  }).then(
-    (result) => ({ code: 0, ...result }),
-    (error: { code: number; stdout: string; stderr: string }) => error,
-  );
-  const lines = stdout.split('\n').slice(1);
-  return {
-    code,
-    lines: lines.slice(
-      0,
-      lines.findIndex((line) => / 1\. every owed/.test(line)),
-    ),
-  };
-}
 
 /** Restores the rows. The command takes what is younger than 5 s for newer than its snapshot. */
 async function restoreWhenOld(restore: () => Promise<void>): Promise<void> {
@@ -141,4 +120,25 @@ test('verify --adopt books the payment of a cycle whose earlier decline is lost,
   });
   await env.advance(clock, DUE_AT + 10 * DAY_MS);
   expect(await february()).toEqual(['declined 1999 x1', 'succeeded 1999 x1']);
+});
+
+test('verify --adopt keeps a run held whose charge it cannot book, because the payer’s card is lost [D-39]', async ({
+  env,
+}) => {
+  const ref = await env.create({ createdAt: Date.now() });
+  const { subscriptionId } = ref;
+  const restore = await dumpRows(env.db);
+  await payCheckout(env, ref);
+  await restoreWhenOld(restore);
+
+  const named = [
+    `  ! charge:${intentIdOfCycle(subscriptionId, 1)}:1: not booked: the payer's saved payment method is lost`,
+    `  ! ${subscriptionId}: its newer run stays held, because a charge of it is not booked`,
+  ];
+  const adopted = await verify(env, '--adopt');
+  expect(adopted).toEqual({ code: 1, lines: named });
+  expect(await verify(env, '--adopt')).toEqual({ code: 1, lines: named });
+  expect(await countHeld(env.db)).toBe(1);
+  expect(await env.state(ref)).toMatchObject({ status: 'CREATED', cyclesCharged: 0 });
+  expect(await env.book(ref)).toHaveLength(1);
 });

@@ -1,0 +1,72 @@
+import { expect } from 'vitest';
+import { intentIdOfCycle } from '../../domain/ids.ts';
+import { dumpRows } from '../support/restored-rows.ts';
+import { active, onStripeScene } from '../support/stripe-scene.ts';
+import { startStripe } from '../support/stripe.ts';
+import { verify } from '../support/verify-command.ts';
+
+/** The rows are restored from a backup that is older than a day, after which Stripe has forgotten the keys. */
+
+const FEBRUARY = '2027-02-28T12:00:00Z';
+const KEYS_FORGOTTEN_MS = 25 * 3_600_000;
+/** The time in ms by which the double dates its objects and keys back. */
+const clock = { backMs: 0 };
+
+const test = onStripeScene
+  // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
+  .extend('world', { scope: 'file' }, async ({}, { onCleanup }) => {
+    const world = await startStripe({ now: () => Date.now() - clock.backMs });
+    onCleanup(() => world.close());
+    return world;
+  });
+
+test('verify --adopt books a charge and a refund whose keys Stripe has forgotten, and sends neither again [D-39]', async ({
+  scene,
+}) => {
+  const { env, shop, world, seller } = scene;
+  const made = await active(scene);
+  const { subscriptionId, testClockId } = made;
+  const [january, february] = [1, 2].map((cycle) => intentIdOfCycle(subscriptionId, cycle));
+  const refund = () =>
+    shop.merchant.post<{ refundId: string }>(
+      '/payments/merchant/refund',
+      { xIntentId: january, amount: 500 },
+      'a-refund',
+    );
+  const atStripe = async () => {
+    const { charges } = await world.control('GET', `charges?accountId=${seller.account.id}`);
+    const { data } = await seller.account.stripe.refunds.list();
+    return [
+      ...(charges as { status: string; amountMinor: number; confirmCount: number }[]).map(
+        ({ status, amountMinor, confirmCount }) => `${status} ${amountMinor} x${confirmCount}`,
+      ),
+      ...data.map(({ status, amount }) => `${status} refund of ${amount}`),
+    ];
+  };
+  const expected = ['succeeded 1999 x1', 'succeeded 1999 x1', 'succeeded refund of 500'];
+
+  const restore = await dumpRows(env.db);
+  clock.backMs = KEYS_FORGOTTEN_MS;
+  await env.advance(testClockId, FEBRUARY);
+  const { refundId } = await refund();
+  await restore();
+  clock.backMs = 0;
+  expect(await atStripe()).toEqual(expected);
+
+  expect((await verify(env, '--adopt')).lines).toEqual([
+    `  + charge:${february}:1: 1999 USD are booked when ${subscriptionId} charges cycle 2`,
+    `  + refund:${refundId}: 500 are booked as a refund of ${january}`,
+    `  + ${subscriptionId}: its newer run is terminated, and a run starts from its row`,
+  ]);
+  await env.advance(testClockId, FEBRUARY);
+  expect(await env.state(made)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+  expect(await refund()).toMatchObject({ refundId, amount: 500 });
+  expect(await atStripe()).toEqual(expected);
+
+  expect(await verify(env, '--adopt')).toEqual({
+    code: 0,
+    lines: ['  The rows have everything that the gateways have.'],
+  });
+  await env.advance(testClockId, '2027-03-01T12:00:00Z');
+  expect(await atStripe()).toEqual(expected);
+});
