@@ -93,6 +93,7 @@ describe('the charge list of the sandbox gateway, /control/charges,', () => {
         refunds: [
           {
             key: 'refund:1',
+            gatewayRefundId: expect.any(String),
             amountMinor: 500,
             status: 'succeeded',
             createdAt: expect.any(Number),
