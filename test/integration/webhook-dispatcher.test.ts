@@ -31,7 +31,7 @@ function counting(db: Db) {
 }
 
 describe('the first delivery of a stream', () => {
-  it('needs two SQL statements for all its events and endpoints [D-54]', async ({ env }) => {
+  it('needs two SQL statements for all its events and endpoints, and one before each further request [D-54, D-55]', async ({ env }) => {
     const [one, two] = [await env.startReceiver(), await env.startReceiver()];
     await env.addConfig({ url: one.url });
     await env.addConfig({ url: two.url });
@@ -45,7 +45,7 @@ describe('the first delivery of a stream', () => {
       emitted += 3;
       await env.emit(1_000, 2_000, 3_000);
       await env.dispatch(process);
-      expect(count.statements).toBe(2);
+      expect(count.statements).toBe(2 + 2 * 2);
     }, SOON);
     const all = Array.from({ length: emitted }, (_, index) => index + 1);
     expect([sequences(one), sequences(two)]).toEqual([all, all]);
