@@ -102,6 +102,7 @@ async function insertCycle(
     .select({
       presentmentCurrency: subscriptions.presentmentCurrency,
       customerDetails: subscriptions.customerDetails,
+      normalEmail: subscriptions.normalEmail,
       receiptId: subscriptions.receiptId,
       metadata: subscriptions.metadata,
     })
