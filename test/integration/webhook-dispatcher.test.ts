@@ -31,7 +31,9 @@ function counting(db: Db) {
 }
 
 describe('the first delivery of a stream', () => {
-  it('needs two SQL statements for all its events and endpoints, and one before each further request [D-54, D-55]', async ({ env }) => {
+  it('needs two SQL statements for all its events and endpoints, and one before each further request [D-54, D-55]', async ({
+    env,
+  }) => {
     const [one, two] = [await env.startReceiver(), await env.startReceiver()];
     await env.addConfig({ url: one.url });
     await env.addConfig({ url: two.url });
