@@ -4,7 +4,6 @@ import { newId } from '../../../domain/ids.ts';
 import { DIRECT_COMMAND } from '../../../domain/payment-intent.ts';
 import type { AttemptTrigger, IntentRef } from '../../../domain/payment-intent.ts';
 import type { RefundRef } from '../../../domain/refund.ts';
-import { intentEvent } from '../../../domain/subscription/change.ts';
 import { calendarDate } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
@@ -14,11 +13,10 @@ import { paymentMethods } from '../../schema/payment-methods.ts';
 import { refunds } from '../../schema/refunds.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { isRecord } from '../is-record.ts';
-import { lockedState } from '../subscriptions/attempts.ts';
+import { insertCycleIntent, lockedState } from '../subscriptions/attempts.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { findChargeable } from '../subscriptions/read.ts';
 import { settlePayment } from './charges.ts';
-import { appendIntentEvent } from './events.ts';
 import { attemptsOf, insertPayment, lockIntent } from './orders.ts';
 import { insertRefund, settleRefund } from './refunds.ts';
 
@@ -74,8 +72,20 @@ export async function adoptCycleCharge(
     }
     const dueAt = dueDate(state, cycleNumber);
     const createdAt = state.testClockId === null ? Math.max(dueAt, lost.createdAt) : dueAt;
-    const intent = await lockIntent(tx, lost);
-    if (intent === null) await insertCycle(tx, { state, cycleNumber, dueAt, createdAt }, lost);
+    const { merchantId, intentId: id, amountMinor, currency } = lost;
+    const { subscriptionId, customerId } = state;
+    await insertCycleIntent(tx, {
+      merchantId,
+      subscriptionId,
+      id,
+      cycleNumber,
+      customerId,
+      amountMinor,
+      currency,
+      createdAt,
+      dueAt,
+      adoptedAt: Date.now(),
+    });
     await adoptAttempt(tx, lost, {
       paymentMethodId,
       createdAt,
@@ -89,40 +99,6 @@ export async function adoptCycleCharge(
 function dueDate(state: SubscriptionState, cycleNumber: number): number {
   if (state.owed?.cycleNumber === cycleNumber) return state.owed.dueAt;
   return calendarDate(state, state.nextIndex + cycleNumber - state.cyclesCharged - 1);
-}
-
-async function insertCycle(
-  tx: Db,
-  cycle: { state: SubscriptionState; cycleNumber: number; dueAt: number; createdAt: number },
-  { merchantId, intentId, amountMinor, currency }: LostCharge,
-): Promise<void> {
-  const { state, ...dates } = cycle;
-  const { subscriptionId, customerId } = state;
-  const [terms] = await tx
-    .select({
-      presentmentCurrency: subscriptions.presentmentCurrency,
-      customerDetails: subscriptions.customerDetails,
-      normalEmail: subscriptions.normalEmail,
-      receiptId: subscriptions.receiptId,
-      metadata: subscriptions.metadata,
-    })
-    .from(subscriptions)
-    .where(isRecord(subscriptions, merchantId, subscriptionId));
-  if (!terms) throw new Error(`no subscription ${subscriptionId}`);
-  await tx.insert(paymentIntents).values({
-    ...terms,
-    ...dates,
-    merchantId,
-    id: intentId,
-    subscriptionId,
-    customerId,
-    amountMinor,
-    currency,
-    status: 'CREATED',
-    adoptedAt: Date.now(),
-  });
-  const created = intentEvent('intent.created', intentId, cycle.createdAt, 'CREATED');
-  await appendIntentEvent(tx, { merchantId, id: intentId, subscriptionId }, created);
 }
 
 /**
@@ -186,8 +162,10 @@ interface AdoptedAttempt {
 }
 
 /**
- * Writes the attempt with the number that the next attempt on the intent would have, whatever the number in its key:
- * earlier declined attempts may be lost, too. The caller has locked the intent.
+ * Locks the intent, and writes its next attempt. The attempt's number may differ from the number in the gateway's key,
+ * because earlier declined attempts may be lost, too.
+ *
+ * @throws NotAdopted
  */
 async function adoptAttempt(tx: Db, lost: LostCharge, facts: AdoptedAttempt): Promise<Attempt> {
   const { merchantId, intentId, gateway, key, amountMinor, currency, outcome } = lost;

@@ -66,7 +66,18 @@ export async function openAttemptRow(
       if (!isSameAttempt(current, state)) return { kind: 'stale', state: current };
     }
     // Insert only after the check above, so that a stale caller inserts no intent and no event.
-    const isNew = await insertIntent(tx, state);
+    const { merchantId, subscriptionId, customerId, owed } = state;
+    const isNew = await insertCycleIntent(tx, {
+      merchantId,
+      subscriptionId,
+      id: owed.intentId,
+      cycleNumber: owed.cycleNumber,
+      customerId,
+      amountMinor: owed.amountMinor,
+      currency: state.terms.currency,
+      createdAt: state.openAttempt.startedAt,
+      dueAt: owed.dueAt,
+    });
     return { kind: 'opened', attempt: await ensureAttempt(tx, state, isNew) };
   });
 }
@@ -97,9 +108,22 @@ export async function lockedState(tx: Db, state: SubscriptionRef): Promise<Subsc
   return row.state;
 }
 
+/** The intent of a billing cycle. */
+export interface CycleIntent extends SubscriptionRef {
+  readonly id: string;
+  readonly cycleNumber: number;
+  readonly customerId: string;
+  readonly amountMinor: number;
+  readonly currency: string;
+  readonly createdAt: number;
+  readonly dueAt: number;
+  /** Set if the intent comes from the gateway's book, not from the subscription's run. */
+  readonly adoptedAt?: number;
+}
+
 /** Inserts the cycle's intent if it is missing. Returns true if this transaction inserted it. Rule: D-40. */
-async function insertIntent(tx: Db, state: ChargeableState): Promise<boolean> {
-  const { owed, merchantId, subscriptionId } = state;
+export async function insertCycleIntent(tx: Db, intent: CycleIntent): Promise<boolean> {
+  const { merchantId, subscriptionId, id, createdAt } = intent;
   const [terms] = await tx
     .select({
       presentmentCurrency: subscriptions.presentmentCurrency,
@@ -113,32 +137,13 @@ async function insertIntent(tx: Db, state: ChargeableState): Promise<boolean> {
   if (!terms) throw new Error(`no subscription ${subscriptionId}`);
   const inserted = await tx
     .insert(paymentIntents)
-    .values({
-      ...terms,
-      merchantId,
-      id: owed.intentId,
-      subscriptionId,
-      cycleNumber: owed.cycleNumber,
-      customerId: state.customerId,
-      amountMinor: owed.amountMinor,
-      currency: state.terms.currency,
-      status: 'CREATED',
-      createdAt: state.openAttempt.startedAt,
-      dueAt: owed.dueAt,
-    })
+    .values({ ...terms, ...intent, status: 'CREATED' })
     .onConflictDoNothing()
     .returning({ id: paymentIntents.id });
-  const isNew = inserted.length > 0;
-  if (isNew) {
-    const created = intentEvent(
-      'intent.created',
-      owed.intentId,
-      state.openAttempt.startedAt,
-      'CREATED',
-    );
-    await appendDrafts(tx, { merchantId, subscriptionId }, [created]);
-  }
-  return isNew;
+  if (inserted.length === 0) return false;
+  const created = intentEvent('intent.created', id, createdAt, 'CREATED');
+  await appendDrafts(tx, { merchantId, subscriptionId }, [created]);
+  return true;
 }
 
 async function ensureAttempt(
