@@ -1,13 +1,11 @@
-import { hasAtMost, isStorable } from './storable-text.ts';
+import { CONTROL, hasAtMost, isStorable } from './storable-text.ts';
 
 const LENGTH_MAX = 100;
-/** Control characters, line separators, and characters that change the direction of the text after them. */
-const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 
 /** Returns why a merchant cannot have this name, which payers and operators see; null if it can. */
 export function merchantNameProblem(name: string): string | null {
   const isUsable =
-    name.trim() !== '' && hasAtMost(name, LENGTH_MAX) && isStorable(name) && !CONTROLS.test(name);
+    name.trim() !== '' && hasAtMost(name, LENGTH_MAX) && isStorable(name) && !CONTROL.test(name);
   return isUsable
     ? null
     : `The name must have 1 to ${LENGTH_MAX} characters, not only blanks, and no control characters.`;

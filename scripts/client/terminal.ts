@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { CONTROL } from '../../domain/storable-text.ts';
 
 type Style = 'bold' | 'dim' | 'green' | 'red' | 'yellow' | 'cyan';
 
@@ -13,8 +14,8 @@ export function print(line = ''): void {
   console.log(line);
 }
 
-/** Characters that move the cursor, begin a line or change the direction of the text after them. */
-const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu;
+/** Every control character of a text. */
+const CONTROLS = new RegExp(CONTROL, 'gu');
 
 /** Escapes the control characters of text that comes from outside, so that it stays in its place on a terminal. */
 export function printable(text: string): string {
