@@ -82,13 +82,7 @@ function bankPage(
   const amount = language.money(owed?.amountMinor ?? terms.amountMinor, terms.currency);
   const home = checkoutPath(token);
   const intentId = owed?.intentId ?? '';
-  const page = cardPage(
-    deps,
-    token,
-    { ...checkout, attempt: null, lastErrorCode: null },
-    nowAt,
-    browser,
-  );
+  const page = cardPage(deps, token, checkout, nowAt, browser);
   const action = <BankLink language={language} home={home} intentId={intentId} />;
   return withBankAbove(language, page, { amount, action });
 }

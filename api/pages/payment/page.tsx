@@ -44,8 +44,7 @@ export function paymentPage(
         : cardPage(deps, token, payment, nowAt, browser);
     case 'atBank': {
       const { intentId } = payment;
-      const calm = { ...payment, attempt: null, lastErrorCode: null };
-      const page = cardPage(deps, token, calm, nowAt, browser);
+      const page = cardPage(deps, token, payment, nowAt, browser);
       const action = <BankLink language={language} home={paymentPath(token)} intentId={intentId} />;
       return withBankAbove(language, page, { amount, action });
     }

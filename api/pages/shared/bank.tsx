@@ -25,12 +25,13 @@ export function isUnconfirmed(attempt: ShownAttempt | null): boolean {
   );
 }
 
-/** Returns the text about the latest card; null if none was declined. */
+/** Returns the text about the latest card; null if none was declined, or if the bank waits for the payer. */
 export function declinedText(
   { say }: Language,
   attempt: ShownAttempt | null,
   lastErrorCode: string | null,
 ): string | null {
+  if (isAtBank(attempt)) return null;
   if (isUnconfirmed(attempt)) return say('notConfirmed');
   return attempt?.state === 'DECLINED' || lastErrorCode !== null ? say('paymentDeclined') : null;
 }
