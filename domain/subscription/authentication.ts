@@ -1,8 +1,8 @@
 import type { SubscriptionState } from './state.ts';
 
 /**
- * A payer who is on a hosted page confirms a charge with the bank if the bank asks for it. If the bank refuses a charge
- * because the payer is absent, the payer can confirm the owed payment later. Rules: D-30, D-33.
+ * The bank may ask the payer to confirm a charge. A payer who is on a hosted page confirms it at once. If the bank
+ * refused the charge because the payer was absent, the payer can confirm the owed payment later. Rules: D-30, D-33.
  */
 
 /**

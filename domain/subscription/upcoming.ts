@@ -20,9 +20,9 @@ export interface UpcomingCharge {
 }
 
 /**
- * Returns the next charges, at most `limit`, as if every charge succeeded and no command changed the
- * subscription. `now` is the subscription's own time. While PAUSED, the charges after the pause ends at its date. Dates that pass before a declined cycle is paid are
- * left out, because no charge is made on these dates. Empty in CREATED and ENDED, in a pause without a date, and if the
+ * Returns the next charges, at most `limit`, as if every charge succeeded and no command changed the subscription. A
+ * pause ends at its date. `now` is the subscription's own time. Dates that pass before a declined cycle is paid are left
+ * out, because no charge is made on these dates. Empty in CREATED and ENDED, in a pause without a date, and if the
  * subscription ends with its period. Rules: D-§7, D-§4.
  */
 export function upcomingCharges(

@@ -83,7 +83,7 @@ export async function adopt(lost: LostRecords, deps: AdoptDeps): Promise<string[
     });
   }
   for (const ref of newer.values()) {
-    // Without a worker or Temporal, the lines of what is booked must not be lost.
+    // If Temporal or its workers are away, the lines about the booked records are still printed.
     const released = await release(deps, ref, isUnbooked.has(ref.subscriptionId)).catch(
       (error: unknown) => [
         `! ${ref.subscriptionId}: not released: ${error instanceof Error ? error.message : String(error)}`,

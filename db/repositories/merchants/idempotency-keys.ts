@@ -54,7 +54,8 @@ export type Claim =
  *
  * With `orderPrefix`, the command id is derived from merchant, route and key, so that a restored database gives a
  * repeated order the same id and the same key at the gateway. If that id is taken by the order of an expired key, the
- * command id is `newCommandId`. An order adopted from the gateway's book lost its key, which may be repeated. Rule: D-39.
+ * command id is `newCommandId`. An order that was adopted from the gateway's book keeps its id, because the database has
+ * lost its key and the merchant may repeat it. Rule: D-39.
  *
  * @throws DomainError `idempotency_key_reused` if the key was used for another request; `idempotency_key_in_use`
  * while another call holds the lease. Rule: D-17.
