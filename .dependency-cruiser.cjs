@@ -184,7 +184,7 @@ const processes = [
     { path: '^api/', pathNot: '^api/main\\.ts$' },
     {
       path: '^(runtime|temporal)/',
-      pathNot: '^runtime/(failpoints|request-scope|update-links)\\.ts$',
+      pathNot: '^runtime/(failpoints|request-scope|payer-links)\\.ts$',
       ...VALUE,
     },
   ),

@@ -7,7 +7,7 @@ import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
-import { sessionIdOf, updateMethodLink } from '../../runtime/update-links.ts';
+import { sessionIdOf, updateMethodLink } from '../../runtime/payer-links.ts';
 import { openPage, submitForm } from '../support/browser.ts';
 import type { Page } from '../support/browser.ts';
 import { LINKS } from '../support/links.ts';

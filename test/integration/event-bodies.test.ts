@@ -1,4 +1,4 @@
-import { readUpdateToken } from '../../runtime/update-links.ts';
+import { readUpdateToken } from '../../runtime/payer-links.ts';
 import { LINKS } from '../support/links.ts';
 import { expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';

@@ -1,4 +1,4 @@
-import type { LinkSettings } from '../../runtime/update-links.ts';
+import type { LinkSettings } from '../../runtime/payer-links.ts';
 
 /** The settings for the links to hosted pages in tests. */
 export const LINKS: LinkSettings = {

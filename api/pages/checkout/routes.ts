@@ -5,7 +5,7 @@ import {
   markOpened,
 } from '../../../db/repositories/checkouts/sessions.ts';
 import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
-import { checkoutPath, readSessionToken } from '../../../runtime/update-links.ts';
+import { checkoutPath, readSessionToken } from '../../../runtime/payer-links.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';

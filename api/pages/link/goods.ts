@@ -9,7 +9,7 @@ import type { Terms } from '../../../domain/subscription/state.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { writeHostedPayment } from '../../new-payment.ts';
 import { writeSubscription } from '../../new-subscription.ts';
-import { checkoutPath, paymentPath } from '../../../runtime/update-links.ts';
+import { checkoutPath, paymentPath } from '../../../runtime/payer-links.ts';
 import { saleFrom } from '../checkout/page.tsx';
 import { businessNow, stageOf } from '../checkout/stage.ts';
 import { paymentSale } from '../payment/page.tsx';

@@ -1,7 +1,7 @@
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
 import { INTENT_PARAMETER } from '../../page-links.ts';
-import { paymentPath } from '../../../runtime/update-links.ts';
+import { paymentPath } from '../../../runtime/payer-links.ts';
 import { BankLink, declinedText, withBankAbove } from '../shared/bank.tsx';
 import { callbackUrl } from '../shared/callback-url.ts';
 import {

@@ -11,7 +11,7 @@ import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { INTENT_PARAMETER, INTENT_PATH } from '../../page-links.ts';
-import { paymentPath, readSessionToken } from '../../../runtime/update-links.ts';
+import { paymentPath, readSessionToken } from '../../../runtime/payer-links.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import { missingDetails } from '../shared/details-form.ts';

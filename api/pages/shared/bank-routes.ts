@@ -1,5 +1,5 @@
 import type { Router } from '@koa/router';
-import { BANK_RETURN, bankPath } from '../../../runtime/update-links.ts';
+import { BANK_RETURN, bankPath } from '../../../runtime/payer-links.ts';
 import { isStorable } from '../../../domain/storable-text.ts';
 import { pathParam } from '../../context.ts';
 import type { RequestState } from '../../context.ts';

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import type { Language } from '../../../page-parts/language.ts';
-import { bankPath } from '../../../runtime/update-links.ts';
+import { bankPath } from '../../../runtime/payer-links.ts';
 import { notice } from './page.tsx';
 import type { Page } from './page.tsx';
 import type { ShownAttempt } from '../../../db/repositories/payments/shown-attempts.ts';

@@ -3,7 +3,7 @@ import { admitTry, declineTry, findTry, tryKey } from '../../../db/repositories/
 import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
 import type { Language } from '../../../page-parts/language.ts';
-import { bankPath } from '../../../runtime/update-links.ts';
+import { bankPath } from '../../../runtime/payer-links.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { isAtBank } from './bank.tsx';

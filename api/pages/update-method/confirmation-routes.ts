@@ -9,7 +9,7 @@ import type { CyclePayment } from '../../../db/repositories/subscriptions/method
 import { DomainError } from '../../../domain/errors.ts';
 import type { OwedCycle } from '../../../domain/subscription/state.ts';
 import type { Language } from '../../../page-parts/language.ts';
-import { bankPath, updateMethodPath } from '../../../runtime/update-links.ts';
+import { bankPath, updateMethodPath } from '../../../runtime/payer-links.ts';
 import { executeCommand } from '../../commands.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';

@@ -2,7 +2,7 @@ import { BankLink, withBankAbove } from '../shared/bank.tsx';
 import { formToken } from '../shared/own-form.ts';
 import type { PageDeps } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
-import { updateMethodPath } from '../../../runtime/update-links.ts';
+import { updateMethodPath } from '../../../runtime/payer-links.ts';
 import { confirmationOf, isLatestUnconfirmed } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 

@@ -25,7 +25,7 @@ import type { Page } from '../shared/page.tsx';
 import { paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
 import type { Purchase } from '../shared/receipt.ts';
 import type { ListRow, Offer, Sale } from '../shared/views.tsx';
-import { updateMethodPath } from '../../../runtime/update-links.ts';
+import { updateMethodPath } from '../../../runtime/payer-links.ts';
 import { REASONS } from './reasons.ts';
 import type { Reason } from './reasons.ts';
 import { withConfirmation } from './confirmation.tsx';

@@ -15,7 +15,7 @@ import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { submitCard } from '../shared/subscription-cards.ts';
-import { readUpdateToken, sessionIdOf, updateMethodPath } from '../../../runtime/update-links.ts';
+import { readUpdateToken, sessionIdOf, updateMethodPath } from '../../../runtime/payer-links.ts';
 import { confirmationRoutes, confirmedPage } from './confirmation-routes.ts';
 import { updatePage } from './page.tsx';
 import { updateStageOf } from './stage.ts';

@@ -9,7 +9,7 @@ import { httpUrl, idText, metadata, optional, refuseProblems } from '../../field
 import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { writeHostedPayment } from '../../new-payment.ts';
-import { paymentPath } from '../../../runtime/update-links.ts';
+import { paymentPath } from '../../../runtime/payer-links.ts';
 import { payerOf } from '../../payer.ts';
 import {
   amountProblems,

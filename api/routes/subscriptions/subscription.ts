@@ -25,7 +25,7 @@ import {
 import { withoutNulls } from '../../answers.ts';
 import { cardFields, exampleCard, presentCard } from '../../card.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { updateMethodLink } from '../../../runtime/update-links.ts';
+import { updateMethodLink } from '../../../runtime/payer-links.ts';
 
 const interval = z.enum(INTERVAL_UNITS);
 

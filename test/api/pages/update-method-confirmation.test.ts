@@ -4,7 +4,7 @@ import { paymentAttempts } from '../../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../../db/schema/payment-intents.ts';
 import { paymentMethods } from '../../../db/schema/payment-methods.ts';
 import { formToken } from '../../../api/pages/shared/own-form.ts';
-import { sessionIdOf } from '../../../runtime/update-links.ts';
+import { sessionIdOf } from '../../../runtime/payer-links.ts';
 import { PUBLIC_URL, SESSION_KEY, test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { updateMethodLink } from '../../../runtime/update-links.ts';
+import { updateMethodLink } from '../../../runtime/payer-links.ts';
 import {
   PUBLIC_URL,
   SESSION_KEY,

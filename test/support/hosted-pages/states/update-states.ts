@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { paymentAttempts } from '../../../../db/schema/payment-attempts.ts';
 import type { Locale } from '../../../../domain/locales.ts';
-import { updateMethodLink } from '../../../../runtime/update-links.ts';
+import { updateMethodLink } from '../../../../runtime/payer-links.ts';
 import { PUBLIC_URL, SESSION_KEY } from '../../api-environment.ts';
 import type { ApiEnvironment } from '../../api-environment.ts';
 import { declineNext, readSubscription } from '../../fixtures/subscriptions.ts';
