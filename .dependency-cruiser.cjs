@@ -30,10 +30,7 @@ const foldersBut = (...allowed) => {
     'api',
     'runtime',
     'temporal',
-    'embedded',
-    'scripts',
-    'proof',
-    'bench',
+    'tools',
     'test',
   ];
   return `^(${all.filter((folder) => !allowed.includes(folder)).join('|')})/`;
@@ -51,7 +48,7 @@ const domain = [
 const workflows = [
   rule(
     'messages-import-domain-only',
-    'The API and scripts import messages.ts, and must not load a workflow with it.',
+    'The API and tools import messages.ts, and must not load a workflow with it.',
     { path: MESSAGES },
     { path: [foldersBut('domain', 'workflows'), '^workflows/(?![^/]+/messages\\.ts$)'] },
   ),
@@ -90,7 +87,7 @@ const workflows = [
 const sides = [
   rule(
     'activities-import',
-    'Activities import no code of the API and none of tests, scripts and tools.',
+    'Activities import no code of the API and none of tests and tools.',
     { path: '^activities/' },
     {
       path: [
@@ -129,12 +126,6 @@ const sides = [
     { path: foldersBut('domain', 'gateways', 'page-parts', 'runtime') },
   ),
   rule(
-    'doubles-are-for-scripts-and-tests',
-    'Production uses a real gateway; the image does not contain the doubles.',
-    { pathNot: '^(gateways/(stripe-double|fault-proxy)|embedded|scripts|proof|bench|test)/' },
-    { path: '^gateways/(stripe-double|fault-proxy)/' },
-  ),
-  rule(
     'gateways-use-no-temporal',
     'Activities call a gateway. The gateway itself does not use Temporal.',
     { path: '^gateways/' },
@@ -163,7 +154,7 @@ const sides = [
 const processes = [
   rule(
     'api-imports',
-    'The API imports no activity and none of the code of tests, scripts and tools.',
+    'The API imports no activity and none of the code of tests and tools.',
     { path: '^api/', pathNot: '^api/main\\.ts$' },
     {
       path: foldersBut(
@@ -230,11 +221,32 @@ const processes = [
     { path: '^worker\\.ts$' },
     { path: '^workflows/', pathNot: [...MESSAGES, '^workflows/task-queues\\.ts$'], ...VALUE },
   ),
+];
+
+const tools = [
+  rule(
+    'product-is-free-of-tools',
+    'tools/ is no part of a running installation. Only tools and tests import it.',
+    { pathNot: '^(tools|test)/' },
+    { path: '^tools/' },
+  ),
   rule(
     'embedded-imports',
-    'embedded/ starts the processes as children, and imports none of their code.',
-    { path: '^embedded/', pathNot: '^embedded/demo-merchant\\.ts$' },
-    { path: foldersBut('runtime', 'temporal', 'embedded') },
+    'tools/embedded/ starts the processes as children, and imports none of their code.',
+    { path: '^tools/embedded/', pathNot: '^tools/embedded/demo-merchant\\.ts$' },
+    { path: [foldersBut('runtime', 'temporal', 'tools'), '^tools/(?!embedded/)'] },
+  ),
+  rule(
+    'doubles-import',
+    'A double stands outside the product: it shares the HTTP server and the currencies, and no code of the adapter.',
+    { path: '^tools/(stripe-double|fault-proxy)/' },
+    {
+      path: [
+        foldersBut('domain', 'gateways', 'runtime', 'tools'),
+        '^gateways/(?!http-server/)',
+        '^tools/(?!(stripe-double|fault-proxy)/)',
+      ],
+    },
   ),
 ];
 
@@ -248,28 +260,20 @@ const everywhere = [
   rule(
     'nobody-imports-entry-points',
     'Scripts, tests and mains are started, not imported.',
-    { pathNot: '^(test|scripts|proof|bench)/' },
-    { path: '^(scripts|test)/|^worker\\.ts$|(^|/)main\\.ts$' },
-  ),
-  rule(
-    'embedded-is-for-scripts-and-tests',
-    'Production uses its own servers, so only scripts, proof/, benchmarks and tests import embedded/.',
-    { pathNot: '^(embedded|scripts|proof|bench|test)/' },
-    { path: '^embedded/' },
+    { pathNot: '^(test|tools)/' },
+    { path: '^(tools/scripts|test)/|^worker\\.ts$|(^|/)main\\.ts$' },
   ),
   rule(
     'zod-at-the-edges',
     'Only code that reads input uses zod: it would add 1 MB to the workflow bundle.',
-    { pathNot: '^(api|test|scripts|proof)/|^runtime/config\\.ts$' },
+    { pathNot: '^(api|test|tools)/|^runtime/config\\.ts$' },
     { path: packages('zod') },
   ),
   rule(
     'not-to-dev-packages',
     'Production installs no dev packages.',
     {
-      // The doubles are servers for tests. The image does not contain them.
-      pathNot:
-        '^(test|scripts|proof|bench|embedded)/|^gateways/(stripe-double|fault-proxy)/|\\.config\\.ts$',
+      pathNot: '^(test|tools)/|\\.config\\.ts$',
     },
     { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
   ),
@@ -277,7 +281,7 @@ const everywhere = [
 ];
 
 module.exports = {
-  forbidden: [...domain, ...workflows, ...sides, ...processes, ...everywhere],
+  forbidden: [...domain, ...workflows, ...sides, ...processes, ...tools, ...everywhere],
   options: {
     doNotFollow: { path: 'node_modules' },
     tsPreCompilationDeps: true,

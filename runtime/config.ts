@@ -118,7 +118,7 @@ type Read<Name extends VariableName> = { [Key in Name]: z.output<(typeof variabl
 
 /**
  * Returns the variables of the process. `.env` in the working directory supplies variables that the process
- * does not have. Only this file, `scripts/run.mjs`, the examples and tests read `process.env`.
+ * does not have. Only this file, `tools/scripts/run.mjs`, the examples and tests read `process.env`.
  */
 function processEnvironment(): Environment {
   const dotEnv = existsSync('.env') ? parseEnv(readFileSync('.env', 'utf8')) : {};

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { CURRENCIES } from '../../domain/currencies.ts';
-import { SEARCH_ATTRIBUTES } from '../../embedded/temporal-server.ts';
+import { SEARCH_ATTRIBUTES } from '../../tools/embedded/temporal-server.ts';
 import {
   loadApiConfig,
   loadGatewayConfig,

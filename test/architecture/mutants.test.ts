@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { MUTANTS } from '../../proof/mutants/planted.ts';
+import { MUTANTS } from '../../tools/proof/mutants/planted.ts';
 
 test.each(MUTANTS)(
   'the text that the planted defect "$defect" replaces occurs once in its file, and its test file exists',

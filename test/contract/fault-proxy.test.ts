@@ -1,5 +1,5 @@
 import { describe, expect, vi } from 'vitest';
-import { createFaultProxy } from '../../gateways/fault-proxy/proxy.ts';
+import { createFaultProxy } from '../../tools/fault-proxy/proxy.ts';
 import { onStripe as it, prepare, refusalOf, savedCard } from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished } from 'vitest';
-import { freePort } from '../../embedded/ports.ts';
+import { freePort } from '../../tools/embedded/ports.ts';
 import type { ChargeRequest } from '../../gateways/port.ts';
 import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
 import { createPace } from '../../gateways/stripe/pace.ts';

@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest';
-import { createAnswerCheck } from '../../gateways/stripe-double/answer-check.ts';
-import { ENDPOINTS } from '../../gateways/stripe-double/api.ts';
-import { createStripeDouble } from '../../gateways/stripe-double/server.ts';
+import { createAnswerCheck } from '../../tools/stripe-double/answer-check.ts';
+import { ENDPOINTS } from '../../tools/stripe-double/api.ts';
+import { createStripeDouble } from '../../tools/stripe-double/server.ts';
 import { onStripe as it, prepare, refusalOf, savedCard } from '../support/stripe.ts';
 
 describe('the check of the Stripe double’s answers', () => {

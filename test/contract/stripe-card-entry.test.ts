@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { freePort } from '../../embedded/ports.ts';
+import { freePort } from '../../tools/embedded/ports.ts';
 import type { CardEntryRequest } from '../../gateways/port.ts';
 import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
 import { openCardEntry } from '../../gateways/stripe/card-entry.ts';

@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import postgres from 'postgres';
 import { describe, expect, vi } from 'vitest';
-import { freePort } from '../../embedded/ports.ts';
-import { STORED_500_HEADER } from '../../gateways/stripe-double/api.ts';
-import { createStripeDouble } from '../../gateways/stripe-double/server.ts';
+import { freePort } from '../../tools/embedded/ports.ts';
+import { STORED_500_HEADER } from '../../tools/stripe-double/api.ts';
+import { createStripeDouble } from '../../tools/stripe-double/server.ts';
 import { onStripe as it, prepare, refusalOf, savedCard } from '../support/stripe.ts';
 
 const WAIT = { timeout: 60_000, interval: 50 };
@@ -49,7 +49,7 @@ describe('an Idempotency-Key of the Stripe double', () => {
     const path = `/v1/payment_intents/${intent.id}/confirm`;
     const port = await freePort();
     const args = [`--stripe-mock-url=${mock.url}`, `--spec-file=${files.specFile}`];
-    const main = ['--import', 'tsx', 'gateways/stripe-double/main.ts', ...args];
+    const main = ['--import', 'tsx', 'tools/stripe-double/main.ts', ...args];
     const child = spawn(process.execPath, main, {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       env: {

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { startStripeMock, stripeMockFiles } from '../../embedded/stripe-mock.ts';
-import type { StripeMock, StripeMockFiles } from '../../embedded/stripe-mock.ts';
-import { ComponentMissingError } from '../../embedded/temporal-cli.ts';
+import { startStripeMock, stripeMockFiles } from '../../tools/embedded/stripe-mock.ts';
+import type { StripeMock, StripeMockFiles } from '../../tools/embedded/stripe-mock.ts';
+import { ComponentMissingError } from '../../tools/embedded/temporal-cli.ts';
 import { loadEmbeddedConfig } from '../../runtime/config.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -49,7 +49,7 @@ describe('stripe-mock', () => {
   });
 
   it('ends when the process that started it is killed', async () => {
-    const module = pathToFileURL(join(process.cwd(), 'embedded/stripe-mock.ts')).href;
+    const module = pathToFileURL(join(process.cwd(), 'tools/embedded/stripe-mock.ts')).href;
     const code = `
       const { startStripeMock } = await import(${JSON.stringify(module)});
       const mock = await startStripeMock(${JSON.stringify(files.program)});

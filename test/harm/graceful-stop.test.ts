@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
-import { freePort } from '../../embedded/ports.ts';
+import { freePort } from '../../tools/embedded/ports.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { TemporalPlace } from '../support/temporal-servers.ts';
 import { gate } from '../support/gate.ts';

@@ -5,9 +5,9 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
-import { freePort, requireFreePorts } from '../../embedded/ports.ts';
-import { identify } from '../../embedded/process-identity.ts';
-import { openProcessTable } from '../../embedded/process-table.ts';
+import { freePort, requireFreePorts } from '../../tools/embedded/ports.ts';
+import { identify } from '../../tools/embedded/process-identity.ts';
+import { openProcessTable } from '../../tools/embedded/process-table.ts';
 
 const READY_WITHIN_MS = 120_000;
 
@@ -42,7 +42,7 @@ const pidOf = (name: string): number => running().find((record) => record.name =
  * Starts the program of `npm start` without npm, and waits until the output says that the program is ready.
  */
 async function start(...options: string[]) {
-  const child = spawn(process.execPath, ['scripts/run.mjs', 'start', ...options], {
+  const child = spawn(process.execPath, ['tools/scripts/run.mjs', 'start', ...options], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...environment },
   });
@@ -89,7 +89,7 @@ async function call(path: string, body?: object) {
 
 /** Runs a command of the project with the ports and the data folder of this file, until it ends. */
 function run(command: 'start' | 'demo' | 'verify', ...options: string[]) {
-  const child = spawn(process.execPath, ['scripts/run.mjs', command, ...options], {
+  const child = spawn(process.execPath, ['tools/scripts/run.mjs', command, ...options], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...environment },
   });

@@ -6,16 +6,16 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import postgres from 'postgres';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { cachedFolder } from '../../embedded/cache.ts';
-import { clearEarlierStart } from '../../embedded/leftovers.ts';
-import { freePort, requireFreePorts } from '../../embedded/ports.ts';
-import { ensureDatabase, postgresService, postgresUrl } from '../../embedded/postgres.ts';
-import { identify, isRunning } from '../../embedded/process-identity.ts';
-import { openProcessTable } from '../../embedded/process-table.ts';
-import type { ProcessRecord } from '../../embedded/process-table.ts';
-import { loadOrMakeSecrets } from '../../embedded/secrets.ts';
-import { supervise } from '../../embedded/services.ts';
-import type { Service, SupervisedService } from '../../embedded/services.ts';
+import { cachedFolder } from '../../tools/embedded/cache.ts';
+import { clearEarlierStart } from '../../tools/embedded/leftovers.ts';
+import { freePort, requireFreePorts } from '../../tools/embedded/ports.ts';
+import { ensureDatabase, postgresService, postgresUrl } from '../../tools/embedded/postgres.ts';
+import { identify, isRunning } from '../../tools/embedded/process-identity.ts';
+import { openProcessTable } from '../../tools/embedded/process-table.ts';
+import type { ProcessRecord } from '../../tools/embedded/process-table.ts';
+import { loadOrMakeSecrets } from '../../tools/embedded/secrets.ts';
+import { supervise } from '../../tools/embedded/services.ts';
+import type { Service, SupervisedService } from '../../tools/embedded/services.ts';
 import { eventually } from '../support/eventually.ts';
 
 let folder: string;
@@ -290,7 +290,7 @@ describe('a process of an earlier npm start', () => {
 
 describe('the cache folder', () => {
   const build = `
-    import { cachedFolder } from ${JSON.stringify(resolve('embedded/cache.ts'))};
+    import { cachedFolder } from ${JSON.stringify(resolve('tools/embedded/cache.ts'))};
     import { writeFileSync, appendFileSync } from 'node:fs';
     const [root, mode] = process.argv.slice(2);
     const path = await cachedFolder(root, 'tool-1', (line) => console.error(line), async (target) => {

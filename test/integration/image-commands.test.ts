@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { parse } from 'yaml';
-import { freePort } from '../../embedded/ports.ts';
+import { freePort } from '../../tools/embedded/ports.ts';
 import { onDevServerWith } from '../support/environment.ts';
 import { startNode } from '../support/our-process.ts';
 

@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import { createDb } from '../../db/client.ts';
 import { findMerchantGateways, gatewayRows } from '../../db/repositories/merchants/gateways.ts';
 import { listMerchants } from '../../db/repositories/merchants/merchants.ts';
-import { loadOrMakeSecrets, secretsFile } from '../../embedded/secrets.ts';
+import { loadOrMakeSecrets, secretsFile } from '../../tools/embedded/secrets.ts';
 import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { createSealing } from '../../runtime/sealing.ts';

@@ -7,9 +7,9 @@ import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { paymentReviews } from '../../db/schema/payment-reviews.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { bundledProgram } from '../../embedded/program-bundle.ts';
-import { openBooks } from '../../proof/verify/books.ts';
-import { checkBooks } from '../../proof/verify/invariants.ts';
+import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
+import { openBooks } from '../../tools/proof/verify/books.ts';
+import { checkBooks } from '../../tools/proof/verify/invariants.ts';
 import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
@@ -31,7 +31,7 @@ async function review(
 ) {
   const run = promisify(execFile)(
     process.execPath,
-    [...bundledProgram(inject('programFolder'), 'scripts/review.ts'), ...args],
+    [...bundledProgram(inject('programFolder'), 'tools/scripts/review.ts'), ...args],
     {
       env: {
         ...process.env,

@@ -17,7 +17,7 @@ let folder: string;
 // A checkout without packages. Its `npm` on PATH records that it was called, and installs nothing.
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'perennial-run-'));
-  for (const file of ['package.json', 'package-lock.json', 'scripts/run.mjs']) {
+  for (const file of ['package.json', 'package-lock.json', 'tools/scripts/run.mjs']) {
     cpSync(file, join(folder, file), { recursive: true });
   }
   mkdirSync(join(folder, 'bin'));
@@ -32,7 +32,7 @@ function run(command: string): Promise<{ code: number; stdout: string; stderr: s
   return new Promise((done) => {
     execFile(
       process.execPath,
-      [join(folder, 'scripts/run.mjs'), command],
+      [join(folder, 'tools/scripts/run.mjs'), command],
       { env: { ...process.env, PATH: path } },
       (error, stdout, stderr) => done({ code: Number(error?.code ?? 0), stdout, stderr }),
     );

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { expect, inject, test as base } from 'vitest';
 import { createDb } from '../../db/client.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
-import { bundledProgram } from '../../embedded/program-bundle.ts';
+import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { KEEP_ALIVE_MS } from '../support/keep-alive.ts';
 
@@ -50,7 +50,7 @@ const test = base.extend('verifier', async ({}, { onCleanup }) => {
       createdAt: Date.now(),
     });
   await damage('in_paid');
-  const program = bundledProgram(inject('programFolder'), 'scripts/verify.ts');
+  const program = bundledProgram(inject('programFolder'), 'tools/scripts/verify.ts');
   const env = { ...process.env, DATA_DIR: dataDir };
   return {
     healthy,

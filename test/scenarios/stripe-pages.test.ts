@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import { changeGateway } from '../../db/repositories/merchants/gateways.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
-import { freePort } from '../../embedded/ports.ts';
+import { freePort } from '../../tools/embedded/ports.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
 import { DECLINED, onHostedPages } from '../support/hosted-pages.ts';
 import { clickThrough, heading, picture, SHOP_URL, tooWide } from '../support/payer-browser.ts';

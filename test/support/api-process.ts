@@ -1,5 +1,5 @@
 import { issueCredential } from '../../db/repositories/merchants/credentials.ts';
-import { freePort } from '../../embedded/ports.ts';
+import { freePort } from '../../tools/embedded/ports.ts';
 import type { Failpoint } from '../../runtime/failpoints.ts';
 import { startOurProcess } from './our-process.ts';
 import type { OurProcess } from './our-process.ts';

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { sql } from 'drizzle-orm';
 import { inject } from 'vitest';
-import { bundledProgram } from '../../embedded/program-bundle.ts';
+import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
 import type { PaymentGateway } from '../../gateways/port.ts';
-import { openBooks } from '../../proof/verify/books.ts';
-import { checkBooks } from '../../proof/verify/invariants.ts';
-import { runImport } from '../../scripts/import/run.ts';
-import type { ReportLine } from '../../scripts/import/report.ts';
+import { openBooks } from '../../tools/proof/verify/books.ts';
+import { checkBooks } from '../../tools/proof/verify/invariants.ts';
+import { runImport } from '../../tools/scripts/import/run.ts';
+import type { ReportLine } from '../../tools/scripts/import/report.ts';
 import { checkoutCommand } from './card-tokens.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
@@ -44,7 +44,7 @@ export function importsIn(env: TestEnvironment) {
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as ReportLine);
   const variables = () => ({ ...process.env, ...env.variables });
-  const args = [...bundledProgram(inject('programFolder'), 'scripts/import.ts')];
+  const args = [...bundledProgram(inject('programFolder'), 'tools/scripts/import.ts')];
 
   const start = (environment: Readonly<Record<string, string>>, given: readonly string[]) => {
     const running = promisify(execFile)(process.execPath, [...args, ...given], {

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { inject } from 'vitest';
-import { bundledProgram } from '../../embedded/program-bundle.ts';
+import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
 
 export interface CommandResult {
   readonly code: number;
@@ -16,7 +16,7 @@ export async function runMerchantCommand(
   args: readonly string[],
   input = '',
 ): Promise<CommandResult> {
-  const program = bundledProgram(inject('programFolder'), 'scripts/merchant.ts');
+  const program = bundledProgram(inject('programFolder'), 'tools/scripts/merchant.ts');
   const child = spawn(process.execPath, [...program, ...args], {
     env: { ...process.env, ...environment },
   });

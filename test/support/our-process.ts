@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { inject } from 'vitest';
-import { bundledProgram } from '../../embedded/program-bundle.ts';
-import type { ProgramFile } from '../../embedded/program-bundle.ts';
+import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
+import type { ProgramFile } from '../../tools/embedded/program-bundle.ts';
 
 /** A program of this project in its own process. */
 export interface OurProcess {

@@ -3,7 +3,7 @@ import { temporal } from '@temporalio/proto';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { inject } from 'vitest';
-import { SEARCH_ATTRIBUTES } from '../../embedded/temporal-server.ts';
+import { SEARCH_ATTRIBUTES } from '../../tools/embedded/temporal-server.ts';
 
 const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD } = temporal.api.enums.v1.IndexedValueType;
 

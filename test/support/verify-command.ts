@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
-import { bundledProgram } from '../../embedded/program-bundle.ts';
+import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
 /** Runs `npm run verify` on the environment. Returns the exit code, and the lines before those of the invariants. */
 export async function verify(env: TestEnvironment, ...args: string[]) {
-  const program = bundledProgram(inject('programFolder'), 'scripts/verify.ts');
+  const program = bundledProgram(inject('programFolder'), 'tools/scripts/verify.ts');
   const settings = { ...process.env, ...env.variables };
   const { code, stdout } = await promisify(execFile)(process.execPath, [...program, ...args], {
     env: settings,

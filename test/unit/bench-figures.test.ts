@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { divided, workBetween } from '../../bench/measure/database-counters.ts';
-import { inParallel } from '../../bench/measure/parallel.ts';
-import { distributionOf, percentile } from '../../bench/measure/percentiles.ts';
+import { divided, workBetween } from '../../tools/bench/measure/database-counters.ts';
+import { inParallel } from '../../tools/bench/measure/parallel.ts';
+import { distributionOf, percentile } from '../../tools/bench/measure/percentiles.ts';
 
 const counters = (at: number, n: number) => ({
   at: { statements: at, commits: at },

@@ -36,7 +36,7 @@ async function check(...rows: string[]): Promise<{ code: number; stdout: string;
   const tsx = pathToFileURL(resolve('node_modules/tsx/dist/loader.mjs')).href;
   const run = promisify(execFile)(
     process.execPath,
-    ['--import', tsx, resolve('scripts/check-coverage.ts')],
+    ['--import', tsx, resolve('tools/scripts/check-coverage.ts')],
     { cwd: folder },
   );
   return run.then(

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { chromium } from '../../embedded/chromium.ts';
+import { chromium } from '../../tools/embedded/chromium.ts';
 
 let folder: string;
 let lines: string[];

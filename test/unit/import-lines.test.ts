@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { LINE_BYTES_MAX, linesOf } from '../../scripts/import/lines.ts';
-import type { Line } from '../../scripts/import/lines.ts';
-import { summaryLines } from '../../scripts/import/print-summary.ts';
-import { createTotals } from '../../scripts/import/report.ts';
-import { dateProblem, readImport, termsDifference } from '../../scripts/import/fields.ts';
+import { LINE_BYTES_MAX, linesOf } from '../../tools/scripts/import/lines.ts';
+import type { Line } from '../../tools/scripts/import/lines.ts';
+import { summaryLines } from '../../tools/scripts/import/print-summary.ts';
+import { createTotals } from '../../tools/scripts/import/report.ts';
+import { dateProblem, readImport, termsDifference } from '../../tools/scripts/import/fields.ts';
 
 async function read(...chunks: (string | Buffer)[]): Promise<Line[]> {
   const lines: Line[] = [];

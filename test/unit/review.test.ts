@@ -4,7 +4,7 @@ import { isLastLateLook, lateLookDelayMs } from '../../domain/review.ts';
 import { applyLateCharge, settleNow } from '../../domain/subscription/apply-attempt.ts';
 import { decide, wakeAt } from '../../domain/subscription/decide.ts';
 import { describe as inWords } from '../../domain/subscription/describe.ts';
-import { decisionOf } from '../../scripts/review/decision.ts';
+import { decisionOf } from '../../tools/scripts/review/decision.ts';
 import { DAY, HOUR, Simulation } from '../support/simulation.ts';
 import { attributesOf } from '../../workflows/subscription/messages.ts';
 

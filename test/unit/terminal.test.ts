@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { merchantNameProblem } from '../../domain/merchant-name.ts';
-import { errorText, jsonText, printable } from '../../scripts/client/terminal.ts';
-import { problemLine } from '../../scripts/import/print-summary.ts';
+import { errorText, jsonText, printable } from '../../tools/scripts/client/terminal.ts';
+import { problemLine } from '../../tools/scripts/import/print-summary.ts';
 
 describe('foreign text', () => {
   it.each([

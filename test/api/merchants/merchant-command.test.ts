@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, inject } from 'vitest';
 import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
-import { bundledProgram } from '../../../embedded/program-bundle.ts';
+import { bundledProgram } from '../../../tools/embedded/program-bundle.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 
@@ -10,7 +10,7 @@ import type { ApiEnvironment } from '../../support/api-environment.ts';
 async function merchant(api: ApiEnvironment, ...args: string[]) {
   const run = promisify(execFile)(
     process.execPath,
-    [...bundledProgram(inject('programFolder'), 'scripts/merchant.ts'), ...args],
+    [...bundledProgram(inject('programFolder'), 'tools/scripts/merchant.ts'), ...args],
     {
       env: {
         ...process.env,

@@ -3,7 +3,7 @@ import { untilAvailable } from '../../support/answers.ts';
 import { test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { LOCALES } from '../../../domain/locales.ts';
-import { unlocked } from '../../../scripts/demo/unlocked.ts';
+import { unlocked } from '../../../tools/scripts/demo/unlocked.ts';
 import { Browser, openPage } from '../../support/browser.ts';
 import { fieldsOf, spaced } from '../../support/hosted-pages/page-text.ts';
 import {

@@ -1,0 +1,76 @@
+// npm run bench:billing-day: simulates a day on which all subscriptions fall due at one time, on a separate
+// stack. The benchmark measures the lateness of each charge, the cost of a renewal, and the API's latency
+// during the renewals. For comparison it also measures baselines: workflows of two shapes whose activities do
+// nothing, by default at most 500 of each. The benchmark exits with 1 if it finds a problem, for example a
+// renewal that was not charged exactly once.
+
+import { writeFileSync } from 'node:fs';
+import { Option } from 'commander';
+import { EVENT_TYPES } from '../../domain/events.ts';
+import { commandLine, wholeNumber } from '../scripts/client/options.ts';
+import { runBillingDay } from './day/billing-day.ts';
+import type { DayFigures } from './day/billing-day.ts';
+import { CHARGED } from './day/wave.ts';
+import { ratiosOf } from './report/billing-day-data.ts';
+import { printBillingDay } from './report/billing-day-text.ts';
+import { latenessSvg } from './report/lateness-plot.ts';
+import { runOnOwnStack, withOwnRunOptions } from './stack/own-run.ts';
+import type { OwnRunOptions } from './stack/own-run.ts';
+
+interface Options extends OwnRunOptions {
+  readonly subscriptions: number;
+  readonly months: number;
+  readonly floor?: number;
+  readonly events: 'cycle' | 'all';
+  readonly svg?: string;
+}
+
+const MAX_FLOOR = 500;
+
+const command = commandLine(
+  'run bench:billing-day',
+  'Every subscription falls due at one time: lateness, costs, baselines.',
+)
+  .option('--subscriptions <count>', 'number of subscriptions', wholeNumber, 1_000)
+  .option(
+    '--months <count>',
+    'number of months; in the last one two merchants make calls',
+    wholeNumber,
+    3,
+  )
+  .option(
+    '--floor <count>',
+    `baseline workflows of each shape (default: --subscriptions, at most ${MAX_FLOOR})`,
+    wholeNumber,
+  )
+  .addOption(
+    new Option(
+      '--events <types>',
+      'subscribed event types; cycle: only cycle_charged; all: all types',
+    )
+      .choices(['cycle', 'all'])
+      .default('cycle'),
+  )
+  .option('--svg <file>', 'write a plot of the lateness');
+
+const { svg, floor, events, ...options } = withOwnRunOptions(command).parse().opts<Options>();
+const dayOptions = {
+  ...options,
+  floor: floor ?? Math.min(options.subscriptions, MAX_FLOOR),
+  events: events === 'all' ? EVENT_TYPES : [CHARGED, 'intent.failed'],
+};
+
+runOnOwnStack('billing-day', dayOptions, async (run) => {
+  const figures = await runBillingDay(dayOptions, run);
+  const ratios = ratiosOf(figures);
+  printBillingDay(dayOptions, run.runConditions, figures, ratios);
+  if (svg !== undefined) writeFileSync(svg, plotOf(figures));
+  return { figures: { ...figures, ratios }, problems: figures.problems };
+});
+
+function plotOf({ waves }: DayFigures): string {
+  return latenessSvg({
+    title: `${options.subscriptions} subscriptions due at one time, Temporal ${options.temporal}`,
+    months: waves.map(({ settledAfter }) => settledAfter),
+  });
+}

@@ -1,0 +1,203 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { waitFor } from '../../scripts/client/wait-for.ts';
+import { measureFloors } from '../floors/run.ts';
+import type { Floor, Shape } from '../floors/run.ts';
+import { divided, readCounters, workBetween } from '../measure/database-counters.ts';
+import type { DatabaseWork } from '../measure/database-counters.ts';
+import { cpuPercentOver, waitUntilQuiet } from '../measure/quiet.ts';
+import type { CpuPercent } from '../measure/quiet.ts';
+import { startMeasuredStack } from '../stack/measured-stack.ts';
+import type { ClientOf, MeasuredStack, TemporalKind } from '../stack/measured-stack.ts';
+import type { OwnRun } from '../stack/own-run.ts';
+import { startReceiver } from '../stack/receiver.ts';
+import { startBackgroundLoad } from './background-load.ts';
+import type { LoadFigures } from './background-load.ts';
+import { settledDeliveries } from './healthy-merchant.ts';
+import type { HealthyDeliveries } from './healthy-merchant.ts';
+import { createAll, editAll, LEFT_CHECKOUT_MS, moveToOneInstant, payAll } from './set-up.ts';
+import type { Throughput } from './set-up.ts';
+import { CHARGED, measureWave, PREPARED_WITHIN_MS, WAVE_PATH } from './wave.ts';
+import type { WaveFigures, WaveSetting } from './wave.ts';
+
+export interface DayOptions {
+  readonly subscriptions: number;
+  /**
+   * Number of waves. In a wave the next monthly payments of all subscriptions fall due at one time. Before
+   * each wave, edits move these payments to the wave's time.
+   */
+  readonly months: number;
+  readonly temporal: TemporalKind;
+  /**
+   * Number of workflows of each shape in the baseline, which measures Temporal with activities that do nothing
+   * (`tools/bench/floors/`).
+   */
+  readonly floor: number;
+  /** Event types of the measured merchant's webhook configuration. */
+  readonly events: readonly string[];
+}
+
+/** All results of one billing day. */
+export interface DayFigures {
+  readonly setUp: { readonly create: Throughput; readonly pay: Throughput };
+  readonly idle: { readonly cpu: CpuPercent | null; readonly databasePerSecond: DatabaseWork };
+  /** The wave of each month, with the edits before the wave. The background load runs in the last wave. */
+  readonly waves: readonly (WaveFigures & { readonly edit: Throughput })[];
+  /** The background load during the last wave, of the merchant whose subscriptions fall due and of another merchant. */
+  readonly duringWave: {
+    readonly same: LoadFigures;
+    readonly other: LoadFigures & HealthyDeliveries;
+  };
+  readonly floors: Record<Shape, Floor>;
+  /** Number of repairs by the maintenance sweeps until the end of the last wave, by kind. Empty in a healthy run. */
+  readonly repairs: Readonly<Record<string, number>>;
+  /** True if Postgres counted statements. */
+  readonly countsStatements: boolean;
+  /**
+   * One sentence for each kind of fault, such as renewals not charged exactly once or events not delivered.
+   * Empty without faults.
+   */
+  readonly problems: readonly string[];
+}
+
+const OTHER_PATH = '/other-merchant';
+const OTHER_EVENTS = ['subscription.created', CHARGED];
+const DELIVERED_WITHIN_MS = 120_000;
+const IDLE_MS = 10_000;
+const QUIET_WITHIN_MS = 60_000;
+
+/** Runs a billing day on a separate stack. Adds the functions that stop the stack to `closers`. */
+export async function runBillingDay(
+  options: DayOptions,
+  { dataDir, closers, say }: OwnRun,
+): Promise<DayFigures> {
+  say(`starting a separate stack (Temporal: ${options.temporal})`);
+  const stack = await startMeasuredStack(dataDir, options.temporal, closers);
+  const receiver = await startReceiver(closers);
+  const other = await stack.addMerchant('Another merchant');
+  await receiver.subscribe(stack.merchant(), WAVE_PATH, options.events);
+  const otherConfigId = await receiver.subscribe(other(), OTHER_PATH, OTHER_EVENTS);
+
+  say(`creating ${options.subscriptions} subscriptions, then paying them on the hosted page`);
+  const { created, throughput: create } = await createAll(stack, options.subscriptions);
+  const pay = await payAll(stack, created);
+  await waitUntilDelivered(stack);
+
+  say('measuring the idle stack, after every workflow has left the queue checkout');
+  await sleep(LEFT_CHECKOUT_MS);
+  await waitUntilQuiet(stack, null, QUIET_WITHIN_MS);
+  const idle = await measureIdle(stack);
+  const setting: WaveSetting = {
+    stack,
+    receiver,
+    idle,
+    subscriptionIds: created.map(({ subscriptionId }) => subscriptionId),
+  };
+  const { waves, duringWave } = await measureWaves(
+    setting,
+    options.months,
+    pay,
+    { clientOf: other, configId: otherConfigId },
+    say,
+  );
+
+  const repairs = await readRepairs(stack);
+  say(`measuring the baselines: ${options.floor} workflows of each shape`);
+  const floors = await measureFloors(stack, options.floor, closers);
+  return {
+    setUp: { create, pay },
+    idle,
+    waves,
+    duringWave,
+    floors,
+    repairs,
+    countsStatements: stack.countsStatements,
+    problems: problemsOf(waves, duringWave, options.subscriptions),
+  };
+}
+
+async function measureWaves(
+  setting: WaveSetting,
+  months: number,
+  paid: Throughput,
+  other: { readonly clientOf: ClientOf; readonly configId: string },
+  say: OwnRun['say'],
+): Promise<Pick<DayFigures, 'waves' | 'duringWave'>> {
+  const { stack, receiver } = setting;
+  const waves: DayFigures['waves'][number][] = [];
+  let duringWave: DayFigures['duringWave'] | undefined;
+  for (let month = 1; month <= months; month += 1) {
+    const isLast = month === months;
+    say(`month ${month}: moving every subscription to one due time`);
+    const perSecond = waves.at(-1)?.edit.perSecond ?? paid.perSecond;
+    const count = setting.subscriptionIds.length;
+    const { dueAt, result: edit } = await moveToOneInstant(
+      { count, perSecond, restMs: PREPARED_WITHIN_MS },
+      (at) => editAll(stack, setting.subscriptionIds, at),
+    );
+    say(`month ${month}: all fall due at ${new Date(dueAt).toISOString()}`);
+    const wave = await measureWave(setting, dueAt, () => {
+      if (!isLast) return async () => undefined;
+      const loads = [
+        startBackgroundLoad(stack.merchant),
+        startBackgroundLoad(other.clientOf),
+      ] as const;
+      return async () => {
+        const [same, others] = await Promise.all(loads.map((load) => load.end()));
+        if (same === undefined || others === undefined) return;
+        const { configId } = other;
+        const since = dueAt - 1_000;
+        const delivered = await settledDeliveries(stack, receiver, OTHER_PATH, configId, since);
+        duringWave = { same, other: { ...others, ...delivered } };
+      };
+    });
+    waves.push({ ...wave, edit });
+    say(`month ${month}: ${wave.charged} charged, ${wave.delivered} delivered`);
+  }
+  if (duringWave === undefined) throw new Error('no wave was measured');
+  return { waves, duringWave };
+}
+
+async function waitUntilDelivered({ sql }: MeasuredStack): Promise<void> {
+  await waitFor('the events of the set-up to be delivered', DELIVERED_WITHIN_MS, async () => {
+    const [row] = await sql<{ pending: number }[]>`
+      select count(*)::int as pending from webhook_delivery where state = 'PENDING'`;
+    if (row?.pending === 0) return true;
+    await sleep(500);
+  });
+}
+
+async function readRepairs({ sql }: MeasuredStack): Promise<Record<string, number>> {
+  const rows = await sql<{ kind: string; repaired: string }[]>`
+    select kind, repaired from sweep_count where repaired > 0 order by kind`;
+  return Object.fromEntries(rows.map(({ kind, repaired }) => [kind, Number(repaired)]));
+}
+
+async function measureIdle(stack: MeasuredStack): Promise<DayFigures['idle']> {
+  const before = await readCounters(stack, 'afterReports');
+  const cpu = await cpuPercentOver(stack, IDLE_MS);
+  const after = await readCounters(stack, 'afterReports');
+  const seconds = (after.at.commits - before.at.commits) / 1_000;
+  return { cpu, databasePerSecond: divided(workBetween(before, after, null), seconds) };
+}
+
+function problemsOf(
+  waves: readonly WaveFigures[],
+  { same, other }: DayFigures['duringWave'],
+  count: number,
+): string[] {
+  const ofWaves = waves.flatMap((wave, index) => {
+    const found = {
+      'not charged': count - wave.charged,
+      'charged more than once': wave.chargedTwice,
+      'without a delivered event': count - wave.delivered,
+      'events not delivered': wave.undeliveredEvents,
+      'not asleep again': wave.notAsleep,
+    };
+    return Object.entries(found).flatMap(([what, n]) =>
+      n === 0 ? [] : [`month ${index + 1}: ${n} ${what}`],
+    );
+  });
+  const ofOther =
+    other.undelivered === 0 ? [] : [`another merchant: ${other.undelivered} events not delivered`];
+  return [...ofWaves, ...ofOther, ...same.failures, ...other.failures];
+}

@@ -1,0 +1,176 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { payUntilAnswered } from '../../scripts/client/retrying-payer.ts';
+import { waitFor } from '../../scripts/client/wait-for.ts';
+import type { MerchantClient } from '../../../test/support/merchant-client.ts';
+import { PAYING_CARD } from '../../../test/support/payer.ts';
+import { countCpu } from '../measure/cpu.ts';
+import { distributionOf } from '../measure/percentiles.ts';
+import type { Distribution } from '../measure/percentiles.ts';
+import { inParallel } from '../measure/parallel.ts';
+import type { ClientOf, MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
+
+/** Calls of one kind: calls a second, and the time of each call in ms. */
+export interface Throughput {
+  readonly perSecond: number;
+  readonly latencyMs: Distribution;
+  /**
+   * Number of repeats: calls sent again under the same key after 409, 429, 5xx or no answer, and pages loaded again.
+   */
+  readonly repeats: number;
+  /** Number of pages that a payer received with status 503. */
+  readonly payersAnswered503: number;
+  /** CPU ms of each process during the calls, divided by the number of calls. Null without /proc. */
+  readonly cpuMsPerCall: Record<ProcessName | 'bench', number> | null;
+}
+
+export interface CreatedSubscription {
+  readonly subscriptionId: string;
+  readonly fwdUrl: string;
+}
+
+/** Time in ms after a payment until the workflow has left the task queue `checkout`: 30 s and a margin. */
+export const LEFT_CHECKOUT_MS = 35_000;
+
+const EDIT_TRIES = 3;
+/**
+ * The due time allows for this multiple of the expected time of the edits. The expected time follows from the
+ * rate of earlier calls.
+ */
+const EDIT_ALLOWANCE = 1.5;
+const IN_PARALLEL = 12;
+const STARTED_WITHIN_MS = 60_000;
+const PAY_WITHIN_MS = 180_000;
+const BETWEEN_LOOKS_MS = 300;
+
+/** Counts repeats and 503 answers. */
+export class Troubles {
+  repeats = 0;
+  payersAnswered503 = 0;
+}
+
+export async function createOne(merchant: MerchantClient): Promise<CreatedSubscription> {
+  return merchant.post<CreatedSubscription>('/subscription/create', {
+    amount: 1_999,
+    currency: 'USD',
+    interval: 'MONTH',
+    intervalCount: 1,
+    cycleCount: 1_000,
+    customerDetails: { name: PAYING_CARD.name, email: 'ada@example.com' },
+    callbackUrl: 'https://shop.example/thanks',
+  });
+}
+
+let payers = 0;
+
+/** Pays on the hosted page, as a payer with a new IP address. */
+export async function payOne(fwdUrl: string, troubles: Troubles): Promise<void> {
+  payers += 1;
+  const address = `10.${(payers >> 16) & 255}.${(payers >> 8) & 255}.${payers & 255}`;
+  const { end, answered503 } = await payUntilAnswered(fwdUrl, {
+    address,
+    withinMs: PAY_WITHIN_MS,
+    betweenLooksMs: BETWEEN_LOOKS_MS,
+    onRepeat: () => (troubles.repeats += 1),
+  });
+  troubles.payersAnswered503 += answered503;
+  if (end !== 'paid') throw new Error(`${fwdUrl} had expired`);
+}
+
+/**
+ * Creates `count` subscriptions of one merchant, 12 at a time, and waits until their workflows are started.
+ */
+export async function createAll(
+  stack: MeasuredStack,
+  count: number,
+  merchant: ClientOf = stack.merchant,
+): Promise<{ created: CreatedSubscription[]; throughput: Throughput }> {
+  const troubles = new Troubles();
+  const client = merchant(() => (troubles.repeats += 1));
+  const numbers = Array.from({ length: count }, (_, index) => index);
+  const { results, throughput } = await timed(stack, numbers, troubles, () => createOne(client));
+  await waitUntilStarted(stack);
+  return { created: results, throughput };
+}
+
+/** Waits until all workflows are started, because the API starts them after it has answered the create. */
+async function waitUntilStarted({ sql }: MeasuredStack): Promise<void> {
+  await waitFor('the workflows to be started', STARTED_WITHIN_MS, async () => {
+    const [row] = await sql<{ missing: number }[]>`
+      select count(*)::int as missing from subscription where workflow_started_at is null`;
+    if (row?.missing === 0) return true;
+    await sleep(200);
+  });
+}
+
+export async function payAll(
+  stack: MeasuredStack,
+  created: readonly CreatedSubscription[],
+): Promise<Throughput> {
+  const troubles = new Troubles();
+  const { throughput } = await timed(stack, created, troubles, ({ fwdUrl }) =>
+    payOne(fwdUrl, troubles),
+  );
+  return throughput;
+}
+
+/** Moves the next payment of every subscription to `dueAt`, in epoch ms. */
+export async function editAll(
+  stack: MeasuredStack,
+  subscriptionIds: readonly string[],
+  dueAt: number,
+  merchant: ClientOf = stack.merchant,
+): Promise<Throughput> {
+  const troubles = new Troubles();
+  const client = merchant(() => (troubles.repeats += 1));
+  const { throughput } = await timed(stack, subscriptionIds, troubles, (subscriptionId) =>
+    client.post('/subscription/edit', { subscriptionId, newNextPaymentDate: dueAt }),
+  );
+  return throughput;
+}
+
+/**
+ * Lets `edit` move `count` subscriptions to one due time. If the edits end less than `restMs` before the due
+ * time, repeats all edits with a later due time.
+ *
+ * @throws Error after three tries.
+ */
+export async function moveToOneInstant<Result>(
+  { count, perSecond, restMs }: { count: number; perSecond: number; restMs: number },
+  edit: (dueAt: number) => Promise<Result>,
+): Promise<{ dueAt: number; result: Result }> {
+  for (let attempt = 1; attempt <= EDIT_TRIES; attempt += 1) {
+    const editMs = (count / perSecond) * 1_000 * EDIT_ALLOWANCE * attempt;
+    const dueAt = Math.round(Date.now() + restMs + 2_000 + editMs);
+    const result = await edit(dueAt);
+    if (Date.now() + restMs < dueAt) return { dueAt, result };
+  }
+  throw new Error('the edits were too slow for one due time');
+}
+
+async function timed<Item, Result>(
+  stack: MeasuredStack,
+  items: readonly Item[],
+  troubles: Troubles,
+  work: (item: Item) => Promise<Result>,
+): Promise<{ results: Result[]; throughput: Throughput }> {
+  const latenciesMs: number[] = [];
+  const cpuMsFor = countCpu(stack.pids());
+  const startedAt = performance.now();
+  const results = await inParallel(items, IN_PARALLEL, async (item) => {
+    const itemStartedAt = performance.now();
+    const result = await work(item);
+    latenciesMs.push(performance.now() - itemStartedAt);
+    return result;
+  });
+  const seconds = (performance.now() - startedAt) / 1_000;
+  return {
+    results,
+    throughput: {
+      perSecond: items.length / seconds,
+      latencyMs: distributionOf(latenciesMs),
+      repeats: troubles.repeats,
+      payersAnswered503: troubles.payersAnswered503,
+      cpuMsPerCall: cpuMsFor(items.length),
+    },
+  };
+}

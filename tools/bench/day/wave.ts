@@ -1,0 +1,253 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { waitFor } from '../../scripts/client/wait-for.ts';
+import { countCpu } from '../measure/cpu.ts';
+import { divided, readCounters, workBetween } from '../measure/database-counters.ts';
+import type { DatabaseWork } from '../measure/database-counters.ts';
+import { historiesOf } from '../measure/histories.ts';
+import type { HistorySize, RunPosition } from '../measure/histories.ts';
+import { inParallel } from '../measure/parallel.ts';
+import { distributionOf } from '../measure/percentiles.ts';
+import type { Distribution } from '../measure/percentiles.ts';
+import { waitUntilQuiet } from '../measure/quiet.ts';
+import type { CpuPercent } from '../measure/quiet.ts';
+import type { MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
+import type { Receiver } from '../stack/receiver.ts';
+import { subscriptionWorkflowId } from '../../../workflows/subscription/messages.ts';
+import { countOpen, readDeliveries, readRenewals } from './renewals.ts';
+import type { Deliveries, Renewal } from './renewals.ts';
+
+export type CpuParts = Record<ProcessName | 'receiver' | 'bench', number>;
+
+/** The cost of one renewal, averaged over all renewals of a wave; `history` over a sample of them. */
+export interface RenewalCost {
+  /** CPU ms of each process. Null where CPU time cannot be read. */
+  readonly cpuMs: CpuParts | null;
+  /** Growth of the workflow's history, averaged over at most 20 workflows. */
+  readonly history: HistorySize;
+  /** WAL bytes, and the commits and statements minus those of the idle stack in the same time. */
+  readonly database: DatabaseWork;
+}
+
+/** Results of a wave: all subscriptions fall due at one time. Lateness is in seconds after this due time. */
+export interface WaveFigures {
+  readonly dueAt: number;
+  readonly charged: number;
+  readonly delivered: number;
+  /** Number of subscriptions that the gateway charged more than once. */
+  readonly chargedTwice: number;
+  readonly undeliveredEvents: number;
+  readonly notAsleep: number;
+  /** Time until the last charge is settled, and the number of renewals divided by this time. */
+  readonly settledSeconds: number;
+  readonly chargesPerSecond: number;
+  /**
+   * Time until all charges are settled, all events are delivered and all workflows are asleep, and the number
+   * of renewals divided by this time.
+   */
+  readonly asleepSeconds: number;
+  readonly asleepPerSecond: number;
+  readonly lateness: {
+    readonly byGateway: Distribution;
+    readonly bySettled: Distribution;
+    readonly byDelivered: Distribution;
+  };
+  /** Time from an event's commit to its first arrival, in ms. */
+  readonly firstDeliveryMs: Distribution;
+  readonly deliveriesPerRenewal: number;
+  readonly cost: RenewalCost;
+  /** Lateness of each charge by Postgres' clock, in seconds, ascending. For the plot. */
+  readonly settledAfter: readonly number[];
+}
+
+export interface WaveSetting {
+  readonly stack: MeasuredStack;
+  readonly receiver: Receiver;
+  readonly subscriptionIds: readonly string[];
+  readonly idle: { readonly cpu: CpuPercent | null; readonly databasePerSecond: DatabaseWork };
+}
+
+/** The receiver's path for the events of the measured merchant. */
+export const WAVE_PATH = '/billing-day';
+export const CHARGED = 'subscription.cycle_charged';
+
+/** Time in ms that {@link prepareWave} needs before the due time. */
+export const PREPARED_WITHIN_MS = 16_000;
+/** Postgres' counters are read this time in ms before the due time. */
+const COUNTED_BEFORE_MS = 2_000;
+const QUIET_WITHIN_MS = 3_000;
+const QUIET_AFTER_WITHIN_MS = 20_000;
+const LOOK_MS = 250;
+const WAVE_WITHIN_MS = 120_000;
+const WAVE_WITHIN_MS_EACH = 500;
+const ASLEEP_WITHIN_MS = 60_000;
+const SAMPLE = 20;
+const CONCURRENT_READS = 8;
+
+/**
+ * Waits at most 3 s until the stack is idle: the caller has just edited every subscription, to move it to `dueAt`.
+ * Then reads the sizes of a sample of the histories, and Postgres' counters 2 s before `dueAt`.
+ */
+async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting, dueAt: number) {
+  await waitUntilQuiet(stack, idle.cpu, QUIET_WITHIN_MS);
+  const histories = historiesOf(stack);
+  const sample = sampleOf(subscriptionIds);
+  const positions = await inParallel(sample, CONCURRENT_READS, async (id) => ({
+    id,
+    position: await histories.position(subscriptionWorkflowId(id)),
+  }));
+  await sleep(Math.max(0, dueAt - Date.now() - COUNTED_BEFORE_MS));
+  return { positions, counters: await readCounters(stack, 'now') };
+}
+
+/**
+ * Measures the wave at `dueAt`, when the next payment of every subscription is due. Calls `whileDue` 0.5 s before the
+ * wave. After the wave, calls the function that `whileDue` returned.
+ */
+export async function measureWave(
+  setting: WaveSetting,
+  dueAt: number,
+  whileDue: () => () => Promise<void>,
+): Promise<WaveFigures> {
+  const { stack, receiver, subscriptionIds } = setting;
+  const { positions, counters } = await prepareWave(setting, dueAt);
+  await sleep(Math.max(0, dueAt - Date.now() - 500));
+  const cpuMsFor = countCpu(
+    new Map<ProcessName | 'receiver', number>([...stack.pids(), ['receiver', receiver.pid]]),
+  );
+  const endLoad = whileDue();
+  await waitForWave(setting, dueAt);
+  await endLoad();
+  await waitUntilQuiet(stack, setting.idle.cpu, QUIET_AFTER_WITHIN_MS);
+  const n = subscriptionIds.length;
+  const cpuMs = cpuMsFor(n);
+  const database = workBetween(
+    counters,
+    await readCounters(stack, 'afterReports'),
+    setting.idle.databasePerSecond,
+  );
+  return {
+    ...(await readWave(setting, dueAt)),
+    cost: {
+      cpuMs,
+      history: await historyCost(setting, positions),
+      database: divided(database, n),
+    },
+  };
+}
+
+/**
+ * Waits until all renewals are settled and their events are delivered. Returns without an error at the time
+ * limit; the caller counts the renewals that are not finished.
+ */
+async function waitForWave(setting: WaveSetting, dueAt: number): Promise<void> {
+  const { stack, receiver, subscriptionIds } = setting;
+  const n = subscriptionIds.length;
+  const giveUpAt = dueAt + WAVE_WITHIN_MS + n * WAVE_WITHIN_MS_EACH;
+  const untilTrue = async (isOver: () => Promise<boolean>): Promise<void> => {
+    while (Date.now() < giveUpAt && !(await isOver())) await sleep(LOOK_MS);
+  };
+  // Polls the receiver first, because polling the database would add to the measured load.
+  await untilTrue(async () => {
+    const selection = { path: WAVE_PATH, since: dueAt, eventType: CHARGED };
+    return (await receiver.subscriptions(selection)) >= n;
+  });
+  await untilTrue(async () => {
+    const { unsettled, undelivered } = await countOpen(stack, subscriptionIds, dueAt);
+    return unsettled + undelivered === 0;
+  });
+}
+
+async function readWave(setting: WaveSetting, dueAt: number): Promise<Omit<WaveFigures, 'cost'>> {
+  const { stack, receiver, subscriptionIds } = setting;
+  const n = subscriptionIds.length;
+  const arrivals = await receiver.arrivals({ path: WAVE_PATH, since: dueAt });
+  const charged = arrivals.filter(({ eventType }) => eventType === CHARGED);
+  const renewals = await readRenewals(stack, subscriptionIds, dueAt, charged);
+  const deliveries = await readDeliveries(
+    stack,
+    { streamIds: subscriptionIds },
+    dueAt - 1_000,
+    arrivals,
+  );
+  const asleep = await asleepTimes(setting);
+  const settledSeconds = lastOf(
+    renewals.map(({ settledAt }) => settledAt),
+    dueAt,
+  );
+  const asleepSeconds = Math.max(
+    settledSeconds,
+    lastOf([...renewals.map(({ deliveredAt }) => deliveredAt), deliveries.lastRecordedAt], dueAt),
+    lastOf(asleep, dueAt),
+  );
+  return {
+    dueAt,
+    charged: renewals.filter(isCharged).length,
+    delivered: renewals.filter(({ deliveredAt }) => deliveredAt !== null).length,
+    chargedTwice: renewals.filter(({ charges }) => charges > 1).length,
+    undeliveredEvents: deliveries.undelivered,
+    notAsleep: asleep.filter((at) => at === null).length,
+    settledSeconds,
+    chargesPerSecond: n / settledSeconds,
+    asleepSeconds,
+    asleepPerSecond: n / asleepSeconds,
+    ...spread(renewals, deliveries, dueAt),
+    deliveriesPerRenewal: deliveries.events / n,
+  };
+}
+
+function spread(renewals: readonly Renewal[], deliveries: Deliveries, dueAt: number) {
+  const after = (times: readonly (number | null)[]): number[] =>
+    times.flatMap((at) => (at === null ? [] : [(at - dueAt) / 1_000]));
+  const settledAfter = after(renewals.map(({ settledAt }) => settledAt));
+  return {
+    lateness: {
+      byGateway: distributionOf(after(renewals.map(({ chargedAt }) => chargedAt))),
+      bySettled: distributionOf(settledAfter),
+      byDelivered: distributionOf(after(renewals.map(({ deliveredAt }) => deliveredAt))),
+    },
+    firstDeliveryMs: distributionOf(deliveries.firstDeliveryMs),
+    settledAfter: settledAfter.toSorted((a, b) => a - b),
+  };
+}
+
+/** Time of each workflow's last event, in epoch ms. Null for a workflow that is not asleep after 60 s. */
+async function asleepTimes({ stack, subscriptionIds }: WaveSetting): Promise<(number | null)[]> {
+  const histories = historiesOf(stack);
+  const giveUpAt = performance.now() + ASLEEP_WITHIN_MS;
+  return inParallel(subscriptionIds, CONCURRENT_READS, async (id) => {
+    const withinMs = Math.max(0, giveUpAt - performance.now());
+    const find = async (): Promise<true | undefined> =>
+      (await histories.position(subscriptionWorkflowId(id))).isAsleep ? true : undefined;
+    const isAsleep = await waitFor(`${id} to sleep`, withinMs, find).catch(() => false);
+    return isAsleep ? (await histories.lastEvent(subscriptionWorkflowId(id))).at : null;
+  });
+}
+
+async function historyCost(
+  { stack }: WaveSetting,
+  positions: readonly { readonly id: string; readonly position: RunPosition }[],
+): Promise<HistorySize> {
+  const histories = historiesOf(stack);
+  const added = await inParallel(positions, CONCURRENT_READS, ({ id, position }) =>
+    histories.addedSince(subscriptionWorkflowId(id), position),
+  );
+  const mean = (values: readonly number[]): number =>
+    values.reduce((sum, value) => sum + value, 0) / values.length;
+  return {
+    events: mean(added.map(({ events }) => events)),
+    bytes: mean(added.map(({ bytes }) => bytes)),
+  };
+}
+
+const isCharged = ({ settledAt, charges }: Renewal): boolean => settledAt !== null && charges > 0;
+
+/** Seconds from `dueAt` to the latest of these times. */
+function lastOf(times: readonly (number | null)[], dueAt: number): number {
+  const known = times.filter((at) => at !== null);
+  return known.length === 0 ? Number.NaN : (Math.max(...known) - dueAt) / 1_000;
+}
+
+function sampleOf(subscriptionIds: readonly string[]): string[] {
+  const step = Math.max(1, Math.floor(subscriptionIds.length / SAMPLE));
+  return subscriptionIds.filter((_, index) => index % step === 0).slice(0, SAMPLE);
+}

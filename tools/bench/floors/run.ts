@@ -1,0 +1,145 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from '@temporalio/client';
+import { waitFor } from '../../scripts/client/wait-for.ts';
+import type { Closer } from '../../../runtime/shutdown.ts';
+import { cpuBetween, readCpu } from '../measure/cpu.ts';
+import { historiesOf } from '../measure/histories.ts';
+import type { Histories } from '../measure/histories.ts';
+import { inParallel } from '../measure/parallel.ts';
+import { startChild } from '../stack/child-process.ts';
+import type { ChildProgram } from '../stack/child-process.ts';
+import type { MeasuredStack } from '../stack/measured-stack.ts';
+import { WEBHOOKS_QUEUE, WORKFLOW_QUEUE } from './queues.ts';
+
+/**
+ * The shapes of a baseline renewal, named as their workflow types, each with the task queue of its last
+ * activity.
+ */
+const SHAPES = {
+  twoActivitiesAndNewRun: WEBHOOKS_QUEUE,
+  oneLocalActivity: WORKFLOW_QUEUE,
+} as const;
+export type Shape = keyof typeof SHAPES;
+
+/** A baseline: the speed and cost of Temporal and an SDK worker for workflows whose activities do nothing. */
+export interface Floor {
+  readonly workflows: number;
+  /** Seconds from the common due time until the last workflow sleeps again. */
+  readonly seconds: number;
+  readonly asleepPerSecond: number;
+  /** Null if CPU time cannot be read. */
+  readonly cpuMsPerRenewal: Record<'worker' | 'temporal' | 'postgres', number> | null;
+}
+
+const CONCURRENT_STARTS = 16;
+const CONCURRENT_READS = 8;
+/** Time in ms between the last start and the due time. All starts are processed in this time. */
+const REST_MS = 3_000;
+/**
+ * Number of workflows that are started first, to measure how long a start takes. These workflows never fall
+ * due.
+ */
+const PROBES = 32;
+const NEVER_DUE_MS = 30 * 86_400_000;
+/** The due time allows for this multiple of the expected time of the starts. */
+const START_ALLOWANCE = 2;
+const WAVE_WITHIN_MS = 120_000;
+const WAVE_WITHIN_MS_EACH = 500;
+const ASLEEP_WITHIN_MS = 60_000;
+
+/**
+ * Runs `count` workflows of each shape, one shape after another. All workflows of one shape fall due at once.
+ */
+export async function measureFloors(
+  stack: MeasuredStack,
+  count: number,
+  closers: Closer[],
+): Promise<Record<Shape, Floor>> {
+  const { temporalAddress, temporalNamespace } = stack.demo;
+  const worker = await startChild(
+    'tools/bench/floors/worker-main.ts',
+    [temporalAddress, temporalNamespace],
+    closers,
+  );
+  try {
+    return {
+      twoActivitiesAndNewRun: await measureFloor(stack, worker, 'twoActivitiesAndNewRun', count),
+      oneLocalActivity: await measureFloor(stack, worker, 'oneLocalActivity', count),
+    };
+  } finally {
+    await worker.stop();
+  }
+}
+
+async function measureFloor(
+  stack: MeasuredStack,
+  worker: ChildProgram,
+  shape: Shape,
+  count: number,
+): Promise<Floor> {
+  const client = new Client({
+    connection: stack.temporal,
+    namespace: stack.demo.temporalNamespace,
+  });
+  const idsOf = (kind: string, n: number): string[] =>
+    Array.from({ length: n }, (_, index) => `floor/${shape}/${kind}/${index}`);
+  const startAll = async (ids: readonly string[], dueAt: number): Promise<number> => {
+    const startedAt = performance.now();
+    await inParallel(ids, CONCURRENT_STARTS, (workflowId) =>
+      client.workflow.start(shape, { workflowId, taskQueue: WORKFLOW_QUEUE, args: [dueAt] }),
+    );
+    return performance.now() - startedAt;
+  };
+  const probeMs = await startAll(idsOf('probe', PROBES), Date.now() + NEVER_DUE_MS);
+  const ids = idsOf('due', count);
+  const dueAt = Math.round(Date.now() + REST_MS + (probeMs / PROBES) * count * START_ALLOWANCE);
+  await startAll(ids, dueAt);
+  const leftMs = dueAt - Date.now() - 500;
+  if (leftMs < 0) throw new Error(`${count} baseline workflows could not be started in time`);
+  await sleep(leftMs);
+
+  const roots = new Map([['worker', worker.pid] as const, ...serversOf(stack)]);
+  const cpuBefore = readCpu(roots);
+  await waitFor(
+    `${count} baseline workflows (${shape}) to finish their renewal`,
+    WAVE_WITHIN_MS + count * WAVE_WITHIN_MS_EACH,
+    async () => {
+      await sleep(100);
+      const done = await worker.ask<number>({ queue: SHAPES[shape] });
+      return done >= count ? true : undefined;
+    },
+  );
+  await sleep(1_000);
+  const cpu = cpuBetween(cpuBefore, readCpu(roots));
+  const histories = historiesOf(stack);
+  const asleepAt = await inParallel(ids, CONCURRENT_READS, (id) =>
+    sleptAgainAt(histories, id, dueAt),
+  );
+  const seconds = (Math.max(...asleepAt) - dueAt) / 1_000;
+  return {
+    workflows: count,
+    seconds,
+    asleepPerSecond: count / seconds,
+    cpuMsPerRenewal:
+      cpu === null
+        ? null
+        : {
+            worker: cpu.worker / count,
+            temporal: cpu.temporal / count,
+            postgres: cpu.postgres / count,
+          },
+  };
+}
+
+function serversOf(stack: MeasuredStack): ['temporal' | 'postgres', number][] {
+  const pids = stack.pids();
+  return (['temporal', 'postgres'] as const).map((name) => [name, pids.get(name) ?? 0]);
+}
+
+/** Time at which the workflow started its next timer, in epoch ms by Temporal's clock. */
+async function sleptAgainAt(histories: Histories, id: string, dueAt: number): Promise<number> {
+  return waitFor(`${id} to sleep again`, ASLEEP_WITHIN_MS, async () => {
+    const { type, at } = await histories.lastEvent(id);
+    return type.endsWith('TIMER_STARTED') && at > dueAt ? at : undefined;
+  });
+}

@@ -1,0 +1,80 @@
+import { spawn } from 'node:child_process';
+import { childEnvironment } from '../../runtime/config.ts';
+
+export interface CommandOptions {
+  readonly timeoutMs: number;
+  readonly cwd?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+/** A command could not start, failed or exceeded its time limit. The message says which. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+}
+
+/** Maximum length of a failed command's output in the error. The start of the output is cut off. */
+const OUTPUT_TAIL_CHARACTERS = 1_500;
+
+/** Time in ms between SIGTERM and SIGKILL. */
+const KILL_AFTER_MS = 3_000;
+
+/**
+ * Runs a program to its end and returns its stdout.
+ *
+ * @throws CommandError if the program is missing, exits with a code other than 0, or takes longer than
+ * `timeoutMs`. A program that takes too long is killed before the error is thrown.
+ */
+export async function runCommand(
+  command: string,
+  args: readonly string[],
+  options: CommandOptions,
+): Promise<string> {
+  const child = spawn(command, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: childEnvironment(options.environment ?? {}),
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+    ...(options.uid === undefined ? {} : { uid: options.uid }),
+    ...(options.gid === undefined ? {} : { gid: options.gid }),
+  });
+  let stdout = '';
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+    output = (output + text).slice(-OUTPUT_TAIL_CHARACTERS);
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    output = (output + text).slice(-OUTPUT_TAIL_CHARACTERS);
+  });
+
+  let endedFor: string | undefined;
+  let killTimer: NodeJS.Timeout | undefined;
+  const end = (reason: string): void => {
+    endedFor ??= reason;
+    child.kill('SIGTERM');
+    killTimer ??= setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS);
+  };
+  // If this process exits, the child must not continue a long build.
+  const onExit = (): void => void child.kill('SIGTERM');
+  const timer = setTimeout(
+    () => end(`took longer than ${options.timeoutMs} ms`),
+    options.timeoutMs,
+  );
+  process.once('exit', onExit);
+
+  try {
+    const failure = await new Promise<string | undefined>((resolve) => {
+      child.once('error', (error) => resolve(`could not be started: ${error.message}`));
+      child.once('close', (code, signal) =>
+        resolve(code === 0 ? undefined : `ended with ${code ?? signal}`),
+      );
+    });
+    if (endedFor === undefined && failure === undefined) return stdout;
+    throw new CommandError(`${command} ${endedFor ?? failure}${output && `\n${output.trim()}`}`);
+  } finally {
+    clearTimeout(timer);
+    clearTimeout(killTimer);
+    process.off('exit', onExit);
+  }
+}

@@ -1,0 +1,89 @@
+import { createHmac } from 'node:crypto';
+import { join } from 'node:path';
+import { ourProgram } from './programs.ts';
+import type { ProgramPlaces } from './programs.ts';
+import type { Service } from './services.ts';
+import { stripeMockService } from './stripe-mock.ts';
+import type { StripeMockFiles } from './stripe-mock.ts';
+
+export interface StripeDoublePorts {
+  readonly stripeMockPort: number;
+  readonly stripeDoublePort: number;
+  readonly faultProxyPort: number;
+}
+
+/**
+ * stripe-mock, the Stripe double and the fault proxy in front of the double, as services. The double needs
+ * stripe-mock for each request, and the proxy needs the double.
+ */
+export function stripeDoubleServices(
+  files: StripeMockFiles,
+  ports: StripeDoublePorts,
+  places: ProgramPlaces,
+): { stripeMock: Service; double: Service; proxy: Service } {
+  const { stripeMockPort, stripeDoublePort, faultProxyPort } = ports;
+  const environment = {
+    ...places.environment,
+    STRIPE_DOUBLE_PORT: String(stripeDoublePort),
+    FAULT_PROXY_PORT: String(faultProxyPort),
+  };
+  const settings = { ...places, environment };
+  return {
+    stripeMock: stripeMockService(
+      files.program,
+      stripeMockPort,
+      join(places.logFolder, 'stripe-mock.log'),
+    ),
+    double: ourProgram(settings, {
+      name: 'stripe-double',
+      file: 'tools/stripe-double/main.ts',
+      args: [
+        `--stripe-mock-url=http://127.0.0.1:${stripeMockPort}`,
+        `--spec-file=${files.specFile}`,
+      ],
+      stopWaitMs: 4_000,
+    }),
+    proxy: ourProgram(settings, {
+      name: 'fault-proxy',
+      file: 'tools/fault-proxy/main.ts',
+      stopWaitMs: 1_000,
+    }),
+  };
+}
+
+/** A Stripe account of the demo merchant at the double. */
+export interface DoubleAccount {
+  readonly accountId: string;
+  readonly secretKey: string;
+  readonly webhookSecret: string;
+}
+
+/**
+ * Registers an account at the double, which sends the account's events to the API. The secrets are derived
+ * from the control key, so a repeat returns the same account.
+ */
+export async function registerAccount(
+  doubleUrl: string,
+  controlKey: string,
+  apiUrl: string,
+): Promise<DoubleAccount> {
+  const derived = (name: string) =>
+    createHmac('sha256', controlKey).update(name).digest('hex').slice(0, 32);
+  const secretKey = `sk_test_${derived('stripe-account')}`;
+  const webhookSecret = `whsec_${derived('stripe-webhooks')}`;
+  const register = async (fields: object): Promise<string> => {
+    const response = await fetch(`${doubleUrl}/control/accounts`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${controlKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ secretKey, ...fields }),
+      signal: AbortSignal.timeout(10_000),
+    });
+    if (!response.ok) throw new Error(`the Stripe double answered ${response.status}`);
+    return ((await response.json()) as { accountId: string }).accountId;
+  };
+  const accountId = await register({});
+  // The URL contains the id of the account, which the first request returned.
+  const webhookUrl = `${apiUrl}/gateways/stripe/events/${accountId}`;
+  await register({ webhookUrl, webhookSecret });
+  return { accountId, secretKey, webhookSecret };
+}

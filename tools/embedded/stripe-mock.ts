@@ -1,0 +1,191 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { childEnvironment } from '../../runtime/config.ts';
+import { cachedFolder } from './cache.ts';
+import { CommandError, runCommand } from './commands.ts';
+import { withStillWorking } from './progress.ts';
+import type { Report } from './progress.ts';
+import type { Service } from './services.ts';
+import { ComponentMissingError, onPath } from './temporal-cli.ts';
+
+/**
+ * The OpenAPI document of this version of stripe-mock has the API version 2026-08-26.dahlia, which the npm
+ * package `stripe` 22.6.2 sends.
+ */
+const VERSION = '0.203.0';
+const GO_MODULE = `github.com/stripe/stripe-mock@v${VERSION}`;
+
+const GO_TIMEOUT_MS = 10 * 60_000;
+const READY_WITHIN_MS = 60_000;
+const READY_POLL_MS = 50;
+
+export interface StripeMockFiles {
+  /** Path of the program. */
+  readonly program: string;
+  /** Path of Stripe's OpenAPI 3.0 document, 8 MB of JSON, in the version that the program embeds. */
+  readonly specFile: string;
+}
+
+/**
+ * Paths of stripe-mock and of its OpenAPI document in our cache. The first call builds the program from its
+ * Go module, about 13 s. Safe to call from several processes at once.
+ *
+ * @throws ComponentMissingError if Go is missing or the build fails.
+ */
+export async function stripeMockFiles(cacheDir: string, report: Report): Promise<StripeMockFiles> {
+  const folder = await cachedFolder(
+    cacheDir,
+    `stripe-mock-${VERSION}`,
+    report,
+    async (building) => {
+      await build(building, report).catch((error: unknown) => {
+        throw error instanceof CommandError ? missing(error.message) : error;
+      });
+    },
+  );
+  return { program: join(folder, 'stripe-mock'), specFile: join(folder, 'spec3.json') };
+}
+
+async function build(folder: string, report: Report): Promise<void> {
+  if ((await onPath('go')) === undefined) throw new CommandError('`go` is not on PATH');
+  report(`building stripe-mock ${VERSION} from its Go module (about 13 s, once)`);
+  // Outside the checkout, so that no go.mod or go.work of another project applies.
+  const cwd = await mkdtemp(join(tmpdir(), 'perennial-go-'));
+  const options = {
+    timeoutMs: GO_TIMEOUT_MS,
+    cwd,
+    environment: { GOBIN: folder, CGO_ENABLED: '0' },
+  };
+  try {
+    await withStillWorking(report, 'building stripe-mock', () =>
+      runCommand('go', ['install', '-ldflags=-s -w', GO_MODULE], options),
+    );
+    const listed = await runCommand('go', ['mod', 'download', '-json', GO_MODULE], options);
+    const { Dir } = JSON.parse(listed) as { Dir: string };
+    await copyFile(join(Dir, 'tools/embedded/openapi/spec3.json'), join(folder, 'spec3.json'));
+  } finally {
+    await rm(cwd, { recursive: true, force: true });
+  }
+}
+
+function missing(reason: string): ComponentMissingError {
+  return new ComponentMissingError(
+    [
+      'No stripe-mock found, which the Stripe double needs. Install Go 1.24 or newer, with access to a',
+      `Go module proxy; it builds ${GO_MODULE} once. This attempt failed:`,
+      `  - ${reason.replaceAll('\n', '\n    ')}`,
+    ].join('\n'),
+  );
+}
+
+/** stripe-mock as a service on `port` of 127.0.0.1. */
+export function stripeMockService(program: string, port: number, logFile: string): Service {
+  return {
+    name: 'stripe-mock',
+    program: () => ({ command: program, args: argumentsFor(port) }),
+    logFile,
+    isReady: () => answers(`http://127.0.0.1:${port}`),
+    readyWithinMs: READY_WITHIN_MS,
+    stopSteps: [{ signal: 'SIGKILL', waitMs: 1_000 }],
+    isOurProgram: false,
+  };
+}
+
+/**
+ * Returns the arguments with which stripe-mock listens on `port` of 127.0.0.1. Without an address for HTTPS it would
+ * also listen on port 12112 of every interface.
+ */
+function argumentsFor(port: number): string[] {
+  const addresses = ['-http-addr', `127.0.0.1:${port}`, '-https-addr', '127.0.0.1:0'];
+  return [...addresses, '-strict-version-check'];
+}
+
+export interface StripeMock {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts stripe-mock on a free port of 127.0.0.1 and waits until it answers. stripe-mock listens on no other
+ * interface, refuses requests with a `Stripe-Version` other than its own, and ends with this process, also
+ * after a kill.
+ *
+ * @throws Error with the program's output if stripe-mock ends or does not answer within 60 s.
+ */
+export async function startStripeMock(program: string): Promise<StripeMock> {
+  const child = spawn('sh', ['-c', WITH_PARENT, program, ...argumentsFor(0)], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: childEnvironment({}),
+  });
+  const gone = new Promise<void>((resolve) => {
+    child.once('error', () => resolve());
+    child.once('close', () => resolve());
+  });
+  const stop = async (): Promise<void> => {
+    child.stdin.destroy();
+    await gone;
+  };
+  child.stdin.on('error', () => undefined);
+  try {
+    const url = await announcedUrl(child, gone);
+    // The child process must not keep this process alive.
+    child.unref();
+    return { url, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/**
+ * Runs a program until the program ends or the shell's stdin closes. Stdin is a pipe from this process, which
+ * closes even when this process is killed. A shell gives a background command /dev/null as stdin. The shell
+ * therefore first copies its stdin to file descriptor 3, which the background `cat` reads to its end.
+ */
+const WITH_PARENT = `
+exec 3<&0
+"$0" "$@" </dev/null 3<&- &
+program=$!
+(cat <&3 >/dev/null; kill $program 2>/dev/null) &
+exec 3<&-
+wait $program
+`;
+
+async function announcedUrl(child: ChildProcess, gone: Promise<void>): Promise<string> {
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      // The program also prints a line for each request.
+      if (output.length < 10_000) output += text;
+    });
+  }
+  let hasEnded = false;
+  void gone.then(() => (hasEnded = true));
+  const deadline = performance.now() + READY_WITHIN_MS;
+  for (;;) {
+    const url = /Listening for HTTP at address: (\S+)/.exec(output)?.[1];
+    if (url !== undefined && (await answers(`http://${url}`))) return `http://${url}`;
+    if (hasEnded) throw new Error(`stripe-mock ended:\n${output}`);
+    if (performance.now() > deadline) {
+      throw new Error(`stripe-mock is not ready after ${READY_WITHIN_MS / 1_000} s:\n${output}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, READY_POLL_MS));
+  }
+}
+
+/** True if stripe-mock answers at `url` within 1 s. */
+async function answers(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(`${url}/v1/account`, {
+      headers: { authorization: 'Bearer sk_test_ready' },
+      signal: AbortSignal.timeout(1_000),
+    });
+    await response.body?.cancel();
+    return response.status === 200;
+  } catch {
+    return false;
+  }
+}

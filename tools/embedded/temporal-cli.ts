@@ -1,0 +1,130 @@
+import { constants, existsSync } from 'node:fs';
+import { access, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { EmbeddedConfig } from '../../runtime/config.ts';
+import { cachedFolder } from './cache.ts';
+import { CommandError, runCommand } from './commands.ts';
+import { withStillWorking } from './progress.ts';
+import type { Report } from './progress.ts';
+import { downloadWithSdk, sdkVersion } from './sdk-download.ts';
+
+type CliConfig = Pick<EmbeddedConfig, 'temporalCliPath' | 'cacheDir'>;
+
+/**
+ * The newest version whose go.mod has no replace directive. `go install` refuses a module with a replace
+ * directive.
+ */
+const GO_CLI_VERSION = '1.5.1';
+
+const GO_MODULE = `github.com/temporalio/cli/cmd/temporal@v${GO_CLI_VERSION}`;
+
+/** Time limit in ms to download 300 modules and compile them on a slow machine. */
+const GO_INSTALL_TIMEOUT_MS = 30 * 60_000;
+
+/** A program is missing or cannot be executed. The message says what to do. */
+export class ComponentMissingError extends Error {
+  override readonly name = 'ComponentMissingError';
+}
+
+/**
+ * Path of a Temporal CLI, whose command `server start-dev` is the embedded Temporal server. The search order
+ * is: `TEMPORAL_CLI_PATH`; `temporal` on PATH; the cache; the SDK's download; a build from Go modules. The
+ * results of the last two are stored in the cache. Safe to call from several processes at once.
+ *
+ * @throws ComponentMissingError if every way failed.
+ */
+export async function temporalCli(config: CliConfig, report: Report): Promise<string> {
+  if (config.temporalCliPath !== undefined) {
+    await requireExecutable(config.temporalCliPath, 'TEMPORAL_CLI_PATH');
+    return config.temporalCliPath;
+  }
+  return (await onPath('temporal')) ?? inCache(config.cacheDir) ?? (await prepare(config, report));
+}
+
+/**
+ * Checks that `path`, the value of `variable`, can be executed.
+ *
+ * @throws ComponentMissingError if not.
+ */
+export async function requireExecutable(path: string, variable: string): Promise<void> {
+  await access(path, constants.X_OK).catch(() => {
+    throw new ComponentMissingError(`${variable} is ${path}, which is not an executable file.`);
+  });
+}
+
+/** Full path of a program on PATH, or undefined. */
+export async function onPath(program: string): Promise<string | undefined> {
+  try {
+    const found = await runCommand('sh', ['-c', `command -v ${program}`], { timeoutMs: 5_000 });
+    return found.trim().startsWith('/') ? found.trim() : undefined;
+  } catch (error) {
+    if (error instanceof CommandError) return undefined;
+    throw error;
+  }
+}
+
+const goEntry = `temporal-cli-${GO_CLI_VERSION}`;
+const sdkEntry = (): string => `temporal-cli-sdk-${sdkVersion()}`;
+
+function inCache(cacheDir: string): string | undefined {
+  return [goEntry, sdkEntry()]
+    .map((entry) => join(cacheDir, entry, 'temporal'))
+    .find((path) => existsSync(path));
+}
+
+async function prepare({ cacheDir }: CliConfig, report: Report): Promise<string> {
+  const failures: string[] = [];
+  for (const way of [fromSdk, fromGo]) {
+    try {
+      return await way(cacheDir, report);
+    } catch (error) {
+      failures.push(error instanceof Error ? error.message : String(error));
+    }
+  }
+  throw new ComponentMissingError(
+    [
+      'No Temporal server found. Do one of these:',
+      '  - install the Temporal CLI so that `temporal` is on PATH, or set TEMPORAL_CLI_PATH;',
+      `  - install Go 1.25 or newer, which can build it (${GO_MODULE});`,
+      '  - set TEMPORAL_ADDRESS to a running Temporal server.',
+      'These attempts failed:',
+      ...failures.map((failure) => `  - ${failure.replaceAll('\n', '\n    ')}`),
+    ].join('\n'),
+  );
+}
+
+async function fromSdk(cacheDir: string, report: Report): Promise<string> {
+  const folder = await cachedFolder(cacheDir, sdkEntry(), report, async (building) => {
+    report('looking for a Temporal server to download');
+    const failure = await withStillWorking(report, 'downloading the Temporal server', () =>
+      downloadWithSdk('dev-server', join(building, 'temporal')),
+    );
+    if (failure !== undefined) throw new CommandError(`download: ${failure}`);
+  });
+  return join(folder, 'temporal');
+}
+
+async function fromGo(cacheDir: string, report: Report): Promise<string> {
+  if ((await onPath('go')) === undefined) {
+    throw new CommandError('build from Go modules: `go` is not on PATH');
+  }
+  const folder = await cachedFolder(cacheDir, goEntry, report, async (building) => {
+    report('download failed; building the Temporal server once from Go modules:');
+    report('  about 3 minutes on two cores, longer on a slow line');
+    const binFolder = await mkdtemp(join(tmpdir(), 'perennial-go-'));
+    try {
+      await withStillWorking(report, 'building the Temporal server', () =>
+        runCommand('go', ['install', '-ldflags=-s -w', GO_MODULE], {
+          timeoutMs: GO_INSTALL_TIMEOUT_MS,
+          // Outside the checkout, so that no go.mod or go.work of another project applies.
+          cwd: binFolder,
+          environment: { GOBIN: building, CGO_ENABLED: '0' },
+        }),
+      );
+    } finally {
+      await rm(binFolder, { recursive: true, force: true });
+    }
+  });
+  return join(folder, 'temporal');
+}

@@ -1,0 +1,222 @@
+import { Connection } from '@temporalio/client';
+import { msToTs } from '@temporalio/common';
+import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { EmbeddedConfig } from '../../runtime/config.ts';
+import { cachedFolder } from './cache.ts';
+import { CommandError, runCommand } from './commands.ts';
+import { withStillWorking } from './progress.ts';
+import type { Report } from './progress.ts';
+import type { Service } from './services.ts';
+import { ComponentMissingError, onPath } from './temporal-cli.ts';
+
+/**
+ * The newest version whose go.mod has no replace directive. `go install` refuses a module with a replace
+ * directive.
+ */
+const VERSION = '1.32.1';
+const MODULE = 'go.temporal.io/server/cmd';
+const BUILD_TIMEOUT_MS = 30 * 60_000;
+const SCHEMA_TIMEOUT_MS = 120_000;
+const READY_WITHIN_MS = 90_000;
+const NAMESPACE_KNOWN_AFTER_MS = 12_000;
+/** The cluster of docker-compose.yml uses the same file. */
+const DYNAMIC_CONFIG = fileURLToPath(
+  new URL('../../docker/temporal-dynamic-config.yaml', import.meta.url),
+);
+/** Time for which Temporal keeps the history of a closed workflow. */
+const RETENTION = '3 days';
+
+/** A Temporal cluster on Postgres. One process runs all four services. */
+export interface TemporalClusterSettings {
+  readonly programs: { readonly server: string; readonly sqlTool: string };
+  /** URL of the Postgres server for the cluster's two databases. */
+  readonly databaseUrl: string;
+  readonly host: string;
+  readonly port: number;
+  readonly logFile: string;
+}
+
+/**
+ * Paths of the Temporal server and of its schema tool. Both programs are built once from Go modules into the
+ * cache.
+ *
+ * @throws ComponentMissingError if a program cannot be built.
+ */
+export async function temporalClusterPrograms(
+  { cacheDir }: Pick<EmbeddedConfig, 'cacheDir'>,
+  report: Report,
+): Promise<TemporalClusterSettings['programs']> {
+  if ((await onPath('go')) === undefined) {
+    throw new ComponentMissingError(
+      'A Temporal cluster is built from Go modules, and `go` is not on PATH. Install Go 1.26, or set ' +
+        'TEMPORAL_ADDRESS to a running cluster.',
+    );
+  }
+  const folder = await cachedFolder(
+    cacheDir,
+    `temporal-server-${VERSION}`,
+    report,
+    async (building) => {
+      report('building a Temporal cluster from Go modules, once: about 5 minutes on two cores');
+      await withStillWorking(report, 'building the Temporal cluster', () => build(building));
+    },
+  );
+  return { server: join(folder, 'server'), sqlTool: join(folder, 'sql') };
+}
+
+async function build(folder: string): Promise<void> {
+  const empty = await mkdtemp(join(tmpdir(), 'perennial-go-'));
+  try {
+    for (const program of ['server', 'tools/sql']) {
+      const module = `${MODULE}/${program}@v${VERSION}`;
+      await runCommand(
+        'go',
+        ['install', '-ldflags=-s -w', '-tags', 'disable_grpc_modules', module],
+        {
+          timeoutMs: BUILD_TIMEOUT_MS,
+          // Outside the checkout, so that no go.mod or go.work of another project applies.
+          cwd: empty,
+          environment: { GOBIN: empty, CGO_ENABLED: '0' },
+        },
+      );
+    }
+    for (const name of ['server', 'sql']) await rename(join(empty, name), join(folder, name));
+  } finally {
+    await rm(empty, { recursive: true, force: true });
+  }
+}
+
+/** Creates the cluster's two databases and migrates them to this version's schema. Safe to repeat. */
+export async function prepareClusterSchema(settings: TemporalClusterSettings): Promise<void> {
+  const { hostname, port, username, password } = new URL(settings.databaseUrl);
+  const environment = {
+    SQL_PLUGIN: 'postgres12_pgx',
+    SQL_HOST: hostname,
+    SQL_PORT: port,
+    SQL_USER: decodeURIComponent(username),
+    SQL_PASSWORD: decodeURIComponent(password),
+  };
+  const schemas = { temporal: 'temporal', temporal_visibility: 'visibility' };
+  for (const [database, schema] of Object.entries(schemas)) {
+    const steps = [
+      ['create-database'],
+      ['setup-schema', '--version', '0.0'],
+      ['update-schema', '--schema-name', `postgresql/v12/${schema}`],
+    ];
+    for (const step of steps) {
+      await runCommand(settings.programs.sqlTool, ['--database', database, ...step], {
+        timeoutMs: SCHEMA_TIMEOUT_MS,
+        cwd: '/',
+        environment,
+      }).catch((error: unknown) => {
+        // The first two steps fail if they were done before.
+        if (step[0] === 'update-schema' || !(error instanceof CommandError)) throw error;
+      });
+    }
+  }
+}
+
+const INNER_PORTS = [
+  'FRONTEND_HTTP_PORT',
+  'FRONTEND_MEMBERSHIP_PORT',
+  'HISTORY_GRPC_PORT',
+  'HISTORY_MEMBERSHIP_PORT',
+  'MATCHING_GRPC_PORT',
+  'MATCHING_MEMBERSHIP_PORT',
+  'WORKER_GRPC_PORT',
+  'WORKER_MEMBERSHIP_PORT',
+] as const;
+const INNER_PORTS_FROM = 2_001;
+/** Maximum port. The cluster stores the ports of its services in a signed column of two bytes. */
+const PORT_MAX = 32_767;
+
+/**
+ * The ports for the traffic between the services of a cluster whose frontend listens at `port`.
+ *
+ * @throws Error if a port exceeds the cluster's limit.
+ */
+export function innerPorts(port: number): Record<(typeof INNER_PORTS)[number], number> {
+  const last = port + INNER_PORTS_FROM + INNER_PORTS.length - 1;
+  if (last > PORT_MAX) {
+    throw new Error(`TEMPORAL_PORT: must be at most ${PORT_MAX - (last - port)} with a cluster`);
+  }
+  return Object.fromEntries(
+    INNER_PORTS.map((name, at) => [name, port + INNER_PORTS_FROM + at]),
+  ) as Record<(typeof INNER_PORTS)[number], number>;
+}
+
+/** The cluster as a service, which is ready when its frontend answers. The cluster's schema must exist. */
+export function temporalClusterService(settings: TemporalClusterSettings): Service {
+  const { hostname, port, username, password } = new URL(settings.databaseUrl);
+  const ports = Object.entries(innerPorts(settings.port)).map(([name, inner]) => [
+    name,
+    String(inner),
+  ]);
+  return {
+    name: 'temporal',
+    program: () => ({ command: settings.programs.server, args: ['--allow-no-auth', 'start'] }),
+    environment: {
+      ...(Object.fromEntries(ports) as Record<string, string>),
+      DB: 'postgres12_pgx',
+      DB_PORT: port,
+      POSTGRES_SEEDS: hostname,
+      POSTGRES_USER: decodeURIComponent(username),
+      POSTGRES_PWD: decodeURIComponent(password),
+      BIND_ON_IP: settings.host,
+      FRONTEND_GRPC_PORT: String(settings.port),
+      DYNAMIC_CONFIG_FILE_PATH: DYNAMIC_CONFIG,
+      NUM_HISTORY_SHARDS: '4',
+      LOG_LEVEL: 'warn',
+      // Without this address a restarted service waits for services that are down.
+      TEMPORAL_BROADCAST_ADDRESS: settings.host,
+    },
+    logFile: settings.logFile,
+    isReady: () => isServing(`${settings.host}:${settings.port}`),
+    readyWithinMs: READY_WITHIN_MS,
+    stopSteps: [
+      { signal: 'SIGTERM', waitMs: 4_000 },
+      { signal: 'SIGKILL', waitMs: 2_000 },
+    ],
+    isOurProgram: false,
+  };
+}
+
+/**
+ * Registers the namespace and waits 12 s, after which every service of the cluster knows it. An existing
+ * namespace is not changed.
+ */
+export async function ensureNamespace(address: string, namespace: string): Promise<void> {
+  const connection = await Connection.connect({ address, connectTimeout: 5_000 });
+  try {
+    const { namespaces } = await connection.workflowService.listNamespaces({});
+    if (namespaces.some(({ namespaceInfo }) => namespaceInfo?.name === namespace)) return;
+    await connection.workflowService.registerNamespace({
+      namespace,
+      workflowExecutionRetentionPeriod: msToTs(RETENTION),
+    });
+    // The cluster's services reload the list of namespaces every few seconds.
+    await new Promise((resolve) => setTimeout(resolve, NAMESPACE_KNOWN_AFTER_MS));
+  } finally {
+    await connection.close();
+  }
+}
+
+/**
+ * Returns true if the server answers.
+ *
+ * @throws Error if no server answers.
+ */
+export async function isServing(address: string): Promise<boolean> {
+  const connection = await Connection.connect({ address, connectTimeout: 1_000 });
+  try {
+    await connection.withDeadline(Date.now() + 2_000, () =>
+      connection.workflowService.getClusterInfo({}),
+    );
+    return true;
+  } finally {
+    await connection.close();
+  }
+}

@@ -1,0 +1,184 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { childEnvironment } from '../../runtime/config.ts';
+import type { EmbeddedConfig } from '../../runtime/config.ts';
+import { cachedFolder } from './cache.ts';
+import { CommandError, runCommand } from './commands.ts';
+import { freePort, isFree } from './ports.ts';
+import { withStillWorking } from './progress.ts';
+import type { Report } from './progress.ts';
+import { downloadWithSdk, sdkVersion } from './sdk-download.ts';
+import { ComponentMissingError, onPath, requireExecutable } from './temporal-cli.ts';
+
+type TestServerConfig = Pick<EmbeddedConfig, 'testServerPath' | 'cacheDir'>;
+
+/**
+ * Older versions of the test server lose the memo at continue-as-new, and do not suggest continue-as-new at
+ * 4,096 events.
+ */
+const TEST_SERVER_VERSION = '1.38.0';
+
+const SLF4J_VERSION = '1.7.36';
+
+const MAVEN_TIMEOUT_MS = 10 * 60_000;
+
+const mavenEntry = `temporal-test-server-${TEST_SERVER_VERSION}-archived`;
+const sdkEntry = (): string => `temporal-test-server-sdk-${sdkVersion()}`;
+
+/**
+ * Path of Temporal's time-skipping test server, for an `existing-path` executable of the SDK's test
+ * environment. The search order is: `TEMPORAL_TEST_SERVER_PATH`; the cache; the SDK's download; the Java
+ * server from Maven. The results of the last two are stored in the cache. Safe to call from several processes
+ * at once.
+ *
+ * @throws ComponentMissingError if none of these succeeded.
+ */
+export async function temporalTestServer(
+  config: TestServerConfig,
+  report: Report,
+): Promise<string> {
+  if (config.testServerPath !== undefined) {
+    await requireExecutable(config.testServerPath, 'TEMPORAL_TEST_SERVER_PATH');
+    return config.testServerPath;
+  }
+  return inCache(config.cacheDir) ?? (await prepare(config, report));
+}
+
+function inCache(cacheDir: string): string | undefined {
+  return [mavenEntry, sdkEntry()]
+    .map((entry) => join(cacheDir, entry, 'temporal-test-server'))
+    .find((path) => existsSync(path));
+}
+
+async function prepare({ cacheDir }: TestServerConfig, report: Report): Promise<string> {
+  const failures: string[] = [];
+  for (const way of [fromSdk, fromMaven]) {
+    try {
+      return await way(cacheDir, report);
+    } catch (error) {
+      failures.push(error instanceof Error ? error.message : String(error));
+    }
+  }
+  throw new ComponentMissingError(
+    [
+      'No time-skipping Temporal test server found. Do one of these:',
+      '  - set TEMPORAL_TEST_SERVER_PATH to its path;',
+      '  - give this machine access to the download server of the Temporal SDK;',
+      '  - install Java 11 or newer and Maven, which can download it.',
+      'These attempts failed:',
+      ...failures.map((failure) => `  - ${failure.replaceAll('\n', '\n    ')}`),
+    ].join('\n'),
+  );
+}
+
+async function fromSdk(cacheDir: string, report: Report): Promise<string> {
+  const folder = await cachedFolder(cacheDir, sdkEntry(), report, async (building) => {
+    report('looking for a time-skipping test server to download');
+    const failure = await withStillWorking(report, 'downloading the test server', () =>
+      downloadWithSdk('time-skipping', join(building, 'temporal-test-server')),
+    );
+    if (failure !== undefined) throw new CommandError(`download: ${failure}`);
+  });
+  return join(folder, 'temporal-test-server');
+}
+
+async function fromMaven(cacheDir: string, report: Report): Promise<string> {
+  for (const program of ['java', 'mvn']) {
+    if ((await onPath(program)) === undefined) {
+      throw new CommandError(`Maven: \`${program}\` is not on PATH`);
+    }
+  }
+  const folder = await cachedFolder(cacheDir, mavenEntry, report, async (building) => {
+    report('download failed; getting the time-skipping test server once with Maven (about 15 s)');
+    await withStillWorking(report, 'getting the test server', async () => {
+      await copyJars(join(building, 'lib'));
+      await archiveClasses(building);
+    });
+    const wrapper = join(building, 'temporal-test-server');
+    await writeFile(wrapper, WRAPPER);
+    await chmod(wrapper, 0o755);
+  });
+  return join(folder, 'temporal-test-server');
+}
+
+const JAVA_FLAGS = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', 'lib/*'];
+const JAVA_CLASS = 'io.temporal.testserver.TestServer';
+const ARCHIVE = 'classes.jsa';
+
+/**
+ * To stop the server, the SDK kills the process that it started. `exec` makes the JVM this process; without
+ * `exec` only the shell would end. The flags and the archive of loaded classes make the JVM start within the
+ * SDK's limit of 5 s, also on a busy machine. A JVM that cannot use the archive starts without it.
+ */
+const WRAPPER = `#!/bin/sh
+cd "$(dirname "$0")" &&
+exec java -XX:SharedArchiveFile=${ARCHIVE} ${JAVA_FLAGS.map((flag) => `'${flag}'`).join(' ')} ${JAVA_CLASS} "$@"
+`;
+
+const ARCHIVE_WITHIN_MS = 60_000;
+
+/**
+ * Starts the server once and stops it, so that the JVM writes the archive of the loaded classes. Versions of
+ * Java before 13 refuse the flag and exit; the server then starts without an archive.
+ */
+async function archiveClasses(folder: string): Promise<void> {
+  const port = await freePort();
+  const args = [`-XX:ArchiveClassesAtExit=${ARCHIVE}`, ...JAVA_FLAGS, JAVA_CLASS, String(port)];
+  const server = spawn('java', args, { cwd: folder, stdio: 'ignore', env: childEnvironment({}) });
+  const closed = once(server, 'close');
+  const giveUpAt = performance.now() + ARCHIVE_WITHIN_MS;
+  while (server.exitCode === null && (await isFree('127.0.0.1', port))) {
+    if (performance.now() > giveUpAt) break;
+    await sleep(100);
+  }
+  server.kill('SIGTERM');
+  const isClosed = await Promise.race([
+    closed.then(() => true),
+    sleep(ARCHIVE_WITHIN_MS, false, { ref: false }),
+  ]);
+  if (!isClosed) server.kill('SIGKILL');
+}
+
+async function copyJars(libFolder: string): Promise<void> {
+  const project = await mkdtemp(join(tmpdir(), 'perennial-maven-'));
+  try {
+    await writeFile(join(project, 'pom.xml'), POM);
+    await runCommand(
+      'mvn',
+      ['-q', '-B', 'dependency:copy-dependencies', `-DoutputDirectory=${libFolder}`],
+      { timeoutMs: MAVEN_TIMEOUT_MS, cwd: project },
+    );
+  } finally {
+    await rm(project, { recursive: true, force: true });
+  }
+  const jars = await readdir(libFolder).catch(() => []);
+  if (!jars.some((jar) => jar.startsWith(`temporal-test-server-${TEST_SERVER_VERSION}`))) {
+    throw new CommandError('Maven: the test server is not among the downloaded jars');
+  }
+}
+
+const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>perennial</groupId>
+  <artifactId>test-server</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>io.temporal</groupId>
+      <artifactId>temporal-test-server</artifactId>
+      <version>${TEST_SERVER_VERSION}</version>
+    </dependency>
+    <dependency>
+      <groupId>org.slf4j</groupId>
+      <artifactId>slf4j-nop</artifactId>
+      <version>${SLF4J_VERSION}</version>
+    </dependency>
+  </dependencies>
+</project>
+`;

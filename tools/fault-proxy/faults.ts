@@ -1,0 +1,134 @@
+import {
+  object,
+  oneOf,
+  optionalText,
+  wholeNumber,
+  wrong,
+} from '../../gateways/http-server/fields.ts';
+import type { Fields } from '../../gateways/http-server/fields.ts';
+import { matches } from '../../gateways/http-server/path-pattern.ts';
+
+/**
+ * - `lose_answer`: the request is forwarded, then the connection is closed without an answer.
+ * - `lose_request`: the connection is closed and nothing is forwarded.
+ * - `reset`: the connection is reset (RST).
+ * - `hang`: the client gets no answer and the connection stays open.
+ * - `answer`: the client gets `status`, `headers` and `body` of the fault.
+ * - `delay`: the request is forwarded after `delayMs`.
+ * - `add_headers`: the request is forwarded with the fault's headers, for example with the header that makes the
+ *   Stripe double answer 500.
+ */
+export const FAULTS = [
+  'lose_answer',
+  'lose_request',
+  'reset',
+  'hang',
+  'answer',
+  'delay',
+  'add_headers',
+] as const;
+
+/**
+ * For the faults `reset`, `hang` and `answer`. `done`: the request is forwarded before the fault. `none`: the
+ * request is not forwarded.
+ */
+const EFFECTS = ['done', 'none'] as const;
+
+export interface Fault {
+  readonly fault: (typeof FAULTS)[number];
+  readonly effect: (typeof EFFECTS)[number];
+  /** Null matches every method. */
+  readonly method: string | null;
+  /** A path in which `*` stands for one segment, such as `/v1/charges/*`. Null matches every path. */
+  readonly path: string | null;
+  /** Number of requests to which the fault applies. */
+  readonly count: number;
+  /** From 0 to 1: the share of matching requests to which the fault applies. */
+  readonly chance: number;
+  readonly delayMs: number;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface ServedFault extends Fault {
+  /** Number of requests to which the fault has applied. */
+  readonly hits: number;
+}
+
+export interface Faults {
+  /** Adds a fault. A request gets the first added fault that matches and is not used up. */
+  add(fault: Fault): void;
+  /** All faults since the last `clear`, in the order in which they were added. */
+  list(): ServedFault[];
+  clear(): void;
+  /** Returns the fault of this request and counts a hit; null if no fault matches. */
+  take(method: string, path: string): Fault | null;
+}
+
+/** Faults exist only in memory. `random` returns a number from 0 to below 1. */
+export function createFaults(random: () => number = Math.random): Faults {
+  let armed: { readonly fault: Fault; hits: number }[] = [];
+  return {
+    add: (fault) => void armed.push({ fault, hits: 0 }),
+    list: () => armed.map(({ fault, hits }) => ({ ...fault, hits })),
+    clear: () => {
+      armed = [];
+    },
+    take: (method, path) => {
+      const hit = armed.find(
+        ({ fault, hits }) =>
+          hits < fault.count &&
+          (fault.method === null || fault.method === method) &&
+          (fault.path === null || matches(fault.path, path)) &&
+          (fault.chance >= 1 || random() < fault.chance),
+      );
+      if (hit === undefined) return null;
+      hit.hits += 1;
+      return hit.fault;
+    },
+  };
+}
+
+const COUNT_LIMIT = 1_000_000;
+const DELAY_LIMIT_MS = 120_000;
+
+/** Reads a fault of a control request. Refuses a wrong field with 400 and its name. */
+export function readFault(fields: Fields): Fault {
+  const fault = oneOf(fields, 'fault', FAULTS);
+  return {
+    fault,
+    effect: fields['effect'] === undefined ? 'none' : oneOf(fields, 'effect', EFFECTS),
+    method: optionalText(fields, 'method'),
+    path: optionalText(fields, 'path'),
+    count: wholeNumber(fields, 'count', { from: 1, to: COUNT_LIMIT }),
+    chance: share(fields['chance']),
+    delayMs:
+      fault === 'delay' ? wholeNumber(fields, 'delayMs', { from: 1, to: DELAY_LIMIT_MS }) : 0,
+    status: fault === 'answer' ? wholeNumber(fields, 'status', { from: 200, to: 599 }) : 0,
+    headers: readHeaders(object(fields, 'headers')),
+    body: readBody(fields['body']),
+  };
+}
+
+/** Returns the share of requests to which the fault applies. Without `chance`, all requests. */
+function share(value: unknown): number {
+  if (value === undefined) return 1;
+  if (typeof value === 'number' && value > 0 && value <= 1) return value;
+  throw wrong('chance', 'above 0 and at most 1');
+}
+
+function readHeaders(fields: Fields): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => {
+      if (typeof value !== 'string') throw wrong(`headers.${name}`, 'a text');
+      return [name.toLowerCase(), value];
+    }),
+  );
+}
+
+/** Returns a text as it is, and any other value as JSON text. */
+function readBody(value: unknown): string {
+  if (value === undefined) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

@@ -1,0 +1,230 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PAYING_CARD } from '../../../test/support/payer.ts';
+import { payUntilAnswered } from '../../scripts/client/retrying-payer.ts';
+import { DEFINITE_WITHIN_MS } from './retrying-client.ts';
+import type { RetryingClient } from './retrying-client.ts';
+import type { Random } from './random.ts';
+
+const DAY_MS = 86_400_000;
+/**
+ * Time at which the first test clock starts. Each further clock starts a day later than the clock before. So some
+ * clocks start on the 29th to 31st, which do not exist in every month.
+ */
+const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
+
+const BETWEEN_LOOKS_MS = 300;
+/** Number of subscriptions that are created concurrently. */
+const CREATED_TOGETHER = 8;
+/**
+ * One subscription in ten has no test clock. An edit moves the next payment of such a subscription to 2 to 40 s after
+ * the edit.
+ */
+const REAL_TIME_EVERY = 10;
+const TRIAL_CHANCE = 0.2;
+
+/**
+ * Most intervals are short. An advance of a test clock lasts until the clock's slowest subscription, the one with the
+ * most cycles, is done. With similar intervals the other subscriptions are charged about as often in this time.
+ */
+const INTERVALS = [
+  { interval: 'DAY', intervalCount: 1 },
+  { interval: 'DAY', intervalCount: 1 },
+  { interval: 'DAY', intervalCount: 1 },
+  { interval: 'DAY', intervalCount: 2 },
+  { interval: 'DAY', intervalCount: 3 },
+  { interval: 'WEEK', intervalCount: 1 },
+  { interval: 'WEEK', intervalCount: 2 },
+  { interval: 'MONTH', intervalCount: 1 },
+] as const;
+
+/** Most subscriptions do not end during the run. */
+const CYCLE_COUNTS = [5, 12, 1_200, 1_200, 1_200] as const;
+
+export interface Load {
+  readonly client: RetryingClient;
+  readonly random: Random;
+  made: number;
+  paid: number;
+  /** Checkouts that expired before they were paid. */
+  tooLate: number;
+  pagesRepeated: number;
+  commands: number;
+  /** Requests for refunds, without repeats. */
+  refunds: number;
+}
+
+/** The subscriptions of one test clock, or all subscriptions without a test clock. */
+export interface Group {
+  readonly testClockId: string | null;
+  readonly subscriptionIds: string[];
+  nowAt: number;
+}
+
+/** Creates the test clocks and `count` subscriptions, and pays for the subscriptions. */
+export async function makeGroups(load: Load, count: number, clocks: number): Promise<Group[]> {
+  const inRealTime: Group = { testClockId: null, subscriptionIds: [], nowAt: Date.now() };
+  const groups: Group[] = [inRealTime];
+  for (let clock = 0; clock < clocks; clock += 1) {
+    const nowAt = CLOCKS_START_AT + clock * DAY_MS;
+    const { testClockId } = await answerOf<{ testClockId: string }>(load, '/test-clock/create', {
+      now: nowAt,
+    });
+    groups.push({ testClockId, subscriptionIds: [], nowAt });
+  }
+  const clocked = groups.slice(1);
+  const waiting = Array.from({ length: count }, (_, index) =>
+    index % REAL_TIME_EVERY === REAL_TIME_EVERY - 1
+      ? inRealTime
+      : // The subscriptions are assigned to the clocks one after another, so that every clock has a subscription.
+        (clocked[(index - Math.floor(index / REAL_TIME_EVERY)) % clocks] ?? inRealTime),
+  );
+  const makeNext = async (): Promise<void> => {
+    for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {
+      await make(load, group);
+    }
+  };
+  await Promise.all(Array.from({ length: CREATED_TOGETHER }, makeNext));
+  return groups;
+}
+
+/**
+ * Range of the days by which one advance moves a test clock. At the end of the fault phase the run waits for every
+ * advance in progress, so advances are short.
+ */
+const ADVANCE_DAYS = [3, 21] as const;
+/** Range of the wait between two advances of a clock, in ms. */
+const BETWEEN_ADVANCES = [500, 2_000] as const;
+/** Range of the wait between two commands of a group's merchant, in ms. */
+const BETWEEN_COMMANDS = [8_000, 35_000] as const;
+/** Chance of a new subscription after each command, to replace subscriptions that end. */
+const NEW_CUSTOMER_CHANCE = 0.05;
+
+/** Advances the group's test clock, sends commands and creates subscriptions, until `enough` aborts. */
+export async function applyLoad(load: Load, group: Group, enough: AbortSignal): Promise<void> {
+  await Promise.all([keepAdvancing(load, group, enough), keepCommanding(load, group, enough)]);
+}
+
+async function keepAdvancing(load: Load, group: Group, enough: AbortSignal): Promise<void> {
+  if (group.testClockId === null) return;
+  while (!enough.aborted) {
+    await advance(load, group, load.random.between(...ADVANCE_DAYS));
+    // If all subscriptions of a clock have ended, an advance takes no time. This wait limits the rate of such
+    // advances.
+    await rest(load.random.between(...BETWEEN_ADVANCES), enough);
+  }
+}
+
+/** Sends commands one at a time, and waits for each answer before the next command. */
+async function keepCommanding(load: Load, group: Group, enough: AbortSignal): Promise<void> {
+  const { random } = load;
+  while (!enough.aborted) {
+    const id = group.subscriptionIds[random.between(0, group.subscriptionIds.length - 1)];
+    if (id !== undefined) await command(load, group, id);
+    if (random.isTrue(NEW_CUSTOMER_CHANCE)) await make(load, group);
+    await rest(random.between(...BETWEEN_COMMANDS), enough);
+  }
+}
+
+/** Waits for `ms`, or until `enough` aborts. */
+async function rest(ms: number, enough: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal: enough }).catch(() => undefined);
+}
+
+export async function advance(load: Load, group: Group, days: number): Promise<void> {
+  if (group.testClockId === null) return;
+  const to = group.nowAt + days * DAY_MS;
+  const { testClockId } = group;
+  const key = `advance:${testClockId}:${to}`;
+  await answerOf(load, '/test-clock/advance', { testClockId, to }, key);
+  group.nowAt = to;
+}
+
+async function make(load: Load, group: Group): Promise<void> {
+  const { random } = load;
+  load.made += 1;
+  const isOnClock = group.testClockId !== null;
+  const trial =
+    isOnClock && random.isTrue(TRIAL_CHANCE)
+      ? { trialPeriodCount: random.between(1, 10), trialPeriodInterval: 'DAY' }
+      : {};
+  const { subscriptionId, fwdUrl } = await answerOf<{ subscriptionId: string; fwdUrl: string }>(
+    load,
+    '/subscription/create',
+    {
+      // Every amount is different, so that a charge of a wrong subscription would be detected.
+      amount: 1_000 + load.made,
+      currency: 'USD',
+      ...random.pick(INTERVALS),
+      cycleCount: random.pick(CYCLE_COUNTS),
+      ...trial,
+      ...(isOnClock ? { testClockId: group.testClockId } : {}),
+      customerDetails: { name: PAYING_CARD.name, email: 'ada@example.com' },
+      callbackUrl: 'https://shop.example/thanks',
+    },
+  );
+  if ((await payUntilPaid(load, fwdUrl)) === 'too late') {
+    load.tooLate += 1;
+    return;
+  }
+  load.paid += 1;
+  group.subscriptionIds.push(subscriptionId);
+}
+
+/**
+ * Picks a random command. A manual retry has the highest chance, because most manual retries are refused: few
+ * subscriptions are UNPAID.
+ */
+function pickCommand(random: Random, amount: number, date: number): [path: string, body: object] {
+  const dice = random.next();
+  if (dice < 0.3) return ['/subscription/manual-retry', {}];
+  if (dice < 0.5) return ['/subscription/edit', { newAmount: amount }];
+  if (dice < 0.6) return ['/subscription/edit', { newNextPaymentDate: date }];
+  if (dice < 0.8) return ['/subscription/merchant/one-time-charge', { amount, currency: 'USD' }];
+  if (dice < 0.87) return ['/subscription/merchant/pause', {}];
+  if (dice < 0.98) return ['/subscription/merchant/unpause', { newNextPaymentDate: date }];
+  return ['/subscription/merchant/cancel', {}];
+}
+
+/** Sends a random command for a subscription. Refusals are expected. */
+async function command(load: Load, group: Group, subscriptionId: string): Promise<void> {
+  const { random, client } = load;
+  const amount = random.between(101, 90_000);
+  const far = random.between(2, 40);
+  // Without a clock the date is so near that the cycle falls due during the run.
+  const date = group.testClockId === null ? Date.now() + far * 1_000 : group.nowAt + far * DAY_MS;
+  const [path, body] = pickCommand(random, amount, date);
+  load.commands += 1;
+  const key = `${subscriptionId}:${load.commands}`;
+  const answer = await client.post(path, { subscriptionId, ...body }, key);
+  // Repeats the request, like a client that did not receive the answer.
+  if (answer !== null && random.isTrue(0.3)) {
+    await client.post(path, { subscriptionId, ...body }, key);
+  }
+}
+
+async function answerOf<Answer>(
+  { client }: Load,
+  path: string,
+  body: object,
+  key?: string,
+): Promise<Answer> {
+  const answer = await client.post(path, body, key);
+  if (answer?.status !== 200) throw new Error(`${path}: ${answer?.status} ${answer?.body}`);
+  return JSON.parse(answer.body) as Answer;
+}
+
+/** Pays the checkout. `too late`: the clock advanced past the expiry of the checkout before it was paid. */
+async function payUntilPaid(load: Load, fwdUrl: string): Promise<'paid' | 'too late'> {
+  const { end } = await payUntilAnswered(fwdUrl, {
+    address: addressOf(load.random),
+    withinMs: DEFINITE_WITHIN_MS,
+    betweenLooksMs: BETWEEN_LOOKS_MS,
+    reloadsBrokenPage: () => load.random.isTrue(0.5),
+    onRepeat: () => (load.pagesRepeated += 1),
+  });
+  return end;
+}
+
+function addressOf(random: Random): string {
+  return `10.${random.between(0, 255)}.${random.between(0, 255)}.${random.between(1, 254)}`;
+}

@@ -1,0 +1,129 @@
+import { execFileSync } from 'node:child_process';
+import type { RunningStart } from '../../scripts/client/running-start.ts';
+import { loadOrMakeSecrets, secretsFile } from '../../embedded/secrets.ts';
+import { createSealing } from '../../../runtime/sealing.ts';
+import { openBooks } from '../verify/books.ts';
+import { checkBooks } from '../verify/invariants.ts';
+import type { CheckResult } from '../verify/invariants.ts';
+import { readCharges } from './charges-plot.ts';
+import { countCycles, figuresOf, repairsOf } from './figures.ts';
+import { countAtDouble } from './double-count.ts';
+import { runFaultPhase, UP_WITHIN_MS } from './fault-phase.ts';
+import { advance } from './load.ts';
+import type { Group } from './load.ts';
+import { coresSince, coreTime } from './machine.ts';
+import { recoveries } from './report.ts';
+import type { RunReport } from './report.ts';
+import { settle } from './settle.ts';
+import { prepare } from './surroundings.ts';
+import type { RunOptions, Surroundings } from './surroundings.ts';
+
+/**
+ * Runs the fault phase, the recovery and the verification on the system `start`. The clients' answers and the
+ * received webhooks are recorded in `folder`.
+ */
+export async function run(
+  start: RunningStart,
+  options: RunOptions,
+  folder: string,
+): Promise<RunReport> {
+  const surroundings = await prepare(start, options, folder);
+  try {
+    return await reportOf(surroundings);
+  } finally {
+    await surroundings.close();
+  }
+}
+
+async function reportOf(surroundings: Surroundings): Promise<RunReport> {
+  const { options, startedAt, sql, load, killer, receiver, double } = surroundings;
+  const coresBefore = coreTime();
+  const { groups, faults, outage } = await runFaultPhase(surroundings);
+  const faultPhaseSeconds = (Date.now() - startedAt) / 1_000;
+  const cores = coresSince(coresBefore);
+  const { wrong, repairs } = await recover(surroundings, groups);
+  const results = await verifyBooks(surroundings);
+  const count = double && (await countAtDouble(sql, double));
+  wrong.push(...(count?.wrong ?? []));
+  const paid = await countCycles(sql);
+  if (paid < options.cycles) wrong.push(`only ${paid} of ${options.cycles} cycles were paid`);
+  if (killer.kills.length === 0) wrong.push('no process was killed');
+  wrong.push(...results.flatMap(({ forPerson }) => forPerson));
+  return {
+    commit: commitOf(),
+    command: commandOf(options),
+    startedAt,
+    seconds: (Date.now() - startedAt) / 1_000,
+    figures: [
+      ...(await figuresOf(sql, load, receiver.received(), repairs)),
+      ...faults,
+      ...(count?.figures ?? []),
+      ['time with faults and kills', `${faultPhaseSeconds.toFixed(0)} s`],
+      ['CPU cores', cores],
+    ],
+    outage,
+    recovery: await recoveries(sql, killer.kills),
+    charges: await readCharges(sql, startedAt, killer.kills),
+    results,
+    wrong,
+  };
+}
+
+/**
+ * Waits until all processes run, ends the faults of the receiver, advances every test clock by 7 days, and waits until
+ * no work is open.
+ */
+async function recover(
+  { sql, load, killer, receiver }: Surroundings,
+  groups: readonly Group[],
+): Promise<{ wrong: string[]; repairs: string }> {
+  await killer.waitUntilUp(AbortSignal.timeout(UP_WITHIN_MS));
+  receiver.recover();
+  await Promise.all(groups.map((group) => advance(load, group, 7)));
+  // The counts are read before `settle`: `settle` makes deliveries due early, and sweeps count these as
+  // repairs.
+  const repairs = await repairsOf(sql);
+  const wrong: string[] = [];
+  await settle(sql).catch((error: unknown) => wrong.push(messageOf(error)));
+  return { wrong: [...wrong, ...load.client.unanswered], repairs };
+}
+
+async function verifyBooks({ start, receiver, books }: Surroundings): Promise<CheckResult[]> {
+  const { demo, dataDir } = start;
+  receiver.writeBook(books.receiverBook);
+  const opened = await openBooks({
+    databaseUrl: demo.databaseUrl,
+    gateway: { url: demo.gatewayUrl, key: demo.gatewayKey },
+    stripe: demo.stripeDouble && {
+      sealing: createSealing(
+        Buffer.from(loadOrMakeSecrets(secretsFile(dataDir)).ENCRYPTION_KEY, 'base64'),
+      ),
+      url: demo.stripeDouble.url,
+      days: 1,
+    },
+    ...books,
+  });
+  try {
+    return await checkBooks(opened);
+  } finally {
+    await opened.close();
+  }
+}
+
+function commandOf(options: RunOptions): string {
+  const { gateway, temporal, cycles, subscriptions, seed, pause, temporalAway } = options;
+  const away = temporalAway === undefined ? '' : ` --temporal-away ${temporalAway}`;
+  const size = `--cycles ${cycles} --subscriptions ${subscriptions}`;
+  const name =
+    (gateway === 'sandbox' ? '' : `--gateway ${gateway} `) +
+    (temporal === 'cluster' ? '' : `--temporal ${temporal} `);
+  return `npm run chaos -- ${name}${size} --seed ${seed} --pause ${pause}${away}`;
+}
+
+function commitOf(): string {
+  return execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

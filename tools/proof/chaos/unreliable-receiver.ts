@@ -1,0 +1,58 @@
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { EVENT_TYPES } from '../../../domain/events.ts';
+import { startWebhookReceiver } from '../../../test/support/webhook-receiver.ts';
+import type { ReceivedWebhook } from '../../../test/support/webhook-receiver.ts';
+import type { MerchantClient } from '../../../test/support/merchant-client.ts';
+import type { Random } from './random.ts';
+
+/** Share of the deliveries that are answered 500. */
+const FAILS = 0.2;
+/** Share of the other deliveries whose answer is lost after they were received. */
+const DROPS = 0.1;
+
+/**
+ * Starts a merchant's unreliable webhook endpoint and subscribes it to every event type. `hear` gets every received
+ * event.
+ */
+export async function startUnreliableReceiver(
+  merchant: MerchantClient,
+  random: Random,
+  hear: (event: ReceivedWebhook['event']) => void,
+) {
+  const eventSigner = `whsec_${randomBytes(24).toString('base64')}`;
+  const receiver = await startWebhookReceiver({ secrets: [eventSigner] });
+  let isGood = false;
+  receiver.onReceive(({ event }) => {
+    hear(event);
+    if (isGood) return;
+    if (random.isTrue(FAILS)) receiver.answerNext({ status: 500 });
+    else if (random.isTrue(DROPS)) receiver.answerNext('close');
+  });
+  await merchant.post('/webhook', {
+    endpoint: receiver.url,
+    eventSigner,
+    subscribedEventTypes: EVENT_TYPES,
+  });
+  return {
+    /** Ends the faults: from now on every delivery is answered 2xx. */
+    recover: () => {
+      isGood = true;
+    },
+    received: () => receiver.received.length,
+    /** Writes the received webhooks to a file that `npm run verify` reads. */
+    writeBook: (file: string) => {
+      const lines = receiver.received.map(
+        ({ event, answered, isStandardSignatureValid, isXpaySignatureValid }) =>
+          JSON.stringify({
+            eventId: event.eventId,
+            eventType: event.eventType,
+            isSignatureValid: isStandardSignatureValid && isXpaySignatureValid,
+            isAcknowledged: answered === 200,
+          }),
+      );
+      writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
+    },
+    close: () => receiver.close(),
+  };
+}

@@ -1,0 +1,113 @@
+import type { MerchantClient } from '../../../test/support/merchant-client.ts';
+import { payOnPage } from '../../../test/support/payer.ts';
+import type { RunningStart } from '../../scripts/client/running-start.ts';
+import { advanceTestClock, createTestClock } from '../../scripts/client/test-clock.ts';
+
+/** Ids of one merchant's records, by kind. */
+export interface Records {
+  readonly subscriptions: readonly string[];
+  /** Subscriptions for the cancel operation only, so that the other operations get active ones. */
+  readonly cancellable: readonly string[];
+  readonly customers: readonly string[];
+  readonly paymentMethods: readonly string[];
+  readonly intents: readonly string[];
+  readonly setupMethods: readonly string[];
+  readonly testClocks: readonly string[];
+}
+
+const DAY_MS = 86_400_000;
+const ADVANCE_WITHIN_MS = 60_000;
+const PAYER = { name: 'Ada Example', email: 'ada@example.com' };
+const CALLBACK_URL = 'https://merchant.example/thanks';
+
+type Changes = Record<string, unknown>;
+
+/**
+ * Creates a few records of each kind through the API and the hosted pages, with subscriptions in every status
+ * but ENDED. Returns their ids.
+ */
+export async function makeRecords(start: RunningStart, merchant: MerchantClient): Promise<Records> {
+  const subscribe = (changes: Changes = {}) => createSubscription(merchant, changes);
+  const subscribeAndPay = async (changes: Changes = {}) => {
+    const { subscriptionId, fwdUrl } = await subscribe(changes);
+    await payOnPage(fwdUrl);
+    return subscriptionId;
+  };
+  const command = (name: string) => (subscriptionId: string) =>
+    merchant.post(`/subscription/merchant/${name}`, { subscriptionId });
+
+  const testClockId = await createTestClock(merchant, Date.now());
+  const active = await times(4, () => subscribeAndPay({ testClockId }));
+  const trialing = await times(2, () =>
+    subscribeAndPay({ trialPeriodInterval: 'DAY', trialPeriodCount: 7 }),
+  );
+  const unpaid = await times(3, () => subscribeAndPay({ testClockId, interval: 'DAY' }));
+  for (const id of unpaid) await start.declineNext(id, 'insufficient_funds', 20);
+  await advanceTestClock(merchant, testClockId, Date.now() + 5 * DAY_MS, ADVANCE_WITHIN_MS);
+  const paused = await times(2, () => subscribeAndPay());
+  await Promise.all(paused.map(command('pause')));
+  const created = await times(2, async () => (await subscribe()).subscriptionId);
+
+  const saved = await saveMethod(merchant);
+  const charge = { subscriptionId: active[0], amount: 2_500, currency: 'USD' };
+  const oneTime = await times(6, async () => {
+    const answer = await merchant.post<{ intentId: string }>(
+      '/subscription/merchant/one-time-charge',
+      charge,
+    );
+    return answer.intentId;
+  });
+  return {
+    subscriptions: [...active, ...trialing, ...unpaid, ...paused, ...created],
+    cancellable: await times(4, () => subscribeAndPay()),
+    customers: [saved.customerId],
+    paymentMethods: [saved.pmId],
+    intents: [...oneTime, ...(await times(3, () => createIntent(merchant)))],
+    setupMethods: [saved.setupMethodId],
+    testClocks: [testClockId],
+  };
+}
+
+function createSubscription(merchant: MerchantClient, changes: Changes) {
+  return merchant.post<{ subscriptionId: string; fwdUrl: string }>('/subscription/create', {
+    amount: 1_999,
+    currency: 'USD',
+    interval: 'MONTH',
+    intervalCount: 1,
+    cycleCount: 12,
+    customerDetails: PAYER,
+    callbackUrl: CALLBACK_URL,
+    ...changes,
+  });
+}
+
+async function saveMethod(merchant: MerchantClient) {
+  const { setupMethodId, fwdUrl } = await merchant.post<{ setupMethodId: string; fwdUrl: string }>(
+    '/setup-method/create',
+    { currency: 'USD', billingDetails: PAYER, callbackUrl: CALLBACK_URL },
+  );
+  await payOnPage(fwdUrl);
+  const session = await merchant.get<{ customerId: string; pmId?: string }>(
+    `/setup-method/${setupMethodId}`,
+  );
+  if (session.pmId === undefined) throw new Error('the setup session saved no payment method');
+  return { setupMethodId, customerId: session.customerId, pmId: session.pmId };
+}
+
+/** Creates an unpaid payment, which can be cancelled. Returns its id. */
+async function createIntent(merchant: MerchantClient): Promise<string> {
+  const { xIntentId } = await merchant.post<{ xIntentId: string }>('/payments/create-intent', {
+    amount: 4_900,
+    currency: 'USD',
+    customerDetails: PAYER,
+    callbackUrl: CALLBACK_URL,
+  });
+  return xIntentId;
+}
+
+/** Runs `make` several times, one after another. */
+async function times<T>(count: number, make: () => Promise<T>): Promise<T[]> {
+  const made: T[] = [];
+  for (let i = 0; i < count; i += 1) made.push(await make());
+  return made;
+}

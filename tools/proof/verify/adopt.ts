@@ -1,0 +1,226 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { WorkflowNotFoundError } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
+import type { Db } from '../../../db/client.ts';
+import {
+  adoptCycleCharge,
+  adoptOrder,
+  adoptRefund,
+  findHold,
+  NotAdopted,
+  recordChargeId,
+} from '../../../db/repositories/payments/adopted.ts';
+import type { LostCharge } from '../../../db/repositories/payments/adopted.ts';
+import { CYCLE_COUNT_MAX } from '../../../domain/calendar.ts';
+import { DomainError } from '../../../domain/errors.ts';
+import { intentIdOfCycle } from '../../../domain/ids.ts';
+import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
+import { minuteText } from '../../scripts/client/terminal.ts';
+import { ACCEPT_WITHIN_MS, describeWorkflow } from '../../../temporal/client.ts';
+import type { SubscriptionRuns } from '../../../temporal/subscription-runs.ts';
+import { stateQuery, subscriptionWorkflowId } from '../../../workflows/subscription/messages.ts';
+import type { LostRecords } from './lost-records.ts';
+
+interface AdoptDeps {
+  readonly db: Db;
+  readonly client: Client;
+  readonly workflows: Pick<SubscriptionRuns, 'recheck' | 'ensureRunning'>;
+}
+
+/** Time in ms within which a run reads its row again after a recheck. */
+const RECHECKED_WITHIN_MS = 10_000;
+
+/**
+ * Books what the gateways have into a restored database, and then releases the runs that are newer than their rows.
+ * Sends nothing to a gateway. Returns one line for each record: `+` done, `!` for the operator. A repeat is safe.
+ * Rule: D-39.
+ */
+export async function adopt(lost: LostRecords, deps: AdoptDeps): Promise<string[]> {
+  const lines: string[] = [];
+  /** Returns false if the record is not booked. */
+  const attempt = async (subject: string, work: () => Promise<string | null>): Promise<boolean> => {
+    try {
+      const done = await work();
+      if (done !== null) lines.push(`+ ${subject}: ${done}`);
+      return true;
+    } catch (error) {
+      if (!(error instanceof NotAdopted)) throw error;
+      lines.push(`! ${subject}: not booked: ${error.message}`);
+      return false;
+    }
+  };
+  const adopted = new Set<string>();
+  const isUnbooked = new Set<string>();
+  const newer = new Map(lost.held.map((ref) => [ref.subscriptionId, ref]));
+  for (const charge of lost.unnamed) {
+    await attempt(charge.key, async () =>
+      (await recordChargeId(deps.db, charge)) ? 'it is looked up at the gateway' : null,
+    );
+  }
+  for (const charge of lost.charges) {
+    const cycle = cycleOf(charge);
+    if (cycle) newer.set(cycle.ref.subscriptionId, cycle.ref);
+    const isBooked = await attempt(charge.key, async () => {
+      if (charge.outcome === 'declined' && !adopted.has(charge.intentId)) {
+        throw new NotAdopted('the gateway declined it, so it moved no money');
+      }
+      const done = cycle
+        ? await bookCycle(deps.db, charge, cycle)
+        : await bookOrder(deps.db, charge);
+      adopted.add(charge.intentId);
+      return done;
+    });
+    if (!isBooked && cycle && charge.outcome !== 'declined') {
+      isUnbooked.add(cycle.ref.subscriptionId);
+    }
+  }
+  for (const { intentId, ...refund } of lost.refunds) {
+    await attempt(`refund:${refund.refundId}`, async () => {
+      if (intentId === null)
+        throw new NotAdopted('its charge is not booked yet; repeat the command');
+      await adoptRefund(deps.db, { ...refund, intentId });
+      return `${refund.amountMinor} are booked as a refund of ${intentId}`;
+    });
+  }
+  for (const ref of newer.values()) {
+    // If Temporal or its workers are away, the lines about the booked records are still printed.
+    const released = await release(deps, ref, isUnbooked.has(ref.subscriptionId)).catch(
+      (error: unknown) => [
+        `! ${ref.subscriptionId}: not released: ${error instanceof Error ? error.message : String(error)}`,
+      ],
+    );
+    lines.push(...released);
+  }
+  return lines;
+}
+
+interface Cycle {
+  readonly ref: SubscriptionRef;
+  readonly cycleNumber: number;
+}
+
+/** The cycle whose intent the charge has; null for a charge outside the billing cycles. */
+function cycleOf({ merchantId, subscriptionId, intentId }: LostCharge): Cycle | null {
+  if (subscriptionId === null) return null;
+  for (let cycleNumber = 1; cycleNumber <= CYCLE_COUNT_MAX; cycleNumber += 1) {
+    if (intentIdOfCycle(subscriptionId, cycleNumber) !== intentId) continue;
+    return { ref: { merchantId, subscriptionId }, cycleNumber };
+  }
+  return null;
+}
+
+async function bookCycle(db: Db, charge: LostCharge, { ref, cycleNumber }: Cycle): Promise<string> {
+  const { subscriptionId } = ref;
+  if ((await findHold(db, ref)) === null)
+    throw new NotAdopted(`there is no row of ${subscriptionId}`);
+  await adoptCycleCharge(db, ref, cycleNumber, charge);
+  if (charge.outcome === 'declined') return 'its decline is booked';
+  return `${amountOf(charge)} are booked when ${subscriptionId} charges cycle ${cycleNumber}`;
+}
+
+async function bookOrder(db: Db, charge: LostCharge): Promise<string> {
+  await adoptOrder(db, charge);
+  const { subscriptionId, outcome } = charge;
+  if (outcome === 'declined') return 'its decline is booked';
+  return `${amountOf(charge)} are booked as a ${subscriptionId === null ? 'tokenised charge' : `one-time charge of ${subscriptionId}`}`;
+}
+
+const amountOf = ({ amountMinor, currency }: LostCharge): string => `${amountMinor} ${currency}`;
+
+/**
+ * Ends a held run, and starts a run from the row. Names what the held run knew and the row does not have. With
+ * `isUnbooked`, the run stays held: a new run might charge again after the gateway forgot the key.
+ */
+async function release(
+  deps: AdoptDeps,
+  ref: SubscriptionRef,
+  isUnbooked: boolean,
+): Promise<string[]> {
+  const { subscriptionId } = ref;
+  const held = await heldState(deps, ref);
+  if (held === null) return [];
+  const { known, row } = held;
+  const lines = unknownSteps(known, row).map(
+    ({ at, what, why }) =>
+      `! ${subscriptionId}: its row does not have "${what}" of ${minuteText(at)} (${why})`,
+  );
+  const description = await describeWorkflow(deps.client, subscriptionWorkflowId(subscriptionId));
+  if (description?.status.name === 'COMPLETED') {
+    return [
+      ...lines,
+      `! ${subscriptionId}: its workflow ended as ${known.status} (${known.endReason}), its row is ${row.status}`,
+    ];
+  }
+  if (isUnbooked) {
+    return [
+      ...lines,
+      `! ${subscriptionId}: its newer run stays held, because a charge of it is not booked`,
+    ];
+  }
+  if (description?.status.name === 'RUNNING') {
+    await deps.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+      deps.client.workflow
+        .getHandle(description.workflowId, description.runId)
+        .terminate(`verify --adopt: version ${known.version}, and the row has ${row.version}`),
+    );
+  }
+  await deps.workflows.ensureRunning(ref);
+  return [
+    ...lines,
+    `+ ${subscriptionId}: its newer run is terminated, and a run starts from its row`,
+  ];
+}
+
+/** Payments of cycles are named or booked from the gateway's book, so they are not named. */
+function unknownSteps(known: SubscriptionState, row: SubscriptionState) {
+  const has = new Set(row.log.map(({ at, what }) => `${at} ${what}`));
+  return known.log.filter(
+    ({ at, what }) => !has.has(`${at} ${what}`) && !/^cycle \d+ paid/.test(what),
+  );
+}
+
+interface HeldState {
+  readonly known: SubscriptionState;
+  readonly row: SubscriptionState;
+}
+
+/**
+ * Makes the run read its row, and waits until it is held or has the row's version. Returns the two states of a held
+ * run; null for any other, and for a subscription without a row.
+ */
+async function heldState({ db, client, workflows }: AdoptDeps, ref: SubscriptionRef) {
+  const workflowId = subscriptionWorkflowId(ref.subscriptionId);
+  const giveUpAt = performance.now() + RECHECKED_WITHIN_MS;
+  for (let isFirst = true; ; isFirst = false) {
+    const known = await knownState(client, workflowId);
+    const found = await findHold(db, ref);
+    if (known === null || found === null || known.version <= found.state.version) return null;
+    const held: HeldState = { known, row: found.state };
+    if (found.heldAt !== null) return held;
+    if (isFirst) await recheck(workflows, ref);
+    if (performance.now() > giveUpAt)
+      throw new Error(`${ref.subscriptionId} does not read its row`);
+    await pause(100);
+  }
+}
+
+/** The state that the run knows, also after the run has closed. Null if Temporal knows no run. */
+async function knownState(client: Client, workflowId: string): Promise<SubscriptionState | null> {
+  try {
+    return await client.withDeadline(Date.now() + RECHECKED_WITHIN_MS, () =>
+      client.workflow.getHandle(workflowId).query(stateQuery),
+    );
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return null;
+    throw error;
+  }
+}
+
+async function recheck(workflows: AdoptDeps['workflows'], ref: SubscriptionRef): Promise<void> {
+  try {
+    await workflows.recheck(ref);
+  } catch (error) {
+    // A completed workflow that is newer than its row; the hold is recorded.
+    if (!(error instanceof DomainError)) throw error;
+  }
+}

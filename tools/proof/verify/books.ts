@@ -1,0 +1,164 @@
+import { readFileSync } from 'node:fs';
+import postgres from 'postgres';
+import type { ReservedSql } from 'postgres';
+import { stateProblem } from '../../../domain/subscription/recorded-state.ts';
+import { sandboxBook, stripeBooks } from './gateway-books.ts';
+import type { GatewayBook, StripePlace } from './gateway-books.ts';
+
+/**
+ * The places of the books. A book is one party's own record: the rows in Postgres, charges and refunds of a gateway,
+ * the webhooks that receivers got, or the answers that clients got. The checks never write to a book.
+ */
+export interface Places {
+  readonly databaseUrl: string;
+  /** The sandbox gateway. Null skips its book. */
+  readonly gateway: { readonly url: string; readonly key: string } | null;
+  /** The merchants' accounts at Stripe. Absent: their books are not read. */
+  readonly stripe?: StripePlace | undefined;
+  /**
+   * A file with one JSON object a line for each received webhook: `{ eventId, eventType,
+   * isSignatureValid }`. `isAcknowledged: false` marks a webhook that the receiver answered with an error
+   * or not at all.
+   */
+  readonly receiverBook: string | null;
+  /** A file with one JSON object a line for each answer of the API: `{ key, status, body }`. */
+  readonly clientBook: string | null;
+}
+
+/** A snapshot of Postgres, and the other books as temporary tables, for SQL queries. */
+export interface Books {
+  readonly has: { gateway: boolean; receiver: boolean; client: boolean };
+  ask<Row>(query: string): Promise<Row[]>;
+  close(): Promise<void>;
+}
+
+/** Time limit in ms for a query, because a long query slows down the system that is checked. */
+const STATEMENT_TIMEOUT_MS = 120_000;
+const BATCH = 2_000;
+
+/** The temporary tables for the books, which exist only on this connection. */
+const TABLES = `
+  create temp table book_charge (
+    gateway text, key text, merchant_id text, intent_id text, subscription_id text, amount_minor bigint,
+    currency text, outcome text, charge_id text, created_at timestamptz);
+  create index on book_charge (key);
+  create temp table book_refund (
+    gateway text, key text, charge_id text, refund_id text, amount_minor bigint, status text,
+    created_at timestamptz);
+  create index on book_refund (key);
+  create index on book_refund (charge_id);
+  create temp table book_gateway (gateway text primary key, from_at timestamptz);
+  create temp table book_webhook (
+    event_id text, event_type text, is_signature_valid boolean, is_acknowledged boolean);
+  create temp table book_answer (key text, status integer, body text);
+  create temp table unreadable (merchant_id text, id text, problem text);`;
+
+/**
+ * A temporary view `subscription`, which hides the rows of the table `subscription` whose state is
+ * unreadable. The queries of the checks would fail on these rows.
+ */
+const READABLE = `
+  create temp view subscription as select * from public.subscription s where not exists (
+    select from unreadable u where u.merchant_id = s.merchant_id and u.id = s.id)`;
+
+/**
+ * Opens the books. The snapshot of Postgres is taken before the gateway's book is read, which may take minutes. A
+ * charge or refund that only the gateway's book has is therefore newer than the snapshot, or wrong.
+ *
+ * @throws Error if a book cannot be read.
+ */
+export async function openBooks(places: Places): Promise<Books> {
+  const client = postgres(places.databaseUrl, {
+    max: 1,
+    connect_timeout: 10,
+    onnotice: () => undefined,
+    connection: { application_name: 'perennial-verify', statement_timeout: STATEMENT_TIMEOUT_MS },
+  });
+  const session = await client.reserve();
+  const close = async (): Promise<void> => {
+    session.release();
+    await client.end({ timeout: 5 });
+  };
+  try {
+    await session.unsafe(TABLES);
+    await session.unsafe(READABLE);
+    await fill(session, 'book_webhook', readLines(places.receiverBook).map(webhookRow));
+    await fill(session, 'book_answer', readLines(places.clientBook).map(answerRow));
+    await session`begin isolation level repeatable read, read only`;
+    await session`select count(*) from merchant`; // the first query takes the snapshot
+    await fill(session, 'unreadable', await readStates(session));
+    const gateways = [
+      ...(places.gateway ? [await sandboxBook(places.gateway)] : []),
+      ...(places.stripe ? await stripeBooks(session, places.stripe) : []),
+    ];
+    for (const gateway of gateways) await readGateway(session, gateway);
+    return {
+      has: {
+        gateway: gateways.length > 0,
+        receiver: places.receiverBook !== null,
+        client: places.clientBook !== null,
+      },
+      ask: async <Row>(query: string) => [...(await session.unsafe(query))] as Row[],
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+type Row = Record<string, string | number | boolean | null>;
+
+async function fill(session: ReservedSql, table: string, rows: readonly Row[]): Promise<void> {
+  for (let at = 0; at < rows.length; at += BATCH) {
+    await session`insert into ${session(table)} ${session(rows.slice(at, at + BATCH))}`;
+  }
+}
+
+/** Returns the subscriptions whose recorded state cannot be read, with the reason. */
+async function readStates(session: ReservedSql): Promise<Row[]> {
+  const wrong: Row[] = [];
+  const batches = session<{ merchantId: string; id: string; state: unknown }[]>`
+    select merchant_id as "merchantId", id, state from public.subscription`.cursor(BATCH);
+  for await (const batch of batches) {
+    for (const { merchantId, id, state } of batch) {
+      const problem = stateProblem(state);
+      if (problem !== null) wrong.push({ merchant_id: merchantId, id, problem });
+    }
+  }
+  return wrong;
+}
+
+async function readGateway(session: ReservedSql, book: GatewayBook): Promise<void> {
+  // A test and a live merchant may share an account's name. Their books begin at the same instant.
+  await session`insert into book_gateway
+    values (${book.gateway}, ${book.from.toISOString()}) on conflict do nothing`;
+  for await (const { charges, refunds } of book.pages) {
+    await fill(session, 'book_charge', charges);
+    await fill(session, 'book_refund', refunds);
+  }
+}
+
+/** Reads one JSON object a line. Ignores an incomplete last line, whose writer may have been killed. */
+function readLines(file: string | null): Record<string, unknown>[] {
+  if (file === null) return [];
+  const lines = readFileSync(file, 'utf8').split('\n');
+  return lines.slice(0, -1).map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+function webhookRow(line: Record<string, unknown>): Row {
+  return {
+    event_id: String(line['eventId']),
+    event_type: String(line['eventType']),
+    is_signature_valid: line['isSignatureValid'] === true,
+    is_acknowledged: line['isAcknowledged'] !== false,
+  };
+}
+
+function answerRow(line: Record<string, unknown>): Row {
+  return {
+    key: String(line['key']),
+    status: Number(line['status']),
+    body: String(line['body']),
+  };
+}

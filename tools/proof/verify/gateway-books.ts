@@ -1,0 +1,170 @@
+import type { ReservedSql } from 'postgres';
+import { accountBinding } from '../../../gateways/merchant-gateways.ts';
+import { listCharges, listRefunds } from '../../../gateways/stripe/charge-list.ts';
+import { createStripeClient } from '../../../gateways/stripe/client.ts';
+
+/** A row of `book_charge` or `book_refund`. */
+export type BookRow = Record<string, string | number | null>;
+
+/** Charges and refunds in a gateway's book. */
+export interface BookPage {
+  readonly charges: BookRow[];
+  readonly refunds: BookRow[];
+}
+
+/** A gateway's book. `from` is the instant from which the book is read. */
+export interface GatewayBook {
+  readonly gateway: string;
+  readonly from: Date;
+  readonly pages: AsyncIterable<BookPage>;
+}
+
+/** The merchants' accounts at Stripe. */
+export interface StripePlace {
+  readonly sealing: { open(sealed: Uint8Array, boundTo: string): string };
+  /** The address of a Stripe double instead of Stripe's. */
+  readonly url?: string | undefined;
+  /** The number of past days whose charges and refunds are compared. */
+  readonly days: number;
+}
+
+const TIMEOUT_MS = 30_000;
+const DAY_MS = 86_400_000;
+/** Stripe's clock may differ from ours by this time, in ms. */
+const CLOCK_MARGIN_MS = 60_000;
+
+/** The address of the sandbox gateway, and the gateway key, for reading the gateway's book. */
+interface SandboxPlace {
+  readonly url: string;
+  readonly key: string;
+}
+
+/** The sandbox gateway's book, from its beginning. The name of the gateway is that of its personality. */
+export async function sandboxBook(place: SandboxPlace): Promise<GatewayBook> {
+  const first = await readPage(place, 0);
+  return { gateway: first.gateway, from: new Date(0), pages: readSandbox(place, first) };
+}
+
+interface ListedRefund {
+  /** Null if the refund was made without the service. */
+  readonly key: string | null;
+  readonly gatewayRefundId: string;
+  readonly amountMinor: number;
+  readonly status: string;
+  readonly createdAt: number;
+}
+
+interface SandboxPage {
+  readonly gateway: string;
+  readonly charges: readonly SandboxCharge[];
+  readonly next: number | null;
+}
+
+interface OrderIds {
+  readonly merchantId: string;
+  readonly intentId: string;
+  /** Null for a charge outside a subscription. */
+  readonly subscriptionId: string | null;
+}
+
+interface SandboxCharge extends ListedCharge {
+  readonly id: string;
+  readonly reference: OrderIds;
+  readonly refunds: readonly ListedRefund[];
+}
+
+interface ListedCharge {
+  readonly key: string;
+  readonly outcome: string;
+  readonly amountMinor: number;
+  readonly currency: string;
+  readonly createdAt: number;
+}
+
+/** The ids by which the checks find the charge of a row. */
+interface ChargeIds extends OrderIds {
+  readonly gatewayChargeId: string;
+}
+
+async function readPage({ url, key }: SandboxPlace, after: number): Promise<SandboxPage> {
+  const response = await fetch(`${url}/control/charges?after=${after}`, {
+    headers: { authorization: `Bearer ${key}` },
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  if (!response.ok) throw new Error(`the gateway's book answered ${response.status}`);
+  return (await response.json()) as SandboxPage;
+}
+
+async function* readSandbox(place: SandboxPlace, first: SandboxPage): AsyncGenerator<BookPage> {
+  const { gateway } = first;
+  for (let page = first; ; page = await readPage(place, page.next)) {
+    yield {
+      charges: page.charges.map((charge) =>
+        rowOf(gateway, {
+          ...charge,
+          ...charge.reference,
+          gatewayChargeId: charge.id,
+        }),
+      ),
+      refunds: page.charges.flatMap(({ id, refunds }) =>
+        refunds.map((refund) => refundRowOf(gateway, { ...refund, gatewayChargeId: id })),
+      ),
+    };
+    if (page.next === null) return;
+  }
+}
+
+/** The books of all merchants' accounts at Stripe, each with the charges and refunds of the last `days` days. */
+export async function stripeBooks(
+  session: ReservedSql,
+  { sealing, url, days }: StripePlace,
+): Promise<GatewayBook[]> {
+  const accounts = await session<{ merchantId: string; name: string; sealedKey: Buffer }[]>`
+    select merchant_id as "merchantId", name, sealed_key as "sealedKey" from merchant_gateway`;
+  const fromAt = Date.now() - days * DAY_MS;
+  return accounts.map(({ merchantId, name, sealedKey }) => {
+    const secretKey = sealing.open(sealedKey, accountBinding(merchantId, name));
+    const stripe = createStripeClient({ secretKey, timeoutMs: TIMEOUT_MS, url });
+    // Another installation may use the account, too.
+    const isOwn = (listed: { readonly merchantId: string }) => listed.merchantId === merchantId;
+    const pages = async function* (): AsyncGenerator<BookPage> {
+      for await (const page of listCharges(stripe, fromAt - CLOCK_MARGIN_MS)) {
+        yield { charges: page.filter(isOwn).map((charge) => rowOf(name, charge)), refunds: [] };
+      }
+      for await (const page of listRefunds(stripe, fromAt - CLOCK_MARGIN_MS)) {
+        yield { charges: [], refunds: page.filter(isOwn).map((one) => refundRowOf(name, one)) };
+      }
+    };
+    return { gateway: name, from: new Date(fromAt), pages: pages() };
+  });
+}
+
+function rowOf(gateway: string, charge: ListedCharge & ChargeIds): BookRow {
+  return {
+    gateway,
+    key: charge.key,
+    merchant_id: charge.merchantId,
+    intent_id: charge.intentId,
+    subscription_id: charge.subscriptionId,
+    amount_minor: charge.amountMinor,
+    currency: charge.currency,
+    outcome: charge.outcome,
+    charge_id: charge.gatewayChargeId,
+    created_at: new Date(charge.createdAt).toISOString(),
+  };
+}
+
+function refundRowOf(
+  gateway: string,
+  refund: ListedRefund & Pick<ChargeIds, 'gatewayChargeId'>,
+): BookRow {
+  return {
+    gateway,
+    key: refund.key,
+    charge_id: refund.gatewayChargeId,
+    refund_id: refund.gatewayRefundId,
+    amount_minor: refund.amountMinor,
+    status: refund.status,
+    created_at: new Date(refund.createdAt).toISOString(),
+  };
+}

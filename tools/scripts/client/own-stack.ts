@@ -1,0 +1,118 @@
+import { spawn } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { childEnvironment } from '../../../runtime/config.ts';
+import type { GatewayChoice } from './options.ts';
+import { waitFor } from './wait-for.ts';
+import { findRunningStart } from './running-start.ts';
+import type { RunningStart } from './running-start.ts';
+
+export interface Stack {
+  readonly start: RunningStart;
+  stop(): Promise<void>;
+}
+
+export interface StackOptions {
+  /** Created if missing. */
+  readonly dataDir: string;
+  /**
+   * `dev`: the dev server with a state file, as in `npm start`. `cluster`: a cluster on the same
+   * Postgres.
+   */
+  readonly temporal: 'dev' | 'cluster';
+  /** Default: `sandbox`. `stripe-double` needs its three ports. */
+  readonly gateway?: GatewayChoice;
+  readonly ports: StackPorts;
+  /** Called at the launch with a function that stops the stack, so that a signal can stop an unfinished start. */
+  readonly onLaunch?: (stop: () => Promise<void>) => void;
+}
+
+export interface StackPorts {
+  readonly api: number;
+  readonly gateway: number;
+  readonly postgres: number;
+  readonly temporal: number;
+  readonly stripeDouble?: number;
+  readonly faultProxy?: number;
+  readonly stripeMock?: number;
+  /** Port of the Temporal Web UI. A cluster has none. */
+  readonly temporalUi?: number;
+}
+
+/** Time limit in ms of a start. The first start with a Temporal cluster also builds the cluster. */
+const READY_WITHIN_MS = 20 * 60_000;
+const STOP_WITHIN_MS = 45_000;
+
+/**
+ * Starts a separate system by `npm start` with its own data folder and ports. A running system is not
+ * affected.
+ *
+ * @throws Error with the output of `npm start` if the system does not start.
+ */
+export async function startStack(options: StackOptions): Promise<Stack> {
+  const { dataDir, temporal, gateway, ports } = options;
+  mkdirSync(dataDir, { recursive: true });
+  const logFile = join(dataDir, 'start.log');
+  const log = openSync(logFile, 'w');
+  const args = gateway === undefined ? [] : ['--gateway', gateway];
+  const child = spawn(process.execPath, ['--import', 'tsx', 'tools/scripts/start.ts', ...args], {
+    stdio: ['pipe', log, log],
+    // A separate process group: Ctrl-C reaches only this process, which stops the child.
+    detached: true,
+    env: childEnvironment({
+      DATA_DIR: dataDir,
+      API_PORT: String(ports.api),
+      GATEWAY_PORT: String(ports.gateway),
+      POSTGRES_PORT: String(ports.postgres),
+      TEMPORAL_PORT: String(ports.temporal),
+      ...portVariables({
+        TEMPORAL_UI_PORT: ports.temporalUi,
+        STRIPE_DOUBLE_PORT: ports.stripeDouble,
+        FAULT_PROXY_PORT: ports.faultProxy,
+        STRIPE_MOCK_PORT: ports.stripeMock,
+      }),
+      EMBEDDED_TEMPORAL: temporal,
+      // A benchmark or a chaos run sends far more requests a second than one merchant may send.
+      RATE_LIMIT_PER_SECOND: '1000000',
+      // The payers of such a run send their addresses in X-Forwarded-For, as a proxy does.
+      TRUSTED_PROXIES: '1',
+      PERENNIAL_EXIT_WITH_PARENT: '1',
+    }),
+  });
+  closeSync(log);
+  let isGone = false;
+  const gone = new Promise<void>((resolve) => {
+    child.once('exit', () => {
+      isGone = true;
+      resolve();
+    });
+  });
+  const stop = async (): Promise<void> => {
+    if (isGone) return;
+    child.kill('SIGINT');
+    const timer = setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN_MS);
+    await gone;
+    clearTimeout(timer);
+  };
+  options.onLaunch?.(stop);
+  try {
+    await waitFor('the system to start', READY_WITHIN_MS, () => {
+      if (isGone) throw new Error(`The system did not start:\n${readFileSync(logFile, 'utf8')}`);
+      return readFileSync(logFile, 'utf8').includes('Perennial is running') ? true : undefined;
+    });
+    return { start: await findRunningStart(dataDir), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function portVariables(
+  ports: Readonly<Record<string, number | undefined>>,
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(ports).flatMap(([name, port]) =>
+      port === undefined ? [] : [[name, String(port)]],
+    ),
+  );
+}

@@ -1,0 +1,97 @@
+import { styleText } from 'node:util';
+import { CONTROL } from '../../../domain/storable-text.ts';
+
+type Style = 'bold' | 'dim' | 'green' | 'red' | 'yellow' | 'cyan';
+
+const hasColours = process.stdout.isTTY && process.stdout.hasColors();
+
+/** Returns `text` in a style. Returns `text` unchanged if the terminal has no styles or NO_COLOR is set. */
+export function styled(style: Style, text: string): string {
+  return hasColours ? styleText(style, text) : text;
+}
+
+export function print(line = ''): void {
+  console.log(line);
+}
+
+/** Every control character of a text. */
+const CONTROLS = new RegExp(CONTROL, 'gu');
+
+/** Escapes the control characters of text that comes from outside, so that it stays in its place on a terminal. */
+export function printable(text: string): string {
+  return text.replace(CONTROLS, (char) => {
+    const code = char.codePointAt(0) ?? 0;
+    return `\\u${code.toString(16).padStart(4, '0')}`;
+  });
+}
+
+/** Escapes an error's message like {@link printable}. Its line breaks stay, and the lines after the first are indented. */
+export function errorText(message: string): string {
+  const lines = message.split('\n').map(printable);
+  return lines.map((line, i) => (i === 0 || line.startsWith('  ') ? line : `  ${line}`)).join('\n');
+}
+
+/**
+ * Returns JSON whose texts have no control character. A bigint becomes a number, or a string of digits if it
+ * exceeds 2^53 - 1.
+ */
+export function jsonText(value: unknown, indent?: number): string {
+  const json = JSON.stringify(
+    value,
+    (_, part: unknown) => (typeof part === 'bigint' ? ofBigint(part) : part),
+    indent,
+  );
+  // JSON escapes only the first 32 control characters. A line break here is part of the layout.
+  return json.replace(CONTROLS, (char) => (char === '\n' ? char : printable(char)));
+}
+
+function ofBigint(value: bigint): number | string {
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : String(value);
+}
+
+export interface Column {
+  readonly width: number;
+  readonly align?: 'left' | 'right';
+}
+
+/** Pads the values to their columns. Apply styles afterwards, because their codes would count as width. */
+export function cells(columns: readonly Column[], values: readonly string[]): string[] {
+  return columns.map(({ width, align = 'left' }, index) => {
+    const value = values[index] ?? '';
+    return align === 'left' ? value.padEnd(width) : value.padStart(width);
+  });
+}
+
+/** Formats a number like `1,234`. */
+export function grouped(count: number): string {
+  return count.toLocaleString('en-US');
+}
+
+/** Formats a time like `2027-01-31 12:00`, in UTC. */
+export function minuteText(at: number): string {
+  return new Date(at).toISOString().slice(0, 16).replace('T', ' ');
+}
+
+/**
+ * Returns the message of the error's innermost cause. The message of a database error itself contains only the
+ * SQL statement.
+ */
+export function reasonOf(error: Error): string {
+  return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
+}
+
+/**
+ * Runs `main` and exits with the code that it returns. If `main` throws, prints the error's message and
+ * exits with 1. A TypeError or ReferenceError is a bug, so its stack is printed too.
+ */
+export async function runScript(main: () => Promise<number>): Promise<never> {
+  try {
+    process.exit(await main());
+  } catch (error) {
+    const isBug = error instanceof TypeError || error instanceof ReferenceError;
+    const text = error instanceof Error && !isBug ? error.message : (error as Error).stack;
+    console.error(`\n${styled('red', 'failed')}: ${errorText(String(text))}\n`);
+    process.exit(1);
+  }
+}

@@ -1,0 +1,177 @@
+// npm run demo: runs one year of a subscription, a merchant's commands, and a subscription link against a
+// running npm start. With `--gateway stripe-double` the demo runs a year whose payments are made at the Stripe
+// double. The demo uses only HTTP, as a merchant, a payer and their bank would. The demo checks every date,
+// amount, status and event. If any of these differs, the demo lists every difference and exits with 1.
+
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { startWebhookReceiver } from '../../test/support/webhook-receiver.ts';
+import { findRunningStart } from './client/running-start.ts';
+import type { RunningStart } from './client/running-start.ts';
+import { print, runScript, styled } from './client/terminal.ts';
+import { Differences } from './demo/check.ts';
+import { sellByLink } from './demo/link.ts';
+import { operate } from './demo/operations.ts';
+import type { DemoRun, DemoYear } from './demo/run.ts';
+import { liveThroughStripeYear } from './demo/stripe/year.ts';
+import { lifeSvg } from './demo/year-picture.ts';
+import { liveThroughYear } from './demo/year.ts';
+import { controlDouble } from './client/double-control.ts';
+import { commandLine, gatewayOption } from './client/options.ts';
+import type { GatewayChoice } from './client/options.ts';
+
+const EVENT_TYPES = [
+  'intent.created',
+  'intent.checkout_opened',
+  'intent.success',
+  'intent.failed',
+  'intent.refunded',
+  'intent.refund_failed',
+  'intent.disputed',
+  'subscription.created',
+  'subscription.checkout_opened',
+  'subscription.trialing',
+  'subscription.active',
+  'subscription.unpaid',
+  'subscription.retries_exhausted',
+  'subscription.paused',
+  'subscription.cycle_charged',
+  'subscription.ended',
+  'setup_method.updated',
+];
+
+/** Time in ms for which a request is repeated when the API answers 429. */
+const RATE_LIMITED_MS = 10_000;
+
+interface Demo {
+  readonly title: string;
+  readonly terms: string;
+  readonly year: (run: DemoRun) => Promise<DemoYear>;
+  readonly otherParts: readonly ((run: DemoRun) => Promise<void>)[];
+  /** The gateway's records if there are no differences, as text. */
+  readonly recorded: string;
+}
+
+/** The gateways that have a demo. */
+const DEMO_GATEWAYS = ['sandbox', 'stripe-double'] as const satisfies readonly GatewayChoice[];
+type DemoGateway = (typeof DEMO_GATEWAYS)[number];
+
+const DEMOS: Readonly<Record<DemoGateway, Demo>> = {
+  sandbox: {
+    title: 'A year of one subscription',
+    terms: 'USD 19.99 a month, 12 payments, the first after 7 free days; on a test clock.',
+    year: liveThroughYear,
+    otherParts: [operate, sellByLink],
+    recorded:
+      "the gateway recorded 12 payments and 1 decline in the year, 6 payments and 3 declines after the merchant's " +
+      'commands, and 1 payment by the link.',
+  },
+  'stripe-double': {
+    title: 'A year of one subscription, paid at Stripe',
+    terms:
+      'USD 19.99 a month, 12 payments; on a test clock. A double stands in for Stripe and moves no money.',
+    year: liveThroughStripeYear,
+    otherParts: [],
+    recorded:
+      'the Stripe double recorded 12 payments and 1 decline; 1 payment was disputed, and none was refunded.',
+  },
+};
+
+interface Options {
+  readonly gateway: DemoGateway;
+  readonly picture?: string;
+}
+
+const program = commandLine(
+  'run demo',
+  'A year of a subscription, against a running npm start; at the sandbox gateway also a merchant’s commands and a link.',
+)
+  .addOption(
+    gatewayOption('the gateway of the running npm start', DEMO_GATEWAYS).default('sandbox'),
+  )
+  .option('--picture <file>', 'draw the year as an SVG picture');
+
+await runScript(async () => {
+  const { gateway, picture } = program.parse().opts<Options>();
+  const demo = DEMOS[gateway];
+  const start = await findRunningStart();
+  requireGateway(start, gateway);
+  // The API allows 10 reads a second of one subscription. Steps that take less than 0.1 s may get 429.
+  const merchant = start.merchant({ patienceMs: RATE_LIMITED_MS, isConflictFinal: true });
+  const eventSigner = `whsec_${randomBytes(24).toString('base64')}`;
+  const receiver = await startWebhookReceiver({ secrets: [eventSigner] });
+  const { webhookConfigId } = await merchant.post<{ webhookConfigId: string }>('/webhook', {
+    endpoint: receiver.url,
+    eventSigner,
+    subscribedEventTypes: EVENT_TYPES,
+  });
+  const removeWebhook = () => merchant.delete(`/webhook/${webhookConfigId}`);
+  process.once('SIGINT', () => {
+    void removeWebhook().finally(() => process.exit(130));
+  });
+
+  print();
+  print(styled('bold', `  ${demo.title}`));
+  print(`  ${demo.terms}`);
+  print(`  The webhook receiver is ${receiver.url}; each request has two signatures.`);
+  print();
+  try {
+    const run = { start, merchant, receiver, differences: new Differences() };
+    return await runDemo(demo, run, picture);
+  } finally {
+    await removeWebhook();
+    await receiver.close();
+  }
+});
+
+/** @throws Error if the merchant of the running `npm start` uses another gateway. The message says what to do. */
+function requireGateway({ demo }: RunningStart, gateway: DemoGateway): void {
+  if (gateway === 'stripe-double') controlDouble(demo);
+  else if (demo.stripeDouble !== undefined) {
+    throw new Error(
+      'This npm start takes payments at the Stripe double. Run npm run demo -- --gateway stripe-double. ' +
+        'For the demo of the sandbox, run npm start with DATA_DIR set to a new folder.',
+    );
+  }
+}
+
+async function runDemo(demo: Demo, run: DemoRun, picture?: string): Promise<number> {
+  const startedAt = performance.now();
+  const { differences, start } = run;
+  const year = await demo.year(run);
+  const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
+
+  print();
+  print(`  ${year.events} events in order; the year took ${seconds} s.`);
+  print(`  Its workflow in the Temporal Web UI:`);
+  print(`    ${styled('cyan', webUiLink(start, year.subscriptionId))}`);
+  if (picture !== undefined) {
+    const ofYear = run.receiver.received.filter(
+      ({ event }) => event['subscriptionId'] === year.subscriptionId,
+    );
+    writeFileSync(picture, lifeSvg(demo.title, ofYear));
+    print(`  Its picture: ${picture}`);
+  }
+  // After a difference in the year, the other parts would only show the same fault again.
+  if (differences.list.length === 0) {
+    for (const part of demo.otherParts) await part(run);
+  }
+  print();
+  if (differences.list.length === 0) {
+    print(
+      styled('green', '  Everything is as expected: ') +
+        `every date, amount, status, answer, event and signature; ${demo.recorded}`,
+    );
+    print();
+    return 0;
+  }
+  print(styled('red', `  ${differences.list.length} differences:`));
+  for (const difference of differences.list) print(`    ${difference}`);
+  print();
+  return 1;
+}
+
+function webUiLink({ demo }: RunningStart, subscriptionId: string): string {
+  const workflowId = encodeURIComponent(`subscription/${subscriptionId}`);
+  return `${demo.temporalUiUrl}/namespaces/${demo.temporalNamespace}/workflows/${workflowId}`;
+}

@@ -1,0 +1,32 @@
+import { ApiRefusal } from '../../../test/support/merchant-client.ts';
+import { minuteText } from '../client/terminal.ts';
+
+/** Collects the differences between expected and actual values, to list them at the end. */
+export class Differences {
+  readonly list: string[] = [];
+
+  /** Compares every field of `expected` with the same field of `actual`. */
+  fields(where: string, expected: object, actual: object): void {
+    const found = actual as Readonly<Record<string, unknown>>;
+    for (const [name, value] of Object.entries(expected)) {
+      this.equal(`${where}: ${name}`, value, found[name]);
+    }
+  }
+
+  equal(where: string, expected: unknown, actual: unknown): void {
+    const [wanted, got] = [shown(expected), shown(actual)];
+    if (wanted !== got) this.list.push(`${where} should be ${wanted} and is ${got}`);
+  }
+}
+
+/** For `catch`: returns the code and the reason of a refused request, to be compared. */
+export function refusalOf(error: unknown): { refused: string; why: string | undefined } {
+  if (!(error instanceof ApiRefusal)) throw error;
+  const [, why] = / was answered \d+ \w+: (.*)$/s.exec(error.message) ?? [];
+  return { refused: error.errorCode, why };
+}
+
+/** Formats a value. A number above 1e12 is a time in epoch ms, because all other numbers are smaller. */
+function shown(value: unknown): string {
+  return typeof value === 'number' && value > 1e12 ? minuteText(value) : JSON.stringify(value);
+}

@@ -1,0 +1,100 @@
+import type { ReceivedWebhook } from '../../../test/support/webhook-receiver.ts';
+import { cells, minuteText, print, styled } from '../client/terminal.ts';
+import type { Column } from '../client/terminal.ts';
+
+const COLUMNS: readonly Column[] = [
+  { width: 16 },
+  { width: 12, align: 'right' },
+  { width: 8 },
+  { width: 30 },
+  { width: 18 },
+];
+
+export function printHeading(): void {
+  const heading = cells(COLUMNS, [
+    'date (UTC)',
+    'charged',
+    'status',
+    'event received',
+    'signatures',
+  ]);
+  print(styled('dim', `  ${heading.join('  ')}`.trimEnd()));
+}
+
+export function printNote(text: string): void {
+  print(styled('dim', `  ${' '.repeat(16)}  ${text}`));
+}
+
+/**
+ * Prints one line for each event. If several events have the same time, only the first line shows the time.
+ */
+export function printEvents(webhooks: readonly ReceivedWebhook[]): void {
+  let previousDate = '';
+  for (const webhook of webhooks) {
+    const date = minuteText(webhook.event.eventTime);
+    printEvent(webhook, date === previousDate ? '' : date);
+    previousDate = date;
+  }
+}
+
+function printEvent(webhook: ReceivedWebhook, date: string): void {
+  const { eventType, status } = webhook.event;
+  const isGood =
+    eventType === 'subscription.cycle_charged' || webhook.event['disputeStatus'] === 'WON';
+  const [dateCell, chargedCell, statusCell, eventCell, signatureCell] = cells(COLUMNS, [
+    date,
+    chargedText(webhook),
+    eventType.startsWith('subscription.') ? String(status) : '',
+    eventType,
+    signatureText(webhook),
+  ]);
+  const isValid = webhook.isStandardSignatureValid && webhook.isXpaySignatureValid;
+  const line = [
+    styled('bold', dateCell ?? ''),
+    styled(isGood ? 'green' : 'red', chargedCell ?? ''),
+    styled(status === 'UNPAID' ? 'yellow' : 'cyan', statusCell ?? ''),
+    eventCell,
+    styled(isValid ? 'green' : 'red', signatureCell?.trimEnd() ?? ''),
+  ];
+  print(`  ${line.join('  ')}`);
+}
+
+function chargedText({ event }: ReceivedWebhook): string {
+  switch (event.eventType) {
+    case 'subscription.cycle_charged':
+      return `${(Number(event['amount']) / 100).toFixed(2)} ${String(event['currency'])}`;
+    case 'intent.failed':
+      return 'declined';
+    case 'intent.refund_failed':
+      return 'not refunded';
+    case 'intent.disputed':
+      return event['disputeStatus'] === 'OPEN'
+        ? 'disputed'
+        : `dispute ${String(event['disputeStatus']).toLowerCase()}`;
+    default:
+      return '';
+  }
+}
+
+function signatureText(webhook: ReceivedWebhook): string {
+  const mark = (isValid: boolean): string => (isValid ? '✓' : '✗');
+  const { isStandardSignatureValid: standard, isXpaySignatureValid: xpay } = webhook;
+  return `${mark(standard)} sha256  ${mark(xpay)} sha512`;
+}
+
+/** Prints one line for a step, in a part of the demo that does not print its events. */
+export function printStep(step: {
+  date: string;
+  charged: string;
+  status: string;
+  text: string;
+}): void {
+  const [date, charged, status] = cells(COLUMNS, [step.date, step.charged, step.status]);
+  const line = [
+    styled('bold', date ?? ''),
+    styled(step.charged === 'declined' ? 'red' : 'green', charged ?? ''),
+    styled(step.status === 'UNPAID' ? 'yellow' : 'cyan', status ?? ''),
+    step.text,
+  ];
+  print(`  ${line.join('  ')}`.trimEnd());
+}

@@ -1,0 +1,104 @@
+// npm run fuzz: runs Schemathesis against a running npm start. Schemathesis generates thousands of valid
+// and invalid requests from /openapi.json. The run fails on every answer that the document does not
+// allow: a 5xx, an undocumented status, a wrong field or header, or invalid data that is accepted.
+//
+// The requests use two merchants made for this run. Only one merchant gets webhook configurations, and
+// this merchant has no subscriptions or payments. So no event is ever sent to a generated address.
+
+import { join } from 'node:path';
+import { createDb } from '../../db/client.ts';
+import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
+import { loadOrMakeSecrets } from '../embedded/secrets.ts';
+import { loadEmbeddedConfig } from '../../runtime/config.ts';
+import { createMerchantClient } from '../../test/support/merchant-client.ts';
+import { findRunningStart } from './client/running-start.ts';
+import type { RunningStart } from './client/running-start.ts';
+import { grouped, print, runScript, styled } from './client/terminal.ts';
+import { countStatuses, neverSucceeded } from '../proof/fuzz/calls.ts';
+import type { Call } from '../proof/fuzz/calls.ts';
+import { dictionariesOf } from '../proof/fuzz/dictionaries.ts';
+import { makeRecords } from '../proof/fuzz/records.ts';
+import { fuzz, schemathesis } from '../proof/fuzz/schemathesis.ts';
+import { commandLine, wholeNumber } from './client/options.ts';
+
+/** A run with fewer requests fails, because it proves too little. */
+const CALLS_MIN = 5_000;
+const DEFAULT_SECONDS = 300;
+const WEBHOOK_SECONDS = 45;
+const WEBHOOK_PATHS = '^/webhook';
+const RETRIES_WITHIN_MS = 30_000;
+
+const program = commandLine(
+  'run fuzz',
+  'Sends generated requests to a running npm start, and checks every answer.',
+).option('--seconds <count>', 'length of the first part', wholeNumber, DEFAULT_SECONDS);
+
+await runScript(async () => {
+  const { seconds } = program.parse().opts<{ seconds: number }>();
+
+  const start = await findRunningStart();
+  const python = await schemathesis(loadEmbeddedConfig().cacheDir, (line) => print(`· ${line}`));
+  const [payments, webhooks] = await newMerchants(start);
+  print('· creating records for the requests');
+  const { apiUrl } = start.demo;
+  const client = createMerchantClient({ apiUrl, ...payments, patienceMs: RETRIES_WITHIN_MS });
+  const dictionaries = dictionariesOf(await makeRecords(start, client));
+
+  const shared = { python, documentUrl: `${apiUrl}/openapi.json` };
+  const first = await fuzz({
+    ...shared,
+    credential: payments,
+    seconds,
+    select: ['--exclude-path-regex', WEBHOOK_PATHS],
+    dictionaries,
+  });
+  const second = await fuzz({
+    ...shared,
+    credential: webhooks,
+    seconds: WEBHOOK_SECONDS,
+    select: ['--include-path-regex', WEBHOOK_PATHS],
+    dictionaries: '',
+  });
+  return reportResult([...first.calls, ...second.calls], [first.exitCode, second.exitCode]);
+});
+
+/** Prints the result of the calls. Returns 0 if there were enough calls and no failure. */
+function reportResult(calls: readonly Call[], exitCodes: readonly number[]): number {
+  print();
+  print(`${grouped(calls.length)} requests:`);
+  for (const [status, count] of countStatuses(calls)) {
+    print(`  ${status === 0 ? '---' : status}  ${grouped(count).padStart(8)}`);
+  }
+  for (const operation of neverSucceeded(calls)) {
+    print(`${styled('yellow', 'never succeeded')}: ${operation}`);
+  }
+  const failures = [
+    ...(exitCodes.every((code) => code === 0) ? [] : ['Schemathesis reported the failures above']),
+    ...(calls.length >= CALLS_MIN ? [] : [`fewer than ${grouped(CALLS_MIN)} requests`]),
+    ...(calls.some(({ status }) => status === 0) ? ['requests without an answer'] : []),
+    ...(calls.some(({ status }) => status >= 500) ? ['5xx answers'] : []),
+  ];
+  for (const failure of failures) print(`${styled('red', 'failed')}: ${failure}`);
+  if (failures.length === 0) print(styled('green', 'Every answer matches the document.'));
+  return failures.length === 0 ? 0 : 1;
+}
+
+/** Creates two merchants, so that generated records do not mix with other records. */
+async function newMerchants({ demo, dataDir }: RunningStart) {
+  const { givenSecrets } = loadEmbeddedConfig();
+  const pepper =
+    givenSecrets.CREDENTIAL_PEPPER ??
+    loadOrMakeSecrets(join(dataDir, 'secrets.json')).CREDENTIAL_PEPPER;
+  const database = createDb({
+    url: demo.databaseUrl,
+    poolSize: 1,
+    applicationName: 'perennial-fuzz',
+  });
+  try {
+    const create = (name: string) =>
+      createMerchantWithCredential(database.db, { name, mode: 'test', pepper });
+    return [await create('Fuzz: payments'), await create('Fuzz: webhooks')] as const;
+  } finally {
+    await database.close();
+  }
+}

@@ -1,0 +1,125 @@
+// npm run import: imports the subscriptions of a merchant from another system. Without --commit the command
+// only checks the file: it reads every payment method at the gateway and writes the report, and nothing else.
+// docs/importing.md describes the file. Exits with 1 if a line has a problem.
+
+import { randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { DrizzleQueryError } from 'drizzle-orm';
+import { useCurrencies } from '../../api/currencies.ts';
+import { createDb } from '../../db/client.ts';
+import { findSettings } from '../../db/repositories/merchants/settings.ts';
+import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
+import { createLogger } from '../../runtime/logger.ts';
+import { createTemporalClient } from '../../temporal/client.ts';
+import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
+import { commandLine } from './client/options.ts';
+import { jsonText, print, runScript } from './client/terminal.ts';
+import { gatewaysOf, placeOf } from './import/place.ts';
+import { problemLine, summaryLines } from './import/print-summary.ts';
+import { showProgress } from './import/progress.ts';
+import { runImport } from './import/run.ts';
+
+/** Maximum number of problems on the terminal. The report has all. */
+const SHOWN_PROBLEMS = 20;
+
+interface Options {
+  readonly commit?: boolean;
+  readonly report?: string;
+  readonly json?: boolean;
+}
+
+const program = commandLine(
+  'run import',
+  'Imports subscriptions from another system. Without --commit it only checks the file.',
+)
+  .argument('<merchantId>', 'mer_…, from npm run merchant -- list')
+  .argument('<file>', 'one subscription a line, as JSON; see docs/importing.md')
+  .option('--commit', 'import the lines without a problem')
+  .option(
+    '--report <file>',
+    'where the report goes; default: the file with the ending .report.jsonl',
+  )
+  .option('--json', 'print the summary as JSON');
+
+await runScript(() => main().catch((error: unknown) => Promise.reject(withoutData(error))));
+
+async function main(): Promise<number> {
+  const [merchantId = '', file = ''] = program.parse().args;
+  const options = program.opts<Options>();
+  const commit = options.commit === true;
+  const reportFile = options.report ?? `${file.replace(/\.jsonl$/, '')}.report.jsonl`;
+  const bytes = sizeOf(file);
+  if (isSameFile(reportFile, file)) throw new Error('The report would replace the file.');
+
+  const place = placeOf();
+  useCurrencies(place.currencies);
+  const database = createDb({
+    url: place.databaseUrl,
+    poolSize: 12,
+    applicationName: 'perennial-import',
+  });
+  const { db } = database;
+  const temporal = createTemporalClient(place);
+  const progress = showProgress(bytes, process.stderr);
+  try {
+    if ((await findSettings(db, merchantId)) === null) {
+      throw new Error(`There is no merchant ${merchantId}.`);
+    }
+    const workflows = createSubscriptionWorkflows({
+      client: temporal.client,
+      rows: subscriptionRows(db),
+      taskQueuePrefix: place.taskQueuePrefix,
+      logger: createLogger({ name: 'import', level: 'silent' }),
+    });
+    const problems: string[] = [];
+    const result = await runImport(
+      {
+        db,
+        merchantId,
+        gateway: await gatewaysOf(place, db).forNewMethods(merchantId),
+        workflows,
+        random: randomBytes,
+        now: Date.now,
+      },
+      {
+        file,
+        reportFile,
+        commit,
+        onLine: (lineBytes) => progress.add(lineBytes),
+        onProblem: (line) => {
+          if (problems.length < SHOWN_PROBLEMS) problems.push(problemLine(line));
+        },
+      },
+    );
+    progress.end();
+    if (options.json === true) print(jsonText({ ...result, commit, reportFile }, 2));
+    else summaryLines(result, { commit, reportFile, problems }).forEach((line) => print(line));
+    return result.lines.problem === 0 ? 0 : 1;
+  } finally {
+    progress.end();
+    await temporal.close();
+    await database.close();
+  }
+}
+
+/**
+ * Returns the cause of a failed query, because the query's own message contains the payers' data. Returns any
+ * other error unchanged.
+ */
+function withoutData(error: unknown): unknown {
+  return error instanceof DrizzleQueryError ? error.cause : error;
+}
+
+/** True if both paths lead to one file, also through links. */
+function isSameFile(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((path) =>
+    statSync(path, { bigint: true, throwIfNoEntry: false }),
+  );
+  return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino;
+}
+
+function sizeOf(file: string): number {
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found?.isFile() !== true) throw new Error(`There is no file ${file}.`);
+  return found.size;
+}

@@ -1,0 +1,50 @@
+import { join } from 'node:path';
+import type { Db } from '../../../db/client.ts';
+import { findMerchantGateways } from '../../../db/repositories/merchants/gateways.ts';
+import { readDemoFile } from '../../embedded/demo-file.ts';
+import { loadOrMakeSecrets } from '../../embedded/secrets.ts';
+import { createMerchantGateways } from '../../../gateways/merchant-gateways.ts';
+import type { GatewayRegistry } from '../../../gateways/registry.ts';
+import { createSandboxClient } from '../../../gateways/sandbox/client.ts';
+import { loadOperatorConfig } from '../../../runtime/config.ts';
+import { createSealing } from '../../../runtime/sealing.ts';
+
+/** Time limit in ms of a request to a gateway. */
+const GATEWAY_TIMEOUT_MS = 20_000;
+
+type Place = ReturnType<typeof placeOf>;
+
+/**
+ * Returns the import's settings: those of the environment if DATABASE_URL is set, else the database, gateway and
+ * Temporal addresses of the running `npm start`.
+ */
+export function placeOf() {
+  const { databaseUrl, dataDir, encryptionKey, ...config } = loadOperatorConfig();
+  if (databaseUrl !== undefined) {
+    if (encryptionKey === undefined) throw new Error('Set the ENCRYPTION_KEY of API and worker.');
+    return { ...config, databaseUrl, encryptionKey };
+  }
+  const demo = readDemoFile(dataDir);
+  const { ENCRYPTION_KEY } = loadOrMakeSecrets(join(dataDir, 'secrets.json'));
+  return {
+    ...config,
+    ...demo,
+    encryptionKey: Buffer.from(ENCRYPTION_KEY, 'base64'),
+    stripeUrl: config.stripeUrl ?? demo.stripeDouble?.proxyUrl,
+  };
+}
+
+/** The gateways of all merchants. */
+export function gatewaysOf(place: Place, db: Db): GatewayRegistry {
+  return createMerchantGateways({
+    sandbox: createSandboxClient({
+      url: place.gatewayUrl,
+      publicUrl: place.gatewayUrl,
+      apiKey: place.gatewayKey ?? '',
+      timeoutMs: GATEWAY_TIMEOUT_MS,
+    }),
+    accountsOf: (merchantId) => findMerchantGateways(db, merchantId),
+    sealing: createSealing(place.encryptionKey),
+    stripe: { url: place.stripeUrl, timeoutMs: GATEWAY_TIMEOUT_MS },
+  });
+}

@@ -1,0 +1,161 @@
+#!/usr/bin/env node
+// Runs a command of this project. Before that, it checks the Node version, and installs the packages of
+// package-lock.json if they are missing or outdated. An operator's command installs none: see BESIDE_A_START. This file is plain JavaScript, because it runs before
+// any package is installed.
+//
+//   node tools/scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|import|verify|fuzz|
+//     bench:create|bench:billing-day|bench:endpoints|bench:two-merchants [arguments]
+
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, lstatSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
+const LOCK_MARK = resolve(ROOT, 'node_modules/.perennial-lock');
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+/** The steps of `check`, each with the advice to print if it fails. */
+const CHECKS = [
+  { script: 'check:format', fix: 'npm run format' },
+  { script: 'check:lint', fix: 'npx oxlint --type-aware --fix .' },
+  { script: 'check:types', fix: 'npx tsc --noEmit, and correct the errors' },
+  {
+    script: 'check:arch',
+    fix: 'move the import to where docs/adr/0001-layout.md allows it',
+  },
+  { script: 'check:unused', fix: 'remove the unused code: npx knip --fix --allow-remove-files' },
+  {
+    script: 'check:coverage',
+    fix: 'add the missing test or the missing row of docs/interface-coverage.md',
+  },
+];
+
+const tsx = (file, options) => (args) =>
+  run(process.execPath, ['--import', 'tsx', file, ...args], options);
+
+const vitest =
+  (...options) =>
+  (args) =>
+    run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...options, ...args]);
+
+/** @type {Record<string, (args: string[]) => Promise<number>>} */
+const COMMANDS = {
+  start: tsx('tools/scripts/start.ts', { endsWithUs: true }),
+  demo: tsx('tools/scripts/demo.ts'),
+  merchant: tsx('tools/scripts/merchant.ts'),
+  chaos: tsx('tools/scripts/chaos.ts'),
+  mutants: tsx('tools/scripts/mutants.ts'),
+  review: tsx('tools/scripts/review.ts'),
+  import: tsx('tools/scripts/import.ts'),
+  verify: tsx('tools/scripts/verify.ts'),
+  fuzz: tsx('tools/scripts/fuzz.ts'),
+  'bench:create': tsx('tools/bench/create-latency.ts'),
+  'bench:billing-day': tsx('tools/bench/billing-day.ts', { endsWithUs: true }),
+  'bench:endpoints': tsx('tools/bench/endpoints.ts', { endsWithUs: true }),
+  'bench:two-merchants': tsx('tools/bench/two-merchants.ts', { endsWithUs: true }),
+  test: vitest(),
+  'test:harm': vitest('--project', 'harm'),
+  check,
+};
+
+/** Commands that run beside `npm start`. An installation would delete the packages that its processes load. */
+const BESIDE_A_START = ['demo', 'merchant', 'review', 'import', 'verify', 'fuzz'];
+
+const [name, ...args] = process.argv.slice(2);
+const command = COMMANDS[name ?? ''];
+if (command === undefined) {
+  fail(`Usage: node tools/scripts/run.mjs ${Object.keys(COMMANDS).join('|')} [arguments]`);
+}
+process.chdir(ROOT);
+checkNodeVersion();
+await installPackages();
+process.exit(await command(args));
+
+function checkNodeVersion() {
+  const wanted = JSON.parse(readFileSync('package.json', 'utf8')).engines.node;
+  const least = wanted.replace('>=', '').split('.').map(Number);
+  const have = process.versions.node.split('.').map(Number);
+  const difference = least.map((part, i) => have[i] - part).find((part) => part !== 0) ?? 0;
+  if (difference < 0) fail(`This needs Node ${wanted}; this is Node ${process.versions.node}.`);
+}
+
+/**
+ * Runs `npm ci` if node_modules does not match package-lock.json, with its output on stderr. A file in
+ * node_modules stores the hash of the package-lock.json from which it was installed.
+ */
+async function installPackages() {
+  const lockHash = createHash('sha256').update(readFileSync('package-lock.json')).digest('hex');
+  const platform = `${process.platform}-${process.arch}`;
+  const mark = `${lockHash} ${platform}\n`;
+  if (existsSync(LOCK_MARK) && readFileSync(LOCK_MARK, 'utf8') === mark) return;
+  if (lstatSync('node_modules', { throwIfNoEntry: false })?.isSymbolicLink()) {
+    fail('node_modules is a link and does not match package-lock.json. Nothing was installed.');
+  }
+  const why = existsSync('node_modules') ? 'do not match package-lock.json' : 'are not there yet';
+  if (BESIDE_A_START.includes(name)) {
+    fail(
+      `The packages in node_modules ${why}. This command installs none, because processes of this ` +
+        'checkout may be using them. Stop these processes, then run npm ci.',
+    );
+  }
+  console.error(`packages ${why}; installing them with npm ci (about half a minute)`);
+  rmSync(LOCK_MARK, { force: true });
+  const options = ['--include=dev', '--no-fund', '--no-audit', '--loglevel=error'];
+  const code = await run('npm', ['ci', ...options], { stdout: process.stderr });
+  if (code !== 0) fail('npm ci failed, see above. Nothing was started.');
+  writeFileSync(LOCK_MARK, mark);
+}
+
+async function check() {
+  const failures = [];
+  for (const step of CHECKS) {
+    console.log(`\n> ${step.script}`);
+    if ((await run('npm', ['run', '--silent', step.script])) !== 0) failures.push(step);
+  }
+  console.log('');
+  for (const { script, fix } of failures) console.log(`failed: ${script}. Fix: ${fix}`);
+  if (failures.length === 0) console.log(`check: all ${CHECKS.length} steps passed`);
+  return failures.length === 0 ? 0 : 1;
+}
+
+/**
+ * Runs a program on our terminal, forwards signals, and returns its exit code. With `endsWithUs` the
+ * program's stdin is a pipe. The pipe closes when this process ends, even by SIGKILL, and the program then
+ * stops everything that it started.
+ */
+function run(program, args, { endsWithUs = false, stdout = 'inherit' } = {}) {
+  return new Promise((done) => {
+    const child = spawn(program, args, {
+      stdio: [endsWithUs ? 'pipe' : 'inherit', stdout, 'inherit'],
+      env: endsWithUs ? { ...process.env, PERENNIAL_EXIT_WITH_PARENT: '1' } : process.env,
+    });
+    const pass = (signal) => child.kill(signal);
+    for (const signal of SIGNALS) process.on(signal, pass);
+    const parentWatch = endsWithUs ? watchParent(() => child.kill('SIGTERM')) : undefined;
+    child.on('error', (error) => fail(`${program} could not be started: ${error.message}`));
+    child.on('close', (code, signal) => {
+      clearInterval(parentWatch);
+      for (const name of SIGNALS) process.off(name, pass);
+      done(code ?? (signal === 'SIGINT' ? 130 : 1));
+    });
+  });
+}
+
+/** Calls `onGone` when the parent process has ended. If npm is killed, its children must stop too. */
+function watchParent(onGone) {
+  if (process.env.npm_lifecycle_event === undefined) return undefined;
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid !== parent) onGone();
+  }, 1_000);
+  timer.unref();
+  return timer;
+}
+
+function fail(message) {
+  console.error(message);
+  process.exit(1);
+}

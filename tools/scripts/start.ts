@@ -1,0 +1,397 @@
+// npm start: runs the whole system on one machine. The command downloads or builds missing programs. Then the
+// command starts Postgres, the Temporal server, the sandbox gateway, the API and the worker, each as a
+// separate process. Ctrl-C stops all of them. If DATABASE_URL or TEMPORAL_ADDRESS is set, the command uses
+// that server and does not start its own. With `--gateway stripe-double` the command also starts a double of
+// Stripe behind a fault proxy, and the demo merchant takes payments there.
+
+import { join, relative } from 'node:path';
+import { createDb } from '../../db/client.ts';
+import { runCommand } from '../embedded/commands.ts';
+import { findDemoFile, writeDemoFile } from '../embedded/demo-file.ts';
+import type { DemoFile } from '../embedded/demo-file.ts';
+import { migrateAndFindDemoMerchant } from '../embedded/demo-merchant.ts';
+import { prepareGivenServer } from '../embedded/given-temporal.ts';
+import { clearEarlierStart, STARTER } from '../embedded/leftovers.ts';
+import { requireFreePorts, visitable } from '../embedded/ports.ts';
+import type { WantedPort } from '../embedded/ports.ts';
+import {
+  ensureDatabase,
+  postgresService,
+  postgresUrl,
+  requireDatabase,
+  withoutPassword,
+} from '../embedded/postgres.ts';
+import { openProcessTable } from '../embedded/process-table.ts';
+import { bundlePrograms } from '../embedded/program-bundle.ts';
+import { decidesLater, ourPrograms } from '../embedded/programs.ts';
+import type { ProgramPlaces } from '../embedded/programs.ts';
+import { loadOrMakeSecrets, secretsFile } from '../embedded/secrets.ts';
+import { supervise } from '../embedded/services.ts';
+import type { Service, SupervisedService } from '../embedded/services.ts';
+import { registerAccount, stripeDoubleServices } from '../embedded/stripe-double.ts';
+import { stripeMockFiles } from '../embedded/stripe-mock.ts';
+import { temporalCli } from '../embedded/temporal-cli.ts';
+import {
+  ensureNamespace,
+  innerPorts,
+  prepareClusterSchema,
+  temporalClusterPrograms,
+  temporalClusterService,
+} from '../embedded/temporal-cluster.ts';
+import { temporalAddress, temporalService } from '../embedded/temporal-server.ts';
+import { loadEmbeddedConfig } from '../../runtime/config.ts';
+import { onShutdown } from '../../runtime/shutdown.ts';
+import { createSealing } from '../../runtime/sealing.ts';
+import { commandLine, gatewayOption } from './client/options.ts';
+import type { GatewayChoice } from './client/options.ts';
+import { storeAccount } from './merchant/gateway.ts';
+
+const { gateway } = commandLine('start', 'Runs the whole system on this machine until Ctrl-C.')
+  .addOption(
+    gatewayOption(
+      'stripe-double: a double of Stripe; sandbox-pending: only with a new data folder',
+    ),
+  )
+  .addHelpText('after', '\nPorts and the data folder are environment variables: see .env.example.')
+  .parse()
+  .opts<{ gateway?: GatewayChoice }>();
+
+const startedAt = performance.now();
+const say = (line: string): void => console.log(`· ${line}`);
+// The terminal may close before this process ends. Then a write fails, which must not prevent the stop.
+process.stdout.on('error', () => undefined);
+
+const BUNDLE_WITHIN_MS = 120_000;
+
+const config = loadEmbeddedConfig();
+/** A later start without the option starts the double again, because stored payment methods need it. */
+const hasStripeDouble =
+  gateway === 'stripe-double' || findDemoFile(config.dataDir)?.stripeDouble !== undefined;
+const isPending =
+  gateway === 'sandbox-pending' || findDemoFile(config.dataDir)?.sandbox === 'sandbox-pending';
+const logFolder = join(config.dataDir, 'logs');
+const programFolder = join(config.dataDir, 'programs');
+const table = openProcessTable(join(config.dataDir, 'processes.json'));
+const running: SupervisedService[] = [];
+let isStopping = false;
+/** True once this process is recorded as the starter in the process table. */
+let isListed = false;
+
+const stop = (...names: string[]) => ({
+  name: names.join(' and '),
+  timeoutMs: 9_000,
+  close: () =>
+    Promise.all(
+      running.filter(({ name }) => names.includes(name)).map((service) => service.stop()),
+    ),
+});
+const shutdown = onShutdown(
+  [
+    stop('api', 'worker'),
+    stop('fault-proxy'),
+    stop('gateway', 'stripe-double'),
+    stop('stripe-mock'),
+    stop('temporal', 'postgres'),
+    { name: 'process table', close: () => isListed && table.remove(STARTER) },
+  ],
+  {
+    logger: {
+      info: (_: unknown, message?: string) => {
+        isStopping = true;
+        if (running.length > 0) say(message ?? '');
+      },
+      error: (details: unknown, message?: string) => say(`${message}: ${JSON.stringify(details)}`),
+    },
+  },
+);
+
+try {
+  await startAll();
+} catch (error) {
+  // If the user stops this process during the start, the start fails. This failure is not reported.
+  if (!isStopping) console.error(`\n${error instanceof Error ? error.message : String(error)}\n`);
+  shutdown('could not start', 1);
+}
+
+async function startAll(): Promise<void> {
+  if (gateway === 'sandbox' && hasStripeDouble) {
+    throw new Error(
+      `The demo merchant of ${shown(config.dataDir)} has an account at the Stripe double. For the sandbox set ` +
+        'DATA_DIR to a new folder; without --gateway the double is started again.',
+    );
+  }
+  say(`starting; data in ${shown(config.dataDir)}`);
+  await clearEarlierStart(table, say);
+  table.add(STARTER, process.pid);
+  isListed = true;
+  await requireFreePorts(config.host, wantedPorts());
+  const made = loadOrMakeSecrets(secretsFile(config.dataDir));
+  const secrets = { ...made, ...config.givenSecrets };
+  const database = startDatabase(made.postgresPassword);
+  const [databaseUrl, address, workflowBundle] = await Promise.all([
+    database,
+    config.embeddedTemporal === 'cluster' ? database.then(startCluster) : startTemporal(),
+    bundleWorkflows(),
+    bundlePrograms(programFolder),
+  ]);
+  const { linkPath, merchantId, ...credential } = await migrateAndFindDemoMerchant({
+    databaseUrl,
+    dataDir: config.dataDir,
+    pepper: secrets.CREDENTIAL_PEPPER,
+    report: say,
+  });
+
+  const localUrl = (port: number): string => `http://${visitable(config.host)}:${port}`;
+  const apiUrl = localUrl(config.apiPort);
+  const gatewayUrl = config.gatewayUrl ?? localUrl(config.gatewayPort);
+  const temporalUiUrl = config.temporalUiUrl ?? localUrl(config.temporalUiPort);
+  const publicUrl = config.publicUrl ?? apiUrl;
+  const checkoutUrl = `${publicUrl}${linkPath}`;
+  const places = {
+    logFolder,
+    programFolder,
+    environment: {
+      // With NODE_ENV=production the programs refuse WEBHOOK_ALLOW_LOOPBACK.
+      NODE_ENV: 'development',
+      WEBHOOK_ALLOW_LOOPBACK: 'true',
+      HOST: config.host,
+      API_PORT: String(config.apiPort),
+      GATEWAY_PORT: String(config.gatewayPort),
+      DATABASE_URL: databaseUrl,
+      TEMPORAL_ADDRESS: address,
+      TEMPORAL_NAMESPACE: config.temporalNamespace,
+      PUBLIC_URL: publicUrl,
+      TEMPORAL_UI_URL: temporalUiUrl,
+      DEMO_CHECKOUT_URL: checkoutUrl,
+      GATEWAY_URL: gatewayUrl,
+      GATEWAY_PUBLIC_URL: config.gatewayPublicUrl ?? gatewayUrl,
+      STRIPE_API_URL: hasStripeDouble ? localUrl(config.faultProxyPort) : (config.stripeUrl ?? ''),
+      GATEWAY_KEY: secrets.GATEWAY_KEY,
+      ...(isPending ? decidesLater(apiUrl) : {}),
+      CREDENTIAL_PEPPER: secrets.CREDENTIAL_PEPPER,
+      SESSION_KEY: secrets.SESSION_KEY,
+      ENCRYPTION_KEY: secrets.ENCRYPTION_KEY,
+      WORKFLOW_BUNDLE: workflowBundle,
+    },
+  };
+  const programs = ourPrograms({ ...places, apiUrl, gatewayUrl: localUrl(config.gatewayPort) });
+  const stripeDouble = hasStripeDouble
+    ? await startStripeDouble(places, localUrl, merchantId)
+    : undefined;
+  await Promise.all([run(programs.gateway), run(programs.api), run(programs.worker)]);
+
+  const demo = {
+    apiUrl,
+    ...credential,
+    checkoutUrl,
+    temporalUiUrl,
+    temporalAddress: address,
+    temporalNamespace: config.temporalNamespace,
+    databaseUrl,
+    gatewayUrl,
+    gatewayKey: secrets.GATEWAY_KEY,
+    ...(stripeDouble === undefined ? {} : { stripeDouble }),
+    ...(isPending ? { sandbox: 'sandbox-pending' as const } : {}),
+  };
+  writeDemoFile(config.dataDir, demo);
+  console.log(banner(demo));
+}
+
+async function run(service: Service): Promise<void> {
+  if (isStopping) throw new Error('stopping');
+  const supervised = supervise(service, { table, report: say });
+  running.push(supervised);
+  await supervised.start();
+  if (!isStopping) say(`${service.name} is up`);
+}
+
+/** Returns DATABASE_URL if it is set. Otherwise starts the embedded Postgres and returns the URL. */
+async function startDatabase(password: string): Promise<string> {
+  if (config.databaseUrl !== undefined) {
+    await requireDatabase(config.databaseUrl);
+    return config.databaseUrl;
+  }
+  const settings = {
+    dataFolder: join(config.dataDir, 'postgres'),
+    logFile: join(logFolder, 'postgres.log'),
+    port: config.postgresPort,
+    password,
+    isDurable: true,
+  };
+  await run(postgresService(settings, say));
+  const url = postgresUrl(settings, 'perennial');
+  await ensureDatabase(url);
+  return url;
+}
+
+/** Returns TEMPORAL_ADDRESS if it is set. Otherwise starts the dev server and returns its address. */
+async function startTemporal(): Promise<string> {
+  if (config.temporalAddress !== undefined) {
+    await prepareGivenServer(config.temporalAddress, config.temporalNamespace, say);
+    return config.temporalAddress;
+  }
+  const settings = {
+    cli: await temporalCli(config, say),
+    host: config.host,
+    port: config.temporalPort,
+    namespace: config.temporalNamespace,
+    uiPort: config.temporalUiPort,
+    stateFile: join(config.dataDir, 'temporal', 'state.db'),
+    logFile: join(logFolder, 'temporal.log'),
+  };
+  await run(temporalService(settings));
+  return temporalAddress(settings);
+}
+
+/** Starts an embedded cluster that stores its state in the given Postgres. Returns its address. */
+async function startCluster(databaseUrl: string): Promise<string> {
+  if (config.temporalAddress !== undefined) return startTemporal();
+  const settings = {
+    programs: await temporalClusterPrograms(config, say),
+    databaseUrl,
+    host: config.host,
+    port: config.temporalPort,
+    logFile: join(logFolder, 'temporal.log'),
+  };
+  await prepareClusterSchema(settings);
+  await run(temporalClusterService(settings));
+  const address = temporalAddress(settings);
+  await ensureNamespace(address, config.temporalNamespace);
+  await prepareGivenServer(address, config.temporalNamespace, say);
+  return address;
+}
+
+/** The settings of our programs that the registration of an account needs. */
+type Secrets = Readonly<Record<'DATABASE_URL' | 'GATEWAY_KEY' | 'ENCRYPTION_KEY', string>>;
+
+/** Starts the Stripe double behind its proxy, and gives the demo merchant an account there. */
+async function startStripeDouble(
+  places: ProgramPlaces & { environment: Secrets },
+  localUrl: (port: number) => string,
+  merchantId: string,
+) {
+  const files = await stripeMockFiles(config.cacheDir, say);
+  const services = stripeDoubleServices(files, config, places);
+  await run(services.stripeMock);
+  await run(services.double);
+  await run(services.proxy);
+  const url = localUrl(config.stripeDoublePort);
+  const { environment } = places;
+  const account = await registerAccount(url, environment.GATEWAY_KEY, localUrl(config.apiPort));
+  const database = createDb({
+    url: environment.DATABASE_URL,
+    poolSize: 1,
+    applicationName: 'perennial-start',
+  });
+  try {
+    const sealing = () => createSealing(Buffer.from(environment.ENCRYPTION_KEY, 'base64'));
+    const { accountId, webhookSecret } = account;
+    const key = { ...account, canCharge: true };
+    const entry = {
+      merchantId,
+      mode: 'test',
+      accountId,
+      key,
+      webhookSecret,
+      current: true,
+    } as const;
+    await storeAccount({ db: database.db, sealing }, entry);
+  } finally {
+    await database.close();
+  }
+  return { url, proxyUrl: localUrl(config.faultProxyPort), accountId: account.accountId };
+}
+
+/**
+ * Bundles the workflows once, so that a restarted worker does not bundle them again. Returns the path of the
+ * bundle.
+ */
+async function bundleWorkflows(): Promise<string> {
+  const file = join(config.dataDir, 'workflow-bundle.js');
+  await runCommand(process.execPath, ['--import', 'tsx', 'runtime/bundle-workflows.ts', file], {
+    timeoutMs: BUNDLE_WITHIN_MS,
+    cwd: process.cwd(),
+  });
+  return file;
+}
+
+function wantedPorts(): WantedPort[] {
+  const { apiPort, gatewayPort, postgresPort, temporalPort, temporalUiPort } = config;
+  return [
+    { port: apiPort, purpose: 'API', variable: 'API_PORT' },
+    { port: gatewayPort, purpose: 'sandbox gateway', variable: 'GATEWAY_PORT' },
+    ...(hasStripeDouble ? stripePorts() : []),
+    ...(config.databaseUrl === undefined
+      ? [{ port: postgresPort, purpose: 'Postgres', variable: 'POSTGRES_PORT' }]
+      : []),
+    ...(config.temporalAddress === undefined ? temporalPorts(temporalPort, temporalUiPort) : []),
+  ];
+}
+
+function stripePorts(): WantedPort[] {
+  const { stripeDoublePort, faultProxyPort, stripeMockPort } = config;
+  return [
+    { port: stripeDoublePort, purpose: 'Stripe double', variable: 'STRIPE_DOUBLE_PORT' },
+    { port: faultProxyPort, purpose: 'fault proxy', variable: 'FAULT_PROXY_PORT' },
+    { port: stripeMockPort, purpose: 'stripe-mock', variable: 'STRIPE_MOCK_PORT' },
+  ];
+}
+
+function temporalPorts(port: number, uiPort: number): WantedPort[] {
+  const frontend = { port, purpose: 'Temporal', variable: 'TEMPORAL_PORT' };
+  const others =
+    config.embeddedTemporal === 'dev'
+      ? [{ port: uiPort, purpose: 'Temporal Web UI', variable: 'TEMPORAL_UI_PORT' }]
+      : Object.values(innerPorts(port)).map((inner) => ({ ...frontend, port: inner }));
+  return [frontend, ...others];
+}
+
+function shown(path: string): string {
+  const short = relative(process.cwd(), path);
+  return short.startsWith('..') ? path : short;
+}
+
+function stripeLine({ stripeDouble }: DemoFile): string {
+  return stripeDouble === undefined
+    ? ''
+    : `\n  Stripe double     ${stripeDouble.url}, moves no money; fault proxy at ${stripeDouble.proxyUrl}`;
+}
+
+function demoLine({ stripeDouble }: DemoFile): string {
+  return stripeDouble === undefined
+    ? "npm run demo       a year of a subscription, a merchant's commands and a link, in seconds"
+    : 'npm run demo -- --gateway stripe-double   a year of a subscription, paid at Stripe, in seconds';
+}
+
+/** The Web UI's page that lists the running workflows which match `filter`. */
+function workflowsUrl({ temporalUiUrl, temporalNamespace }: DemoFile, filter: string): string {
+  const query = encodeURIComponent(`${filter} AND ExecutionStatus = "Running"`);
+  return `${temporalUiUrl}/namespaces/${temporalNamespace}/workflows?query=${query}`;
+}
+
+function banner(demo: DemoFile): string {
+  const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
+  return `
+Perennial is running (ready after ${seconds} s).
+
+  A checkout to try ${demo.checkoutUrl}  (card 4242 4242 4242 4242)
+  API               ${demo.apiUrl}
+  API documentation ${demo.apiUrl}/docs
+  Temporal Web UI   ${demo.temporalUiUrl}
+    unpaid          ${workflowsUrl(demo, 'SubscriptionStatus = "UNPAID"')}
+    manual review   ${workflowsUrl(demo, 'LastOutcome = "review"')}
+  Sandbox gateway   ${demo.gatewayUrl}${stripeLine(demo)}
+  Database          ${withoutPassword(demo.databaseUrl)}
+  Logs              ${shown(logFolder)}
+
+  Demo merchant, test mode (HTTP Basic; also in ${shown(join(config.dataDir, 'demo.json'))}):
+    user      ${demo.keyId}
+    password  ${demo.secret}
+
+  Next, in another terminal:
+    ${demoLine(demo)}
+    npm run merchant   more merchants, their credentials and settings
+
+  Ctrl-C stops everything; the data stays.
+`;
+}

@@ -1,0 +1,178 @@
+// npm run verify: checks the invariants of the data. The command compares Postgres with the charges and
+// refunds of the sandbox gateway and of the merchants' accounts at Stripe and, if given, with the records of
+// webhook receivers and clients. Without --adopt, the command changes no data, so it may run against a live system at
+// any time. With --adopt, it first books what the gateways have and a restored database has lost.
+// If an invariant is violated, the command lists the violations and exits with 1. If no invariant is violated,
+// but the book of a gateway was not read, the command exits with 2.
+
+import { findDemoFile, readDemoFile } from '../embedded/demo-file.ts';
+import { createDb } from '../../db/client.ts';
+import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
+import { loadEmbeddedConfig, loadOperatorConfig } from '../../runtime/config.ts';
+import { createLogger } from '../../runtime/logger.ts';
+import { createSealing } from '../../runtime/sealing.ts';
+import { secretsOfStart } from './client/start-secrets.ts';
+import { grouped, print, printable, runScript } from './client/terminal.ts';
+import { createTemporalClient } from '../../temporal/client.ts';
+import type { TemporalSettings } from '../../temporal/client.ts';
+import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
+import { adopt } from '../proof/verify/adopt.ts';
+import { openBooks } from '../proof/verify/books.ts';
+import type { Places } from '../proof/verify/books.ts';
+import type { StripePlace } from '../proof/verify/gateway-books.ts';
+import { checkBooks } from '../proof/verify/invariants.ts';
+import type { CheckResult } from '../proof/verify/invariants.ts';
+import { findLost } from '../proof/verify/lost-records.ts';
+import { printResult } from '../proof/verify/print-result.ts';
+import { readRepairs } from '../proof/verify/repairs.ts';
+import type { Repairs } from '../proof/verify/repairs.ts';
+import { commandLine, wholeNumber } from './client/options.ts';
+
+interface Options {
+  readonly databaseUrl?: string;
+  readonly gatewayUrl?: string;
+  readonly gatewayKey?: string;
+  readonly receiverBook?: string;
+  readonly clientBook?: string;
+  readonly days: number;
+  readonly json?: boolean;
+  readonly adopt?: boolean;
+}
+
+const program = commandLine(
+  'run verify',
+  'Compares all records: every due cycle is charged once, every event is delivered.',
+)
+  .option('--database-url <url>', 'default: DATABASE_URL, else that of the running npm start')
+  .option(
+    '--gateway-url <url>',
+    'default: GATEWAY_URL, else that of the running npm start on the same database',
+  )
+  .option('--gateway-key <key>', 'default: GATEWAY_KEY')
+  .option('--receiver-book <file>', 'received webhooks, one JSON object a line')
+  .option('--client-book <file>', 'answers of the API, one JSON object a line')
+  .option(
+    '--days <count>',
+    'number of last days whose charges at Stripe are compared',
+    wholeNumber,
+    30,
+  )
+  .option('--json', 'print the result as JSON')
+  .option('--adopt', 'after a restore: first book what the gateways have, and release held runs');
+
+await runScript(async () => {
+  const options = program.parse().opts<Options>();
+  const places = placesOf(options);
+  if (!options.json) print(nameOf(places.databaseUrl));
+  if (options.adopt) {
+    const lines = await adoptInto(places);
+    // With --json, stdout has the result only.
+    for (const line of lines) (options.json ? console.error : print)(`  ${printable(line)}`);
+  }
+  const books = await openBooks(places);
+  try {
+    const results = await checkBooks(books);
+    const repairs = await readRepairs(books);
+    if (options.json) print(JSON.stringify({ verdicts: results, repairs }, null, 2));
+    else {
+      results.forEach(printResult);
+      printRepairs(repairs);
+    }
+    return exitCode(results);
+  } finally {
+    await books.close();
+  }
+});
+
+/** Books what the rows have lost, and returns one line for each record. Needs Temporal and a worker. */
+async function adoptInto(places: Places): Promise<string[]> {
+  const database = createDb({
+    url: places.databaseUrl,
+    poolSize: 2,
+    applicationName: 'perennial-adopt',
+  });
+  const temporal = createTemporalClient(temporalPlace(places.databaseUrl));
+  const books = await openBooks(places);
+  try {
+    const { db } = database;
+    const workflows = createSubscriptionWorkflows({
+      client: temporal.client,
+      rows: subscriptionRows(db),
+      taskQueuePrefix: loadOperatorConfig().taskQueuePrefix,
+      logger: createLogger({ name: 'verify', level: 'silent' }),
+    });
+    const lines = await adopt(await findLost(books), { db, client: temporal.client, workflows });
+    return lines.length > 0 ? lines : ['The rows have everything that the gateways have.'];
+  } finally {
+    await books.close();
+    await temporal.close();
+    await database.close();
+  }
+}
+
+/** The Temporal server of the environment, or that of the `npm start` on this database. */
+function temporalPlace(databaseUrl: string): TemporalSettings {
+  const config = loadOperatorConfig();
+  const demo = config.databaseUrl === undefined ? findDemoFile(config.dataDir) : undefined;
+  return demo?.databaseUrl === databaseUrl ? { ...config, ...demo } : config;
+}
+
+/** Webhook receivers and clients keep no book for us, so an installation without their books is not incomplete. */
+function exitCode(results: readonly CheckResult[]): number {
+  if (results.some(({ wrong }) => wrong.length > 0)) return 1;
+  const isIncomplete = results.some(({ unchecked }) =>
+    unchecked.some(({ book }) => book === 'gateway'),
+  );
+  return isIncomplete ? 2 : 0;
+}
+
+function placesOf(options: Options): Places {
+  const { receiverBook = null, clientBook = null, days } = options;
+  const config = loadEmbeddedConfig();
+  const { dataDir, givenSecrets } = config;
+  const { gatewayUrl = config.gatewayUrl, gatewayKey = givenSecrets.GATEWAY_KEY } = options;
+  const databaseUrl =
+    options.databaseUrl ?? config.databaseUrl ?? readDemoFile(dataDir).databaseUrl;
+  const { ENCRYPTION_KEY } = { ...secretsOfStart(dataDir, databaseUrl), ...givenSecrets };
+  const found = findDemoFile(dataDir);
+  // The gateways of npm start have nothing to do with another database.
+  const demo = found?.databaseUrl === databaseUrl ? found : undefined;
+  const ofStart = demo === undefined ? null : { url: demo.gatewayUrl, key: demo.gatewayKey };
+  const given =
+    gatewayUrl === undefined || gatewayKey === undefined
+      ? null
+      : { url: gatewayUrl, key: gatewayKey };
+  const url = config.stripeUrl ?? demo?.stripeDouble?.url;
+  return {
+    databaseUrl,
+    gateway: given ?? ofStart,
+    stripe: stripePlace(ENCRYPTION_KEY, { url, days }),
+    receiverBook,
+    clientBook,
+  };
+}
+
+/** The database's name and host, without user and password. */
+function nameOf(databaseUrl: string): string {
+  const { pathname, host } = new URL(databaseUrl);
+  return `Database ${pathname.slice(1)} at ${host}`;
+}
+
+function stripePlace(
+  encryptionKey: string | undefined,
+  rest: Omit<StripePlace, 'sealing'>,
+): StripePlace | undefined {
+  if (encryptionKey === undefined) return undefined;
+  return { sealing: createSealing(Buffer.from(encryptionKey, 'base64')), ...rest };
+}
+
+/**
+ * Repairs are no violations, because they are expected after a crash. If the count grows without crashes, an
+ * operator must find the cause.
+ */
+function printRepairs(repairs: readonly Repairs[]): void {
+  print(`  Repairs by the sweeps so far: ${repairs.length === 0 ? 'none' : ''}`);
+  for (const { kind, repaired, lastAt } of repairs) {
+    print(`       ${kind}: ${grouped(repaired)}, last at ${lastAt}`);
+  }
+}
