@@ -39,9 +39,8 @@ export interface WebhookActivities {
    */
   drainEndpoint(input: DrainEndpointInput): Promise<DrainEndpointResult>;
   /**
-   * For `webhookStream` workflows and subscription runs of earlier releases. Submits the stream to the
-   * dispatcher and waits at most 3 s for the first delivery attempts. Always returns `remaining: 0`, so that
-   * a `webhookStream` workflow ends. The endpoint queues deliver the remaining events.
+   * For subscription runs of earlier releases. Submits the stream to the dispatcher and waits at most 3 s for
+   * the first delivery attempts.
    */
   deliverPending(input: DeliverPendingInput): Promise<DeliverPendingResult>;
 }

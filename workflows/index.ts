@@ -2,6 +2,5 @@
 export { subscription } from './subscription/workflow.ts';
 export { lateCharge, payment, refund, setupMethod } from './one-off-orders/workflows.ts';
 export { maintenance } from './maintenance/workflow.ts';
-export { webhookStream } from './webhook-stream/workflow.ts';
 export { webhookEndpoint } from './webhook-endpoint/workflow.ts';
 export { gatewaySubject } from './gateway-subject/workflow.ts';

@@ -35,7 +35,7 @@ export const DATABASE_WRITE = {
 
 /**
  * Delivery to merchants' servers. The activity begins no request after 20 s. The second attempt covers a worker
- * that stopped after it got the activity and before it ran the activity. `webhookEndpoint` and `webhookStream` set
+ * that stopped after it got the activity and before it ran the activity. `webhookEndpoint` sets
  * one attempt instead.
  */
 export const WEBHOOK_DELIVERY = {

@@ -21,7 +21,6 @@ export * from './webhook-configs.ts';
 export * from './event-streams.ts';
 export * from './outbox-events.ts';
 export * from './webhook-deliveries.ts';
-export * from './delivery-leases.ts';
 export * from './sweep-counts.ts';
 export * from './retention-counts.ts';
 export * from './gateway-health.ts';

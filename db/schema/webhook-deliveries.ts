@@ -67,9 +67,5 @@ export const webhookDeliveries = pgTable(
     index('webhook_delivery__pending_endpoint__idx')
       .on(table.merchantId, table.configId, table.nextAttemptAt)
       .where(sql`${table.state} = 'PENDING'`),
-    // Workers of the previous release use this index in their sweep. The next release drops the index.
-    index('webhook_delivery__pending_due__idx')
-      .on(table.nextAttemptAt)
-      .where(sql`${table.state} = 'PENDING'`),
   ],
 );

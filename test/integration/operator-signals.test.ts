@@ -238,7 +238,6 @@ test('every other type of workflow keeps working after its signals with any JSON
     ['setupMethod', ['poke'], [{ ...order, setupMethodId: 'sm_none', paymentToken: 'ptk_none' }]],
     ['lateCharge', ['poke'], [{ ...order, attemptId: 'att_none' }]],
     ['webhookEndpoint', ['wake', 'breakerClosed'], [{ merchantId, configId: 'whc_none' }]],
-    ['webhookStream', ['wake'], [{ merchantId, streamId: 'sub_none' }]],
     ['gatewaySubject', ['wake'], [{ merchantId, gateway: 'sandbox', subjectId: 'ch_none' }]],
     ['maintenance', ['poke', 'wake'], []],
   ];

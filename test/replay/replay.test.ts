@@ -67,8 +67,6 @@ const PATHS = [
   'upfront',
   'webhook-endpoint',
   'webhook-endpoint-long',
-  'webhook-stream',
-  'webhook-stream-long',
 ];
 
 let workflowBundle: WorkflowBundle;

@@ -23,5 +23,4 @@ export const refund = changed(released.refund);
 export const lateCharge = changed(released.lateCharge);
 export const setupMethod = changed(released.setupMethod);
 export const maintenance = changed(released.maintenance);
-export const webhookStream = changed(released.webhookStream);
 export const webhookEndpoint = changed(released.webhookEndpoint);
