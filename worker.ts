@@ -71,7 +71,6 @@ const sandbox = createSandboxClient({
   url: config.gatewayUrl,
   publicUrl: config.gatewayUrl,
   apiKey: config.gatewayKey,
-  personality: config.gatewayPersonality,
   timeoutMs: GATEWAY_TIMEOUT_MS,
 });
 const gateways = createMerchantGateways({

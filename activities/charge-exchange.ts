@@ -15,7 +15,6 @@ import type {
 import { failpoint } from '../runtime/failpoints.ts';
 import {
   inProgressOrReview,
-  isKeyTooOld,
   pauseIfTimeLeft,
   unknownOrReview,
   unlessRejected,
@@ -48,8 +47,7 @@ export interface CycleRef {
 
 /**
  * Returns the attempt's outcome, from its row or from the gateway. Until `stopAt`, sends the charge and looks up
- * its outcome. If the gateway may have the charge, a look-up precedes each resend, provided that the gateway has
- * look-ups. Every send has the same key and the stored amount, so repeated or concurrent calls charge once.
+ * its outcome. If the gateway may have the charge, a look-up precedes each resend. Every send has the same key and the stored amount, so repeated or concurrent calls charge once.
  *
  * Returns `unknown` if there is no outcome at `stopAt`, or at once if the payer must first confirm the charge.
  * Returns `review` if further requests cannot find the outcome. Throws if the database does not answer.
@@ -84,12 +82,6 @@ export async function collect(
   const { isVoided } = exchange;
   const voided = limits.isVoided === true ? VOIDED : NOT_CONFIRMED;
   if (isVoided && !exchange.mayBeAtGateway) return voided;
-  if (isVoided && !gateway.capabilities.lookup && gateway.withdraw === null) {
-    return {
-      kind: 'review',
-      reason: 'the charge was voided, and the gateway has no look-up to show whether it was made',
-    };
-  }
   for (;;) {
     const outcome = await unlessRejected(() => ask(exchange));
     switch (outcome.kind) {
@@ -100,9 +92,6 @@ export async function collect(
         return { ...voided, isProven: true };
       case 'absent':
         if (isVoided) return voided;
-        if (isKeyTooOld(attempt.firstSentAt, gateway)) {
-          return { kind: 'review', reason: 'not at the gateway, and its key is too old to resend' };
-        }
         exchange.mayBeAtGateway = false;
         continue;
       case 'another_charge':
@@ -161,10 +150,8 @@ async function outcomeInReview(
   if (decision?.outcome === 'paid') {
     return { kind: 'succeeded', gatewayChargeId: decision.gatewayId ?? '', byPerson: true };
   }
-  if (gateway.capabilities.lookup) {
-    const found = await unlessRejected(() => gateway.lookup(chargeRefOf(attempt)));
-    if (found.kind === 'succeeded' || found.kind === 'declined') return found;
-  }
+  const found = await unlessRejected(() => gateway.lookup(chargeRefOf(attempt)));
+  if (found.kind === 'succeeded' || found.kind === 'declined') return found;
   return decision
     ? {
         kind: 'declined',
@@ -192,17 +179,13 @@ interface ChargeExchange {
 
 type Moved = { kind: 'moved'; attempt: Attempt };
 
-/**
- * Makes one request: a send if the gateway cannot have the charge yet, a withdrawal of a voided charge, else
- * a look-up. For a gateway without look-ups, returns `absent`, so that the charge is sent again with its key.
- */
+/** Sends if the gateway cannot have the charge yet, else withdraws a voided charge or looks the charge up. */
 async function ask(
   exchange: ChargeExchange,
 ): Promise<ChargeOutcome | LookupOutcome | WithdrawOutcome | Moved> {
   const { gateway, attempt } = exchange;
   if (!exchange.mayBeAtGateway) return send(exchange);
   if (exchange.isVoided && gateway.withdraw !== null) return gateway.withdraw(chargeRefOf(attempt));
-  if (!gateway.capabilities.lookup) return { kind: 'absent' };
   return gateway.lookup(chargeRefOf(attempt));
 }
 

@@ -90,7 +90,7 @@ async function recheckCharge(
   account: GatewayAccount,
   hint: HintOf<'charge'>,
 ): Promise<void> {
-  const named = await findNamedAttempt(db, account, hint);
+  const named = await findNamedAttempt(db, account, hint.gatewayChargeId);
   if (!named) return;
   const { attempt, subscriptionId, isWatched } = named;
   const { merchantId, intentId, id: attemptId } = attempt;
@@ -116,7 +116,7 @@ async function lookAtDispute(
   { gatewayDisputeId, gatewayChargeId }: HintOf<'dispute'>,
   nowAt: number,
 ): Promise<void> {
-  const named = await findNamedAttempt(db, account, { gatewayChargeId, key: null });
+  const named = await findNamedAttempt(db, account, gatewayChargeId);
   const gateway = await gateways.of(account.merchantId, account.gateway);
   if (!named || !gateway.lookupDispute) return;
   const found = await gateway.lookupDispute(gatewayDisputeId);
@@ -139,7 +139,7 @@ async function lookAtMethod(
 ): Promise<void> {
   const method = await findNamedMethod(db, account, hint.gatewayMethodId);
   const gateway = await gateways.of(account.merchantId, account.gateway);
-  if (!method || !gateway.lookupMethod) return;
+  if (!method) return;
   const found = await gateway.lookupMethod(method.gatewayMethodId);
   if (found.kind === 'unknown') throw outcomeUnknown(found.reason);
   const { merchantId, id } = method;

@@ -1,7 +1,7 @@
 import type { Db } from '../db/client.ts';
 import { isAskedLongEnough, isPendingTooLong } from '../domain/lookup-delays.ts';
 import { GatewayRejectedRequest } from '../gateways/port.ts';
-import type { PaymentGateway, PresentPayer } from '../gateways/port.ts';
+import type { PresentPayer } from '../gateways/port.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 
 /** Time limits of one activity for its requests to the gateway about one charge or refund. */
@@ -29,12 +29,6 @@ export interface ExchangeDeps extends SendBudgetDeps {
   gateways: GatewayRegistry;
 }
 
-/**
- * If an idempotency key is older than this share of its lifetime at the gateway, the charge or refund with this key is
- * not sent again.
- */
-const KEY_LIFETIME_SHARE = 0.8;
-
 /** Returns the latest `performance.now()` at which an activity that starts now may begin a request. */
 export function sendDeadline({ sendBudget = DEFAULT_SEND_BUDGET }: SendBudgetDeps): number {
   return performance.now() + sendBudget.newSendsForMs;
@@ -48,13 +42,6 @@ export async function pauseIfTimeLeft(
   if (performance.now() + pauseMs > stopAt) return false;
   await new Promise((resolve) => setTimeout(resolve, pauseMs));
   return true;
-}
-
-/** True if a resend is no longer safe, because the gateway may have deleted the key of the first send. */
-export function isKeyTooOld(firstSentAt: number | null, gateway: PaymentGateway): boolean {
-  const { keyLifetimeMs } = gateway.capabilities;
-  if (firstSentAt === null || keyLifetimeMs === null) return false;
-  return Date.now() - firstSentAt > keyLifetimeMs * KEY_LIFETIME_SHARE;
 }
 
 /**

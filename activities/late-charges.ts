@@ -7,7 +7,6 @@ import { bookLateCharge, lateWatch } from '../db/repositories/payments/late-char
 import { closeReview } from '../db/repositories/payments/reviews.ts';
 import { isLastLateLook } from '../domain/review.ts';
 import type { AttemptRef, LateChargeOutcome } from '../domain/review.ts';
-import type { PaymentGateway } from '../gateways/port.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import { chargeRefOf } from './charge-exchange.ts';
 import { unlessRejected } from './gateway-exchange.ts';
@@ -49,7 +48,7 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
         case 'watched': {
           const { attempt } = watch;
           const gateway = await deps.gateways.of(attempt.merchantId, attempt.gateway);
-          const found = await ask(gateway, attempt);
+          const found = await unlessRejected(() => gateway.lookup(chargeRefOf(attempt)));
           if (found.kind === 'succeeded') return book(deps, ref, found.gatewayChargeId, nowAt);
           const isNotCharged = found.kind === 'absent' || found.kind === 'declined';
           if (!isNotCharged || !isLastLateLook(looks)) return { kind: 'pending' };
@@ -74,12 +73,6 @@ export async function watchUnproven(
   if (!isUnproven(settlement)) return;
   const { merchantId, id: attemptId } = attempt;
   await payments.watchLateCharge({ merchantId, attemptId }).catch(() => undefined);
-}
-
-/** Looks up the attempt's charge. Returns `absent` for a gateway without look-ups. */
-async function ask(gateway: PaymentGateway, attempt: Attempt) {
-  if (!gateway.capabilities.lookup) return { kind: 'absent' as const };
-  return unlessRejected(() => gateway.lookup(chargeRefOf(attempt)));
 }
 
 async function book(

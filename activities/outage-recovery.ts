@@ -11,12 +11,7 @@ import {
 } from '../db/repositories/sweeps/unanswered.ts';
 import type { Unanswered, UnansweredGateway } from '../db/repositories/sweeps/unanswered.ts';
 import type { Db } from '../db/client.ts';
-import type {
-  LookupOutcome,
-  MethodLookup,
-  PaymentGateway,
-  UnknownOutcome,
-} from '../gateways/port.ts';
+import type { LookupOutcome, MethodLookup, PaymentGateway } from '../gateways/port.ts';
 import { UnknownGateway } from '../gateways/registry.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
@@ -53,14 +48,13 @@ const RECHECKS_FOR_MS = 20_000;
  * Detects that a gateway answers again after an outage, and then rechecks the outcomes that the outage left
  * unknown: their workflows look them up at once. During the outage each call sends each gateway one look-up: of the
  * charge, or of the charge to refund, whose last unanswered request is the oldest. An account of two merchants gets one
- * look-up with the key of each. If the gateway has no look-ups of charges, or the charge was never prepared, the
- * look-up is that of the charge's payment method. A gateway that rejects the look-up as invalid counts as one that does
+ * look-up with the key of each. If the charge was never prepared, the look-up is that of the charge's payment method. A gateway that rejects the look-up as invalid counts as one that does
  * not answer. While hundreds of accounts do not answer, one call tests some of them.
  *
  * The progress is stored in rows, so a later call continues after a crash, and a repeat is safe. Rechecks
  * charges and refunds in the order in which they were sent. One call makes at most 200 rechecks for all
  * gateways together, at most 20 in a second. `nowAt` is real time. Throws if the database does not answer.
- * Does nothing for a gateway without any look-up. Counts an account that cannot be opened as failed.
+ * Counts an account that cannot be opened as failed.
  */
 export async function recheckAfterOutage(
   deps: OutageRecoveryDeps,
@@ -127,8 +121,7 @@ interface GatewayTest {
 /**
  * Returns when the gateway last answered a look-up of this module. If a request was left unanswered after that time,
  * first tests the gateway: with one look-up, or, if the account belongs to two merchants, with one by the key of each.
- * The gateway answers if one look-up is answered. Sends nothing to a gateway without look-ups, or that this process
- * does not have.
+ * The gateway answers if one look-up is answered. Sends nothing to a gateway that this process does not have.
  */
 async function testGateway(
   deps: OutageRecoveryDeps,
@@ -164,7 +157,7 @@ async function lookupsAt({ db, gateways }: OutageRecoveryDeps, name: string) {
     try {
       const gateway = await gateways.of(subject.merchantId, name);
       const isNew = lookups.every((other) => other.gateway !== gateway);
-      if (isNew && canBeTested(gateway)) lookups.push({ gateway, subject });
+      if (isNew) lookups.push({ gateway, subject });
     } catch (error) {
       // For example, the secret of the merchant's account cannot be decrypted.
       if (!(error instanceof UnknownGateway)) failed += 1;
@@ -173,16 +166,12 @@ async function lookupsAt({ db, gateways }: OutageRecoveryDeps, name: string) {
   return { lookups, failed };
 }
 
-function canBeTested({ capabilities, lookupMethod }: PaymentGateway): boolean {
-  return capabilities.lookup || lookupMethod !== null;
-}
-
 async function answers(gateway: PaymentGateway, subject: Unanswered): Promise<boolean> {
-  const found = await unlessRejected<LookupOutcome | MethodLookup | UnknownOutcome>(async () => {
-    if (sendsLookup(gateway, subject)) return gateway.lookup(chargeRefOf(subject));
-    const method = await gateway.lookupMethod?.(subject.gatewayMethodId);
-    return method ?? { kind: 'unknown', reason: 'the gateway has no look-up' };
-  });
+  const found = await unlessRejected<LookupOutcome | MethodLookup>(() =>
+    sendsLookup(gateway, subject)
+      ? gateway.lookup(chargeRefOf(subject))
+      : gateway.lookupMethod(subject.gatewayMethodId),
+  );
   return found.kind !== 'unknown' && found.kind !== 'rejected';
 }
 
@@ -190,11 +179,8 @@ async function answers(gateway: PaymentGateway, subject: Unanswered): Promise<bo
  * True if a look-up of the charge sends a request. A charge that was never prepared is absent at a gateway that prepares
  * charges, so its look-up sends nothing and shows nothing about the gateway.
  */
-function sendsLookup(
-  { capabilities, prepare }: PaymentGateway,
-  { gatewayChargeId }: Unanswered,
-): boolean {
-  return capabilities.lookup && (prepare === null || gatewayChargeId !== null);
+function sendsLookup({ prepare }: PaymentGateway, { gatewayChargeId }: Unanswered): boolean {
+  return prepare === null || gatewayChargeId !== null;
 }
 
 function recheck(

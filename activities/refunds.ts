@@ -11,15 +11,9 @@ import {
 import type { Refund, RefundSettlement } from '../db/repositories/payments/refunds.ts';
 import { findDecision } from '../db/repositories/payments/reviews.ts';
 import type { RefundOutcome, RefundRef } from '../domain/refund.ts';
-import type {
-  KnownRefund,
-  PaymentGateway,
-  RefundLookupOutcome,
-  RefundOutcome as RefundOutcomeAtGateway,
-} from '../gateways/port.ts';
+import type { KnownRefund, PaymentGateway } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import {
-  isKeyTooOld,
   pauseIfTimeLeft,
   sendDeadline,
   unknownOrReview,
@@ -106,11 +100,7 @@ async function sendRefund(
   { stopAt, lookups, realNowAt }: SendLimits,
 ): Promise<RefundSettlement | null> {
   const { merchantId } = refund;
-  if (!gateway.capabilities.refunds && refund.firstSentAt === null) {
-    return refusedOrReview(refund, 'This gateway gives no refunds.');
-  }
   for (;;) {
-    if (isKeyTooOld(refund.firstSentAt, gateway)) return KEY_TOO_OLD;
     if (!(await markRefundSending(deps.db, { merchantId, refundId: refund.id }))) return null;
     failpoint('before_gateway');
     const outcome = await unlessRejected(() => gateway.refund(requestOf(refund)));
@@ -145,15 +135,9 @@ async function lookUpAccepted(
   const isPending = refund.state === 'PENDING';
   const { merchantId, id: subjectId, gatewayRefundId } = refund;
   if (!isPending && (await findDecision(deps.db, { merchantId, subjectId }))) return null;
-  if (gateway.lookupRefund === null && isKeyTooOld(refund.firstSentAt, gateway)) {
-    return isPending ? KEY_TOO_OLD : null;
-  }
   for (;;) {
-    // A gateway without look-ups of refunds answers a resend with the same key with the refund's present state.
-    const found = await unlessRejected<RefundLookupOutcome | RefundOutcomeAtGateway>(() =>
-      gateway.lookupRefund
-        ? gateway.lookupRefund({ ...requestOf(refund), gatewayRefundId })
-        : gateway.refund(requestOf(refund)),
+    const found = await unlessRejected(() =>
+      gateway.lookupRefund({ ...requestOf(refund), gatewayRefundId }),
     );
     switch (found.kind) {
       case 'refunded':
@@ -168,7 +152,6 @@ async function lookUpAccepted(
       case 'rejected':
         // A wrong setting, such as a revoked key. The refund itself is still pending.
         return { kind: 'unanswered' };
-      case 'not_sent':
       case 'unknown':
         if (!(await pauseIfTimeLeft(deps, stopAt))) return { kind: 'unanswered' };
     }
@@ -178,11 +161,6 @@ async function lookUpAccepted(
 function reasonOf({ reason, gatewayCode }: Extract<KnownRefund, { kind: 'refused' }>): string {
   return gatewayCode === undefined ? reason : `${reason} (${gatewayCode})`;
 }
-
-const KEY_TOO_OLD = {
-  kind: 'review',
-  reason: 'not decided, and its key is too old to resend',
-} as const;
 
 function requestOf({ gatewayKey: key, gatewayChargeId, amountMinor, currency }: Refund) {
   return { key, gatewayChargeId, amountMinor, currency };

@@ -58,7 +58,6 @@ const sandbox = createSandboxClient({
   url: config.gatewayUrl,
   publicUrl: config.gatewayPublicUrl,
   apiKey: config.gatewayKey,
-  personality: config.gatewayPersonality,
 });
 const gateways = createMerchantGateways({
   sandbox,

@@ -1,20 +1,11 @@
-/** The names of a charge in a gateway's event: the gateway's id, perhaps with our idempotency key, or our key alone. */
-export type NamedCharge =
-  | { readonly gatewayChargeId: string; readonly key: string | null }
-  | { readonly gatewayChargeId: null; readonly key: string };
-
-/** The names of a refund in a gateway's event, like those of a charge. */
-export type NamedRefund =
-  | { readonly gatewayRefundId: string; readonly key: string | null }
-  | { readonly gatewayRefundId: null; readonly key: string };
-
 /**
  * The object that an event of a gateway names. A hint does not contain what happened to the object: our code
  * looks the object up. `eventId` and `type` are the gateway's.
  */
 export type GatewayHint = { readonly eventId: string; readonly type: string } & (
-  | ({ readonly kind: 'charge' } & NamedCharge)
-  | ({ readonly kind: 'refund' } & NamedRefund)
+  | { readonly kind: 'charge'; readonly gatewayChargeId: string }
+  /** `key`: our idempotency key, by which a refund is found whose answer was lost. */
+  | { readonly kind: 'refund'; readonly gatewayRefundId: string; readonly key: string | null }
   | {
       readonly kind: 'dispute';
       readonly gatewayDisputeId: string;
@@ -32,17 +23,17 @@ export interface GatewaySubject {
   merchantId: string;
   /** As in payment methods and attempts, such as `stripe:acct_…`. */
   gateway: string;
-  /** The gateway's id of the object, or our key if events name only the key. */
+  /** The gateway's id of the object. */
   subjectId: string;
 }
 
-/** Returns the id or the key of the object that a hint names; null for an ignored event. */
+/** Returns the gateway's id of the object that a hint names; null for an ignored event. */
 export function subjectIdOf(hint: GatewayHint): string | null {
   switch (hint.kind) {
     case 'charge':
-      return hint.gatewayChargeId ?? hint.key;
+      return hint.gatewayChargeId;
     case 'refund':
-      return hint.gatewayRefundId ?? hint.key;
+      return hint.gatewayRefundId;
     case 'dispute':
       return hint.gatewayDisputeId;
     case 'method':

@@ -1,5 +1,4 @@
 import { DomainError } from '../domain/errors.ts';
-import { isId } from '../domain/ids.ts';
 import type { PaymentGateway } from './port.ts';
 import { UnknownGateway } from './registry.ts';
 import type { EventSenders, GatewayRegistry } from './registry.ts';
@@ -145,26 +144,12 @@ export function createMerchantGateways(
     },
 
     async receiving(name) {
-      const own = await sandboxAccount(options, name);
-      if (own !== null) return own;
       const owners = (await options.ownersOf?.(name)) ?? [];
       return Promise.all(
         owners.map(async (merchantId) => ({ merchantId, gateway: await of(merchantId, name) })),
       );
     },
   };
-}
-
-/**
- * For an account of the sandbox, returns the test merchant whose id is in the account's name; an empty list if there
- * is no such merchant. Returns null for an account of another gateway.
- */
-async function sandboxAccount({ sandbox, accountsOf }: MerchantGatewaysOptions, name: string) {
-  const prefix = `${sandbox.name}:`;
-  if (!name.startsWith(prefix)) return null;
-  const merchantId = name.slice(prefix.length);
-  const found = isId('mer', merchantId) ? await accountsOf(merchantId) : null;
-  return found?.mode === 'test' ? [{ merchantId, gateway: sandbox }] : [];
 }
 
 const find = ({ accounts }: MerchantAccounts, name: string) =>

@@ -248,16 +248,8 @@ export type MethodLookup =
   | { readonly kind: 'removed' }
   | UnknownOutcome;
 
-/** The features that an adapter supports, and its mode. */
+/** What an adapter's charges can do, and its mode. */
 export interface GatewayCapabilities {
-  /** False if the gateway has no look-up. Then only a resend with the key can reveal an unknown outcome. */
-  readonly lookup: boolean;
-  readonly refunds: boolean;
-  /**
-   * Time in ms after the first send during which a resend of the same charge never charges again. Null:
-   * without a limit.
-   */
-  readonly keyLifetimeMs: number | null;
   /**
    * True if a present payer can confirm a charge with the bank. Such a gateway has `withdraw`, which ends a
    * charge that the payer does not confirm.
@@ -310,8 +302,8 @@ export interface PaymentGateway {
    */
   readonly prepare: ((request: ChargeRequest) => Promise<PrepareOutcome>) | null;
   /**
-   * Charges once per key. A repeat with the same parameters returns the first charge. A repeat with other
-   * parameters throws {@link GatewayRejectedRequest} and charges nothing.
+   * Charges once per key, without a limit of time. A repeat with the same parameters returns the first charge. A
+   * repeat with other parameters throws {@link GatewayRejectedRequest} and charges nothing.
    */
   charge(request: ChargeRequest): Promise<ChargeOutcome>;
   /** Looks up the outcome of a charge, by its id if it was prepared and else by its key. Never charges. */
@@ -322,10 +314,9 @@ export interface PaymentGateway {
   refund(request: RefundRequest): Promise<RefundOutcome>;
   /**
    * Looks up a refund, by its id if that is known and else by its key. A refund that succeeded may be
-   * `refused` with `refund_failed` later. Never refunds. Null if the gateway cannot look refunds up: then only
-   * a repeat of `refund` shows the present state of an accepted refund.
+   * `refused` with `refund_failed` later. Never refunds.
    */
-  readonly lookupRefund: ((refund: RefundRef) => Promise<RefundLookupOutcome>) | null;
+  lookupRefund(refund: RefundRef): Promise<RefundLookupOutcome>;
   /** Redeems a one-time token for a saved card, once per key. */
   saveMethod(request: SaveMethodRequest): Promise<SaveMethodOutcome>;
   /**
@@ -340,8 +331,8 @@ export interface PaymentGateway {
     | null;
   /** Reads a dispute. Null if the gateway reports no disputes. */
   readonly lookupDispute: ((gatewayDisputeId: string) => Promise<DisputeLookup>) | null;
-  /** Reads the present card of a payment method. Null if cards do not change at the gateway. */
-  readonly lookupMethod: ((gatewayMethodId: string) => Promise<MethodLookup>) | null;
+  /** Reads the present card of a payment method. */
+  lookupMethod(gatewayMethodId: string): Promise<MethodLookup>;
 }
 
 /**

@@ -17,9 +17,9 @@ export interface GatewayRegistry {
 /** The senders of gateways' events. */
 export interface EventSenders {
   /**
-   * Returns the gateways that may have sent an event under this name, each with its merchant. The name is
-   * `<gateway>:<account>`, such as `stripe:acct_…`; the sandbox's account is the merchant's id. There may be two
-   * merchants, because an account has the same name in test and in live mode. The signature shows which of them it is.
+   * Returns the gateways that may have sent an event under this name, such as `stripe:acct_…`, each with its merchant.
+   * There may be two merchants, because an account has the same name in test and in live mode. The signature shows
+   * which of them it is.
    */
   receiving(name: string): Promise<{ merchantId: string; gateway: PaymentGateway }[]>;
 }

@@ -83,8 +83,6 @@ const variables = {
   PUBLIC_URL: url.optional(),
   GATEWAY_URL: url.optional(),
   GATEWAY_PUBLIC_URL: url.optional(),
-  GATEWAY_PERSONALITY: z.enum(['instant', 'pending']).default('instant'),
-  GATEWAY_EVENTS_URL: url.optional(),
   STRIPE_API_URL: url.optional(),
   TRUSTED_PROXIES: z.coerce.number().int().min(0).max(10).default(0),
   CHECKOUT_EXPIRY_HOURS: z.coerce.number().positive().max(8_760).default(24),
@@ -136,7 +134,7 @@ export function exitsWithParent(environment: Environment = processEnvironment())
 }
 
 const SHARED = ['DATABASE_URL', 'LOG_LEVEL', 'NODE_ENV'] as const;
-const GATEWAY = ['GATEWAY_URL', 'GATEWAY_KEY', 'GATEWAY_PERSONALITY'] as const;
+const GATEWAY = ['GATEWAY_URL', 'GATEWAY_KEY'] as const;
 const SERVER = ['HOST', 'API_PORT', 'GATEWAY_PORT', ...GATEWAY] as const;
 const TEMPORAL = ['TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE', 'TASK_QUEUE_PREFIX'] as const;
 const HOSTED_PAGES = [
@@ -197,7 +195,6 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     gatewayUrl,
     gatewayPublicUrl: env.GATEWAY_PUBLIC_URL ?? gatewayUrl,
     gatewayKey: env.GATEWAY_KEY,
-    gatewayPersonality: env.GATEWAY_PERSONALITY,
     stripeUrl: env.STRIPE_API_URL,
     credentialPepper: env.CREDENTIAL_PEPPER,
     encryptionKey: env.ENCRYPTION_KEY,
@@ -250,7 +247,6 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     retentionMs: env.RETENTION_DAYS * 24 * 3_600_000,
     gatewayUrl: env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
     gatewayKey: env.GATEWAY_KEY,
-    gatewayPersonality: env.GATEWAY_PERSONALITY,
     stripeUrl: env.STRIPE_API_URL,
     encryptionKey: env.ENCRYPTION_KEY,
     webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
@@ -266,23 +262,15 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
  * @throws ConfigError with every problem at once.
  */
 export function loadGatewayConfig(environment: Environment = processEnvironment()) {
-  const names = [
-    ...SHARED,
-    ...SERVER,
-    'PUBLIC_URL',
-    'GATEWAY_PUBLIC_URL',
-    'GATEWAY_EVENTS_URL',
-  ] as const;
+  const names = [...SHARED, ...SERVER, 'PUBLIC_URL', 'GATEWAY_PUBLIC_URL'] as const;
   const env = read(names, environment);
   return {
     host: env.HOST,
     port: env.GATEWAY_PORT,
-    eventsUrl: env.GATEWAY_EVENTS_URL,
     publicUrl: env.GATEWAY_PUBLIC_URL ?? env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
     apiPublicUrl: env.PUBLIC_URL ?? `http://${urlHost(env.HOST)}:${env.API_PORT}`,
     databaseUrl: env.DATABASE_URL,
     gatewayKey: env.GATEWAY_KEY,
-    gatewayPersonality: env.GATEWAY_PERSONALITY,
     logLevel: env.LOG_LEVEL,
   };
 }

@@ -88,6 +88,8 @@ create table if not exists ${BOOK_SCHEMA}.charge (
   payment_method_id text not null,
   outcome           text not null check (outcome in ('succeeded', 'declined')),
   code              text check ((code is null) = (outcome = 'succeeded')),
+  gateway_code      text,
+  retry             text,
   sent_count        integer not null default 1,
   created_at        bigint not null
 );
@@ -99,31 +101,10 @@ create table if not exists ${BOOK_SCHEMA}.refund (
   key          text not null unique,
   charge_id    text not null references ${BOOK_SCHEMA}.charge (id),
   amount_minor bigint not null check (amount_minor > 0),
+  status       text not null check (status in ('succeeded', 'pending', 'failed')),
   created_at   bigint not null
 );
 create index if not exists refund__charge_id__idx on ${BOOK_SCHEMA}.refund (charge_id);
--- Books of earlier releases have refunds without a status.
-alter table ${BOOK_SCHEMA}.refund add column if not exists
-  status text not null default 'succeeded' check (status in ('succeeded', 'pending', 'failed'));
-
-alter table ${BOOK_SCHEMA}.charge add column if not exists gateway_code text;
-alter table ${BOOK_SCHEMA}.charge add column if not exists retry text;
--- The outcome is stored at once. The sandbox shows it only after the charge is decided.
-alter table ${BOOK_SCHEMA}.charge add column if not exists is_pending boolean not null default false;
--- The charge was withdrawn before it was decided, perhaps before its request arrived.
-alter table ${BOOK_SCHEMA}.charge add column if not exists is_withdrawn boolean not null default false;
-create index if not exists charge__is_pending__idx
-  on ${BOOK_SCHEMA}.charge (created_at) where is_pending;
-
--- An event that the receiver has not accepted yet.
-create table if not exists ${BOOK_SCHEMA}.event (
-  id     text primary key,
-  type   text not null,
-  key    text not null,
-  due_at bigint not null
-);
--- The merchant whose receiver gets the event.
-alter table ${BOOK_SCHEMA}.event add column if not exists merchant_id text not null default '';
 
 -- Each row declines one future charge.
 create table if not exists ${BOOK_SCHEMA}.forced_decline (
@@ -131,10 +112,10 @@ create table if not exists ${BOOK_SCHEMA}.forced_decline (
   subscription_id   text,
   payment_method_id text,
   code              text not null,
+  gateway_code      text,
+  retry             text,
   check (subscription_id is not null or payment_method_id is not null)
 );
-alter table ${BOOK_SCHEMA}.forced_decline add column if not exists gateway_code text;
-alter table ${BOOK_SCHEMA}.forced_decline add column if not exists retry text;
 `;
 
 /**
@@ -144,12 +125,10 @@ alter table ${BOOK_SCHEMA}.forced_decline add column if not exists retry text;
  * forced decline replaces this code, and the code of the card.
  */
 const BOOK_CHARGE = `
-drop function if exists ${BOOK_SCHEMA}.book_charge(
-  text, text, text, bigint, text, text, text, text, text, bigint);
 create or replace function ${BOOK_SCHEMA}.book_charge_once(
   p_id text, p_key text, p_method_id text, p_amount_minor bigint, p_currency text,
   p_merchant_id text, p_intent_id text, p_subscription_id text, p_payment_method_id text,
-  p_now bigint, p_is_pending boolean
+  p_now bigint
 ) returns table (charge ${BOOK_SCHEMA}.charge, is_replay boolean, is_same boolean)
 language plpgsql as $function$
 #variable_conflict use_column
@@ -159,11 +138,10 @@ declare
 begin
   insert into ${BOOK_SCHEMA}.charge (
     id, key, method_id, amount_minor, currency, merchant_id, intent_id, subscription_id,
-    payment_method_id, outcome, code, created_at, is_pending)
+    payment_method_id, outcome, code, created_at)
   select p_id, p_key, p_method_id, p_amount_minor, p_currency, p_merchant_id, p_intent_id,
     p_subscription_id, p_payment_method_id,
-    case when decision.code is null then 'succeeded' else 'declined' end, decision.code, p_now,
-    p_is_pending
+    case when decision.code is null then 'succeeded' else 'declined' end, decision.code, p_now
   from (
     select case when count(*) = 0 then 'payment_method_removed' else min(charge_code) end as code
     from ${BOOK_SCHEMA}.method where id = p_method_id
@@ -174,7 +152,7 @@ begin
   if not found then
     update ${BOOK_SCHEMA}.charge set sent_count = sent_count + 1 where key = p_key
     returning * into booked;
-    return query select booked, true, booked.is_withdrawn or
+    return query select booked, true,
       (booked.method_id, booked.amount_minor, booked.currency::text, booked.merchant_id,
        booked.intent_id, booked.subscription_id, booked.payment_method_id)
       is not distinct from

@@ -7,7 +7,7 @@ import { RequestRefused } from '../http-server/http.ts';
 /** A charge as the gateway answers it. */
 export interface BookedCharge {
   readonly id: string;
-  readonly outcome: 'succeeded' | 'declined' | 'pending';
+  readonly outcome: 'succeeded' | 'declined';
   readonly code: DeclineCode | null;
   /** Null unless a forced decline set a gateway code. */
   readonly gatewayCode: string | null;
@@ -78,43 +78,17 @@ export type ChargeBook = ReturnType<typeof createChargeBook>;
  */
 export function createChargeBook(sql: Sql) {
   return {
-    /**
-     * Charges once per key. A key that was used with other parameters is refused with 422. `isPending`: a new
-     * charge is decided later.
-     */
-    async charge(order: ChargeOrder, isPending: boolean, now: number) {
+    /** Charges once per key. A key that was used with other parameters is refused with 422. */
+    async charge(order: ChargeOrder, now: number) {
       const { reference } = order;
       const [row] = await sql<BookChargeRow[]>`
         select (charge).*, is_replay, is_same from sandbox_gateway.book_charge_once(
           ${newId('ch')}, ${order.key}, ${order.gatewayMethodId}, ${order.amountMinor},
           ${order.currency}, ${reference.merchantId}, ${reference.intentId},
-          ${reference.subscriptionId}, ${reference.paymentMethodId}, ${now}, ${isPending})`;
+          ${reference.subscriptionId}, ${reference.paymentMethodId}, ${now})`;
       if (row === undefined) throw new Error('book_charge_once answered no row');
       if (!row.is_same) throw keyReused();
       return { charge: bookedCharge(row), isReplay: row.is_replay };
-    },
-
-    /**
-     * Ends a charge that is not decided, so that the charge is never made, also if its request arrives later.
-     * Returns the charge if it is decided; else null.
-     */
-    async withdraw(
-      { key, amountMinor, currency }: { key: string; amountMinor: number; currency: string },
-      now: number,
-    ): Promise<BookedCharge | null> {
-      await sql`
-        insert into sandbox_gateway.charge as c (id, key, method_id, amount_minor, currency,
-          merchant_id, intent_id, payment_method_id, outcome, code, sent_count, created_at,
-          is_withdrawn)
-        values (${newId('ch')}, ${key}, '', ${amountMinor}, ${currency}, '', '', '', 'declined',
-          'processing_error', 0, ${now}, true)
-        on conflict (key) do update
-          set outcome = 'declined', code = 'processing_error', is_pending = false,
-            is_withdrawn = true
-          where c.is_pending`;
-      const [row] = await sql<ChargeRow[]>`
-        select * from sandbox_gateway.charge where key = ${key}`;
-      return row === undefined || row.is_withdrawn ? null : bookedCharge(row);
     },
 
     /** Returns the charge of this key, with the ids that a fault can match; null if there is no charge. */
@@ -128,7 +102,7 @@ export function createChargeBook(sql: Sql) {
       };
     },
 
-    /** Returns charges in the order of their sequence, without withdrawn charges. */
+    /** Returns charges in the order of their sequence. */
     async list(filter: ListFilter): Promise<ListedCharge[]> {
       const rows = await sql<ListedRow[]>`
         select c.*, (
@@ -139,7 +113,7 @@ export function createChargeBook(sql: Sql) {
             'createdAt', r.created_at) order by r.key), '[]')
           from sandbox_gateway.refund r where r.charge_id = c.id) as refunds
         from sandbox_gateway.charge c
-        where c.sequence > ${filter.after} and not c.is_withdrawn
+        where c.sequence > ${filter.after}
           ${filter.subscriptionId === null ? sql`` : sql`and c.subscription_id = ${filter.subscriptionId}`}
           ${filter.intentId === null ? sql`` : sql`and c.intent_id = ${filter.intentId}`}
         order by c.sequence limit ${filter.limit}`;
@@ -176,8 +150,6 @@ interface ChargeRow {
   readonly code: DeclineCode | null;
   readonly gateway_code: string | null;
   readonly retry: RetryAdvice | null;
-  readonly is_pending: boolean;
-  readonly is_withdrawn: boolean;
   readonly sent_count: number;
   readonly created_at: string;
 }
@@ -195,14 +167,10 @@ interface ListedRow extends ChargeRow {
 function bookedCharge(row: ChargeRow): BookedCharge {
   return {
     id: row.id,
-    ...(row.is_pending
-      ? { outcome: 'pending', code: null, gatewayCode: null, retry: null }
-      : {
-          outcome: row.outcome,
-          code: row.code,
-          gatewayCode: row.gateway_code,
-          retry: row.retry,
-        }),
+    outcome: row.outcome,
+    code: row.code,
+    gatewayCode: row.gateway_code,
+    retry: row.retry,
     amountMinor: Number(row.amount_minor),
     currency: row.currency,
   };

@@ -5,7 +5,6 @@ import type {
   ChargeRequest,
   DecidedCharge,
   ForcedDeclines,
-  InProgress,
   KnownRefund,
   LookupOutcome,
   MethodLookup,
@@ -14,8 +13,6 @@ import type {
   SaveMethodOutcome,
   UnknownOutcome,
 } from '../port.ts';
-import type { Personality } from './decisions.ts';
-import { readEvents, SIGNATURE_HEADER } from './events.ts';
 import { createExchange } from './exchange.ts';
 import type { Exchange } from './exchange.ts';
 import { TEST_CARDS } from './test-cards.ts';
@@ -26,8 +23,6 @@ export interface SandboxClientOptions {
   /** Base URL of the gateway for a payer's browser. */
   readonly publicUrl: string;
   readonly apiKey: string;
-  /** The personality of the server, which determines the adapter's name and capabilities. Default: `instant`. */
-  readonly personality?: Personality;
   /** Time limit of a request in ms; default 8,000. */
   readonly timeoutMs?: number;
 }
@@ -50,17 +45,6 @@ const DEFAULT_TIMEOUT_MS = 8_000;
 /** Maximum number of connections to the gateway. A worker needs fewer. */
 const CONNECTIONS = 64;
 
-/** The sandbox keeps keys for ever, but guarantees one year. */
-const KEY_LIFETIME_MS = 365 * 24 * 3_600_000;
-
-/** The methods that the personality `instant` does not have. `pending` adds `withdraw` and `readEvents`. */
-const UNSUPPORTED = {
-  prepare: null,
-  withdraw: null,
-  readEvents: null,
-  lookupDispute: null,
-};
-
 /** The adapter of the sandbox gateway. Rules: D-20, D-61. */
 export function createSandboxClient(options: SandboxClientOptions): SandboxClient {
   const exchange = createExchange({
@@ -72,27 +56,23 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
 
   return {
     name: 'sandbox',
-    capabilities: {
-      lookup: true,
-      refunds: true,
-      keyLifetimeMs: KEY_LIFETIME_MS,
-      payerPresent: false,
-      mode: 'test',
-    },
+    capabilities: { payerPresent: false, mode: 'test' },
     tokeniserUrl: `${options.publicUrl.replace(/\/$/, '')}/tokenise`,
     testCards: TEST_CARDS.map(({ number, label }) => ({ number, label })),
     company: 'the sandbox gateway',
     openCardEntry: null,
     amountProblem: () => null,
+    prepare: null,
+    withdraw: null,
+    readEvents: null,
+    lookupDispute: null,
 
     charge: async (request) => {
       const sent = await exchange.send(chargeCall(request));
       if (sent.kind === 'not_sent') return sent;
       const body = accepted(sent);
-      return body === null ? unknown(sent) : (chargeOutcome(body['charge']) ?? unknown(sent));
+      return body === null ? unknown(sent) : (decided(body['charge']) ?? unknown(sent));
     },
-
-    ...UNSUPPORTED,
 
     lookupMethod: (gatewayMethodId) => lookupMethod(exchange, gatewayMethodId),
 
@@ -132,7 +112,6 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
     },
 
     close: () => exchange.close(),
-    ...(options.personality === 'pending' ? pendingMethods(exchange, options.apiKey) : {}),
   };
 }
 
@@ -142,7 +121,7 @@ function anotherCharge(charge: Record<string, unknown> | null): LookupOutcome {
 }
 
 async function lookupMethod(
-  exchange: ReturnType<typeof createExchange>,
+  exchange: SandboxExchange,
   gatewayMethodId: string,
 ): Promise<MethodLookup> {
   const path = `/v1/methods?id=${encodeURIComponent(gatewayMethodId)}`;
@@ -152,34 +131,6 @@ async function lookupMethod(
   const card = record(body['method']);
   if (card === null) return { kind: 'removed' };
   return isSavedCard(card) ? { kind: 'found', card } : unknown(sent);
-}
-
-/**
- * The members of the adapter that differ for the personality `pending`: the gateway decides charges and refunds
- * later and has no look-up. A repeat of a request with its key shows the present state. ADR 0024.
- */
-function pendingMethods({ send }: SandboxExchange, apiKey: string) {
-  return {
-    name: 'sandbox-pending',
-    readEvents: (rawBody, headers) =>
-      readEvents(apiKey, rawBody, headers[SIGNATURE_HEADER], Date.now()),
-    capabilities: {
-      lookup: false,
-      refunds: true,
-      keyLifetimeMs: KEY_LIFETIME_MS,
-      payerPresent: false,
-      mode: 'test',
-    },
-    lookup: async () => ({ kind: 'unknown', reason: 'this gateway has no look-up' }),
-    lookupRefund: null,
-    withdraw: async ({ key, amountMinor, currency, signal }) => {
-      const body = { key, amountMinor, currency };
-      const sent = await send({ method: 'POST', path: '/v1/charges/withdraw', body, signal });
-      const answer = accepted(sent);
-      if (answer?.['state'] === 'withdrawn') return { kind: 'withdrawn' };
-      return decided(answer?.['charge']) ?? unknown(sent);
-    },
-  } satisfies Partial<SandboxClient>;
 }
 
 function refundMethods({ send }: SandboxExchange): Pick<SandboxClient, 'refund' | 'lookupRefund'> {
@@ -235,11 +186,6 @@ function accepted(sent: Exchange): Record<string, unknown> | null {
 function unknown(sent: Exchange): UnknownOutcome {
   const reason = sent.kind === 'answered' ? `the gateway answered ${sent.status}` : sent.reason;
   return { kind: 'unknown', reason };
-}
-
-/** Like {@link decided}, but returns `in_progress` for a charge that is not decided yet. */
-function chargeOutcome(value: unknown): DecidedCharge | InProgress | null {
-  return record(value)?.['outcome'] === 'pending' ? { kind: 'in_progress' } : decided(value);
 }
 
 /** Returns null if the value is not a decided charge in the gateway's format. */

@@ -2,7 +2,6 @@ import { DECLINES } from '../../domain/declines.ts';
 import type { DeclineCode } from '../../domain/declines.ts';
 import { RETRY_ADVICE } from '../port.ts';
 import type { ChargeBook } from './charge-book.ts';
-import type { Decisions } from './decisions.ts';
 import { EFFECTS, FAULTS, OPERATIONS } from './faults.ts';
 import type { Fault, Faults } from './faults.ts';
 import { object, oneOf, optionalText, text, wholeNumber, wrong } from '../http-server/fields.ts';
@@ -20,7 +19,7 @@ const DECLINES_LIMIT = 10_000;
 /** Maximum number of requests that one fault may apply to. */
 const FAULT_HITS_LIMIT = 1_000_000;
 
-/** Longest delay of an answer and of a decision, in ms. */
+/** Longest delay of an answer, in ms. */
 const DELAY_LIMIT_MS = 120_000;
 
 /** Maximum number of charges in one page of the list. */
@@ -30,12 +29,10 @@ export interface ControlRouteOptions {
   readonly charges: ChargeBook;
   readonly refunds: RefundBook;
   readonly faults: Faults;
-  /** Null: the gateway decides charges at once, and sends no events. */
-  readonly decisions: Decisions | null;
 }
 
 /**
- * Routes that set faults and forced declines, decide charges and refunds, and list the charges. All need the gateway
+ * Routes that set faults and forced declines, decide refunds, and list the charges. All need the gateway
  * key, and all but the route of the forced declines accept requests only from this machine. Rule: D-61.
  */
 export function controlRoutes(options: ControlRouteOptions): Route[] {
@@ -72,7 +69,7 @@ function faultRoutes({ faults }: ControlRouteOptions): Route[] {
   ];
 }
 
-function bookRoutes({ charges, refunds, decisions }: ControlRouteOptions): Route[] {
+function bookRoutes({ charges, refunds }: ControlRouteOptions): Route[] {
   const access = 'key_on_loopback';
   return [
     {
@@ -107,26 +104,6 @@ function bookRoutes({ charges, refunds, decisions }: ControlRouteOptions): Route
         if (!(await refunds.decide(key, status))) {
           throw new RequestRefused(404, 'refund_not_found', 'There is no refund with this key.');
         }
-        await decisions?.report(key);
-        return json(200, {});
-      },
-    },
-    {
-      method: 'POST',
-      path: '/control/decisions',
-      access,
-      handle: async () => {
-        await decisions?.decideAll();
-        return json(200, {});
-      },
-    },
-    {
-      method: 'POST',
-      path: '/control/decisions/delay',
-      access,
-      handle: async ({ request }) => {
-        const fields = await readJson(request);
-        decisions?.decideAfter(wholeNumber(fields, 'ms', { from: 0, to: DELAY_LIMIT_MS }));
         return json(200, {});
       },
     },
@@ -143,12 +120,7 @@ function bookRoutes({ charges, refunds, decisions }: ControlRouteOptions): Route
           limit: PAGE_LIMIT,
         });
         const last = listed.length === PAGE_LIMIT ? listed.at(-1) : undefined;
-        return json(200, {
-          // The adapter's name, as in payment methods and attempts.
-          gateway: decisions === null ? 'sandbox' : 'sandbox-pending',
-          charges: listed,
-          next: last?.sequence ?? null,
-        });
+        return json(200, { charges: listed, next: last?.sequence ?? null });
       },
     },
   ];

@@ -2,15 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { json, LOST } from '../http-server/http.ts';
 import type { GatewayAnswer, Reply } from '../http-server/http.ts';
 
-export const OPERATIONS = [
-  'charge',
-  'lookup',
-  'methods',
-  'refund',
-  'refund_lookup',
-  'withdraw',
-  'event',
-] as const;
+export const OPERATIONS = ['charge', 'lookup', 'methods', 'refund', 'refund_lookup'] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
 /**
@@ -19,9 +11,8 @@ export type Operation = (typeof OPERATIONS)[number];
  * - `error_500`: the answer is a 500.
  * - `lose_answer`: the server closes the connection without an answer.
  * - `pending`: the refund is decided later. Only for `refund`.
- * - `drop`: the event is never sent. Only for `event`. After `error_500` and `lose_answer` the event is sent again.
  */
-export const FAULTS = ['decline', 'delay', 'error_500', 'lose_answer', 'pending', 'drop'] as const;
+export const FAULTS = ['decline', 'delay', 'error_500', 'lose_answer', 'pending'] as const;
 
 /** For `error_500` and `lose_answer`. `done`: the request is executed before the fault. `none`: it is not executed. */
 export const EFFECTS = ['done', 'none'] as const;
@@ -55,8 +46,6 @@ export interface Service {
   readonly decline?: () => Promise<void>;
   /** Makes `work` leave the refund undecided. If absent, the fault `pending` has no effect. */
   readonly leavePending?: () => void;
-  /** Returns the answer to an event that is never sent. If absent, the fault `drop` has no effect. */
-  readonly drop?: () => GatewayAnswer;
 }
 
 /** A fault with the number of requests to which it has applied. */
@@ -102,14 +91,13 @@ export function createFaults(closing: AbortSignal): Faults {
       release.abort();
       release = new AbortController();
     },
-    serve: async (operation, target, { work, decline, leavePending, drop }) => {
+    serve: async (operation, target, { work, decline, leavePending }) => {
       const fault = take(operation, target);
       if (fault === undefined) return work();
       if (fault.fault === 'decline') {
         await decline?.();
         return work();
       }
-      if (fault.fault === 'drop') return drop?.() ?? work();
       if (fault.fault === 'pending') {
         leavePending?.();
         return work();

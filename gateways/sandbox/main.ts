@@ -9,9 +9,6 @@ const logger = createLogger({ name: 'sandbox-gateway', level: config.logLevel })
 const gateway = await createSandboxGateway({
   databaseUrl: config.databaseUrl,
   apiKey: config.gatewayKey,
-  personality: config.gatewayPersonality,
-  events:
-    config.eventsUrl === undefined ? null : { url: config.eventsUrl, secret: config.gatewayKey },
   allowedReturnOrigins: [config.apiPublicUrl],
   host: config.host,
   port: config.port,

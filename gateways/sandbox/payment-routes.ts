@@ -17,13 +17,11 @@ export interface PaymentRouteOptions {
   readonly refunds: RefundBook;
   readonly faults: Faults;
   readonly now: () => number;
-  /** True: charges and refunds are decided later, and cannot be looked up. */
-  readonly isPending: boolean;
 }
 
 /** Routes for our own processes, which send the gateway key as a bearer token. */
 export function paymentRoutes(options: PaymentRouteOptions): Route[] {
-  const { charge, lookup, withdraw } = chargeHandlers(options);
+  const { charge, lookup } = chargeHandlers(options);
   const { refund, lookupRefund } = refundHandlers(options);
   return [
     { method: 'POST', path: '/v1/charges', access: 'key', handle: charge },
@@ -37,17 +35,13 @@ export function paymentRoutes(options: PaymentRouteOptions): Route[] {
         return json(200, { method: await options.cards.find(id) });
       },
     },
+    { method: 'GET', path: '/v1/charges', access: 'key', handle: lookup },
     { method: 'POST', path: '/v1/refunds', access: 'key', handle: refund },
-    ...(options.isPending
-      ? [{ method: 'POST', path: '/v1/charges/withdraw', access: 'key', handle: withdraw } as const]
-      : [
-          { method: 'GET', path: '/v1/charges', access: 'key', handle: lookup } as const,
-          { method: 'GET', path: '/v1/refunds', access: 'key', handle: lookupRefund } as const,
-        ]),
+    { method: 'GET', path: '/v1/refunds', access: 'key', handle: lookupRefund },
   ];
 }
 
-function chargeHandlers({ charges, faults, now, isPending }: PaymentRouteOptions) {
+function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
   // The number of unanswered charge requests, by key.
   const inFlight = new Map<string, number>();
 
@@ -59,7 +53,7 @@ function chargeHandlers({ charges, faults, now, isPending }: PaymentRouteOptions
       const { subscriptionId, paymentMethodId } = order.reference;
       return await faults.serve('charge', order.reference, {
         work: async () => {
-          const { charge: booked, isReplay } = await charges.charge(order, isPending, now());
+          const { charge: booked, isReplay } = await charges.charge(order, now());
           return json(200, { charge: booked }, replayed(isReplay));
         },
         decline: () =>
@@ -92,23 +86,7 @@ function chargeHandlers({ charges, faults, now, isPending }: PaymentRouteOptions
     });
   };
 
-  const withdraw: Handler = async ({ request }) => {
-    const fields = await readJson(request);
-    const order = {
-      key: text(fields, 'key'),
-      amountMinor: amountMinor(fields),
-      currency: currency(fields, 'currency'),
-    };
-    const target = { subscriptionId: null, paymentMethodId: null };
-    return faults.serve('withdraw', target, {
-      work: async () => {
-        const made = await charges.withdraw(order, now());
-        return json(200, made === null ? { state: 'withdrawn' } : { charge: made });
-      },
-    });
-  };
-
-  return { charge, lookup, withdraw };
+  return { charge, lookup };
 }
 
 function methodHandler({ cards, faults, now }: PaymentRouteOptions): Handler {
@@ -135,7 +113,7 @@ function methodHandler({ cards, faults, now }: PaymentRouteOptions): Handler {
   };
 }
 
-function refundHandlers({ refunds, faults, now, isPending }: PaymentRouteOptions) {
+function refundHandlers({ refunds, faults, now }: PaymentRouteOptions) {
   const target = { subscriptionId: null, paymentMethodId: null };
 
   const refund: Handler = async ({ request }) => {
@@ -146,7 +124,7 @@ function refundHandlers({ refunds, faults, now, isPending }: PaymentRouteOptions
       amountMinor: amountMinor(fields),
       currency: currency(fields, 'currency'),
     };
-    let status: RefundStatus = isPending ? 'pending' : 'succeeded';
+    let status: RefundStatus = 'succeeded';
     return faults.serve('refund', target, {
       work: async () => {
         const result = await refunds.refund(order, status, now());

@@ -61,7 +61,7 @@ async function refundWithin(
   now: number,
 ): Promise<RefundResult> {
   const [charge] = await tx<{ is_paid: boolean; currency: string; amount_minor: string }[]>`
-    select outcome = 'succeeded' and not is_pending as is_paid, currency, amount_minor from sandbox_gateway.charge
+    select outcome = 'succeeded' as is_paid, currency, amount_minor from sandbox_gateway.charge
     where id = ${order.gatewayChargeId} for update`;
   const [booked] = await tx<RefundRow[]>`
     select id, status, charge_id, amount_minor from sandbox_gateway.refund

@@ -5,8 +5,6 @@ import { openBook } from './book-schema.ts';
 import { createCardBook } from './card-book.ts';
 import { createChargeBook } from './charge-book.ts';
 import { controlRoutes } from './control-routes.ts';
-import { createDecisions } from './decisions.ts';
-import type { EventTarget, Personality } from './decisions.ts';
 import { createFaults } from './faults.ts';
 import { json, refusal, RequestRefused, writeAnswer } from '../http-server/http.ts';
 import type { Access, Reply, Route } from '../http-server/http.ts';
@@ -22,25 +20,11 @@ export interface SandboxGatewayOptions extends ListenOptions {
   readonly apiKey: string;
   /** The origins to which the tokeniser may redirect a browser. Read at every request. */
   readonly allowedReturnOrigins: readonly string[];
-  /**
-   * `instant` (default): charges and refunds are decided at once and can be looked up. `pending`: they are
-   * decided later, a signed event reports each decision, and there is no look-up.
-   */
-  readonly personality?: Personality;
-  /** Only for `pending`. Default: no events. */
-  readonly events?: EventTarget | null;
-  /** Only for `pending`: how long after its request a charge or refund is decided, in ms. Default: 2,000. */
-  readonly decideAfterMs?: number;
-  /** Clock for stored times, decisions, and the expiry of tokens and cards, in epoch ms. Default: real time. */
+  /** Clock for stored times and the expiry of tokens and cards, in epoch ms. Default: real time. */
   readonly now?: () => number;
-  /**
-   * Called for every error that is answered 500, and for every error while charges and refunds are decided. The
-   * error's message may contain values of the request.
-   */
+  /** Called for every error that is answered 500. The error's message may contain values of the request. */
   readonly onFailure?: (error: unknown, route: string) => void;
 }
-
-const DECIDE_AFTER_MS = 2_000;
 
 export interface SandboxGateway {
   /** The origin at which the gateway listens. */
@@ -64,23 +48,11 @@ export async function createSandboxGateway(
   const refunds = createRefundBook(sql);
   const faults = createFaults(closing.signal);
 
-  const isPending = options.personality === 'pending';
-  const decisions = isPending
-    ? createDecisions({
-        sql,
-        faults,
-        target: options.events ?? null,
-        decideAfterMs: options.decideAfterMs ?? DECIDE_AFTER_MS,
-        now,
-        onFailure: (error) => options.onFailure?.(error, 'decisions'),
-      })
-    : null;
-
   const routes: Route[] = [
     { method: 'GET', path: '/health', access: 'public', handle: async () => json(200, {}) },
     tokeniserRoute({ cards, allowedReturnOrigins: options.allowedReturnOrigins, now }),
-    ...paymentRoutes({ cards, charges, refunds, faults, now, isPending }),
-    ...controlRoutes({ charges, refunds, faults, decisions }),
+    ...paymentRoutes({ cards, charges, refunds, faults, now }),
+    ...controlRoutes({ charges, refunds, faults }),
   ];
   const server = createServer(createListener(routes, options));
   let url: string;
@@ -92,14 +64,11 @@ export async function createSandboxGateway(
     throw error;
   }
 
-  decisions?.start();
-
   return {
     url,
     close: async () => {
       closing.abort();
       await stop(server);
-      await decisions?.close();
       await sql.end({ timeout: 1 });
     },
   };

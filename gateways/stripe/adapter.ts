@@ -21,9 +21,6 @@ export function createStripeGateway(options: StripeGatewayOptions): PaymentGatew
   return {
     name: `stripe:${options.accountId}`,
     capabilities: {
-      lookup: true,
-      refunds: true,
-      keyLifetimeMs: null,
       payerPresent: true,
       mode: /^(sk|rk)_live_/.test(options.secretKey) ? 'live' : 'test',
     },

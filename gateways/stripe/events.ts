@@ -7,7 +7,7 @@ const TOLERANCE_S = 300;
 
 /**
  * Verifies the signature and returns the hint of the event: the object to look up. Accepts a signature by any of the
- * account's secrets, because two are valid during a rotation. A hint contains only ids and our key of the object.
+ * account's secrets, because two are valid during a rotation. A hint contains only ids and our key of a refund.
  */
 export function readEvents(
   webhookSecrets: readonly string[],
@@ -74,12 +74,13 @@ const IGNORED: Subject = { kind: 'ignored' };
 function subjectOf(type: string, object: StripeFields, before: StripeFields | null): Subject {
   const id = textOf(object['id']);
   if (id === null) return IGNORED;
-  const key = textOf(recordOf(object['metadata'])?.['key']);
   switch (object['object']) {
     case 'payment_intent':
-      return { kind: 'charge', gatewayChargeId: id, key };
-    case 'refund':
+      return { kind: 'charge', gatewayChargeId: id };
+    case 'refund': {
+      const key = textOf(recordOf(object['metadata'])?.['key']);
       return { kind: 'refund', gatewayRefundId: id, key };
+    }
     case 'dispute': {
       const gatewayChargeId = idOf(object['payment_intent']);
       return gatewayChargeId === null

@@ -42,8 +42,6 @@ export interface GatewayHarness {
       advice?: 'never',
     ): Promise<void>;
   } | null;
-  /** The first answer to a refund that is not refused. */
-  readonly refundsAre: 'refunded' | 'pending';
   /** Makes refunds pending, and decides them. Null if the gateway cannot do this on demand. */
   readonly refunds: {
     /** Makes the next refund of the charge pending. Later refunds may be pending, too. */

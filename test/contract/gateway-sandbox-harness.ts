@@ -1,7 +1,5 @@
 import { expect } from 'vitest';
-import type { PaymentGateway } from '../../gateways/port.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
-import type { SandboxClient } from '../../gateways/sandbox/client.ts';
 import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
 import type { SandboxGatewayOptions } from '../../gateways/sandbox/server.ts';
 import { TEST_CARDS } from '../../gateways/sandbox/test-cards.ts';
@@ -17,7 +15,6 @@ export const RETURN_ORIGIN = 'http://127.0.0.1:8080';
 
 /** Starts the sandbox gateway on its own database, with a client and plain HTTP access. */
 export async function startSandbox(options: Partial<SandboxGatewayOptions> = {}) {
-  const { personality = 'instant' } = options;
   const database = await createTestDatabase();
   const server = await createSandboxGateway({
     databaseUrl: database.url,
@@ -29,7 +26,6 @@ export async function startSandbox(options: Partial<SandboxGatewayOptions> = {})
     url: server.url,
     publicUrl: server.url,
     apiKey: API_KEY,
-    personality,
     timeoutMs: 30_000,
   });
 
@@ -81,42 +77,7 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
 /** Starts the sandbox gateway as a harness of the contract tests. */
 export async function startSandboxHarness(): Promise<GatewayHarness> {
-  return harnessOf(await startSandbox());
-}
-
-/**
- * Starts the sandbox that decides charges later, as a harness of the contract tests. When the answer to a charge
- * is that the charge is in progress, the harness decides the charge at once and sends it again, as a worker does
- * later. `book` does not count these repeated sends.
- */
-export async function startPendingSandboxHarness(): Promise<GatewayHarness> {
-  const sandbox = await startSandbox({ personality: 'pending', decideAfterMs: 3_600_000 });
-  const harness = harnessOf(sandbox);
-  const added = new Map<string, number>();
-  const decided = (client: SandboxClient): PaymentGateway => ({
-    ...client,
-    charge: async (request) => {
-      const first = await client.charge(request);
-      if (first.kind !== 'in_progress') return first;
-      const answer = await sandbox.call('POST', '/control/decisions');
-      if (!answer.ok) throw new Error(await answer.text());
-      added.set(request.key, (added.get(request.key) ?? 0) + 1);
-      return client.charge(request);
-    },
-  });
-  return {
-    ...harness,
-    gateway: decided(sandbox.gateway),
-    refundsAre: 'pending',
-    book: async (subscriptionId) =>
-      (await harness.book(subscriptionId)).map((charge) => ({
-        ...charge,
-        sentCount: charge.sentCount - (added.get(charge.key) ?? 0),
-      })),
-  };
-}
-
-function harnessOf(sandbox: Sandbox): GatewayHarness {
+  const sandbox = await startSandbox();
   const control = async (path: string, body: unknown): Promise<void> => {
     const response = await sandbox.call('POST', path, body);
     if (response.status !== 200) throw new Error(`${path}: ${await response.text()}`);
@@ -151,7 +112,6 @@ function harnessOf(sandbox: Sandbox): GatewayHarness {
           ...(retry ? { retry, gatewayCode: code } : {}),
         }),
     },
-    refundsAre: 'refunded',
     refunds: {
       leavePending: () =>
         control('/control/faults', { operation: 'refund', fault: 'pending', count: 1 }),

@@ -67,7 +67,6 @@ export async function startStripeGatewayHarness(): Promise<GatewayHarness> {
         await world.control('POST', 'outcomes', { metadata, count, ...decline });
       },
     },
-    refundsAre: 'refunded',
     refunds: {
       leavePending: async (gatewayChargeId) => {
         const intent = await world.stripe.paymentIntents.retrieve(gatewayChargeId);

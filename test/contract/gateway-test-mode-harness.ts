@@ -61,7 +61,6 @@ export async function startTestModeHarness(
       return `${customer.id}/${method}`;
     },
     faults: null,
-    refundsAre: 'refunded',
     refunds: null,
     book: async (subscriptionId) => {
       const found = [];

@@ -11,11 +11,10 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
       const request = await chargeRequest(harness);
       await faults.once({ operation: 'charge', fault });
       expect((await harness.gateway.charge(request)).kind).toBe('unknown');
-      const { lookup } = harness.gateway.capabilities;
-      const found = await (lookup ? harness.gateway.lookup(request) : null);
+      const found = await harness.gateway.lookup(request);
       const resent = await harness.gateway.charge(request);
       expect(resent.kind).toBe('succeeded');
-      expect(found ?? resent).toEqual(resent);
+      expect(found).toEqual(resent);
       expect(await harness.book(request.subscriptionId)).toMatchObject([
         { key: request.key, sentCount: 2 },
       ]);
@@ -24,8 +23,7 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
 
   it.for(['lose_answer', 'error_500'] as const)(
     'reports a charge as absent in a look-up when the fault %s prevented the charge [D-32]',
-    async (fault, { harness, faults, skip }) => {
-      skip(!harness.gateway.capabilities.lookup, 'this adapter has no look-up');
+    async (fault, { harness, faults }) => {
       const request = await chargeRequest(harness);
       await faults.once({ operation: 'charge', fault, effect: 'none' });
       expect((await harness.gateway.charge(request)).kind).toBe('unknown');
@@ -50,16 +48,13 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
       .toBe(2);
     expect(await harness.book(request.subscriptionId)).toHaveLength(1);
     expect(await harness.gateway.charge(request)).toEqual(resent);
-    if (!harness.gateway.capabilities.lookup) return;
     expect(await harness.gateway.lookup(request)).toEqual(resent);
   });
 
   it('reports a delayed charge as in progress, or as absent if a resend is safe [D-32]', async ({
     harness,
     faults,
-    skip,
   }) => {
-    skip(!harness.gateway.capabilities.lookup, 'this adapter has no look-up');
     const request = await chargeRequest(harness);
     await faults.once({ operation: 'charge', fault: 'delay', delayMs: 60_000 });
     expect((await harness.chargeAndGiveUp(request)).kind).toBe('unknown');
@@ -70,8 +65,7 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
     expect(await harness.gateway.lookup(request)).toEqual(resent);
   });
 
-  it('reports unknown when a look-up fails [D-32]', async ({ harness, faults, skip }) => {
-    skip(!harness.gateway.capabilities.lookup, 'this adapter has no look-up');
+  it('reports unknown when a look-up fails [D-32]', async ({ harness, faults }) => {
     const request = await chargeRequest(harness);
     await faults.once({ operation: 'lookup', fault: 'lose_answer' });
     expect((await harness.gateway.lookup(request)).kind).toBe('unknown');
@@ -154,8 +148,6 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
       retry: 'never',
     });
     expect(await harness.gateway.charge(request)).toEqual(outcome);
-    if (harness.gateway.capabilities.lookup) {
-      expect(await harness.gateway.lookup(request)).toEqual(outcome);
-    }
+    expect(await harness.gateway.lookup(request)).toEqual(outcome);
   });
 }

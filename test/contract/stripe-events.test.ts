@@ -172,7 +172,7 @@ describe('a look-up at Stripe', () => {
     expect(read(gateway, await lastEvent(world, id, 1))).toMatchObject([
       { kind: 'method', gatewayMethodId },
     ]);
-    expect(await gateway.lookupMethod?.(gatewayMethodId)).toEqual({
+    expect(await gateway.lookupMethod(gatewayMethodId)).toEqual({
       kind: 'found',
       card: {
         gatewayMethodId,
@@ -188,7 +188,7 @@ describe('a look-up at Stripe', () => {
     expect(read(gateway, await lastEvent(world, id, 2))).toMatchObject([
       { kind: 'method', gatewayMethodId: id },
     ]);
-    expect(await gateway.lookupMethod?.(gatewayMethodId)).toEqual({ kind: 'removed' });
+    expect(await gateway.lookupMethod(gatewayMethodId)).toEqual({ kind: 'removed' });
   });
 
   it('has an unknown outcome when its answer is lost', async ({ world }) => {
@@ -197,6 +197,6 @@ describe('a look-up at Stripe', () => {
     await lose('/v1/disputes/*');
     expect(await gatewayOf(world).lookupDispute?.('du_1')).toMatchObject({ kind: 'unknown' });
     await lose('/v1/payment_methods/*');
-    expect(await gatewayOf(world).lookupMethod?.('cus_1/pm_1')).toMatchObject({ kind: 'unknown' });
+    expect(await gatewayOf(world).lookupMethod('cus_1/pm_1')).toMatchObject({ kind: 'unknown' });
   });
 });

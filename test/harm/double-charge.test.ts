@@ -62,35 +62,6 @@ describe('a gateway', () => {
     expect(await subscription.february()).toEqual([]);
     expect(await subscription.attempts()).toEqual(['1 REVIEW']);
   });
-
-  test('gets the same key again after a lost answer when it has no look-up [D-40]', async ({
-    env,
-  }) => {
-    const subscription = await paidForJanuary(env);
-    const input = await februaryInput(env, subscription);
-    await subscription.fault({ fault: 'lose_answer' });
-    const { activities } = env;
-    const withoutLookup = createChargingActivities({
-      links: LINKS,
-      db: env.db,
-      payments: env.payments,
-      wakeStream: (stream) => env.webhooks.wakeStream(stream),
-      // The second send begins after the first, also if that took some seconds.
-      sendBudget: { newSendsForMs: 60_000, pauseMs: 100 },
-      gateways: oneGateway({
-        ...env.gateway,
-        capabilities: { ...env.gateway.capabilities, lookup: false },
-        lookup: () => Promise.reject(new Error('there is no look-up')),
-      }),
-    });
-    expect(await withoutLookup.chargeAttempt(input)).toMatchObject({
-      outcome: { kind: 'succeeded' },
-    });
-    expect(await subscription.february()).toEqual(['succeeded 1999 x2']);
-    expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
-    expect(await activities.chargeAttempt(input)).toMatchObject({ kind: 'adopt' });
-    expect(await subscription.february()).toEqual(['succeeded 1999 x2']);
-  });
 });
 
 describe('a lost answer of the gateway', () => {

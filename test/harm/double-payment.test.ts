@@ -1,12 +1,8 @@
 import { eventually } from '../support/eventually.ts';
-import { LINKS } from '../support/links.ts';
 import { sql as raw, eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
-import { oneGateway } from '../../gateways/registry.ts';
-import { createPaymentActivities } from '../../activities/payments.ts';
-import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
 import { paymentWorkflowId } from '../../workflows/one-off-orders/messages.ts';
@@ -218,46 +214,6 @@ describe('an unknown outcome', () => {
     await env.payments.wakePayment(ref);
     expect(await handleOf(env, ref).result()).toMatchObject({ outcome: { kind: 'succeeded' } });
     await expectPaidOnce(payments, ref);
-  });
-
-  test('goes to manual review when the key is too old to resend [D-40]', async ({
-    env,
-    payments,
-  }) => {
-    const ref = await payments.tokenised();
-    const withShortKeyLifetime = createPaymentActivities({
-      links: LINKS,
-      db: env.db,
-      payments: env.payments,
-      wakeStream: async () => undefined,
-      gateways: oneGateway({
-        ...env.gateway,
-        capabilities: { ...env.gateway.capabilities, keyLifetimeMs: 600_000 },
-      }),
-      sendBudget: { newSendsForMs: 200, pauseMs: 50 },
-    });
-    await fault(env, { fault: 'lose_answer', effect: 'none', count: 1_000 });
-    await fault(env, { operation: 'lookup', fault: 'error_500', count: 1_000 });
-    const input = { ...direct(ref), nowAt: Date.now() };
-    expect(await withShortKeyLifetime.chargePayment(input)).toEqual({ kind: 'pending' });
-    await env.control('DELETE', '/control/faults');
-    await env.db
-      .update(paymentAttempts)
-      .set({ firstSentAt: Date.now() - 600_000 })
-      .where(eq(paymentAttempts.intentId, ref.intentId));
-    expect(await withShortKeyLifetime.chargePayment(input)).toEqual({
-      kind: 'pending',
-      needsPerson: true,
-    });
-    expect(await payments.book(ref)).toEqual([]);
-    const [attempt] = await env.db
-      .select()
-      .from(paymentAttempts)
-      .where(eq(paymentAttempts.intentId, ref.intentId));
-    expect(attempt).toMatchObject({
-      state: 'REVIEW',
-      reason: 'not at the gateway, and its key is too old to resend',
-    });
   });
 });
 

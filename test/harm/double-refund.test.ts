@@ -1,8 +1,6 @@
 import { eq, sql as raw } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
-import { oneGateway } from '../../gateways/registry.ts';
-import { createRefundActivities } from '../../activities/refunds.ts';
 import { withdrawRefund } from '../../db/repositories/payments/refunds.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { RefundRef } from '../../domain/refund.ts';
@@ -242,36 +240,6 @@ describe('a lost answer to a refund', () => {
     expect(await refund(env, ref)).toEqual({ kind: 'refunded' });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
-  });
-
-  test('sends the refund to manual review when the key is too old to resend [D-40]', async ({
-    env,
-    payments,
-  }) => {
-    const paid = await payments.paid();
-    const { ref } = await payments.refund(paid);
-    const old = Date.now() - 600_000;
-    await env.db
-      .update(refunds)
-      .set({ state: 'UNKNOWN', firstSentAt: old })
-      .where(eq(refunds.id, ref.refundId));
-    const withShortKeyLifetime = createRefundActivities({
-      db: env.db,
-      wakeStream: async () => undefined,
-      gateways: oneGateway({
-        ...env.gateway,
-        capabilities: { ...env.gateway.capabilities, keyLifetimeMs: 600_000 },
-      }),
-    });
-    const input = { ...ref, nowAt: Date.now() };
-    const needsPerson = { kind: 'pending', needsPerson: true };
-    expect(await withShortKeyLifetime.refundPayment(input)).toEqual(needsPerson);
-    expect(await withShortKeyLifetime.refundPayment(input)).toEqual(needsPerson);
-    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
-    expect(await payments.refundRow(ref)).toMatchObject({
-      state: 'REVIEW',
-      reason: 'not decided, and its key is too old to resend',
-    });
   });
 });
 

@@ -163,6 +163,45 @@ describe('an event about a charge', () => {
     await expectNothingLeft(scene);
   });
 
+  test('makes the subscription UNPAID when Stripe declines the charge later, and the retry plan charges again [D-30, D-40]', async ({
+    scene,
+  }) => {
+    const { env, seller, world } = scene;
+    const made = await active(scene);
+    const { method } = await lastAttempt(scene, made);
+    const before = (await seller.charges()).length;
+    const paymentMethodId = method.gatewayMethodId.split('/')[1];
+    await world.control('POST', 'outcomes', { kind: 'processing', count: 1, paymentMethodId });
+    await env.sendClock(made.testClockId, Date.parse('2027-02-28T12:00:00Z'));
+    const open = async () => (await lastAttempt(scene, made)).attempt;
+    await vi.waitFor(async () => expect(await open()).toMatchObject({ state: 'UNKNOWN' }), SOON);
+    const { gatewayChargeId: paymentIntentId } = await open();
+    await world.control('POST', 'settle', { paymentIntentId, code: 'insufficient_funds' });
+    await vi.waitFor(
+      async () =>
+        expect(await env.state(made)).toMatchObject({
+          status: 'UNPAID',
+          owed: {
+            lastDeclineCode: 'insufficient_funds',
+            nextRetryAt: Date.parse('2027-02-28T16:00:00Z'),
+          },
+        }),
+      SOON,
+    );
+    await env.advance(made.testClockId, '2027-02-28T16:00:00Z');
+    expect(await env.state(made)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+    expect((await seller.charges()).slice(before)).toEqual(['failed 1999', 'succeeded 1999']);
+    expect((await eventsOf(scene, made.subscriptionId)).slice(5)).toEqual([
+      'intent.created',
+      'intent.failed',
+      'subscription.unpaid',
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.active',
+    ]);
+    await expectNothingLeft(scene);
+  });
+
   test('causes no second charge when it arrives twice or before the answer to the charge [D-40]', async ({
     scene,
   }) => {

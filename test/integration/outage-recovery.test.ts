@@ -348,43 +348,6 @@ describe('the recheck after an outage of the gateway', () => {
     await gateway.close();
   });
 
-  test('starts at a gateway without look-ups of charges after its answer about a payment method [D-40]', async ({
-    env,
-    payments,
-  }) => {
-    const { intent } = await undecided(env, payments, 2);
-    const methods: string[] = [];
-    const found: { now: MethodLookup } = { now: { kind: 'unknown', reason: 'answered 500' } };
-    const deps = depsOf(env);
-    const { lookup } = await deps.gateways.of(env.merchantId, 'sandbox');
-    const withoutLookup = {
-      ...env.gateway,
-      lookup,
-      capabilities: { ...env.gateway.capabilities, lookup: false },
-      lookupMethod: async (gatewayMethodId: string) => {
-        methods.push(gatewayMethodId);
-        return found.now;
-      },
-    };
-    const at = (n: number, gateway: PaymentGateway = withoutLookup) =>
-      recheckAfterOutage({ ...deps, gateways: oneGateway(gateway) }, NOW + n * 10 * SECOND);
-    expect(await at(0)).toEqual({ rechecked: 0, failed: 0 });
-    found.now = { kind: 'removed' };
-    expect(await at(1, { ...withoutLookup, lookupMethod: null })).toEqual({
-      rechecked: 0,
-      failed: 0,
-    });
-    expect(await at(2)).toEqual({ rechecked: 2, failed: 0 });
-    expect(await at(3)).toEqual({ rechecked: 0, failed: 0 });
-    expect(rechecked).toEqual([intent(1), intent(2)]);
-    const [attempt] = await env.db
-      .select({ gatewayMethodId: paymentAttempts.gatewayMethodId })
-      .from(paymentAttempts)
-      .where(eq(paymentAttempts.intentId, intent(1)));
-    expect(methods).toEqual([attempt?.gatewayMethodId, attempt?.gatewayMethodId]);
-    expect(lookups).toEqual([]);
-  });
-
   test('starts after the gateway’s answer about a payment method, when the outage began before the charge was prepared [D-40]', async ({
     env,
     payments,

@@ -35,7 +35,6 @@ function preparingGateway(env: TestEnvironment) {
   let prepared = 0;
   const gateway: PaymentGateway = {
     ...env.gateway,
-    capabilities: { ...env.gateway.capabilities, keyLifetimeMs: null },
     prepare: async () => {
       calls.made.push('prepare');
       const isLost = calls.losesPreparation;

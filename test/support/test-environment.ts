@@ -28,7 +28,6 @@ import { newId } from '../../domain/ids.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
-import type { EventTarget } from '../../gateways/sandbox/decisions.ts';
 import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
 import { QUEUES } from '../../runtime/config.ts';
 import { createLogger } from '../../runtime/logger.ts';
@@ -65,9 +64,6 @@ const SEND_BUDGET: SendBudget = { newSendsForMs: 2_000, pauseMs: 100 };
  */
 const GATEWAY_TIMEOUT_MS = 8_000;
 
-/** Time in ms after which a gateway with the personality `pending` decides a charge or a refund. */
-export const DECIDE_AFTER_MS = 100;
-
 /** Options for tests in which a charge reaches the gateway after the gateway client's timeout. */
 export const LATE_ARRIVALS = {
   gatewayTimeoutMs: 2_000,
@@ -100,10 +96,6 @@ export async function createEnvironment<Server extends TemporalPlace>(
     postgresUrl?: string;
     /** The gateway client's timeout for activities in this process, in ms. */
     gatewayTimeoutMs?: number;
-    /** `pending`: the gateway decides charges and refunds later and has no look-up. */
-    gatewayPersonality?: 'instant' | 'pending';
-    /** Where the gateway sends its events. Read at every event, so that a test may set it later. */
-    gatewayEvents?: EventTarget;
     /** The address of a Stripe double, for merchants with an account there. */
     stripeUrl?: string;
     /** Called before each statement, BEGIN and COMMIT of activities in this process. */
@@ -128,20 +120,15 @@ export async function createEnvironment<Server extends TemporalPlace>(
       beforeEach: onStatement,
     });
   const returnOrigins = [RETURN_ORIGIN];
-  const { gatewayPersonality: personality = 'instant' } = options;
   const gatewayServer = await createSandboxGateway({
     databaseUrl: database.url,
     apiKey: GATEWAY_KEY,
     allowedReturnOrigins: returnOrigins,
-    personality,
-    events: options.gatewayEvents ?? null,
-    decideAfterMs: DECIDE_AFTER_MS,
   });
   const gateway = createSandboxClient({
     url: gatewayServer.url,
     publicUrl: gatewayServer.url,
     apiKey: GATEWAY_KEY,
-    personality,
     timeoutMs: options.gatewayTimeoutMs ?? GATEWAY_TIMEOUT_MS,
   });
   const taskQueuePrefix = `${randomUUID()}-`;
@@ -276,7 +263,6 @@ export async function createEnvironment<Server extends TemporalPlace>(
       WORKFLOW_BUNDLE: inject('workflowBundlePath'),
       GATEWAY_URL: gatewayServer.url,
       GATEWAY_KEY,
-      GATEWAY_PERSONALITY: personality,
       STRIPE_API_URL: options.stripeUrl ?? '',
       ENCRYPTION_KEY: encryptionKey.toString('base64'),
       SESSION_KEY: LINKS.sessionKey,

@@ -44,7 +44,6 @@ describe('settings', () => {
       gatewayUrl: 'http://127.0.0.1:8081',
       gatewayPublicUrl: 'http://127.0.0.1:8081',
       gatewayKey: key,
-      gatewayPersonality: 'instant',
       credentialPepper: key,
       encryptionKey: Buffer.alloc(32, 9),
       sessionKey: key,

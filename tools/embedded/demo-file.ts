@@ -20,8 +20,6 @@ export interface DemoFile {
    * the Stripe double and of the fault proxy.
    */
   readonly gatewayKey: string;
-  /** Present if the sandbox gateway first answers charges and refunds `pending`, and decides them later. */
-  readonly sandbox?: 'sandbox-pending';
   /** Absent without the Stripe double. */
   readonly stripeDouble?: {
     readonly url: string;

@@ -76,14 +76,3 @@ async function isHealthy(url: string): Promise<boolean> {
   await response.body?.cancel();
   return response.status === 200;
 }
-
-/**
- * Returns the environment variables of a sandbox gateway that first answers charges and refunds `pending`, decides
- * them later, and sends the API an event for each decision.
- */
-export function decidesLater(apiUrl: string) {
-  return {
-    GATEWAY_PERSONALITY: 'pending',
-    GATEWAY_EVENTS_URL: `${apiUrl}/gateways/sandbox-pending/events`,
-  };
-}

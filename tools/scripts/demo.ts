@@ -52,11 +52,7 @@ interface Demo {
   readonly recorded: string;
 }
 
-/** The gateways that have a demo. */
-const DEMO_GATEWAYS = ['sandbox', 'stripe-double'] as const satisfies readonly GatewayChoice[];
-type DemoGateway = (typeof DEMO_GATEWAYS)[number];
-
-const DEMOS: Readonly<Record<DemoGateway, Demo>> = {
+const DEMOS: Readonly<Record<GatewayChoice, Demo>> = {
   sandbox: {
     title: 'A year of one subscription',
     terms: 'USD 19.99 a month, 12 payments, the first after 7 free days; on a test clock.',
@@ -78,7 +74,7 @@ const DEMOS: Readonly<Record<DemoGateway, Demo>> = {
 };
 
 interface Options {
-  readonly gateway: DemoGateway;
+  readonly gateway: GatewayChoice;
   readonly picture?: string;
 }
 
@@ -86,9 +82,7 @@ const program = commandLine(
   'run demo',
   'A year of a subscription, against a running npm start; at the sandbox gateway also a merchant’s commands and a link.',
 )
-  .addOption(
-    gatewayOption('the gateway of the running npm start', DEMO_GATEWAYS).default('sandbox'),
-  )
+  .addOption(gatewayOption('the gateway of the running npm start').default('sandbox'))
   .option('--picture <file>', 'draw the year as an SVG picture');
 
 await runScript(async () => {
@@ -125,7 +119,7 @@ await runScript(async () => {
 });
 
 /** @throws Error if the merchant of the running `npm start` uses another gateway. The message says what to do. */
-function requireGateway({ demo }: RunningStart, gateway: DemoGateway): void {
+function requireGateway({ demo }: RunningStart, gateway: GatewayChoice): void {
   if (gateway === 'stripe-double') controlDouble(demo);
   else if (demo.stripeDouble !== undefined) {
     throw new Error(

@@ -23,7 +23,7 @@ import {
 } from '../embedded/postgres.ts';
 import { openProcessTable } from '../embedded/process-table.ts';
 import { bundlePrograms } from '../embedded/program-bundle.ts';
-import { decidesLater, ourPrograms } from '../embedded/programs.ts';
+import { ourPrograms } from '../embedded/programs.ts';
 import type { ProgramPlaces } from '../embedded/programs.ts';
 import { loadOrMakeSecrets, secretsFile } from '../embedded/secrets.ts';
 import { supervise } from '../embedded/services.ts';
@@ -47,11 +47,7 @@ import type { GatewayChoice } from './client/options.ts';
 import { storeAccount } from './merchant/gateway.ts';
 
 const { gateway } = commandLine('start', 'Runs the whole system on this machine until Ctrl-C.')
-  .addOption(
-    gatewayOption(
-      'stripe-double: a double of Stripe; sandbox-pending: only with a new data folder',
-    ),
-  )
+  .addOption(gatewayOption('stripe-double: a double of Stripe'))
   .addHelpText('after', '\nPorts and the data folder are environment variables: see .env.example.')
   .parse()
   .opts<{ gateway?: GatewayChoice }>();
@@ -67,8 +63,6 @@ const config = loadEmbeddedConfig();
 /** A later start without the option starts the double again, because stored payment methods need it. */
 const hasStripeDouble =
   gateway === 'stripe-double' || findDemoFile(config.dataDir)?.stripeDouble !== undefined;
-const isPending =
-  gateway === 'sandbox-pending' || findDemoFile(config.dataDir)?.sandbox === 'sandbox-pending';
 const logFolder = join(config.dataDir, 'logs');
 const programFolder = join(config.dataDir, 'programs');
 const table = openProcessTable(join(config.dataDir, 'processes.json'));
@@ -167,7 +161,6 @@ async function startAll(): Promise<void> {
       GATEWAY_PUBLIC_URL: config.gatewayPublicUrl ?? gatewayUrl,
       STRIPE_API_URL: hasStripeDouble ? localUrl(config.faultProxyPort) : (config.stripeUrl ?? ''),
       GATEWAY_KEY: secrets.GATEWAY_KEY,
-      ...(isPending ? decidesLater(apiUrl) : {}),
       CREDENTIAL_PEPPER: secrets.CREDENTIAL_PEPPER,
       SESSION_KEY: secrets.SESSION_KEY,
       ENCRYPTION_KEY: secrets.ENCRYPTION_KEY,
@@ -191,7 +184,6 @@ async function startAll(): Promise<void> {
     gatewayUrl,
     gatewayKey: secrets.GATEWAY_KEY,
     ...(stripeDouble === undefined ? {} : { stripeDouble }),
-    ...(isPending ? { sandbox: 'sandbox-pending' as const } : {}),
   };
   writeDemoFile(config.dataDir, demo);
   console.log(banner(demo));

@@ -1,5 +1,5 @@
 import { and, eq, inArray, isNull, like, or } from 'drizzle-orm';
-import type { GatewayHint, NamedCharge, NamedRefund } from '../../../domain/gateway-hint.ts';
+import type { GatewayHint } from '../../../domain/gateway-hint.ts';
 import type { Db } from '../../client.ts';
 import { checkoutSessions } from '../../schema/checkout-sessions.ts';
 import { paymentAttempts } from '../../schema/payment-attempts.ts';
@@ -25,7 +25,7 @@ export interface NamedAttempt {
 export async function findNamedAttempt(
   db: Db,
   { merchantId, gateway }: GatewayAccount,
-  { gatewayChargeId, key }: NamedCharge,
+  gatewayChargeId: string,
 ): Promise<NamedAttempt | null> {
   const [row] = await db
     .select({
@@ -51,9 +51,7 @@ export async function findNamedAttempt(
       and(
         eq(paymentAttempts.merchantId, merchantId),
         eq(paymentAttempts.gateway, gateway),
-        gatewayChargeId === null
-          ? eq(paymentAttempts.gatewayKey, key)
-          : eq(paymentAttempts.gatewayChargeId, gatewayChargeId),
+        eq(paymentAttempts.gatewayChargeId, gatewayChargeId),
       ),
     );
   if (!row) return null;
@@ -77,7 +75,7 @@ export function isUndecided({ state }: Attempt): boolean {
 export async function findNamedRefund(
   db: Db,
   { merchantId, gateway }: GatewayAccount,
-  { key, gatewayRefundId }: NamedRefund,
+  { key, gatewayRefundId }: { key: string | null; gatewayRefundId: string },
 ): Promise<string | null> {
   const [row] = await db
     .select({ id: refunds.id })
@@ -94,7 +92,7 @@ export async function findNamedRefund(
     .where(
       and(
         eq(refunds.merchantId, merchantId),
-        or(eq(refunds.gatewayKey, key ?? ''), eq(refunds.gatewayRefundId, gatewayRefundId ?? '')),
+        or(eq(refunds.gatewayKey, key ?? ''), eq(refunds.gatewayRefundId, gatewayRefundId)),
         // A refund may fail at the gateway days after it succeeded.
         inArray(refunds.state, ['SENDING', 'UNKNOWN', 'PENDING', 'REVIEW', 'SUCCEEDED']),
       ),
@@ -150,15 +148,13 @@ export async function isWaitedFor(
 ): Promise<boolean> {
   switch (hint.kind) {
     case 'charge': {
-      const named = await findNamedAttempt(db, account, hint);
+      const named = await findNamedAttempt(db, account, hint.gatewayChargeId);
       return named !== null && (isUndecided(named.attempt) || named.isWatched);
     }
     case 'refund':
       return (await findNamedRefund(db, account, hint)) !== null;
-    case 'dispute': {
-      const { gatewayChargeId } = hint;
-      return (await findNamedAttempt(db, account, { gatewayChargeId, key: null })) !== null;
-    }
+    case 'dispute':
+      return (await findNamedAttempt(db, account, hint.gatewayChargeId)) !== null;
     case 'method':
       return (await findNamedMethod(db, account, hint.gatewayMethodId)) !== null;
     case 'card_entry':

@@ -98,13 +98,7 @@ function createBook(faults: Faults) {
 
   const gateway: PaymentGateway = {
     name: 'fake',
-    capabilities: {
-      lookup: true,
-      refunds: true,
-      keyLifetimeMs: 86_400_000,
-      payerPresent: false,
-      mode: 'test',
-    },
+    capabilities: { payerPresent: false, mode: 'test' },
     tokeniserUrl: '',
     testCards: [],
     company: 'the fake',
@@ -114,8 +108,8 @@ function createBook(faults: Faults) {
     withdraw: null,
     readEvents: null,
     lookupDispute: null,
-    lookupMethod: null,
-    lookupRefund: null,
+    lookupMethod: async () => ({ kind: 'removed' }),
+    lookupRefund: async () => ({ kind: 'absent' }),
     async saveMethod({ token, verify }: SaveMethodRequest) {
       const code = verify ? declineOf(token) : null;
       if (code) return { kind: 'refused', code, reason: 'asked for' };

@@ -206,16 +206,9 @@ function declineOf(text: string): DeclineCode | undefined {
 }
 
 function fakeGateway(faults: { card: string | null }): PaymentGateway {
-  const DAY_MS = 86_400_000;
   return {
     name: 'fake',
-    capabilities: {
-      lookup: true,
-      refunds: false,
-      keyLifetimeMs: DAY_MS,
-      payerPresent: false,
-      mode: 'test',
-    },
+    capabilities: { payerPresent: false, mode: 'test' },
     tokeniserUrl: '',
     testCards: [],
     company: 'the fake',
@@ -225,8 +218,8 @@ function fakeGateway(faults: { card: string | null }): PaymentGateway {
     withdraw: null,
     readEvents: null,
     lookupDispute: null,
-    lookupMethod: null,
-    lookupRefund: null,
+    lookupMethod: async () => ({ kind: 'removed' }),
+    lookupRefund: async () => ({ kind: 'absent' }),
     async saveMethod({ token, verify }) {
       const code = verify || token.includes('unsaved') ? declineOf(token) : undefined;
       if (code) return { kind: 'refused', code, reason: 'asked for' };

@@ -1,7 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { grouped } from '../../scripts/client/terminal.ts';
-import type { Random } from './random.ts';
 
 /** A result of a run: a label and a text. */
 export type Figure = [label: string, text: string];
@@ -30,51 +28,13 @@ const SANDBOX_FAULTS = [
   { operation: 'refund', fault: 'lose_answer', chance: 0.15 },
 ] as const;
 
-/**
- * The faults of the sandbox that decides later. The worker repeats a request until the charge is decided, and every
- * request may get a fault. The chance of a decline is therefore lower than in `SANDBOX_FAULTS`. An event whose answer
- * is lost is sent again.
- */
-const PENDING_FAULTS = [
-  ...SANDBOX_FAULTS.filter(({ fault, operation }) => fault !== 'decline' && operation !== 'lookup'),
-  { operation: 'charge', fault: 'decline', chance: 0.05 },
-  { operation: 'event', fault: 'drop', chance: 0.2 },
-  { operation: 'event', fault: 'lose_answer', chance: 0.2 / 0.8 },
-  { operation: 'withdraw', fault: 'lose_answer', chance: 0.3 },
-] as const;
-
-/**
- * Range of the delay, in ms, after which the sandbox with the personality `pending` decides. The worker repeats its
- * request for at most 6 s, so some charges are decided after the last repeat.
- */
-const DECIDE_AFTER = [0, 10_000] as const;
-const NEW_DELAY_EVERY_MS = 3_000;
-
-/** The faults of the sandbox. `isPending`: the sandbox decides charges and refunds later, and has no look-up. */
-export function sandboxFaults(
-  start: RunningStart,
-  isPending: boolean,
-  random: Random,
-): GatewayFaults {
-  const ordered = isPending ? PENDING_FAULTS : SANDBOX_FAULTS;
-  const enough = new AbortController();
-  let delays: Promise<void> = Promise.resolve();
-  /** The gateway may fail while Postgres is down. Then the delay stays. */
-  const changeDelays = async (): Promise<void> => {
-    while (!enough.signal.aborted) {
-      await start.decideAfter(random.between(...DECIDE_AFTER)).catch(() => undefined);
-      await sleep(NEW_DELAY_EVERY_MS, undefined, { signal: enough.signal }).catch(() => undefined);
-    }
-  };
+/** The faults of the sandbox. */
+export function sandboxFaults(start: RunningStart): GatewayFaults {
   return {
     begin: async () => {
-      for (const fault of ordered) await start.addFault({ ...fault, count: FAULT_COUNT });
-      if (isPending) delays = changeDelays();
+      for (const fault of SANDBOX_FAULTS) await start.addFault({ ...fault, count: FAULT_COUNT });
     },
     end: async () => {
-      enough.abort();
-      await delays;
-      if (isPending) await start.decideAfter(DECIDE_AFTER[0]);
       const faults = await start.faults();
       await start.clearFaults();
       return faults.map(({ operation, fault, effect, hits }) => {

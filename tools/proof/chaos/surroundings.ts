@@ -66,7 +66,7 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
   const double = options.gateway === 'stripe-double' ? controlDouble(demo) : null;
   const gatewayFaults =
     double === null
-      ? sandboxFaults(start, options.gateway === 'sandbox-pending', new Random(options.seed + 3))
+      ? sandboxFaults(start)
       : stripeFaults(double, new Random(options.seed + 3), await demoMerchantId(sql));
   const random = new Random(options.seed + 1);
   const killer = new Killer(start.dataDir, random, system, options.pause * 1_000);

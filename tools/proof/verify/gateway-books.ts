@@ -28,6 +28,8 @@ export interface StripePlace {
   readonly days: number;
 }
 
+/** The sandbox adapter's name. */
+const SANDBOX = 'sandbox';
 const TIMEOUT_MS = 30_000;
 const DAY_MS = 86_400_000;
 /** Stripe's clock may differ from ours by this time, in ms. */
@@ -39,10 +41,10 @@ interface SandboxPlace {
   readonly key: string;
 }
 
-/** The sandbox gateway's book, from its beginning. The name of the gateway is that of its personality. */
+/** The sandbox gateway's book, from its beginning. */
 export async function sandboxBook(place: SandboxPlace): Promise<GatewayBook> {
   const first = await readPage(place, 0);
-  return { gateway: first.gateway, from: new Date(0), pages: readSandbox(place, first) };
+  return { gateway: SANDBOX, from: new Date(0), pages: readSandbox(place, first) };
 }
 
 interface ListedRefund {
@@ -55,7 +57,6 @@ interface ListedRefund {
 }
 
 interface SandboxPage {
-  readonly gateway: string;
   readonly charges: readonly SandboxCharge[];
   readonly next: number | null;
 }
@@ -96,18 +97,17 @@ async function readPage({ url, key }: SandboxPlace, after: number): Promise<Sand
 }
 
 async function* readSandbox(place: SandboxPlace, first: SandboxPage): AsyncGenerator<BookPage> {
-  const { gateway } = first;
   for (let page = first; ; page = await readPage(place, page.next)) {
     yield {
       charges: page.charges.map((charge) =>
-        rowOf(gateway, {
+        rowOf(SANDBOX, {
           ...charge,
           ...charge.reference,
           gatewayChargeId: charge.id,
         }),
       ),
       refunds: page.charges.flatMap(({ id, refunds }) =>
-        refunds.map((refund) => refundRowOf(gateway, { ...refund, gatewayChargeId: id })),
+        refunds.map((refund) => refundRowOf(SANDBOX, { ...refund, gatewayChargeId: id })),
       ),
     };
     if (page.next === null) return;

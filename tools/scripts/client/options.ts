@@ -8,15 +8,12 @@ export function commandLine(npmCommand: string, description: string): Command {
   return new Command(`npm ${npmCommand} --`).description(description).showHelpAfterError();
 }
 
-const GATEWAYS = ['sandbox', 'sandbox-pending', 'stripe-double'] as const;
+const GATEWAYS = ['sandbox', 'stripe-double'] as const;
 export type GatewayChoice = (typeof GATEWAYS)[number];
 
-/** The option `--gateway`, without a default. Without `choices` every gateway may be chosen. */
-export function gatewayOption(
-  description: string,
-  choices: readonly GatewayChoice[] = GATEWAYS,
-): Option {
-  return new Option('--gateway <name>', description).choices(choices);
+/** The option `--gateway`, without a default. */
+export function gatewayOption(description: string): Option {
+  return new Option('--gateway <name>', description).choices(GATEWAYS);
 }
 
 /** Reads the argument of an option that takes a whole number above 0. */

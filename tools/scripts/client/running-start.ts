@@ -38,8 +38,6 @@ export interface RunningStart {
   /** The faults that can still hit, in the order in which they were added. */
   faults(): Promise<OrderedFault[]>;
   clearFaults(): Promise<void>;
-  /** Sets the delay, in ms, after which the sandbox with the personality `pending` decides a charge or a refund. */
-  decideAfter(ms: number): Promise<void>;
   /** All charges that the gateway recorded for a subscription, also declined ones, oldest first. */
   book(subscriptionId: string): Promise<BookedCharge[]>;
 }
@@ -81,9 +79,6 @@ export async function findRunningStart(
     faults: async () => ((await control('/control/faults')) as { faults: OrderedFault[] }).faults,
     clearFaults: async () => {
       await askGateway(demo, 'DELETE', '/control/faults');
-    },
-    decideAfter: async (ms) => {
-      await control('/control/decisions/delay', { ms });
     },
     book: async (subscriptionId) => {
       const booked: BookedCharge[] = [];

@@ -16,11 +16,10 @@ const BAD_CREDENTIALS = [401, 403];
  * throws if the gateway refuses the credentials or did not answer for 20 successive lines.
  */
 export function createMethodLookup(gateway: PaymentGateway) {
-  const { lookupMethod, name } = gateway;
-  if (lookupMethod === null) throw new Error(`The gateway ${name} cannot look up payment methods.`);
+  const { name } = gateway;
   let unanswered = 0;
   return async (given: ReadImport): Promise<SavedCard | string> => {
-    const outcome = await untilAnswered(() => lookupMethod(given.gatewayMethodId));
+    const outcome = await untilAnswered(() => gateway.lookupMethod(given.gatewayMethodId));
     unanswered = outcome.kind === 'unknown' ? unanswered + 1 : 0;
     if (unanswered >= UNANSWERED_MAX && outcome.kind === 'unknown') {
       throw new Error(
