@@ -47,7 +47,7 @@ const refused = (message: string) => ({ kind: 'refused', code: 'operation_not_al
 const PAID = ['intent.created CREATED', 'intent.success SUCCESS'];
 
 describe('a refund', () => {
-  test('refunds the whole amount once when it names no amount and is executed three times [D-40, D-§7]', async ({
+  test('refunds the whole amount once when it names no amount and is executed three times [D-40, D-§7, IF-6]', async ({
     env,
     payments,
   }) => {

@@ -72,7 +72,7 @@ const declinedUntil = (time: string, errorCode: string) => ({
 });
 
 describe('a manual retry', () => {
-  test('is refused until 4 h after the last one, also when workers restart [IF-4.9, D-31]', async ({
+  test('is refused until 4 h after the last one, also when workers restart [IF-4.9, D-31, IF-3, IF-8, D-60]', async ({
     env,
     shop,
   }) => {
@@ -232,7 +232,7 @@ describe('five concurrent manual retries with different keys', () => {
 });
 
 describe('the answer to a manual retry', () => {
-  test('is ENDED without a date when it pays the last cycle [IF-4.9, D-10a, D-17]', async ({
+  test('is ENDED without a date when it pays the last cycle [IF-4.9, D-10a, D-17, D-§4]', async ({
     env,
     shop,
   }) => {

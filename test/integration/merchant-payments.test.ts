@@ -56,7 +56,7 @@ async function activeSubscription(shop: Shop): Promise<string> {
   return made.subscriptionId;
 }
 
-test('a saved card is charged, and the charge is refunded in parts [IF-4.12, IF-4.13, D-§7]', async ({
+test('a saved card is charged, and the charge is refunded in parts [IF-4.12, IF-4.13, D-§7, IF-1]', async ({
   env,
   shop,
 }) => {

@@ -109,7 +109,7 @@ describe('a stream in flight', () => {
 });
 
 describe('a delivered event', () => {
-  it('carries both signatures over the exact bytes of its body [D-53]', async ({ env }) => {
+  it('carries both signatures over the exact bytes of its body [D-53, IF-6]', async ({ env }) => {
     const receiver = await env.startReceiver();
     await env.addConfig({ url: receiver.url });
     await env.emit(1_999);

@@ -55,7 +55,7 @@ async function subscribe(env: TestEnvironment, shop: Shop, startsAt: string, ter
 }
 
 describe('a subscription in a leap year', () => {
-  test('is charged on each due day; the second retry pays the one declined month [D-05, D-30, D-51]', async ({
+  test('is charged on each due day; the second retry pays the one declined month [D-05, D-30, D-51, IF-1, IF-6, D-50]', async ({
     env,
     shop,
   }) => {
@@ -174,7 +174,10 @@ describe('a subscription in a leap year', () => {
 });
 
 describe('an upfront amount', () => {
-  test('replaces the first month’s amount only [D-§4, D-34, D-51]', async ({ env, shop }) => {
+  test('replaces the first month’s amount only [D-§4, D-34, D-51, IF-1, IF-2.3, IF-6]', async ({
+    env,
+    shop,
+  }) => {
     // Given a payer whose first card is declined and whose second card is not
     const subscription = await subscribe(env, shop, '2027-10-31T18:00:00Z', {
       amount: 2_500,

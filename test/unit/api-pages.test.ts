@@ -19,7 +19,7 @@ test.each([
   ['https://m.example/?a=1#b?c', 'https://m.example/?a=1&subscription_id=sub_1&status=ACTIVE#b?c'],
   ['https://m.example/#x#y', 'https://m.example/?subscription_id=sub_1&status=ACTIVE#x#y'],
 ])(
-  'the callback parameters are appended to %s without rewriting the URL [D-44]',
+  'the callback parameters are appended to %s without rewriting the URL [D-44, D-13]',
   (given, expected) => {
     expect(callbackUrl(given, FACTS)).toBe(expected);
   },

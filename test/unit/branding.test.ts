@@ -34,7 +34,7 @@ describe('the colour of buttons', () => {
   });
 
   it.each(['#797979', '#7A7A7A', '#7b7b7b'])(
-    '%s is refused with its contrast, because it is below 4.5 with the white and with the dark text',
+    '%s is refused with its contrast, because it is below 4.5 with the white and with the dark text [D-§7]',
     (colour) => {
       expect(colourProblem(colour)).toMatch(
         /^"#\w{6}" has a contrast of only 4\.\d\d with the button’s text, which is #ffffff or #0d1526; it needs 4\.5: take a darker or a lighter colour$/,

@@ -98,7 +98,7 @@ describe('cycleAt', () => {
     expect(dates('1999-11-30T00:00:00Z', 'MONTH', 3, 2)).toEqual(['1999-11-30', '2000-02-29']);
   });
 
-  it('counts several months from the anchor, not from the previous date [D-05]', () => {
+  it('counts several months from the anchor, not from the previous date [D-05, IF-2.3]', () => {
     expect(dates('2026-08-31T00:00:00Z', 'MONTH', 3, 5)).toEqual([
       '2026-08-31',
       '2026-11-30',

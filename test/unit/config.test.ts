@@ -157,7 +157,7 @@ describe('settings', () => {
     }
   });
 
-  it('refuse WEBHOOK_ALLOW_LOOPBACK in production', () => {
+  it('refuse WEBHOOK_ALLOW_LOOPBACK in production [D-55]', () => {
     const production = { ...enough, NODE_ENV: 'production', WEBHOOK_ALLOW_LOOPBACK: 'true' };
     const problem = 'WEBHOOK_ALLOW_LOOPBACK: must be off when NODE_ENV is production';
     expect(problemsOf(() => loadApiConfig(production))).toEqual([problem]);

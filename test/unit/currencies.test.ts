@@ -81,7 +81,7 @@ describe('currency table', () => {
   );
 
   it.each(['XAU', 'XXX', 'XTS', 'XDR', 'ZZZ', 'usd', '', 'toString'])(
-    'has no row for "%s" [D-02]',
+    'has no row for "%s" [D-02, IF-1]',
     (code) => {
       expect(currencyOf(code)).toBeUndefined();
       expect(currencyProblem(code)).not.toBeNull();
@@ -143,7 +143,7 @@ it.each([
 });
 
 describe('amountProblem', () => {
-  it('accepts 1.01 USD and refuses 1.00 USD [D-03]', () => {
+  it('accepts 1.01 USD and refuses 1.00 USD [D-03, IF-4]', () => {
     expect(amountProblem(101, 'USD')).toBeNull();
     expect(amountProblem(100, 'USD')).toBe('must be at least 101 in USD');
   });
@@ -164,7 +164,7 @@ describe('amountProblem', () => {
     ['KWD', 308, 309],
     ['VND', 25_947, 25_948],
   ])(
-    'refuses the %s value of 1 USD, %i, and accepts one unit more [D-03]',
+    'refuses the %s value of 1 USD, %i, and accepts one unit more [D-03, IF-4]',
     (currency, dollar, minimum) => {
       expect(amountProblem(dollar, currency)).toBe(`must be at least ${minimum} in ${currency}`);
       expect(amountProblem(minimum, currency)).toBeNull();

@@ -10,7 +10,7 @@ import type { DeclineCode } from '../../domain/declines.ts';
 const codes = Object.keys(DECLINES) as DeclineCode[];
 
 describe('decline table', () => {
-  it('holds exactly the fourteen published codes [D-42]', () => {
+  it('holds exactly the fourteen published codes [D-42, IF-7]', () => {
     expect(codes).toEqual([
       'card_declined',
       'insufficient_funds',

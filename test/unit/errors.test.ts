@@ -25,7 +25,7 @@ function documentedErrors(): DocumentedError[] {
 }
 
 describe('error catalogue', () => {
-  it('has exactly these codes with these statuses [D-§8]', () => {
+  it('has exactly these codes with these statuses [D-§8, IF-7]', () => {
     expect(Object.entries(ERRORS).map(([code, entry]) => `${code} ${entry.status}`)).toEqual([
       'bad_request 400',
       'operation_not_allowed 400',

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { formatAmount, isAmountMinor } from '../../domain/money.ts';
 
 describe('isAmountMinor', () => {
-  it.each([0, 1, 101, Number.MAX_SAFE_INTEGER])('accepts %d [D-01]', (value) => {
+  it.each([0, 1, 101, Number.MAX_SAFE_INTEGER])('accepts %d [D-01, IF-1]', (value) => {
     expect(isAmountMinor(value)).toBe(true);
   });
 

@@ -53,7 +53,7 @@ describe('the texts of the hosted pages', () => {
     expect(differing).toEqual([]);
   });
 
-  it.each(OTHERS)('contain no English in %s', (locale) => {
+  it.each(OTHERS)('contain no English in %s [D-§7]', (locale) => {
     const english = Object.entries(TABLES[locale]!).flatMap(([key, text]) => {
       const original = formsOf(TABLES['en']![key]);
       const isSame = formsOf(text).some((form) => original.includes(form));

@@ -65,7 +65,7 @@ describe('a recorded state', () => {
     );
   });
 
-  test('cannot be read when any field is missing or has another type', () => {
+  test('cannot be read when any field is missing or has another type [D-32]', () => {
     const state = unpaid();
     expect(stateProblem(state)).toBeNull();
     const paths = pathsIn(state);
@@ -81,7 +81,7 @@ describe('a recorded state', () => {
     }
   });
 
-  test('can be read from the argument of every recorded history that contains one', () => {
+  test('can be read from the argument of every recorded history that contains one [D-32]', () => {
     const folder = 'test/replay/histories';
     const states = readdirSync(folder).flatMap((file) => {
       const { events } = JSON.parse(readFileSync(`${folder}/${file}`, 'utf8')) as {

@@ -112,7 +112,7 @@ describe('an edit', () => {
     expect(simulation.sends.map((send) => send.amountMinor)).toEqual([1_999, 1_999, 1_999, 9_900]);
   });
 
-  test('applies a new date to the next payment and shifts all later ones [D-15]', () => {
+  test('applies a new date to the next payment and shifts all later ones [D-15, IF-4.6, D-05]', () => {
     const simulation = new Simulation('2026-01-10T00:00:00Z');
     simulation.pay();
     simulation.command('edit', { newNextPaymentAt: Date.parse('2026-02-28T06:00:00Z') });
@@ -138,7 +138,7 @@ describe('an edit', () => {
     ],
     [{ newNextPaymentAt: 0 }, 'newNextPaymentDate must lie in the future.'],
     [{ newCycleCount: 1 }, 'newCycleCount must exceed the 1 cycles already charged'],
-  ])('is refused with %j: %s [D-15]', (fields, message) => {
+  ])('is refused with %j: %s [D-15, IF-4.6, IF-8, D-03]', (fields, message) => {
     const simulation = new Simulation('2026-01-10T00:00:00Z');
     simulation.pay();
     expect(simulation.command('edit', fields).decision).toEqual({

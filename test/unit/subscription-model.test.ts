@@ -340,7 +340,7 @@ const SITUATIONS = [
 ];
 
 describe('any sequence of commands, delays, faults and review decisions', () => {
-  test('stays within the transitions of D-§4 and charges every cycle at most once [D-§4, D-15, D-31, D-32, D-40]', () => {
+  test('stays within the transitions of D-§4 and charges every cycle at most once [D-§4, D-15, D-31, D-32, D-40, IF-2.3]', () => {
     const seen = new Map<string, number>();
     fc.assert(
       fc.property(fc.noBias(scenarios), ({ terms, jitterMs, sequence, start, ...plans }) => {

@@ -58,7 +58,7 @@ describe('webhook endpoint', () => {
     ['https://localhost/', NOT_PUBLIC],
     ['https://LOCALHOST./', NOT_PUBLIC],
     ['https://shop.localhost/', NOT_PUBLIC],
-  ])('is refused as %j: %s [D-55]', (url, problem) => {
+  ])('is refused as %j: %s [D-55, IF-4.15]', (url, problem) => {
     expect(endpointProblem(url, PRODUCTION)).toBe(problem);
   });
 

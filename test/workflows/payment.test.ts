@@ -119,7 +119,7 @@ describe('a payment of unknown outcome', () => {
     expect(calls).toBe(61);
     const last = env.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
     expect((await last.describe()).runId).not.toBe(handle.firstExecutionRunId);
-    // The later run begins after the first day, so its look-ups are daily (ADR 0027).
+    // The later run begins after the first day, so its look-ups are daily.
     expect(new Set(await timers(last))).toEqual(new Set(['86400 s ask the gateway again']));
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
@@ -175,7 +175,7 @@ describe('a refund', () => {
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1200']);
   });
 
-  test('is looked up hourly for a day and then daily while the gateway has not decided it [D-§7]', async ({
+  test('is looked up hourly for a day and then daily while the gateway has not decided it [D-§7, D-40]', async ({
     env,
     payments,
   }) => {

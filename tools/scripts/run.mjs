@@ -24,12 +24,12 @@ const CHECKS = [
   { script: 'check:types', fix: 'npx tsc --noEmit, and correct the errors' },
   {
     script: 'check:arch',
-    fix: 'move the import to where docs/adr/0001-layout.md allows it',
+    fix: 'move the import to where docs/architecture.md allows it',
   },
   { script: 'check:unused', fix: 'remove the unused code: npx knip --fix --allow-remove-files' },
   {
     script: 'check:coverage',
-    fix: 'add the missing test or the missing row of docs/interface-coverage.md',
+    fix: 'npm run check:coverage -- --write, and a test for a rule that has none',
   },
 ];
 

@@ -37,13 +37,13 @@ export const BODIES: Case[] = [
     description: 'body: must be sent with Content-Type: application/json',
   },
   {
-    name: 'a form instead of JSON [D-10]',
+    name: 'a form instead of JSON [D-10, IF-1]',
     path: CREATE,
     send: raw('amount=1', { 'content-type': 'application/x-www-form-urlencoded' }),
     description: 'body: must be sent with Content-Type: application/json',
   },
   {
-    name: 'JSON with another content type [D-10]',
+    name: 'JSON with another content type [D-10, IF-1]',
     path: CREATE,
     send: raw('{}', { 'content-type': 'text/plain' }),
     description: 'body: must be sent with Content-Type: application/json',
@@ -67,7 +67,7 @@ export const BODIES: Case[] = [
     description: 'body: must be valid JSON',
   },
   {
-    name: 'broken JSON [D-10]',
+    name: 'broken JSON [D-10, IF-7]',
     path: CREATE,
     send: raw('{"amount": 1'),
     description: 'body: must be valid JSON',
@@ -121,7 +121,7 @@ export const BODIES: Case[] = [
 
 export const CUSTOMERS: Case[] = [
   {
-    name: 'no customerDetails [D-11]',
+    name: 'no customerDetails [D-11, IF-4.1]',
     path: '/customer/create',
     send: json({}),
     description: 'customerDetails: is required',
@@ -171,13 +171,13 @@ export const CUSTOMERS: Case[] = [
     `customerDetails.name: ${NUL_TEXT}`,
   ),
   customer(
-    'three invalid fields, all named in the answer [D-10]',
+    'three invalid fields, all named in the answer [D-10, IF-2.9, IF-7]',
     { name: 7, email: 'x', customerAddress: { city: [] } },
     'customerDetails.name: must be a string; customerDetails.email: must be an e-mail address; ' +
       'customerDetails.customerAddress.city: must be a string',
   ),
   {
-    name: 'an unknown customer [D-21]',
+    name: 'an unknown customer [D-21, IF-4.2]',
     method: 'GET',
     path: `/customer/${UNKNOWN_CUS}`,
     send: {},
@@ -359,7 +359,7 @@ export const OTHERS: Case[] = [
     description: KEYS,
   })),
   {
-    name: 'no credentials [IF-5]',
+    name: 'no credentials [IF-5, IF-2.9]',
     path: '/customer/create',
     send: { body: { customerDetails: {} }, as: null },
     status: 401,

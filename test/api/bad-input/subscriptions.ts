@@ -90,7 +90,7 @@ export const SUBSCRIPTIONS: Case[] = [
     'upfrontAmount: must be at least 101 in USD',
   ),
   create(
-    'an upfront amount with a trial [D-12]',
+    'an upfront amount with a trial [D-12, IF-4]',
     { upfrontAmount: 500, trialPeriodCount: 7, trialPeriodInterval: 'DAY' },
     'upfrontAmount: cannot be given with trialPeriodCount',
   ),
@@ -100,7 +100,7 @@ export const SUBSCRIPTIONS: Case[] = [
     'upfrontAmount: cannot be given with trialPeriodCount',
   ),
   create(
-    'a trial without its unit [D-12]',
+    'a trial without its unit [D-12, IF-4]',
     { trialPeriodCount: 7 },
     'trialPeriodInterval: is required with trialPeriodCount',
   ),

@@ -15,7 +15,7 @@ async function createAndRead(api: ApiEnvironment, customerDetails: unknown): Pro
   return JSON.stringify((read.json as { customerDetails: unknown }).customerDetails);
 }
 
-test('a read returns a customer with every field exactly as given [IF-4.1, IF-4.2, D-10a]', async ({
+test('a read returns a customer with every field exactly as given [IF-4.1, IF-4.2, D-10a, IF-1, IF-2.1]', async ({
   api,
 }) => {
   const details = {
@@ -50,7 +50,7 @@ test('a read returns the fields of a customer in the given order [D-10a]', async
   expect(await createAndRead(api, details)).toBe(JSON.stringify(details));
 });
 
-test('a customer is accepted without any detail [D-11]', async ({ api }) => {
+test('a customer is accepted without any detail [D-11, IF-2.1]', async ({ api }) => {
   expect(await createAndRead(api, {})).toBe('{}');
 });
 

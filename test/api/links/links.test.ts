@@ -30,7 +30,7 @@ async function rowOf(api: ApiEnvironment, answer: { json: unknown }) {
   return row!;
 }
 
-test('a link has a random code of twelve characters and one use by default [IF-4.4, D-37]', async ({
+test('a link has a random code of twelve characters and one use by default [IF-4.4, D-37, IF-1]', async ({
   api,
 }) => {
   const [first, second] = [await generate(api), await generate(api)];
@@ -124,7 +124,7 @@ test.for<[string, PaymentMethodKind[] | null, string, string]>([
   ],
   ['cards only', ['CARD'], 'EUR', ''],
 ])(
-  'the disclaimer for a merchant with %s names each unavailable payment method and currency [IF-2.7, D-37, D-43]',
+  'the disclaimer for a merchant with %s names each unavailable payment method and currency [IF-2.7, D-37, D-43, IF-2.10]',
   async ([, paymentMethods, currency, disclaimer], { api }) => {
     const { merchantId } = api.other;
     if (paymentMethods) await changeSettings(api.db, merchantId, { paymentMethods });

@@ -8,7 +8,7 @@ import { openCheckout, sessionOf } from '../../support/hosted-pages/checkouts.ts
 import { browse, comeBack, expectSeeOther, ownReturn } from '../../support/hosted-pages/visits.ts';
 import { consentOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 
-test('a paid checkout shows a receipt and a button to callbackUrl that keeps the URL’s query [D-44]', async ({
+test('a paid checkout shows a receipt and a button to callbackUrl that keeps the URL’s query [D-44, IF-4.3]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api, {

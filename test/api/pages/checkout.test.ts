@@ -42,7 +42,7 @@ test('the checkout page shows the product, today’s amount and the later amount
   expect(page.text).toContain('A box every month');
 });
 
-test('the checkout page of a trial shows the later charges and that nothing is charged today [IF-2.3]', async ({
+test('the checkout page of a trial shows the later charges and that nothing is charged today [IF-2.3, D-§7]', async ({
   api,
 }) => {
   const { path } = await openCheckout(api, {
@@ -120,7 +120,7 @@ test('a page has the security headers; its content policy allows one style, one 
   expect(second.text).not.toContain(nonce);
 });
 
-test('checkout_opened is emitted once when a browser opens the checkout, but not for HEAD or prefetch [D-51]', async ({
+test('checkout_opened is emitted once when a browser opens the checkout, but not for HEAD or prefetch [D-51, IF-6]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);

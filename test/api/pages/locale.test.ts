@@ -66,7 +66,7 @@ describe('the checkout page of 1,234.50 USD a month', () => {
       ],
     ],
   ] as const)(
-    'shows amounts, dates and texts in the locale %s [IF-2.3]',
+    'shows amounts, dates and texts in the locale %s [IF-2.3, D-§7]',
     async ([locale, language, button, lines], { api }) => {
       const { path } = await openCheckout(api, {
         locale,
@@ -106,7 +106,7 @@ describe('without a locale, the language of a page', () => {
     ['../../etc/passwd', 'en'],
     ['<script>, __proto__, constructor', 'en'],
     [`${'x-y,'.repeat(1_500)}ar`, 'ar'],
-  ] as const)('follows Accept-Language %s: %s', async ([languages, locale], { api }) => {
+  ] as const)('follows Accept-Language %s: %s [D-§7]', async ([languages, locale], { api }) => {
     const headers = languages === undefined ? {} : accepting(languages);
     const page = await browse(api, '/checkout/unknown', headers);
     expect([page.status, languageOf(page)?.split(' ')[0]]).toEqual([404, locale]);
@@ -193,13 +193,16 @@ describe('the locale of a request', () => {
     ['/subscription/create', {}],
     ['/payments/create-intent', intentBody()],
     ['/setup-method/create', setupBody()],
-  ] as const)('is refused by %s with 400 when it is unknown', async ([path, body], { api }) => {
-    for (const locale of ['sv', 'de-DE', 'EN', 7]) {
-      const refused = await api.call('POST', path, { body: { ...body, locale } });
-      expect(refused.status).toBe(400);
-      expect((refused.json as { errorDescription: string }).errorDescription).toContain(
-        `locale: must be one of ${LOCALES.join(', ')}`,
-      );
-    }
-  });
+  ] as const)(
+    'is refused by %s with 400 when it is unknown [D-§7]',
+    async ([path, body], { api }) => {
+      for (const locale of ['sv', 'de-DE', 'EN', 7]) {
+        const refused = await api.call('POST', path, { body: { ...body, locale } });
+        expect(refused.status).toBe(400);
+        expect((refused.json as { errorDescription: string }).errorDescription).toContain(
+          `locale: must be one of ${LOCALES.join(', ')}`,
+        );
+      }
+    },
+  );
 });

@@ -44,7 +44,7 @@ test.for<[string, (id: string) => CallOptions]>([
   ['with the id of the path', (xIntentId) => ({ body: { xIntentId } })],
   ['with a null id', () => ({ body: { xIntentId: null } })],
 ])(
-  'an unpaid hosted payment is cancelled by a request %s [IF-4.11, D-14, D-16, D-41]',
+  'an unpaid hosted payment is cancelled by a request %s [IF-4.11, D-14, D-16, D-41, IF-1]',
   async ([, options], { api }) => {
     const { xIntentId } = await makeHosted(api);
     const answer = await cancel(api, xIntentId, options(xIntentId));
@@ -150,7 +150,7 @@ test.for<[string, string, string]>([
   ['tok-good', 'SUCCESS', 'The payment has succeeded.'],
   ['tok-unknown', 'PENDING', 'A charge was sent, and its outcome is not known yet.'],
 ])(
-  'a hosted payment charged with %s is %s and cannot be cancelled [D-41]',
+  'a hosted payment charged with %s is %s and cannot be cancelled [D-41, IF-3]',
   async ([card, status, message], { api }) => {
     const { xIntentId: intentId } = await makeHosted(api);
     await payHosted(api, intentId, card);
@@ -159,7 +159,9 @@ test.for<[string, string, string]>([
   },
 );
 
-test('a hosted payment stays open after a decline and can be cancelled [D-41]', async ({ api }) => {
+test('a hosted payment stays open after a decline and can be cancelled [D-41, D-40]', async ({
+  api,
+}) => {
   const { xIntentId: intentId } = await makeHosted(api);
   await payHosted(api, intentId, 'tok-card_declined');
   expect(await readIntent(api, intentId)).toMatchObject({ status: 'FAILED' });
@@ -178,7 +180,7 @@ async function payHosted(api: ApiEnvironment, intentId: string, card: string): P
   await api.payments.pay({ merchantId, intentId, token });
 }
 
-test('a cancellation is refused after an earlier cancellation and after the page has expired [D-41]', async ({
+test('a cancellation is refused after an earlier cancellation and after the page has expired [D-41, D-40]', async ({
   api,
 }) => {
   const OVER = 'The payment is cancelled, or its page has expired.';

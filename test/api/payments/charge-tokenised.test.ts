@@ -48,7 +48,7 @@ test('a paid tokenised charge answers SUCCESS without an error code [IF-4.12, D-
   expect(await eventTypes(api, intentId)).toEqual(['intent.created', 'intent.success']);
 });
 
-test('a declined tokenised charge answers 200 with FAILED and the decline code [IF-4.12, D-42]', async ({
+test('a declined tokenised charge answers 200 with FAILED and the decline code [IF-4.12, D-42, IF-3]', async ({
   api,
   charge,
 }) => {
@@ -97,7 +97,7 @@ test('a charge of unknown outcome is PENDING until a later repeat with the same 
   expect(api.payments.charges.filter(({ key }) => key.includes(intentId))).toHaveLength(1);
 });
 
-test('a tokenised charge stores known optional fields only [IF-4.12, D-10, D-14]', async ({
+test('a tokenised charge stores known optional fields only [IF-4.12, D-10, D-14, IF-2.10]', async ({
   api,
   charge,
   method,

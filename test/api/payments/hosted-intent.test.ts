@@ -33,7 +33,7 @@ const EVERYTHING = {
   tokenise: true,
 };
 
-test('the answer to a new hosted payment is its record with the URL of its page [D-§7]', async ({
+test('the answer to a new hosted payment is its record with the URL of its page [D-§7, D-43]', async ({
   api,
 }) => {
   const answer = await create(api, EVERYTHING);

@@ -19,7 +19,7 @@ async function keyRow(api: ApiEnvironment, key: string) {
   return row;
 }
 
-test('a repeated call gets the same status and bytes without a further effect [D-17]', async ({
+test('a repeated call gets the same status and bytes without a further effect [D-17, IF-4.3]', async ({
   api,
 }) => {
   const first = await api.call('POST', '/customer/create', { body: ADA, key: 'replay' });
@@ -79,7 +79,7 @@ test('the same key sent by another merchant is a new request [D-17, D-21]', asyn
   expect(theirs.text).not.toBe(mine.text);
 });
 
-test('a hundred parallel calls with one key have one effect and one answer [D-17]', async ({
+test('a hundred parallel calls with one key have one effect and one answer [D-17, IF-4.1]', async ({
   api,
 }) => {
   const before = await api.countRows();

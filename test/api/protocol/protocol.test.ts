@@ -89,7 +89,7 @@ test('a client gets the refusal of a body over 512 kB although the body has not 
   expect(answer.split('\r\n')[0]).toBe('HTTP/1.1 400 Bad Request');
 });
 
-test('the cause of a 500 is in the log under the answer’s request id, and not in the answer [IF-7]', async ({
+test('the cause of a 500 is in the log under the answer’s request id, and not in the answer [IF-7, IF-2.9]', async ({
   api,
 }) => {
   await api.db.execute('alter table customer rename to customer_away');

@@ -78,7 +78,7 @@ test('a text of one code point more than the maximum is refused [IF-8]', async (
 });
 
 test.for(['utf8', '"utf-8"', 'UTF8', '"UTF8"'])(
-  'a JSON body with the content type parameter charset=%s is accepted [D-10]',
+  'a JSON body with the content type parameter charset=%s is accepted [D-10, IF-1]',
   async (charset, { api }) => {
     const answer = await api.call('POST', '/customer/create', {
       body: { customerDetails: { name: 'Ada' } },

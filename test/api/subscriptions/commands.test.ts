@@ -103,7 +103,7 @@ describe.each(COMMANDS)(
       });
 
     test.for(allowed)(
-      `succeeds while the subscription is %s [${rules}]`,
+      `succeeds while the subscription is %s [${rules}, IF-1, D-16, D-§7]`,
       async (status, { api }) => {
         const { subscriptionId } = await subscriptionIn(api, status);
         const answer = await post(api, subscriptionId);
@@ -114,7 +114,7 @@ describe.each(COMMANDS)(
 
     const refused = SUBSCRIPTION_STATUSES.filter((status) => !allowed.includes(status));
     test.for(refused)(
-      `is refused and changes nothing while the subscription is %s [${rules}, D-§4]`,
+      `is refused and changes nothing while the subscription is %s [${rules}, D-§4, IF-3]`,
       async (status, { api }) => {
         const subscription = await subscriptionIn(api, status);
         const before = [await readSubscription(api, subscription), await api.countRows()];

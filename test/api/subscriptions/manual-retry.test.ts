@@ -39,7 +39,9 @@ async function retry(
     });
 }
 
-test('a paid manual retry answers exactly five fields [IF-4.9, D-31, D-10a]', async ({ api }) => {
+test('a paid manual retry answers exactly five fields [IF-4.9, D-31, D-10a, IF-3]', async ({
+  api,
+}) => {
   const subscription = await unpaidAtNoon(api);
   const answer = await retry(api, subscription);
   expect([answer.status, answer.text]).toEqual([
@@ -52,7 +54,7 @@ test('a paid manual retry answers exactly five fields [IF-4.9, D-31, D-10a]', as
   });
 });
 
-test('a declined manual retry answers 200 with the decline code and its text [IF-4.9, D-42]', async ({
+test('a declined manual retry answers 200 with the decline code and its text [IF-4.9, D-42, IF-3]', async ({
   api,
 }) => {
   const subscription = await unpaidAtNoon(api);
@@ -84,7 +86,9 @@ test('the answer to a declined manual retry is stored under its idempotency key 
   expect(second.headers['idempotent-replayed']).toBe('true');
 });
 
-test('a manual retry is refused until 4 h after the last one [IF-4.9, D-31]', async ({ api }) => {
+test('a manual retry is refused until 4 h after the last one [IF-4.9, D-31, IF-7]', async ({
+  api,
+}) => {
   const subscription = await unpaidAtNoon(api);
   await retry(api, subscription, { card: 'card_declined' });
   const again = await retry(api, subscription);

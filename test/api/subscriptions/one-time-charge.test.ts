@@ -31,7 +31,7 @@ const charge = (
 const idOf = (answer: { json: unknown }) => (answer.json as { intentId: string }).intentId;
 
 test.for(['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'] as const)(
-  'a one-time charge is made while the subscription is %s, without changing the subscription [IF-4.10, D-35]',
+  'a one-time charge is made while the subscription is %s, without changing the subscription [IF-4.10, D-35, IF-1, IF-2.4]',
   async (status, { api }) => {
     const subscription = await subscriptionIn(api, status);
     const { updatePaymentMethodLink: _, ...before } = await readSubscription(api, subscription);
@@ -61,7 +61,7 @@ test.for(['CREATED', 'ENDED'] as const)(
   },
 );
 
-test('a declined one-time charge answers 200 with FAILED, the decline code and its text [IF-4.10, D-42]', async ({
+test('a declined one-time charge answers 200 with FAILED, the decline code and its text [IF-4.10, D-42, IF-2.4]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'ACTIVE');

@@ -42,7 +42,7 @@ async function eventBodies(
   return rows.map(({ body }) => JSON.parse(body) as Record<string, unknown>);
 }
 
-test('a create request answers exactly three fields [IF-4.3]', async ({ api }) => {
+test('a create request answers exactly three fields [IF-4.3, D-04]', async ({ api }) => {
   const created = await create(api);
   expect(Object.keys(created)).toEqual(['subscriptionId', 'createdAt', 'fwdUrl']);
   expect(created.subscriptionId).toMatch(/^sub_[0-9A-Za-z]{22}$/);
@@ -212,7 +212,9 @@ test('upfrontAmount is the amount of the first intent and of intent.created, whi
   ]);
 });
 
-test('a subscription uses the given customer unchanged, or creates one [D-11]', async ({ api }) => {
+test('a subscription uses the given customer unchanged, or creates one [D-11, D-10]', async ({
+  api,
+}) => {
   const made = await api.call('POST', '/customer/create', {
     body: { customerDetails: { name: 'Bob' } },
   });

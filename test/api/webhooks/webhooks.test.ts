@@ -223,7 +223,7 @@ test('a merchant gets at most 20 webhook configurations, inactive ones included,
   expect(await countOf(api, other.merchantId)).toBe(20);
 });
 
-test('a webhook configuration gets only the subscribed events of a new subscription [D-50, D-51]', async ({
+test('a webhook configuration gets only the subscribed events of a new subscription [D-50, D-51, IF-1]', async ({
   api,
 }) => {
   const id = await create(api, { subscribedEventTypes: ['intent.created'] });

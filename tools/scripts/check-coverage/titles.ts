@@ -1,11 +1,4 @@
-import { readFileSync } from 'node:fs';
 import ts from 'typescript';
-
-export interface Titles {
-  /** Titles as written: placeholders such as `%s` and `${…}` are not filled in. */
-  readonly running: readonly string[];
-  readonly skipped: readonly string[];
-}
 
 const TESTS = ['test', 'it', 'describe'];
 const NOT_RUN = ['skip', 'todo', 'fails'];
@@ -14,32 +7,27 @@ const NOT_RUN = ['skip', 'todo', 'fails'];
 const CITING_TITLE = /\[(?:D-|IF-)[^\]]*\]$/;
 
 /**
- * The titles in a test file: of every `test`, `it` and `describe`, and of the cases of table-driven tests.
- * The title of a case is a string that ends in rule ids, or the value of a property `name`.
+ * The titles of a test file that run: of every `test`, `it` and `describe`, and of the cases of table-driven
+ * tests. A case's title is a string that ends in rule ids; a property `rules` is inserted into a title.
  */
-export function readTitles(path: string): Titles {
-  const text = readFileSync(path, 'utf8');
+export function readTitles(path: string, text: string): string[] {
   const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
-  const running: string[] = [];
-  const skipped: string[] = [];
-  const visit = (node: ts.Node, isSkipped: boolean): void => {
-    let isSkippedHere = isSkipped;
+  const titles: string[] = [];
+  const visit = (node: ts.Node): void => {
     if (ts.isCallExpression(node)) {
       const names = calledNames(node.expression);
       const [title] = node.arguments;
       if (TESTS.includes(names[0] ?? '') && title && isText(title)) {
-        isSkippedHere ||= names.some((name) => NOT_RUN.includes(name));
-        (isSkippedHere ? skipped : running).push(textOf(title));
+        if (names.some((name) => NOT_RUN.includes(name))) return;
+        titles.push(title.getText());
       }
     }
-    if (isCaseName(node)) running.push(textOf(node.initializer));
-    if (ts.isStringLiteralLike(node) && !isSkippedHere && CITING_TITLE.test(node.text)) {
-      running.push(node.text);
-    }
-    ts.forEachChild(node, (child) => visit(child, isSkippedHere));
+    if (isRules(node)) titles.push(node.initializer.getText());
+    if (ts.isStringLiteralLike(node) && CITING_TITLE.test(node.text)) titles.push(node.text);
+    ts.forEachChild(node, visit);
   };
-  visit(file, false);
-  return { running: [...new Set(running)], skipped };
+  visit(file);
+  return titles;
 }
 
 /** The names of a called expression from left to right: `test` and `skip` for `test.skip`. */
@@ -51,18 +39,12 @@ function calledNames(callee: ts.Expression): string[] {
   return ts.isCallExpression(callee) ? calledNames(callee.expression) : [];
 }
 
-type Text = ts.StringLiteralLike | ts.TemplateExpression;
-
-function isText(node: ts.Expression): node is Text {
+function isText(node: ts.Expression): boolean {
   return ts.isStringLiteralLike(node) || ts.isTemplateExpression(node);
 }
 
-function isCaseName(node: ts.Node): node is ts.PropertyAssignment & { initializer: Text } {
+function isRules(node: ts.Node): node is ts.PropertyAssignment {
   return (
-    ts.isPropertyAssignment(node) && node.name.getText() === 'name' && isText(node.initializer)
+    ts.isPropertyAssignment(node) && node.name.getText() === 'rules' && isText(node.initializer)
   );
-}
-
-function textOf(node: Text): string {
-  return ts.isStringLiteralLike(node) ? node.text : node.getText().slice(1, -1);
 }

@@ -1,0 +1,44 @@
+import { RULES } from './rules.ts';
+import { readTitles } from './titles.ts';
+
+const RULE_ID = /\b(?:D-\d\d[a-z]?|IF-\d{1,2}(?:\.\d{1,2})?)\b|\bD-§\d/g;
+
+export interface Coverage {
+  /** The page that lists for each rule the test files whose titles cite it. */
+  readonly document: string;
+  /** Rules without a test, and cited ids that are no rules. */
+  readonly problems: readonly string[];
+}
+
+/** `tests` are the texts of the test files by their paths. */
+export function coverageOf(tests: ReadonlyMap<string, string>): Coverage {
+  const problems = new Set<string>();
+  const provedBy = new Map<string, Set<string>>(Object.keys(RULES).map((id) => [id, new Set()]));
+  for (const [path, text] of tests) {
+    for (const [id] of readTitles(path, text).join('\n').matchAll(RULE_ID)) {
+      const files = provedBy.get(id);
+      if (files) files.add(path.replace(/^test\//, '').replace(/(?:\.test)?\.tsx?$/, ''));
+      else problems.add(`${path} cites ${id}, which is no rule`);
+    }
+  }
+  for (const [id, files] of provedBy) {
+    if (files.size === 0) problems.add(`${id} (${RULES[id]}) has no test`);
+  }
+  const rows = [...provedBy].map(([id, files]) => {
+    const names = [...files].map((file) => `\`${file}\``).join(' ');
+    return `| ${id} | ${RULES[id]} | ${names} |`;
+  });
+  return { document: pageOf(rows), problems: [...problems] };
+}
+
+function pageOf(rows: readonly string[]): string {
+  return `# The rules of the interface, and the tests that prove them
+
+\`npm run check:coverage -- --write\` generates this page from the rule ids in the titles of the tests. \`IF-\` are
+the sections of the agreed interface, \`D-\` the answers to what it leaves open. Files are under \`test/\`.
+
+| Rule | Subject | Test files |
+|---|---|---|
+${rows.join('\n')}
+`;
+}
