@@ -1,5 +1,5 @@
 /**
- * The allowed imports between folders, with one rule for each reason: docs/adr/0001-layout.md. Type-only
+ * The allowed imports between folders, with one rule for each reason: docs/architecture.md. Type-only
  * imports count as imports unless a rule says `dependencyTypesNot: ['type-only']`.
  *
  * The rules forbid direct imports only. They also exclude every chain of imports from the API to a workflow, or from

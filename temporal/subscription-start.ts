@@ -26,7 +26,7 @@ export const EARLIER_MOST = Math.max(...SUBSCRIPTIONS_UP_TO);
 /**
  * Returns the priority key, 1 to 4, of a subscription's workflow. The key depends on the number of
  * subscriptions that the merchant had before this one. The renewals of a merchant with at most 50 subscriptions
- * therefore wait for at most 50 renewals of each other merchant (ADR 0015).
+ * therefore wait for at most 50 renewals of each other merchant.
  */
 export function renewalPriority(earlierSubscriptions: number): number {
   const tier = SUBSCRIPTIONS_UP_TO.findIndex((upTo) => earlierSubscriptions < upTo);

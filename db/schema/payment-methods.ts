@@ -14,7 +14,7 @@ import { customers } from './customers.ts';
 /**
  * PENDING: redeemed from a token. Its first use is undecided or declined, or was a payment that does not save the
  * method. LIVE: can be charged again. DELETED: was replaced, or removed at the gateway. No new tokenised charge of it
- * is accepted. A charge that was ordered before may still be made with a replaced method (ADR 0009). A subscription
+ * is accepted. A charge that was ordered before may still be made with a replaced method. A subscription
  * keeps a removed method until the payer replaces it; the gateway declines its charges.
  */
 export const PAYMENT_METHOD_STATUSES = ['PENDING', 'LIVE', 'DELETED'] as const;

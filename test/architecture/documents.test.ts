@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises';
 import { execFileSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { TEST_CARDS } from '../../gateways/sandbox/test-cards.ts';
 
 let documents: { file: string; text: string }[];
 
@@ -88,14 +87,5 @@ describe('the documents', () => {
       }
     }
     expect(wrong).toEqual([]);
-  });
-
-  test('list in the README a test card for every decline code [D-61]', () => {
-    const readme = documents.find(({ file }) => file === 'README.md')?.text ?? '';
-    const absent = TEST_CARDS.filter(({ code }) => code !== null).filter(({ number, code }) => {
-      const grouped = number.replace(/(\d{4})(?=\d)/g, '$1 ');
-      return !readme.includes(`| \`${code}\` | ${grouped} |`);
-    });
-    expect(absent.map(({ number, code }) => `${code} ${number}`)).toEqual([]);
   });
 });

@@ -10,7 +10,6 @@ import {
   fieldsOf,
   heading,
   payByCard,
-  picture,
   SHOP_URL,
   tooWide,
   typeCard,
@@ -75,7 +74,6 @@ describe('a subscription link, in a browser,', () => {
     const page = await payer({ width: 360 });
     await page.goto(shortUrl);
     expect(await heading(page)).toBe('Garden Letters');
-    await picture(page, 'link');
     expect(await fieldsOf(page)).toEqual(['Name, required', 'E-mail address, required']);
     expect(await tooWide(page)).toBe(0);
     await enterNameAndEmail(page);
@@ -154,7 +152,6 @@ describe('a hosted payment, in a browser,', () => {
     const page = await payer({ width: 360 });
     await page.goto(fwdUrl);
     expect(await heading(page)).toBe('Two tickets');
-    await picture(page, 'payment');
     await payByCard(page, DECLINING_CARD);
     expect(await page.getByRole('alert').innerText()).toBe(DECLINED);
     expect(await tooWide(page)).toBe(0);
@@ -195,7 +192,6 @@ describe('a setup session, in a browser,', () => {
     expect(await fieldsOf(page)).toEqual(['E-mail address, required']);
     await page.getByLabel('E-mail address').fill('ada@example.com');
     await clickThrough(page, page.getByRole('button', { name: 'Continue to your card' }));
-    await picture(page, 'setup');
     await payByCard(page, DECLINING_CARD);
     expect(await page.getByRole('alert').innerText()).toMatch(
       /^Your card was declined and was not/,
@@ -248,7 +244,6 @@ describe('a new card, in a browser,', () => {
     await page.goto(subscription.updateUrl);
     const pay = page.getByRole('button', { name: 'Save card and pay US$19.99' });
     expect(await pay.isVisible()).toBe(true);
-    await picture(page, 'update');
     await payByCard(page, cardOf('5555 5555 5555 4444'));
     expect(await page.getByRole('alert').innerText()).toBe(
       'Your new card was saved, but the payment of US$19.99 was declined. You can use another card.',

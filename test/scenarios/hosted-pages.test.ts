@@ -8,7 +8,6 @@ import {
   focused,
   heading,
   payByCard,
-  picture,
   receiptOf,
   SHOP_URL,
   tooWide,
@@ -26,7 +25,6 @@ describe('the checkout, in a browser,', () => {
     const subscription = await subscribe();
     const page = await payer();
     await page.goto(subscription.fwdUrl);
-    await picture(page, 'checkout');
     expect(await heading(page)).toBe('Garden Letters');
     await payByCard(page);
     expect(await heading(page)).toBe('Thank you: your payment was received');
@@ -70,7 +68,6 @@ describe('the checkout, in a browser,', () => {
     await page.goto(subscription.fwdUrl);
     await payByCard(page, DECLINING_CARD);
     expect(await page.getByRole('alert').innerText()).toBe(DECLINED);
-    await picture(page, 'checkout-declined');
     expect(page.url()).toBe(subscription.fwdUrl);
     // The name is filled in. Number and CVC are empty, because they go to the gateway only.
     expect(await page.getByLabel('Name on card').inputValue()).toBe('Ada Example');
@@ -94,7 +91,6 @@ describe('the checkout, in a browser,', () => {
     const subscription = await subscribe();
     const page = await payer({ width: 360 });
     await page.goto(subscription.fwdUrl);
-    await picture(page, 'checkout-phone');
     await typeCard(page);
     await page.getByRole('button').dblclick();
     await page.getByText('Thank you: your payment was received').waitFor();

@@ -10,7 +10,6 @@ import {
   focused,
   heading,
   payByCard,
-  picture,
   tooWide,
 } from '../support/payer-browser.ts';
 
@@ -77,7 +76,6 @@ describe('a payer with typing errors, in a browser,', () => {
         'Correct the marked fields. Nothing was charged.',
       );
     }
-    await picture(page, 'checkout-mistyped');
     await payByCard(page, { ...PAYING_CARD, cvc: '12' });
     expect(await focused(page)).toBe('CVC');
 
@@ -151,7 +149,6 @@ describe('the checkout on a phone, in a browser,', () => {
       expect(await html.getAttribute('lang')).toBe(locale);
       expect(await html.getAttribute('dir')).toBe(direction);
       expect(await tooWide(page)).toBe(0);
-      await picture(page, `checkout-phone-${locale}`);
 
       await pay(page, labels, '1');
       expect(await page.title()).toBe(error);

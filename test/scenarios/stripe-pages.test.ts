@@ -6,7 +6,7 @@ import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { freePort } from '../../tools/embedded/ports.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
 import { DECLINED, onHostedPages } from '../support/hosted-pages.ts';
-import { clickThrough, heading, picture, SHOP_URL, tooWide } from '../support/payer-browser.ts';
+import { clickThrough, heading, SHOP_URL, tooWide } from '../support/payer-browser.ts';
 import { startStripe } from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 import { createEnvironment } from '../support/test-environment.ts';
@@ -102,7 +102,6 @@ describe('a checkout of a Stripe merchant, in a browser,', () => {
       if (request.url().includes('/return?')) returns.push(request.url());
     });
     await page.goto(fwdUrl);
-    await picture(page, 'checkout-stripe');
     expect(await page.locator('main').innerText()).toContain(
       'You enter your card on a page of Stripe, which processes cards for Test merchant. ' +
         'As soon as you have entered it, US$19.99 is charged.',
@@ -186,7 +185,6 @@ describe('a checkout of a Stripe merchant, in a browser,', () => {
       const page = await payer({ width: 360 });
       await page.goto(fwdUrl);
       expect(await tooWide(page)).toBe(0);
-      await picture(page, 'checkout-stripe-phone');
       await world.faults('DELETE', 'faults');
       await world.faults('POST', 'faults', { ...OPEN, fault, count: 1 });
       await page.getByRole('button', { name: CONTINUE }).click();

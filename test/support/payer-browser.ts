@@ -89,9 +89,3 @@ export const receiptOf = (page: Page) =>
 /** The width in pixels by which the page is wider than the screen. */
 export const tooWide = (page: Page) =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
-
-/** With PICTURES=1, saves a screenshot of the page to docs/images/<name>.png. */
-export async function picture(page: Page, name: string): Promise<void> {
-  if (process.env['PICTURES'] !== '1') return;
-  await page.screenshot({ path: `docs/images/${name}.png`, fullPage: true });
-}

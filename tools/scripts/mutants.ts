@@ -57,7 +57,8 @@ await runScript(async () => {
       isFine &&= first !== undefined;
       const noticed = first === undefined ? 'NO TEST NOTICED' : `${failed.length}: ${first}`;
       print(`  ${mark(first !== undefined)} ${mutant.defect}\n       ${styled('dim', noticed)}`);
-      lines.push(`| ${mutant.defect} | \`${mutant.file}\` | ${failed.length} | ${first ?? '-'} |`);
+      const proof = first === undefined ? 'NO TEST' : `\`${test}\``;
+      lines.push(`| ${mutant.defect} | \`${mutant.file}\` | ${proof} |`);
     }
     if (report !== undefined) writeFileSync(report, table(lines));
     print();
@@ -155,11 +156,12 @@ function readResults(file: string): Outcome {
 function table(lines: readonly string[]): string {
   return [
     '# Planted defects',
-    '`npm run mutants` plants each of these defects, one at a time, in a copy of the checkout and runs the',
-    'tests that must detect the defect. No build contains a defect.',
     '',
-    '| Defect | Where | Tests that fail | First failing test |',
-    '|---|---|---|---|',
+    '`npm run mutants -- --report docs/mutants.md` plants each of these defects, one at a time, in a copy of the',
+    'checkout, runs the tests that must detect it, and writes this page.',
+    '',
+    '| Defect | Where | Detected by |',
+    '|---|---|---|',
     ...lines,
     '',
   ].join('\n');

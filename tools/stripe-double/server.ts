@@ -55,7 +55,7 @@ const BODY_LIMIT_BYTES = 65_536;
 const EXPIRY_POLL_MS = 1_000;
 
 /**
- * Starts a double of Stripe's API that moves no money. gateways/README.md lists its endpoints, docs/adr/0020 its
+ * Starts a double of Stripe's API that moves no money. gateways/README.md lists its endpoints and
  * rules. The double stores its data in the schema `stripe_double`, so a restart loses no data. If the database,
  * the port or the OpenAPI document is not available, rejects and leaves nothing open.
  */

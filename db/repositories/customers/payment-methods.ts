@@ -133,7 +133,7 @@ export async function setMethodLive(tx: Db, merchantId: string, id: string): Pro
 
 /**
  * Sets the status of a replaced method to DELETED: no new charge of it is accepted. A payment that was ordered before
- * may still be charged with it (ADR 0009). Changes nothing while a subscription that has not ended uses the method,
+ * may still be charged with it. Changes nothing while a subscription that has not ended uses the method,
  * because an import may give several subscriptions one method. The caller has recorded the replacement in the
  * transaction `tx`. Rule: D-33.
  */

@@ -13,7 +13,6 @@ const PICTURE_WIDTHS = { wide: 450, phone: 216 } as const;
 export interface ShownState {
   readonly name: string;
   readonly locale: string;
-  readonly bytes: number;
   readonly pictures: Record<Sheet, Buffer>;
 }
 
@@ -26,8 +25,8 @@ const QUALITY = 40;
 const LANGUAGES: Readonly<Record<string, string>> = { en: 'English', de: 'German', ar: 'Arabic' };
 
 /**
- * Draws a contact sheet for each language and width into `docs/images/pages/`, and writes the result of axe and the
- * size of each page beside them.
+ * Draws a contact sheet for each language and width into `docs/images/pages/`, and writes the result of
+ * axe beside them.
  */
 export async function drawSheets(
   browser: Browser,
@@ -81,8 +80,6 @@ function documentOf(
 ): string {
   const names = [...new Set(states.map(({ name }) => name))];
   const languages = locales.map((locale) => LANGUAGES[locale] ?? locale);
-  const bytesOf = (name: string, locale: string): string =>
-    String(states.find((state) => state.name === name && state.locale === locale)?.bytes ?? '');
   return [
     '# The hosted pages in every state',
     '',
@@ -91,8 +88,6 @@ function documentOf(
     '```',
     'PICTURES=1 npm run test -- --project scenarios test/scenarios/page-states',
     '```',
-    '',
-    '[The pages before their redesign](before.md), with their sizes and the violations of axe.',
     '',
     `axe-core checked ${names.length} states of the pages in English, German and Arabic: with every rule on a wide`,
     'screen, with the rules about sizes on a phone, and in English with the rules about colours in dark mode and with',
@@ -107,15 +102,5 @@ function documentOf(
       `![Every page in ${languages[index]} on a phone](phone-${locale}.webp)`,
       '',
     ]),
-    '## Sizes',
-    '',
-    'The bytes of each page, uncompressed, with its style and its script. A page loads nothing else.',
-    '',
-    `| Page | ${languages.join(' | ')} |`,
-    `|---|${languages.map(() => '---:|').join('')}`,
-    ...names.map(
-      (name) => `| ${name} | ${locales.map((locale) => bytesOf(name, locale)).join(' | ')} |`,
-    ),
-    '',
   ].join('\n');
 }
