@@ -7,6 +7,7 @@
  */
 
 const MESSAGES = ['^workflows/[^/]+/messages\\.ts$', '^workflows/messages\\.ts$'];
+const PAGE_PARTS = '^api/pages/parts/';
 const VALUE = { dependencyTypesNot: ['type-only'] };
 const NODE = { dependencyTypes: ['core'] };
 
@@ -25,7 +26,6 @@ const foldersBut = (...allowed) => {
     'workflows',
     'activities',
     'gateways',
-    'page-parts',
     'db',
     'api',
     'runtime',
@@ -115,15 +115,15 @@ const sides = [
   ),
   rule(
     'gateways-import',
-    'A gateway imports domain/ and the port. The sandbox stores its charges in its own schema, and never uses db/.',
+    'A gateway imports domain/, the port and parts of pages. The sandbox stores its charges in its own schema, and never uses db/.',
     { path: '^gateways/', pathNot: '^gateways/[^/]+/main\\.ts$' },
-    { path: foldersBut('domain', 'gateways', 'page-parts') },
+    { path: foldersBut('domain', 'gateways'), pathNot: PAGE_PARTS },
   ),
   rule(
     'gateway-mains-import',
     'An entry point may use runtime/ too.',
     { path: '^gateways/[^/]+/main\\.ts$' },
-    { path: foldersBut('domain', 'gateways', 'page-parts', 'runtime') },
+    { path: foldersBut('domain', 'gateways', 'runtime'), pathNot: PAGE_PARTS },
   ),
   rule(
     'gateways-use-no-temporal',
@@ -133,9 +133,9 @@ const sides = [
   ),
   rule(
     'page-parts-import',
-    'Texts, formats and forms of pages, for the API and for a gateway with a page of its own.',
-    { path: '^page-parts/' },
-    { path: foldersBut('domain', 'page-parts') },
+    'Texts, formats and forms of pages, also for a gateway with a page of its own, so they import only domain/.',
+    { path: PAGE_PARTS },
+    { path: foldersBut('domain', 'api') + '|^api/(?!pages/parts/)' },
   ),
   rule(
     'db-imports',
@@ -157,16 +157,7 @@ const processes = [
     'The API imports no activity and none of the code of tests and tools.',
     { path: '^api/', pathNot: '^api/main\\.ts$' },
     {
-      path: foldersBut(
-        'domain',
-        'workflows',
-        'gateways',
-        'page-parts',
-        'db',
-        'api',
-        'runtime',
-        'temporal',
-      ),
+      path: foldersBut('domain', 'workflows', 'gateways', 'db', 'api', 'runtime', 'temporal'),
     },
   ),
   rule(

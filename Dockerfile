@@ -15,7 +15,6 @@ COPY domain domain
 COPY workflows workflows
 COPY activities activities
 COPY gateways gateways
-COPY page-parts page-parts
 COPY api api
 COPY db db
 COPY runtime runtime

@@ -1,5 +1,5 @@
 import type { DeclineCode } from '../../domain/declines.ts';
-import type { CardField } from '../../page-parts/card-form.tsx';
+import type { CardField } from '../../api/pages/parts/card-form.tsx';
 import { testCard } from './test-cards.ts';
 import type { TestCard } from './test-cards.ts';
 

@@ -1,9 +1,9 @@
 import { LOCALES } from '../../domain/locales.ts';
-import { CardForm } from '../../page-parts/card-form.tsx';
-import type { CardFormContext } from '../../page-parts/card-form.tsx';
-import { languageOf } from '../../page-parts/language.ts';
-import { renderPage } from '../../page-parts/layout.tsx';
-import { CARD_SCRIPT } from '../../page-parts/scripts.ts';
+import { CardForm } from '../../api/pages/parts/card-form.tsx';
+import type { CardFormContext } from '../../api/pages/parts/card-form.tsx';
+import { languageOf } from '../../api/pages/parts/language.ts';
+import { renderPage } from '../../api/pages/parts/layout.tsx';
+import { CARD_SCRIPT } from '../../api/pages/parts/scripts.ts';
 import type { GatewayAnswer } from '../http-server/http.ts';
 import type { Mistypes } from './card-form.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LOCALES } from '../../domain/locales.ts';
-import { languageOf, TEXTS } from '../../page-parts/language.ts';
-import type { Forms } from '../../page-parts/texts/en.ts';
+import { languageOf, TEXTS } from '../../api/pages/parts/language.ts';
+import type { Forms } from '../../api/pages/parts/texts/en.ts';
 
 const OTHERS = LOCALES.filter((locale) => locale !== 'en');
 const TABLES: Readonly<Record<string, Readonly<Record<string, string | Forms>>>> = TEXTS;

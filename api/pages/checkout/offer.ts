@@ -1,7 +1,7 @@
 import { addTrial, cycleAt } from '../../../domain/calendar.ts';
 import { cycleAmountMinor, totalAmountMinor } from '../../../domain/subscription/state.ts';
 import type { Terms } from '../../../domain/subscription/state.ts';
-import type { Language } from '../../../page-parts/language.ts';
+import type { Language } from '../parts/language.ts';
 import type { ListRow, Offer } from '../shared/views.tsx';
 
 /** By unit, the keys of the texts about repeated charges, and of those about the first charge after a trial. */

@@ -1,7 +1,7 @@
 import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import { nextPaymentAt } from '../../../domain/subscription/state.ts';
 import type { Terms } from '../../../domain/subscription/state.ts';
-import type { Language } from '../../../page-parts/language.ts';
+import type { Language } from '../parts/language.ts';
 import { checkoutPath } from '../../../runtime/payer-links.ts';
 import { BankLink, declinedText, withBankAbove } from '../shared/bank.tsx';
 import { callbackUrl } from '../shared/callback-url.ts';

@@ -1,5 +1,5 @@
 import type { Link } from '../../../db/repositories/subscriptions/links.ts';
-import type { Language } from '../../../page-parts/language.ts';
+import type { Language } from '../parts/language.ts';
 import { detailsFields, detailsTitle, noGatewayPage } from '../shared/card-page.tsx';
 import type { PageDeps } from '../shared/card-page.tsx';
 import { missingDetails } from '../shared/details-form.ts';

@@ -5,7 +5,7 @@ import {
   markPaymentOpened,
 } from '../../../db/repositories/payments/hosted.ts';
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
-import type { Language } from '../../../page-parts/language.ts';
+import type { Language } from '../parts/language.ts';
 import { outcomeOfPayment } from '../../../domain/card-outcome.ts';
 import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import type { RequestState } from '../../context.ts';

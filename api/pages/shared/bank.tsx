@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import type { Language } from '../../../page-parts/language.ts';
+import type { Language } from '../parts/language.ts';
 import { bankPath } from '../../../runtime/payer-links.ts';
 import { notice } from './page.tsx';
 import type { Page } from './page.tsx';

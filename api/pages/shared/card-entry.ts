@@ -3,7 +3,7 @@ import { recordCardPage } from '../../../db/repositories/checkouts/tries.ts';
 import { findGatewayMethod } from '../../../db/repositories/customers/payment-methods.ts';
 import { GatewayRejectedRequest } from '../../../gateways/port.ts';
 import type { CardEntryRequest } from '../../../gateways/port.ts';
-import type { Language } from '../../../page-parts/language.ts';
+import type { Language } from '../parts/language.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { logFailure } from '../../middleware/errors.ts';

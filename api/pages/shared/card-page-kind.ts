@@ -2,7 +2,7 @@ import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import type { SessionRef } from '../../../db/repositories/checkouts/tries.ts';
 import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import type { Locale } from '../../../domain/locales.ts';
-import type { Language } from '../../../page-parts/language.ts';
+import type { Language } from '../parts/language.ts';
 import type { PageDeps } from './card-page.tsx';
 import type { DetailName, Payer, TypedDetails } from './details-form.ts';
 import type { Page } from './page.tsx';

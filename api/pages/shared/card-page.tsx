@@ -1,5 +1,5 @@
-import type { Language } from '../../../page-parts/language.ts';
-import { CARD_SCRIPT } from '../../../page-parts/scripts.ts';
+import type { Language } from '../parts/language.ts';
+import { CARD_SCRIPT } from '../parts/scripts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { CardGateway } from './card-gateway.ts';
 import type { DetailName, TypedDetails } from './details-form.ts';

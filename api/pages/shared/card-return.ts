@@ -2,7 +2,7 @@ import type { Router } from '@koa/router';
 import { admitTry, declineTry, findTry, tryKey } from '../../../db/repositories/checkouts/tries.ts';
 import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
-import type { Language } from '../../../page-parts/language.ts';
+import type { Language } from '../parts/language.ts';
 import { bankPath } from '../../../runtime/payer-links.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';

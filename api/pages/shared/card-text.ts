@@ -1,4 +1,4 @@
-import type { Language } from '../../../page-parts/language.ts';
+import type { Language } from '../parts/language.ts';
 
 /** The parts of a card that pages show. */
 export interface ShownCard {

@@ -1,7 +1,7 @@
 import { LOCALES } from '../../../domain/locales.ts';
 import type { Locale } from '../../../domain/locales.ts';
-import { languageOf } from '../../../page-parts/language.ts';
-import type { Language } from '../../../page-parts/language.ts';
+import { languageOf } from '../parts/language.ts';
+import type { Language } from '../parts/language.ts';
 import type { Context } from '../../context.ts';
 
 /**

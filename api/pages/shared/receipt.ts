@@ -1,5 +1,5 @@
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
-import type { Language } from '../../../page-parts/language.ts';
+import type { Language } from '../parts/language.ts';
 import { cardText } from './card-text.ts';
 import type { ShownCard } from './card-text.ts';
 import type { ListRow } from './views.tsx';

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { PublishedTestCard } from '../../../gateways/port.ts';
-import { CardForm } from '../../../page-parts/card-form.tsx';
-import type { Language } from '../../../page-parts/language.ts';
+import { CardForm } from '../parts/card-form.tsx';
+import type { Language } from '../parts/language.ts';
 
 /** One row of a page's list of prices, or of a receipt. */
 export interface ListRow {

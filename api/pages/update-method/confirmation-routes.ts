@@ -8,7 +8,7 @@ import {
 import type { CyclePayment } from '../../../db/repositories/subscriptions/method-updates.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { OwedCycle } from '../../../domain/subscription/state.ts';
-import type { Language } from '../../../page-parts/language.ts';
+import type { Language } from '../parts/language.ts';
 import { bankPath, updateMethodPath } from '../../../runtime/payer-links.ts';
 import { executeCommand } from '../../commands.ts';
 import type { RequestState } from '../../context.ts';

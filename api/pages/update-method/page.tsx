@@ -8,7 +8,7 @@ import {
 } from '../../../domain/subscription/state.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
-import type { Language } from '../../../page-parts/language.ts';
+import type { Language } from '../parts/language.ts';
 import {
   askCard,
   closedPage,

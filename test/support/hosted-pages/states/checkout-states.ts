@@ -1,7 +1,7 @@
 import { changeSettings } from '../../../../db/repositories/merchants/settings.ts';
 import type { Locale } from '../../../../domain/locales.ts';
 import { mistypedPage } from '../../../../gateways/sandbox/mistyped-page.tsx';
-import { languageOf } from '../../../../page-parts/language.ts';
+import { languageOf } from '../../../../api/pages/parts/language.ts';
 import { PUBLIC_URL } from '../../api-environment.ts';
 import type { Answer } from '../../api-environment.ts';
 import type { PageStates } from './page-servers.ts';

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { render } from 'preact-render-to-string';
-import { inkOn } from '../domain/branding.ts';
-import type { Branding } from '../domain/branding.ts';
+import { inkOn } from '../../../domain/branding.ts';
+import type { Branding } from '../../../domain/branding.ts';
 import type { Language } from './language.ts';
 import type { PageScript } from './scripts.ts';
 import { STYLE } from './style.ts';
