@@ -285,7 +285,6 @@ function decidedOutcome(
     ...declined,
     ...(typeof gatewayCode === 'string' ? { gatewayCode } : {}),
     ...(retry === 'never' ? { retry } : {}),
-    ...(declined.isWithdrawn ? { keepsStatus: true as const } : {}),
     retryPlan,
   };
 }

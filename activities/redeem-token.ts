@@ -93,9 +93,7 @@ async function redeemAtOne(
 
 /**
  * Returns the idempotency key of the redemption, of 48 characters. The same token has another key for another session
- * or customer. Earlier releases wrote the same hash in hexadecimal, with 69 characters. A redemption that spans the
- * upgrade is repeated under the new key: the sandbox then refuses the used token, and the payer enters the card
- * again. Nothing is charged twice, because a charge needs a saved payment method.
+ * or customer.
  */
 export function saveKey(
   redemption: Pick<

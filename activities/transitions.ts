@@ -70,9 +70,9 @@ export function createTransitionActivities(deps: TransitionDeps) {
     async loadSubscription(input: {
       merchantId: string;
       subscriptionId: string;
-      version?: number;
+      version: number;
     }): Promise<Pick<Snapshot, 'state' | 'clock'> & { isReviewDecided?: boolean }> {
-      const { version = 0, ...ref } = input;
+      const { version, ...ref } = input;
       const row = await loadSnapshot(deps.db, ref);
       if (!row) throw invalidInput(`no subscription ${ref.subscriptionId}`);
       const snapshot = { state: row.state, clock: row.clock };

@@ -78,8 +78,8 @@ export interface SubscriptionEventDraft {
   nextPaymentAt: number | null;
   currentPeriodEndAt: number | null;
   endReason: EndReason | null;
-  /** The actor that caused the change. Absent if an earlier release recorded the change. */
-  actor?: Actor;
+  /** The actor that caused the change. */
+  actor: Actor;
   /** Only for `subscription.unpaid` and `subscription.retries_exhausted`, with the last decline's code. */
   dunning?: { errorCode: string | null } & DunningFacts;
 }
@@ -244,7 +244,7 @@ export function subscriptionEventBody(
     currentPeriodEnd: draft.currentPeriodEndAt,
     ...(draft.endReason === null ? {} : { endReason: draft.endReason }),
     ...draft.dunning,
-    ...(draft.actor === undefined ? {} : { actor: draft.actor }),
+    actor: draft.actor,
     receiptId: facts.receiptId,
     metadata: facts.metadata ?? {},
   };

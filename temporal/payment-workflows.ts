@@ -12,7 +12,11 @@ import type { IntentRef, PaymentOrder, PaymentOutcome } from '../domain/payment-
 import type { RefundOutcome, RefundRef } from '../domain/refund.ts';
 import type { SetupOrder, SetupOutcome } from '../domain/setup-method.ts';
 import type { AttemptRef } from '../domain/review.ts';
-import { paymentWorkflowId, poke, refundWorkflowId } from '../workflows/one-off-orders/messages.ts';
+import {
+  paymentWorkflowId,
+  recheck,
+  refundWorkflowId,
+} from '../workflows/one-off-orders/messages.ts';
 import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import type { Logger } from '../runtime/logger.ts';
@@ -181,11 +185,11 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   wakePayment(ref: IntentRef): Promise<void> {
-    return this.poke(paymentStart({ ...ref, token: null }));
+    return this.recheck(paymentStart({ ...ref, token: null }));
   }
 
   wakeRefund(ref: RefundRef): Promise<void> {
-    return this.poke(refundStart(ref));
+    return this.recheck(refundStart(ref));
   }
 
   watchLateCharge(ref: AttemptRef): Promise<boolean> {
@@ -193,7 +197,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   wakeLateCharge(ref: AttemptRef): Promise<void> {
-    return this.poke(lateChargeStart(ref));
+    return this.recheck(lateChargeStart(ref));
   }
 
   /**
@@ -235,8 +239,8 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
     );
   }
 
-  private async poke(start: OrderStart): Promise<void> {
-    const options = { ...this.optionsOf(start), signal: poke, signalArgs: [] as [] };
+  private async recheck(start: OrderStart): Promise<void> {
+    const options = { ...this.optionsOf(start), signal: recheck, signalArgs: [] as [] };
     await this.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
       this.client.workflow.signalWithStart(start.type, options),
     );

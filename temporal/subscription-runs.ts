@@ -10,7 +10,7 @@ import { UnreadableStateError } from '../domain/subscription/recorded-state.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import {
   advanceClock,
-  poke,
+  recheck,
   RECEIPT_ID_ATTRIBUTE,
   SUBSCRIPTION_WORKFLOW,
   subscriptionWorkflowId,
@@ -141,7 +141,7 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
   }
 
   async recheck(ref: SubscriptionRef): Promise<void> {
-    await this.signalOrStart(ref, (handle) => handle.signal(poke));
+    await this.signalOrStart(ref, (handle) => handle.signal(recheck));
     await this.rows.markWorkflowStarted(ref);
   }
 

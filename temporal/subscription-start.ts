@@ -40,18 +40,18 @@ export function renewalPriority(earlierSubscriptions: number): number {
 export function startOptions(snapshot: Snapshot, taskQueuePrefix: string, earlier: number) {
   const { state, clock, productName, receiptId } = snapshot;
   const { merchantId, subscriptionId } = state;
+  // A payer waits for the workflow of a CREATED subscription, so its tasks must not wait behind renewals.
+  const isOnCheckoutQueue = state.status === 'CREATED';
   const input: SubscriptionInput = {
     state,
     clock,
     deliver: true,
-    isInDoubt: false,
-    isLocalFirst: true,
-    shape: 2,
+    needsResync: false,
+    isOnCheckoutQueue,
   };
   return {
     workflowId: subscriptionWorkflowId(subscriptionId),
-    // A payer waits for the workflow of a CREATED subscription, so its tasks must not wait behind renewals.
-    taskQueue: `${taskQueuePrefix}${state.status === 'CREATED' ? 'checkout' : 'billing'}`,
+    taskQueue: `${taskQueuePrefix}${isOnCheckoutQueue ? 'checkout' : 'billing'}`,
     args: [input],
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
     workflowIdConflictPolicy: 'USE_EXISTING' as const,

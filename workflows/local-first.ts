@@ -12,41 +12,38 @@ interface Call<Options, Input, Output> {
  * Returns a function that first runs an activity as a local activity, so that one workflow task does the
  * whole step. If the local activity fails, for example after 3 s or without a database, the function
  * schedules the same activity on its task queue. There it has retries and more time. The activity must
- * therefore be safe to run twice. In runs that an older release started, without local activities, `local` is null
- * and only the task queue is used.
+ * therefore be safe to run twice.
  */
 export function localFirst<Input, Output>(
-  local: Call<LocalActivityOptions, Input, Output> | null,
+  local: Call<LocalActivityOptions, Input, Output>,
   queued: Call<ActivityOptions, Input, Output>,
 ): (summary: string, input: Input) => Promise<Output> {
   return async (summary, input) => {
-    if (local) {
-      try {
-        return await local.executeWithOptions({ summary }, [input]);
-      } catch (error) {
-        // The error of a local activity is not wrapped in an ActivityFailure.
-        if (!(error instanceof TemporalFailure)) throw error;
-        log.info('a local activity failed; the activity queue runs it now', {
-          summary,
-          reason: error.message,
-        });
-      }
+    try {
+      return await local.executeWithOptions({ summary }, [input]);
+    } catch (error) {
+      // The error of a local activity is not wrapped in an ActivityFailure.
+      if (!(error instanceof TemporalFailure)) throw error;
+      log.info('a local activity failed; the activity queue runs it now', {
+        summary,
+        reason: error.message,
+      });
     }
     return queued.executeWithOptions({ summary }, [input]);
   };
 }
 
 /** The activities of payments outside the cycles, refunds and saved cards, each wrapped in {@link localFirst}. */
-export function moneyMovement(input: { merchantId: string; isLocalFirst?: true }) {
-  const local = input.isLocalFirst ? proxyLocalActivities<Activities>(INSIDE_WORKFLOW_TASK) : null;
+export function moneyMovement(input: { merchantId: string }) {
+  const local = proxyLocalActivities<Activities>(INSIDE_WORKFLOW_TASK);
   const queued = proxyActivities<Activities>({
     ...MONEY_MOVEMENT,
     taskQueue: siblingTaskQueue('charges'),
     priority: { priorityKey: 2, fairnessKey: input.merchantId },
   });
   return {
-    chargePayment: localFirst(local && local.chargePayment, queued.chargePayment),
-    refundPayment: localFirst(local && local.refundPayment, queued.refundPayment),
-    saveSetupMethod: localFirst(local && local.saveSetupMethod, queued.saveSetupMethod),
+    chargePayment: localFirst(local.chargePayment, queued.chargePayment),
+    refundPayment: localFirst(local.refundPayment, queued.refundPayment),
+    saveSetupMethod: localFirst(local.saveSetupMethod, queued.saveSetupMethod),
   };
 }

@@ -13,8 +13,3 @@ export function siblingTaskQueue(queue: 'billing' | 'charges' | 'webhooks'): str
   const prefix = name === undefined ? `${own}-` : own.slice(0, -name.length);
   return `${prefix}${queue}`;
 }
-
-/** True if this run is on the checkout queue, the queue for work that a payer or a merchant waits for. */
-export function isOnCheckoutQueue(): boolean {
-  return workflowInfo().taskQueue.endsWith('checkout');
-}

@@ -172,7 +172,7 @@ const SubscriptionEvent = z.object({
     .meta({
       description:
         'Cause of the change. `operator`: an operator of the service. `schedule`: a due date was reached. ' +
-        '`retry_plan`: an automatic retry. Absent in events of earlier releases.',
+        '`retry_plan`: an automatic retry.',
       ...EXTENSION,
     }),
   errorCode: declineCode

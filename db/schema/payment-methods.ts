@@ -40,7 +40,7 @@ export const paymentMethods = pgTable(
     expiryMonth: integer('expiry_month').notNull(),
     expiryYear: integer('expiry_year').notNull(),
     status: text('status').$type<PaymentMethodStatus>().notNull(),
-    /** When the payer entered the card, by the gateway's clock. Null for imports and for cards of earlier releases. */
+    /** When the payer entered the card, by the gateway's clock. Null for imports. */
     enteredAt: instant('entered_at'),
     createdAt: instant('created_at').notNull(),
   },

@@ -20,9 +20,8 @@ import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } fr
  * `byPerson`: the outcome is a decision of manual review. `retryPlan`: the merchant's retry plan at
  * the time of the decline. `gatewayCode`: the gateway's own code. `retry`: the gateway forbids another try with the
  * payment method, so the decline stops the automatic retries, whatever its code. `isWithdrawn`: the charge was voided
- * before the gateway made it. `keepsStatus`: the same, but absent in histories of earlier releases, in which a voided
- * attempt made the subscription UNPAID. `awaitsPayer`: the payer has to confirm the charge with the bank. `review`: the
- * attempt needs manual review.
+ * before the gateway made it. `awaitsPayer`: the payer has to confirm the charge with the bank. `review`: the attempt
+ * needs manual review.
  */
 export type AttemptOutcome =
   | { kind: 'succeeded'; byPerson?: true }
@@ -34,7 +33,6 @@ export type AttemptOutcome =
       retry?: 'never';
       byPerson?: true;
       isWithdrawn?: true;
-      keepsStatus?: true;
     }
   | { kind: 'unknown'; awaitsPayer?: true }
   | { kind: 'review'; reason: string };
@@ -353,13 +351,13 @@ function codesOf({ code, gatewayCode = code }: Extract<AttemptOutcome, { kind: '
 function statusAfterDecline(
   state: SubscriptionState,
   { retryPlan, nextRetryAt }: OwedCycle,
-  { retryPlan: latestPlan, keepsStatus }: Extract<AttemptOutcome, { kind: 'declined' }>,
+  { retryPlan: latestPlan, isWithdrawn }: Extract<AttemptOutcome, { kind: 'declined' }>,
 ): SubscriptionStatus {
   const { status } = state;
   if (cancelAt(state) !== null) return status;
   if (status !== 'TRIALING' && status !== 'ACTIVE') return status;
   const isQuiet = (retryPlan ?? latestPlan).unpaidFrom === 'retries_exhausted';
-  return (isQuiet || keepsStatus === true) && nextRetryAt !== null ? status : 'UNPAID';
+  return (isQuiet || isWithdrawn === true) && nextRetryAt !== null ? status : 'UNPAID';
 }
 
 /**

@@ -68,10 +68,7 @@ function editedFields(command: EditCommand): string {
 
 export function applyCancel(state: SubscriptionState, command: CancelCommand, now: number): Change {
   if (command.atPeriodEnd === true) return scheduleEnd(state, command, now);
-  // The reason was not checked in a `cancel` signal that an earlier release accepted.
-  const isCheckout = command.reason === 'checkout_cancelled';
-  const reason = isCheckout ? 'checkout_cancelled' : 'cancelled';
-  return end(state, reason, now, orderOf(command));
+  return end(state, command.reason, now, orderOf(command));
 }
 
 function scheduleEnd(state: SubscriptionState, command: CancelCommand, now: number): Change {
@@ -153,7 +150,7 @@ export function applyPause(state: SubscriptionState, command: PauseCommand, now:
   const until = resumeAt === undefined ? '' : ` until ${formatInstant(resumeAt)}`;
   const after = next(
     state,
-    { status: 'PAUSED', owed, openAttempt, ...(resumeAt === undefined ? {} : { resumeAt }) },
+    { status: 'PAUSED', owed, openAttempt, resumeAt: resumeAt ?? null },
     { at: now, what: `paused${until}`, ...orderOf(command) },
   );
   return { state: after, events: entryEvents(state, after, now), effects: {} };
@@ -183,7 +180,7 @@ export function applyUnpause(
       anchorAt: newNextPaymentAt,
       nextIndex: 0,
       owed,
-      ...(state.resumeAt === undefined ? {} : { resumeAt: null }),
+      resumeAt: null,
     },
     {
       at: now,
@@ -224,7 +221,7 @@ export function applyAuthentication(
 ): Change {
   const start = { trigger: 'authentication', commandId, sessionId, now, realNow } as const;
   const patch = attemptPatch(state, start);
-  const authentications = (patch.owed.authentications ?? 0) + 1;
+  const authentications = patch.owed.authentications + 1;
   const after = next(
     state,
     { ...patch, owed: { ...patch.owed, authentications } },

@@ -31,6 +31,6 @@ export function needsAuthentication({ status, owed, openAttempt }: SubscriptionS
     owed !== null &&
     owed.retriesStopped &&
     owed.lastDeclineCode === 'authentication_required' &&
-    (owed.authentications ?? 0) < AUTHENTICATIONS_MAX
+    owed.authentications < AUTHENTICATIONS_MAX
   );
 }

@@ -1,15 +1,11 @@
+import { invariant } from '../errors.ts';
 import type {
   EventDraft,
   IntentEventDraft,
   SubscriptionEventDraft,
   SubscriptionEventType,
 } from '../events.ts';
-import {
-  currentPeriodEndAt,
-  LOG_ENTRIES_MAX,
-  nextPaymentAt,
-  remainingCycleCount,
-} from './state.ts';
+import { LOG_ENTRIES_MAX, nextPaymentAt, remainingCycleCount } from './state.ts';
 import type { LogEntry, SubscriptionState, SubscriptionStatus } from './state.ts';
 
 /** A transition: the next state, its events for the merchant, and its changes of other rows. */
@@ -75,7 +71,8 @@ export function subscriptionEvent(
   at: number,
   cycle?: { intentId: string; cycleNumber: number; amountMinor: number },
 ): SubscriptionEventDraft {
-  const actor = state.log.at(-1)?.actor;
+  const entry = state.log.at(-1);
+  invariant(entry !== undefined, 'the timeline begins with the creation');
   const { owed } = state;
   const isDunning = type === 'subscription.unpaid' || type === 'subscription.retries_exhausted';
   const unpaid = isDunning ? owed : null;
@@ -89,9 +86,9 @@ export function subscriptionEvent(
     cycleNumber: (cycle ?? unpaid)?.cycleNumber ?? null,
     remainingCycleCount: remainingCycleCount(state),
     nextPaymentAt: nextPaymentAt(state),
-    currentPeriodEndAt: currentPeriodEndAt(state),
+    currentPeriodEndAt: state.currentPeriodEndAt,
     endReason: state.endReason,
-    ...(actor === undefined ? {} : { actor }),
+    actor: entry.actor,
     ...(unpaid && {
       dunning: { errorCode: unpaid.lastDeclineCode, nextRetryAt: unpaid.nextRetryAt },
     }),

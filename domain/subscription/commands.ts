@@ -21,10 +21,7 @@ export type Command =
 /** The fields that every command has. */
 interface Order {
   commandId: string;
-  /**
-   * Absent: the merchant, or the payer if the command has a card's token or is `authenticatePayment`. Commands of
-   * earlier releases have no actor.
-   */
+  /** Absent: the merchant, or the payer if the command has a card's token or is `authenticatePayment`. */
   actor?: Orderer | undefined;
 }
 

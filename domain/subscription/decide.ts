@@ -82,8 +82,6 @@ interface DueStep {
 
 function dueSteps(state: SubscriptionState): DueStep[] {
   const all: DueStep[] = [];
-  // A command with a date before `earliestAt` is refused, but the row of an older release may have such a
-  // date.
   const earliestAt = earliestAttemptAt(state);
   if (state.status === 'CREATED') {
     all.push({
@@ -108,7 +106,7 @@ function dueSteps(state: SubscriptionState): DueStep[] {
     const cycle = `charge ${nextCycle(state)}`;
     all.push({
       // The jitter delays the charge but does not move the billing date.
-      at: Math.max(dueAt + (state.jitterMs ?? 0), earliestAt),
+      at: Math.max(dueAt + state.jitterMs, earliestAt),
       reason: state.status === 'TRIALING' ? `trial ends, ${cycle}` : cycle,
       step: { do: 'chargeCycle', dueAt },
     });

@@ -63,7 +63,7 @@ export function describe(
   if (signals.length > 0) {
     paragraphs.push(
       `**An operator can now** send these signals: ${signals.map(asCode).join(', ')}. ` +
-        '`poke` reads the row again, and asks the gateway about a payment without an outcome.',
+        '`recheck` reads the row again, and asks the gateway about a payment without an outcome.',
     );
   }
   if (state.cooldownUntilAt !== null) {

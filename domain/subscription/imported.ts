@@ -57,11 +57,10 @@ export interface ImportedSubscription {
  * Rules: D-§4, D-05.
  */
 export function importedSubscription(input: ImportedSubscription): SubscriptionState {
-  const { terms, importedAt, jitterMs, ...fields } = input;
+  const { terms, importedAt, ...fields } = input;
   return {
     schemaVersion: 1,
     ...fields,
-    ...(jitterMs > 0 ? { jitterMs } : {}),
     version: 1,
     endReason: null,
     terms: { ...terms, upfrontAmountMinor: null, trial: null },
@@ -70,6 +69,8 @@ export function importedSubscription(input: ImportedSubscription): SubscriptionS
     owed: null,
     openAttempt: null,
     cooldownUntilAt: null,
+    cancelAtPeriodEnd: false,
+    resumeAt: null,
     testClockId: null,
     log: [{ at: importedAt, what: 'imported', why: askedForBy('operator'), actor: 'operator' }],
   };

@@ -149,7 +149,7 @@ const STATE = object({
       nextRetryAt: orNull(instant),
       lastDeclineCode: orNull(text),
       retriesStopped: flag,
-      authentications: orAbsent(count),
+      authentications: count,
       payer: orAbsent(object({ sessionId: text, at: instant })),
     }),
   ),
@@ -170,22 +170,25 @@ const STATE = object({
     }),
   ),
   cooldownUntilAt: orNull(instant),
-  cancelAtPeriodEnd: orAbsent(flag),
-  resumeAt: orAbsent(orNull(instant)),
+  cancelAtPeriodEnd: flag,
+  resumeAt: orNull(instant),
   testClockId: orNull(text),
-  jitterMs: orAbsent(count),
-  log: listOf(object({ at: instant, what: text, why: text, actor: orAbsent(text) })),
+  jitterMs: count,
+  log: listOf(object({ at: instant, what: text, why: text, actor: text })),
 });
 
 /** Checks the conditions between fields. Each field has already been checked alone. */
 function togetherProblem(state: SubscriptionState): string | null {
-  const { status, anchorAt, owed, openAttempt, cyclesCharged } = state;
+  const { status, anchorAt, currentPeriodEndAt, owed, openAttempt, cyclesCharged } = state;
   if (openAttempt && !owed) return 'owed must be an object while an attempt is open';
   if (owed && owed.cycleNumber !== cyclesCharged + 1) {
     return 'owed.cycleNumber must be 1 more than cyclesCharged';
   }
   if (status !== 'TRIALING' && status !== 'ACTIVE') return null;
   if (anchorAt === null) return `anchorAt must be epoch milliseconds in ${status}`;
+  if (currentPeriodEndAt === null) {
+    return `currentPeriodEndAt must be epoch milliseconds in ${status}`;
+  }
   return calendarDate(state, state.nextIndex) <= INSTANT_MAX
     ? null
     : 'nextIndex must be the index of a date';

@@ -66,8 +66,8 @@ export interface OwedCycle {
    * method restarts them.
    */
   retriesStopped: boolean;
-  /** The number of attempts that the payer confirmed with the bank, or was to confirm. Absent: none. */
-  authentications?: number;
+  /** The number of attempts that the payer confirmed with the bank, or was to confirm. */
+  authentications: number;
   /**
    * The payer who gave the latest payment method while another attempt was open: the session of the page, and the real
    * time. The next attempt consumes it.
@@ -110,8 +110,8 @@ export interface LogEntry {
   at: number;
   what: string;
   why: string;
-  /** The actor that caused the change. Absent in entries of earlier releases. */
-  actor?: Actor;
+  /** The actor that caused the change. */
+  actor: Actor;
 }
 export const LOG_ENTRIES_MAX = 16;
 
@@ -138,21 +138,19 @@ export interface SubscriptionState {
   nextIndex: number;
   cyclesCharged: number;
   paymentMethodId: string | null;
-  /** The end of the trial, then of the period that the payer has paid for. See `currentPeriodEndAt`. */
+  /** The end of the trial, then of the period that the payer has paid for; null before both. */
   currentPeriodEndAt: number | null;
   owed: OwedCycle | null;
   openAttempt: OpenAttempt | null;
   /** A manual retry is refused before this instant; null without a cooldown. */
   cooldownUntilAt: number | null;
-  /**
-   * True if the subscription ends with its period. Has an effect only in TRIALING and ACTIVE. Absent: false.
-   */
-  cancelAtPeriodEnd?: boolean;
-  /** The instant at which a pause ends without a command. Absent or null: only an unpause ends the pause. */
-  resumeAt?: number | null;
+  /** True if the subscription ends with its period. Has an effect only in TRIALING and ACTIVE. */
+  cancelAtPeriodEnd: boolean;
+  /** The instant at which a pause ends without a command. Null: only an unpause ends the pause. */
+  resumeAt: number | null;
   testClockId: string | null;
-  /** The delay of each charge after its calendar date, in ms. Absent: no delay. */
-  jitterMs?: number;
+  /** The delay of each charge after its calendar date, in ms. */
+  jitterMs: number;
   log: LogEntry[];
 }
 
@@ -222,26 +220,16 @@ export function isInTrial({ status, owed }: SubscriptionState): boolean {
 }
 
 /**
- * Returns the end of the trial or of the paid period; null before both. The payer may use the product until
- * then. A trial that an earlier release started ends with its calendar's date. Rule: D-34.
- */
-export function currentPeriodEndAt(state: SubscriptionState): number | null {
-  if (state.currentPeriodEndAt !== null) return state.currentPeriodEndAt;
-  return isInTrial(state) ? calendarDate(state, state.nextIndex) : null;
-}
-
-/**
  * Returns the instant at which a cancellation at the end of the period takes effect: the end of the paid period
  * or of the trial. Null if no such cancellation is planned. Rule: D-§4.
  */
 export function cancelAt(state: SubscriptionState): number | null {
-  if (!isLiving(state) || state.cancelAtPeriodEnd !== true) return null;
-  return state.currentPeriodEndAt ?? calendarDate(state, state.nextIndex);
+  return isLiving(state) && state.cancelAtPeriodEnd ? state.currentPeriodEndAt : null;
 }
 
 /** Returns the instant at which a pause ends without a command; null if none is planned. Rule: D-§4. */
 export function resumeAt(state: SubscriptionState): number | null {
-  return state.status === 'PAUSED' ? (state.resumeAt ?? null) : null;
+  return state.status === 'PAUSED' ? state.resumeAt : null;
 }
 
 /**
@@ -292,6 +280,7 @@ export function newOwedCycle(
     nextRetryAt: null,
     lastDeclineCode: null,
     retriesStopped: false,
+    authentications: 0,
   };
 }
 
@@ -303,7 +292,7 @@ export interface NewSubscription {
   createdAt: number;
   checkoutExpiresAt: number;
   testClockId: string | null;
-  /** See `SubscriptionState.jitterMs`. */
+  /** See `SubscriptionState.jitterMs`. Default: 0. */
   jitterMs?: number;
 }
 
@@ -313,7 +302,7 @@ export function newSubscription(input: NewSubscription): SubscriptionState {
   return {
     schemaVersion: 1,
     ...identity,
-    ...(jitterMs > 0 ? { jitterMs } : {}),
+    jitterMs,
     version: 1,
     status: 'CREATED',
     endReason: null,
@@ -328,6 +317,8 @@ export function newSubscription(input: NewSubscription): SubscriptionState {
     owed: terms.trial === null ? newOwedCycle(input, 1, createdAt) : null,
     openAttempt: null,
     cooldownUntilAt: null,
+    cancelAtPeriodEnd: false,
+    resumeAt: null,
     log: [{ at: createdAt, what: 'created', why: askedForBy('merchant'), actor: 'merchant' }],
   };
 }

@@ -18,7 +18,7 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import {
   lateChargeWorkflowId,
   paymentWorkflowId,
-  poke,
+  recheck,
   refundWorkflowId,
 } from '../../workflows/one-off-orders/messages.ts';
 import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
@@ -264,7 +264,7 @@ test('the sweep settles a payment as declined and starts a late-charge watch whe
   expect(await sweep(env)).toEqual({});
 
   await chargeOutside(env, attempt, attempt.gatewayKey);
-  await watch.signal(poke);
+  await watch.signal(recheck);
   expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
   await vi.waitFor(
     async () => expect(await payments.book(ref)).toEqual(['succeeded 5000 x1 back 5000']),

@@ -130,7 +130,7 @@ describe('a sweep', () => {
     await eventually(async () =>
       expect(await workflows.recheckUnlessBusy(ref, async () => true)).toBe(true),
     );
-    expect(signals).toEqual(['poke']);
+    expect(signals).toEqual(['recheck']);
     await change(env, ref, { wakeAt: null });
   });
 

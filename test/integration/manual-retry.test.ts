@@ -136,7 +136,7 @@ async function hasAcceptedSinceRecheck(env: TestEnvironment, ref: SubscriptionRe
   const run = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
   const { events } = await run.fetchHistory();
   const recheckAt = events?.findIndex(
-    (event) => event.workflowExecutionSignaledEventAttributes?.signalName === 'poke',
+    (event) => event.workflowExecutionSignaledEventAttributes?.signalName === 'recheck',
   );
   const acceptedAt = events?.findLastIndex((event) =>
     Boolean(event.workflowExecutionUpdateAcceptedEventAttributes),

@@ -186,7 +186,16 @@ describe('the actor of a change', () => {
 });
 
 /** The messages that the test below sends at random. None of them ends the subscription. */
-const SIGNALS = ['edit', 'edit', 'edit', 'unpause', 'advanceClock', 'poke', 'pause', 'manualRetry'];
+const SIGNALS = [
+  'edit',
+  'edit',
+  'edit',
+  'unpause',
+  'advanceClock',
+  'recheck',
+  'pause',
+  'manualRetry',
+];
 const UPDATES = [
   'edit',
   'unpause',
@@ -233,13 +242,17 @@ test('every other type of workflow keeps working after its signals with any JSON
   const order = { merchantId, token: null, lookups: 0 };
   // The records of these workflows do not exist, so each workflow waits or ends by itself.
   const runs: [type: string, signals: string[], input: object[]][] = [
-    ['payment', ['poke'], [{ ...order, intentId: 'in_none' }]],
-    ['refund', ['poke'], [{ ...order, refundId: 'rf_none' }]],
-    ['setupMethod', ['poke'], [{ ...order, setupMethodId: 'sm_none', paymentToken: 'ptk_none' }]],
-    ['lateCharge', ['poke'], [{ ...order, attemptId: 'att_none' }]],
+    ['payment', ['recheck'], [{ ...order, intentId: 'in_none' }]],
+    ['refund', ['recheck'], [{ ...order, refundId: 'rf_none' }]],
+    [
+      'setupMethod',
+      ['recheck'],
+      [{ ...order, setupMethodId: 'sm_none', paymentToken: 'ptk_none' }],
+    ],
+    ['lateCharge', ['recheck'], [{ ...order, attemptId: 'att_none' }]],
     ['webhookEndpoint', ['wake', 'breakerClosed'], [{ merchantId, configId: 'whc_none' }]],
     ['gatewaySubject', ['wake'], [{ merchantId, gateway: 'sandbox', subjectId: 'ch_none' }]],
-    ['maintenance', ['poke', 'wake'], []],
+    ['maintenance', ['recheck', 'wake'], []],
   ];
   for (const [type, signals, args] of runs) {
     const workflowId = `${taskQueuePrefix}${type}`;

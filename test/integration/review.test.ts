@@ -10,7 +10,7 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
 import { openBooks } from '../../tools/proof/verify/books.ts';
 import { checkBooks } from '../../tools/proof/verify/invariants.ts';
-import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messages.ts';
+import { lateChargeWorkflowId, recheck } from '../../workflows/one-off-orders/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
@@ -226,7 +226,7 @@ describe('a payment in review', () => {
       reference: { ...ref, intentId: attempt.intentId, paymentMethodId: method.id },
     });
     const watch = env.client.workflow.getHandle(lateChargeWorkflowId(id));
-    await watch.signal(poke);
+    await watch.signal(recheck);
     expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
     await eventually(async () =>
       expect((await payments.book(attempt)).filter((line) => line.includes('back'))).toEqual([

@@ -56,7 +56,7 @@ async function makeStuck(
   await env.client.workflow.start(SUBSCRIPTION_WORKFLOW, {
     workflowId: handle.workflowId,
     taskQueue: `${env.taskQueuePrefix}billing`,
-    args: [{ state: { ...state, terms: null }, clock: null, deliver: false, isInDoubt: false }],
+    args: [{ state: { ...state, terms: null }, clock: null, deliver: false, needsResync: false }],
   });
   await vi.waitFor(async () => {
     const { raw } = await handle.describe();

@@ -9,7 +9,11 @@ import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { cycleAt } from '../../domain/calendar.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { lateChargeWorkflowId } from '../../workflows/one-off-orders/messages.ts';
-import { poke, stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import {
+  recheck,
+  stateQuery,
+  subscriptionWorkflowId,
+} from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
 import { eventually } from '../support/eventually.ts';
@@ -221,7 +225,7 @@ describe('a subscription', () => {
     const ref = await env.createRowOnly({ createdAt: Date.now() });
     const paid = await payCheckout(env, ref);
     expect(paid).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
-    await handleOf(env, ref).signal(poke);
+    await handleOf(env, ref).signal(recheck);
     expect((await handleOf(env, ref).describe()).status.name).toBe('RUNNING');
     expect(await env.book(ref)).toHaveLength(1);
   });

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { NOTHING_FOUND } from '../../activities/maintenance.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { recheck, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -44,12 +44,12 @@ test('a subscription whose recorded state cannot be read executes nothing until 
     `the recorded state of ${subscriptionId} cannot be read: ${REASON}`,
   );
 
-  await handleOf(env, ref).signal(poke);
+  await handleOf(env, ref).signal(recheck);
   await vi.waitFor(
     async () =>
       expect(await detailsOf(handleOf(env, ref))).toMatch(
         `**Held**: the recorded state of ${subscriptionId} cannot be read: ${REASON}. ` +
-          'Repair the row, then send the signal `poke`.',
+          'Repair the row, then send the signal `recheck`.',
       ),
     SOON,
   );
@@ -66,7 +66,7 @@ test('a subscription whose recorded state cannot be read executes nothing until 
   expect((await handleOf(env, ref).fetchHistory()).events).toHaveLength(events?.length ?? 0);
 
   await setInterval(env, ref, '"MONTH"');
-  await handleOf(env, ref).signal(poke);
+  await handleOf(env, ref).signal(recheck);
   await vi.waitFor(
     async () => expect(await detailsOf(handleOf(env, ref))).not.toContain('Held'),
     SOON,

@@ -11,30 +11,22 @@ import {
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/messages.ts';
 import { onDevServer } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
-import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import {
   begin,
-  decline,
+  isLongerThan,
   keep,
   keepSubscription,
-  pay,
   recorderOn,
   send,
-  sleeps,
   spoilMethod,
-  START,
   unpaid,
-  workflowOf,
 } from './recorder.ts';
 
-/**
- * Records workflow histories for the replay tests. This file has the paths that the first releases had; the other
- * `*.record.ts` files have newer paths.
- */
+/** Records histories of manual reviews, payments, refunds, saved cards, webhooks and maintenance. */
 
 const record = recorderOn(onDevServer);
 
@@ -59,69 +51,6 @@ const settle = (env: TestEnvironment, attemptId: string) =>
   });
 
 describe('record', () => {
-  record('checkout-then-sleep', async ({ env }) => {
-    const ref = await env.create({ createdAt: Date.now(), terms: { interval: 'DAY' } });
-    await pay(env, ref);
-    await sleeps(env, ref);
-    expect(await keepSubscription(env, 'checkout-then-sleep', ref)).toBeGreaterThan(0);
-  });
-
-  record('checkout-expired', async ({ env }) => {
-    const { clock, ref } = await begin(env);
-    await env.advance(clock, START + 25 * 3_600_000);
-    expect(await keepSubscription(env, 'checkout-expired', ref)).toBeGreaterThan(0);
-  });
-
-  record('trial-to-end', async ({ env }) => {
-    const { clock, ref } = await begin(env, {
-      cycleCount: 3,
-      trial: { interval: 'DAY', count: 7 },
-    });
-    await pay(env, ref);
-    await env.advance(clock, '2028-02-01T00:00:00Z');
-    expect(await keepSubscription(env, 'trial-to-end', ref)).toBeGreaterThan(0);
-  });
-
-  record('dunning-to-recovery', async ({ env }) => {
-    const { clock, ref } = await unpaid(env);
-    await decline(env, ref, 2);
-    await send(env, ref, { kind: 'manualRetry' });
-    await env.advance(clock, '2027-02-28T05:00:00Z');
-    await env.workflows.execute(ref, newMethodCommand(await env.token()));
-    await env.advance(clock, '2027-03-01T00:00:00Z');
-    expect(await keepSubscription(env, 'dunning-to-recovery', ref)).toBeGreaterThan(0);
-  });
-
-  record('edit-pause-cancel', async ({ env }) => {
-    const { clock, ref } = await unpaid(env);
-    await send(env, ref, { kind: 'edit', newAmountMinor: 2_500 });
-    await send(env, ref, { kind: 'pause' });
-    const newNextPaymentAt = Date.parse('2027-04-15T00:00:00Z');
-    await send(env, ref, { kind: 'unpause', newNextPaymentAt });
-    await env.advance(clock, '2027-04-16T00:00:00Z');
-    await send(env, ref, { kind: 'cancel', reason: 'cancelled' });
-    expect(await keepSubscription(env, 'edit-pause-cancel', ref)).toBeGreaterThan(0);
-  });
-
-  record('unknown-outcome', async ({ env }) => {
-    const { ref } = await unpaid(env);
-    for (const fault of [
-      { operation: 'charge', effect: 'none' },
-      { operation: 'lookup', effect: 'done' },
-    ]) {
-      await env.control('POST', '/control/faults', {
-        ...fault,
-        fault: 'error_500',
-        count: 1_000,
-        match: {},
-      });
-    }
-    await send(env, ref, { kind: 'manualRetry' });
-    await env.control('DELETE', '/control/faults');
-    await vi.waitFor(async () => expect((await env.state(ref)).openAttempt).toBeNull(), 40_000);
-    expect(await keepSubscription(env, 'unknown-outcome', ref)).toBeGreaterThan(0);
-  });
-
   record('review', async ({ env }) => {
     const { ref } = await unpaid(env);
     await spoilMethod(env, (await env.state(ref)).paymentMethodId);
@@ -137,9 +66,7 @@ describe('record', () => {
     const workflowId = lateChargeWorkflowId(attempt.id);
     await env.payments.watchLateCharge(watched);
     const handle = env.client.workflow.getHandle(workflowId);
-    await vi.waitFor(async () => {
-      expect((await handle.describe()).historyLength).toBeGreaterThan(10);
-    }, 10_000);
+    await isLongerThan(handle, 10);
     const { owed, paymentMethodId } = await env.state(ref);
     const card = await env.gateway.saveMethod({
       key: 'of-the-late-charge',
@@ -156,7 +83,7 @@ describe('record', () => {
       currency,
       reference: { ...ref, intentId: owed.intentId, paymentMethodId: paymentMethodId ?? '' },
     });
-    await handle.signal('poke');
+    await handle.signal('recheck');
     await handle.result();
     expect(await keep(env, 'late-charge', workflowId)).toBe(1);
   });
@@ -171,17 +98,6 @@ describe('record', () => {
     await env.payments.wakePayment(ref);
     expect((await paying).kind).toBe('declined');
     expect(await keep(env, 'payment-review', paymentWorkflowId(ref.intentId))).toBe(1);
-  });
-
-  record('operator', async ({ env }) => {
-    const { ref } = await unpaid(env);
-    const handle = workflowOf(env, ref);
-    await handle.signal('edit', 'junk');
-    await handle.signal('pause');
-    await eventually(async () => expect((await env.state(ref)).status).toBe('PAUSED'));
-    await handle.cancel();
-    await handle.result();
-    expect(await keepSubscription(env, 'operator', ref)).toBeGreaterThan(0);
   });
 
   record('webhook-endpoint', async ({ env }) => {
@@ -247,9 +163,7 @@ describe('record', () => {
       workflowId,
       taskQueue: `${env.taskQueuePrefix}billing`,
     });
-    await vi.waitFor(async () => {
-      expect((await handle.describe()).historyLength).toBeGreaterThan(8);
-    }, 10_000);
+    await isLongerThan(handle, 8);
     expect(await keep(env, 'maintenance', workflowId)).toBeGreaterThan(0);
     await handle.terminate('recorded');
   });

@@ -1,6 +1,7 @@
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import type { WorkflowHandle } from '@temporalio/client';
 import { eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import type { TestAPI, TestFunction } from 'vitest';
@@ -12,17 +13,23 @@ import { checkoutCommand } from '../support/card-tokens.ts';
 import type { NewSubscription } from '../support/subscriptions.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-const FOLDER = 'test/replay/histories';
+const HISTORIES = 'test/replay/histories';
+const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+/** Each release has a folder for the paths that it added. */
+const FOLDER = `${HISTORIES}/${version}`;
+mkdirSync(FOLDER, { recursive: true });
 
 /**
  * Returns a function that declares the recording of a path's workflow histories on real servers. The recording is
- * skipped if the path has a file, because the history of an older release is never overwritten.
- * `npm run record-histories` thus records only the paths without files.
+ * skipped if a release has recorded the path, because its runs may still be asleep.
  */
 export function recorderOn<Fixtures>(test: TestAPI<Fixtures>) {
   return (path: string, run: TestFunction<Fixtures>): void => {
+    const isRecorded = readdirSync(HISTORIES).some((folder) =>
+      existsSync(`${HISTORIES}/${folder}/${path}-1.json`),
+    );
     // oxlint-disable-next-line vitest/valid-title, vitest/expect-expect -- the caller has both
-    test.skipIf(existsSync(`${FOLDER}/${path}-1.json`))(`the history of the path ${path}`, run);
+    test.skipIf(isRecorded)(`the history of the path ${path}`, run);
   };
 }
 
@@ -129,10 +136,30 @@ export function workflowOf({ client }: TestEnvironment, { subscriptionId }: Subs
 export const keepSubscription = (env: TestEnvironment, path: string, ref: SubscriptionRef) =>
   keep(env, path, subscriptionWorkflowId(ref.subscriptionId));
 
-/** Waits until the current run’s history has at most six events: the run has started and only waits. */
-export async function sleeps(env: TestEnvironment, ref: SubscriptionRef): Promise<void> {
-  await vi.waitFor(async () => {
-    const { historyLength } = await workflowOf(env, ref).describe();
-    expect(historyLength).toBeLessThanOrEqual(6);
-  }, 20_000);
+/** As {@link keepSubscription}, after the end of the subscription’s workflow. */
+export async function keepEnded(
+  env: TestEnvironment,
+  path: string,
+  ref: SubscriptionRef,
+): Promise<number> {
+  await workflowOf(env, ref).result();
+  return keepSubscription(env, path, ref);
 }
+
+/** Waits until a workflow’s current run has more than `events` events. */
+export const isLongerThan = (
+  handle: Pick<WorkflowHandle, 'describe'>,
+  events: number,
+  withinMs = 20_000,
+): Promise<void> =>
+  vi.waitFor(
+    async () => expect((await handle.describe()).historyLength).toBeGreaterThan(events),
+    withinMs,
+  );
+
+/** Waits until another run has followed `runId`, which has continued as new. */
+export const isFollowed = (
+  handle: Pick<WorkflowHandle, 'describe'>,
+  runId: string,
+): Promise<void> =>
+  vi.waitFor(async () => expect((await handle.describe()).runId).not.toBe(runId), 60_000);

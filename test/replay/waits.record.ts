@@ -8,6 +8,10 @@ import {
   paymentWorkflowId,
 } from '../../workflows/one-off-orders/messages.ts';
 import {
+  GATEWAY_SUBJECT_WORKFLOW,
+  gatewaySubjectWorkflowId,
+} from '../../workflows/gateway-subject/messages.ts';
+import {
   MAINTENANCE_WORKFLOW,
   maintenanceWorkflowId,
 } from '../../workflows/maintenance/messages.ts';
@@ -19,16 +23,18 @@ import {
 } from '../../workflows/webhook-endpoint/messages.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
-import { keep, recorderOn } from './recorder.ts';
+import { isFollowed, keep, recorderOn } from './recorder.ts';
 
 /**
  * Records histories of workflows that wait for minutes or days, on a Temporal server that skips the time of the waits.
  */
 
 /** The number of further calls of `chargePayment` that are answered `pending`. */
-const pendingLeft = { chargePayment: 60 };
+const pendingLeft = { chargePayment: 80 };
 /** The number of drains of the endpoint queue so far. */
 let drained = 0;
+/** Ends the first call of `handleGatewaySubject`. */
+let endFirstLook: (() => void) | null = null;
 
 const record = recorderOn(onTimeSkippingServerWith({ wrap: withFakeAnswers }));
 
@@ -49,6 +55,9 @@ function withFakeAnswers(activities: Activities): Activities {
       return { remaining: 3, nextDelayMs, pausedMs: isPaused ? 60_000 : 0 };
     },
     sweep: async () => NOTHING_FOUND,
+    handleGatewaySubject: async () => {
+      if (endFirstLook === null) await new Promise<void>((resolve) => (endFirstLook = resolve));
+    },
     lookForLateCharge: async ({ looks }) => ({ kind: looks < 5 ? 'pending' : 'absent' }),
   };
 }
@@ -89,6 +98,18 @@ describe('record', () => {
     expect(await keep(env, 'webhook-endpoint-long', workflowId)).toBe(2);
   });
 
+  record('gateway-subject', async ({ env }) => {
+    const { merchantId } = env;
+    const subject = { merchantId, gateway: 'stripe', subjectId: 'pi_of_events' };
+    const workflowId = gatewaySubjectWorkflowId(subject);
+    const handle = await startWorkflow(env, GATEWAY_SUBJECT_WORKFLOW, workflowId, subject);
+    await vi.waitFor(() => expect(endFirstLook).not.toBeNull(), 20_000);
+    await handle.signal('wake');
+    endFirstLook?.();
+    await handle.result();
+    expect(await keep(env, 'gateway-subject', workflowId)).toBe(1);
+  });
+
   record('late-charge-none', async ({ env }) => {
     const { merchantId } = env;
     const workflowId = lateChargeWorkflowId('att_that_waits');
@@ -101,9 +122,7 @@ describe('record', () => {
     const workflowId = maintenanceWorkflowId(env.taskQueuePrefix);
     const handle = await startWorkflow(env, MAINTENANCE_WORKFLOW, workflowId, {});
     await env.server.sleep(1_100_000);
-    await vi.waitFor(async () => {
-      expect((await handle.describe()).runId).not.toBe(handle.firstExecutionRunId);
-    }, 20_000);
+    await isFollowed(handle, handle.firstExecutionRunId);
     expect(await keep(env, 'maintenance-long', workflowId)).toBe(2);
   });
 });

@@ -461,7 +461,7 @@ export class LifeInDoubt extends Simulation {
 
   private asVoided(): Exchange {
     this.isLastVoided = true;
-    return { kind: 'declined', code: 'processing_error', isWithdrawn: true, keepsStatus: true };
+    return { kind: 'declined', code: 'processing_error', isWithdrawn: true };
   }
 
   private outcomeInReview(row: AttemptRow): Exchange {

@@ -38,7 +38,6 @@ export type Reply =
       retry?: 'never';
       byPerson?: true;
       isWithdrawn?: true;
-      keepsStatus?: true;
     }
   | { kind: 'unknown'; awaitsPayer?: true }
   | { kind: 'review'; reason: string };

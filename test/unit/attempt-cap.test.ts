@@ -137,7 +137,6 @@ describe('a cycle with 15 automatic attempts in 30 days', () => {
   test('waits until the next attempt is allowed when its stored retry date is earlier [D-30]', () => {
     const simulation = declinedTimes(15);
     const { owed } = simulation.state;
-    // An earlier release did not limit the attempts and could store this retry date.
     simulation.state = {
       ...simulation.state,
       owed: owed && { ...owed, nextRetryAt: simulation.now + MINUTE },

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { INTERVAL_UNITS } from '../../domain/calendar.ts';
 import { importedSubscription, indexOfDate } from '../../domain/subscription/imported.ts';
 import { stateProblem } from '../../domain/subscription/recorded-state.ts';
-import { currentPeriodEndAt, nextPaymentAt } from '../../domain/subscription/state.ts';
+import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import { DAY, expectNothingFurther, Simulation } from '../support/simulation.ts';
 
 const at = (text: string): number => Date.parse(text);
@@ -84,7 +84,7 @@ describe('an imported subscription', () => {
       nextIndex: 0,
       terms: { ...TERMS, cycleCount: 2 },
     });
-    expect(currentPeriodEndAt(simulation.state)).toBe(trialEndAt);
+    expect(simulation.state.currentPeriodEndAt).toBe(trialEndAt);
     simulation.runTo('2028-01-01T00:00:00Z');
     expect(sent(simulation)).toEqual([
       ['2027-02-28T10:00:00.000Z', 1, 1_999],

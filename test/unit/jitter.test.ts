@@ -79,11 +79,6 @@ test('no charge is made when a pause or cancel comes between due date and charge
   }
 });
 
-test('a state without jitter has no jitterMs field, so that older histories replay [D-05]', () => {
-  expect(new Simulation('2026-01-31T12:00:00Z').state).not.toHaveProperty('jitterMs');
-  expect(subscribed().state.jitterMs).toBe(420_000);
-});
-
 test('the jitter of an id is always the same, and 10,000 ids spread evenly over the window [D-23]', () => {
   expect(jitterOf('sub_1', 0)).toBe(0);
   const once = jitterOf('sub_01K3ZQ7WJ0abcdefghij', 30 * MINUTE);

@@ -31,7 +31,8 @@ const operatorLine = ({ state, now }: Simulation) =>
     .split('\n\n')
     .find((paragraph) => paragraph.startsWith('**An operator can now**'));
 
-const REST = '`poke` reads the row again, and asks the gateway about a payment without an outcome.';
+const REST =
+  '`recheck` reads the row again, and asks the gateway about a payment without an outcome.';
 
 describe('the summary of a workflow', () => {
   const summaryOf = (terms: Partial<Terms>, name: string | null) =>

@@ -3,7 +3,7 @@ import type { Activities } from '../../activities/index.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import type { CommandAnswer } from '../../temporal/subscription-workflows.ts';
-import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { recheck, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { farFromTimers } from '../support/far-from-timers.ts';
@@ -220,7 +220,7 @@ describe('an activity failure', () => {
     const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     await env.server.sleep(60_000);
     faults.loadSubscription = { times: 1_000, effect: false };
-    await handle.signal(poke);
+    await handle.signal(recheck);
     const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
     await isDoneWhenRowIsReadAgain(env, ref, pause);
     expect((await env.state(ref)).status).toBe('PAUSED');
@@ -331,8 +331,8 @@ test('a recheck signal during a read of the subscription’s row causes a second
   meanwhile.loadSubscription = async () => {
     reads.push('first');
     meanwhile.loadSubscription = async () => void reads.push('second');
-    await handle.signal(poke);
+    await handle.signal(recheck);
   };
-  await handle.signal(poke);
+  await handle.signal(recheck);
   await eventually(() => expect(reads).toEqual(['first', 'second']));
 });

@@ -4,9 +4,12 @@ import type { Activities } from '../../activities/index.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import {
   paymentWorkflowId,
-  poke as recheckPayment,
+  recheck as recheckPayment,
 } from '../../workflows/one-off-orders/messages.ts';
-import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import {
+  recheck as recheckSignal,
+  subscriptionWorkflowId,
+} from '../../workflows/subscription/messages.ts';
 import { noteCall, secondsFromFirst } from '../support/call-times.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
@@ -66,7 +69,7 @@ async function gatewayIsAway(env: TestEnvironment): Promise<void> {
 const gatewayIsBack = (env: TestEnvironment) => env.control('DELETE', '/control/faults');
 
 const recheck = (env: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
-  env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId)).signal(poke);
+  env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId)).signal(recheckSignal);
 
 /**
  * Creates a subscription of two daily cycles. The outcome of the second charge is unknown, and the next

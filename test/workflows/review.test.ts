@@ -6,7 +6,7 @@ import { decideReview, listReviews } from '../../db/repositories/payments/review
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messages.ts';
+import { lateChargeWorkflowId, recheck } from '../../workflows/one-off-orders/messages.ts';
 import { noteCall, secondsFromFirst } from '../support/call-times.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
@@ -215,7 +215,7 @@ describe('a gateway outage', () => {
       by: 'Ada',
       note: 'in the bank statement',
     });
-    await handle.signal(poke);
+    await handle.signal(recheck);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
     expect(await payments.story(ref.intentId)).toEqual([
       'intent.created CREATED',

@@ -30,7 +30,7 @@ export function lateChargeWorkflowId(attemptId: string): string {
  * The recheck, which ends the workflow's sleep. Sent by operators, after a decision of manual review about the
  * attempt or the refund, after an event of the gateway, and when the gateway answers again after an outage.
  */
-export const poke = defineSignal('poke');
+export const recheck = defineSignal('recheck');
 
 /** Part of the argument of every run. Continue-as-new passes the count to the next run. */
 interface Poll {
@@ -40,10 +40,6 @@ interface Poll {
 
 /** The common part of the arguments, with ids and a one-time token, but no personal data. */
 interface Order extends Poll {
-  /**
-   * The run tries each activity as a local activity first. Absent in runs that an older release started, without local
-   * activities.
-   */
   isLocalFirst?: true;
 }
 

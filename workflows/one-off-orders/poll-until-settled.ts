@@ -10,7 +10,7 @@ import {
 import { backoffMs } from '../../domain/backoff.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { lookupDelayMs, REVIEW_DELAY_MS } from '../../domain/lookup-delays.ts';
-import { poke } from './messages.ts';
+import { recheck } from './messages.ts';
 
 /** A run with this many events of history continues as new. */
 const EVENTS_PER_RUN = 400;
@@ -51,7 +51,7 @@ export function pollUntilSettled<Outcome extends { kind: string }>(
   poll: Poll<Outcome>,
 ): Promise<Exclude<Outcome, { kind: 'pending' }>> {
   let isRechecked = false;
-  setHandler(poke, () => void (isRechecked = true), { description: 'Do the next step now.' });
+  setHandler(recheck, () => void (isRechecked = true), { description: 'Do the next step now.' });
   return CancellationScope.nonCancellable(async () => {
     let { lookups } = poll;
     /** Time at which the next regular call is due. Earlier calls are additional. */

@@ -1,13 +1,11 @@
-import { patched } from '@temporalio/workflow';
 import { assertNever } from '../../domain/errors.ts';
 import {
   actionForCommand,
   carriesToken,
   needsVerification,
 } from '../../domain/subscription/actions.ts';
-import type { Action, TokenCommand } from '../../domain/subscription/actions.ts';
+import type { TokenCommand } from '../../domain/subscription/actions.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
-import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import type { RedeemTokenResult } from '../../activities/redeem-token.ts';
 import type { Answer } from './inbox.ts';
@@ -59,21 +57,7 @@ async function carryOut(run: Run, steps: Steps, command: Command): Promise<Outco
     paymentMethodId = redeemed.paymentMethodId;
   }
   const action = actionForCommand(run.state, command, run.clock, paymentMethodId);
-  return steps.act(actionOfRun(run.state, command, action), command);
-}
-
-/**
- * Returns the action that fits the run's history: in a history without `new-card-restarts-plan`, a new payment method
- * between two retries in TRIALING or ACTIVE kept the number of used retries.
- */
-function actionOfRun(before: SubscriptionState, { kind }: Command, action: Action): Action {
-  const { owed, openAttempt, status } = before;
-  const isBetweenRetries = owed !== null && owed.retriesUsed > 0 && openAttempt === null;
-  if (kind !== 'replacePaymentMethod' || status === 'UNPAID' || !isBetweenRetries) return action;
-  if (patched('new-card-restarts-plan')) return action;
-  const { state } = action.change;
-  const kept = state.owed && { ...state.owed, retriesUsed: owed.retriesUsed };
-  return { ...action, change: { ...action.change, state: { ...state, owed: kept } } };
+  return steps.act(action, command);
 }
 
 /** Redeems the command's token. A refused card is a result, not an error: the payer may try another card. */

@@ -5,7 +5,6 @@ import {
   currentUpdateInfo,
   defineSignal,
   defineUpdate,
-  patched,
   setHandler,
   uuid4,
   workflowInfo,
@@ -100,12 +99,9 @@ function onUpdate(run: Run, kind: Command['kind'], description: string): void {
   setHandler(
     defineUpdate<CommandResult, [unknown]>(kind),
     async (fields) => {
-      const commandId = idOf(fields);
-      const read = readCommand(kind, fields, commandId);
-      // The validator refuses invalid arguments, but an earlier release may have accepted this update.
-      const command = read.ok
-        ? read.command
-        : uncheckedCommand(kind, { ...asObject(fields), commandId });
+      const read = readCommand(kind, fields, idOf(fields));
+      if (!read.ok) throw refusal(read.code, read.message);
+      const { command } = read;
       const answer = await run.submit(isOperators(fields) ? byOperator(command) : command);
       if (answer.ok) return answer.result;
       throw refusal(answer.code, answer.message);
@@ -137,12 +133,9 @@ function onSignal(
 ): void {
   const post = (argument: unknown): void => {
     const given = fields === 'all' ? argument : fieldsOf(argument, fields);
-    const commandId = uuid4();
-    const read = readCommand(kind, given, commandId);
+    const read = readCommand(kind, given, uuid4());
     if (read.ok) run.post(byOperator(read.command));
-    else if (patched('signal-arguments-are-checked')) run.refuseSignal(kind, read.message);
-    // A run of an earlier release has accepted this signal, so a replay must accept it, too.
-    else run.post(uncheckedCommand(kind, { ...asObject(given), commandId }));
+    else run.refuseSignal(kind, read.message);
   };
   setHandler(defineSignal<[unknown]>(kind), post, { description });
 }
@@ -156,11 +149,6 @@ function fieldsOf(argument: unknown, names: readonly string[]): Record<string, u
   return Object.fromEntries(
     Object.entries(asObject(argument)).filter(([name]) => names.includes(name)),
   );
-}
-
-/** Makes a command from fields that an earlier release did not check. */
-function uncheckedCommand(kind: Command['kind'], fields: object): Command {
-  return { ...fields, kind } as Command;
 }
 
 function refusal(code: string, message: string): ApplicationFailure {
@@ -181,7 +169,7 @@ function registerWakeUps(run: Run): void {
     },
     { description: 'Advance the test clock to targetAt (epoch ms)' },
   );
-  setHandler(messages.poke, () => run.recheck(), {
+  setHandler(messages.recheck, () => run.recheck(), {
     description: 'Read the row again, and look up an unknown outcome at the gateway now',
   });
 }

@@ -10,7 +10,10 @@ interface Item {
   readonly command: Command;
   /** True if a caller waits for the answer. The caller can send the command again. */
   readonly isAwaited: boolean;
-  /** The target of the test clock, if the clock was behind it when the command arrived; else null. */
+  /**
+   * The target of the test clock, if the clock was behind it when the command arrived; else null. The clock moves first,
+   * because the caller may already have read from the row that the clock is there.
+   */
   readonly afterAdvanceTo: number | null;
   answer: Answer | null;
 }

@@ -30,19 +30,9 @@ export interface SubscriptionInput {
   /** True if the outbox may contain undelivered events from before the run. */
   deliver: boolean;
   /** True if the row may hold a later state than `state`. Then the run first reads the row. */
-  isInDoubt: boolean;
-  /**
-   * True if the run uses local activities, and does not continue as new after every change. Absent in older
-   * runs, which must replay as recorded; the successors of such runs have the field.
-   */
-  isLocalFirst?: true;
-  /**
-   * 2 if the run writes no search attribute after a renewal, and leaves the checkout queue within 30 s of the checkout.
-   * Absent in older runs, which replay as recorded: they write after every renewal and leave the queue hours later.
-   */
-  shape?: 2;
-  /** True if an earlier run has moved to the billing queue. A subscription moves only once. */
-  hasLeftCheckout?: true;
+  needsResync: boolean;
+  /** True if the run is on the task queue `checkout`, which it leaves after the checkout. */
+  isOnCheckoutQueue: boolean;
 }
 
 /** Sets the test clock's target. A repeat or an earlier target changes nothing. */
@@ -53,7 +43,7 @@ export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock')
  * after an event of the gateway, after a late charge and when a payer returns from the bank. An operator may send
  * the recheck at any time.
  */
-export const poke = defineSignal('poke');
+export const recheck = defineSignal('recheck');
 
 export const stateQuery = defineQuery<SubscriptionState>('state');
 
@@ -88,7 +78,7 @@ export function memoOf(
   return { subscriptionId, merchantId, ...(productName === null ? {} : { productName }) };
 }
 
-/** Returns the product's name in the memo; null without one, as in runs of earlier releases. */
+/** Returns the product's name in the memo; null without one. */
 export function productNameOf({ memo }: Pick<WorkflowInfo, 'memo'>): string | null {
   const name = memo?.['productName'];
   return typeof name === 'string' ? name : null;

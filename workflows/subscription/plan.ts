@@ -17,7 +17,7 @@ export interface Facts {
   readonly testClock: 'behind its target' | 'at its target' | 'reported' | null;
   /** False if the history is so long that the run must continue as new before it sleeps. */
   readonly hasRoom: boolean;
-  /** True if no handler and no delivery is in progress. */
+  /** True if no handler is in progress. */
   readonly isDrained: boolean;
   /** True if the run should continue as new now, provided that it is idle. */
   readonly isSuccessorDue: boolean;
@@ -39,7 +39,7 @@ export type Plan =
  * 3. `advanceClock`: move the test clock to the next due instant, or to its target.
  * 4. `step`: execute the step of the billing schedule that is due now.
  * 5. `reportClock`: record that the test clock is at its target.
- * 6. `drain`: wait until no handler and no delivery is in progress.
+ * 6. `drain`: wait until no handler is in progress.
  * 7. `finish`: complete the workflow of an ENDED subscription.
  * 8. `continueAsNew`: start a new run with a short history.
  * 9. `sleep`: until a step is due or a message arrives.

@@ -1,7 +1,6 @@
 import { allHandlersFinished } from '@temporalio/workflow';
 import { decide } from '../../domain/subscription/decide.ts';
 import type { Step } from '../../domain/subscription/decide.ts';
-import type { Deliveries } from './deliveries.ts';
 import type { Facts } from './plan.ts';
 import type { Run } from './run.ts';
 import { hasRoom, successorDueAt } from './successor.ts';
@@ -9,11 +8,9 @@ import { hasRoom, successorDueAt } from './successor.ts';
 /** The facts of a run. Each getter computes its fact at every read. */
 export class RunFacts implements Facts {
   private readonly run: Run;
-  private readonly deliveries: Deliveries;
 
-  constructor(run: Run, deliveries: Deliveries) {
+  constructor(run: Run) {
     this.run = run;
-    this.deliveries = deliveries;
   }
 
   get needsResync(): boolean {
@@ -55,13 +52,11 @@ export class RunFacts implements Facts {
   }
 
   get isDrained(): boolean {
-    return allHandlersFinished() && !this.deliveries.isInFlight;
+    return allHandlersFinished();
   }
 
   get isSuccessorDue(): boolean {
     const { run } = this;
-    // A run that an older release started, without local activities, continues as new after every change.
-    if (!run.isLocalFirst) return run.isChanged;
     const dueAt = successorDueAt(run);
     return dueAt !== null && run.clock.realNow >= dueAt;
   }

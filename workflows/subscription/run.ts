@@ -1,6 +1,5 @@
 import {
   log,
-  patched,
   proxyActivities,
   proxyLocalActivities,
   setCurrentDetails,
@@ -14,15 +13,10 @@ import type { ErrorCode } from '../../domain/errors.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import { describe } from '../../domain/subscription/describe.ts';
 import type { RefusedSignal } from '../../domain/subscription/describe.ts';
-import { knownUntil, nextPaymentAt } from '../../domain/subscription/state.ts';
+import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { localFirst } from '../local-first.ts';
-import {
-  DATABASE_WRITE,
-  INSIDE_WORKFLOW_TASK,
-  MONEY_MOVEMENT,
-  WEBHOOK_DELIVERY,
-} from '../options.ts';
+import { DATABASE_WRITE, INSIDE_WORKFLOW_TASK, MONEY_MOVEMENT } from '../options.ts';
 import { siblingTaskQueue } from '../task-queues.ts';
 import { Clock } from './clock.ts';
 import { Inbox } from './inbox.ts';
@@ -39,9 +33,6 @@ const UNAVAILABLE: Answer = {
   message: ERRORS.service_unavailable.message,
 };
 
-/** Backoff in ms of runs from before the patch `growing-backoff`, which replay as recorded. */
-const FORMER_BACKOFF_MS = 10_000;
-
 /** Backoff in ms of a run that cannot read its row. Only an operator can repair the row. */
 const HELD_MS = 3_600_000;
 
@@ -49,13 +40,9 @@ const HELD_MS = 3_600_000;
 export class Run {
   readonly inbox = new Inbox();
   readonly clock: Clock;
-  readonly activities: ReturnType<typeof activitiesOf>;
-  /** See `SubscriptionInput.isLocalFirst`. */
-  readonly isLocalFirst: boolean;
-  /** See `SubscriptionInput.shape`. */
-  readonly isOfSecondShape: boolean;
-  /** See `SubscriptionInput.hasLeftCheckout`. */
-  readonly hasLeftCheckout: boolean;
+  readonly activities = localFirstActivities();
+  /** See `SubscriptionInput.isOnCheckoutQueue`. */
+  readonly isOnCheckoutQueue: boolean;
   /** Real time at which the backoff ends. A command whose caller waits is executed during a backoff, too. */
   backoffUntilAt = 0;
   /** True if the row may hold a later state. The run must read the row before it does anything else. */
@@ -70,11 +57,6 @@ export class Run {
    * therefore continues as new, so that the caller's retry executes the command.
    */
   hasAnsweredForNow = false;
-  /**
-   * True if the run has executed a command or a step, or could not read its row. Used only by runs that an older
-   * release started, without local activities.
-   */
-  isChanged = false;
   /** Real time at which this run, if it is idle, continues as new. See `successorDueAt`. */
   quietAt: number | null = null;
   /** True while an activity writes or reads the row. The row may then differ from `state`. */
@@ -91,12 +73,9 @@ export class Run {
 
   constructor(input: SubscriptionInput) {
     this.current = input.state;
-    this.needsResync = input.isInDoubt;
+    this.needsResync = input.needsResync;
     this.clock = new Clock(input.clock);
-    this.isLocalFirst = input.isLocalFirst === true;
-    this.isOfSecondShape = input.shape === 2;
-    this.hasLeftCheckout = input.hasLeftCheckout === true;
-    this.activities = activitiesOf(this.isLocalFirst);
+    this.isOnCheckoutQueue = input.isOnCheckoutQueue;
     this.adopt(input.state);
     this.publishedText = this.attributesAsText();
   }
@@ -120,12 +99,12 @@ export class Run {
 
   /** Adds a command without a waiting caller to the inbox. */
   post(command: Command): void {
-    this.inbox.post(command, this.advanceBeforeCommand());
+    this.inbox.post(command, this.clock.pendingTargetAt);
   }
 
   /** Adds a command to the inbox and returns its answer. */
   submit(command: Command): Promise<Answer> {
-    return this.inbox.submit(command, this.advanceBeforeCommand());
+    return this.inbox.submit(command, this.clock.pendingTargetAt);
   }
 
   /** Logs why a signal is refused and shows the reason in the Web UI, because the sender gets no answer. */
@@ -135,10 +114,7 @@ export class Run {
     this.showDetails();
   }
 
-  /**
-   * Makes the run read its row again and look up an unknown outcome now. The handler of the signal `poke` calls
-   * this.
-   */
+  /** Makes the run read its row again and look up an unknown outcome now. */
   recheck(): void {
     this.needsResync = true;
     this.isRecheckWanted = true;
@@ -150,7 +126,7 @@ export class Run {
    * Stops the run's work for an hour or until a recheck, because the run cannot continue from its row. Logs each reason
    * once. The details show the reason, and `remedy` as a sentence for the operator.
    */
-  hold(reason: string, remedy = 'Repair the row, then send the signal `poke`'): void {
+  hold(reason: string, remedy = 'Repair the row, then send the signal `recheck`'): void {
     const text = `${reason}. ${remedy}`;
     if (this.heldBecause !== text) log.error('held: an operator must repair the row', { reason });
     this.heldBecause = text;
@@ -168,10 +144,8 @@ export class Run {
   /** Begins a backoff, because an activity has used up its retries. Consecutive backoffs grow from 5 s to 30 s. */
   backOff(): void {
     this.failures += 1;
-    const delayMs = patched('growing-backoff')
-      ? backoffMs(this.failures, this.current.subscriptionId)
-      : FORMER_BACKOFF_MS;
-    this.backoffUntilAt = this.clock.realNow + delayMs;
+    this.backoffUntilAt =
+      this.clock.realNow + backoffMs(this.failures, this.current.subscriptionId);
   }
 
   /** Makes the next backoff short again, because an activity has succeeded. */
@@ -187,9 +161,7 @@ export class Run {
 
   /** Notes with which code a caller's command was refused. */
   noteRefusal(code: ErrorCode): void {
-    if (code !== 'payment_outcome_pending') return;
-    // A run of an earlier release did not continue as new after this refusal.
-    if (patched('pending-refusals-are-not-final')) this.hasAnsweredForNow = true;
+    if (code === 'payment_outcome_pending') this.hasAnsweredForNow = true;
   }
 
   /** Writes the search attributes if any has changed since this run's last write. */
@@ -200,19 +172,6 @@ export class Run {
     upsertSearchAttributes(attributesOf(this.current));
   }
 
-  /**
-   * Returns the test clock's target for a command that arrives now, if the clock has not reached it; else null. The
-   * caller may already have read that the clock is there: if a worker dies after `clockReached`, another worker gets
-   * the advance and the command together. Rule: D-60.
-   */
-  private advanceBeforeCommand(): number | null {
-    const { pendingTargetAt } = this.clock;
-    // A run of an earlier release executed the command first.
-    return pendingTargetAt !== null && patched('advances-come-before-commands')
-      ? pendingTargetAt
-      : null;
-  }
-
   private showDetails(): void {
     const { current, refusedSignal: refused, heldBecause } = this;
     const productName = productNameOf(workflowInfo());
@@ -220,37 +179,21 @@ export class Run {
   }
 
   private attributesAsText(): string {
-    const { current } = this;
-    const attributes = attributesOf(current);
-    // A run without `shape` had two more attributes. A replay of such a run must write after the same
-    // changes.
-    return JSON.stringify(
-      this.isOfSecondShape
-        ? attributes
-        : [attributes, current.cyclesCharged, nextPaymentAt(current)],
-    );
+    return JSON.stringify(attributesOf(this.current));
   }
 }
 
-function activitiesOf(isLocalFirst: boolean) {
-  const local = isLocalFirst ? proxyLocalActivities<Activities>(INSIDE_WORKFLOW_TASK) : null;
+function localFirstActivities() {
+  const local = proxyLocalActivities<Activities>(INSIDE_WORKFLOW_TASK);
   const taskQueue = siblingTaskQueue('charges');
   const charges = proxyActivities<Activities>({ ...MONEY_MOVEMENT, taskQueue });
   const records = proxyActivities<Activities>({ ...DATABASE_WRITE, taskQueue });
-  const deliveries = proxyActivities<Activities>({
-    ...WEBHOOK_DELIVERY,
-    // The run waits for this activity before it sleeps. If there are no workers, the timeout ends the wait.
-    scheduleToStartTimeout: '30 seconds',
-    taskQueue: siblingTaskQueue('webhooks'),
-    summary: 'deliver webhooks',
-  });
   return {
-    chargeAttempt: localFirst(local && local.chargeAttempt, charges.chargeAttempt),
-    redeemToken: localFirst(local && local.redeemToken, charges.redeemToken),
-    record: localFirst(local && local.record, records.record),
-    loadSubscription: localFirst(local && local.loadSubscription, records.loadSubscription),
-    clockReached: localFirst(local && local.clockReached, records.clockReached),
-    wakeStream: localFirst(local && local.wakeStream, records.wakeStream),
-    deliverPending: deliveries.deliverPending,
+    chargeAttempt: localFirst(local.chargeAttempt, charges.chargeAttempt),
+    redeemToken: localFirst(local.redeemToken, charges.redeemToken),
+    record: localFirst(local.record, records.record),
+    loadSubscription: localFirst(local.loadSubscription, records.loadSubscription),
+    clockReached: localFirst(local.clockReached, records.clockReached),
+    wakeStream: localFirst(local.wakeStream, records.wakeStream),
   };
 }

@@ -1,4 +1,4 @@
-import { condition, patched } from '@temporalio/workflow';
+import { condition } from '@temporalio/workflow';
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
 import { describeWait } from '../../domain/subscription/describe.ts';
 import { interruptionOf } from './plan.ts';
@@ -11,8 +11,11 @@ import { successorDueAt } from './successor.ts';
  */
 export async function sleep(run: Run, facts: Facts, step: Step): Promise<void> {
   const { clock } = run;
-  const isOver = (): boolean => interruptionOf(facts) !== null || isFull(run, facts);
-  if (run.isLocalFirst) run.publishAttributes();
+  // Messages may make the history too long. During a backoff a full run sleeps on, because a command in the inbox would
+  // prevent continue-as-new, and the loop would run without a pause.
+  const isFull = (): boolean => !facts.hasRoom && !facts.isBackingOff;
+  const isOver = (): boolean => interruptionOf(facts) !== null || isFull();
+  run.publishAttributes();
   const backoffMs = run.backoffUntilAt - clock.realNow;
   if (backoffMs > 0 || step.do !== 'wait') {
     await condition(isOver, Math.max(1, backoffMs), { summary: 'try again' });
@@ -21,15 +24,6 @@ export async function sleep(run: Run, facts: Facts, step: Step): Promise<void> {
   const wait = timerFor(run, step);
   if (wait) await condition(isOver, wait.ms, { summary: wait.summary });
   else await condition(isOver);
-}
-
-/**
- * True if messages have made the history too long during the sleep. The run then wakes and continues as new.
- * False during a backoff, because a command in the inbox would prevent continue-as-new, and the loop would run
- * without a pause.
- */
-function isFull(run: Run, facts: Facts): boolean {
-  return !facts.hasRoom && !facts.isBackingOff && (run.isLocalFirst || patched('full-runs-wake'));
 }
 
 /** Returns the timer until the next due step or until the run continues as new, whichever is earlier. */
@@ -41,7 +35,7 @@ function timerFor(run: Run, step: Wait): { ms: number; summary: string } | null 
     step.until === null || isOnTestClock
       ? null
       : { ms: step.until - now, summary: describeWait({ ...step, until: step.until }) };
-  const successorAt = run.isLocalFirst ? successorDueAt(run) : null;
+  const successorAt = successorDueAt(run);
   if (successorAt === null) return due;
   const successor = { ms: Math.max(1, successorAt - clock.realNow), summary: 'start a new run' };
   return due && due.ms <= successor.ms ? due : successor;

@@ -1,4 +1,4 @@
-import { ActivityFailure, ApplicationFailure, log, patched } from '@temporalio/workflow';
+import { ActivityFailure, ApplicationFailure, log } from '@temporalio/workflow';
 import type { ChargeAttemptResult } from '../../activities/charging.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { assertNever, UNREADABLE_STATE } from '../../domain/errors.ts';
@@ -17,7 +17,6 @@ import type { Command, CommandKind, CommandResult } from '../../domain/subscript
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
 import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
-import type { Deliveries } from './deliveries.ts';
 import type { Run } from './run.ts';
 
 /** The result of a change, for the command that caused it. */
@@ -33,11 +32,20 @@ export type Outcome =
 /** The operations of a run on its subscription. Most run an activity and then adopt the state that is in the row. */
 export class Steps {
   private readonly run: Run;
-  private readonly deliveries: Deliveries;
 
-  constructor(run: Run, deliveries: Deliveries) {
+  constructor(run: Run) {
     this.run = run;
-    this.deliveries = deliveries;
+  }
+
+  /** Starts the delivery of events from before the workflow. If this fails, the maintenance sweep delivers them. */
+  async deliverEarlierEvents(): Promise<void> {
+    const { merchantId, subscriptionId: streamId } = this.run.state;
+    try {
+      await this.run.activities.wakeStream('begin to deliver', { merchantId, streamId });
+    } catch (error) {
+      if (!(error instanceof ActivityFailure)) throw error;
+      log.warn('first delivery gave up', { reason: error.cause?.message ?? error.message });
+    }
   }
 
   /** Executes the step that `decide` returned. */
@@ -92,7 +100,6 @@ export class Steps {
       run.noteProgress();
       if (recorded.kind === 'recorded') {
         run.adopt(change.state);
-        this.deliveries.request();
         return { kind: 'done', result };
       }
       if (!this.adoptRow(recorded.state)) return { kind: 'unavailable' };
@@ -150,7 +157,6 @@ export class Steps {
       case 'settled': {
         const after = applyOutcome(state, result.outcome, nowAt, realNowAt).state;
         run.adopt(after);
-        this.deliveries.request();
         return { kind: 'done', result: resultOf(attempt, result.outcome, after) };
       }
       case 'pending':
@@ -158,7 +164,6 @@ export class Steps {
         return { kind: 'done', result: null };
       case 'adopt':
         if (!this.adoptRow(result.state)) return { kind: 'unavailable' };
-        this.deliveries.request();
         return result.result ? { kind: 'done', result: result.result } : { kind: 'stale' };
       default:
         return assertNever(result);
@@ -199,10 +204,9 @@ export class Steps {
   async resync(): Promise<void> {
     const { run } = this;
     const { merchantId, subscriptionId } = run.state;
-    const isKept = run.isLocalFirst || patched('doubts-are-kept');
     const { isRecheckWanted } = run;
     run.isRecheckWanted = false;
-    if (isKept) run.needsResync = false;
+    run.needsResync = false;
     run.isWriting = true;
     try {
       const { version } = run.state;
@@ -220,16 +224,13 @@ export class Steps {
         return;
       }
       run.release();
-      if (run.state.version > version) this.deliveries.request();
       if (found.isReviewDecided) run.adopt(settleNow(run.state, run.clock.realNow));
       else if (isRecheckWanted) this.lookUpNow();
-      if (!isKept) run.needsResync = false;
     } catch (error) {
       run.needsResync = true;
       run.isRecheckWanted ||= isRecheckWanted;
       this.backOffAfter(error);
       run.answerUnavailable();
-      run.isChanged ||= isKept;
     } finally {
       run.isWriting = false;
     }
@@ -239,7 +240,7 @@ export class Steps {
   private lookUpNow(): void {
     const { openAttempt } = this.run.state;
     if (!openAttempt || !isEarlyLookup(openAttempt, this.run.clock.realNow)) return;
-    if (patched('recheck-asks-gateway')) this.run.isLookupWanted = true;
+    this.run.isLookupWanted = true;
   }
 
   /**

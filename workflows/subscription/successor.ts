@@ -1,7 +1,7 @@
 import { condition, makeContinueAsNewFunc, workflowInfo } from '@temporalio/workflow';
 import { jitterOf } from '../../domain/subscription/jitter.ts';
 import { WORKFLOW_TASK_TIMEOUT } from '../messages.ts';
-import { isOnCheckoutQueue, siblingTaskQueue } from '../task-queues.ts';
+import { siblingTaskQueue } from '../task-queues.ts';
 import { attributesOf, fixedAttributesOf, memoOf, productNameOf, receiptIdIn } from './messages.ts';
 import type { SubscriptionInput, SubscriptionResult } from './messages.ts';
 import { interruptionOf } from './plan.ts';
@@ -36,15 +36,14 @@ export function hasRoom(): boolean {
 export function successorDueAt(run: Run): number | null {
   if (run.hasAnsweredForNow) return run.clock.realNow;
   const isLong = workflowInfo().historyLength >= HISTORY_EVENTS_LONG;
-  const isMisplaced = isOnCheckoutQueue() && run.state.status !== 'CREATED' && !run.hasLeftCheckout;
+  const isMisplaced = run.isOnCheckoutQueue && run.state.status !== 'CREATED';
   if (!isLong && !isMisplaced) return null;
   // On a test clock a long run continues as new at once: there is no peak, and the caller that advanced the
   // clock waits.
   if (run.clock.isTestClock) return isLong ? run.clock.realNow : null;
-  const [afterMs, windowMs] =
-    isMisplaced && run.isOfSecondShape
-      ? [MOVE_AFTER_MS, MOVE_WINDOW_MS]
-      : [QUIET_AFTER_MS, QUIET_WINDOW_MS];
+  const [afterMs, windowMs] = isMisplaced
+    ? [MOVE_AFTER_MS, MOVE_WINDOW_MS]
+    : [QUIET_AFTER_MS, QUIET_WINDOW_MS];
   run.quietAt ??= run.clock.realNow + afterMs + jitterOf(run.state.subscriptionId, windowMs);
   return run.quietAt;
 }
@@ -79,9 +78,7 @@ async function continueAsNew(run: Run): Promise<never> {
     state,
     clock: clock.snapshot,
     deliver: false,
-    isInDoubt: run.needsResync,
-    isLocalFirst: true,
-    shape: 2,
-    ...(state.status === 'CREATED' ? {} : { hasLeftCheckout: true }),
+    needsResync: run.needsResync,
+    isOnCheckoutQueue: run.isOnCheckoutQueue && state.status === 'CREATED',
   });
 }

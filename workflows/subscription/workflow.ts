@@ -1,6 +1,5 @@
 import { CancellationScope, condition, upsertSearchAttributes } from '@temporalio/workflow';
 import { takeFirstCommand } from './commands.ts';
-import { Deliveries } from './deliveries.ts';
 import { onCancellationRequest, registerHandlers } from './handlers.ts';
 import { attributesOf, resultOf } from './messages.ts';
 import type { SubscriptionInput, SubscriptionResult } from './messages.ts';
@@ -17,21 +16,16 @@ import { handOver } from './successor.ts';
  *
  * Handlers only put commands into an inbox. Only this loop changes the subscription, one change at a time. A
  * renewal is one workflow task: the timer fires, the charge runs as a local activity, the next timer starts.
- * Runs that an older release started, without local activities (`isLocalFirst` is absent), use task queues for every
- * activity and continue as new after every change.
- *
- * Rules: D-§4, D-05, D-30, D-31, D-32, D-60.
  */
 export async function subscription(input: SubscriptionInput): Promise<SubscriptionResult> {
   const run = new Run(input);
   registerHandlers(run);
   onCancellationRequest(run);
-  const deliveries = new Deliveries(run);
-  const steps = new Steps(run, deliveries);
-  const facts = new RunFacts(run, deliveries);
+  const steps = new Steps(run);
+  const facts = new RunFacts(run);
 
   return CancellationScope.nonCancellable(async () => {
-    if (input.deliver) await deliveries.begin();
+    if (input.deliver) await steps.deliverEarlierEvents();
     for (;;) {
       const next = plan(facts);
       switch (next.kind) {
@@ -40,14 +34,12 @@ export async function subscription(input: SubscriptionInput): Promise<Subscripti
           break;
         case 'command':
           await takeFirstCommand(run, steps);
-          run.isChanged = true;
           break;
         case 'advanceClock':
           run.clock.stepTo(next.until);
           break;
         case 'step':
           await steps.take(next.step);
-          run.isChanged = true;
           break;
         case 'reportClock':
           await steps.reportClockReached();

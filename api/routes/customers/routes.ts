@@ -7,7 +7,6 @@ import type { SavedMethod } from '../../../db/repositories/customers/payment-met
 import { newId } from '../../../domain/ids.ts';
 import {
   cancelAt,
-  currentPeriodEndAt,
   nextPaymentAt,
   SUBSCRIPTION_STATUSES,
 } from '../../../domain/subscription/state.ts';
@@ -246,7 +245,7 @@ export const getCustomerState = route({
       subscriptions: subscriptions.map(({ id: subscriptionId, status, state }) => ({
         subscriptionId,
         status,
-        currentPeriodEnd: currentPeriodEndAt(state),
+        currentPeriodEnd: state.currentPeriodEndAt,
         nextPaymentDate: nextPaymentAt(state),
         ...withoutNulls({ cancelAt: cancelAt(state) }),
       })),

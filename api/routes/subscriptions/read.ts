@@ -153,14 +153,9 @@ export const getTimeline = route({
             date: epochMs('When the change happened.'),
             what: z.string(),
             why: z.string(),
-            actor: z
-              .enum(ACTORS)
-              .nullable()
-              .meta({
-                description:
-                  'Cause of the change. `operator`: an operator of the service. Null in entries of earlier ' +
-                  'releases.',
-              }),
+            actor: z.enum(ACTORS).nullable().meta({
+              description: 'Cause of the change. `operator`: an operator of the service.',
+            }),
           }),
         )
         .meta({ description: 'Oldest first. Contains only the latest entries.' }),
@@ -185,7 +180,7 @@ export const getTimeline = route({
   handle: async (call, { db }) => {
     const { state } = await subscriptionOf(db, call);
     return ok({
-      data: state.log.map(({ at, what, why, actor = null }) => ({ date: at, what, why, actor })),
+      data: state.log.map(({ at, what, why, actor }) => ({ date: at, what, why, actor })),
     });
   },
 });

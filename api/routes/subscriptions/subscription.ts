@@ -3,7 +3,6 @@ import type { SubscriptionView } from '../../../db/repositories/subscriptions/re
 import { formatInstant, INTERVAL_UNITS } from '../../../domain/calendar.ts';
 import {
   cancelAt,
-  currentPeriodEndAt,
   END_REASONS,
   nextPaymentAt,
   remainingCycleCount,
@@ -107,7 +106,7 @@ export function presentSubscription(deps: Deps, view: SubscriptionView) {
     createdAt: formatInstant(view.createdAt),
     status: view.status,
     nextPaymentDate: nextPaymentAt(state),
-    currentPeriodEnd: currentPeriodEndAt(state),
+    currentPeriodEnd: state.currentPeriodEndAt,
     ...withoutNulls({
       cancelAt: cancelAt(state),
       resumeAt: resumeAt(state),

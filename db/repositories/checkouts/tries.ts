@@ -27,7 +27,7 @@ export interface CardSession {
   gateways: string[];
   /**
    * The time at which the payer entered the present card of the subscription, if the session is for replacing that
-   * card. Null if no card is replaced, or if the card was imported or saved by an earlier release.
+   * card. Null if no card is replaced, or if the card was imported.
    */
   presentEnteredAt: number | null;
 }

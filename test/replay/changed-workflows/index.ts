@@ -23,4 +23,5 @@ export const refund = changed(released.refund);
 export const lateCharge = changed(released.lateCharge);
 export const setupMethod = changed(released.setupMethod);
 export const maintenance = changed(released.maintenance);
+export const gatewaySubject = changed(released.gatewaySubject);
 export const webhookEndpoint = changed(released.webhookEndpoint);
