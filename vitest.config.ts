@@ -22,6 +22,7 @@ export default defineConfig({
     isolate: false,
     // Longest wait in ms for a test process to close.
     teardownTimeout: 20_000,
+    reporters: ['default', './test/support/slowest-files.ts'],
     // As in test/support/eventually.ts: a limit for tests that fail.
     expect: { poll: { timeout: 60_000, interval: 20 } },
     projects: [
