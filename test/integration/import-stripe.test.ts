@@ -133,23 +133,6 @@ describe('subscriptions with cards at Stripe', () => {
     expect(await violations(env, null)).toEqual([]);
   });
 
-  test('are imported by the command through the merchant’s account', async ({
-    world,
-    env,
-    imports,
-  }) => {
-    const saved = await savedCard(world.stripe);
-    const nextPaymentDate = Date.parse('2100-01-31T10:00:00Z');
-    const file = imports.write([
-      { ...LINE, importId: 'by-command', nextPaymentDate, ...methodOf(saved) },
-    ]);
-    const ended = await imports.command(env.merchantId, file, '--commit', '--json').done;
-    expect(JSON.parse(ended.stdout)).toMatchObject({
-      lines: { imported: 1, problem: 0 },
-      notStarted: 0,
-    });
-  });
-
   test('are reported as a problem when Stripe answers 500, and are imported when the import is repeated', async ({
     world,
     env,

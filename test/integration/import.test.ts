@@ -285,33 +285,6 @@ describe('an import', () => {
     expect(nextPaymentAt(state)).toBe(nextPaymentDate);
   });
 
-  test('is reported by npm run verify when its number of paid cycles was changed later [D-§4]', async ({
-    env,
-    imports,
-  }) => {
-    const line = {
-      ...LINE,
-      importId: 'damaged',
-      nextPaymentDate: at('2100-01-31T10:00:00Z'),
-      gatewayMethodId: await imports.sandboxMethod(),
-    };
-    const { report } = await imports.run([line], { commit: true });
-    const setCycles = (cyclesCharged: number) =>
-      env.db
-        .update(subscriptionImports)
-        .set({ cyclesCharged })
-        .where(eq(subscriptionImports.importId, 'damaged'));
-    expect(await violations(env)).toEqual([]);
-    await setCycles(4);
-    const id = report[0]?.subscriptionId;
-    expect(await violations(env)).toEqual([
-      `${id}: 5 cycles are paid, and date 0 of its calendar is next`,
-      `${id} has 5 paid cycles in its row, 4 paid intents and imported cycles`,
-      `${id}: 1 cycles paid, 0 cycle_charged events`,
-    ]);
-    await setCycles(5);
-  });
-
   test('prints its problems, its summary and the next step, and never a stack trace', async ({
     env,
     imports,

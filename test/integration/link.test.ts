@@ -94,67 +94,6 @@ test('a link creates and charges a subscription when its payer pays [IF-4.4, D-3
   expect((await openPage(shortUrl)).status).toBe(410);
 });
 
-test('a link to pay once creates one hosted payment; after this payment the link is used up [D-37, D-§7]', async ({
-  env,
-  shop,
-}) => {
-  const { shortUrl } = await shop.merchant.post<{ shortUrl: string }>(
-    '/link/merchant/generate-link',
-    {
-      amount: 2_500,
-      currency: 'USD',
-      callbackUrl: 'https://shop.example/paid',
-      receiptId: 'r-8',
-      comments: 'Spring offer',
-      expiryDate: Date.now() + 30 * DAY,
-    },
-  );
-  const declined = await payOn(await begin(shortUrl), cardOf('4000 0000 0000 0002'));
-  expect(declined.alert).toContain('Your payment was declined and nothing was charged.');
-  const result = await payOn(declined);
-  expect(result.title).toBe('Thank you: your payment was received');
-  const { data } = await shop.merchant.get<{ data: { xIntentId: string }[] }>(
-    '/payments?receiptId=r-8',
-  );
-  expect(data).toMatchObject([
-    {
-      kind: 'hosted',
-      status: 'SUCCESS',
-      amount: 2_500,
-      customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-      comments: 'Spring offer',
-      cardMetadata: { lastFourDigit: '4242' },
-      chargeAttempts: [{ status: 'FAILED' }, { status: 'SUCCESS' }],
-    },
-  ]);
-  const { xIntentId } = data[0]!;
-  expect(result.links.map(({ url }) => url)).toEqual([
-    `https://shop.example/paid?xpay_intent_id=${xIntentId}&status=SUCCESS&receipt_id=r-8`,
-  ]);
-  const received = () =>
-    shop.receiver.received
-      .filter(({ event }) => event['intentId'] === xIntentId)
-      .map(({ event }) => `${event.sequence} ${event.eventType} ${String(event['comments'])}`);
-  await vi.waitFor(() => expect(received()).toHaveLength(4), { timeout: 30_000 });
-  expect(received()).toEqual([
-    '1 intent.created Spring offer',
-    '2 intent.checkout_opened Spring offer',
-    '3 intent.failed Spring offer',
-    '4 intent.success Spring offer',
-  ]);
-  const { charges } = await env.control('GET', '/control/charges');
-  expect(
-    charges
-      .filter(({ key }) => key.includes(xIntentId))
-      .map(({ outcome, amountMinor }) => [outcome, amountMinor]),
-  ).toEqual([
-    ['declined', 2_500],
-    ['succeeded', 2_500],
-  ]);
-  expect((await rowOf(env, shortUrl)).uses).toBe(1);
-  expect((await openPage(shortUrl)).status).toBe(410);
-});
-
 test('a link’s use is released when the payment of its cancelled checkout is declined [D-37, D-§4]', async ({
   env,
   shop,

@@ -232,30 +232,6 @@ describe('five concurrent manual retries with different keys', () => {
 });
 
 describe('the answer to a manual retry', () => {
-  test('is ENDED without a date when it pays the last cycle [IF-4.9, D-10a, D-17, D-§4]', async ({
-    env,
-    shop,
-  }) => {
-    const subscription = await unpaid(env, shop, 'card_declined', 1, 2);
-    const ended = {
-      success: true,
-      minManualRetryDate: null,
-      status: 'ENDED',
-      errorCode: null,
-      errorMessage: null,
-    };
-    expect(await subscription.retry('last')).toEqual(ended);
-    expect(await env.state(subscription.ref)).toMatchObject({
-      status: 'ENDED',
-      cyclesCharged: 2,
-    });
-    expect(await subscription.retry('last')).toEqual(ended);
-    await expect(subscription.retry('one-more')).rejects.toMatchObject(
-      refusal('operation_not_allowed', 'A subscription that is ENDED cannot be retried\\.'),
-    );
-    expect(await subscription.outcomes()).toEqual(['succeeded', 'declined', 'succeeded']);
-  });
-
   test('is payment_outcome_pending for the same and for another key until the outcome is known [D-31, D-17]', async ({
     env,
     shop,

@@ -92,24 +92,6 @@ test('a saved card is charged, and the charge is refunded in parts [IF-4.12, IF-
   expect(await booked(env, intentId)).toEqual(['succeeded 2500 x1']);
 });
 
-test('a tokenised charge answers FAILED when the card is declined [IF-4.12, D-42]', async ({
-  env,
-  shop,
-}) => {
-  const method = await savedCard(shop, '4000 0000 0000 0341');
-  const charged = await shop.merchant.post<Json>('/payments/charge-tokenised-pm', {
-    ...method,
-    currency: 'USD',
-    amount: 2_500,
-  });
-  expect(charged).toEqual({
-    intentId: charged['intentId'],
-    status: 'FAILED',
-    errorCode: 'card_declined',
-  });
-  expect(await booked(env, String(charged['intentId']))).toEqual(['declined 2500 x1']);
-});
-
 test('a one-time charge is made once when 20 requests have the same key [IF-4.10, D-17]', async ({
   env,
   shop,
@@ -150,37 +132,4 @@ test('a one-time charge is made once when 20 requests have the same key [IF-4.10
     `${events.length - 1} intent.created 700`,
     `${events.length} intent.success 700`,
   ]);
-});
-
-test('a subscription ends once when its first intent is cancelled [IF-4.11, D-41]', async ({
-  env,
-  shop,
-}) => {
-  const { merchant } = shop;
-  const { subscriptionId, fwdUrl } = await merchant.post<{
-    subscriptionId: string;
-    fwdUrl: string;
-  }>('/subscription/create', {
-    amount: 1_999,
-    currency: 'USD',
-    customerDetails: ADA,
-    callbackUrl: 'https://merchant.example/back',
-    interval: 'MONTH',
-    intervalCount: 1,
-    cycleCount: 12,
-  });
-  const list = await merchant.get<{ data: Json[] }>('/payments?limit=1');
-  const intentId = String(list.data[0]?.['xIntentId']);
-  expect(list.data[0]).toMatchObject({ subscriptionId, status: 'CREATED' });
-  expect(await merchant.post(`/payments/cancel/${intentId}`, {}, 'cancel-it')).toEqual({});
-  expect(await merchant.post(`/payments/cancel/${intentId}`, {}, 'cancel-it')).toEqual({});
-  await expect(merchant.post(`/payments/cancel/${intentId}`, {})).rejects.toMatchObject({
-    status: 400,
-    errorCode: 'operation_not_allowed',
-  });
-  await expect(payOnPage(fwdUrl)).rejects.toThrow('no form on');
-  expect(
-    await merchant.get<Json>(`/subscription/get-subscription/${subscriptionId}`),
-  ).toMatchObject({ status: 'ENDED', endReason: 'checkout_cancelled' });
-  expect(await booked(env, intentId)).toEqual([]);
 });

@@ -22,4 +22,3 @@ export const raw = (text: string | Buffer, headers: Record<string, string> = {})
 export const UNKNOWN_SUB = 'sub_0000000000000000000000';
 export const UNKNOWN_WHC = 'whc_0000000000000000000000';
 export const UNKNOWN_CLK = 'clk_0000000000000000000000';
-export const UNKNOWN_CUS = 'cus_0000000000000000000000';

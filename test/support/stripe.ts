@@ -16,7 +16,7 @@ import { KEEP_ALIVE_MS } from './keep-alive.ts';
 
 const CONTROL_KEY = 'control-key-of-the-contract-tests-01';
 export const WEBHOOK_SECRET = 'whsec_contract_tests';
-export const RETURN_URL = 'http://127.0.0.1:8080/return?payment_token={CHECKOUT_SESSION_ID}';
+const RETURN_URL = 'http://127.0.0.1:8080/return?payment_token={CHECKOUT_SESSION_ID}';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 

@@ -1,18 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { LINE_BYTES_MAX, linesOf } from '../../tools/scripts/import/lines.ts';
-import type { Line } from '../../tools/scripts/import/lines.ts';
 import { summaryLines } from '../../tools/scripts/import/print-summary.ts';
 import { createTotals } from '../../tools/scripts/import/report.ts';
-import { dateProblem, readImport, termsDifference } from '../../tools/scripts/import/fields.ts';
-
-async function read(...chunks: (string | Buffer)[]): Promise<Line[]> {
-  const lines: Line[] = [];
-  const stream = Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
-  for await (const line of linesOf(stream)) lines.push(line);
-  return lines;
-}
+import { dateProblem, readImport } from '../../tools/scripts/import/fields.ts';
 
 const at = (text: string): number => Date.parse(text);
 
@@ -36,38 +26,6 @@ const problemOf = (changes: object): string | null => {
   const reading = readImport(JSON.stringify({ ...LINE, ...changes }));
   return reading.kind === 'problem' ? reading.problem : null;
 };
-
-describe('the line reader', () => {
-  test('joins a line of several chunks, and counts empty lines and bytes', async () => {
-    const lines = await read('{"a"', ':1}\r\n\n{"é', '":2}');
-    expect(lines).toEqual([
-      { number: 1, text: '{"a":1}\r', problem: null, bytes: 9 },
-      { number: 2, text: '', problem: null, bytes: 1 },
-      { number: 3, text: '{"é":2}', problem: null, bytes: 8 },
-    ]);
-  });
-
-  test('joins a character whose bytes are in two chunks', async () => {
-    const bytes = Buffer.from('"é"\n');
-    const lines = await read(bytes.subarray(0, 2), bytes.subarray(2));
-    expect(lines.map(({ text }) => text)).toEqual(['"é"']);
-  });
-
-  test('refuses a line over 512 kB and goes on with the next line', async () => {
-    const full = 'x'.repeat(LINE_BYTES_MAX);
-    const lines = await read(`${full}\n`, full, 'x', '\nnext\n');
-    expect(lines.map(({ text, problem }) => text?.length ?? problem)).toEqual([
-      524_288,
-      'has 524289 bytes; at most 524288 are allowed',
-      4,
-    ]);
-  });
-
-  test('refuses bytes that are not UTF-8', async () => {
-    const lines = await read(Buffer.from([0x22, 0xff, 0x22, 0x0a]), 'next');
-    expect(lines.map(({ text, problem }) => text ?? problem)).toEqual(['is not UTF-8', 'next']);
-  });
-});
 
 test('the total of a month is exact if the sum of its charges exceeds 2^53 [D-01]', () => {
   const reading = readImport(
@@ -204,10 +162,6 @@ describe('a line of an import', () => {
     expect(problemOf(changes)).toContain(message);
   });
 
-  test.for([['{"importId":'], ['[]'], ['7'], ['null']])('is refused for the text %s', ([text]) => {
-    expect(readImport(String(text)).kind).toBe('problem');
-  });
-
   test('is refused when its next date or the end of its period is no longer in the future [D-15]', () => {
     const reading = readImport(
       JSON.stringify({ ...LINE, currentPeriodEnd: at('2027-02-01T00:00:00Z') }),
@@ -226,13 +180,5 @@ describe('a line of an import', () => {
     const [, example = ''] =
       /```json\n(.*)\n```/.exec(readFileSync('docs/importing.md', 'utf8')) ?? [];
     expect(readImport(example)).toMatchObject({ kind: 'read', given: { importId: 'old-4711' } });
-  });
-
-  test('is reported with every term that differs from an earlier import', () => {
-    const before = { amount: 1_999, currency: 'USD', gatewayCustomerId: null };
-    expect(termsDifference(before, { ...before })).toBeNull();
-    expect(
-      termsDifference(before, { amount: 2_999, currency: 'USD', gatewayCustomerId: 'cus_1' }),
-    ).toBe('amount was 1999, is 2999; gatewayCustomerId was null, is cus_1');
   });
 });

@@ -65,8 +65,3 @@ describe.each([
     expect(STYLE.match(/#[\da-f]{3,8}\b/gi)).toHaveLength(2 * names.length);
   });
 });
-
-it('the contrast of black on white is 21, and that of #767676 on white 4.54', () => {
-  expect(contrast('#000000', '#ffffff')).toBeCloseTo(21, 5);
-  expect(contrast('#767676', '#ffffff')).toBeCloseTo(4.54, 2);
-});

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { subscriptionBody, test } from '../../support/api-environment.ts';
-import { BODIES, CLOCKS, CUSTOMERS, OTHERS, WEBHOOKS } from './others.ts';
+import { BODIES, CLOCKS, CUSTOMERS, INVALID_KEYS, WEBHOOKS } from './others.ts';
 import { PAYMENTS, SETUPS } from './payments.ts';
 import { SUBSCRIPTIONS } from './subscriptions.ts';
 import { expectError } from '../../support/answers.ts';
@@ -16,7 +16,7 @@ const CASES = [
   ...SETUPS,
   ...WEBHOOKS,
   ...CLOCKS,
-  ...OTHERS,
+  ...INVALID_KEYS,
 ];
 
 test('at least 60 refused requests are tested', () => {

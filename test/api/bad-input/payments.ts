@@ -93,12 +93,6 @@ export const PAYMENTS: Case[] = [
     { subscriptionId: 'x'.repeat(65) },
     'subscriptionId: must have at most 64 characters',
   ),
-  oneTime(
-    'a one-time charge of an unknown subscription [D-21]',
-    {},
-    'There is no such subscription.',
-    'resource_not_found',
-  ),
   emptyBody(
     'a tokenised charge without its required fields [IF-4.12]',
     TOKENISED,
@@ -124,12 +118,6 @@ export const PAYMENTS: Case[] = [
     'a receipt id that is a number [D-10]',
     { receiptId: 7 },
     'receiptId: must be a string',
-  ),
-  tokenised(
-    'a tokenised charge of an unknown customer [D-36]',
-    {},
-    'There is no such customer.',
-    'resource_not_found',
   ),
   emptyBody(
     'a hosted payment without its required fields [D-§7]',
@@ -157,12 +145,6 @@ export const PAYMENTS: Case[] = [
     'paymentMethods: must be an array',
   ),
   hosted('tokenise that is a text [D-§7]', { tokenise: 'true' }, 'tokenise: must be true or false'),
-  hosted(
-    'a hosted payment for an unknown customer [D-11]',
-    { customerId: UNKNOWN_IDS.customer },
-    'There is no such customer.',
-    'resource_not_found',
-  ),
   emptyBody('a refund without an intent id [D-§7]', REFUND, 'xIntentId: is required'),
   ...[0, -1, 1.5, '0', '01', '1.5', '-5', ' 5', '9'.repeat(16), true, []].map((amount): Case =>
     refund(
@@ -172,38 +154,11 @@ export const PAYMENTS: Case[] = [
     ),
   ),
   refund('a refund of an empty string [D-10]', { amount: '' }, `amount: ${REFUND_AMOUNT}`),
-  refund(
-    'a refund of an unknown intent [D-21]',
-    { amount: '1' },
-    'There is no such payment intent.',
-    'resource_not_found',
-  ),
   {
     name: 'a cancellation whose body is not JSON [D-10]',
     path: CANCEL,
     send: raw('xIntentId=1', { 'content-type': 'application/x-www-form-urlencoded' }),
     description: 'body: must be sent with Content-Type: application/json',
-  },
-  {
-    name: 'a cancellation whose body names another intent [D-14]',
-    path: CANCEL,
-    send: json({ xIntentId: 'in_1111111111111111111111' }),
-    description: 'xIntentId: must equal the id in the path',
-  },
-  {
-    name: 'a cancellation of an unknown intent [D-21]',
-    path: CANCEL,
-    send: {},
-    code: 'resource_not_found',
-    description: 'There is no such payment intent.',
-  },
-  {
-    name: 'an unknown intent [D-21]',
-    method: 'GET',
-    path: '/payments/v2/get-intent/in_%00',
-    send: {},
-    code: 'resource_not_found',
-    description: 'There is no such payment intent.',
   },
 ];
 
@@ -241,26 +196,4 @@ export const SETUPS: Case[] = [
     { phoneNumberRequired: 1 },
     'phoneNumberRequired: must be true or false',
   ),
-  setup(
-    'a setup session for an unknown customer [D-11]',
-    { customerId: UNKNOWN_IDS.customer },
-    'There is no such customer.',
-    'resource_not_found',
-  ),
-  {
-    name: 'an unknown setup session [D-21]',
-    method: 'GET',
-    path: `/setup-method/${UNKNOWN_IDS.setup}`,
-    send: {},
-    code: 'resource_not_found',
-    description: 'There is no such setup method.',
-  },
-  {
-    name: 'the saved payment methods of an unknown customer [D-21]',
-    method: 'GET',
-    path: `/customer/${UNKNOWN_IDS.customer}/payment-method-tokens`,
-    send: {},
-    code: 'resource_not_found',
-    description: 'There is no such customer.',
-  },
 ];

@@ -1,5 +1,5 @@
 import { subscriptionBody } from '../../support/api-environment.ts';
-import { json, UNKNOWN_CLK, UNKNOWN_CUS, UNKNOWN_SUB } from '../../support/bad-input-case.ts';
+import { json, UNKNOWN_SUB } from '../../support/bad-input-case.ts';
 import type { Case } from '../../support/bad-input-case.ts';
 
 const CREATE = '/subscription/create';
@@ -240,43 +240,10 @@ export const SUBSCRIPTIONS: Case[] = [
       'intervalCount: must be an integer of at least 1; ' +
       'trialPeriodInterval: is required with trialPeriodCount; metadata: must be an object',
   ),
-  create(
-    'an unknown customer of a subscription [D-11]',
-    { customerId: UNKNOWN_CUS },
-    'There is no such customer.',
-    'resource_not_found',
-  ),
-  create(
-    'an unknown test clock of a subscription [D-60]',
-    { testClockId: UNKNOWN_CLK },
-    'There is no such test clock.',
-    'resource_not_found',
-  ),
-  {
-    name: 'an unknown subscription [D-21]',
-    method: 'GET',
-    path: `/subscription/get-subscription/${UNKNOWN_SUB}`,
-    send: {},
-    code: 'resource_not_found',
-    description: 'There is no such subscription.',
-  },
-  {
-    name: 'a cancel command without a subscription id [IF-4.7]',
-    path: '/subscription/merchant/cancel',
-    send: json({}),
-    description: 'subscriptionId: is required',
-  },
   {
     name: 'a cancel command with a list of ids [IF-4.7]',
     path: '/subscription/merchant/cancel',
     send: json({ subscriptionId: [UNKNOWN_SUB] }),
     description: 'subscriptionId: must be a string',
-  },
-  {
-    name: 'a cancel command to an unknown subscription [D-21]',
-    path: '/subscription/merchant/cancel',
-    send: json({ subscriptionId: UNKNOWN_SUB }),
-    code: 'resource_not_found',
-    description: 'There is no such subscription.',
   },
 ];

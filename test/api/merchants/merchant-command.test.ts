@@ -60,19 +60,6 @@ test('the merchant command creates and lists a merchant, and rotates and revokes
   expect(listed.stdout).not.toContain('sk_test_');
 });
 
-test('the merchant command creates no live merchant without the key of a live Stripe account [D-20]', async ({
-  api,
-}) => {
-  const before = await api.countRows();
-  const refused = await merchant(api, 'create', '--name', 'Live', '--mode', 'live');
-  expect(refused).toMatchObject({
-    code: 1,
-    stdout: '',
-    stderr: 'A live merchant needs an account: --key-file with a key sk_live_… or rk_live_….\n',
-  });
-  expect(await api.countRows()).toEqual(before);
-});
-
 test('the merchant command prints one line and exits with 1 for an unknown credential [D-20]', async ({
   api,
 }) => {

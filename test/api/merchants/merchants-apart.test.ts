@@ -3,17 +3,19 @@ import { changeGateway } from '../../../db/repositories/merchants/gateways.ts';
 import { createMerchantWithCredential } from '../../../db/repositories/merchants/merchants.ts';
 import { accountBinding } from '../../../gateways/merchant-gateways.ts';
 import { subscriptionBody, test as apiTest } from '../../support/api-environment.ts';
-import type { CallOptions } from '../../support/api-environment.ts';
 import {
   intentBody,
   makeCustomer,
   makePaid,
+  notFoundAnswer,
+  outcome,
   UNKNOWN_IDS,
   saveCard,
   setupBody,
   tokenisedBody,
 } from '../../support/fixtures/payments.ts';
 import { comparable } from '../../support/fixtures/subscriptions.ts';
+import { PAYMENT_LINK, paymentLinkBody } from '../../support/hosted-pages/links.ts';
 import { expectError } from '../../support/answers.ts';
 
 /**
@@ -27,9 +29,11 @@ const WEBHOOK = {
   subscribedEventTypes: ['intent.success'],
 };
 
+const IN_A_YEAR = Date.now() + 365 * 86_400_000;
+
 type Kind = 'customer' | 'subscription' | 'webhook' | 'clock' | 'intent' | 'setup' | 'method';
-type Call = [method: string, path: string, options: CallOptions];
-type Place = [name: string, kind: Kind, call: (id: string, ids: Ids) => Call];
+/** A path with the id in place of `{id}`, or a path and the body of a request with the id. */
+type Place = [place: string, kind: Kind, body?: (id: string, ids: Ids) => object];
 
 interface Ids {
   theirs: Record<Kind, string>;
@@ -56,118 +60,84 @@ const test = apiTest.extend('ids', { scope: 'file' }, async ({ api }): Promise<I
   return { theirs, myCustomer: await makeCustomer(api) };
 });
 
-const PLACES: Place[] = [
-  ['GET /customer/{customerId}', 'customer', (id) => ['GET', `/customer/${id}`, {}]],
-  [
-    'customerId of POST /subscription/create',
-    'customer',
-    (id) => ['POST', '/subscription/create', { body: subscriptionBody({ customerId: id }) }],
-  ],
-  [
-    'testClockId of POST /subscription/create',
-    'clock',
-    (id) => ['POST', '/subscription/create', { body: subscriptionBody({ testClockId: id }) }],
-  ],
-  [
-    'GET /subscription/get-subscription/{subscriptionId}',
-    'subscription',
-    (id) => ['GET', `/subscription/get-subscription/${id}`, {}],
-  ],
-  [
-    'subscriptionId of POST /subscription/merchant/cancel',
-    'subscription',
-    (id) => ['POST', '/subscription/merchant/cancel', { body: { subscriptionId: id } }],
-  ],
-  [
-    'PUT /webhook/{webhookConfigId}',
-    'webhook',
-    (id) => ['PUT', `/webhook/${id}`, { body: WEBHOOK }],
-  ],
-  ['DELETE /webhook/{webhookConfigId}', 'webhook', (id) => ['DELETE', `/webhook/${id}`, {}]],
-  ['GET /test-clock/{testClockId}', 'clock', (id) => ['GET', `/test-clock/${id}`, {}]],
-  [
-    'testClockId of POST /test-clock/advance',
-    'clock',
-    (id) => ['POST', '/test-clock/advance', { body: { testClockId: id, to: 1 } }],
-  ],
-  [
-    'GET /customer/{customerId}/payment-method-tokens',
-    'customer',
-    (id) => ['GET', `/customer/${id}/payment-method-tokens`, {}],
-  ],
-  [
-    'subscriptionId of POST /subscription/merchant/one-time-charge',
-    'subscription',
-    (id) => [
-      'POST',
-      '/subscription/merchant/one-time-charge',
-      { body: { subscriptionId: id, amount: 500, currency: 'USD' } },
-    ],
-  ],
-  [
-    'customerId of POST /payments/charge-tokenised-pm',
-    'customer',
-    (customerId, { theirs }) => [
-      'POST',
-      '/payments/charge-tokenised-pm',
-      { body: tokenisedBody({ customerId, pmId: theirs.method }) },
-    ],
-  ],
-  [
-    'pmId of POST /payments/charge-tokenised-pm',
-    'method',
-    (pmId, { myCustomer }) => [
-      'POST',
-      '/payments/charge-tokenised-pm',
-      { body: tokenisedBody({ customerId: myCustomer, pmId }) },
-    ],
-  ],
-  [
-    'POST /payments/cancel/{xIntentId}',
-    'intent',
-    (id) => ['POST', `/payments/cancel/${id}`, { body: { xIntentId: id } }],
-  ],
-  [
-    'customerId of POST /payments/create-intent',
-    'customer',
-    (customerId) => ['POST', '/payments/create-intent', { body: intentBody({ customerId }) }],
-  ],
-  [
-    'GET /payments/v2/get-intent/{xIntentId}',
-    'intent',
-    (id) => ['GET', `/payments/v2/get-intent/${id}`, {}],
-  ],
-  [
-    'xIntentId of POST /payments/merchant/refund',
-    'intent',
-    (xIntentId) => ['POST', '/payments/merchant/refund', { body: { xIntentId } }],
-  ],
-  [
-    'customerId of POST /setup-method/create',
-    'customer',
-    (customerId) => ['POST', '/setup-method/create', { body: setupBody({ customerId }) }],
-  ],
-  ['GET /setup-method/{setupMethodId}', 'setup', (id) => ['GET', `/setup-method/${id}`, {}]],
+const bySubscription = (path: string, more: object = {}): Place => [
+  `POST ${path}`,
+  'subscription',
+  (subscriptionId) => ({ subscriptionId, ...more }),
 ];
 
-const UNKNOWN: Record<Kind, string> = {
-  ...UNKNOWN_IDS,
-  webhook: 'whc_0000000000000000000000',
-  clock: 'clk_0000000000000000000000',
+const PLACES: Place[] = [
+  ['GET /customer/{id}', 'customer'],
+  ['GET /customer/{id}/state', 'customer'],
+  ['GET /customer/{id}/payment-method-tokens', 'customer'],
+  ['POST /subscription/create', 'customer', (customerId) => subscriptionBody({ customerId })],
+  ['POST /subscription/create', 'clock', (testClockId) => subscriptionBody({ testClockId })],
+  ['POST /subscription/link/merchant/generate-link', 'customer', linkBody],
+  [`POST ${PAYMENT_LINK}`, 'customer', (customerId) => paymentLinkBody({ customerId })],
+  ['GET /subscription/get-subscription/{id}', 'subscription'],
+  ['GET /subscription/upcoming/{id}', 'subscription'],
+  ['GET /subscription/timeline/{id}', 'subscription'],
+  bySubscription('/subscription/edit', { newAmount: 2_999 }),
+  bySubscription('/subscription/manual-retry'),
+  bySubscription('/subscription/merchant/cancel'),
+  bySubscription('/subscription/merchant/cancel', { atPeriodEnd: true }),
+  bySubscription('/subscription/merchant/resume'),
+  bySubscription('/subscription/merchant/pause'),
+  bySubscription('/subscription/merchant/unpause', { newNextPaymentDate: IN_A_YEAR }),
+  bySubscription('/subscription/merchant/one-time-charge', { amount: 500, currency: 'USD' }),
+  ['PUT /webhook/{id}', 'webhook', () => WEBHOOK],
+  ['DELETE /webhook/{id}', 'webhook'],
+  ['GET /test-clock/{id}', 'clock'],
+  ['POST /test-clock/advance', 'clock', (testClockId) => ({ testClockId, to: 1 })],
+  [
+    'POST /payments/charge-tokenised-pm',
+    'customer',
+    (customerId, { theirs }) => tokenisedBody({ customerId, pmId: theirs.method }),
+  ],
+  [
+    'POST /payments/charge-tokenised-pm',
+    'method',
+    (pmId, { myCustomer }) => tokenisedBody({ customerId: myCustomer, pmId }),
+  ],
+  ['POST /payments/cancel/{id}', 'intent', (xIntentId) => ({ xIntentId })],
+  ['POST /payments/create-intent', 'customer', (customerId) => intentBody({ customerId })],
+  ['GET /payments/v2/get-intent/{id}', 'intent'],
+  ['POST /payments/merchant/refund', 'intent', (xIntentId) => ({ xIntentId })],
+  ['POST /setup-method/create', 'customer', (customerId) => setupBody({ customerId })],
+  ['GET /setup-method/{id}', 'setup'],
+];
+
+function linkBody(customerId: string): object {
+  return { ...subscriptionBody({ customerId }), expiryDate: IN_A_YEAR };
+}
+
+/** A well-formed id that does not exist, and the words of the refusal. */
+const UNKNOWN: Record<Kind, [id: string, words: string]> = {
+  customer: [UNKNOWN_IDS.customer, 'customer'],
+  subscription: [UNKNOWN_IDS.subscription, 'subscription'],
+  webhook: ['whc_0000000000000000000000', 'webhook configuration'],
+  clock: ['clk_0000000000000000000000', 'test clock'],
+  intent: [UNKNOWN_IDS.intent, 'payment intent'],
+  setup: [UNKNOWN_IDS.setup, 'setup method'],
+  method: [UNKNOWN_IDS.method, 'payment method'],
 };
 
 test.for(PLACES)(
-  '%s refuses another merchant’s id exactly as an unknown one [D-21]',
-  async ([, kind, call], { api, ids }) => {
+  '%s refuses another merchant’s %s exactly as an unknown one [D-11, D-21, D-36, D-41, IF-4.2, D-§7]',
+  async ([place, kind, bodyOf], { api, ids }) => {
+    const [unknownId, words] = UNKNOWN[kind];
     const rows = await api.countRows();
     const commands = [api.workflows.calls.length, api.payments.calls.length];
+    const call = (id: string) => {
+      const [method = '', path = ''] = place.replace('{id}', id).split(' ');
+      return api.call(method, path, bodyOf === undefined ? {} : { body: bodyOf(id, ids) });
+    };
 
-    const foreign = await api.call(...call(ids.theirs[kind], ids));
-    const unknown = await api.call(...call(UNKNOWN[kind], ids));
+    const foreign = await call(ids.theirs[kind]);
+    const unknown = await call(unknownId);
 
     expect(comparable(foreign)).toEqual(comparable(unknown));
-    expect(foreign.status).toBe(400);
-    expect(foreign.json).toMatchObject({ errorCode: 'resource_not_found' });
+    expect(outcome(foreign)).toEqual(notFoundAnswer(words));
     expect(await api.countRows()).toEqual(rows);
     expect([api.workflows.calls.length, api.payments.calls.length]).toEqual(commands);
   },

@@ -3,8 +3,6 @@ import { untilAvailable } from '../../support/answers.ts';
 import { test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { LOCALES } from '../../../domain/locales.ts';
-import { unlocked } from '../../../tools/scripts/demo/unlocked.ts';
-import { Browser, openPage } from '../../support/browser.ts';
 import { fieldsOf, spaced } from '../../support/hosted-pages/page-text.ts';
 import {
   expectSeeOther,
@@ -71,18 +69,6 @@ describe('a live merchant’s limit of five cards for each checkout session', ()
     for (let card = 1; card <= 4; card += 1) await give(refusal());
     await give('payment_token=tok_good_fifth_checkout');
     expect(await readSubscription(api, subscription)).toMatchObject({ status: 'ACTIVE' });
-  });
-
-  test('locks a hosted payment after five cards, so that a sixth card is not charged', async ({
-    api,
-  }) => {
-    const { fwdUrl, xIntentId } = await makeHosted(api);
-    const { give, comeBack, path } = visit(api, fwdUrl);
-    for (let card = 1; card <= 4; card += 1) await give(refusal());
-    const locked = await give('payment_token=tok-card_declined-five');
-    expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
-    expectSeeOther(await comeBack('payment_token=tok_good_sixth_payment'), path);
-    expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'FAILED' });
   });
 
   test('lets only five of ten parallel cards be tried', async ({ api }) => {
@@ -180,18 +166,6 @@ describe('the limit of thirty declined cards an hour from one address at a live 
       ja: '60 分後、14:06（UTC）に、もう一度お試しください。',
       ar: 'يمكنك المحاولة مرة أخرى بعد 60 دقيقة، عند الساعة 2:06 م (UTC).',
     });
-  });
-
-  test('stops npm run demo with the text of the page that takes no card', async ({ api }) => {
-    const address = '203.0.113.14';
-    await decline(api, address, 30);
-    const { fwdUrl } = await makeHosted(api);
-    const url = api.url + new URL(fwdUrl).pathname;
-    await expect(openPage(url, new Browser(address)).then(unlocked)).rejects.toThrow(
-      /^The hosted pages take no card from this machine now: Too many cards .* You can try again in 60\u00a0minutes, at \d\d:\d\d \(UTC\)\. Then run npm run demo again\.$/,
-    );
-    const elsewhere = await openPage(url, new Browser('203.0.113.15')).then(unlocked);
-    expect(elsewhere.forms).toHaveLength(1);
   });
 
   test('counts neither reloads of a declined card nor a card that pays', async ({ api }) => {

@@ -280,20 +280,6 @@ test('the payment page first asks for missing details and stores these details i
   expect(customer!.details).toEqual({ name: 'Ada', ...given });
 });
 
-test.for<[string, Record<string, string>, Record<string, string>]>([
-  ['with a wrong token', { form_token: 'x' }, {}],
-  ['from another site', {}, { 'sec-fetch-site': 'cross-site' }],
-  ['from another origin', {}, { origin: 'https://evil.example' }],
-])(
-  'a form with the payer’s details that comes %s is refused and stores nothing',
-  async ([, fields, headers], { api }) => {
-    const { intentId, post } = await open(api, { customerDetails: {} });
-    const answer = await post({ ...fields, name: 'Eve', email: 'eve@example.com' }, headers);
-    expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);
-    expect((await readIntent(api, intentId))['customerDetails']).toEqual({});
-  },
-);
-
 test('a page token of a payment opens no other kind of page', async ({ api }) => {
   const { token, look } = await open(api);
   expect((await look()).status).toBe(200);
@@ -302,14 +288,4 @@ test('a page token of a payment opens no other kind of page', async ({ api }) =>
     expect((await other.look()).status).toBe(404);
     expect((await other.comeBack('payment_token=tok_elsewhere')).status).toBe(404);
   }
-});
-
-test('the log contains no page token and no payment token [D-§8]', async ({ api }) => {
-  const { token, comeBack, look } = await open(api);
-  await look();
-  await comeBack('payment_token=tok_in_no_log_payment');
-  const lines = JSON.stringify(api.logLines);
-  expect(lines).toContain('GET /payment/:token/return');
-  expect(lines).not.toContain(token);
-  expect(lines).not.toContain('tok_in_no_log_payment');
 });

@@ -2,7 +2,6 @@ import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { customers } from '../../../db/schema/customers.ts';
 import { setupMethods } from '../../../db/schema/setup-methods.ts';
-import { untilAvailable } from '../../support/answers.ts';
 import { test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { consentOf, fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
@@ -101,24 +100,6 @@ test('after a declined card that is not saved, another card can be saved [D-§7]
   expect(await triesOf(api, session)).toBe(2);
 });
 
-test('a reload of the return URL does not count as a second try of a declined, refused or saved card', async ({
-  api,
-}) => {
-  const { comeBack, look, path } = await open(api);
-  const session = sessionIn(await look());
-  for (const query of [
-    'payment_token=tok-card_declined-reload',
-    'payment_error=expired_card&payment_error_id=a',
-    'payment_token=tok_saved_reload',
-  ]) {
-    const answers = await Promise.all(
-      Array.from({ length: 2 }, () => untilAvailable(() => comeBack(query))),
-    );
-    for (const answer of [...answers, await comeBack(query)]) expectSeeOther(answer, path);
-  }
-  expect(await triesOf(api, session)).toBe(3);
-});
-
 test('after five declined cards, a setup session of a live merchant is FAILED and its page takes no more cards', async ({
   createApi,
 }) => {
@@ -138,14 +119,6 @@ test('after five declined cards, a setup session of a live merchant is FAILED an
   expect((await look()).status).toBe(403);
 });
 
-test('the fifth card of a setup session can still be saved', async ({ createApi }) => {
-  const api = await createApi(LIVE);
-  const { setupMethodId, give } = await open(api);
-  for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok-card_declined-${card}`);
-  expect(headingOf(await give('payment_token=tok_good_fifth'))).toBe('Your card was saved');
-  expect((await rowOf(api, setupMethodId)).status).toBe('SUCCESS');
-});
-
 test('a fifth card is not counted as declined while Temporal is unavailable, and a later load saves the card', async ({
   createApi,
 }) => {
@@ -159,16 +132,6 @@ test('a fifth card is not counted as declined while Temporal is unavailable, and
   expect((await rowOf(api, setupMethodId)).status).toBe('CREATED');
   expectSeeOther(await comeBack('payment_token=tok_fifth_away'), path);
   expect((await rowOf(api, setupMethodId)).status).toBe('SUCCESS');
-});
-
-test('a HEAD or prefetch request saves no card and writes nothing [D-44]', async ({ api }) => {
-  const { setupMethodId, look, comeBack, path } = await open(api);
-  const before = await api.countRows();
-  expect((await look({}, 'HEAD')).status).toBe(200);
-  await look({ headers: { 'sec-purpose': 'prefetch' } });
-  expectSeeOther(await comeBack('payment_token=tok_head_setup', 'HEAD'), path);
-  expect((await rowOf(api, setupMethodId)).status).toBe('CREATED');
-  expect(await api.countRows()).toEqual(before);
 });
 
 test('the cancel link leads to callbackUrl with status CREATED [D-44]', async ({ api }) => {
@@ -215,22 +178,4 @@ test('the setup page first asks for missing details and stores these details in 
     .from(customers)
     .where(eq(customers.id, row.customerId));
   expect(customer!.details).toEqual(details);
-});
-
-test('a form with the payer’s details and a wrong token is refused and stores nothing', async ({
-  api,
-}) => {
-  const { setupMethodId, post } = await open(api, { billingDetails: {} });
-  const answer = await post({ form_token: 'x', name: 'Eve', email: 'eve@example.com' });
-  expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);
-  expect((await rowOf(api, setupMethodId)).billingDetails).toEqual({});
-});
-
-test('the log contains no page token and no payment token [D-§8]', async ({ api }) => {
-  const { token, give } = await open(api);
-  await give('payment_token=tok_in_no_log_setup');
-  const lines = JSON.stringify(api.logLines);
-  expect(lines).toContain('GET /setup/:token/return');
-  expect(lines).not.toContain(token);
-  expect(lines).not.toContain('tok_in_no_log_setup');
 });

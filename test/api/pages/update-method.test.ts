@@ -333,21 +333,6 @@ test('while the outcome is unknown, the update page requests itself every 3 s, a
   expect(headingOf(await look())).toBe('Thank you: your payment was received');
 });
 
-test('while Temporal is unavailable, the return URL answers 503; a later load replaces the card [D-33]', async ({
-  api,
-}) => {
-  const { subscription, comeBack, path } = await openUpdatePage(api, 'ACTIVE');
-  api.workflows.faults.isDown = true;
-  const away = await comeBack('payment_token=tok_update_outage_1111');
-  api.workflows.faults.isDown = false;
-  expect(away.status).toBe(503);
-  expect(refreshOf(away)).toBe(
-    `10; url=${ownReturn(path, 'payment_token=tok_update_outage_1111')}`,
-  );
-  expectSeeOther(await comeBack('payment_token=tok_update_outage_1111'), path);
-  expect(await lastFourOf(api, subscription)).toBe('1111');
-});
-
 test.for([
   ['CREATED', 409, 'has not begun yet'],
   ['PAUSED', 409, 'is paused'],
@@ -426,13 +411,4 @@ test('an update link opens no checkout, payment or setup page [D-33]', async ({ 
   for (const kind of ['checkout', 'payment', 'setup']) {
     expect((await visit(api, `${PUBLIC_URL}/${kind}/${token}`).look()).status).toBe(404);
   }
-});
-
-test('the log contains no update link and no payment token [D-§8]', async ({ api }) => {
-  const { token, give } = await openUpdatePage(api, 'ACTIVE');
-  await give('payment_token=tok_in_no_log_update');
-  const lines = JSON.stringify(api.logLines);
-  expect(lines).toContain('GET /update-method/:token/return');
-  expect(lines).not.toContain(token);
-  expect(lines).not.toContain('tok_in_no_log_update');
 });

@@ -133,19 +133,6 @@ test('a charge refuses another merchant’s payment method exactly as an unknown
   expect(outcome(await charge({ customerId: elses }))).toEqual(notFoundAnswer('payment method'));
 });
 
-test('a charge refuses another merchant’s customer exactly as an unknown one [D-21, D-36]', async ({
-  api,
-  charge,
-}) => {
-  const foreign = await saveCard(api, { owner: 'other' });
-  const [theirs, nobodys] = [
-    await charge({ customerId: foreign.customerId, pmId: foreign.pmId }),
-    await charge({ customerId: UNKNOWN_IDS.customer, pmId: foreign.pmId }),
-  ];
-  expect(comparable(theirs)).toEqual(comparable(nobodys));
-  expect(outcome(theirs)).toEqual(notFoundAnswer('customer'));
-});
-
 test.for(['PENDING', 'DELETED'] as const)(
   'a payment method that is %s is not charged [D-36]',
   async (status, { api, charge }) => {

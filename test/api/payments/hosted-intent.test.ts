@@ -199,13 +199,3 @@ test('a read of the payment intent of a cycle has its attempts and its subscript
   });
   expect(second).toEqual(mine[0]);
 });
-
-test('a read refuses another merchant’s intent exactly as an unknown one [D-21]', async ({
-  api,
-}) => {
-  const { xIntentId } = await makeHosted(api, 'other');
-  const read = (id: string) => api.call('GET', `/payments/v2/get-intent/${id}`);
-  const foreign = await read(xIntentId);
-  expect(comparable(foreign)).toEqual(comparable(await read(UNKNOWN_IDS.intent)));
-  expect(outcome(foreign)).toEqual(notFoundAnswer('payment intent'));
-});

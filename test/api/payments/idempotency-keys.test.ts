@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { untilAvailable } from '../../support/answers.ts';
-import { test } from '../../support/api-environment.ts';
+import { subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {
   UNAVAILABLE,
@@ -9,17 +9,16 @@ import {
   makePaid,
   UNKNOWN_IDS,
   outcome,
-  readIntent,
   saveCard,
   setupBody,
   tokenisedBody,
 } from '../../support/fixtures/payments.ts';
+import { PAYMENT_LINK, paymentLinkBody } from '../../support/hosted-pages/links.ts';
 import { createSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 
-/**
- * The effect of an Idempotency-Key on one-time and tokenised charges, refunds, cancellations, hosted payments
- * and setup sessions.
- */
+/** The effect of an Idempotency-Key on each route that writes, but for the commands: subscriptions/commands.test.ts. */
+
+const IN_A_YEAR = Date.now() + 365 * 86_400_000;
 
 interface Call {
   path: string;
@@ -59,6 +58,22 @@ async function firstIntentOf(api: ApiEnvironment): Promise<string> {
   const [intent] = (list.json as { data: { xIntentId: string; subscriptionId: string }[] }).data;
   expect(intent!.subscriptionId).toBe(subscriptionId);
   return intent!.xIntentId;
+}
+
+function linkRoute(
+  path: string,
+  rules: string,
+  bodyOf: (changes: Record<string, unknown>) => object,
+): KeyedRoute {
+  return {
+    route: path,
+    rules,
+    valid: async () => ({ path, body: bodyOf({}) }),
+    refused: async () => ({ path, body: bodyOf({ customerId: UNKNOWN_IDS.customer }) }),
+    rows: { subscription_link: 1 },
+    needs: null,
+    moves: 0,
+  };
 }
 
 const ROUTES: KeyedRoute[] = [
@@ -126,6 +141,32 @@ const ROUTES: KeyedRoute[] = [
     needs: null,
     moves: 0,
   },
+  {
+    route: '/subscription/create',
+    rules: 'IF-4.3',
+    valid: async () => ({ path: '/subscription/create', body: subscriptionBody() }),
+    refused: async () => ({
+      path: '/subscription/create',
+      body: subscriptionBody({ customerId: UNKNOWN_IDS.customer }),
+    }),
+    rows: {
+      checkout_session: 1,
+      customer: 1,
+      event_stream: 1,
+      outbox_event: 2,
+      payment_intent: 1,
+      subscription: 1,
+    },
+    needs: null,
+    moves: 0,
+  },
+  linkRoute('/subscription/link/merchant/generate-link', 'IF-4.4', (changes) => ({
+    ...subscriptionBody(changes),
+    expiryDate: IN_A_YEAR,
+  })),
+  linkRoute(PAYMENT_LINK, 'D-§7', (changes) =>
+    paymentLinkBody({ expiryDate: IN_A_YEAR, ...changes }),
+  ),
   {
     route: '/setup-method/create',
     rules: 'IF-4.13',
@@ -251,18 +292,3 @@ describe.each(ROUTES.filter(({ needs }) => needs === null))(
     });
   },
 );
-
-test('a voided charge leaves a CANCELLED intent that can be read [D-17, D-40]', async ({ api }) => {
-  const method = await saveCard(api);
-  api.payments.faults.isDown = true;
-  const away = await api.call('POST', TOKENISED, { body: tokenisedBody(method) });
-  api.payments.faults.isDown = false;
-  expect(outcome(away)).toEqual(UNAVAILABLE);
-  const list = await api.call('GET', '/payments?limit=1');
-  const [intent] = (list.json as { data: { xIntentId: string }[] }).data;
-  expect(await readIntent(api, intent!.xIntentId)).toMatchObject({
-    amount: 2_500,
-    status: 'CANCELLED',
-    chargeAttempts: [],
-  });
-});

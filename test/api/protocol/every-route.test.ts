@@ -16,7 +16,7 @@ const KEYED = OPERATIONS.filter(({ idempotencyKey }) => idempotencyKey === 'list
 
 describe('the API', () => {
   test.for(ROUTES)(
-    'answers 401 to %s %s without credentials [IF-4, IF-5]',
+    'answers 401 to %s %s without credentials [IF-4, IF-5, IF-2.9]',
     async ([method, path, body], { api }) => {
       const answer = await api.call(method, path, { as: null, body });
       expect(answer.status).toBe(401);

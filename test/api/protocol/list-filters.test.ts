@@ -77,15 +77,6 @@ test('a list of payments filters by the status that a read shows [D-§7, D-41]',
   expect(await ids('SUCCESS')).toEqual([]);
 });
 
-test('a list of customers is filtered by e-mail address in any case [D-§7]', async ({
-  api,
-  made,
-}) => {
-  expect(await listed(api, '/customer?email=BOB@EXAMPLE.COM', 'customerId')).toContain(made['bob']);
-  expect(await listed(api, '/customer?email=ada@example.com', 'customerId')).toContain(made['ada']);
-  expect(await listed(api, '/customer?email=nobody@example.com', 'customerId')).toEqual([]);
-});
-
 test.for(['/subscription', '/payments'])(
   'a list request with an unknown status is refused: %s [D-10]',
   async (path, { api }) => {

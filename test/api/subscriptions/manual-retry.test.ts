@@ -107,7 +107,7 @@ test('the cooldown of a manual retry also applies to the next declined cycle [D-
   });
 });
 
-test('a manual retry that pays the last cycle answers ENDED [IF-4.9, D-31, D-10a]', async ({
+test('a manual retry that pays the last cycle answers ENDED [IF-4.9, D-31, D-10a, D-§4]', async ({
   api,
 }) => {
   const subscription = await unpaidAtNoon(api, { cycleCount: 2 });

@@ -81,26 +81,6 @@ test.for([
   },
 );
 
-test('a resume refuses another merchant’s subscription exactly as an unknown one [D-21]', async ({
-  api,
-}) => {
-  const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
-  await post(api, 'cancel', { subscriptionId, atPeriodEnd: true });
-  const answers = [];
-  for (const [id, as] of [
-    [subscriptionId, api.other],
-    ['sub_0000000000000000000000', api.merchant],
-  ] as const) {
-    const body = { subscriptionId: id };
-    answers.push(await api.call('POST', '/subscription/merchant/resume', { body, as }));
-  }
-  expect(answers.map(({ status, text }) => [status, text])).toEqual([
-    [400, answers[0]!.text],
-    [400, answers[0]!.text],
-  ]);
-  expect(answers[0]!.json).toMatchObject({ errorCode: 'resource_not_found' });
-});
-
 test('a subscription shows when its pause with a date ends, until an unpause [D-§4]', async ({
   api,
 }) => {

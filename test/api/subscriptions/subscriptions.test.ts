@@ -106,16 +106,6 @@ test('a read of a subscription returns the given terms, description and metadata
   expect(answer.text).toContain(`"metadata":${metadata}`);
 });
 
-test('metadata of 50 pairs is accepted, with keys of 40 and values of 500 characters [IF-8]', async ({
-  api,
-}) => {
-  const metadata = Object.fromEntries(
-    Array.from({ length: 50 }, (_, at) => [String(at).padStart(40, 'k'), 'v'.repeat(500)]),
-  );
-  const { subscriptionId } = await create(api, { metadata, amount: 101, cycleCount: 1_000 });
-  expect((await readSubscription(api, { subscriptionId }))['metadata']).toEqual(metadata);
-});
-
 test('a read of a new subscription with a trial returns the length of the trial, and no intent exists [D-§4]', async ({
   api,
 }) => {

@@ -1,5 +1,5 @@
 /** Maximum length of a line in bytes, without the line break. */
-export const LINE_BYTES_MAX = 524_288;
+const LINE_BYTES_MAX = 524_288;
 
 /** One line of a file. `number` counts from 1 and includes empty lines. */
 export interface Line {
