@@ -6,14 +6,14 @@ import { SHOWN_INTENT_KINDS } from '../domain/payment-intent.ts';
 
 /** Schemas for the fields of answers and events. Only tests validate answers with these schemas. */
 
-/** Marks a field of an answer as an extension, an addition to version 1.0.0 of the API's interface. Rule: D-§7. */
+/** Marks a field of an answer as an extension, an addition to version 1.0.0 of the API's interface. */
 export const EXTENSION = { 'x-extension': true } as const;
 
 export function id(prefix: string, of: string) {
   return z.string().meta({ description: `Id of the ${of}.`, pattern: `^${prefix}_[0-9A-Za-z]+$` });
 }
 
-/** An instant in an event or an answer, in epoch milliseconds. Rule: D-04. */
+/** An instant in an event or an answer, in epoch milliseconds. */
 export function epochMs(description: string) {
   return z
     .int()
@@ -21,7 +21,7 @@ export function epochMs(description: string) {
     .meta({ description: `${description} Epoch milliseconds.`, format: 'int64' });
 }
 
-/** An instant in an answer, as ISO 8601 text. Rule: D-04. */
+/** An instant in an answer, as ISO 8601 text. */
 export function dateTime(description: string) {
   return z.string().meta({ description, format: 'date-time' });
 }
@@ -50,21 +50,21 @@ export const pairs = z
   .record(z.string(), z.string())
   .meta({ description: 'As given in the request.' });
 
-/** The kind of an intent, an extension of interface 1.0.0. Rule: D-§7. */
+/** The kind of an intent, an extension of interface 1.0.0. */
 export const intentKind = z.enum(SHOWN_INTENT_KINDS).meta({
   description:
     'What is paid: a billing cycle; the first cycle with an `upfrontAmount`; a one-time charge of a ' +
     'subscription; a charge of a saved method; a payment on a hosted page.',
 });
 
-/** The note on an intent, an extension of interface 1.0.0. Rule: D-§7. */
+/** The note on an intent, an extension of interface 1.0.0. */
 export const intentComments = z
   .string()
   .meta({ description: 'Your note on a one-time charge or on a link to pay once.' });
 
 export const paymentMethodKind = z.enum(PAYMENT_METHOD_KINDS);
 
-/** An unavailable payment method falls back to CARD, and the answer names it. Rule: D-43. */
+/** An unavailable payment method falls back to CARD, and the answer names it. */
 export const unavailablePaymentMethods = z
   .array(z.string())
   .optional()
@@ -74,7 +74,7 @@ export const unavailablePaymentMethods = z
     ...EXTENSION,
   });
 
-/** A code of the fixed list of decline codes. Rule: D-42. */
+/** A code of the fixed list of decline codes. */
 export const declineCode = z
   .enum(Object.keys(DECLINES))
   .meta({ id: 'DeclineCode', description: 'Why the payment was declined.' });
@@ -83,7 +83,7 @@ export const declineMessage = z
   .string()
   .meta({ description: 'Human-readable reason for the decline.' });
 
-/** A page of a list. Rule: D-§7. */
+/** A page of a list. */
 export function page<Row extends z.ZodType>(of: Row) {
   return z.object({
     data: z.array(of).meta({ description: 'Newest first.' }),
@@ -96,7 +96,7 @@ export function page<Row extends z.ZodType>(of: Row) {
   });
 }
 
-/** The answer `{}` of commands without a result. Rule: D-16. */
+/** The answer `{}` of commands without a result. */
 export const nothing = z.object({}).meta({ description: 'An empty object.' });
 
 export const disputeStatus = z.enum(DISPUTE_STATUSES).meta({

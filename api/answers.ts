@@ -18,10 +18,10 @@ export function ok<Body>(body: Body): Answer<Body> {
   return { status: 200, text: JSON.stringify(body) };
 }
 
-/** The answer of operations without a body. Rule: D-16. */
+/** The answer of operations without a body. */
 export const NO_CONTENT: Answer<never> = { status: 204, text: '' };
 
-/** Returns an error answer. Its body is the error object itself, without another object around it. Rule: IF-7. */
+/** Returns an error answer. Its body is the error object itself, without another object around it. */
 export function errorAnswer(code: ErrorCode, description: string): Answer {
   return {
     status: ERRORS[code].status,
@@ -39,14 +39,14 @@ export function send(ctx: Context, answer: Answer): void {
   ctx.body = answer.text;
 }
 
-/** Returns the same error for an unknown record and for another merchant's record. Rule: D-21. */
+/** Returns the same error for an unknown record and for another merchant's record. */
 export function notFound(record: string): DomainError {
   return new DomainError('resource_not_found', `There is no such ${record}.`);
 }
 
 type WithoutNulls<T> = { [Name in keyof T]?: NonNullable<T[Name]> };
 
-/** Returns the fields that are not null, for an answer that omits fields without a value. Rule: D-10a. */
+/** Returns the fields that are not null, for an answer that omits fields without a value. */
 export function withoutNulls<T extends object>(fields: T): WithoutNulls<T> {
   // The cast is safe, because the filter leaves only fields of T that are not null.
   return Object.fromEntries(

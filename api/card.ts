@@ -13,10 +13,10 @@ const cardMetadata = z
   })
   .meta({ id: 'CardMetadata', description: 'Details of a card.' });
 
-/** The fields of a saved card in answers to merchants. Rule: IF-2.3. */
+/** The fields of a saved card in answers to merchants. */
 export const cardFields = { paymentMethod: paymentMethodKind, cardMetadata };
 
-/** Returns a saved card as fields of an answer. Omits the country if it is unknown. Rules: IF-2.3, D-10a. */
+/** Returns a saved card as fields of an answer. Omits the country if it is unknown. */
 export function presentCard({ kind, ...card }: EventCard & { kind: PaymentMethodKind }) {
   const { brand, country, lastFourDigit, expiryMonth, expiryYear } = card;
   return {

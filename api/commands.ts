@@ -11,7 +11,7 @@ import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.t
  * @throws DomainError with the code and reason of a refusal; `payment_outcome_pending` if the command was
  * accepted and has no result yet; `service_unavailable` if it is unknown whether the command was executed.
  * After `payment_outcome_pending` and `service_unavailable`, a later repeat executes the command if it was not
- * executed, and returns its result as soon as it has one. Rule: D-32.
+ * executed, and returns its result as soon as it has one.
  */
 export async function executeCommand(
   workflows: SubscriptionWorkflows,

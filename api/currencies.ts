@@ -3,7 +3,7 @@ import type { Currency, CurrencyTable } from '../domain/currencies.ts';
 
 let table: CurrencyTable = CURRENCIES;
 
-/** Sets the currency table of this process, once at its start. Default: the checked-in table. Rule: D-03. */
+/** Sets the currency table of this process, once at its start. Default: the checked-in table. */
 export function useCurrencies(currencies: CurrencyTable): void {
   table = currencies;
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isCountryCode } from '../domain/countries.ts';
 import { text } from './fields.ts';
 
-/** Maximum length of a text inside customerDetails, in characters. Rule: D-11. */
+/** Maximum length of a text inside customerDetails, in characters. */
 const DETAIL_MAX = 255;
 
 const detail = () => text(DETAIL_MAX).nullish();
@@ -10,7 +10,7 @@ const detail = () => text(DETAIL_MAX).nullish();
 /** Checks only the form of an e-mail address, not whether the address accepts mail. */
 export const EMAIL_PATTERN = /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/;
 
-// The pattern accepts an empty string, because an empty string counts as absent. Rule: D-10.
+// The pattern accepts an empty string, because an empty string counts as absent.
 const email = text(DETAIL_MAX).regex(new RegExp(`^$|${EMAIL_PATTERN.source}`), {
   error: 'must be an e-mail address',
 });
@@ -22,7 +22,7 @@ const country = z
   })
   .meta({ pattern: '^([A-Za-z]{2})?$' });
 
-/** Every field is optional. The details are stored as given, nulls included. Rules: IF-2.2, D-10a, D-11. */
+/** Every field is optional. The details are stored as given, nulls included. */
 export const customerDetails = z
   .object({
     name: detail(),

@@ -18,7 +18,7 @@ export type Fields<S extends Shape> = z.output<z.ZodObject<S>>;
  * if its field already has a problem.
  *
  * @throws DomainError `bad_request` naming every invalid field by its path, in the order of the
- * shape: `amount: is required; metadata.order: must be a string`. Rules: D-10, D-10a.
+ * shape: `amount: is required; metadata.order: must be a string`.
  */
 export function readFields<S extends Shape>(
   shape: S,
@@ -52,7 +52,7 @@ export function readFields<S extends Shape>(
 
 /**
  * Returns the body without the optional fields that are empty strings, because these count as absent. The
- * fields named in `kept` stay. Rule: D-10.
+ * fields named in `kept` stay.
  */
 export function withoutEmpty(shape: Shape, body: unknown, kept: readonly string[] = []): unknown {
   if (!isPlainObject(body)) return body;
@@ -68,7 +68,7 @@ function isOptional(shape: Shape, name: string): boolean {
 
 /**
  * Returns the paths of the body's fields that the shape does not have, in the order of the body. An example is
- * `customerDetails.title`. `fields` is the result of {@link readFields} for this body. Rule: D-10.
+ * `customerDetails.title`. `fields` is the result of {@link readFields} for this body.
  */
 export function ignoredFields(
   shape: Shape,
@@ -91,7 +91,7 @@ function ignoredIn(path: string, given: unknown, read: unknown): string[] {
   );
 }
 
-/** Returns the parsed value with the members of every object in the order of the request. Rule: D-10a. */
+/** Returns the parsed value with the members of every object in the order of the request. */
 function inGivenOrder(given: unknown, read: unknown): unknown {
   if (!isPlainObject(given) || !isPlainObject(read)) return read;
   return Object.fromEntries(
@@ -105,7 +105,7 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The refusal of invalid fields. Unlike other refusals, it is not stored under an Idempotency-Key. Rule: D-17. */
+/** The refusal of invalid fields. Unlike other refusals, it is not stored under an Idempotency-Key. */
 export class FieldsError extends DomainError {}
 
 /** Throws {@link problemsError} if there is a problem. */
@@ -148,7 +148,7 @@ function describeIssue(issue: z.core.$ZodRawIssue): string {
   return 'is not valid';
 }
 
-/** An optional field: null means absent. Rule: D-10a. */
+/** An optional field: null means absent. */
 export function optional<T extends z.ZodType>(schema: T) {
   return schema.nullish().transform((value) => value ?? undefined);
 }
@@ -170,7 +170,7 @@ function limited(max: number) {
 /** Maximum length of an id in characters. */
 const ID_MAX = 64;
 
-/** The id of a record. Only the length is checked; the handler looks the record up. Rule: D-21. */
+/** The id of a record. Only the length is checked; the handler looks the record up. */
 export function idText() {
   return text(ID_MAX);
 }
@@ -183,7 +183,7 @@ const INSTANT_META = {
   exclusiveMaximum: BILLING_HORIZON_AT,
 } as const;
 
-/** An instant in a request body, in epoch milliseconds. Rule: D-04. */
+/** An instant in a request body, in epoch milliseconds. */
 export const instant = z
   .custom<number>(isInstant, {
     error: ({ input }) =>
@@ -210,7 +210,7 @@ export function wholeNumber(min: number) {
 
 const URL_LENGTH_MAX = 2_048;
 
-/** An absolute http(s) URL. Rule: D-13. */
+/** An absolute http(s) URL. */
 export function httpUrl() {
   return limited(URL_LENGTH_MAX)
     .refine((value) => isHttpUrl(value), { error: 'must be an absolute http or https URL' })
@@ -233,7 +233,7 @@ const METADATA_PAIRS_MAX = 50;
 const METADATA_KEY_MAX = 40;
 const METADATA_VALUE_MAX = 500;
 
-/** String pairs within the metadata limits, stored as given. Rules: IF-8, D-14. */
+/** String pairs within the metadata limits, stored as given. */
 export function metadata() {
   return metadataPairs().meta({
     type: 'object',
@@ -285,7 +285,7 @@ export function numberText(min: number, max: number) {
     .transform(Number);
 }
 
-/** An instant in a query string, where every value is text. Rule: D-04. */
+/** An instant in a query string, where every value is text. */
 export const instantText = z
   .custom<string>(
     (value) =>

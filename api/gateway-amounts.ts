@@ -7,7 +7,7 @@ import type { Problem } from './fields.ts';
  * refused at once and not when it is due. The keys of `amounts` are field names. Call this function outside a
  * transaction, because it reads the gateway's settings on another connection.
  *
- * @throws DomainError `operation_not_allowed` for a live merchant without a gateway. Rules: D-03, D-20.
+ * @throws DomainError `operation_not_allowed` for a live merchant without a gateway.
  */
 export async function gatewayAmountProblems(
   { gateways }: Pick<ApiDeps, 'gateways'>,

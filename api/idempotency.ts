@@ -45,7 +45,7 @@ export interface Outcome<Body> {
 /**
  * Runs `work` in one database transaction and returns its answer. The work, the key and the stored answer
  * commit together. A repeat with the same key returns the stored answer and does not run `work` or
- * `afterCommit`. Rule: D-17.
+ * `afterCommit`.
  */
 export async function inTransaction<Body>(
   { keyUse: use }: KeyedCall,
@@ -100,9 +100,9 @@ export type OutcomeAnswer<Body> = Answer<Body> & {
  * definite refusal under the key. Two results are not stored: an answer with `isDefinite: false`, and an error
  * that is no definite refusal, such as 503 or a pending payment. The key is then released, and a repeat
  * continues with the same command id. If `work` refuses the fields, it must not have written anything: the key of a
- * first call is then deleted, so that the corrected request may use it. Rule: D-17.
+ * first call is then deleted, so that the corrected request may use it.
  *
- * `orderPrefix`: the work creates an order with such an id. The command id is then derived from the key. Rule: D-39.
+ * `orderPrefix`: the work creates an order with such an id. The command id is then derived from the key.
  */
 export async function withOutcome<Body>(
   { keyUse: use, late }: KeyedCall,
@@ -196,7 +196,7 @@ function definiteRefusal(thrown: unknown): Answer | null {
   return isDefinite ? errorAnswer(code, message) : null;
 }
 
-/** The interface allows at most 255 of these characters. Rules: IF-4, IF-8. */
+/** The interface allows at most 255 of these characters. */
 const KEY_PATTERN = /^[a-zA-Z0-9\-_:.]{1,255}$/;
 
 /**

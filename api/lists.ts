@@ -26,7 +26,7 @@ export const FILTERS = {
 
 /**
  * Returns the query fields of a list of records whose ids begin with `prefix`. `startTime` is inclusive,
- * `endTime` is exclusive. The offset of another list is refused. Rule: D-§7.
+ * `endTime` is exclusive. The offset of another list is refused.
  */
 export function listQuery(prefix: IdPrefix) {
   const offset = text(OFFSET_MAX).transform((given, ctx): ListPosition => {
@@ -60,7 +60,7 @@ interface Listed {
 /**
  * Answers with a page of one of the merchant's lists, newest records first. `metadata.offset` is the offset
  * of the next page, absent on the last page. A record that is created between two reads does not shift the
- * next page. Rule: D-§7.
+ * next page.
  */
 export async function answerPage<Row extends Listed, Presented>(
   { merchant, query }: { merchant: Merchant; query: Fields<ReturnType<typeof listQuery>> },

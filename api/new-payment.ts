@@ -6,7 +6,7 @@ import type { ApiDeps } from './deps.ts';
 
 /**
  * Writes a hosted payment and the session of its page inside the caller's transaction, and returns the intent's
- * id. `token` is the page's token. The caller must wake the intent's stream after the commit. Rule: D-§7.
+ * id. `token` is the page's token. The caller must wake the intent's stream after the commit.
  */
 export async function writeHostedPayment(
   tx: Db,

@@ -9,7 +9,7 @@ import type { ApiDeps } from './deps.ts';
  * Returns the id of the request's customer. If the request has no customer id, creates a customer from the
  * details, inside the caller's transaction.
  *
- * @throws DomainError `resource_not_found` if the merchant has no such customer. Rule: D-11.
+ * @throws DomainError `resource_not_found` if the merchant has no such customer.
  */
 export async function payerOf(
   tx: Db,

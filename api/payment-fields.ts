@@ -16,7 +16,7 @@ const STORE_FRONT_ID_MAX = 255;
 /** Maximum number of payment methods in a request. The limit keeps an error answer short. */
 const PAYMENT_METHODS_MAX = 20;
 
-/** Accepts every integer. {@link amountProblems} checks the bounds of the currency. Rule: D-01. */
+/** Accepts every integer. {@link amountProblems} checks the bounds of the currency. */
 export const amount = z
   .custom<number>(Number.isSafeInteger, {
     error: ({ input }) =>
@@ -31,7 +31,7 @@ export const chargeAmount = amount.describe(
   'In the smallest currency unit. At least 0.50 USD or its equivalent.',
 );
 
-/** An ISO 4217 code, in upper or lower case. Rule: D-02. */
+/** An ISO 4217 code, in upper or lower case. */
 export const currency = z
   .string()
   .transform((given, ctx) => {
@@ -55,10 +55,10 @@ export const description = text(DESCRIPTION_MAX);
 /** The merchant's note on a payment. */
 export const comments = text(COMMENTS_MAX);
 
-/** The merchant's own id of a store. Stored without a check. Rule: D-14. */
+/** The merchant's own id of a store. Stored without a check. */
 export const storeFrontId = text(STORE_FRONT_ID_MAX);
 
-/** Names of payment methods that the payer may use. An unknown name counts as unavailable. Rule: D-43. */
+/** Names of payment methods that the payer may use. An unknown name counts as unavailable. */
 export const paymentMethods = z
   .array(
     z.string().regex(/^[A-Z_]{1,40}$/, { error: 'must be upper-case letters and underscores' }),
@@ -78,9 +78,7 @@ export const locale = optional(z.enum(LOCALES)).meta({
   ...EXTENSION,
 });
 
-/**
- * Returns the problems of amounts outside the currency's bounds. The keys of `amounts` are field names. Rule: D-03.
- */
+/** Returns the problems of amounts outside the currency's bounds. The keys of `amounts` are field names. */
 export function amountProblems(
   amounts: Readonly<Record<string, number | undefined>>,
   code: string | undefined,

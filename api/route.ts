@@ -61,7 +61,7 @@ interface Declaration<
   readonly answer: OperationAnswer<Schema> | 'no content';
   /** Refuses live credentials with `operation_not_allowed`, before the query and the body are checked. */
   readonly isTestOnly?: true;
-  /** Limits how often each subscription is read. Rule: D-22. */
+  /** Limits how often each subscription is read. */
   readonly isReadLimited?: true;
   readonly handle: (
     call: Call<NoInfer<Path>, Query, Body>,
@@ -119,7 +119,7 @@ function readBody<Body extends Shape>(
 
 /**
  * Refuses parameters that the route does not have, so that a misspelt filter is noticed. `sent` is not Koa's `ctx.query`,
- * whose cache answers the query `__proto__` or `toString` with an inherited member. Rule: D-10.
+ * whose cache answers the query `__proto__` or `toString` with an inherited member.
  */
 function readQuery<Query extends Shape>(shape: Query, sent: ParsedUrlQuery): Fields<Query> {
   const unknown = Object.keys(sent).filter((name) => !Object.hasOwn(shape, name));
@@ -137,7 +137,7 @@ const IGNORED_NAMES_MAX = 20;
 /** Maximum length of the header `Ignored-Fields`, in characters. */
 const IGNORED_FIELDS_MAX = 1_000;
 
-/** Lists the ignored fields of the body in the header `Ignored-Fields`. Rule: D-10. */
+/** Lists the ignored fields of the body in the header `Ignored-Fields`. */
 function nameIgnoredFields(ctx: Context, shape: Shape, fields: Fields<Shape>): void {
   const ignored = ignoredFields(shape, ctx.state.body, fields).slice(0, IGNORED_NAMES_MAX);
   if (ignored.length === 0) return;

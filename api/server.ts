@@ -41,7 +41,7 @@ type Connections = Map<Duplex, Connection>;
 
 /**
  * Returns an HTTP server for the app that does not listen yet. Input that is not valid HTTP does not reach
- * the app: the server answers it with an error body in the app's format. Rules: IF-7, D-§8.
+ * the app: the server answers it with an error body in the app's format.
  */
 export function createApiServer(
   app: Koa<RequestState>,

@@ -1,6 +1,6 @@
 import { hasAtMost } from './storable-text.ts';
 
-/** The parts of a merchant's brand, besides the name, that the merchant's hosted pages show. Rule: D-§7. */
+/** The parts of a merchant's brand, besides the name, that the merchant's hosted pages show. */
 export interface Branding {
   readonly logoUrl?: string;
   /** The colour of buttons, as `#rrggbb`. */

@@ -1,6 +1,6 @@
 import { invariant } from './errors.ts';
 
-/** Units of intervals and trials. Rule: IF-2.3. */
+/** Units of intervals and trials. */
 export const INTERVAL_UNITS = ['DAY', 'WEEK', 'MONTH', 'YEAR'] as const;
 
 export type IntervalUnit = (typeof INTERVAL_UNITS)[number];
@@ -11,10 +11,10 @@ export function isIntervalUnit(value: unknown): value is IntervalUnit {
 
 const DAY_MS = 86_400_000;
 
-/** Start of the year 2200. Every billing date lies before this instant. Rule: D-06. */
+/** Start of the year 2200. Every billing date lies before this instant. */
 export const BILLING_HORIZON_AT = Date.UTC(2200, 0, 1);
 
-/** Maximum interval count of each unit, about ten years. Rule: D-06. */
+/** Maximum interval count of each unit, about ten years. */
 export const INTERVAL_COUNT_MAX: Readonly<Record<IntervalUnit, number>> = {
   DAY: 3650,
   WEEK: 520,
@@ -22,10 +22,10 @@ export const INTERVAL_COUNT_MAX: Readonly<Record<IntervalUnit, number>> = {
   YEAR: 10,
 };
 
-/** Maximum number of cycles. Rule: D-06. */
+/** Maximum number of cycles. */
 export const CYCLE_COUNT_MAX = 1200;
 
-/** Longest trial, in years. Rule: D-06. */
+/** Longest trial, in years. */
 const TRIAL_YEARS_MAX = 10;
 
 /**
@@ -33,8 +33,6 @@ const TRIAL_YEARS_MAX = 10;
  * `count` units. Date 0 is the anchor. Every date is computed from the anchor: in a month too short for the
  * anchor's day, the date is the last day, and the next long month has the anchor's day again. The time of
  * day is the anchor's.
- *
- * Rule: D-05.
  */
 export function cycleAt(
   anchorAt: number,
@@ -56,8 +54,6 @@ export function cycleAt(
 /**
  * Returns the smallest index whose date is strictly after `instant`; 0 if the anchor is after `instant`.
  * Takes constant time.
- *
- * Rule: D-05.
  */
 export function firstIndexAfter(
   anchorAt: number,
@@ -79,12 +75,12 @@ export function firstIndexAfter(
   return cycleAt(anchorAt, unit, count, candidate) > instant ? candidate : candidate + 1;
 }
 
-/** Returns the end of a trial of `count` units that begins at `atMs`; `atMs` if `count` is 0, no trial. Rule: D-05. */
+/** Returns the end of a trial of `count` units that begins at `atMs`; `atMs` if `count` is 0, no trial. */
 export function addTrial(atMs: number, unit: IntervalUnit, count: number): number {
   return count === 0 ? atMs : cycleAt(atMs, unit, count, 1);
 }
 
-/** Returns the instant as ISO 8601 in UTC with milliseconds: `2026-01-31T00:00:00.000Z`. Rule: D-04. */
+/** Returns the instant as ISO 8601 in UTC with milliseconds: `2026-01-31T00:00:00.000Z`. */
 export function formatInstant(atMs: number): string {
   return new Date(atMs).toISOString();
 }
@@ -99,7 +95,7 @@ export function isInstant(value: unknown): value is number {
   );
 }
 
-/** Returns why an interval count is out of bounds; null if it is valid. Rule: D-06. */
+/** Returns why an interval count is out of bounds; null if it is valid. */
 export function intervalCountProblem(unit: IntervalUnit, intervalCount: number): string | null {
   const max = INTERVAL_COUNT_MAX[unit];
   return isWholeWithin(intervalCount, 1, max)
@@ -107,14 +103,14 @@ export function intervalCountProblem(unit: IntervalUnit, intervalCount: number):
     : `must be an integer from 1 to ${max} for interval ${unit}`;
 }
 
-/** Returns why a number of cycles is out of bounds; null if it is valid. Rule: D-06. */
+/** Returns why a number of cycles is out of bounds; null if it is valid. */
 export function cycleCountProblem(cycleCount: number): string | null {
   return isWholeWithin(cycleCount, 1, CYCLE_COUNT_MAX)
     ? null
     : `must be an integer from 1 to ${CYCLE_COUNT_MAX}`;
 }
 
-/** Returns why a trial that begins at `startAt` is too long; null if it is valid. Rule: D-06. */
+/** Returns why a trial that begins at `startAt` is too long; null if it is valid. */
 export function trialProblem(startAt: number, unit: IntervalUnit, count: number): string | null {
   if (!Number.isSafeInteger(count) || count < 0) return 'must be an integer of at least 0';
   // Ten years are at most 3,660 of the shortest unit, a day. A larger count could exceed safe integers.
@@ -126,8 +122,7 @@ export function trialProblem(startAt: number, unit: IntervalUnit, count: number)
 
 /**
  * Returns why the dates are out of bounds if the last of `cycleCount` charges is due in 2200 or later; else
- * null. The first charge is due at `firstAt`. The other arguments must be within their own bounds. Rule:
- * D-06.
+ * null. The first charge is due at `firstAt`. The other arguments must be within their own bounds.
  */
 export function horizonProblem(
   firstAt: number,
@@ -160,8 +155,6 @@ export interface TermsProblem {
  * Returns every bound that the terms break if the subscription begins at `startAt`, in the order of the
  * fields. Checks the last billing date only if all other bounds hold, and reports it as a problem of
  * `cycleCount`.
- *
- * Rule: D-06.
  */
 export function termsProblems(terms: RequestedTerms, startAt: number): TermsProblem[] {
   const { interval, intervalCount, cycleCount } = terms;

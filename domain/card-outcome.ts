@@ -51,7 +51,7 @@ export function outcomeOfSetup(outcome: SetupOutcome): CardOutcome {
   }
 }
 
-/** Returns the outcome of a subscription's first card, or of a card that replaces another one. Rule: D-32. */
+/** Returns the outcome of a subscription's first card, or of a card that replaces another one. */
 export function outcomeOfCommand(answer: CommandAnswer): CardOutcome {
   switch (answer.kind) {
     case 'result': {

@@ -27,10 +27,10 @@ YE YT
 ZA ZM ZW
 `;
 
-/** Upper-case ISO 3166-1 alpha-2 codes. Rule: D-11. */
+/** Upper-case ISO 3166-1 alpha-2 codes. */
 export const COUNTRY_CODES: ReadonlySet<string> = new Set(CODES.trim().split(/\s+/));
 
-/** True for an upper-case ISO 3166-1 alpha-2 code, neither reserved nor user-assigned. Rule: D-11. */
+/** True for an upper-case ISO 3166-1 alpha-2 code, neither reserved nor user-assigned. */
 export function isCountryCode(value: unknown): value is string {
   return typeof value === 'string' && COUNTRY_CODES.has(value);
 }

@@ -1,6 +1,6 @@
 import { ACTIVE_ROWS, INACTIVE_ROWS, TABLE_DATE } from './currency-table.ts';
 
-/** A row of the currency table. Amounts are minor units. Rule: D-02, D-03. */
+/** A row of the currency table. Amounts are minor units. */
 export interface Currency {
   /** Upper-case ISO 4217 code. */
   readonly code: string;
@@ -33,7 +33,7 @@ export function isCurrencyRow(value: unknown): value is Currency {
 /** Currencies by code. */
 export type CurrencyTable = ReadonlyMap<string, Currency>;
 
-/** The checked-in table. Rule: D-02. */
+/** The checked-in table. */
 export const CURRENCIES: CurrencyTable = new Map(
   [
     ...ACTIVE_ROWS.map(([code, name, exponent, minimum, maximum]): Currency => {
@@ -45,17 +45,17 @@ export const CURRENCIES: CurrencyTable = new Map(
   ].map((currency) => [currency.code, currency]),
 );
 
-/** Returns the row of an upper-case code, active or not. Undefined when the table has no such code. Rule: D-02. */
+/** Returns the row of an upper-case code, active or not. Undefined when the table has no such code. */
 export function currencyOf(code: string, table: CurrencyTable = CURRENCIES): Currency | undefined {
   return table.get(code);
 }
 
-/** Returns a request's currency as an upper-case code. Null when it is not three letters. Rule: D-02. */
+/** Returns a request's currency as an upper-case code. Null when it is not three letters. */
 export function normaliseCurrency(input: unknown): string | null {
   return typeof input === 'string' && /^[A-Za-z]{3}$/.test(input) ? input.toUpperCase() : null;
 }
 
-/** Returns why the currency with this upper-case code cannot be charged; null if it can. Rule: D-02. */
+/** Returns why the currency with this upper-case code cannot be charged; null if it can. */
 export function currencyProblem(code: string, table: CurrencyTable = CURRENCIES): string | null {
   return table.get(code)?.active === true ? null : 'must be a supported ISO 4217 currency code';
 }
@@ -66,8 +66,6 @@ export type AmountUse = 'cycle' | 'charge';
 /**
  * Returns why an amount of minor units cannot be charged in the currency with this upper-case code; null
  * if it can. The text continues a sentence that begins with the name of the amount's field.
- *
- * Rule: D-01, D-02, D-03.
  */
 export function amountProblem(
   amountMinor: unknown,
@@ -89,7 +87,7 @@ export function amountProblem(
 
 /**
  * Returns the least amount of a charge outside the cycles: 0.50 USD or its equivalent. `minimum` is the least amount
- * above 1 USD. Rule: D-03.
+ * above 1 USD.
  */
 export function chargeMinimum({ minimum }: Currency): number {
   return Math.max(1, Math.ceil((minimum - 1) / 2));
@@ -100,8 +98,6 @@ export function chargeMinimum({ minimum }: Currency): number {
  * `maximum`, `active` and `asOf`. To activate a code, both limits are needed. Exponents cannot be
  * overridden, because stored amounts would change their meaning. Throws an `Error` that names the code and
  * the field if an override is invalid.
- *
- * Rule: D-03.
  */
 export function withOverrides(table: CurrencyTable, json: unknown): CurrencyTable {
   const result = new Map(table);

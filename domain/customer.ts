@@ -1,4 +1,4 @@
-/** A payer's details. Every field is optional, and is returned exactly as given. Rules: IF-2.2, D-11. */
+/** A payer's details. Every field is optional, and is returned exactly as given. */
 export interface CustomerDetails {
   name?: string | null | undefined;
   email?: string | null | undefined;

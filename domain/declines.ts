@@ -2,7 +2,7 @@
  * Decline codes. `message` is the `errorMessage` that the merchant reads. A retry may help after a `soft`
  * decline, and cannot help after a `hard` decline. The automatic retry plan stops at every hard decline, at
  * `authentication_required`, which only the payer can clear, and at any decline after which the gateway forbids
- * another try. Rule: D-42, D-30.
+ * another try.
  */
 export const DECLINES = {
   card_declined: {
@@ -83,23 +83,20 @@ interface Decline {
   readonly stopsAutomaticRetries: boolean;
 }
 
-/** A code of {@link DECLINES}: the `errorCode` of a declined payment. Rule: D-42. */
+/** A code of {@link DECLINES}: the `errorCode` of a declined payment. */
 export type DeclineCode = keyof typeof DECLINES;
 
-/** True for a code of {@link DECLINES}. Inherited names such as `toString` are no codes. Rule: D-42. */
+/** True for a code of {@link DECLINES}. Inherited names such as `toString` are no codes. */
 export function isDeclineCode(value: unknown): value is DeclineCode {
   return typeof value === 'string' && Object.hasOwn(DECLINES, value);
 }
 
-/** Returns the `errorMessage` that the merchant reads with this code. Null for an unknown code. Rule: D-42. */
+/** Returns the `errorMessage` that the merchant reads with this code. Null for an unknown code. */
 export function declineMessage(code: string | null): string | null {
   return isDeclineCode(code) ? DECLINES[code].message : null;
 }
 
-/**
- * True when no automatic retry may follow this decline until the payment method changes.
- * Rule: D-30.
- */
+/** True when no automatic retry may follow this decline until the payment method changes. */
 export function stopsAutomaticRetries(code: DeclineCode): boolean {
   return DECLINES[code].stopsAutomaticRetries;
 }

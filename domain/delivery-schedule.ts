@@ -5,7 +5,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 /**
  * Waits before each attempt of a delivery, counted from the end of the previous attempt. The first attempt
- * is made at once. Ten attempts span 75.6 hours without jitter. Rule: D-54.
+ * is made at once. Ten attempts span 75.6 hours without jitter.
  */
 export const ATTEMPT_DELAYS_MS: readonly number[] = [
   0,
@@ -22,14 +22,14 @@ export const ATTEMPT_DELAYS_MS: readonly number[] = [
 
 /**
  * After this many failures of a delivery, later events of its stream (for example of the same subscription) no longer
- * wait for it. Rule: D-54.
+ * wait for it.
  */
 export const HOLDS_BACK_FAILURES = 3;
 
 const JITTER = 0.2;
 const RETRY_AFTER_LIMIT_MS = 24 * HOUR_MS;
 
-/** A configuration whose attempts all failed for this long is deactivated. Rule: D-54. */
+/** A configuration whose attempts all failed for this long is deactivated. */
 const FAILING_LIMIT_MS = 5 * DAY_MS;
 
 /** The attempts of a delivery that has not succeeded yet. */
@@ -44,7 +44,7 @@ export function isDue(delivery: DeliveryProgress, nowAt: number): boolean {
   return delivery.attempts === 0 || delivery.nextAttemptAt <= nowAt;
 }
 
-/** True if later events of the stream must wait for this delivery. Rule: D-54. */
+/** True if later events of the stream must wait for this delivery. */
 export function holdsBackLaterEvents(delivery: DeliveryProgress): boolean {
   return delivery.attempts < HOLDS_BACK_FAILURES;
 }
@@ -52,7 +52,7 @@ export function holdsBackLaterEvents(delivery: DeliveryProgress): boolean {
 /**
  * Returns the delay in ms from a failed attempt to the next; null when the schedule is used up. `jitter`,
  * from 0 to 1, changes the delay by −20 % to +20 %. The endpoint's `retryAfterMs` can only lengthen the
- * delay, to at most 24 h. Rule: D-54.
+ * delay, to at most 24 h.
  */
 export function delayAfterFailure(failure: {
   /** Attempts made so far, including the one that just failed. */
@@ -89,7 +89,7 @@ export type DeactivationReason = 'endpoint_gone' | 'failing_for_five_days';
 
 /**
  * Returns why a failed attempt deactivates the configuration: the endpoint answered 410, or all attempts of
- * the last five days failed. Null if the configuration stays active. Rule: D-54.
+ * the last five days failed. Null if the configuration stays active.
  */
 export function deactivationAfterFailure(failure: {
   httpStatus: number | null;

@@ -1,6 +1,6 @@
 /**
  * Returns the form in which e-mail addresses are compared; null for no address. The rows keep it beside the address as
- * given. Code makes it, because `lower` in Postgres depends on the database's locale. Rule: D-§7.
+ * given. Code makes it, because `lower` in Postgres depends on the database's locale.
  */
 export function emailNormalForm(email: string | null | undefined): string | null {
   if (email === null || email === undefined) return null;

@@ -1,7 +1,7 @@
 /**
  * The circuit breaker of a webhook endpoint. Five failed attempts in a row, of any events, open the breaker.
  * While the breaker is open, only one attempt at a time is made: the probe, which tests the endpoint. The other
- * events wait and use up no attempts. Rule: D-54.
+ * events wait and use up no attempts.
  */
 
 /** The breaker as the configuration's row stores it. Instants are real time. */
@@ -33,7 +33,7 @@ const JITTER = 0.2;
 
 /** Maximum number of requests in flight to one endpoint from one process. */
 export const LARGEST_WINDOW = 8;
-/** Maximum number of requests in flight to all endpoints of one merchant from one process. Rule: D-55. */
+/** Maximum number of requests in flight to all endpoints of one merchant from one process. */
 export const MERCHANT_WINDOW = 32;
 
 export function isOpen(breaker: Breaker): boolean {

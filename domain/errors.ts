@@ -11,8 +11,6 @@ export interface ErrorEntry {
 /**
  * Every error code of the API, in the order of `docs/errors.md`. Decline codes are in `declines.ts`: a
  * decline is the outcome of a charge, not an error of a request.
- *
- * Rule: D-§8.
  */
 export const ERRORS = {
   bad_request: {
@@ -98,8 +96,6 @@ export interface DomainErrorOptions {
 /**
  * Refuses a request. `message` is the answer's `errorDescription`, which the caller reads, so it must not
  * name internals.
- *
- * Rule: D-§8.
  */
 export class DomainError extends Error {
   readonly code: ErrorCode;

@@ -29,7 +29,7 @@ export const SUBSCRIPTION_EVENT_TYPES = [
 
 const SETUP_EVENT_TYPES = ['setup_method.success', 'setup_method.updated'] as const;
 
-/** The event types that a webhook configuration can subscribe to. Rules: IF-6, D-50. */
+/** The event types that a webhook configuration can subscribe to. */
 export const EVENT_TYPES = [
   ...INTENT_EVENT_TYPES,
   ...SUBSCRIPTION_EVENT_TYPES,
@@ -135,7 +135,7 @@ export interface SubscriptionFacts {
   metadata: Record<string, string> | null;
 }
 
-/** Returns the flat JSON body of an intent event. Rule: D-52. */
+/** Returns the flat JSON body of an intent event. */
 export function intentEventBody(
   draft: IntentEventDraft,
   envelope: EventEnvelope,
@@ -185,7 +185,7 @@ export interface SetupEventDraft {
   metadata: Record<string, string> | null;
 }
 
-/** Returns the flat JSON body of a setup session's event. Rules: D-50, D-52. */
+/** Returns the flat JSON body of a setup session's event. */
 export function setupEventBody(
   draft: SetupEventDraft,
   envelope: EventEnvelope,
@@ -210,7 +210,7 @@ export interface MethodEventDraft {
   card: EventCard;
 }
 
-/** Returns the flat JSON body of the event of a changed payment method. Rules: D-50, D-52. */
+/** Returns the flat JSON body of the event of a changed payment method. */
 export function methodEventBody(
   draft: MethodEventDraft,
   envelope: EventEnvelope,
@@ -224,7 +224,7 @@ export function methodEventBody(
   };
 }
 
-/** Returns the flat JSON body of a subscription event. Rules: D-34, D-52. */
+/** Returns the flat JSON body of a subscription event. */
 export function subscriptionEventBody(
   draft: SubscriptionEventDraft,
   envelope: EventEnvelope,
@@ -262,7 +262,7 @@ function head(
   };
 }
 
-/** Returns the drafts, with `link` added to each draft that has `dunning`. Rules: D-33, D-50. */
+/** Returns the drafts, with `link` added to each draft that has `dunning`. */
 export function withUpdateLink(drafts: readonly EventDraft[], link: string): EventDraft[] {
   const add = <Facts extends DunningFacts>(dunning: Facts): Facts => ({
     ...dunning,

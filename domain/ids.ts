@@ -1,6 +1,6 @@
 import { invariant } from './errors.ts';
 
-/** The prefixes of ids, one for each kind of record. Rule: D-23. */
+/** The prefixes of ids, one for each kind of record. */
 export const ID_PREFIXES = [
   'att', // charge attempt
   'clk', // test clock
@@ -37,15 +37,13 @@ const TIME_LIMIT_MS = 2 ** (8 * TIME_BYTES);
 /** Characters after the prefix and `_`: the fewest that hold 128 bits in base 62. */
 const ID_BODY_LENGTH = 22;
 
-/** Characters for a cycle's number, enough for 3,844 cycles. D-06 allows 1,200. */
+/** Characters for a cycle's number, enough for 3,844 cycles; 1,200 are allowed. */
 const CYCLE_DIGITS = 2;
 
 /**
  * Returns an id: prefix, `_`, and 22 base62 characters that hold 48 bits of time in milliseconds and 80
  * random bits. Compared byte by byte (in Postgres: collation "C"), ids of one prefix sort by their time.
  * Ids of the same millisecond have a random order.
- *
- * Rule: D-23.
  */
 export function newId(prefix: IdPrefix, atMs: number, random: RandomBytes): string {
   invariant(
@@ -92,7 +90,7 @@ export function idOfCommand(prefix: IdPrefix, commandId: string): string {
 
 /**
  * Returns the id of a billing cycle's intent: the subscription's id with another prefix and the cycle's number. A
- * restored database therefore gives the cycle the same intent and the same key at the gateway. Rule: D-39.
+ * restored database therefore gives the cycle the same intent and the same key at the gateway.
  */
 export function intentIdOfCycle(subscriptionId: string, cycleNumber: number): string {
   const body = subscriptionId.slice('sub_'.length);

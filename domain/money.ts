@@ -4,8 +4,6 @@ import { invariant } from './errors.ts';
 /**
  * True for an amount in minor units: a safe integer of at least 0. False for -0, because JSON can contain -0
  * but JavaScript writes it as 0.
- *
- * Rule: D-01.
  */
 export function isAmountMinor(value: unknown): value is number {
   return (

@@ -1,8 +1,6 @@
 import type { ErrorCode } from './errors.ts';
 
-/**
- * Statuses of a payment intent. CANCELLED is final. REFUNDED changes only if a refund fails later. Rule: D-40.
- */
+/** Statuses of a payment intent. CANCELLED is final. REFUNDED changes only if a refund fails later. */
 export const INTENT_STATUSES = [
   'CREATED',
   'PENDING',
@@ -21,13 +19,13 @@ export type IntentStatus = (typeof INTENT_STATUSES)[number];
 export const INTENT_KINDS = ['cycle', 'one_time', 'tokenised', 'hosted'] as const;
 export type IntentKind = (typeof INTENT_KINDS)[number];
 
-/** The kinds in answers and events. `upfront`: the first cycle, if it has an `upfrontAmount`. Rule: D-§7. */
+/** The kinds in answers and events. `upfront`: the first cycle, if it has an `upfrontAmount`. */
 export const SHOWN_INTENT_KINDS = ['cycle', 'upfront', 'one_time', 'tokenised', 'hosted'] as const;
 export type ShownIntentKind = (typeof SHOWN_INTENT_KINDS)[number];
 
 /**
  * Returns the kind that answers and events show. `hasUpfrontAmount`: whether the intent's subscription has an
- * `upfrontAmount`. Rule: D-§7.
+ * `upfrontAmount`.
  */
 export function shownKind(
   { kind, cycleNumber }: { kind: IntentKind; cycleNumber: number | null },
@@ -36,7 +34,7 @@ export function shownKind(
   return kind === 'cycle' && cycleNumber === 1 && hasUpfrontAmount ? 'upfront' : kind;
 }
 
-/** Identifies an intent. Rule: D-21. */
+/** Identifies an intent. */
 export interface IntentRef {
   merchantId: string;
   intentId: string;
@@ -44,7 +42,7 @@ export interface IntentRef {
 
 /**
  * Returns the status at `nowAt`. If a hosted payment was not paid in time, its status is CANCELLED, although
- * its row still has CREATED or FAILED. Rules: D-40, D-41.
+ * its row still has CREATED or FAILED.
  */
 export function intentStatusAt(
   intent: { status: IntentStatus; checkoutExpiresAt: number | null },

@@ -1,11 +1,11 @@
-/** The kinds of payment methods in requests and answers. Rules: IF-2.10, D-43. */
+/** The kinds of payment methods in requests and answers. */
 export const PAYMENT_METHOD_KINDS = ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'] as const;
 export type PaymentMethodKind = (typeof PAYMENT_METHOD_KINDS)[number];
 
-/** The method used instead of an unavailable method. Rule: D-43. */
+/** The method used instead of an unavailable method. */
 const FALLBACK: PaymentMethodKind = 'CARD';
 
-/** The currencies in which each method is available. The sandbox gateway takes only cards. Rule: D-43. */
+/** The currencies in which each method is available. The sandbox gateway takes only cards. */
 const AVAILABILITY: {
   readonly asOf: string;
   readonly currencies: Readonly<Record<PaymentMethodKind, 'every' | readonly string[]>>;
@@ -14,7 +14,7 @@ const AVAILABILITY: {
   currencies: { CARD: 'every', GOOGLE_PAY: [], APPLE_PAY: [] },
 };
 
-/** True if a hosted page accepts the method in the currency with this upper-case code. Rule: D-43. */
+/** True if a hosted page accepts the method in the currency with this upper-case code. */
 function isAvailable(kind: PaymentMethodKind, currency: string): boolean {
   const currencies = AVAILABILITY.currencies[kind];
   return currencies === 'every' || currencies.includes(currency);
@@ -23,7 +23,7 @@ function isAvailable(kind: PaymentMethodKind, currency: string): boolean {
 /**
  * Returns the methods that a hosted page offers if the merchant wants `wanted`. CARD replaces each
  * unavailable name, and is offered if `wanted` is empty. `unavailable` lists the replaced names. Neither list
- * has duplicates. Rule: D-43.
+ * has duplicates.
  */
 export function offeredMethods(
   wanted: readonly string[],
@@ -41,7 +41,7 @@ export function offeredMethods(
 
 /**
  * Returns a sentence that names each wanted method that is unavailable in the currency, and the method used
- * instead. Returns "" if every wanted method is available. Rules: IF-2.7, D-37, D-43.
+ * instead. Returns "" if every wanted method is available.
  */
 export function fallbackDisclaimer(wanted: readonly string[], currency: string): string {
   const { unavailable } = offeredMethods(wanted, currency);

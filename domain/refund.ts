@@ -20,15 +20,13 @@ export function refundKey(refundId: string): string {
   return `refund:${refundId}`;
 }
 
-/** Identifies a refund. Rule: D-21. */
+/** Identifies a refund. */
 export interface RefundRef {
   merchantId: string;
   refundId: string;
 }
 
-/**
- * The outcome of a refund. `refused`: no money was refunded, and the amount may be refunded by a new refund.
- */
+/** The outcome of a refund. `refused`: no money was refunded, and the amount may be refunded by a new refund. */
 export type RefundOutcome =
   | { kind: 'refunded' }
   | { kind: 'refused'; message: string }

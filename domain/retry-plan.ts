@@ -3,7 +3,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 /**
  * The automatic retries of a declined cycle. Each delay (ms) counts from the previous automatic attempt. A
- * manual retry does not change the dates of the automatic retries. Rule: D-30.
+ * manual retry does not change the dates of the automatic retries.
  */
 export interface RetryPlan {
   delaysMs: number[];
@@ -23,19 +23,16 @@ export const DEFAULT_RETRY_PLAN: RetryPlan = {
   afterExhausted: 'stay_unpaid',
 };
 
-/** Shortest time between two manual retries of one subscription. Rules: IF-8, D-31. */
+/** Shortest time between two manual retries of one subscription. */
 export const MANUAL_RETRY_COOLDOWN_MS = 4 * HOUR_MS;
 
-/**
- * Maximum number of automatic attempts on one cycle in 30 days. Card networks charge fines above 15. Rule:
- * D-30.
- */
+/** Maximum number of automatic attempts on one cycle in 30 days. Card networks charge fines above 15. */
 export const AUTOMATIC_ATTEMPTS_MAX = 15;
 const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
 
 const DELAY_MIN_MS = 60_000;
 
-/** Returns why a plan is invalid; null if it is valid. Rule: D-30. */
+/** Returns why a plan is invalid; null if it is valid. */
 export function retryPlanProblem({ delaysMs }: RetryPlan): string | null {
   // The first attempt of a cycle also counts as automatic.
   if (delaysMs.length >= AUTOMATIC_ATTEMPTS_MAX) {
@@ -64,7 +61,7 @@ export function nextAutomaticAttemptAt(
 /**
  * Returns the earliest instant (epoch ms) at which one more automatic attempt on the cycle is at most the
  * 15th in 30 days; 0 if it may start at any time. `attemptsAt`: starts of the cycle's automatic attempts,
- * oldest first. Rule: D-30.
+ * oldest first.
  */
 export function earliestAutomaticAttemptAt(attemptsAt: readonly number[]): number {
   const fifteenthLastAt = attemptsAt.at(-AUTOMATIC_ATTEMPTS_MAX);

@@ -8,7 +8,7 @@ export const REVIEW_OUTCOMES = [
 ] as const;
 export type ReviewOutcome = (typeof REVIEW_OUTCOMES)[number];
 
-/** Identifies an attempt. Rule: D-21. */
+/** Identifies an attempt. */
 export interface AttemptRef {
   merchantId: string;
   attemptId: string;

@@ -1,7 +1,7 @@
 import type { ErrorCode } from './errors.ts';
 import type { CardToken } from './payment-intent.ts';
 
-/** Statuses of a setup session. Rule: D-§7. */
+/** Statuses of a setup session. */
 export const SETUP_METHOD_STATUSES = ['CREATED', 'SUCCESS', 'FAILED', 'CANCELLED'] as const;
 export type SetupMethodStatus = (typeof SETUP_METHOD_STATUSES)[number];
 
@@ -17,7 +17,7 @@ export function setupMethodStatusAt(
   return session.status === 'CREATED' && nowAt >= session.expiresAt ? 'CANCELLED' : session.status;
 }
 
-/** Identifies a setup session. Rule: D-21. */
+/** Identifies a setup session. */
 export interface SetupMethodRef {
   merchantId: string;
   setupMethodId: string;

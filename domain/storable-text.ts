@@ -6,7 +6,7 @@ export function isStorable(value: string): boolean {
 /** Control characters, line separators, and characters that change the direction of the text after them. */
 export const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 
-/** True if the text has at most `max` code points, which Postgres and JSON Schema call characters. Rule: IF-8. */
+/** True if the text has at most `max` code points, which Postgres and JSON Schema call characters. */
 export function hasAtMost(value: string, max: number): boolean {
   // A code point has one or two units, so most texts need no count.
   return value.length <= max || (value.length <= 2 * max && Array.from(value).length <= max);

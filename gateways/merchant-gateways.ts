@@ -61,7 +61,7 @@ export function accountBinding(merchantId: string, name: string): string {
 /**
  * The gateways of all merchants: the sandbox, and each merchant's accounts at Stripe. A process picks up a
  * new key without a restart: it reads the rows again after 5 s, and at once if Stripe refuses the old key.
- * Each process limits the rate of an account's requests by itself. Rule: D-20.
+ * Each process limits the rate of an account's requests by itself.
  *
  * @throws UnknownGateway from `of` for a gateway that the merchant does not have. A live merchant does not have
  * the sandbox.

@@ -75,13 +75,11 @@ export type DecidedCharge =
       readonly gatewayChargeId: string | null;
       /** The gateway's own code, for merchants and not for payers. Null if the gateway has no other codes. */
       readonly gatewayCode: string | null;
-      /** After `never`, no automatic retry follows until the payment method changes. Rule: D-30. */
+      /** After `never`, no automatic retry follows until the payment method changes. */
       readonly retry: RetryAdvice;
     };
 
-/**
- * The gateway may have received the request. Only a look-up or a resend with the key can show its outcome.
- */
+/** The gateway may have received the request. Only a look-up or a resend with the key can show its outcome. */
 export interface UnknownOutcome {
   readonly kind: 'unknown';
   /** For logs and for manual review, not for payers. */
@@ -255,11 +253,11 @@ export interface GatewayCapabilities {
    * charge that the payer does not confirm.
    */
   readonly payerPresent: boolean;
-  /** `test`: no money moves, for test credentials only. `live`: for live credentials only. Rule: D-20. */
+  /** `test`: no money moves, for test credentials only. `live`: for live credentials only. */
   readonly mode: 'test' | 'live';
 }
 
-/** A test card, which is shown on pages in test mode and in documents. Rule: D-61. */
+/** A test card, which is shown on pages in test mode and in documents. */
 export interface PublishedTestCard {
   readonly number: string;
   readonly label: string;
@@ -291,7 +289,7 @@ export interface PaymentGateway {
   readonly openCardEntry: ((request: CardEntryRequest) => Promise<CardEntryOutcome>) | null;
   /**
    * Returns why the gateway can never charge or refund `amountMinor`; null if the gateway can. The text continues a
-   * sentence that begins with the name of the amount's field. Pure. Rule: D-03.
+   * sentence that begins with the name of the amount's field. Pure.
    */
   amountProblem(amountMinor: number, currency: string, use: AmountUse): string | null;
 

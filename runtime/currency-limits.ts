@@ -5,7 +5,6 @@ import type { CurrencyTable } from '../domain/currencies.ts';
 /**
  * Returns the currency table with the limits in the JSON file; without a path, the checked-in table. Throws
  * an `Error` that names the file. For an invalid limit, the error also names the currency and the field.
- * Rule: D-03.
  */
 export function readCurrencyLimits(path: string | undefined): CurrencyTable {
   if (path === undefined) return CURRENCIES;

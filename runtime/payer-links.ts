@@ -9,7 +9,7 @@ import type { SubscriptionRef } from '../domain/subscription/state.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Shortest lifetime of a link in ms. Real time, also for a subscription on a test clock. Rule: D-33. */
+/** Shortest lifetime of a link in ms. Real time, also for a subscription on a test clock. */
 const LINK_LIFETIME_MS = 30 * DAY_MS;
 
 /** The data in a link, protected by the link's signature. */
@@ -33,7 +33,7 @@ export type Updatable = SubscriptionRef & { readonly paymentMethodId: string | n
  * Returns the URL of the page where a payer replaces a subscription's payment method. The URL expires 30
  * days, and up to an hour more, after the end of the UTC day of `nowAt` (real time). The URL contains the
  * subscription's id and a signature, so nothing is stored. Within one day the URL stays the same until the
- * payment method is replaced. Rule: D-33.
+ * payment method is replaced.
  */
 export function updateMethodLink(
   deps: LinkSettings,

@@ -4,23 +4,19 @@ import { DomainError } from '../domain/errors.ts';
 /** A signal that aborts when the request has been answered at its deadline. Null outside of requests. */
 const answered = new AsyncLocalStorage<AbortSignal | null>();
 
-/**
- * Runs `work` as part of a request. `isAnswered` aborts if the request is answered before `work` has ended.
- */
+/** Runs `work` as part of a request. `isAnswered` aborts if the request is answered before `work` has ended. */
 export function insideRequest<T>(isAnswered: AbortSignal, work: () => T): T {
   return answered.run(isAnswered, work);
 }
 
-/**
- * Runs `work` even if its request has been answered. Only for work that completes or undoes committed work.
- */
+/** Runs `work` even if its request has been answered. Only for work that completes or undoes committed work. */
 export function outsideRequest<T>(work: () => T): T {
   return answered.run(null, work);
 }
 
 /**
  * Throws `service_unavailable` if the request was answered at its deadline. Called before each step with an
- * effect, so that no step begins after the answer. Does nothing outside of requests. Rule: D-§8.
+ * effect, so that no step begins after the answer. Does nothing outside of requests.
  */
 export function checkUnanswered(): void {
   if (answered.getStore()?.aborted) throw new DomainError('service_unavailable');

@@ -30,7 +30,7 @@ const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES;
 /**
  * Returns a {@link Sealing} that uses AES-256-GCM with a 32-byte key. Every sealed record contains an id of
  * the key: a hash that does not reveal the key. By this id `open` distinguishes a wrong key from changed
- * bytes. Rule: D-55.
+ * bytes.
  */
 export function createSealing(key: Buffer): Sealing {
   if (key.length !== 32) throw new SealingError('the sealing key must have 32 bytes');

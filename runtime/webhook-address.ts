@@ -22,7 +22,7 @@ const IPV6_PUBLIC = ipaddr.IPv6.parseCIDR('2000::/3');
 /**
  * Returns why the URL of a webhook endpoint is refused; undefined if it is accepted. The text continues a
  * sentence that begins with the field's name: "must be an absolute https URL". Does not resolve host names:
- * {@link createGuardedConnector} checks their addresses at connect time. Rule: D-55.
+ * {@link createGuardedConnector} checks their addresses at connect time.
  */
 export function endpointProblem(endpoint: string, rules: AddressRules): string | undefined {
   if (!hasAtMost(endpoint, MAX_URL_LENGTH)) return `must have at most ${MAX_URL_LENGTH} characters`;

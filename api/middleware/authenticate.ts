@@ -8,7 +8,7 @@ import { checkLimit } from '../check-limit.ts';
 import { addressOf } from '../client-address.ts';
 import type { Context, Merchant } from '../context.ts';
 
-/** Time in ms for which a credential is cached. A revoked credential stays valid for at most this time. Rule: D-20. */
+/** Time in ms for which a credential is cached. A revoked credential stays valid for at most this time. */
 const CACHE_MS = 5_000;
 const CACHE_ENTRIES_MAX = 10_000;
 const HEADER_LENGTH_MAX = 700;
@@ -27,7 +27,7 @@ export interface AuthenticationDeps {
 
 /**
  * Checks HTTP Basic with a key id and its secret. Every failure gets the same 401, or 429 after 30 wrong secrets in
- * a minute. Right credentials are never limited here. Rules: IF-5, D-20.
+ * a minute. Right credentials are never limited here.
  */
 export function authenticate(deps: AuthenticationDeps) {
   const check = createCredentialCheck(deps);

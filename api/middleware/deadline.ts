@@ -16,7 +16,7 @@ const GRACE_MS = 3_000;
  * committed rows.
  *
  * `ctx.state.late` aborts 3 s before the 503. An order without an Idempotency-Key must then be voided, because its
- * caller cannot repeat the request. Rules: D-17, D-§8.
+ * caller cannot repeat the request.
  */
 export function deadline(lateAfterMs: number = LATE_AFTER_MS, graceMs: number = GRACE_MS) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

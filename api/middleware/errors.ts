@@ -6,7 +6,7 @@ import type { Context } from '../context.ts';
 /**
  * Turns an error into an answer. A {@link DomainError} is answered with its code and message, and its cause is
  * logged with the request's id. Any other error is logged, and answered 503 if it has one of the
- * {@link UNAVAILABLE_CODES}, else 500. These answers contain no details. Rules: IF-7, D-§8.
+ * {@link UNAVAILABLE_CODES}, else 500. These answers contain no details.
  */
 export function errorBoundary(logger: Logger) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

@@ -3,7 +3,7 @@ import { INTENT_PARAMETER, INTENT_PATH } from '../page-links.ts';
 
 /**
  * Changes the path of `/?xpay_intent_id=<id>` to {@link INTENT_PATH}, whose route then answers. Without this
- * parameter, `/` is answered by `documentRoutes`. Rule: D-§7.
+ * parameter, `/` is answered by `documentRoutes`.
  */
 export function intentAddress() {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

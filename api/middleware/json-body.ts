@@ -5,14 +5,14 @@ import { DomainError } from '../../domain/errors.ts';
 import type { Context } from '../context.ts';
 import type { Operation } from '../openapi/operation.ts';
 
-/** Maximum size of a request body. Rule: D-10. */
+/** Maximum size of a request body. */
 const BODY_LIMIT_BYTES = 524_288;
 
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 
 /**
  * Reads the request body: JSON in UTF-8, at most 512 kB. Any other body is answered 400 `bad_request`. The
- * body may be absent only if the route declares it optional. Rules: D-10, D-14.
+ * body may be absent only if the route declares it optional.
  */
 export function jsonBody(routes: readonly Operation[]) {
   const bodyIsOptional = new Set(

@@ -10,7 +10,7 @@ export interface RateLimits {
   readonly readsOfOneSubscription: number;
 }
 
-/** Returns the limits of rule D-22: `requests` a second, and 10 reads of each subscription a second. */
+/** Returns the limits: `requests` a second, and 10 reads of each subscription a second. */
 export function limitsPerSecond(requests: number): RateLimits {
   return { windowSeconds: 1, requests, readsOfOneSubscription: 10 };
 }
@@ -20,7 +20,7 @@ type Deps = Readonly<{ rateLimits: RateLimits }>;
 /**
  * Refuses a merchant's requests beyond the limit, before the body is read and an Idempotency-Key is claimed.
  * Must run after authentication, so that other callers cannot use up a merchant's limit. Counts in memory, so
- * each API process grants the whole limit. Rule: D-22.
+ * each API process grants the whole limit.
  */
 export function rateLimit({ rateLimits }: Deps) {
   const consume = createLimiter(rateLimits.requests, rateLimits);
@@ -30,7 +30,7 @@ export function rateLimit({ rateLimits }: Deps) {
   };
 }
 
-/** Limits the reads of each subscription, on all routes together. Rules: IF-4.5, D-22. */
+/** Limits the reads of each subscription, on all routes together. */
 export function readLimit({ rateLimits }: Deps) {
   const consume = createLimiter(rateLimits.readsOfOneSubscription, rateLimits);
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

@@ -17,7 +17,7 @@ const AFTER_ANSWER: DiscardLimits = { bytes: 32 * 1_048_576, ms: 3_000 };
  * Discards a body that was not read to its end, because the next request on the connection would wait behind
  * this body. If the body does not end within 1 MB and 500 ms, the answer closes the connection. Then up to
  * 32 MB are discarded for up to 3 s. If the socket closed earlier, the connection would be reset, and a
- * client that is still sending could lose the answer. Rule: D-10.
+ * client that is still sending could lose the answer.
  */
 export function unreadBody() {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

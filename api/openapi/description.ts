@@ -84,7 +84,7 @@ function testCardTable(testCards: readonly PublishedTestCard[]): string {
   return folded('Test cards', ['| Number | Result |', '|---|---|', ...rows]);
 }
 
-/** Returns a table of the currencies that may be charged, with the limits of their amounts. Rules: D-02, D-03. */
+/** Returns a table of the currencies that may be charged, with the limits of their amounts. */
 function currencyTable(): string {
   const active = [...currencies().values()].filter((currency) => currency.active);
   return folded('Currencies with their smallest and largest amounts, in the smallest unit', [

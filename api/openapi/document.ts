@@ -17,7 +17,7 @@ export interface DocumentSettings {
 
 /**
  * Returns the OpenAPI 3.1 document. The schemas that validate requests also describe them. `info.version` is
- * the version of the interface, not of the program. Rules: IF-9, D-§7.
+ * the version of the interface, not of the program.
  */
 export function createDocument(
   operations: readonly Operation[],
@@ -59,7 +59,7 @@ export function templateOf(path: string): string {
   return path.replaceAll(/:(\w+)/g, '{$1}');
 }
 
-/** The header with which a request may be repeated safely. Rules: IF-4, IF-8, D-17. */
+/** The header with which a request may be repeated safely. */
 const IDEMPOTENCY_KEY: JsonSchema = {
   name: 'Idempotency-Key',
   in: 'header',

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../domain/errors.ts';
 import type { JsonSchema } from './json-schema.ts';
 import type { Operation } from './operation.ts';
 
-/** Error codes of every route with authentication. Rules: D-10, D-20, D-22, D-§8. */
+/** Error codes of every route with authentication. */
 const COMMON_CODES: readonly ErrorCode[] = [
   'bad_request', // for example for an unknown query parameter
   'unauthorized',
@@ -12,7 +12,7 @@ const COMMON_CODES: readonly ErrorCode[] = [
   'service_unavailable',
 ];
 
-/** Error codes of routes with an Idempotency-Key. Rule: D-17. */
+/** Error codes of routes with an Idempotency-Key. */
 const IDEMPOTENCY_CODES: readonly ErrorCode[] = [
   'idempotency_key_in_use',
   'idempotency_key_reused',
@@ -92,7 +92,7 @@ export function header(name: keyof typeof HEADERS): JsonSchema {
   return { $ref: `#/components/headers/${name}` };
 }
 
-/** The headers of answers. Rules: D-17, D-20, D-22, D-§8. */
+/** The headers of answers. */
 export const HEADERS = {
   'Request-Id': {
     description: 'Id of this request. Quote it when you report a problem.',

@@ -25,7 +25,7 @@ import {
 import EXAMPLES from './event-examples.json' with { type: 'json' };
 import type { JsonSchema, SchemaBook } from './json-schema.ts';
 
-/** For each type of event, the occasion on which an event is sent. Rules: D-50, D-51. */
+/** For each type of event, the occasion on which an event is sent. */
 const EVENTS: Readonly<Record<EventType, string>> = {
   'intent.checkout_opened': 'The page of a payment intent was opened for the first time.',
   'intent.created': 'A payment intent was created.',
@@ -52,7 +52,7 @@ const EVENTS: Readonly<Record<EventType, string>> = {
     'The card network changed the card of a saved payment method, or the gateway removed the payment method.',
 };
 
-/** The event types of interface 1.0.0. The other types are extensions. Rules: IF-6, D-50. */
+/** The event types of interface 1.0.0. The other types are extensions. */
 const LISTED: ReadonlySet<EventType> = new Set([
   ...INTENT_EVENT_TYPES.filter(
     (type) => type !== 'intent.refund_failed' && type !== 'intent.disputed',
@@ -92,7 +92,7 @@ const eventCard = z.object({
   expiryYear: z.int(),
 });
 
-/** The flat body of an intent event. Rule: D-52. */
+/** The flat body of an intent event. */
 const IntentEvent = z.object({
   ...head,
   eventType: z.enum(INTENT_EVENT_TYPES),
@@ -146,7 +146,7 @@ const IntentEvent = z.object({
   metadata: pairs,
 });
 
-/** The flat body of a subscription event. Rules: D-34, D-52. */
+/** The flat body of a subscription event. */
 const SubscriptionEvent = z.object({
   ...head,
   eventType: z.enum(SUBSCRIPTION_EVENT_TYPES),
@@ -198,7 +198,7 @@ const SubscriptionEvent = z.object({
   metadata: pairs,
 });
 
-/** The body of the event that a setup session has saved a card. Rule: D-50. */
+/** The body of the event that a setup session has saved a card. */
 const SetupMethodEvent = z.object({
   ...head,
   eventType: z.literal('setup_method.success'),
@@ -209,7 +209,7 @@ const SetupMethodEvent = z.object({
   metadata: pairs.meta(EXTENSION),
 });
 
-/** The body of the event that the gateway changed or removed a saved payment method. Rule: D-50. */
+/** The body of the event that the gateway changed or removed a saved payment method. */
 const MethodUpdatedEvent = z.object({
   ...head,
   eventType: z.literal('setup_method.updated'),
@@ -230,7 +230,7 @@ const EVENT_BODIES = {
 };
 const METHOD_UPDATED = MethodUpdatedEvent.meta({ id: 'MethodUpdatedEvent', ...EXTENSION });
 
-/** The headers of a webhook: those of Standard Webhooks, and `xpay-signature`. Rule: D-53. */
+/** The headers of a webhook: those of Standard Webhooks, and `xpay-signature`. */
 const SIGNATURE_HEADERS = {
   'webhook-id': 'The `eventId`. The same on every delivery attempt.',
   'webhook-timestamp': 'Real time of this delivery attempt, in seconds since 1970.',
@@ -240,7 +240,7 @@ const SIGNATURE_HEADERS = {
   'xpay-signature': 'Base64(HMAC-SHA512(body)).',
 };
 
-/** The `webhooks` of the document: one for each type of event. Rules: IF-6, D-50 to D-54. */
+/** The `webhooks` of the document: one for each type of event. */
 export function webhooksOf(book: SchemaBook): Record<string, JsonSchema> {
   return Object.fromEntries(EVENT_TYPES.map((type) => [type, { post: webhook(book, type) }]));
 }

@@ -28,7 +28,7 @@ export interface RequestBody<Body extends Shape = Shape> {
 
 /**
  * Describes one route in the OpenAPI document. Every route that a merchant can call needs an operation, and
- * every operation a route; a test checks both. Rule: D-§7.
+ * every operation a route; a test checks both.
  */
 export interface Operation {
   readonly operationId: string;
@@ -38,11 +38,11 @@ export interface Operation {
   readonly tag: keyof typeof TAGS;
   readonly summary: string;
   readonly description: string;
-  /** True if the route is an addition to version 1.0.0 of the API's interface. Rule: D-§7. */
+  /** True if the route is an addition to version 1.0.0 of the API's interface. */
   readonly isExtension?: true;
   /**
    * `listed`: interface 1.0.0 lists the header for this route. `honoured`: the route accepts the header, but
-   * the interface does not list the header for it. Rules: IF-4, D-17.
+   * the interface does not list the header for it.
    */
   readonly idempotencyKey?: 'listed' | 'honoured';
   /** True if the route needs no credentials. */

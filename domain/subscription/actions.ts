@@ -66,8 +66,7 @@ export function needsVerification(
 
 /**
  * Returns the action for a command that `validateCommand` has allowed. Pure. `paymentMethodId` is the method
- * that the token of a {@link TokenCommand} was redeemed for. Other commands ignore it. Rules: D-§4, D-15,
- * D-31.
+ * that the token of a {@link TokenCommand} was redeemed for. Other commands ignore it.
  */
 export function actionForCommand(
   state: SubscriptionState,
@@ -151,9 +150,7 @@ type RecordedStep =
   | 'chargeCycle'
   | 'retryAutomatically';
 
-/**
- * Returns the action for a due step that changes the row. Pure. Rules: D-05, D-30.
- */
+/** Returns the action for a due step that changes the row. Pure. */
 export function actionForStep(
   state: SubscriptionState,
   step: Extract<Step, { do: RecordedStep }>,

@@ -1,7 +1,7 @@
 /**
  * The actors that can cause a change of a subscription. `operator`: staff of the service, by a signal in the
  * Temporal Web UI or by the decision of a manual review. `schedule`: a date was reached, such as a billing
- * date or the end of the checkout. Rule: D-34.
+ * date or the end of the checkout.
  */
 export const ACTORS = [
   'merchant',

@@ -142,7 +142,7 @@ export function attemptPatch(
   };
 }
 
-/** Applies `outcome` to the open attempt. Pure. The caller records the whole change. Rules: D-§4, D-40. */
+/** Applies `outcome` to the open attempt. Pure. The caller records the whole change. */
 export function applyOutcome(
   state: SubscriptionState,
   outcome: AttemptOutcome,
@@ -267,7 +267,7 @@ function calendarAfterPayment(
   const { anchorAt, terms } = state;
   if (anchorAt === null) return { anchorAt: now, nextIndex: 1 };
   const indexAfterNow = () => firstIndexAfter(anchorAt, terms.interval, terms.intervalCount, now);
-  // In UNPAID, index 0 belongs to the owed cycle, also if the cycle is paid before that date. Rule: D-15.
+  // In UNPAID, index 0 belongs to the owed cycle, also if the cycle is paid before that date.
   if (state.status === 'UNPAID') return { anchorAt, nextIndex: Math.max(1, indexAfterNow()) };
   if (isRetry(attempt) && state.status !== 'ACTIVE') {
     return { anchorAt, nextIndex: indexAfterNow() };
@@ -346,7 +346,7 @@ function codesOf({ code, gatewayCode = code }: Extract<AttemptOutcome, { kind: '
 /**
  * Changes TRIALING and ACTIVE to UNPAID, unless the subscription ends with its period. Keeps the status also if another
  * attempt is planned and either `unpaidFrom` is `retries_exhausted`, or no charge was declined: the attempt was
- * voided. Rules: D-30, D-§4.
+ * voided.
  */
 function statusAfterDecline(
   state: SubscriptionState,
@@ -363,7 +363,7 @@ function statusAfterDecline(
 /**
  * True if the decline uses up the last automatic retry and the subscription is UNPAID afterwards. False if
  * `unpaidFrom` is `retries_exhausted` and the decline makes the subscription UNPAID: `subscription.unpaid`
- * then reports the same. Rule: D-30.
+ * then reports the same.
  */
 function endsRetries(
   before: SubscriptionState,
@@ -380,7 +380,7 @@ function endsRetries(
 /**
  * Returns the owed cycle without automatic retries if the decline rules them out and the payer has given no newer
  * method; else the unchanged cycle. If the subscription was cancelled for the end of its period and the merchant
- * withdraws this cancellation, the retries stay stopped. Rule: D-30.
+ * withdraws this cancellation, the retries stay stopped.
  */
 function withHardDecline(
   state: SubscriptionState,
@@ -393,7 +393,7 @@ function withHardDecline(
   return isHard && !hasNewerMethod ? { ...owed, retriesStopped: true, nextRetryAt: null } : owed;
 }
 
-/** Returns the owed cycle with its next automatic retry after a decline. Rule: D-30. */
+/** Returns the owed cycle with its next automatic retry after a decline. */
 function dunning(
   state: SubscriptionState,
   owedBefore: OwedCycle,
@@ -423,10 +423,7 @@ function dunning(
   };
 }
 
-/**
- * Returns the result for the command that opened the attempt; null while the outcome is not known. Rules:
- * IF-4.9, D-10a.
- */
+/** Returns the result for the command that opened the attempt; null while the outcome is not known. */
 export function resultOf(
   attempt: OpenAttempt,
   outcome: AttemptOutcome,

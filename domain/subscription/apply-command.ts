@@ -19,7 +19,7 @@ import type { EndReason, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
  * The transitions for commands and for the ends of checkout, period, pause and cooldown. All are pure. The
- * caller has checked the command with `validateCommand`. Rules: D-§4, D-15, D-30, D-31.
+ * caller has checked the command with `validateCommand`.
  */
 
 export function applyEdit(state: SubscriptionState, command: EditCommand, now: number): Change {
@@ -46,7 +46,7 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
 
 /**
  * Returns the owed cycle after an edit has moved the next payment to `at`. In UNPAID, `at` replaces the rest
- * of the retry plan. In other statuses, `at` replaces a retry only if one is planned. Rule: D-15.
+ * of the retry plan. In other statuses, `at` replaces a retry only if one is planned.
  */
 function owedMovedTo(state: SubscriptionState, at: number): OwedCycle | null {
   const { owed } = state;
@@ -88,7 +88,7 @@ function scheduleEnd(state: SubscriptionState, command: CancelCommand, now: numb
 /**
  * Withdraws a cancellation that would end the subscription with its period. The calendar stays; of its dates that have
  * passed, one is charged. If a decline has stopped the retries of the owed cycle, the cycle waits in UNPAID for another
- * payment method. Rules: D-30, D-§4.
+ * payment method.
  */
 export function applyResume(state: SubscriptionState, command: ResumeCommand, now: number): Change {
   const status = state.owed?.retriesStopped === true ? 'UNPAID' : state.status;
@@ -159,7 +159,7 @@ export function applyPause(state: SubscriptionState, command: PauseCommand, now:
 /**
  * Makes `newNextPaymentAt` the calendar's anchor. At that instant the owed cycle is charged, or the next cycle if no
  * cycle is owed. If a decline has stopped the retries of the owed cycle, the cycle waits in UNPAID for another payment
- * method. Rules: D-30, D-§4.
+ * method.
  */
 export function applyUnpause(
   state: SubscriptionState,
@@ -193,7 +193,7 @@ export function applyUnpause(
   return { state: after, events: entryEvents(state, after, now), effects: {} };
 }
 
-/** Accepts a manual retry: starts its cooldown and opens its attempt. Rule: D-31. */
+/** Accepts a manual retry: starts its cooldown and opens its attempt. */
 export function applyManualRetry(
   state: SubscriptionState,
   command: ManualRetryCommand,
@@ -212,7 +212,7 @@ export function applyManualRetry(
   return { state: after, events: [], effects: {} };
 }
 
-/** Opens the attempt that the payer confirms with the bank. The retry plan does not change. Rule: D-33. */
+/** Opens the attempt that the payer confirms with the bank. The retry plan does not change. */
 export function applyAuthentication(
   state: SubscriptionState,
   { commandId, checkoutSessionId: sessionId }: AuthenticatePaymentCommand,
@@ -269,7 +269,7 @@ export function applyTrialStart(
  * Replaces the payment method, and starts the retry plan of the owed cycle anew. In UNPAID the owed cycle is charged
  * with the new method at once. If an attempt is open and is declined or voided later, the charge with the new method
  * follows. If the cycle has already had 15 automatic attempts in 30 days, the charge waits until this limit allows
- * another. Rules: D-30, D-33.
+ * another.
  */
 export function applyNewPaymentMethod(
   state: SubscriptionState,

@@ -2,7 +2,7 @@ import type { SubscriptionState } from './state.ts';
 
 /**
  * The bank may ask the payer to confirm a charge. A payer who is on a hosted page confirms it at once. If the bank
- * refused the charge because the payer was absent, the payer can confirm the owed payment later. Rules: D-30, D-33.
+ * refused the charge because the payer was absent, the payer can confirm the owed payment later.
  */
 
 /**

@@ -23,9 +23,7 @@ export interface Effects {
   livePaymentMethodId?: string;
   /** The payment method that `livePaymentMethodId` replaces. It stays LIVE while another subscription uses it. */
   deletedPaymentMethodId?: string;
-  /**
-   * The subscription ended before its first payment, so the use of its link, if any, is released. Rule: D-37.
-   */
+  /** The subscription ended before its first payment, so the use of its link, if any, is released. */
   releasesLinkUse?: true;
 }
 
@@ -54,7 +52,7 @@ const ENTRY_EVENTS: Record<SubscriptionStatus, SubscriptionEventType> = {
   ENDED: 'subscription.ended',
 };
 
-/** Returns the event of the new status; empty if the status did not change. Rule: D-50. */
+/** Returns the event of the new status; empty if the status did not change. */
 export function entryEvents(
   before: SubscriptionState | null,
   after: SubscriptionState,

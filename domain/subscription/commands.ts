@@ -5,7 +5,7 @@ import type { SubscriptionStatus } from './state.ts';
 
 /**
  * A command to a subscription. The caller chooses `commandId` and repeats it in a retry, so that the command
- * is executed once. Rule: D-32.
+ * is executed once.
  */
 export type Command =
   | EditCommand
@@ -28,10 +28,7 @@ interface Order {
 export interface EditCommand extends Order {
   kind: 'edit';
   newAmountMinor?: number | undefined;
-  /**
-   * The currency's row with the limits of `CURRENCY_LIMITS_FILE`. Absent if the checked-in table applies.
-   * Rule: D-03.
-   */
+  /** The currency's row with the limits of `CURRENCY_LIMITS_FILE`. Absent if the checked-in table applies. */
   currencyRow?: Currency | undefined;
   newCycleCount?: number | undefined;
   newNextPaymentAt?: number | undefined;
@@ -70,15 +67,13 @@ export interface ManualRetryCommand extends Order {
   kind: 'manualRetry';
 }
 
-/** The payer is on the page of `checkoutSessionId` and wants to confirm the owed payment with the bank. Rule: D-33. */
+/** The payer is on the page of `checkoutSessionId` and wants to confirm the owed payment with the bank. */
 export interface AuthenticatePaymentCommand extends Order {
   kind: 'authenticatePayment';
   checkoutSessionId: string;
 }
 
-/**
- * The payer has completed the card form. The token can be redeemed once, and only for `checkoutSessionId`.
- */
+/** The payer has completed the card form. The token can be redeemed once, and only for `checkoutSessionId`. */
 export interface CompleteCheckoutCommand extends Order {
   kind: 'completeCheckout';
   paymentToken: string;
@@ -99,7 +94,7 @@ export type CommandResult =
   | ManualRetryResult
   | { kind: 'checkout'; outcome: 'paid' | 'saved' | 'declined'; errorCode: string | null };
 
-/** The result of a manual retry, from which the API makes its answer. Rule: IF-4.9. */
+/** The result of a manual retry, from which the API makes its answer. */
 export interface ManualRetryResult {
   kind: 'manualRetry';
   success: boolean;

@@ -37,7 +37,7 @@ export interface Wait {
 
 /**
  * Returns the next step at `now` (the subscription's own time) and `realNow`. Pure. If several steps are
- * due, returns the one that was due first. Rules: D-05, D-30, D-§4.
+ * due, returns the one that was due first.
  */
 export function decide(state: SubscriptionState, now: number, realNow: number): Step {
   const open = state.openAttempt;

@@ -10,7 +10,7 @@ export interface FieldProblem<Field extends string = string> {
   readonly message: string;
 }
 
-/** True if the edit has no field. Rule: D-15. */
+/** True if the edit has no field. */
 export function editsNothing(edit: EditFields): boolean {
   const { newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount } = edit;
   return [newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount].every(
@@ -20,7 +20,7 @@ export function editsNothing(edit: EditFields): boolean {
 
 /**
  * Returns the problems of an edit that do not depend on the subscription. The caller has checked the types of
- * the fields. `validateCommand` checks the rules that depend on the subscription. Rules: IF-4.6, D-06, D-15.
+ * the fields. `validateCommand` checks the rules that depend on the subscription.
  */
 export function editProblems(edit: EditFields): FieldProblem<keyof EditFields>[] {
   const { newAmountMinor, newCycleCount } = edit;
@@ -37,7 +37,7 @@ export function editProblems(edit: EditFields): FieldProblem<keyof EditFields>[]
 
 /**
  * Returns the problems of the interval. `interval`, `intervalCount` and `newNextPaymentAt` are required
- * together. Rules: IF-4.6 rule 1, D-06.
+ * together.
  */
 export function intervalProblems(
   edit: EditFields,

@@ -7,14 +7,14 @@ import type { SubscriptionState, Terms } from './state.ts';
 export const IMPORT_STATUSES = ['ACTIVE', 'TRIALING'] as const;
 export type ImportStatus = (typeof IMPORT_STATUSES)[number];
 
-/** A calendar: date 0 is `anchorAt`, and a date follows every `intervalCount` units. Rule: D-05. */
+/** A calendar: date 0 is `anchorAt`, and a date follows every `intervalCount` units. */
 export interface Calendar {
   readonly anchorAt: number;
   readonly interval: IntervalUnit;
   readonly intervalCount: number;
 }
 
-/** Returns the index of the calendar's date `at`; null if the calendar has no such date. Rule: D-05. */
+/** Returns the index of the calendar's date `at`; null if the calendar has no such date. */
 export function indexOfDate(calendar: Calendar, at: number): number | null {
   const index = indexAfter(calendar, at) - 1;
   return index >= 0 && dateOf(calendar, index) === at ? index : null;
@@ -52,10 +52,7 @@ export interface ImportedSubscription {
   readonly jitterMs: number;
 }
 
-/**
- * Returns the state of an imported subscription. The subscription is created in `status`, without a checkout.
- * Rules: D-§4, D-05.
- */
+/** Returns the state of an imported subscription. The subscription is created in `status`, without a checkout. */
 export function importedSubscription(input: ImportedSubscription): SubscriptionState {
   const { terms, importedAt, ...fields } = input;
   return {

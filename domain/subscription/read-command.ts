@@ -73,7 +73,7 @@ const FIELDS: Readonly<Record<CommandKind, Readonly<Record<string, FieldRule>>>>
  * refusal that names every invalid field. Pure.
  *
  * Makes the checks that do not depend on the subscription; `validateCommand` makes the others. The API checks
- * an edit with the same `editProblems`. Rules: D-15, D-32.
+ * an edit with the same `editProblems`.
  */
 export function readCommand(
   kind: CommandKind,

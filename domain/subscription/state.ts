@@ -7,7 +7,7 @@ import type { RetryPlan } from '../retry-plan.ts';
 import { askedForBy } from './actor.ts';
 import type { Actor } from './actor.ts';
 
-/** Statuses of a subscription. Rule: IF-3. */
+/** Statuses of a subscription. */
 export const SUBSCRIPTION_STATUSES = [
   'CREATED',
   'TRIALING',
@@ -18,7 +18,7 @@ export const SUBSCRIPTION_STATUSES = [
 ] as const;
 export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
 
-/** Why a subscription has ended. Rule: D-34. */
+/** Why a subscription has ended. */
 export const END_REASONS = [
   'completed',
   'cancelled',
@@ -28,7 +28,7 @@ export const END_REASONS = [
 ] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
-/** Identifies a subscription. An id is unique only within its merchant. Rule: D-21. */
+/** Identifies a subscription. An id is unique only within its merchant. */
 export interface SubscriptionRef {
   merchantId: string;
   subscriptionId: string;
@@ -154,7 +154,7 @@ export interface SubscriptionState {
   log: LogEntry[];
 }
 
-/** Returns date `index` of the current calendar. Throws without an anchor. Rule: D-05. */
+/** Returns date `index` of the current calendar. Throws without an anchor. */
 export function calendarDate(state: SubscriptionState, index: number): number {
   if (state.anchorAt === null) throw new Error(`${state.subscriptionId} has no anchor`);
   return cycleAt(state.anchorAt, state.terms.interval, state.terms.intervalCount, index);
@@ -162,7 +162,7 @@ export function calendarDate(state: SubscriptionState, index: number): number {
 
 /**
  * Returns the latest instant at which the state changed, in the subscription's own time. A test clock must
- * not be earlier, or dates that are already charged would fall due again. Rule: D-60.
+ * not be earlier, or dates that are already charged would fall due again.
  */
 export function knownUntil(state: SubscriptionState): number {
   return Math.max(state.openAttempt?.startedAt ?? 0, state.log.at(-1)?.at ?? 0);
@@ -174,7 +174,7 @@ export function remainingCycleCount(state: SubscriptionState): number {
 
 /**
  * Returns the earliest instant at which an automatic attempt on the owed cycle may start; 0 if it may start
- * at any time, or if no cycle is owed. Rule: D-30.
+ * at any time, or if no cycle is owed.
  */
 export function earliestAttemptAt({ owed }: SubscriptionState): number {
   return owed ? earliestAutomaticAttemptAt(owed.automaticAttemptsAt) : 0;
@@ -185,7 +185,7 @@ const isLiving = ({ status }: SubscriptionState): boolean =>
 
 /**
  * Returns the next automatic retry of the declined cycle; null if none is planned. In TRIALING and ACTIVE a
- * retry is planned only if `unpaidFrom` is `retries_exhausted`. Rule: D-30.
+ * retry is planned only if `unpaidFrom` is `retries_exhausted`.
  */
 export function nextRetryAt(state: SubscriptionState): number | null {
   const { status, owed, openAttempt } = state;
@@ -193,19 +193,19 @@ export function nextRetryAt(state: SubscriptionState): number | null {
   return mayRetry ? (owed?.nextRetryAt ?? null) : null;
 }
 
-/** True if a declined cycle must be paid before the calendar's next date is charged. Rule: D-30. */
+/** True if a declined cycle must be paid before the calendar's next date is charged. */
 export function isDunned(state: SubscriptionState): boolean {
   return state.status === 'UNPAID' || nextRetryAt(state) !== null;
 }
 
-/** True if the payer may replace the payment method in this status. Rule: D-33. */
+/** True if the payer may replace the payment method in this status. */
 export function takesNewMethod(status: SubscriptionStatus): boolean {
   return status === 'TRIALING' || status === 'ACTIVE' || status === 'UNPAID';
 }
 
 /**
  * True if a payment method that the payer gives at `now` is charged at once. If an attempt is open, the charge
- * follows only if this attempt is declined. Rules: D-33, D-30.
+ * follows only if this attempt is declined.
  */
 export function chargesNewMethod(state: SubscriptionState, now: number): boolean {
   return state.status === 'UNPAID' && now >= earliestAttemptAt(state);
@@ -213,7 +213,7 @@ export function chargesNewMethod(state: SubscriptionState, now: number): boolean
 
 /**
  * True in TRIALING until the first cycle is due. If the first cycle is declined, the status may stay TRIALING after
- * the trial. Rule: D-30.
+ * the trial.
  */
 export function isInTrial({ status, owed }: SubscriptionState): boolean {
   return status === 'TRIALING' && owed === null;
@@ -221,13 +221,13 @@ export function isInTrial({ status, owed }: SubscriptionState): boolean {
 
 /**
  * Returns the instant at which a cancellation at the end of the period takes effect: the end of the paid period
- * or of the trial. Null if no such cancellation is planned. Rule: D-§4.
+ * or of the trial. Null if no such cancellation is planned.
  */
 export function cancelAt(state: SubscriptionState): number | null {
   return isLiving(state) && state.cancelAtPeriodEnd ? state.currentPeriodEndAt : null;
 }
 
-/** Returns the instant at which a pause ends without a command; null if none is planned. Rule: D-§4. */
+/** Returns the instant at which a pause ends without a command; null if none is planned. */
 export function resumeAt(state: SubscriptionState): number | null {
   return state.status === 'PAUSED' ? state.resumeAt : null;
 }
@@ -235,7 +235,6 @@ export function resumeAt(state: SubscriptionState): number | null {
 /**
  * Returns the next automatic retry if one is planned. Else returns, in TRIALING and ACTIVE, the next calendar
  * date (in TRIALING the trial's end). Null in other statuses, and if the subscription ends with its period.
- * Rules: D-34, D-30.
  */
 export function nextPaymentAt(state: SubscriptionState): number | null {
   if (cancelAt(state) !== null) return null;
@@ -244,7 +243,7 @@ export function nextPaymentAt(state: SubscriptionState): number | null {
 
 type Amounts = Pick<Terms, 'amountMinor' | 'cycleCount' | 'upfrontAmountMinor'>;
 
-/** Returns the amount of a cycle under the current terms. Rule: IF-2.3 (upfrontAmount). */
+/** Returns the amount of a cycle under the current terms. */
 export function cycleAmountMinor(terms: Amounts, cycleNumber: number): number {
   return cycleNumber === 1 && terms.upfrontAmountMinor !== null
     ? terms.upfrontAmountMinor
@@ -256,7 +255,7 @@ export function totalAmountMinor(terms: Amounts): number {
   return cycleAmountMinor(terms, 1) + (terms.cycleCount - 1) * terms.amountMinor;
 }
 
-/** Returns why the sum of all cycles cannot be an amount, after the name of a field; null if it can. Rule: D-01. */
+/** Returns why the sum of all cycles cannot be an amount, after the name of a field; null if it can. */
 export function sumProblem(terms: Amounts): string | null {
   return Number.isSafeInteger(totalAmountMinor(terms))
     ? null
@@ -296,7 +295,6 @@ export interface NewSubscription {
   jitterMs?: number;
 }
 
-/** Returns the state of a new subscription. Rule: D-§4, first row. */
 export function newSubscription(input: NewSubscription): SubscriptionState {
   const { terms, createdAt, jitterMs = 0, ...identity } = input;
   return {

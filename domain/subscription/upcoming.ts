@@ -23,7 +23,7 @@ export interface UpcomingCharge {
  * Returns the next charges, at most `limit`, as if every charge succeeded and no command changed the subscription. A
  * pause ends at its date. `now` is the subscription's own time. Dates that pass before a declined cycle is paid are left
  * out, because no charge is made on these dates. Empty in CREATED and ENDED, in a pause without a date, and if the
- * subscription ends with its period. Rules: D-§7, D-§4.
+ * subscription ends with its period.
  */
 export function upcomingCharges(
   state: SubscriptionState,
@@ -60,6 +60,6 @@ export function upcomingCharges(
  */
 function indexAfterRecovery({ anchorAt, terms, owed }: SubscriptionState, now: number): number {
   const paidAt = Math.max(now, owed?.nextRetryAt ?? now);
-  // Index 0 belongs to the cycle that was owed when the anchor was set. Rule: D-15.
+  // Index 0 belongs to the cycle that was owed when the anchor was set.
   return Math.max(1, firstIndexAfter(anchorAt ?? now, terms.interval, terms.intervalCount, paidAt));
 }

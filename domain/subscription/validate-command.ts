@@ -24,7 +24,7 @@ const ALLOWED: Decision = { ok: true };
 /**
  * Decides whether `command` may be executed at `now`. The workflow calls this function before it accepts a
  * command. The workflow calls it again before it executes the command, because earlier commands may have
- * changed the state. `readCommand` has checked the types of the fields. Rules: D-15, D-31, D-32, D-§4.
+ * changed the state. `readCommand` has checked the types of the fields.
  */
 export function validateCommand(state: SubscriptionState, command: Command, now: number): Decision {
   switch (command.kind) {
@@ -75,7 +75,7 @@ export function validateCommand(state: SubscriptionState, command: Command, now:
   }
 }
 
-/** Decides whether the saved payment method may be charged outside the cycles. Rule: D-35. */
+/** Decides whether the saved payment method may be charged outside the cycles. */
 export function validateOneTimeCharge(state: SubscriptionState): Decision {
   return ifAllowed(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'charged'), () =>
     state.paymentMethodId === null
@@ -112,7 +112,7 @@ function pausable({ resumeAt }: PauseCommand): SubscriptionStatus[] {
   return ['TRIALING', 'ACTIVE', 'UNPAID', ...(resumeAt === undefined ? [] : ['PAUSED' as const])];
 }
 
-/** Decides whether a pause may end at `at`, when the next charge is due. Rules: D-§4, D-30. */
+/** Decides whether a pause may end at `at`, when the next charge is due. */
 function chargeDate(state: SubscriptionState, field: string, at: number, now: number): Decision {
   return ifAllowed(futureDate(field, at, now), () =>
     ifAllowed(withinAttemptCap(state, field, at), () =>
@@ -121,7 +121,7 @@ function chargeDate(state: SubscriptionState, field: string, at: number, now: nu
   );
 }
 
-/** Allows the cancellation only while the checkout is open and no attempt is open. Rule: D-41. */
+/** Allows the cancellation only while the checkout is open and no attempt is open. */
 function validateCheckoutCancel(state: SubscriptionState, now: number): Decision {
   if (state.status !== 'CREATED' || now >= state.checkoutExpiresAt) {
     return refuse('operation_not_allowed', 'The checkout of this payment intent is not open.');
@@ -188,7 +188,7 @@ function validateEdit(state: SubscriptionState, edit: EditCommand, now: number):
 
 /**
  * Decides whether the owed cycle, if any, may be attempted at the edited date. Always allowed in PAUSED,
- * because no attempt starts while a subscription is paused. Rules: D-15, D-30.
+ * because no attempt starts while a subscription is paused.
  */
 function attemptOnDate(state: SubscriptionState, at: number): Decision {
   const { owed, status } = state;
@@ -202,9 +202,7 @@ function attemptOnDate(state: SubscriptionState, at: number): Decision {
   return withinAttemptCap(state, 'newNextPaymentDate', at);
 }
 
-/**
- * Allows a date `at` only if an attempt on the owed cycle at `at` is at most the 15th in 30 days. Rule: D-30.
- */
+/** Allows a date `at` only if an attempt on the owed cycle at `at` is at most the 15th in 30 days. */
 function withinAttemptCap(state: SubscriptionState, field: string, at: number): Decision {
   const earliestAt = earliestAttemptAt(state);
   return at >= earliestAt
@@ -221,7 +219,7 @@ function cycleProblem(state: SubscriptionState, cycleCount: number): string | nu
   return cycleCountProblem(cycleCount);
 }
 
-/** Allows the change only if the last billing date is then before the year 2200. Rule: D-06. */
+/** Allows the change only if the last billing date is then before the year 2200. */
 function withinHorizon(state: SubscriptionState, edit: EditFields): Decision {
   const startAt =
     edit.newNextPaymentAt ??

@@ -11,7 +11,7 @@ import type { SubscriptionState } from './state.ts';
  * True if the charge of the open attempt must not be sent any more, for one of these reasons: the subscription has
  * ended, is paused, or ends with its period; the subscription was paused after the attempt was opened; the payer has
  * replaced the payment method. An attempt that waits for the payer is not voided by a new method: the caller checks
- * {@link isSuperseded}, because such an attempt is declined under another code. Rules: D-§4, D-33.
+ * {@link isSuperseded}, because such an attempt is declined under another code.
  */
 export function isVoided(state: SubscriptionState): boolean {
   const { status, openAttempt } = state;
@@ -21,7 +21,7 @@ export function isVoided(state: SubscriptionState): boolean {
   return !awaitsPayer(state) && isSuperseded(state);
 }
 
-/** True if the payer has replaced the payment method since the open attempt was opened. Rule: D-33. */
+/** True if the payer has replaced the payment method since the open attempt was opened. */
 export function isSuperseded({ openAttempt, paymentMethodId }: SubscriptionState): boolean {
   // Without a saved method, the attempt is that of the checkout.
   return (

@@ -42,7 +42,7 @@ export type CardReading =
 /**
  * Reads a typed card. The digits may be ASCII, full-width, Arabic or Persian. The number may have spaces and dashes.
  * The expiry may be MM/YY, MM / YY, MMYY or MM/YYYY. A card is valid until its expiry month ends, in UTC. A correctly
- * typed number is refused if it is not a published test number. Rule: D-61.
+ * typed number is refused if it is not a published test number.
  */
 export function readCard(typed: TypedCard, now: number): CardReading {
   const number = inDigits(typed.number).replaceAll(/[\s-]/g, '');

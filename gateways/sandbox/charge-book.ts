@@ -50,9 +50,7 @@ export interface ChargeOrder {
   readonly reference: ChargeReference;
 }
 
-/**
- * Declines the next `count` charges of a subscription or a payment method. At least one of the two is given.
- */
+/** Declines the next `count` charges of a subscription or a payment method. At least one of the two is given. */
 export interface DeclineOrder {
   readonly subscriptionId: string | null;
   readonly paymentMethodId: string | null;
@@ -122,7 +120,7 @@ export function createChargeBook(sql: Sql) {
 
     /**
      * Declines the next `count` charges of a subscription or payment method. After two calls, the
-     * declines of the first call are used up first. Rule: D-61.
+     * declines of the first call are used up first.
      */
     async forceDeclines(order: DeclineOrder): Promise<void> {
       await sql`

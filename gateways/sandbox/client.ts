@@ -31,7 +31,7 @@ export interface SandboxClient extends PaymentGateway {
   readonly tokeniserUrl: string;
   /**
    * Makes the gateway decline the next charges. Throws `service_unavailable` if the gateway does not confirm, and
-   * GatewayRejectedRequest if the gateway refuses the request. Rule: D-61.
+   * GatewayRejectedRequest if the gateway refuses the request.
    */
   declineNext(order: ForcedDeclines): Promise<void>;
   /** Waits for open requests, then closes the connections. */
@@ -45,7 +45,7 @@ const DEFAULT_TIMEOUT_MS = 8_000;
 /** Maximum number of connections to the gateway. A worker needs fewer. */
 const CONNECTIONS = 64;
 
-/** The adapter of the sandbox gateway. Rules: D-20, D-61. */
+/** The adapter of the sandbox gateway. */
 export function createSandboxClient(options: SandboxClientOptions): SandboxClient {
   const exchange = createExchange({
     url: options.url,

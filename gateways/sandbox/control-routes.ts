@@ -33,7 +33,7 @@ export interface ControlRouteOptions {
 
 /**
  * Routes that set faults and forced declines, decide refunds, and list the charges. All need the gateway
- * key, and all but the route of the forced declines accept requests only from this machine. Rule: D-61.
+ * key, and all but the route of the forced declines accept requests only from this machine.
  */
 export function controlRoutes(options: ControlRouteOptions): Route[] {
   return [...faultRoutes(options), ...bookRoutes(options)];

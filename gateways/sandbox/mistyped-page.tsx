@@ -25,7 +25,7 @@ function contextOf(form: URLSearchParams): CardFormContext {
 /**
  * Returns the card form again, with the mistyped fields marked and all values but the CVC. Only the gateway can show
  * this page, because the hosted page never gets the card number. The form's hidden fields are not signed: another site
- * can choose the texts, but the form leads only to this gateway and back to an allowed origin. Rule: D-61.
+ * can choose the texts, but the form leads only to this gateway and back to an allowed origin.
  */
 export function mistypedPage(
   form: URLSearchParams,

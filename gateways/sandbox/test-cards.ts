@@ -27,7 +27,7 @@ const LABELS = {
 
 /**
  * Every number that the tokeniser accepts. All are in the public test-card lists of payment processors; no
- * real card has such a number. Each decline code has a number. Rules: D-61, D-42.
+ * real card has such a number. Each decline code has a number.
  */
 export const TEST_CARDS: readonly TestCard[] = [
   pays('4242424242424242', 'visa', 'US'),

@@ -31,7 +31,7 @@ export interface TokeniserOptions {
  * nothing is stored, and the redirect has a decline code in `payment_error` and a unique `payment_error_id`.
  * A typing error is no decline: the answer is the form again, with 422, and nothing is stored or redirected.
  * A `return_url` of a foreign origin is answered with a 400 page. No log line and no error contains a field
- * of the form. Rule: D-61.
+ * of the form.
  */
 export function tokeniserRoute(options: TokeniserOptions): Route {
   return {

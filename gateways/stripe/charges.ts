@@ -15,7 +15,7 @@ const ABORTED = { kind: 'not_sent', reason: 'the caller gave up' } as const;
 
 /**
  * Creates the PaymentIntent of a charge and does not confirm it. Moves no money. A repeat within Stripe's key lifetime
- * returns the same PaymentIntent, also after the database has lost its id. Rule: D-39.
+ * returns the same PaymentIntent, also after the database has lost its id.
  */
 export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<PrepareOutcome> {
   if (request.signal?.aborted === true) return ABORTED;
@@ -35,7 +35,7 @@ export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<P
   }
 }
 
-/** Returns the decline for a payment that Stripe refused definitely, with Stripe's code. Rule: D-42. */
+/** Returns the decline for a payment that Stripe refused definitely, with Stripe's code. */
 function refusedCharge(gatewayCode: string, gatewayChargeId: string | null) {
   return {
     kind: 'declined',

@@ -2,9 +2,7 @@ import { isDeclineCode } from '../../domain/declines.ts';
 import type { DeclineCode } from '../../domain/declines.ts';
 import type { RetryAdvice } from '../port.ts';
 
-/**
- * Stripe's codes of a declined payment: from an API error, or from `last_payment_error` of a PaymentIntent.
- */
+/** Stripe's codes of a declined payment: from an API error, or from `last_payment_error` of a PaymentIntent. */
 export interface StripeDecline {
   readonly code?: string | undefined;
   readonly decline_code?: string | undefined;
@@ -38,7 +36,7 @@ const CODES: Readonly<Record<string, DeclineCode>> = {
 
 /**
  * Returns our code of a decline, Stripe's own code and Stripe's advice about retries. An unknown code becomes
- * `card_declined`, after which a retry may succeed. Rules: D-30, D-42.
+ * `card_declined`, after which a retry may succeed.
  */
 export function declineOf({ code, decline_code, advice_code }: StripeDecline): {
   code: DeclineCode;

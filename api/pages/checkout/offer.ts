@@ -18,9 +18,7 @@ const AFTER_TRIAL = {
   YEAR: 'amountOnAfterYears',
 } as const;
 
-/**
- * Returns the charges that the payer agrees to by paying at `nowAt`, with dates in UTC. Rules: D-05, IF-2.3.
- */
+/** Returns the charges that the payer agrees to by paying at `nowAt`, with dates in UTC. */
 export function offerOf({ say, money, date }: Language, terms: Terms, nowAt: number): Offer {
   const regular = money(terms.amountMinor, terms.currency);
   const { trial, cycleCount } = terms;

@@ -48,7 +48,7 @@ export function checkoutPage(
       return processingPage(language, checkoutPath(token));
     case 'done': {
       const receipt = receiptOf(language, checkout);
-      // The link to `callbackUrl` contains the subscription's present status. Rule: D-44.
+      // The link to `callbackUrl` contains the subscription's present status.
       return resultPage(
         language,
         { ...resultText(language, checkout), receipt },
@@ -138,7 +138,7 @@ const productNameOf = ({ productPage, description }: Pick<Order, 'productPage' |
 
 type Order = Pick<Checkout, 'merchantName' | 'mode' | 'productPage' | 'description'>;
 
-/** Returns the product, the merchant and the offer for a payer who pays at `nowAt`. Rules: IF-2.8, IF-2.3. */
+/** Returns the product, the merchant and the offer for a payer who pays at `nowAt`. */
 export function saleFrom(
   deps: Pick<PageDeps, 'gateway' | 'language'>,
   order: Order,
@@ -193,7 +193,7 @@ function receiptOf(language: Language, checkout: Checkout): ListRow[] {
   return savedCardReceipt(language, saved, purchase);
 }
 
-/** Returns the URL of the cancel link: `cancelUrl`, else `callbackUrl`. Rule: IF-4.3. */
+/** Returns the URL of the cancel link: `cancelUrl`, else `callbackUrl`. */
 function leaveUrl(checkout: Checkout): string | null {
   const url = checkout.cancelUrl ?? checkout.callbackUrl;
   return url === null ? null : withFacts(checkout, url);

@@ -17,7 +17,7 @@ import { checkoutPage, detailsPage } from './page.tsx';
 import { businessNow, openedEvent, stageOf } from './stage.ts';
 import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 
-/** Registers the routes of the hosted checkout at `fwdUrl` of a new subscription. Rules: IF-4.3, D-§4. */
+/** Registers the routes of the hosted checkout at `fwdUrl` of a new subscription. */
 export function checkoutRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,
@@ -54,10 +54,7 @@ export function checkoutRoutes(
         detailsPage(page, token, checkout, nowOf(checkout), typed),
       fillIn: (checkout, given) => fillInDetails(db, checkout, given),
     },
-    /**
-     * Emits `intent.checkout_opened` at the first opening, or `subscription.checkout_opened` if no cycle is owed.
-     * Rule: D-51.
-     */
+    /** Emits `intent.checkout_opened` at the first opening, or `subscription.checkout_opened` if no cycle is owed. */
     async opened(checkout) {
       if (checkout.openedAt !== null) return;
       const nowAt = nowOf(checkout);

@@ -23,7 +23,7 @@ export function businessNow(checkout: Checkout, realNowAt: number): number {
   return checkout.clockReachedAt ?? realNowAt;
 }
 
-/** Returns the stage of the checkout at `nowAt`, the result of {@link businessNow}. Rule: D-§4. */
+/** Returns the stage of the checkout at `nowAt`, the result of {@link businessNow}. */
 export function stageOf({ state, tries, mode, attempt }: Checkout, nowAt: number): CheckoutStage {
   if (state.status === 'CREATED') {
     if (state.openAttempt !== null) return isAtBank(attempt) ? 'atBank' : 'processing';
@@ -40,7 +40,7 @@ export function stageOf({ state, tries, mode, attempt }: Checkout, nowAt: number
   return 'done';
 }
 
-/** Returns the event that reports the first opening of the page. Rule: D-51. */
+/** Returns the event that reports the first opening of the page. */
 export function openedEvent({ state }: Checkout, nowAt: number): EventDraft {
   return state.owed === null
     ? { ...subscriptionEvent('subscription.checkout_opened', state, nowAt), actor: 'payer' }

@@ -5,14 +5,14 @@ import type { ApiDeps } from '../../deps.ts';
 import { payerOf } from '../../payer.ts';
 import type { Goods } from './goods.ts';
 
-/** Maximum lifetime, in ms, of an unpaid checkout that was started from a link. Rule: D-37. */
+/** Maximum lifetime, in ms, of an unpaid checkout that was started from a link. */
 const USE_HELD_MS = 3_600_000;
 
 /**
  * Counts a use of the link and creates a subscription or a payment from the link's template, in one transaction.
  * `given`: the details that the payer typed. If the result is `taken` or `repeated`, a page with the payer's token
  * exists. A repeat with the same token changes nothing. Never changes the record of the template's customer,
- * because any person may open a link. Rule: D-37.
+ * because any person may open a link.
  */
 export async function beginUse(
   deps: ApiDeps,

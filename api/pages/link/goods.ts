@@ -25,7 +25,7 @@ export interface NewUse {
   readonly createdAt: number;
 }
 
-/** The thing that a link sells: a subscription, or a payment to be made once. Rules: D-37, D-§7. */
+/** The thing that a link sells: a subscription, or a payment to be made once. */
 export interface Goods {
   /** Returns the path of the page on which the payer pays. */
   pathOf(token: string): string;

@@ -15,7 +15,7 @@ type Deps = Pick<PageDeps, 'sessionKey' | 'gateway' | 'language'>;
 
 /**
  * Returns the page with the offer and a form for the payer's missing details. `visit`: the random id of this browser on
- * this link (`visit.ts`). Rules: IF-2.8, D-37.
+ * this link (`visit.ts`).
  */
 export function linkPage(
   deps: Deps,
@@ -42,21 +42,18 @@ export function linkPage(
   };
 }
 
-/** Returns the details that the payer must type before a subscription or payment is created. Rule: D-11. */
+/** Returns the details that the payer must type before a subscription or payment is created. */
 export function missingOf({ template, savedDetails }: Link): DetailName[] {
   return missingDetails({ ...template, savedDetails });
 }
 
-/**
- * Returns the same page for unknown, expired and used-up links, so that the page reveals no valid codes.
- * Rule: D-37.
- */
+/** Returns the same page for unknown, expired and used-up links, so that the page reveals no valid codes. */
 export function gonePage(language: Language): Page {
   const { say } = language;
   return notice(language, 410, say('linkGoneTitle'), [say('linkGone'), say('askSender')]);
 }
 
-/** Returns the page for a client address that has taken too many uses of the link. Rule: D-37. */
+/** Returns the page for a client address that has taken too many uses of the link. */
 export function busyPage(language: Language): Page {
   return notice(language, 429, language.say('linkBusyTitle'), [language.say('linkBusy')]);
 }

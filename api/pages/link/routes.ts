@@ -26,7 +26,7 @@ import { checkoutTokenOf, cookieVisit, isVisit, newVisit, setCookieVisit } from 
 
 const CODE = /^[0-9A-Za-z]{12}$/;
 
-/** Registers the routes of the page at a link's `shortUrl`, which needs neither script nor cookies. Rule: D-37. */
+/** Registers the routes of the page at a link's `shortUrl`, which needs neither script nor cookies. */
 export function linkPageRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,

@@ -6,7 +6,7 @@ import type { ApiDeps } from '../../deps.ts';
 /**
  * A visit is a random id for one browser on one link. The server stores the visit in a signed cookie and,
  * for browsers without cookies, in the page's form. The checkout's token is computed from the visit, so a
- * form that is sent twice creates one checkout. Rule: D-37.
+ * form that is sent twice creates one checkout.
  */
 
 const COOKIE = 'visit';

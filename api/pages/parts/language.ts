@@ -102,7 +102,7 @@ function createLanguage(locale: Locale): Language {
   const amounts = new Map<string, Intl.NumberFormat>();
 
   const amountFormat = (currency: string): Intl.NumberFormat => {
-    // The digits are not those of `Intl`, which differ from ISO 4217 for some currencies. Rule: D-02.
+    // The digits are not those of `Intl`, which differ from ISO 4217 for some currencies.
     const digits = currencyOf(currency)?.exponent;
     invariant(digits !== undefined, 'the currency of an amount is in the table');
     const format =

@@ -137,7 +137,7 @@ export function paymentSale(deps: Pick<PageDeps, 'gateway' | 'language'>, order:
   };
 }
 
-/** Returns the URL with the intent's id, its status and the receipt id as query parameters. Rule: D-44. */
+/** Returns the URL with the intent's id, its status and the receipt id as query parameters. */
 function withFacts(payment: HostedPayment, url: string | null, nowAt: number): string | null {
   if (url === null) return null;
   return callbackUrl(url, {

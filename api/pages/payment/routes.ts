@@ -24,7 +24,6 @@ import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.
 
 /**
  * Registers the routes of the hosted page of a one-time payment. The path contains the page's token or the intent's id.
- * Rules: D-40, D-§7.
  */
 export function paymentPageRoutes(
   router: Router<RequestState>,
@@ -67,7 +66,7 @@ export function paymentPageRoutes(
         paymentDetailsPage(page, token, payment, now(), typed),
       fillIn: (payment, given) => fillInPaymentDetails(db, payment, given),
     },
-    /** Emits `intent.checkout_opened` at the first opening. Rule: D-51. */
+    /** Emits `intent.checkout_opened` at the first opening. */
     async opened(payment) {
       if (payment.openedAt !== null) return;
       const stream = await markPaymentOpened(db, payment, now());

@@ -18,7 +18,7 @@ export type PaymentStage =
   | 'expired'
   | 'cancelled';
 
-/** Returns the stage at `nowAt`. A payment that was not made in time is `expired`. Rules: D-40, D-41. */
+/** Returns the stage at `nowAt`. A payment that was not made in time is `expired`. */
 export function paymentStageOf(payment: HostedPayment, nowAt: number): PaymentStage {
   switch (intentStatusAt(payment, nowAt)) {
     case 'CREATED':

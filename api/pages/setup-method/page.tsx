@@ -19,7 +19,7 @@ import { savedCardReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
 import { setupStageOf } from './stage.ts';
 
-/** Returns the page of a setup session in its present stage. Rules: IF-2.5, D-44. */
+/** Returns the page of a setup session in its present stage. */
 export function setupPage(
   deps: PageDeps,
   token: string,
@@ -99,7 +99,7 @@ function saleOf(deps: PageDeps, setup: HostedSetup, nowAt: number): Sale {
   };
 }
 
-/** Returns `callbackUrl` with the ids of session, card and customer and the session's status. Rule: D-44. */
+/** Returns `callbackUrl` with the ids of session, card and customer and the session's status. */
 function withFacts(setup: HostedSetup, nowAt: number): string {
   return callbackUrl(setup.callbackUrl, {
     setup_method_id: setup.setupMethodId,

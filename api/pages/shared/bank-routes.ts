@@ -13,7 +13,7 @@ import { seeOther, sendPage } from './page.tsx';
 
 /**
  * Registers the page that leads a payer to the bank, waits for the outcome after the return, and then redirects to our
- * page, which shows the outcome. Rule: D-30.
+ * page, which shows the outcome.
  */
 export function bankRoutes<Subject extends CardSubject>(
   router: Router<RequestState>,

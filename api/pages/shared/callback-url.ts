@@ -1,7 +1,6 @@
 /**
  * Returns the merchant's URL with those `facts` that are not null appended as query parameters. The URL's own
  * query string and fragment stay unchanged. The parameters are unsigned, so they do not prove a payment.
- * Rule: D-44.
  */
 export function callbackUrl(
   merchantUrl: string,

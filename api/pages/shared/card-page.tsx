@@ -22,7 +22,7 @@ const PROCESSING_REFRESH_S = 3;
 /** Returns the path of the form that opens the gateway's page for a card. `home`: the path of our page. */
 export const cardEntryPath = (home: string): string => `${home}/card`;
 
-/** Returns the test cards that a page shows; null in live mode. Rule: D-61. */
+/** Returns the test cards that a page shows; null in live mode. */
 export function shownTestCards({ gateway }: Pick<PageDeps, 'gateway'>, mode: 'test' | 'live') {
   return mode === 'test' ? (gateway?.testCards ?? []) : null;
 }
@@ -101,7 +101,7 @@ function isWrong(typed: TypedDetails, name: string): boolean {
 
 /**
  * Returns the page with the details form. `home`: the page's path. `typed`: the values and problems of the form that
- * was sent; empty on the first visit. If the merchant has no gateway, returns {@link noGatewayPage}. Rule: D-11.
+ * was sent; empty on the first visit. If the merchant has no gateway, returns {@link noGatewayPage}.
  */
 export function askDetails(
   deps: PageDeps,
@@ -150,8 +150,7 @@ export interface MerchantUrl {
 
 /**
  * Returns the page with the result. If the merchant's URL is set, a button leads to it. The page does not redirect,
- * because the payer reads the receipt first, and WCAG 2.2.1 forbids a time limit that the payer cannot extend. Rule:
- * D-44.
+ * because the payer reads the receipt first, and WCAG 2.2.1 forbids a time limit that the payer cannot extend.
  */
 export function resultPage(
   language: Language,

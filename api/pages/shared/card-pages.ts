@@ -15,7 +15,7 @@ import { seeOther, sendPage } from './page.tsx';
 /**
  * Registers the routes of one kind of card page: the page, its details form, the form that opens the gateway's
  * page for a card, and the URL to which the gateway redirects. The pages work without script. No card number
- * reaches this server. Rule: D-11.
+ * reaches this server.
  */
 export function cardPageRoutes<Subject extends CardSubject>(
   router: Router<RequestState>,

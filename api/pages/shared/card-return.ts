@@ -117,7 +117,7 @@ function readReturn(querystring: string): Returned | null {
 /**
  * Submits the card. A repeat does not count as a second try. `shown`: the page shows the outcome, or that the session
  * has no tries left. `pending`: the outcome is unknown. `waiting`: the outcome of another card is unknown. `foreign`:
- * nothing was done, because a foreign page may have sent the browser here. Rule: D-§4.
+ * nothing was done, because a foreign page may have sent the browser here.
  */
 async function takeCard<Subject extends CardSubject>(
   { db, now }: ApiDeps,

@@ -16,7 +16,7 @@ export interface Payer {
   readonly phoneNumberRequired: boolean;
 }
 
-/** Maximum length of a detail, in characters, as in `customerDetails`. Rule: D-11. */
+/** Maximum length of a detail, in characters, as in `customerDetails`. */
 const LENGTH_MAX = 255;
 
 export type DetailProblem = 'nameMissing' | 'emailWrong' | 'phoneWrong';
@@ -39,7 +39,7 @@ export function readDetails(form: URLSearchParams, names: readonly DetailName[])
   );
 }
 
-/** Returns the details that the page requests before the card. Rule: D-11. */
+/** Returns the details that the page requests before the card. */
 export function missingDetails(payer: Payer): DetailName[] {
   const known = knownDetails(payer);
   const wanted: DetailName[] = ['name', 'email'];

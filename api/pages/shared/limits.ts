@@ -32,7 +32,7 @@ export interface PageLimits {
   /**
    * Returns the result of `find`. Counts a null result, except of a prefetch. If the client address has too many null
    * results, throws `rate_limit_exceeded` instead of returning null. A page that exists is always found, because
-   * another site can make a visitor's browser open unknown pages. Rule: D-§4.
+   * another site can make a visitor's browser open unknown pages.
    */
   lookUp<T>(ctx: Context, find: () => Promise<T | null>): Promise<T | null>;
   /**
@@ -52,9 +52,7 @@ export interface PageLimits {
    * gateway. Never throws for the limit, because the payer must see the page.
    */
   countLookUp(ctx: Context, merchant: PageMerchant): Promise<boolean>;
-  /**
-   * Counts a declined card, unless the merchant is in test mode. The caller must call this once for each card.
-   */
+  /** Counts a declined card, unless the merchant is in test mode. The caller must call this once for each card. */
   countDecline(ctx: Context, merchant: PageMerchant): Promise<void>;
 }
 
@@ -98,9 +96,7 @@ function keyOf(ctx: Context, { merchantId }: PageMerchant): string {
   return `${merchantId} ${addressOf(ctx)}`;
 }
 
-/**
- * Returns an HMAC of the client's address for storage. Without the session key the HMAC reveals no address.
- */
+/** Returns an HMAC of the client's address for storage. Without the session key the HMAC reveals no address. */
 export function hashAddress({ sessionKey }: Pick<ApiDeps, 'sessionKey'>, ctx: Context): Buffer {
   return createHmac('sha256', sessionKey)
     .update(`address:${addressOf(ctx)}`)

@@ -45,7 +45,7 @@ export function createOpener<Subject extends CardSubject>(
   return { open, openForm };
 }
 
-/** True for HEAD and prefetch requests, which do not count as an opening of the page. Rule: D-51. */
+/** True for HEAD and prefetch requests, which do not count as an opening of the page. */
 export function isPreview(ctx: Context): boolean {
   return ctx.method === 'HEAD' || isPrefetch(ctx);
 }

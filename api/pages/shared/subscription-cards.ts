@@ -6,7 +6,7 @@ import type { SubscriptionWorkflows } from '../../../temporal/subscription-workf
 /**
  * Sends a card to a subscription as its first card or as a replacement. The command's id is the card token,
  * so a reload repeats the same command. Throws `service_unavailable` if it is unknown whether the command
- * was executed. Rule: D-32.
+ * was executed.
  */
 export async function submitCard(
   workflows: SubscriptionWorkflows,

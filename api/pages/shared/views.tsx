@@ -129,7 +129,7 @@ const DETAIL_INPUTS = {
   contactNumber: { type: 'tel', autocomplete: 'tel', dir: 'ltr' },
 } as const;
 
-/** The form for the payer's details that the merchant did not send. Rule: D-11. */
+/** The form for the payer's details that the merchant did not send. */
 export function DetailsPage(props: {
   sale: Sale;
   action: string;
@@ -228,7 +228,7 @@ function RowList({ rows }: { rows: readonly ListRow[] }) {
 
 /**
  * Says that the page is in test mode, and lists the test cards of the hosted card form. The list is for
- * programmers and names error codes, so it is in English. Rule: D-61.
+ * programmers and names error codes, so it is in English.
  */
 function TestModeNote(props: { language: Language; cards: readonly PublishedTestCard[] }) {
   const { language, cards } = props;

@@ -25,9 +25,7 @@ import type { MethodUpdate } from './stage.ts';
 
 const PAID = ['SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED'];
 
-/**
- * Registers the form with which a payer begins to confirm the owed payment with the bank. Rules: D-30, D-33.
- */
+/** Registers the form with which a payer begins to confirm the owed payment with the bank. */
 export function confirmationRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,

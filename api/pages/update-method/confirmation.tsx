@@ -11,7 +11,7 @@ export const confirmPath = (home: string): string => `${home}/bank`;
 
 /**
  * Returns the page with the card form. If the bank asks the payer to confirm the owed payment, the page also offers
- * this confirmation. Rule: D-33.
+ * this confirmation.
  */
 export function withConfirmation(
   { sessionKey, language }: Pick<PageDeps, 'sessionKey' | 'language'>,

@@ -32,7 +32,7 @@ import { withConfirmation } from './confirmation.tsx';
 import { confirmationOf, isLatestKept, isLatestUnconfirmed, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 
-/** Returns the page of a card change in its present stage, without a link to the merchant. Rules: D-33, D-44. */
+/** Returns the page of a card change in its present stage, without a link to the merchant. */
 export function updatePage(
   deps: PageDeps,
   update: MethodUpdate,
@@ -99,7 +99,7 @@ function purchaseOf({ productPage, description, merchantName }: MethodUpdate): P
   return { productName: productPage?.name ?? description, merchantName };
 }
 
-/** Returns why the subscription's status does not allow a new card. Rule: D-33. */
+/** Returns why the subscription's status does not allow a new card. */
 function closedText({ say }: Language, { state, merchantName: name }: MethodUpdate): PageText {
   const texts: Partial<Record<typeof state.status, string>> = {
     CREATED: say('notBegun', { name }),
@@ -127,7 +127,7 @@ function alertOf(language: Language, update: MethodUpdate): string | null {
   return say('dueDeclined', { amount: owedText(language, update) });
 }
 
-/** Returns the text that the new card was saved although the charge of the owed cycle was declined. Rule: D-30. */
+/** Returns the text that the new card was saved although the charge of the owed cycle was declined. */
 function keptText(language: Language, update: MethodUpdate): string {
   return language.say('newCardKept', { amount: owedText(language, update) });
 }
@@ -156,7 +156,7 @@ function saleOf(deps: PageDeps, update: MethodUpdate, nowAt: number): Sale {
 /**
  * Returns the present card, and the amount that a new card is charged today. A new card is charged today only if the
  * status is UNPAID and the limit of 15 automatic attempts on the cycle in 30 days allows an attempt. Otherwise the
- * offer names the date of the next payment, if there is one. Rules: D-33, D-30.
+ * offer names the date of the next payment, if there is one.
  */
 function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer {
   const { state, card } = update;

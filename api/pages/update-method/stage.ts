@@ -47,7 +47,7 @@ export type UpdateStage =
   | 'expired'
   | 'closed';
 
-/** Returns the stage of the card change. `nowAt` is real time, like `expiresAt`. Rule: D-33. */
+/** Returns the stage of the card change. `nowAt` is real time, like `expiresAt`. */
 export function updateStageOf(
   { tries, state, mode, expiresAt, paid, owedPayment }: MethodUpdate,
   nowAt: number,
@@ -73,7 +73,7 @@ export function updateStageOf(
 
 /**
  * Returns `offered` if the payer can begin to confirm the owed payment with the bank, and `begun` if the bank waits for
- * the payer or the outcome is not known yet. Returns null if the payer cannot confirm the payment. Rule: D-33.
+ * the payer or the outcome is not known yet. Returns null if the payer cannot confirm the payment.
  */
 export function confirmationOf({
   state,
@@ -89,7 +89,7 @@ export function isLatestUnconfirmed({ owedPayment }: MethodUpdate): boolean {
   return isUnconfirmed(owedPayment?.attempt ?? null);
 }
 
-/** True if the latest card was saved although its payment was declined. Rule: D-30. */
+/** True if the latest card was saved although its payment was declined. */
 export function isLatestKept(tries: readonly UpdateTry[]): boolean {
   const result = tries.at(-1)?.command?.result;
   return result?.kind === 'checkout' && result.outcome === 'declined';

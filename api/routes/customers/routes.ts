@@ -29,7 +29,7 @@ const exampleDetails = {
   customerAddress: { country: 'GB', postalCode: 'SW1A 1AA' },
 };
 
-/** A customer's id and details in answers. Rule: IF-2.2. */
+/** A customer's id and details in answers. */
 const CustomerAnswer = z
   .object({ customerId: id('cus', 'customer'), customerDetails })
   .meta({ id: 'Customer' });
@@ -40,7 +40,7 @@ function presentCustomer({ id: customerId, details }: Customer) {
   return { customerId, customerDetails: details };
 }
 
-/** Creates a customer. Rule: IF-4.1. */
+/** Creates a customer. */
 export const createCustomer = route({
   operationId: 'createCustomer',
   method: 'post',
@@ -72,7 +72,7 @@ export const createCustomer = route({
     }),
 });
 
-/** Answers with one customer. Rule: IF-4.2. */
+/** Answers with one customer. */
 export const getCustomer = route({
   operationId: 'getCustomer',
   method: 'get',
@@ -94,7 +94,7 @@ export const getCustomer = route({
   },
 });
 
-/** Lists the merchant's customers. Rule: D-§7. */
+/** Lists the merchant's customers. */
 export const getCustomers = route({
   operationId: 'listCustomers',
   method: 'get',
@@ -133,7 +133,7 @@ function presentPaymentMethod(method: SavedMethod) {
   };
 }
 
-/** Lists a customer's saved payment methods. Rule: D-§7. */
+/** Lists a customer's saved payment methods. */
 export const getPaymentMethodTokens = route({
   operationId: 'listPaymentMethodTokens',
   method: 'get',
@@ -179,7 +179,7 @@ const STATE_SUBSCRIPTIONS_MAX = 100;
 
 /**
  * Answers with a customer's subscriptions, the ends of their paid periods, and the payment methods that can be
- * charged. Rule: D-§7.
+ * charged.
  */
 export const getCustomerState = route({
   operationId: 'getCustomerState',

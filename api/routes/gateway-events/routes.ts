@@ -17,7 +17,7 @@ const BODY_LIMIT_BYTES = 262_144;
 /**
  * Receives the events of gateways, without credentials: the signature proves the sender. The route stores an event
  * before it answers 200. A workflow handles the event later. A wrong signature and an unknown account get the same
- * 400, so that a caller cannot find out which accounts exist. Rule: D-40.
+ * 400, so that a caller cannot find out which accounts exist.
  */
 export function gatewayEventRoutes(router: Router<RequestState>, deps: ApiDeps): void {
   const { db, gatewaySubjects } = deps;

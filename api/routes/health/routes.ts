@@ -13,7 +13,7 @@ const PROBE = sql`select from merchant limit 0 for update`;
 
 /**
  * Registers the health check for load balancers, without credentials: 200 if the database accepts writes, else 503.
- * `heldSubscriptions` counts the subscriptions whose workflow is newer than the database (D-39).
+ * `heldSubscriptions` counts the subscriptions whose workflow is newer than the database.
  */
 export function healthRoutes(router: Router<RequestState>, { db }: Pick<ApiDeps, 'db'>): void {
   router.get('/health', async (ctx) => {

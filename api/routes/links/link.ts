@@ -12,14 +12,14 @@ import type { ApiDeps } from '../../deps.ts';
 import { instant, optional, refuseProblems, wholeNumber } from '../../fields.ts';
 import type { Problem } from '../../fields.ts';
 
-/** Fields and functions that links to subscribe and links to pay once share. Rule: D-37. */
+/** Fields and functions that links to subscribe and links to pay once share. */
 
 const CODE_LENGTH = 12;
 
 /** Maximum number of uses of a link. No link is expected to need more uses. */
 const MULTI_USE_LIMIT_MAX = 1_000_000;
 
-/** A link expires, and has one use unless the request allows more. Rules: IF-4.4, D-37. */
+/** A link expires, and has one use unless the request allows more. */
 export const usesFields = {
   expiryDate: instant.describe('When the link expires. Epoch milliseconds in the future.'),
   multiUseLimit: optional(
@@ -31,7 +31,7 @@ export const usesFields = {
   ).describe('How often the link can be used. Default: 1.'),
 };
 
-/** The answer to the request for a link. Rule: IF-2.7. */
+/** The answer to the request for a link. */
 export const linkAnswer = {
   description: 'The link was created.',
   schema: z.object({
@@ -71,7 +71,7 @@ export interface LinkRequest {
  * the idempotency key, so that a repeat gets the stored answer even after `expiryDate`.
  *
  * @throws DomainError `bad_request` for an amount or a date that is not valid; `resource_not_found` if the merchant
- * has no such customer. Rules: D-11, D-17, D-37.
+ * has no such customer.
  */
 export async function writeLink(
   tx: Db,

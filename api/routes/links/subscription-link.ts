@@ -12,7 +12,7 @@ import {
 } from '../subscriptions/fields.ts';
 import { expiryProblems, linkAnswer, usesFields, writeLink } from './link.ts';
 
-/** A link accepts the fields of a new subscription, but refuses `metadata`. Rules: IF-4.4, D-14. */
+/** A link accepts the fields of a new subscription, but refuses `metadata`. */
 const fields = {
   ...termsFields,
   callbackUrl: optional(httpUrl()).describe(
@@ -28,7 +28,7 @@ const fields = {
   ...usesFields,
 };
 
-/** Creates a link to subscribe. Rules: IF-2.7, IF-4.4. */
+/** Creates a link to subscribe. */
 export const generateLink = route({
   operationId: 'generateSubscriptionLink',
   method: 'post',
@@ -92,7 +92,7 @@ export const generateLink = route({
 
 /**
  * Returns a problem if a subscription that begins when the link expires would have a billing date in 2200 or later. A
- * subscription may begin at any instant before the expiry. Rules: D-06, D-37.
+ * subscription may begin at any instant before the expiry.
  */
 function horizonProblems(body: Fields<typeof fields>, nowAt: number): Problem[] {
   const { expiryDate } = body;

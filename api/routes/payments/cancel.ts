@@ -11,7 +11,7 @@ import { INTENT_ID, intentIdParam } from './intent.ts';
 /**
  * Cancels a payment intent. A hosted payment is cancelled in its row. The first intent of a subscription is cancelled
  * by the subscription's workflow, which ends the subscription. The kind of an intent never changes, so every call
- * with one key takes the same branch. Rules: IF-4.11, D-14, D-16, D-41.
+ * with one key takes the same branch.
  */
 export const cancelIntent = route({
   operationId: 'cancelIntent',

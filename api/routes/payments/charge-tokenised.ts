@@ -31,7 +31,7 @@ const fields = {
   metadata: optional(metadata()).describe('Your own key-value pairs.'),
 };
 
-/** Charges a customer's saved payment method once. Rules: IF-4.12, D-10, D-40. */
+/** Charges a customer's saved payment method once. */
 export const chargeTokenised = route({
   operationId: 'chargeTokenisedPaymentMethod',
   method: 'post',
@@ -89,7 +89,7 @@ export const chargeTokenised = route({
  * Writes the intent of the charge.
  *
  * @throws DomainError `resource_not_found` if the merchant has no such customer, or the customer no such
- * method in status LIVE. Rules: IF-4.12, D-10, D-36.
+ * method in status LIVE.
  */
 async function insertTokenised(
   tx: Db,

@@ -17,7 +17,7 @@ const chargeError = z
   .union([declineCode, z.literal('payment_outcome_pending')])
   .meta({ description: 'Why the charge has not succeeded.' });
 
-/** The answer to a one-time charge of a subscription's payment method. Rule: IF-4.10. */
+/** The answer to a one-time charge of a subscription's payment method. */
 export const OneTimeCharge = z.object({
   intentId: id('in', 'payment intent'),
   status: chargeStatus,
@@ -25,7 +25,7 @@ export const OneTimeCharge = z.object({
   errorMessage: declineMessage.nullable().meta({ description: 'Null on success.' }),
 });
 
-/** The answer to a charge of a customer's saved payment method. Rule: IF-4.12. */
+/** The answer to a charge of a customer's saved payment method. */
 export const TokenisedCharge = z.object({
   intentId: id('in', 'payment intent'),
   status: chargeStatus,
@@ -34,10 +34,10 @@ export const TokenisedCharge = z.object({
     .meta({ description: 'Present only when the charge has not succeeded.' }),
 });
 
-/** The outcome of a merchant's charge. `pending`: the outcome is not known yet. Rule: D-40. */
+/** The outcome of a merchant's charge. `pending`: the outcome is not known yet. */
 export type Charged = Exclude<PaymentOutcome, { kind: 'refused' }>;
 
-/** Returns the answer, whose error fields are null only on success. Rules: IF-4.10, D-10a, D-40, D-42. */
+/** Returns the answer, whose error fields are null only on success. */
 export function presentCharge(intentId: string, charged: Charged): z.input<typeof OneTimeCharge> {
   switch (charged.kind) {
     case 'succeeded':
@@ -63,7 +63,7 @@ interface ChargeKind<Body> {
 /**
  * Charges a saved method and answers with the outcome. The intent's id is computed from the command id, so
  * all calls with one Idempotency-Key have the same intent, which is charged once. A pending outcome is not
- * stored under the key, so that a repeat answers with the later outcome. Rules: D-17, D-40.
+ * stored under the key, so that a repeat answers with the later outcome.
  */
 export async function withCharge<Body>(
   call: Pick<Call, 'merchant' | 'keyUse' | 'late'>,
@@ -93,7 +93,7 @@ export async function withCharge<Body>(
  * Charges the intent's payment method and waits for the outcome.
  *
  * @throws DomainError with the code and reason of a refusal; `service_unavailable` if the charge's workflow
- * could not be started. Rules: D-17, D-40.
+ * could not be started.
  */
 async function charge(
   { db, payments }: ApiDeps,

@@ -25,7 +25,7 @@ import {
 import { route } from '../../route.ts';
 import { CreatedIntent, exampleIntent, presentIntent } from './intent.ts';
 
-/** The fields of a hosted payment. In a link to pay once `callbackUrl` is optional. Rules: D-§7, D-11, D-43. */
+/** The fields of a hosted payment. In a link to pay once `callbackUrl` is optional. */
 export const hostedFields = {
   amount: chargeAmount,
   currency,
@@ -56,7 +56,7 @@ export const hostedFields = {
   ),
 };
 
-/** Creates a one-time payment with a hosted page. Rules: D-§7, D-11, D-14, D-43. */
+/** Creates a one-time payment with a hosted page. */
 export const createIntent = route({
   operationId: 'createIntent',
   method: 'post',

@@ -17,7 +17,7 @@ interface Order<Outcome> {
  * Idempotency-Key, which the caller can repeat. Without a key the caller can only send a new request, which
  * must not charge or refund a second time. The order is therefore voided if its workflow could not be started,
  * or if `giveUp` aborts before the outcome is known. Returns `pending` if the order could not be voided within
- * 2 s. Rules: D-17, D-40.
+ * 2 s.
  *
  * @throws the error of `give` if the call has a key, if the error is a refusal, or if the order was voided;
  * `service_unavailable` if the order was voided at `giveUp`.

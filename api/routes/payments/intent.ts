@@ -93,7 +93,7 @@ const intentFields = {
   disputes: z.array(DisputeAnswer).optional().meta({ description: 'Oldest first.' }),
 };
 
-/** A payment intent of any kind in answers. Rules: IF-2.4, D-§7. */
+/** A payment intent of any kind in answers. */
 export const IntentAnswer = z.object(intentFields).meta({ id: 'PaymentIntent', ...EXTENSION });
 
 export const CreatedIntent = z
@@ -106,7 +106,7 @@ export const CreatedIntent = z
 
 /**
  * Returns the fields of the answer. Fields without a value are omitted; only `paymentMethod` and
- * `cardMetadata` may be null. Rules: D-§7, D-10a.
+ * `cardMetadata` may be null.
  */
 export function presentIntent(record: IntentRecord, nowAt: number) {
   const { intent, method, order, attempts, disputes } = record;

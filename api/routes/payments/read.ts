@@ -25,7 +25,7 @@ async function readIntent({ merchant, params }: IntentCall, { db, now }: ApiDeps
   return ok(presentIntent(record, now()));
 }
 
-/** Answers with one intent and its attempts. Rule: D-§7. */
+/** Answers with one intent and its attempts. */
 export const getIntent = route({
   operationId: 'getIntent',
   method: 'get',
@@ -41,7 +41,7 @@ export const getIntent = route({
   handle: readIntent,
 });
 
-/** The older path of {@link getIntent}. Rule: D-§7. */
+/** The older path of {@link getIntent}. */
 export const getIntentV1 = route({
   operationId: 'getIntentV1',
   method: 'get',
@@ -56,7 +56,7 @@ export const getIntentV1 = route({
   handle: readIntent,
 });
 
-/** Lists the merchant's intents. Rule: D-§7. */
+/** Lists the merchant's intents. */
 export const getIntents = route({
   operationId: 'listIntents',
   method: 'get',

@@ -41,7 +41,7 @@ const fields = {
   ),
 };
 
-/** Refunds a payment, fully or partly. Rule: D-§7. */
+/** Refunds a payment, fully or partly. */
 export const createRefund = route({
   operationId: 'refundIntent',
   method: 'post',
@@ -113,7 +113,7 @@ async function isWritten(
 
 /**
  * Returns the problems of an amount that the gateway cannot refund; empty for a request without an amount or with an
- * unknown intent. Rule: D-03.
+ * unknown intent.
  */
 async function amountProblemsOf(
   deps: ApiDeps,
@@ -134,7 +134,7 @@ const DECIDED_LATER =
  * refund.
  *
  * @throws DomainError with the code and reason of a refusal; `payment_outcome_pending` if the refund is not
- * decided yet; `service_unavailable` if the refund's workflow could not be started. Rules: D-17, D-§7.
+ * decided yet; `service_unavailable` if the refund's workflow could not be started.
  */
 async function refundIntent(
   deps: ApiDeps,
@@ -173,7 +173,7 @@ type ExecutedRefund =
 /**
  * Waits for the outcome of the refund, and reads the row of a refund that was made. The read belongs to the
  * execution, so that `handOver` also handles its failure: without a key, a refund that was made must not be answered
- * 503. Rule: D-17.
+ * 503.
  */
 async function executeRefund({ db, payments }: ApiDeps, ref: RefundRef): Promise<ExecutedRefund> {
   const outcome = await payments.refund(ref);

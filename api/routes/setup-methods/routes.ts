@@ -39,7 +39,7 @@ const exampleBody = {
   callbackUrl: 'https://merchant.example/saved',
 };
 
-/** Creates a session in which a payer saves a card without a charge. Rules: IF-4.13, D-11, D-14, D-43. */
+/** Creates a session in which a payer saves a card without a charge. */
 export const createSetupMethod = route({
   operationId: 'createSetupMethod',
   method: 'post',
@@ -89,7 +89,7 @@ export const createSetupMethod = route({
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) => {
-    // A live merchant without a gateway is refused. Rule: D-20.
+    // A live merchant without a gateway is refused.
     await deps.gateways.forNewMethods(call.merchant.id);
     return inTransaction(call, deps, async (tx) => {
       const { billingDetails, customerId, paymentMethods: wanted, ...order } = call.body;
@@ -119,7 +119,7 @@ export const createSetupMethod = route({
   },
 });
 
-/** A setup session in answers. Rules: IF-2.5, D-§7. */
+/** A setup session in answers. */
 const SetupMethodAnswer = z
   .object({
     setupMethodId: id('sm', 'setup session'),
@@ -136,7 +136,7 @@ const SetupMethodAnswer = z
   })
   .meta({ id: 'SetupMethod', ...EXTENSION });
 
-/** Returns a setup session as an answer, without the fields that have no value. Rule: D-10a. */
+/** Returns a setup session as an answer, without the fields that have no value. */
 function presentSetupMethod(session: SetupMethod, nowAt: number) {
   return {
     setupMethodId: session.id,
@@ -151,7 +151,7 @@ function presentSetupMethod(session: SetupMethod, nowAt: number) {
   };
 }
 
-/** Answers with one setup session. Rule: D-§7. */
+/** Answers with one setup session. */
 export const getSetupMethod = route({
   operationId: 'getSetupMethod',
   method: 'get',

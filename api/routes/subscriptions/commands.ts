@@ -31,7 +31,7 @@ const refusals = [
   'payment_outcome_pending',
 ] as const;
 
-/** Cancels a subscription, at once or at the end of its period. Rules: IF-4.7, D-16. */
+/** Cancels a subscription, at once or at the end of its period. */
 export const cancelSubscription = route({
   operationId: 'cancelSubscription',
   method: 'post',
@@ -74,7 +74,7 @@ export const cancelSubscription = route({
     })),
 });
 
-/** Withdraws a cancellation that would end the subscription with its period. Rules: D-§4, D-16. */
+/** Withdraws a cancellation that would end the subscription with its period. */
 export const resumeSubscription = route({
   operationId: 'resumeSubscription',
   method: 'post',
@@ -93,7 +93,7 @@ export const resumeSubscription = route({
     withCommand(call, deps, ({ commandId }) => ({ kind: 'resume', commandId })),
 });
 
-/** Pauses a subscription, with or without an end date. Rules: D-§4, D-16. */
+/** Pauses a subscription, with or without an end date. */
 export const pauseSubscription = route({
   operationId: 'pauseSubscription',
   method: 'post',
@@ -133,7 +133,7 @@ export const pauseSubscription = route({
 
 /**
  * Unpauses a subscription. The workflow checks that the date is in the future. For a subscription on a test clock, the
- * clock's time decides. Rules: IF-4.8, D-§4, D-16.
+ * clock's time decides.
  */
 export const unpauseSubscription = route({
   operationId: 'unpauseSubscription',
@@ -170,7 +170,7 @@ export const unpauseSubscription = route({
     })),
 });
 
-/** Retries the owed cycle now. A retry that the gateway declines is answered 200. Rules: IF-4.9, D-31. */
+/** Retries the owed cycle now. A retry that the gateway declines is answered 200. */
 export const retrySubscription = route({
   operationId: 'retrySubscriptionPayment',
   method: 'post',
@@ -230,9 +230,7 @@ export const retrySubscription = route({
     ),
 });
 
-/**
- * Returns the answer to a manual retry, in which null fields are present. Rules: IF-4.9, D-31, D-10a, D-42.
- */
+/** Returns the answer to a manual retry, in which null fields are present. */
 function presentManualRetry(result: CommandResult) {
   if (result.kind !== 'manualRetry') throw new Error(`not a retry's result: ${result.kind}`);
   const { success, minManualRetryAt, status, errorCode } = result;
@@ -250,7 +248,7 @@ type SubscriptionCall = Call<string, Shape, { subscriptionId: typeof subscriptio
 /**
  * Sends a command to the subscription's workflow, which validates and executes it. Answers with
  * `present(result)`, or `{}` without `present`. All calls with one Idempotency-Key have the same command id,
- * so the command is executed once. Rules: D-17, D-32.
+ * so the command is executed once.
  */
 export async function withCommand<Body = Record<string, never>>(
   call: SubscriptionCall,

@@ -28,7 +28,7 @@ const fields = {
 /**
  * Creates a subscription: writes its rows, and queues the start of its workflow after the commit. The answer waits
  * only while the queue is full, because the periodic sweep starts a workflow that was not started. With a test clock,
- * the dates are checked after the clock's row is read. Rules: IF-4.3, D-11, D-60.
+ * the dates are checked after the clock's row is read.
  */
 export const createSubscription = route({
   operationId: 'createSubscription',

@@ -35,7 +35,7 @@ type Given = Partial<Fields<typeof editFields>>;
 
 /**
  * Edits a subscription. The workflow checks the rules that depend on the subscription: its status, currency, time and
- * charged cycles. Rules: IF-4.6, D-15, D-16.
+ * charged cycles.
  */
 export const editSubscription = route({
   operationId: 'editSubscription',
@@ -117,7 +117,7 @@ function editOf({ newAmount, newCycleCount, newNextPaymentDate, ...given }: Give
 
 /**
  * Returns the problems of an edit that do not depend on the subscription. The workflow checks the others, such as the
- * currency's minimum. Rules: D-01, D-06.
+ * currency's minimum.
  */
 export function editRequestProblems(given: Given): Problem[] {
   return editProblems(editOf(given)).map(({ field, message }) => ({

@@ -29,16 +29,16 @@ export const interval = z.enum(INTERVAL_UNITS);
 
 /**
  * Number of intervals between two billings. The OpenAPI document shows the maximum of DAY. `intervalCountProblem`
- * checks the maximum of the request's unit. Rule: D-06.
+ * checks the maximum of the request's unit.
  */
 export const intervalCount = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.DAY });
 
-/** Number of cycles, at most {@link CYCLE_COUNT_MAX}. Rule: D-06. */
+/** Number of cycles, at most {@link CYCLE_COUNT_MAX}. */
 export const cycleCount = wholeNumber(1).meta({ maximum: CYCLE_COUNT_MAX });
 
 /**
  * The fields of a request for a subscription. A link has the same fields, but its `callbackUrl` is optional
- * and its `metadata` is refused. Rules: IF-4.3, IF-4.4.
+ * and its `metadata` is refused.
  */
 export const termsFields = {
   amount: amount.describe(
@@ -100,7 +100,7 @@ export function termsFieldsProblems(fields: Given): Problem[] {
   ];
 }
 
-/** Returns the problems of an interval count or a cycle count above its maximum. Rule: D-06. */
+/** Returns the problems of an interval count or a cycle count above its maximum. */
 function boundsProblems(given: {
   interval?: Given['interval'] | undefined;
   intervalCount?: number | undefined;
@@ -117,7 +117,7 @@ function boundsProblems(given: {
   );
 }
 
-/** Returns the problems of amounts whose sum over all cycles is not a safe integer. Rule: D-01. */
+/** Returns the problems of amounts whose sum over all cycles is not a safe integer. */
 function sumProblems({ amount: recurring, cycleCount: cycles, upfrontAmount }: Given): Problem[] {
   if (recurring === undefined || cycles === undefined) return [];
   const message = sumProblem({
@@ -130,7 +130,6 @@ function sumProblems({ amount: recurring, cycleCount: cycles, upfrontAmount }: G
 
 /**
  * Returns the problems of a trial: `trialPeriodCount` requires `trialPeriodInterval` and excludes `upfrontAmount`.
- * Rules: IF-4, D-12.
  */
 function trialRuleProblems(fields: Given): Problem[] {
   const { trialPeriodCount, trialPeriodInterval, upfrontAmount } = fields;
@@ -145,7 +144,7 @@ function trialRuleProblems(fields: Given): Problem[] {
   return problems;
 }
 
-/** Returns the problems of the dates of a subscription that begins at `startAt`. Rule: D-06. */
+/** Returns the problems of the dates of a subscription that begins at `startAt`. */
 export function datedProblems(fields: Given, startAt: number): Problem[] {
   const { trialPeriodInterval, trialPeriodCount } = fields;
   if (
@@ -186,7 +185,7 @@ export function termsAndOrder<Body extends SharedFields>(body: Body) {
     intervalCount: count,
     cycleCount: cycles,
     upfrontAmountMinor,
-    // A count of 0 means no trial. Rule: D-12.
+    // A count of 0 means no trial.
     trial:
       trialPeriodInterval === undefined || trialPeriodCount === 0
         ? null

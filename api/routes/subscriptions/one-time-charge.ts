@@ -21,7 +21,7 @@ const fields = {
   comments: optional(comments).describe('Your own note.'),
 };
 
-/** Charges the saved method once, outside the billing cycles. Rules: IF-4.10, D-35, D-40. */
+/** Charges the saved method once, outside the billing cycles. */
 export const chargeSubscriptionOnce = route({
   operationId: 'chargeSubscriptionOnce',
   method: 'post',

@@ -21,7 +21,7 @@ import {
   subscriptionIdParam,
 } from './subscription.ts';
 
-/** Answers with one subscription. Rules: IF-4.5, D-22. */
+/** Answers with one subscription. */
 export const getSubscription = route({
   operationId: 'getSubscription',
   method: 'get',
@@ -42,7 +42,7 @@ export const getSubscription = route({
   handle: async (call, deps) => ok(presentSubscription(deps, await subscriptionOf(deps.db, call))),
 });
 
-/** Lists the merchant's subscriptions. Rule: D-§7. */
+/** Lists the merchant's subscriptions. */
 export const getSubscriptions = route({
   operationId: 'listSubscriptions',
   method: 'get',
@@ -74,7 +74,7 @@ export const getSubscriptions = route({
 const UPCOMING_LIMIT_DEFAULT = 12;
 const UPCOMING_LIMIT_MAX = 100;
 
-/** Answers with the next charges, computed from the row. Needs no Temporal. Rules: D-§7, D-22. */
+/** Answers with the next charges, computed from the row. Needs no Temporal. */
 export const getUpcomingCharges = route({
   operationId: 'upcomingCharges',
   method: 'get',
@@ -132,7 +132,7 @@ export const getUpcomingCharges = route({
   },
 });
 
-/** Answers with the timeline of the row. Needs no Temporal. Rules: D-§7, D-22. */
+/** Answers with the timeline of the row. Needs no Temporal. */
 export const getTimeline = route({
   operationId: 'subscriptionTimeline',
   method: 'get',
@@ -191,7 +191,7 @@ function refOf({ merchant, params }: SubscriptionCall): SubscriptionRef {
   return { merchantId: merchant.id, subscriptionId: params.subscriptionId };
 }
 
-/** Returns the subscription of the path's id. Throws `resource_not_found` for an unknown id. Rule: D-21. */
+/** Returns the subscription of the path's id. Throws `resource_not_found` for an unknown id. */
 async function subscriptionOf(db: Db, call: SubscriptionCall): Promise<SubscriptionView> {
   const { merchantId, subscriptionId } = refOf(call);
   const subscription = await findSubscription(db, merchantId, subscriptionId);

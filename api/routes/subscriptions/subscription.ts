@@ -28,7 +28,7 @@ import { updateMethodLink } from '../../../runtime/payer-links.ts';
 
 const interval = z.enum(INTERVAL_UNITS);
 
-/** A subscription in answers. Rules: IF-2.3, D-34. */
+/** A subscription in answers. */
 export const SubscriptionAnswer = z
   .object({
     subscriptionId: id('sub', 'subscription'),
@@ -88,7 +88,7 @@ type Deps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'now'>;
 
 /**
  * Returns the fields of the answer. Fields without a value are omitted; only `nextPaymentDate` and
- * `currentPeriodEnd` may be null. Rules: IF-2.3, D-10a, D-33, D-34.
+ * `currentPeriodEnd` may be null.
  */
 export function presentSubscription(deps: Deps, view: SubscriptionView) {
   const { state } = view;
@@ -124,7 +124,7 @@ export function presentSubscription(deps: Deps, view: SubscriptionView) {
   };
 }
 
-/** Returns no field in a status that does not allow a new payment method. Rules: IF-2.3, D-33. */
+/** Returns no field in a status that does not allow a new payment method. */
 function updatePaymentMethodLink(deps: Deps, { status, state }: SubscriptionView) {
   if (!takesNewMethod(status)) return {};
   return { updatePaymentMethodLink: updateMethodLink(deps, state, deps.now()) };

@@ -12,7 +12,7 @@ import { notFound } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { causesOf } from '../../middleware/errors.ts';
 
-/** Default of `clockWaitMs`, the longest wait for the subscriptions of the clock. Rule: D-60. */
+/** Default of `clockWaitMs`, the longest wait for the subscriptions of the clock. */
 const DEFAULT_WAIT_MS = 25_000;
 const FIRST_POLL_MS = 20;
 const SLOWEST_POLL_MS = 1_000;
@@ -25,7 +25,7 @@ const PARALLEL_SIGNALS = 16;
  * the same Idempotency-Key may have committed the same target.
  *
  * @throws DomainError for an unknown clock, for a target before the present target, and while the clock still
- * advances. Rule: D-60.
+ * advances.
  */
 export async function setClockTarget(
   { db }: ApiDeps,

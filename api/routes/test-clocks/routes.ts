@@ -17,7 +17,7 @@ const CLOCK_ID = 'clk_0002sSOLuU7pZ3cXvB5nMkQs';
 
 const now = epochMs('The time of the clock.');
 
-/** A test clock in answers. Rule: D-60. */
+/** A test clock in answers. */
 const TestClockAnswer = z
   .object({
     testClockId: id('clk', 'test clock'),
@@ -38,7 +38,7 @@ function presentTestClock(clock: TestClock, isReady: boolean) {
   };
 }
 
-/** Creates a test clock. Rule: D-60. */
+/** Creates a test clock. */
 export const createTestClock = route({
   operationId: 'createTestClock',
   method: 'post',
@@ -80,7 +80,7 @@ export const createTestClock = route({
     }),
 });
 
-/** Advances a test clock. Rule: D-60. */
+/** Advances a test clock. */
 export const advanceTestClock = route({
   operationId: 'advanceTestClock',
   method: 'post',
@@ -114,7 +114,7 @@ export const advanceTestClock = route({
     }),
 });
 
-/** Answers with one test clock. Rule: D-60. */
+/** Answers with one test clock. */
 export const getTestClock = route({
   operationId: 'getTestClock',
   method: 'get',

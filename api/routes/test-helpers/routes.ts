@@ -18,7 +18,7 @@ const NOT_SANDBOX =
   'Only the sandbox gateway declines charges on request, and these charges are made at another gateway. ' +
   'Use a test card of that gateway.';
 
-/** Makes the sandbox gateway decline the next charges of a subscription or of a payment method. Rule: D-61. */
+/** Makes the sandbox gateway decline the next charges of a subscription or of a payment method. */
 export const declineNext = route({
   operationId: 'declineNext',
   method: 'post',

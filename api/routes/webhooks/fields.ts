@@ -8,10 +8,10 @@ const ENDPOINT_MAX = 2_048;
 /** Maximum number of event types in a request. The limit keeps an error answer short. */
 const EVENT_TYPES_MAX = 50;
 
-/** Answers contain this text in place of every secret. Rule: D-55. */
+/** Answers contain this text in place of every secret. */
 export const SHOWN_SIGNER = '<SIGNING_SECRET>' as const;
 
-/** The fields of a webhook configuration in requests. Rules: IF-4.15, D-50, D-53. */
+/** The fields of a webhook configuration in requests. */
 export const webhookFields = {
   eventSigner: z
     .string()

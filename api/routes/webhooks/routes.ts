@@ -32,7 +32,7 @@ const exampleBody = {
 
 const body = { fields: webhookFields, examples: [{ summary: 'Payments', value: exampleBody }] };
 
-/** A webhook configuration in answers, with its secret masked. Rules: IF-2.6, D-55. */
+/** A webhook configuration in answers, with its secret masked. */
 const WebhookConfiguration = z
   .object({
     webhookConfigId: id('whc', 'configuration'),
@@ -58,7 +58,7 @@ function presentWebhook(config: WebhookConfig): z.input<typeof WebhookConfigurat
   };
 }
 
-/** Lists the merchant's webhook configurations. Rules: IF-4.14, D-55. */
+/** Lists the merchant's webhook configurations. */
 export const getWebhooks = route({
   operationId: 'listWebhooks',
   method: 'get',
@@ -103,7 +103,7 @@ export const getWebhooks = route({
   },
 });
 
-/** Creates a webhook configuration. Rule: D-55. */
+/** Creates a webhook configuration. */
 export const createWebhook = route({
   operationId: 'createWebhook',
   method: 'post',
@@ -150,7 +150,7 @@ export const createWebhook = route({
   },
 });
 
-/** Replaces the fields of a webhook configuration and reactivates it. Rules: IF-4.15, D-16. */
+/** Replaces the fields of a webhook configuration and reactivates it. */
 export const updateWebhook = route({
   operationId: 'updateWebhook',
   method: 'put',
@@ -195,7 +195,7 @@ export const updateWebhook = route({
   },
 });
 
-/** Deletes a webhook configuration. Rule: D-55. */
+/** Deletes a webhook configuration. */
 export const deleteWebhook = route({
   operationId: 'deleteWebhook',
   method: 'delete',
@@ -222,9 +222,7 @@ export const deleteWebhook = route({
   },
 });
 
-/**
- * Decrypts the stored secret. Null if its encryption key is lost; the merchant must then send a new secret.
- */
+/** Decrypts the stored secret. Null if its encryption key is lost; the merchant must then send a new secret. */
 function openIfPossible(sealing: Sealing, stored: Buffer, configId: string): string | null {
   try {
     return sealing.open(stored, configId);
@@ -234,7 +232,7 @@ function openIfPossible(sealing: Sealing, stored: Buffer, configId: string): str
   }
 }
 
-/** Throws `resource_not_found` for a malformed id, as for an unknown id. Rule: D-21. */
+/** Throws `resource_not_found` for a malformed id, as for an unknown id. */
 function configRef({
   merchant,
   params: { webhookConfigId: configId },
