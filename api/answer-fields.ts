@@ -13,7 +13,6 @@ export function id(prefix: string, of: string) {
   return z.string().meta({ description: `Id of the ${of}.`, pattern: `^${prefix}_[0-9A-Za-z]+$` });
 }
 
-/** An instant in an event or an answer, in epoch milliseconds. */
 export function epochMs(description: string) {
   return z
     .int()
@@ -21,7 +20,6 @@ export function epochMs(description: string) {
     .meta({ description: `${description} Epoch milliseconds.`, format: 'int64' });
 }
 
-/** An instant in an answer, as ISO 8601 text. */
 export function dateTime(description: string) {
   return z.string().meta({ description, format: 'date-time' });
 }
@@ -50,14 +48,12 @@ export const pairs = z
   .record(z.string(), z.string())
   .meta({ description: 'As given in the request.' });
 
-/** The kind of an intent, an extension of interface 1.0.0. */
 export const intentKind = z.enum(SHOWN_INTENT_KINDS).meta({
   description:
     'What is paid: a billing cycle; the first cycle with an `upfrontAmount`; a one-time charge of a ' +
     'subscription; a charge of a saved method; a payment on a hosted page.',
 });
 
-/** The note on an intent, an extension of interface 1.0.0. */
 export const intentComments = z
   .string()
   .meta({ description: 'Your note on a one-time charge or on a link to pay once.' });
@@ -74,7 +70,6 @@ export const unavailablePaymentMethods = z
     ...EXTENSION,
   });
 
-/** A code of the fixed list of decline codes. */
 export const declineCode = z
   .enum(Object.keys(DECLINES))
   .meta({ id: 'DeclineCode', description: 'Why the payment was declined.' });
@@ -83,7 +78,6 @@ export const declineMessage = z
   .string()
   .meta({ description: 'Human-readable reason for the decline.' });
 
-/** A page of a list. */
 export function page<Row extends z.ZodType>(of: Row) {
   return z.object({
     data: z.array(of).meta({ description: 'Newest first.' }),
@@ -96,7 +90,6 @@ export function page<Row extends z.ZodType>(of: Row) {
   });
 }
 
-/** The answer `{}` of commands without a result. */
 export const nothing = z.object({}).meta({ description: 'An empty object.' });
 
 export const disputeStatus = z.enum(DISPUTE_STATUSES).meta({

@@ -18,10 +18,8 @@ export function ok<Body>(body: Body): Answer<Body> {
   return { status: 200, text: JSON.stringify(body) };
 }
 
-/** The answer of operations without a body. */
 export const NO_CONTENT: Answer<never> = { status: 204, text: '' };
 
-/** Returns an error answer. Its body is the error object itself, without another object around it. */
 export function errorAnswer(code: ErrorCode, description: string): Answer {
   return {
     status: ERRORS[code].status,

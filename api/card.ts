@@ -13,7 +13,6 @@ const cardMetadata = z
   })
   .meta({ id: 'CardMetadata', description: 'Details of a card.' });
 
-/** The fields of a saved card in answers to merchants. */
 export const cardFields = { paymentMethod: paymentMethodKind, cardMetadata };
 
 /** Returns a saved card as fields of an answer. Omits the country if it is unknown. */

@@ -4,14 +4,9 @@ import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 
 /**
- * Sends a command to the subscription's workflow and returns the command's result. A repeat with the same
- * command id returns the same result, even after the workflow has ended. The caller must have checked that
- * the merchant has this subscription.
- *
- * @throws DomainError with the code and reason of a refusal; `payment_outcome_pending` if the command was
- * accepted and has no result yet; `service_unavailable` if it is unknown whether the command was executed.
- * After `payment_outcome_pending` and `service_unavailable`, a later repeat executes the command if it was not
- * executed, and returns its result as soon as it has one.
+ * Sends a command to the subscription's workflow. A repeat with the same command id returns the same result.
+ * @throws DomainError with the refusal, `payment_outcome_pending`, or `service_unavailable` if it is unknown whether
+ * the command was executed.
  */
 export async function executeCommand(
   workflows: SubscriptionWorkflows,

@@ -19,9 +19,7 @@ export interface RequestState {
   /** Code of the error answer, for the access log. */
   errorCode?: string;
   merchant?: Merchant;
-  /** The locale that the merchant chose for the hosted page. */
   pageLocale?: Locale;
-  /** The branding of the merchant of the hosted page. */
   pageBranding?: Branding;
   /** The parsed JSON body; undefined if the request has none. */
   body?: unknown;

@@ -8,7 +8,6 @@ export function useCurrencies(currencies: CurrencyTable): void {
   table = currencies;
 }
 
-/** Returns the currency table of this process. */
 export function currencies(): CurrencyTable {
   return table;
 }

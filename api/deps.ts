@@ -12,7 +12,6 @@ import type { WorkflowStarts } from '../temporal/workflow-starts.ts';
 import type { RateLimits } from './middleware/rate-limit.ts';
 import type { HomeLink } from './routes/documents/home.ts';
 
-/** The dependencies of the API. `main.ts` and the tests provide them. */
 export interface ApiDeps {
   readonly db: Db;
   readonly workflows: SubscriptionWorkflows;
@@ -43,14 +42,12 @@ export interface ApiDeps {
   readonly sessionKey: string;
   /** HMAC key with which API secrets are hashed. */
   readonly credentialPepper: string;
-  /** The gateways of all merchants. */
   readonly gateways: GatewayRegistry & EventSenders;
   /**
    * Makes the sandbox gateway decline later charges. Throws `service_unavailable` if the gateway does not
    * answer.
    */
   readonly declineNext: (order: ForcedDeclines) => Promise<void>;
-  /** The sandbox's test cards, for the API's description. */
   readonly testCards: readonly PublishedTestCard[];
   /** Encrypts webhook secrets for the database. Each ciphertext is bound to its configuration's id. */
   readonly sealing: Sealing;

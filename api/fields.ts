@@ -13,12 +13,8 @@ export type Shape = Readonly<Record<string, z.ZodType>>;
 export type Fields<S extends Shape> = z.output<z.ZodObject<S>>;
 
 /**
- * Reads the fields of a JSON body, and ignores fields that the shape does not have. `rules` checks several
- * fields together, and gets only the fields that are valid by themselves. A problem from `rules` is dropped
- * if its field already has a problem.
- *
- * @throws DomainError `bad_request` naming every invalid field by its path, in the order of the
- * shape: `amount: is required; metadata.order: must be a string`.
+ * Reads the fields of a JSON body; ignores others. `rules` checks several fields together, and gets only valid ones.
+ * @throws DomainError `bad_request` naming every invalid field by its path, in the order of the shape.
  */
 export function readFields<S extends Shape>(
   shape: S,
@@ -108,7 +104,6 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
 /** The refusal of invalid fields. Unlike other refusals, it is not stored under an Idempotency-Key. */
 export class FieldsError extends DomainError {}
 
-/** Throws {@link problemsError} if there is a problem. */
 export function refuseProblems(problems: readonly Problem[]): void {
   if (problems.length > 0) throw problemsError(problems);
 }
@@ -167,7 +162,6 @@ function limited(max: number) {
   });
 }
 
-/** Maximum length of an id in characters. */
 const ID_MAX = 64;
 
 /** The id of a record. Only the length is checked; the handler looks the record up. */
@@ -193,7 +187,6 @@ export const instant = z
   })
   .meta(INSTANT_META);
 
-/** A whole number of at least `min`. */
 export function wholeNumber(min: number) {
   return z
     .custom<number>(
@@ -210,7 +203,6 @@ export function wholeNumber(min: number) {
 
 const URL_LENGTH_MAX = 2_048;
 
-/** An absolute http(s) URL. */
 export function httpUrl() {
   return limited(URL_LENGTH_MAX)
     .refine((value) => isHttpUrl(value), { error: 'must be an absolute http or https URL' })

@@ -3,10 +3,8 @@ import type { ApiDeps } from './deps.ts';
 import type { Problem } from './fields.ts';
 
 /**
- * Returns the problems of amounts that the merchant's gateway can never charge or refund, so that such an amount is
- * refused at once and not when it is due. The keys of `amounts` are field names. Call this function outside a
- * transaction, because it reads the gateway's settings on another connection.
- *
+ * Returns the problems of amounts that the merchant's gateway can never charge or refund. Reads on another
+ * connection: call it outside a transaction.
  * @throws DomainError `operation_not_allowed` for a live merchant without a gateway.
  */
 export async function gatewayAmountProblems(

@@ -27,15 +27,12 @@ import { toDomainError } from './middleware/errors.ts';
 
 type Deps = Pick<ApiDeps, 'db' | 'now' | 'random'>;
 
-/** A call that may have an Idempotency-Key. */
 export interface KeyedCall {
-  /** Null if the request has no key. */
   readonly keyUse: KeyUse | null;
   /** Aborts 3 s before the request's deadline. At the deadline a caller without an answer gets 503. */
   readonly late: AbortSignal;
 }
 
-/** The result of work inside a transaction. */
 export interface Outcome<Body> {
   readonly answer: Answer<Body>;
   /** Runs after the commit. Must not throw, because the stored answer cannot change any more. */
@@ -43,9 +40,8 @@ export interface Outcome<Body> {
 }
 
 /**
- * Runs `work` in one database transaction and returns its answer. The work, the key and the stored answer
- * commit together. A repeat with the same key returns the stored answer and does not run `work` or
- * `afterCommit`.
+ * Runs `work` in one transaction, with the key and the stored answer. A repeat with the same key returns the stored
+ * answer and runs neither `work` nor `afterCommit`.
  */
 export async function inTransaction<Body>(
   { keyUse: use }: KeyedCall,
@@ -74,20 +70,18 @@ export async function inTransaction<Body>(
   return answer;
 }
 
-/** One execution of a command. */
 export interface Execution {
   /** The same for every call with one Idempotency-Key, until the key expires. */
   readonly commandId: string;
   /** True if an earlier call with the same key ended without a stored answer. */
   readonly isRepeat: boolean;
   /**
-   * Aborts 3 s before the request's deadline. An order without an outcome must then be voided, because a
-   * caller without a key cannot repeat the command to learn the outcome. Null for a call with a key.
+   * Aborts 3 s before the request's deadline. An order without an outcome must then be voided, because its caller
+   * cannot repeat the command. Null for a call with a key.
    */
   readonly giveUp: AbortSignal | null;
 }
 
-/** The answer of work that waits for a workflow. */
 export type OutcomeAnswer<Body> = Answer<Body> & {
   /** False if the answer may still change. Such an answer is not stored. Default: true. */
   readonly isDefinite?: boolean;
@@ -96,13 +90,8 @@ export type OutcomeAnswer<Body> = Answer<Body> & {
 };
 
 /**
- * Claims the key under a lease of 45 s, runs `work`, which waits for a workflow, and stores the answer or the
- * definite refusal under the key. Two results are not stored: an answer with `isDefinite: false`, and an error
- * that is no definite refusal, such as 503 or a pending payment. The key is then released, and a repeat
- * continues with the same command id. If `work` refuses the fields, it must not have written anything: the key of a
- * first call is then deleted, so that the corrected request may use it.
- *
- * `orderPrefix`: the work creates an order with such an id. The command id is then derived from the key.
+ * Claims the key for 45 s, runs `work`, and stores the answer or the definite refusal. After another result a repeat
+ * continues with the same command id. `work` must write nothing before it refuses fields.
  */
 export async function withOutcome<Body>(
   { keyUse: use, late }: KeyedCall,

@@ -14,7 +14,6 @@ const LIMIT_MAX = 100;
 const OFFSET_MAX = 255;
 const EMAIL_MAX = 255;
 
-/** Filters that several lists have. */
 export const FILTERS = {
   customerId: optional(idText()).describe('Only records of this customer.'),
   subscriptionId: optional(idText()).describe('Only records of this subscription.'),
@@ -58,9 +57,8 @@ interface Listed {
 }
 
 /**
- * Answers with a page of one of the merchant's lists, newest records first. `metadata.offset` is the offset
- * of the next page, absent on the last page. A record that is created between two reads does not shift the
- * next page.
+ * Answers with a page of one of the merchant's lists, newest records first. A record that is created between two
+ * reads does not shift the next page.
  */
 export async function answerPage<Row extends Listed, Presented>(
   { merchant, query }: { merchant: Merchant; query: Fields<ReturnType<typeof listQuery>> },

@@ -5,7 +5,6 @@ import { newId } from '../domain/ids.ts';
 import type { NewSubscription } from '../domain/subscription/state.ts';
 import type { ApiDeps } from './deps.ts';
 
-/** The fields of a new subscription that the caller of {@link writeSubscription} decides. */
 type InitialFields = Pick<
   NewSubscription,
   'merchantId' | 'customerId' | 'terms' | 'createdAt' | 'testClockId'

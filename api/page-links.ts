@@ -1,6 +1,5 @@
 /** Paths of hosted pages. The token or intent id in a path is the payer's only credential. */
 
-/** Path of the redirect to a payment's page. The query parameter `INTENT_PARAMETER` is the intent's id. */
 export const INTENT_PATH = '/payment';
 export const INTENT_PARAMETER = 'xpay_intent_id';
 

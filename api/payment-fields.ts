@@ -26,7 +26,6 @@ export const amount = z
   })
   .meta({ type: 'integer', format: 'int64', minimum: 1 });
 
-/** The amount of a charge outside the billing cycles. */
 export const chargeAmount = amount.describe(
   'In the smallest currency unit. At least 0.50 USD or its equivalent.',
 );
@@ -46,13 +45,10 @@ export const currency = z
   })
   .meta({ description: 'Three-letter ISO 4217 code.', pattern: '^[A-Za-z]{3}$' });
 
-/** The merchant's own order id. */
 export const receiptId = text(RECEIPT_ID_MAX);
 
-/** The merchant's description of an order. */
 export const description = text(DESCRIPTION_MAX);
 
-/** The merchant's note on a payment. */
 export const comments = text(COMMENTS_MAX);
 
 /** The merchant's own id of a store. Stored without a check. */
@@ -71,7 +67,6 @@ export const phoneNumberRequired = z
   .transform((isRequired) => isRequired ?? false)
   .describe('Whether the page asks for a telephone number. Default: false.');
 
-/** The language of the hosted pages. */
 export const locale = optional(z.enum(LOCALES)).meta({
   description:
     'Language of the hosted pages. Without it the payer’s browser decides, with English as the default.',

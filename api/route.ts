@@ -14,7 +14,6 @@ import { keyUseOf } from './idempotency.ts';
 import type { KeyedCall } from './idempotency.ts';
 import type { Operation, OperationAnswer, ParamNote, RequestBody } from './openapi/operation.ts';
 
-/** The names of the parameters in a path template. */
 type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
   ? Name | ParamOf<`/${Rest}`>
   : Path extends `${string}:${infer Name}`
@@ -24,7 +23,6 @@ type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infe
 /** The fields of a route that declares no query or no body. */
 type NoFields = Readonly<Record<string, z.ZodNever>>;
 
-/** One request of a merchant, after its validation. */
 export interface Call<
   Path extends string = string,
   Query extends Shape = Shape,
@@ -61,7 +59,6 @@ interface Declaration<
   readonly answer: OperationAnswer<Schema> | 'no content';
   /** Refuses live credentials with `operation_not_allowed`, before the query and the body are checked. */
   readonly isTestOnly?: true;
-  /** Limits how often each subscription is read. */
   readonly isReadLimited?: true;
   readonly handle: (
     call: Call<NoInfer<Path>, Query, Body>,
@@ -118,8 +115,8 @@ function readBody<Body extends Shape>(
 }
 
 /**
- * Refuses parameters that the route does not have, so that a misspelt filter is noticed. `sent` is not Koa's `ctx.query`,
- * whose cache answers the query `__proto__` or `toString` with an inherited member.
+ * Refuses parameters that the route does not have, so that a misspelt filter is noticed. `sent` is not Koa's
+ * `ctx.query`, whose cache answers the query `__proto__` or `toString` with an inherited member.
  */
 function readQuery<Query extends Shape>(shape: Query, sent: ParsedUrlQuery): Fields<Query> {
   const unknown = Object.keys(sent).filter((name) => !Object.hasOwn(shape, name));

@@ -81,5 +81,4 @@ export const ROUTES: readonly Route[] = [
   declineNext,
 ];
 
-/** Every operation of the OpenAPI document. */
 export const OPERATIONS: readonly Operation[] = [...ROUTES, readDocument];

@@ -11,9 +11,8 @@ import type { ApiDeps } from './deps.ts';
 
 export interface ApiServer extends Server {
   /**
-   * Stops accepting connections. Every request that has begun gets its whole answer; then its connection
-   * closes. An idle connection closes within 1 s; until then, requests that arrive on it are served. A client that
-   * reads nothing for 1 s is disconnected. Resolves when all connections are closed. Has no other time limit.
+   * Stops accepting connections. Requests that have begun get their whole answer. An idle connection closes within 1
+   * s, as does a client that reads nothing. Has no other time limit.
    */
   drain(): Promise<void>;
 }
@@ -109,7 +108,7 @@ export function createApiServer(
 
 /**
  * Closes a connection that has been silent for its time limit, if the client does not read or the connection is idle.
- * Not while a request is being handled or received: these have time limits of their own.
+ * Not while a request is handled or received.
  */
 function closeUnlessWorking(socket: Socket, connections: Connections, server: Server): void {
   const connection = connections.get(socket);

@@ -54,7 +54,6 @@ interface Login {
   readonly secret: string;
 }
 
-/** Returns the key id and the secret of a Basic header; null for a malformed header. */
 function readBasic(header: string): Login | null {
   if (header.length > HEADER_LENGTH_MAX) return null;
   const encoded = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header)?.[1];

@@ -3,20 +3,16 @@ import { insideRequest } from '../../runtime/request-scope.ts';
 import type { Context } from '../context.ts';
 
 /**
- * Time in ms after which `late` aborts. Longer than the wait for an outcome: 25 s, and up to 4.5 s more for a call of
- * Temporal that begins at the end of these 25 s.
+ * Time in ms after which `late` aborts. Longer than the wait for an outcome (25 s) and a call of Temporal that begins
+ * at its end (4.5 s).
  */
 const LATE_AFTER_MS = 32_000;
 /** Grace period in ms to void the order and answer. 32 s + 3 s is less than the lease of an Idempotency-Key (45 s). */
 const GRACE_MS = 3_000;
 
 /**
- * Answers 503 if a request takes longer than 35 s. After that the request begins no new statement and no new
- * call of Temporal, and an open transaction is rolled back. A repeat with the same Idempotency-Key continues from the
- * committed rows.
- *
- * `ctx.state.late` aborts 3 s before the 503. An order without an Idempotency-Key must then be voided, because its
- * caller cannot repeat the request.
+ * Answers 503 after 35 s. The request then begins nothing more, and its open transaction is rolled back.
+ * `ctx.state.late` aborts 3 s before, to void an order that has no key.
  */
 export function deadline(lateAfterMs: number = LATE_AFTER_MS, graceMs: number = GRACE_MS) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

@@ -4,9 +4,8 @@ import { errorAnswer, send } from '../answers.ts';
 import type { Context } from '../context.ts';
 
 /**
- * Turns an error into an answer. A {@link DomainError} is answered with its code and message, and its cause is
- * logged with the request's id. Any other error is logged, and answered 503 if it has one of the
- * {@link UNAVAILABLE_CODES}, else 500. These answers contain no details.
+ * Turns an error into an answer. Other errors than {@link DomainError} are answered 503 with one of the {@link
+ * UNAVAILABLE_CODES}, else 500, without details. The log has the cause under the request's id.
  */
 export function errorBoundary(logger: Logger) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
@@ -69,8 +68,8 @@ export function logFailure(logger: Logger, ctx: Context, thrown: unknown): void 
 }
 
 /**
- * Returns the name and the code of an error and of its causes, at most five in all. A code of Temporal is the number of
- * a gRPC status. Names and codes are safe to log: unlike messages, they never contain the values of an SQL statement.
+ * Returns the names and codes of an error and its causes, at most five. Unlike messages, they never contain the
+ * values of an SQL statement. A code of Temporal is a gRPC status.
  */
 export function causesOf(thrown: unknown): string[] {
   return chainOf(thrown).map(({ name, code }) => (code === '' ? name : `${name} ${code}`));

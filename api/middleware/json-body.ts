@@ -5,7 +5,6 @@ import { DomainError } from '../../domain/errors.ts';
 import type { Context } from '../context.ts';
 import type { Operation } from '../openapi/operation.ts';
 
-/** Maximum size of a request body. */
 const BODY_LIMIT_BYTES = 524_288;
 
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
@@ -51,9 +50,9 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
 }
 
 /**
- * Returns the body as text. Throws `bad_request` for more than `limitBytes`, for a body that ends before its
- * announced length, and for bytes that are not UTF-8. The server's `requestTimeout` limits the duration.
- * The rest of a refused body is discarded by `unreadBody`.
+ * Returns the body as text.
+ * @throws DomainError `bad_request` for more than `limitBytes`, for a body that ends too early, and for bytes that
+ * are not UTF-8.
  */
 export async function readText(request: IncomingMessage, limitBytes: number): Promise<string> {
   const bytes = await readBytes(request, limitBytes);

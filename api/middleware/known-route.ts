@@ -7,9 +7,8 @@ type Authentication = (ctx: Context, next: () => Promise<unknown>) => Promise<vo
 const PATH_SHOWN_MAX = 200;
 
 /**
- * Refuses a request that no route serves: 404 for an unknown path, 405 with `Allow` for an unknown method of a
- * known path. If the request has credentials, they are checked first. A literal route takes precedence over a
- * route with parameters, so `create` in `/customer/create` is never read as an id.
+ * Refuses a request that no route serves: 404, or 405 with `Allow`. Credentials are checked first. A literal route
+ * takes precedence, so `create` in `/customer/create` is never read as an id.
  */
 export function knownRoute(routers: readonly Router<RequestState>[], check: Authentication) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

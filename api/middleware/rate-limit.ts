@@ -18,9 +18,8 @@ export function limitsPerSecond(requests: number): RateLimits {
 type Deps = Readonly<{ rateLimits: RateLimits }>;
 
 /**
- * Refuses a merchant's requests beyond the limit, before the body is read and an Idempotency-Key is claimed.
- * Must run after authentication, so that other callers cannot use up a merchant's limit. Counts in memory, so
- * each API process grants the whole limit.
+ * Refuses a merchant's requests beyond the limit, before a body is read and a key is claimed. Must run after
+ * authentication. Each API process counts for itself.
  */
 export function rateLimit({ rateLimits }: Deps) {
   const consume = createLimiter(rateLimits.requests, rateLimits);

@@ -14,10 +14,8 @@ const BEFORE_ANSWER: DiscardLimits = { bytes: 1_048_576, ms: 500 };
 const AFTER_ANSWER: DiscardLimits = { bytes: 32 * 1_048_576, ms: 3_000 };
 
 /**
- * Discards a body that was not read to its end, because the next request on the connection would wait behind
- * this body. If the body does not end within 1 MB and 500 ms, the answer closes the connection. Then up to
- * 32 MB are discarded for up to 3 s. If the socket closed earlier, the connection would be reset, and a
- * client that is still sending could lose the answer.
+ * Discards an unread body, behind which the next request would wait: up to 1 MB and 500 ms before the answer, else 32
+ * MB and 3 s after an answer that closes the connection.
  */
 export function unreadBody() {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

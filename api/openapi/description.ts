@@ -2,7 +2,6 @@ import { chargeMinimum } from '../../domain/currencies.ts';
 import type { PublishedTestCard } from '../../gateways/port.ts';
 import { currencies } from '../currencies.ts';
 
-/** Returns the Markdown text of `info.description`: what a merchant must know before the first call. */
 export function describeApi(testCards: readonly PublishedTestCard[]): string {
   return [ESSENTIALS, testCardTable(testCards), currencyTable()].join('\n\n');
 }
@@ -84,7 +83,6 @@ function testCardTable(testCards: readonly PublishedTestCard[]): string {
   return folded('Test cards', ['| Number | Result |', '|---|---|', ...rows]);
 }
 
-/** Returns a table of the currencies that may be charged, with the limits of their amounts. */
 function currencyTable(): string {
   const active = [...currencies().values()].filter((currency) => currency.active);
   return folded('Currencies with their smallest and largest amounts, in the smallest unit', [

@@ -10,7 +10,6 @@ import { TAGS } from './operation.ts';
 import type { Example, Operation } from './operation.ts';
 
 export interface DocumentSettings {
-  /** Base URL of the API, without a trailing slash. */
   readonly publicUrl: string;
   readonly testCards: readonly PublishedTestCard[];
 }
@@ -59,7 +58,6 @@ export function templateOf(path: string): string {
   return path.replaceAll(/:(\w+)/g, '{$1}');
 }
 
-/** The header with which a request may be repeated safely. */
 const IDEMPOTENCY_KEY: JsonSchema = {
   name: 'Idempotency-Key',
   in: 'header',

@@ -3,7 +3,6 @@ import type { ErrorCode } from '../../domain/errors.ts';
 import type { JsonSchema } from './json-schema.ts';
 import type { Operation } from './operation.ts';
 
-/** Error codes of every route with authentication. */
 const COMMON_CODES: readonly ErrorCode[] = [
   'bad_request', // for example for an unknown query parameter
   'unauthorized',
@@ -12,7 +11,6 @@ const COMMON_CODES: readonly ErrorCode[] = [
   'service_unavailable',
 ];
 
-/** Error codes of routes with an Idempotency-Key. */
 const IDEMPOTENCY_CODES: readonly ErrorCode[] = [
   'idempotency_key_in_use',
   'idempotency_key_reused',
@@ -30,7 +28,6 @@ const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
 
 const RETRY_AFTER = new Set([409, 429]);
 
-/** Returns the error codes that an operation may answer, in the order of `ERRORS`. */
 export function errorCodesOf(operation: Operation): ErrorCode[] {
   const { isOpen = false, idempotencyKey, refusals = [] } = operation;
   if (isOpen) return ['internal_server_error', 'service_unavailable'];
@@ -42,7 +39,6 @@ export function errorCodesOf(operation: Operation): ErrorCode[] {
   return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => given.has(code));
 }
 
-/** Returns the error answers of an operation, by status. Each answer lists its possible codes. */
 export function errorResponses(operation: Operation): Record<string, JsonSchema> {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of errorCodesOf(operation)) {
@@ -60,7 +56,6 @@ export function errorResponses(operation: Operation): Record<string, JsonSchema>
   );
 }
 
-/** Error answers that are the same for every operation, by code. */
 export const SHARED_RESPONSES: Readonly<Record<string, JsonSchema>> = Object.fromEntries(
   [...COMMON_CODES, ...IDEMPOTENCY_CODES]
     .filter((code) => ERRORS[code].status !== 400)
@@ -92,7 +87,6 @@ export function header(name: keyof typeof HEADERS): JsonSchema {
   return { $ref: `#/components/headers/${name}` };
 }
 
-/** The headers of answers. */
 export const HEADERS = {
   'Request-Id': {
     description: 'Id of this request. Quote it when you report a problem.',

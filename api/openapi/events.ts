@@ -92,7 +92,6 @@ const eventCard = z.object({
   expiryYear: z.int(),
 });
 
-/** The flat body of an intent event. */
 const IntentEvent = z.object({
   ...head,
   eventType: z.enum(INTENT_EVENT_TYPES),
@@ -146,7 +145,6 @@ const IntentEvent = z.object({
   metadata: pairs,
 });
 
-/** The flat body of a subscription event. */
 const SubscriptionEvent = z.object({
   ...head,
   eventType: z.enum(SUBSCRIPTION_EVENT_TYPES),
@@ -198,7 +196,6 @@ const SubscriptionEvent = z.object({
   metadata: pairs,
 });
 
-/** The body of the event that a setup session has saved a card. */
 const SetupMethodEvent = z.object({
   ...head,
   eventType: z.literal('setup_method.success'),
@@ -209,7 +206,6 @@ const SetupMethodEvent = z.object({
   metadata: pairs.meta(EXTENSION),
 });
 
-/** The body of the event that the gateway changed or removed a saved payment method. */
 const MethodUpdatedEvent = z.object({
   ...head,
   eventType: z.literal('setup_method.updated'),
@@ -222,7 +218,6 @@ const MethodUpdatedEvent = z.object({
   card: eventCard.meta({ description: 'The present card.' }),
 });
 
-/** The schema of an event's body, by the first part of the event's type. */
 const EVENT_BODIES = {
   intent: IntentEvent.meta({ id: 'IntentEvent' }),
   subscription: SubscriptionEvent.meta({ id: 'SubscriptionEvent' }),
@@ -230,7 +225,6 @@ const EVENT_BODIES = {
 };
 const METHOD_UPDATED = MethodUpdatedEvent.meta({ id: 'MethodUpdatedEvent', ...EXTENSION });
 
-/** The headers of a webhook: those of Standard Webhooks, and `xpay-signature`. */
 const SIGNATURE_HEADERS = {
   'webhook-id': 'The `eventId`. The same on every delivery attempt.',
   'webhook-timestamp': 'Real time of this delivery attempt, in seconds since 1970.',
@@ -240,7 +234,6 @@ const SIGNATURE_HEADERS = {
   'xpay-signature': 'Base64(HMAC-SHA512(body)).',
 };
 
-/** The `webhooks` of the document: one for each type of event. */
 export function webhooksOf(book: SchemaBook): Record<string, JsonSchema> {
   return Object.fromEntries(EVENT_TYPES.map((type) => [type, { post: webhook(book, type) }]));
 }

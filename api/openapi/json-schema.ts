@@ -7,13 +7,12 @@ export interface JsonSchema {
 }
 
 /**
- * Converts zod types to JSON Schemas of their input: an optional field may be null, and a value has its type
- * before zod transforms it. A schema with an `id` becomes a component of that name.
+ * Converts zod types to JSON Schemas of their input: an optional field may be null. A schema with an `id` becomes a
+ * component of that name.
  */
 export class SchemaBook {
   readonly components: Record<string, JsonSchema> = {};
 
-  /** Returns the schema, with references into {@link components}. */
   of(type: z.ZodType): JsonSchema {
     // Zod writes a `$ref` to a type with an id only if the type is inside another type, such as this array.
     const { items, $defs = {} } = forOpenApi(

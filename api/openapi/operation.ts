@@ -45,7 +45,6 @@ export interface Operation {
    * the interface does not list the header for it.
    */
   readonly idempotencyKey?: 'listed' | 'honoured';
-  /** True if the route needs no credentials. */
   readonly isOpen?: true;
   /** The answer has an `ETag`. A request with a matching `If-None-Match` gets 304. */
   readonly isCacheable?: true;
@@ -53,7 +52,6 @@ export interface Operation {
   readonly query?: Shape;
   readonly body?: RequestBody;
   readonly answer: OperationAnswer | 'no content';
-  /** Error codes of this route besides those that every route may answer. */
   readonly refusals?: readonly ErrorCode[];
 }
 

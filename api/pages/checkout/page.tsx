@@ -69,7 +69,6 @@ export function checkoutPage(
   }
 }
 
-/** Returns the page while the bank waits for the payer, who can also give another card. */
 function bankPage(
   deps: PageDeps,
   token: string,
@@ -138,7 +137,6 @@ const productNameOf = ({ productPage, description }: Pick<Order, 'productPage' |
 
 type Order = Pick<Checkout, 'merchantName' | 'mode' | 'productPage' | 'description'>;
 
-/** Returns the product, the merchant and the offer for a payer who pays at `nowAt`. */
 export function saleFrom(
   deps: Pick<PageDeps, 'gateway' | 'language'>,
   order: Order,
@@ -193,7 +191,6 @@ function receiptOf(language: Language, checkout: Checkout): ListRow[] {
   return savedCardReceipt(language, saved, purchase);
 }
 
-/** Returns the URL of the cancel link: `cancelUrl`, else `callbackUrl`. */
 function leaveUrl(checkout: Checkout): string | null {
   const url = checkout.cancelUrl ?? checkout.callbackUrl;
   return url === null ? null : withFacts(checkout, url);

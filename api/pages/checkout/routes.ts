@@ -17,7 +17,6 @@ import { checkoutPage, detailsPage } from './page.tsx';
 import { businessNow, openedEvent, stageOf } from './stage.ts';
 import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 
-/** Registers the routes of the hosted checkout at `fwdUrl` of a new subscription. */
 export function checkoutRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,

@@ -5,9 +5,8 @@ import type { EventDraft } from '../../../domain/events.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
 /**
- * The stage of a checkout, computed from the subscription's state and never stored. `processing`: the
- * outcome of a payment is unknown. `atBank`: the bank waits until the payer confirms the payment. `locked`: too many
- * cards were declined.
+ * Computed from the state, never stored. `processing`: the outcome of a payment is unknown. `atBank`: the bank waits
+ * for the payer. `locked`: too many cards were declined.
  */
 export type CheckoutStage =
   | 'open'
@@ -40,7 +39,6 @@ export function stageOf({ state, tries, mode, attempt }: Checkout, nowAt: number
   return 'done';
 }
 
-/** Returns the event that reports the first opening of the page. */
 export function openedEvent({ state }: Checkout, nowAt: number): EventDraft {
   return state.owed === null
     ? { ...subscriptionEvent('subscription.checkout_opened', state, nowAt), actor: 'payer' }

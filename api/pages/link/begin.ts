@@ -9,10 +9,8 @@ import type { Goods } from './goods.ts';
 const USE_HELD_MS = 3_600_000;
 
 /**
- * Counts a use of the link and creates a subscription or a payment from the link's template, in one transaction.
- * `given`: the details that the payer typed. If the result is `taken` or `repeated`, a page with the payer's token
- * exists. A repeat with the same token changes nothing. Never changes the record of the template's customer,
- * because any person may open a link.
+ * Counts a use of the link and creates its subscription or payment, in one transaction. A repeat with the same token
+ * changes nothing. Never changes the template's customer, because any person may open a link.
  */
 export async function beginUse(
   deps: ApiDeps,

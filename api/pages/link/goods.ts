@@ -27,11 +27,9 @@ export interface NewUse {
 
 /** The thing that a link sells: a subscription, or a payment to be made once. */
 export interface Goods {
-  /** Returns the path of the page on which the payer pays. */
   pathOf(token: string): string;
   /** True if the checkout or payment of the token expired or was cancelled. Null if the token has neither. */
   isOver(deps: ApiDeps, token: string): Promise<boolean | null>;
-  /** Returns the offer for a payer who pays at `nowAt`. */
   sale(deps: Pick<PageDeps, 'gateway' | 'language'>, nowAt: number): Sale;
   /**
    * Creates the subscription or the payment, inside the caller's transaction. Returns a function that the caller must
@@ -40,7 +38,6 @@ export interface Goods {
   create(tx: Db, deps: ApiDeps, use: NewUse): Promise<() => Promise<void>>;
 }
 
-/** Returns the goods of the link. */
 export function goodsOf(link: Link): Goods {
   const { terms, payment } = link.template;
   if (payment !== null) return paymentGoods(link, payment);

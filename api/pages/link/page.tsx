@@ -14,8 +14,8 @@ import type { DetailsField, Sale } from '../shared/views.tsx';
 type Deps = Pick<PageDeps, 'sessionKey' | 'gateway' | 'language'>;
 
 /**
- * Returns the page with the offer and a form for the payer's missing details. `visit`: the random id of this browser on
- * this link (`visit.ts`).
+ * Returns the page with the offer and a form for the payer's missing details. `visit`: the random id of this browser
+ * on this link (`visit.ts`).
  */
 export function linkPage(
   deps: Deps,
@@ -42,7 +42,6 @@ export function linkPage(
   };
 }
 
-/** Returns the details that the payer must type before a subscription or payment is created. */
 export function missingOf({ template, savedDetails }: Link): DetailName[] {
   return missingDetails({ ...template, savedDetails });
 }
@@ -58,7 +57,6 @@ export function busyPage(language: Language): Page {
   return notice(language, 429, language.say('linkBusyTitle'), [language.say('linkBusy')]);
 }
 
-/** Returns the page for a form that another site sent. */
 export function foreignFormPage(language: Language, code: string): Page {
   const link = { href: linkPath(code), text: language.say('openLink') };
   const texts = [language.say('openLinkAgain')];

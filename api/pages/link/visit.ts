@@ -4,9 +4,8 @@ import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 
 /**
- * A visit is a random id for one browser on one link. The server stores the visit in a signed cookie and,
- * for browsers without cookies, in the page's form. The checkout's token is computed from the visit, so a
- * form that is sent twice creates one checkout.
+ * A visit is a random id for one browser on one link, in a signed cookie and in the page's form. It gives the
+ * checkout's token, so a repeated form creates one checkout.
  */
 
 const COOKIE = 'visit';
@@ -40,7 +39,6 @@ export function cookieVisit({ sessionKey }: Deps, ctx: Context, code: string): s
   return isOurs && isVisit(visit) ? visit : null;
 }
 
-/** Stores the visit in a cookie for the path of this link. */
 export function setCookieVisit(
   { publicUrl, sessionKey }: Deps,
   ctx: Context,

@@ -21,7 +21,6 @@ import { paymentReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
 import { paymentStageOf } from './stage.ts';
 
-/** Returns the page of a hosted payment in its present stage. */
 export function paymentPage(
   deps: PageDeps,
   token: string,
@@ -137,7 +136,6 @@ export function paymentSale(deps: Pick<PageDeps, 'gateway' | 'language'>, order:
   };
 }
 
-/** Returns the URL with the intent's id, its status and the receipt id as query parameters. */
 function withFacts(payment: HostedPayment, url: string | null, nowAt: number): string | null {
   if (url === null) return null;
   return callbackUrl(url, {

@@ -23,7 +23,8 @@ import { paymentStageOf } from './stage.ts';
 import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 
 /**
- * Registers the routes of the hosted page of a one-time payment. The path contains the page's token or the intent's id.
+ * Registers the routes of the hosted page of a one-time payment. The path contains the page's token or the intent's
+ * id.
  */
 export function paymentPageRoutes(
   router: Router<RequestState>,
@@ -66,7 +67,6 @@ export function paymentPageRoutes(
         paymentDetailsPage(page, token, payment, now(), typed),
       fillIn: (payment, given) => fillInPaymentDetails(db, payment, given),
     },
-    /** Emits `intent.checkout_opened` at the first opening. */
     async opened(payment) {
       if (payment.openedAt !== null) return;
       const stream = await markPaymentOpened(db, payment, now());

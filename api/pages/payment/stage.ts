@@ -4,9 +4,8 @@ import { isAtBank } from '../shared/bank.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
 /**
- * The stage of a hosted payment, computed from the intent and never stored. `processing`: the outcome of an
- * attempt is unknown. `atBank`: the bank waits until the payer confirms the payment. `locked`: too many cards were
- * declined.
+ * Computed from the intent, never stored. `processing`: the outcome of an attempt is unknown. `atBank`: the bank
+ * waits for the payer. `locked`: too many cards were declined.
  */
 export type PaymentStage =
   | 'open'
@@ -18,7 +17,6 @@ export type PaymentStage =
   | 'expired'
   | 'cancelled';
 
-/** Returns the stage at `nowAt`. A payment that was not made in time is `expired`. */
 export function paymentStageOf(payment: HostedPayment, nowAt: number): PaymentStage {
   switch (intentStatusAt(payment, nowAt)) {
     case 'CREATED':

@@ -19,7 +19,6 @@ import { savedCardReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
 import { setupStageOf } from './stage.ts';
 
-/** Returns the page of a setup session in its present stage. */
 export function setupPage(
   deps: PageDeps,
   token: string,
@@ -99,7 +98,6 @@ function saleOf(deps: PageDeps, setup: HostedSetup, nowAt: number): Sale {
   };
 }
 
-/** Returns `callbackUrl` with the ids of session, card and customer and the session's status. */
 function withFacts(setup: HostedSetup, nowAt: number): string {
   return callbackUrl(setup.callbackUrl, {
     setup_method_id: setup.setupMethodId,

@@ -19,7 +19,6 @@ import type { PageLimits } from '../shared/limits.ts';
 import { setupDetailsPage, setupPage } from './page.tsx';
 import { setupStageOf } from './stage.ts';
 
-/** Registers the routes of the page where a payer saves a card without a payment. */
 export function setupMethodPageRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,

@@ -5,7 +5,6 @@ import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 /** The stage of a setup session. `locked`: too many cards were declined. */
 export type SetupStage = 'open' | 'locked' | 'saved' | 'expired';
 
-/** Returns the stage of the session at `nowAt`. */
 export function setupStageOf(setup: HostedSetup, nowAt: number): SetupStage {
   switch (setupMethodStatusAt(setup, nowAt)) {
     case 'CREATED':

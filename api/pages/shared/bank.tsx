@@ -11,7 +11,6 @@ export function isAwaited(attempt: ShownAttempt | null): boolean {
   return attempt.state !== 'DECLINED' && attempt.state !== 'SUCCEEDED';
 }
 
-/** True if the bank waits for the payer. */
 export function isAtBank(attempt: ShownAttempt | null): boolean {
   return isAwaited(attempt) && attempt?.payerUrl !== null;
 }
@@ -60,7 +59,6 @@ export function withBankAbove(
   return { ...page, content };
 }
 
-/** Returns the link to the page that leads to the bank. */
 export function BankLink({
   language,
   home,
@@ -79,7 +77,7 @@ export function BankLink({
 
 /**
  * The page that sends the browser to the bank. Chromium would block a redirect: it applies `form-action` to the
- * redirects that follow a form, and the bank's address is not known when the form is shown.
+ * redirects after a form.
  */
 export function leaveForBankPage(language: Language, payerUrl: string): Page {
   const texts = [language.say('bankAsks')];

@@ -18,7 +18,6 @@ import type { PageOpener } from './page-opener.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 
-/** Registers the form that opens the gateway's page for a card. */
 export function entryRoutes<Subject extends CardSubject>(
   router: Router<RequestState>,
   deps: ApiDeps,

@@ -13,16 +13,13 @@ export interface CardSubject extends SessionRef, Payer {
   readonly customerId: string;
   /** The locale that the merchant chose for the page; null: the `Accept-Language` of the request decides. */
   readonly locale: Locale | null;
-  /** The merchant's mode. */
   readonly mode: 'test' | 'live';
   readonly merchantSettings: Pick<MerchantSettings, 'branding'>;
 }
 
 /** One kind of hosted page with a card form. `Subject`: the page's payment, subscription or setup session. */
 export interface CardPages<Subject extends CardSubject> {
-  /** Returns the path of the page with this token. */
   pathOf(token: string): string;
-  /** Returns the page for an unknown token. */
   unknown(language: Language): Page;
   find(token: string): Promise<Subject | null>;
   /** Returns the page in its present stage. `browser`: the id in the browser's cookie. */

@@ -28,9 +28,8 @@ export function shownTestCards({ gateway }: Pick<PageDeps, 'gateway'>, mode: 'te
 }
 
 /**
- * Returns a page with the card form, or with a button that leads to the gateway's page for a card. `home`: the
- * page's path. `browser`: the id in the browser's cookie. `alert`: text about the last card, or null. If the merchant
- * has no gateway, returns {@link noGatewayPage}.
+ * Returns a page with the card form, or with a button to the gateway's page. `alert`: text about the last card.
+ * Without a gateway, returns {@link noGatewayPage}.
  */
 export function askCard(
   deps: PageDeps,
@@ -100,8 +99,8 @@ function isWrong(typed: TypedDetails, name: string): boolean {
 }
 
 /**
- * Returns the page with the details form. `home`: the page's path. `typed`: the values and problems of the form that
- * was sent; empty on the first visit. If the merchant has no gateway, returns {@link noGatewayPage}.
+ * Returns the page with the details form. `typed`: the form that was sent; empty on the first visit. Without a
+ * gateway, returns {@link noGatewayPage}.
  */
 export function askDetails(
   deps: PageDeps,
@@ -111,7 +110,6 @@ export function askDetails(
     sale: Sale;
     names: readonly DetailName[];
     typed: TypedDetails;
-    /** Key of the button's text. */
     button?: 'continueToPayment' | 'continueToYourCard';
   },
 ): Page {
@@ -134,11 +132,9 @@ export function askDetails(
   };
 }
 
-/** Title, paragraphs and receipt of a page without a form. */
 export interface PageText {
   readonly title: string;
   readonly texts: readonly string[];
-  /** The rows of the receipt; absent without one. */
   readonly receipt?: readonly ListRow[];
 }
 
@@ -149,8 +145,8 @@ export interface MerchantUrl {
 }
 
 /**
- * Returns the page with the result. If the merchant's URL is set, a button leads to it. The page does not redirect,
- * because the payer reads the receipt first, and WCAG 2.2.1 forbids a time limit that the payer cannot extend.
+ * Returns the page with the result. It does not redirect: WCAG 2.2.1 forbids a time limit that the payer cannot
+ * extend.
  */
 export function resultPage(
   language: Language,
@@ -161,7 +157,6 @@ export function resultPage(
   return notice(language, 200, title, texts, link, receipt);
 }
 
-/** Returns the page that is shown instead of a form. `texts` give the reason. */
 export function closedPage(
   language: Language,
   status: 403 | 409 | 410,
@@ -230,9 +225,8 @@ export function unknownPage(
 }
 
 /**
- * Returns the page for a return from the tokeniser without the proof that this browser was shown the card form. Either
- * the browser keeps no cookies, or a foreign page sent it here. The card is submitted only when the payer
- * presses the page's button. `url`: the return URL.
+ * Returns the page for a return without the proof that this browser was shown the card form: it keeps no cookies, or
+ * a foreign page sent it. The page's button submits the card at `url`.
  */
 export function confirmReturnPage(
   { sessionKey, language }: Pick<PageDeps, 'sessionKey' | 'language'>,
@@ -249,7 +243,6 @@ export function confirmReturnPage(
   return { language, status: 200, title, content: <ConfirmPage title={title} {...form} /> };
 }
 
-/** Returns the page for a form that another site sent. */
 export function foreignFormPage(language: Language, home: string): Page {
   const link = { href: home, text: language.say('openPage') };
   const texts = [language.say('foreignForm')];

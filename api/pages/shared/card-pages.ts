@@ -13,9 +13,8 @@ import { createOpener, isPreview } from './page-opener.ts';
 import { seeOther, sendPage } from './page.tsx';
 
 /**
- * Registers the routes of one kind of card page: the page, its details form, the form that opens the gateway's
- * page for a card, and the URL to which the gateway redirects. The pages work without script. No card number
- * reaches this server.
+ * Registers the routes of one kind of card page: the page, its details form, the form to the gateway's page, and the
+ * return URL. No card number reaches this server.
  */
 export function cardPageRoutes<Subject extends CardSubject>(
   router: Router<RequestState>,

@@ -23,7 +23,6 @@ const PAYMENT_TOKEN = /^[\w-]{1,200}$/;
 
 interface Opened<Subject> {
   readonly subject: Subject;
-  /** The path of the page. */
   readonly home: string;
   readonly language: Language;
 }
@@ -62,8 +61,8 @@ export function returnRoutes<Subject extends CardSubject>(
   });
 
   /**
-   * Receives the form of `confirmReturnPage`. With it, the payer confirms a return for which `isOwnReturn` is false, for
-   * example because the browser keeps no cookies.
+   * Receives the form of `confirmReturnPage`. With it, the payer confirms a return for which `isOwnReturn` is false,
+   * for example because the browser keeps no cookies.
    */
   router.post(path, async (ctx) => {
     const opened = await openForm(ctx);
@@ -74,8 +73,8 @@ export function returnRoutes<Subject extends CardSubject>(
 type Taken = 'shown' | 'pending' | 'waiting' | 'foreign';
 
 /**
- * If the bank waits for the payer of a card that was submitted, returns the intent whose page leads to the bank; else
- * null. If it waits for the payer of another card, gives up the charge of that card: the payer has now given this one.
+ * Returns the intent whose page leads to the bank, if the bank waits for the payer of the submitted card; else null.
+ * Gives up the charge of another card that the bank waits for.
  */
 async function bankAfter<Subject extends CardSubject>(
   deps: ApiDeps,
@@ -101,7 +100,6 @@ interface Returned {
   readonly card: { kind: 'token'; token: string } | { kind: 'refused'; errorCode: string };
 }
 
-/** Reads the gateway's result from the query; null if the query contains none. */
 function readReturn(querystring: string): Returned | null {
   const query = new URLSearchParams(querystring);
   const token = query.get('payment_token') ?? '';
@@ -115,9 +113,8 @@ function readReturn(querystring: string): Returned | null {
 }
 
 /**
- * Submits the card. A repeat does not count as a second try. `shown`: the page shows the outcome, or that the session
- * has no tries left. `pending`: the outcome is unknown. `waiting`: the outcome of another card is unknown. `foreign`:
- * nothing was done, because a foreign page may have sent the browser here.
+ * Submits the card. A repeat does not count as a second try. `waiting`: the outcome of another card is unknown.
+ * `foreign`: nothing was done, because a foreign page may have sent the browser here.
  */
 async function takeCard<Subject extends CardSubject>(
   { db, now }: ApiDeps,

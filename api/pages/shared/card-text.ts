@@ -1,6 +1,5 @@
 import type { Language } from '../parts/language.ts';
 
-/** The parts of a card that pages show. */
 export interface ShownCard {
   readonly brand: string;
   readonly lastFourDigit: string;

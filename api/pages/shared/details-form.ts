@@ -16,7 +16,6 @@ export interface Payer {
   readonly phoneNumberRequired: boolean;
 }
 
-/** Maximum length of a detail, in characters, as in `customerDetails`. */
 const LENGTH_MAX = 255;
 
 export type DetailProblem = 'nameMissing' | 'emailWrong' | 'phoneWrong';
@@ -27,7 +26,6 @@ const PROBLEMS: Readonly<Record<DetailName, { pattern: RegExp; problem: DetailPr
   contactNumber: { pattern: /^\+?[\d ().-]{5,30}$/, problem: 'phoneWrong' },
 };
 
-/** Reads the requested fields of a form and checks each field. */
 export function readDetails(form: URLSearchParams, names: readonly DetailName[]): TypedDetails {
   return new Map(
     names.map((name) => {
@@ -39,7 +37,6 @@ export function readDetails(form: URLSearchParams, names: readonly DetailName[])
   );
 }
 
-/** Returns the details that the page requests before the card. */
 export function missingDetails(payer: Payer): DetailName[] {
   const known = knownDetails(payer);
   const wanted: DetailName[] = ['name', 'email'];

@@ -5,9 +5,8 @@ import type { Language } from '../parts/language.ts';
 import type { Context } from '../../context.ts';
 
 /**
- * Returns the language of a request's page: the locale that the merchant chose, else the best of the request's
- * `Accept-Language`, else English. `chosen` also holds for later calls with this request, so that an error page
- * has the same language.
+ * Returns the language of a page: the merchant's locale, else the best of `Accept-Language`, else English. `chosen`
+ * also holds for later calls with this request.
  */
 export function languageFor(ctx: Context, chosen: Locale | null = null): Language {
   if (chosen !== null) ctx.state.pageLocale = chosen;

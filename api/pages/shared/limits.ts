@@ -17,22 +17,19 @@ const LOOK_UPS_PER_10_MINUTES = 30;
 /** Requests for unknown pages per client address and minute. */
 const UNKNOWN_PER_MINUTE = 20;
 
-/** The merchant of a page. */
 interface PageMerchant {
   readonly merchantId: string;
   readonly mode: 'test' | 'live';
 }
 
 /**
- * Limits against the testing of stolen cards and the guessing of page URLs, by client address. Cards count for each
- * merchant separately, so that a stranger with the payer's address cannot shut the payer out of other merchants'
- * pages. Each process counts in its own memory and grants the whole limit.
+ * Limits against testing stolen cards and guessing page URLs, by client address and merchant: a stranger with the
+ * payer's address cannot shut the payer out of other merchants' pages. Each process counts for itself.
  */
 export interface PageLimits {
   /**
-   * Returns the result of `find`. Counts a null result, except of a prefetch. If the client address has too many null
-   * results, throws `rate_limit_exceeded` instead of returning null. A page that exists is always found, because
-   * another site can make a visitor's browser open unknown pages.
+   * Returns the result of `find`, and counts a null one, except of a prefetch.
+   * @throws DomainError `rate_limit_exceeded` in place of null after too many. A page that exists is always found.
    */
   lookUp<T>(ctx: Context, find: () => Promise<T | null>): Promise<T | null>;
   /**
@@ -41,15 +38,14 @@ export interface PageLimits {
    */
   expectFewDeclines(ctx: Context, merchant: PageMerchant): Promise<void>;
   /**
-   * Counts a page of the gateway that is opened for a card. If the client address has opened too many, throws
-   * `rate_limit_exceeded`, so that one payer cannot use up the merchant's request rate at the gateway. Not
-   * in test mode, where one tester opens many.
+   * Counts an opening of the gateway's card page, not in test mode.
+   * @throws DomainError `rate_limit_exceeded`, so that one payer cannot use up the merchant's request rate at the
+   * gateway.
    */
   countOpening(ctx: Context, merchant: PageMerchant): Promise<void>;
   /**
-   * Counts a look-up that a return from the bank requests. False if the client address has requested too many at this
-   * merchant. The caller must then not request it, so that one payer cannot use up the merchant's request rate at the
-   * gateway. Never throws for the limit, because the payer must see the page.
+   * Counts a look-up after a return from the bank. False: the caller must not request it, to spare the merchant's
+   * request rate. Does not throw, because the payer must see the page.
    */
   countLookUp(ctx: Context, merchant: PageMerchant): Promise<boolean>;
   /** Counts a declined card, unless the merchant is in test mode. The caller must call this once for each card. */

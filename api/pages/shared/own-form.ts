@@ -18,9 +18,8 @@ export function formToken(sessionKey: string, sessionId: string): string {
 }
 
 /**
- * True if our own page sent the form: the token matches, and no header names another site. Because of
- * `Referrer-Policy: no-referrer`, browsers send `Origin: null` also with our own forms. These browsers all
- * send `Sec-Fetch-Site`, which then decides.
+ * True if our own page sent the form: the token matches, and no header names another site. Browsers that send
+ * `Origin: null` all send `Sec-Fetch-Site`, which then decides.
  */
 export function isOwnForm(
   ctx: Context,

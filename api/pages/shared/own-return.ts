@@ -4,9 +4,8 @@ import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 
 /**
- * Proves that a request to the return URL comes from a card form that this browser was shown. The form's
- * return URL contains a `state`: an HMAC of the page's path and of the random id in this browser's cookie. A
- * foreign page does not know the id, so it cannot send the browser to a return URL with a valid `state`.
+ * Proves that a return comes from a card form that this browser was shown: its URL has a `state`, an HMAC of the
+ * page's path and of the id in this browser's cookie.
  */
 
 const COOKIE = 'payer';

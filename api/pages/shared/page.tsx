@@ -12,7 +12,6 @@ import { languageFor } from './language.ts';
 import { NoticePage } from './views.tsx';
 import type { ListRow } from './views.tsx';
 
-/** A hosted page as an answer. */
 export interface Page {
   readonly language: Language;
   readonly status: number;
@@ -20,7 +19,6 @@ export interface Page {
   readonly refresh?: { readonly seconds: number; readonly url: string };
   /** The page waits for an outcome. The browser requests `url`, which shows the outcome, every `seconds` seconds. */
   readonly wait?: { readonly seconds: number; readonly url: string };
-  /** A script of a page that does not wait. */
   readonly script?: PageScript;
   /** The origin of another server to which a form of the page posts. */
   readonly formOrigin?: string;
@@ -30,10 +28,8 @@ export interface Page {
 type Deps = Pick<ApiDeps, 'random' | 'logger'>;
 
 /**
- * Sends a page with a Content-Security-Policy that allows only our style and the page's script, and forms only to
- * this server and to `formOrigin`. Chromium applies `form-action` also to the redirects that follow a form. The policy
- * allows images only from the origin of the merchant's logo. The browser loads the logo from there: this server stores
- * and checks no files, and `Referrer-Policy` hides the page's address from that origin.
+ * Sends a page with a policy that allows our style, its script, images from the logo's origin, and forms to this
+ * server and `formOrigin`, to which Chromium also holds the redirects after a form.
  */
 export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
   checkUnanswered();
@@ -97,7 +93,6 @@ export function refuseEmbedding(deps: Deps) {
   };
 }
 
-/** Answers errors of page handlers with HTML pages. */
 export function pageErrors(deps: Deps & Pick<ApiDeps, 'now'>) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
     try {

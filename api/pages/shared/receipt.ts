@@ -4,7 +4,6 @@ import { cardText } from './card-text.ts';
 import type { ShownCard } from './card-text.ts';
 import type { ListRow } from './views.tsx';
 
-/** The product and the merchant that a receipt names. */
 export interface Purchase {
   /** Null if the merchant gave no name and no description. */
   readonly productName: string | null;
@@ -36,8 +35,8 @@ export function paymentReceipt(
 }
 
 /**
- * Returns the receipt of a card that was saved without a payment. `at`: the instant at which the card was saved; null
- * if it is not known. `reference`: the merchant's `receiptId`, or our id of the subscription or setup session.
+ * Returns the receipt of a card that was saved without a payment. `at`: null if not known. `reference`: the
+ * merchant's `receiptId`, or our id.
  */
 export function savedCardReceipt(
   language: Language,

@@ -4,9 +4,9 @@ import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { SubscriptionWorkflows } from '../../../temporal/subscription-workflows.ts';
 
 /**
- * Sends a card to a subscription as its first card or as a replacement. The command's id is the card token,
- * so a reload repeats the same command. Throws `service_unavailable` if it is unknown whether the command
- * was executed.
+ * Sends a first or new card to a subscription. The token is the command's id, so a reload
+ * repeats the command.
+ * @throws DomainError `service_unavailable` if it is unknown whether it was executed.
  */
 export async function submitCard(
   workflows: SubscriptionWorkflows,

@@ -3,7 +3,6 @@ import type { PublishedTestCard } from '../../../gateways/port.ts';
 import { CardForm } from '../parts/card-form.tsx';
 import type { Language } from '../parts/language.ts';
 
-/** One row of a page's list of prices, or of a receipt. */
 export interface ListRow {
   readonly label: string;
   readonly text: string;
@@ -12,7 +11,6 @@ export interface ListRow {
 export interface Offer {
   /** Heading of the card form. Default: "Pay by card". */
   readonly heading?: string;
-  /** Text of the button. */
   readonly action: string;
   /** A sentence that says what happens as soon as the payer has entered a card on the gateway's page. */
   readonly onceEntered: string;
@@ -28,7 +26,6 @@ export interface Sale {
   readonly offer: Offer;
   /** The sentence by which the payer permits later charges of the card; null if there are none. */
   readonly consent: string | null;
-  /** Null when the page has no cancel link. */
   readonly cancelUrl: string | null;
   /** Null in live mode. Empty if the hosted card form, which alone accepts these cards, is not used. */
   readonly testCards: readonly PublishedTestCard[] | null;
@@ -87,7 +84,6 @@ function CardHeading({ sale, alert }: { sale: Sale; alert: string | null }) {
 export interface EntryForm {
   readonly action: string;
   readonly formToken: string;
-  /** The company on whose page the payer enters the card. */
   readonly company: string;
   /** Text above the form about the last card; null without such a text. */
   readonly alert: string | null;
@@ -129,13 +125,11 @@ const DETAIL_INPUTS = {
   contactNumber: { type: 'tel', autocomplete: 'tel', dir: 'ltr' },
 } as const;
 
-/** The form for the payer's details that the merchant did not send. */
 export function DetailsPage(props: {
   sale: Sale;
   action: string;
   formToken: string;
   fields: readonly DetailsField[];
-  /** Text of the button. */
   button: string;
 }) {
   return (
@@ -192,7 +186,6 @@ export function Columns(props: { summary: ComponentChildren; children: Component
   );
 }
 
-/** The product and the offer that the payer agrees to. */
 export function SaleSummary({ sale }: { sale: Sale }) {
   return (
     <>
@@ -272,7 +265,6 @@ export function ConfirmPage(props: {
   text: string;
   action: string;
   formToken: string;
-  /** Text of the button. */
   button: string;
 }) {
   return (

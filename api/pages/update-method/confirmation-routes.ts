@@ -52,9 +52,8 @@ export function confirmationRoutes(
 }
 
 /**
- * Opens the attempt that the payer confirms. Two clicks have one command id, so they open one attempt. If the
- * command is refused, the page shows the subscription as it is. Throws `service_unavailable` if it is unknown whether
- * the command was executed.
+ * Opens the attempt that the payer confirms. Two clicks open one. A refused command changes nothing.
+ * @throws DomainError `service_unavailable` if it is unknown whether the command was executed.
  */
 async function begin(deps: ApiDeps, update: MethodUpdate, owed: OwedCycle): Promise<void> {
   const commandId = `authenticate:${owed.intentId}:${owed.attempts + 1}`;

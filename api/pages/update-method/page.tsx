@@ -32,7 +32,6 @@ import { withConfirmation } from './confirmation.tsx';
 import { confirmationOf, isLatestKept, isLatestUnconfirmed, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 
-/** Returns the page of a card change in its present stage, without a link to the merchant. */
 export function updatePage(
   deps: PageDeps,
   update: MethodUpdate,
@@ -86,7 +85,6 @@ export function updatePage(
   }
 }
 
-/** Returns the receipt of a payment of the subscription; empty without a payment. */
 export function paidReceipt(
   language: Language,
   update: MethodUpdate,
@@ -99,7 +97,6 @@ function purchaseOf({ productPage, description, merchantName }: MethodUpdate): P
   return { productName: productPage?.name ?? description, merchantName };
 }
 
-/** Returns why the subscription's status does not allow a new card. */
 function closedText({ say }: Language, { state, merchantName: name }: MethodUpdate): PageText {
   const texts: Partial<Record<typeof state.status, string>> = {
     CREATED: say('notBegun', { name }),
@@ -154,9 +151,8 @@ function saleOf(deps: PageDeps, update: MethodUpdate, nowAt: number): Sale {
 }
 
 /**
- * Returns the present card, and the amount that a new card is charged today. A new card is charged today only if the
- * status is UNPAID and the limit of 15 automatic attempts on the cycle in 30 days allows an attempt. Otherwise the
- * offer names the date of the next payment, if there is one.
+ * Returns the present card, and the amount that a new card is charged today: in UNPAID, within 15 automatic attempts
+ * in 30 days. Else the offer names the date of the next payment.
  */
 function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer {
   const { state, card } = update;
@@ -208,8 +204,8 @@ function dueRows({ say, date }: Language, update: MethodUpdate): ListRow[] {
 }
 
 /**
- * Returns the key of the reason why the due payment was not made; null without one. A reason is shown only until a
- * card is tried on the page: the reason of that card's decline would help a person who tests stolen cards.
+ * Returns the key of the reason why the due payment was not made; null without one, and after a card was tried on the
+ * page: the reason would help a person who tests stolen cards.
  */
 function reasonOf(update: MethodUpdate): Reason | null {
   const code = update.state.owed?.lastDeclineCode ?? null;

@@ -1,8 +1,8 @@
 import type { DeclineCode } from '../../../domain/declines.ts';
 
 /**
- * The key of the text that says to the payer why a payment was declined. Several codes share a text: a payer learns
- * what to do, and a thief does not learn that the card was reported as lost or stolen.
+ * Texts that say to the payer why a payment was declined. Codes share a text, so that a thief does not learn that the
+ * card was reported as lost or stolen.
  */
 export const REASONS = {
   card_declined: 'reasonDeclined',

@@ -21,7 +21,6 @@ import { updatePage } from './page.tsx';
 import { updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 
-/** Registers the routes of the page at `updatePaymentMethodLink`. */
 export function updateMethodPageRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,

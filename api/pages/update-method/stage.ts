@@ -17,7 +17,6 @@ export interface MethodUpdate extends UpdatableSubscription {
   readonly expiresAt: number;
   /** Oldest first. */
   readonly tries: readonly UpdateTry[];
-  /** The owed payment; null if no payment is owed. */
   readonly owedPayment: CyclePayment | null;
   /**
    * True if the payer can pay the owed cycle with the present card by a confirmation: the bank has asked for one, and
@@ -25,8 +24,8 @@ export interface MethodUpdate extends UpdatableSubscription {
    */
   readonly canConfirm: boolean;
   /**
-   * When the latest card of this page was saved, in business time: the time of the subscription's test clock, else real
-   * time. Null if none was saved.
+   * When the latest card of this page was saved, in business time: the time of the subscription's test clock, else
+   * real time. Null if none was saved.
    */
   readonly changedAt: number | null;
   /** The first payment of a cycle that succeeded at `changedAt` or later; null without one. */
@@ -34,9 +33,8 @@ export interface MethodUpdate extends UpdatableSubscription {
 }
 
 /**
- * The stage of a card change. `saved`: the card was replaced. `paid`: the card was replaced and the owed
- * payment succeeded. `closed`: the subscription's status does not allow a new method. `locked`: too many
- * cards were tried.
+ * `saved`: the card was replaced. `paid`: and the owed payment succeeded. `closed`: the status allows no new method.
+ * `locked`: too many cards were tried.
  */
 export type UpdateStage =
   | 'open'
@@ -72,8 +70,8 @@ export function updateStageOf(
 }
 
 /**
- * Returns `offered` if the payer can begin to confirm the owed payment with the bank, and `begun` if the bank waits for
- * the payer or the outcome is not known yet. Returns null if the payer cannot confirm the payment.
+ * `offered`: the payer can begin to confirm the owed payment with the bank. `begun`: the bank waits or the outcome is
+ * unknown. Null: neither.
  */
 export function confirmationOf({
   state,
@@ -89,7 +87,6 @@ export function isLatestUnconfirmed({ owedPayment }: MethodUpdate): boolean {
   return isUnconfirmed(owedPayment?.attempt ?? null);
 }
 
-/** True if the latest card was saved although its payment was declined. */
 export function isLatestKept(tries: readonly UpdateTry[]): boolean {
   const result = tries.at(-1)?.command?.result;
   return result?.kind === 'checkout' && result.outcome === 'declined';

@@ -29,7 +29,6 @@ const exampleDetails = {
   customerAddress: { country: 'GB', postalCode: 'SW1A 1AA' },
 };
 
-/** A customer's id and details in answers. */
 const CustomerAnswer = z
   .object({ customerId: id('cus', 'customer'), customerDetails })
   .meta({ id: 'Customer' });
@@ -40,7 +39,6 @@ function presentCustomer({ id: customerId, details }: Customer) {
   return { customerId, customerDetails: details };
 }
 
-/** Creates a customer. */
 export const createCustomer = route({
   operationId: 'createCustomer',
   method: 'post',
@@ -72,7 +70,6 @@ export const createCustomer = route({
     }),
 });
 
-/** Answers with one customer. */
 export const getCustomer = route({
   operationId: 'getCustomer',
   method: 'get',
@@ -94,7 +91,6 @@ export const getCustomer = route({
   },
 });
 
-/** Lists the merchant's customers. */
 export const getCustomers = route({
   operationId: 'listCustomers',
   method: 'get',
@@ -133,7 +129,6 @@ function presentPaymentMethod(method: SavedMethod) {
   };
 }
 
-/** Lists a customer's saved payment methods. */
 export const getPaymentMethodTokens = route({
   operationId: 'listPaymentMethodTokens',
   method: 'get',

@@ -1,12 +1,10 @@
 /** The page at `/` for people who open the API's address in a browser. */
 
-/** A link of the home page. */
 export interface HomeLink {
   readonly url: string;
   readonly text: string;
 }
 
-/** The links that every API has. */
 const OWN_LINKS: readonly HomeLink[] = [
   { url: '/docs', text: 'API documentation' },
   { url: '/openapi.json', text: 'OpenAPI document' },
@@ -17,7 +15,6 @@ body { margin: 0 auto; max-width: 36rem; padding: 3rem 1.25rem; font: 1rem/1.6 s
 h1 { font-size: 1.5rem; }
 `;
 
-/** Renders the page. `links` come after the links that every API has. */
 export function homePage(links: readonly HomeLink[]): string {
   const items = [...OWN_LINKS, ...links].map(
     ({ url, text }) => `<li><a href="${escaped(url)}">${escaped(text)}</a></li>`,

@@ -1,5 +1,3 @@
-/** The documentation page, its script, and its Content-Security-Policy. */
-
 export const DOCS_PAGE = `<!doctype html>
 <html lang="en">
 <head>

@@ -10,7 +10,6 @@ import type { Operation } from '../../openapi/operation.ts';
 import { HOME_STYLE, homePage } from './home.ts';
 import { DOCS_PAGE, DOCS_POLICY, DOCS_SCRIPT } from './page.ts';
 
-/** Answers with the OpenAPI document. */
 export const readDocument: Operation = {
   operationId: 'getDocument',
   method: 'get',
@@ -40,8 +39,8 @@ const ASSETS = {
 };
 
 /**
- * Registers the routes of the OpenAPI document, of a page that shows it, and of `/`, all without credentials. `/`
- * answers browsers with a page and programs with JSON. The pages load nothing from other servers.
+ * Registers the OpenAPI document, a page that shows it, and `/`, without credentials. `/` answers browsers with a
+ * page and programs with JSON. The pages load nothing from other servers.
  */
 export function documentRoutes(
   router: Router<RequestState>,

@@ -11,13 +11,11 @@ import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { readBytes } from '../../middleware/json-body.ts';
 
-/** Maximum size of a request with events. */
 const BODY_LIMIT_BYTES = 262_144;
 
 /**
- * Receives the events of gateways, without credentials: the signature proves the sender. The route stores an event
- * before it answers 200. A workflow handles the event later. A wrong signature and an unknown account get the same
- * 400, so that a caller cannot find out which accounts exist.
+ * Receives the events of gateways: the signature proves the sender. An event is stored before the 200. A wrong
+ * signature and an unknown account get the same 400, so that accounts cannot be found out.
  */
 export function gatewayEventRoutes(router: Router<RequestState>, deps: ApiDeps): void {
   const { db, gatewaySubjects } = deps;
@@ -38,8 +36,9 @@ export function gatewayEventRoutes(router: Router<RequestState>, deps: ApiDeps):
 }
 
 /**
- * Returns the hints of a signed request, and the merchant whose secret verifies the signature: a test and a live
- * merchant may have an account of the same name. Throws `bad_request` if no secret verifies the signature.
+ * Returns the hints of a signed request, and the merchant whose secret verifies it: two merchants may share an
+ * account.
+ * @throws DomainError `bad_request` if no secret does.
  */
 async function verified(
   { gateways }: ApiDeps,

@@ -19,7 +19,6 @@ const CODE_LENGTH = 12;
 /** Maximum number of uses of a link. No link is expected to need more uses. */
 const MULTI_USE_LIMIT_MAX = 1_000_000;
 
-/** A link expires, and has one use unless the request allows more. */
 export const usesFields = {
   expiryDate: instant.describe('When the link expires. Epoch milliseconds in the future.'),
   multiUseLimit: optional(
@@ -31,7 +30,6 @@ export const usesFields = {
   ).describe('How often the link can be used. Default: 1.'),
 };
 
-/** The answer to the request for a link. */
 export const linkAnswer = {
   description: 'The link was created.',
   schema: z.object({
@@ -60,18 +58,14 @@ export interface LinkRequest {
   currency: string;
   /** The names of the payment methods in the request. Undefined: the merchant's payment methods. */
   wanted?: readonly string[] | undefined;
-  /** The problems of amounts that the merchant's gateway cannot charge. */
   amountProblems: readonly Problem[];
-  /** Returns the problems of the request's dates for a link created at `nowAt`. */
   dateProblems: (nowAt: number) => Problem[];
 }
 
 /**
- * Writes a link inside the caller's transaction and returns the answer. Checks the problems here, after the claim of
- * the idempotency key, so that a repeat gets the stored answer even after `expiryDate`.
- *
- * @throws DomainError `bad_request` for an amount or a date that is not valid; `resource_not_found` if the merchant
- * has no such customer.
+ * Writes a link inside the caller's transaction, and checks the problems after the claim of the key, so that a repeat
+ * gets its answer even after `expiryDate`.
+ * @throws DomainError `bad_request`, `resource_not_found`.
  */
 export async function writeLink(
   tx: Db,

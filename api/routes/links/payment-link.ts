@@ -7,7 +7,6 @@ import { route } from '../../route.ts';
 import { hostedFields } from '../payments/create-intent.ts';
 import { expiryProblems, linkAnswer, usesFields, writeLink } from './link.ts';
 
-/** Creates a link to pay once. */
 export const generatePaymentLink = route({
   operationId: 'generatePaymentLink',
   method: 'post',

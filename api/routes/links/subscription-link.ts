@@ -28,7 +28,6 @@ const fields = {
   ...usesFields,
 };
 
-/** Creates a link to subscribe. */
 export const generateLink = route({
   operationId: 'generateSubscriptionLink',
   method: 'post',

@@ -9,9 +9,8 @@ import { route } from '../../route.ts';
 import { INTENT_ID, intentIdParam } from './intent.ts';
 
 /**
- * Cancels a payment intent. A hosted payment is cancelled in its row. The first intent of a subscription is cancelled
- * by the subscription's workflow, which ends the subscription. The kind of an intent never changes, so every call
- * with one key takes the same branch.
+ * Cancels a payment intent: a hosted payment in its row, the first intent of a subscription by its workflow, which
+ * ends the subscription.
  */
 export const cancelIntent = route({
   operationId: 'cancelIntent',

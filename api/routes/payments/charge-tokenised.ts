@@ -31,7 +31,6 @@ const fields = {
   metadata: optional(metadata()).describe('Your own key-value pairs.'),
 };
 
-/** Charges a customer's saved payment method once. */
 export const chargeTokenised = route({
   operationId: 'chargeTokenisedPaymentMethod',
   method: 'post',

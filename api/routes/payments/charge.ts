@@ -17,7 +17,6 @@ const chargeError = z
   .union([declineCode, z.literal('payment_outcome_pending')])
   .meta({ description: 'Why the charge has not succeeded.' });
 
-/** The answer to a one-time charge of a subscription's payment method. */
 export const OneTimeCharge = z.object({
   intentId: id('in', 'payment intent'),
   status: chargeStatus,
@@ -25,7 +24,6 @@ export const OneTimeCharge = z.object({
   errorMessage: declineMessage.nullable().meta({ description: 'Null on success.' }),
 });
 
-/** The answer to a charge of a customer's saved payment method. */
 export const TokenisedCharge = z.object({
   intentId: id('in', 'payment intent'),
   status: chargeStatus,
@@ -53,7 +51,6 @@ export function presentCharge(intentId: string, charged: Charged): z.input<typeo
   }
 }
 
-/** One kind of charge: one-time or tokenised. */
 interface ChargeKind<Body> {
   /** Writes the intent inside a transaction. Not called again if the intent exists. */
   readonly insert: (tx: Db, ref: IntentRef) => Promise<void>;
@@ -61,9 +58,8 @@ interface ChargeKind<Body> {
 }
 
 /**
- * Charges a saved method and answers with the outcome. The intent's id is computed from the command id, so
- * all calls with one Idempotency-Key have the same intent, which is charged once. A pending outcome is not
- * stored under the key, so that a repeat answers with the later outcome.
+ * Charges a saved method and answers with the outcome. All calls with one Idempotency-Key have the same intent, which
+ * is charged once. A pending outcome is not stored under the key.
  */
 export async function withCharge<Body>(
   call: Pick<Call, 'merchant' | 'keyUse' | 'late'>,

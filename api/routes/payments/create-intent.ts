@@ -56,7 +56,6 @@ export const hostedFields = {
   ),
 };
 
-/** Creates a one-time payment with a hosted page. */
 export const createIntent = route({
   operationId: 'createIntent',
   method: 'post',

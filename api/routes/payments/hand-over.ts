@@ -4,23 +4,15 @@ import { outsideRequest } from '../../../runtime/request-scope.ts';
 /** Time limit in ms to void an order. Less than the 3 s between `giveUp` and the 503. */
 const WITHDRAW_WITHIN_MS = 2_000;
 
-/** An order that moves money. */
 interface Order<Outcome> {
-  /** Starts the order's workflow and waits for the outcome. */
   readonly give: () => Promise<Outcome>;
   /** Voids the order unless its execution has begun. True if the order will never be executed. */
   readonly withdraw: () => Promise<boolean>;
 }
 
 /**
- * Starts the workflow of an order and waits for the outcome. `giveUp` is null for a call with an
- * Idempotency-Key, which the caller can repeat. Without a key the caller can only send a new request, which
- * must not charge or refund a second time. The order is therefore voided if its workflow could not be started,
- * or if `giveUp` aborts before the outcome is known. Returns `pending` if the order could not be voided within
- * 2 s.
- *
- * @throws the error of `give` if the call has a key, if the error is a refusal, or if the order was voided;
- * `service_unavailable` if the order was voided at `giveUp`.
+ * Starts the workflow of an order and waits for its outcome. Without a key, the order is voided if the start fails or
+ * `giveUp` aborts; `pending` if it could not be voided within 2 s.
  */
 export async function handOver<Outcome>(
   { give, withdraw }: Order<Outcome>,

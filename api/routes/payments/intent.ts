@@ -93,7 +93,6 @@ const intentFields = {
   disputes: z.array(DisputeAnswer).optional().meta({ description: 'Oldest first.' }),
 };
 
-/** A payment intent of any kind in answers. */
 export const IntentAnswer = z.object(intentFields).meta({ id: 'PaymentIntent', ...EXTENSION });
 
 export const CreatedIntent = z

@@ -25,7 +25,6 @@ async function readIntent({ merchant, params }: IntentCall, { db, now }: ApiDeps
   return ok(presentIntent(record, now()));
 }
 
-/** Answers with one intent and its attempts. */
 export const getIntent = route({
   operationId: 'getIntent',
   method: 'get',
@@ -56,7 +55,6 @@ export const getIntentV1 = route({
   handle: readIntent,
 });
 
-/** Lists the merchant's intents. */
 export const getIntents = route({
   operationId: 'listIntents',
   method: 'get',

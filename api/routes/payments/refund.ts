@@ -41,7 +41,6 @@ const fields = {
   ),
 };
 
-/** Refunds a payment, fully or partly. */
 export const createRefund = route({
   operationId: 'refundIntent',
   method: 'post',
@@ -130,11 +129,9 @@ const DECIDED_LATER =
   'intent.refund_failed reports the outcome.';
 
 /**
- * Refunds a payment, fully or partly, and waits for the outcome. A repeat of the command returns the same
- * refund.
- *
- * @throws DomainError with the code and reason of a refusal; `payment_outcome_pending` if the refund is not
- * decided yet; `service_unavailable` if the refund's workflow could not be started.
+ * Refunds a payment and waits for the outcome. A repeat of the command returns the same refund.
+ * @throws DomainError with the refusal, `payment_outcome_pending`, or `service_unavailable` if the workflow could not
+ * be started.
  */
 async function refundIntent(
   deps: ApiDeps,
@@ -171,9 +168,8 @@ type ExecutedRefund =
   | { kind: 'refunded'; refund: Refund };
 
 /**
- * Waits for the outcome of the refund, and reads the row of a refund that was made. The read belongs to the
- * execution, so that `handOver` also handles its failure: without a key, a refund that was made must not be answered
- * 503.
+ * Waits for the outcome and reads the row. The read belongs to the execution: without a key, a refund that was made
+ * must not be answered 503.
  */
 async function executeRefund({ db, payments }: ApiDeps, ref: RefundRef): Promise<ExecutedRefund> {
   const outcome = await payments.refund(ref);

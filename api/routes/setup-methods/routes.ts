@@ -119,7 +119,6 @@ export const createSetupMethod = route({
   },
 });
 
-/** A setup session in answers. */
 const SetupMethodAnswer = z
   .object({
     setupMethodId: id('sm', 'setup session'),
@@ -136,7 +135,6 @@ const SetupMethodAnswer = z
   })
   .meta({ id: 'SetupMethod', ...EXTENSION });
 
-/** Returns a setup session as an answer, without the fields that have no value. */
 function presentSetupMethod(session: SetupMethod, nowAt: number) {
   return {
     setupMethodId: session.id,
@@ -151,7 +149,6 @@ function presentSetupMethod(session: SetupMethod, nowAt: number) {
   };
 }
 
-/** Answers with one setup session. */
 export const getSetupMethod = route({
   operationId: 'getSetupMethod',
   method: 'get',

@@ -24,14 +24,12 @@ const subscriptionIdBody = {
 
 const done = { schema: nothing, examples: [{ summary: 'Done', value: {} }] };
 
-/** The error codes that every command may answer. */
 const refusals = [
   'operation_not_allowed',
   'resource_not_found',
   'payment_outcome_pending',
 ] as const;
 
-/** Cancels a subscription, at once or at the end of its period. */
 export const cancelSubscription = route({
   operationId: 'cancelSubscription',
   method: 'post',
@@ -93,7 +91,6 @@ export const resumeSubscription = route({
     withCommand(call, deps, ({ commandId }) => ({ kind: 'resume', commandId })),
 });
 
-/** Pauses a subscription, with or without an end date. */
 export const pauseSubscription = route({
   operationId: 'pauseSubscription',
   method: 'post',

@@ -26,9 +26,8 @@ const fields = {
 };
 
 /**
- * Creates a subscription: writes its rows, and queues the start of its workflow after the commit. The answer waits
- * only while the queue is full, because the periodic sweep starts a workflow that was not started. With a test clock,
- * the dates are checked after the clock's row is read.
+ * Writes the rows and queues the start of the workflow after the commit. The answer waits only while the queue is
+ * full: the sweep starts what was not started.
  */
 export const createSubscription = route({
   operationId: 'createSubscription',

@@ -12,7 +12,6 @@ import { withCommand } from './commands.ts';
 import { cycleCount, interval, intervalCount } from './fields.ts';
 import { SUBSCRIPTION_ID } from './subscription.ts';
 
-/** The fields of the edit request. */
 export const editFields = {
   subscriptionId: idText().describe('Id of the subscription.'),
   newAmount: optional(amount).describe(

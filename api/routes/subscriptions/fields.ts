@@ -33,7 +33,6 @@ export const interval = z.enum(INTERVAL_UNITS);
  */
 export const intervalCount = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.DAY });
 
-/** Number of cycles, at most {@link CYCLE_COUNT_MAX}. */
 export const cycleCount = wholeNumber(1).meta({ maximum: CYCLE_COUNT_MAX });
 
 /**
@@ -100,7 +99,6 @@ export function termsFieldsProblems(fields: Given): Problem[] {
   ];
 }
 
-/** Returns the problems of an interval count or a cycle count above its maximum. */
 function boundsProblems(given: {
   interval?: Given['interval'] | undefined;
   intervalCount?: number | undefined;
@@ -128,9 +126,6 @@ function sumProblems({ amount: recurring, cycleCount: cycles, upfrontAmount }: G
   return message === null ? [] : ['amount', 'cycleCount'].map((field) => ({ field, message }));
 }
 
-/**
- * Returns the problems of a trial: `trialPeriodCount` requires `trialPeriodInterval` and excludes `upfrontAmount`.
- */
 function trialRuleProblems(fields: Given): Problem[] {
   const { trialPeriodCount, trialPeriodInterval, upfrontAmount } = fields;
   if (trialPeriodCount === undefined) return [];
@@ -144,7 +139,6 @@ function trialRuleProblems(fields: Given): Problem[] {
   return problems;
 }
 
-/** Returns the problems of the dates of a subscription that begins at `startAt`. */
 export function datedProblems(fields: Given, startAt: number): Problem[] {
   const { trialPeriodInterval, trialPeriodCount } = fields;
   if (

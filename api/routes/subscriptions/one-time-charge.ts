@@ -21,7 +21,6 @@ const fields = {
   comments: optional(comments).describe('Your own note.'),
 };
 
-/** Charges the saved method once, outside the billing cycles. */
 export const chargeSubscriptionOnce = route({
   operationId: 'chargeSubscriptionOnce',
   method: 'post',

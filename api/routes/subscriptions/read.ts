@@ -21,7 +21,6 @@ import {
   subscriptionIdParam,
 } from './subscription.ts';
 
-/** Answers with one subscription. */
 export const getSubscription = route({
   operationId: 'getSubscription',
   method: 'get',
@@ -42,7 +41,6 @@ export const getSubscription = route({
   handle: async (call, deps) => ok(presentSubscription(deps, await subscriptionOf(deps.db, call))),
 });
 
-/** Lists the merchant's subscriptions. */
 export const getSubscriptions = route({
   operationId: 'listSubscriptions',
   method: 'get',

@@ -28,7 +28,6 @@ import { updateMethodLink } from '../../../runtime/payer-links.ts';
 
 const interval = z.enum(INTERVAL_UNITS);
 
-/** A subscription in answers. */
 export const SubscriptionAnswer = z
   .object({
     subscriptionId: id('sub', 'subscription'),

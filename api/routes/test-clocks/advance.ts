@@ -20,12 +20,9 @@ const SLOWEST_POLL_MS = 1_000;
 const PARALLEL_SIGNALS = 16;
 
 /**
- * Sets the target of a test clock to `to` and returns the clock. The caller must signal the subscriptions after the
- * commit. If the process dies before it signals them, the periodic sweep signals them. `isRepeat`: an earlier call with
- * the same Idempotency-Key may have committed the same target.
- *
- * @throws DomainError for an unknown clock, for a target before the present target, and while the clock still
- * advances.
+ * Sets the clock's target. The caller must signal the subscriptions after the commit; else the sweep does.
+ * `isRepeat`: an earlier call may have committed it.
+ * @throws DomainError for an earlier target, and while it advances.
  */
 export async function setClockTarget(
   { db }: ApiDeps,

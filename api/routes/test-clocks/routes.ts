@@ -17,7 +17,6 @@ const CLOCK_ID = 'clk_0002sSOLuU7pZ3cXvB5nMkQs';
 
 const now = epochMs('The time of the clock.');
 
-/** A test clock in answers. */
 const TestClockAnswer = z
   .object({
     testClockId: id('clk', 'test clock'),
@@ -38,7 +37,6 @@ function presentTestClock(clock: TestClock, isReady: boolean) {
   };
 }
 
-/** Creates a test clock. */
 export const createTestClock = route({
   operationId: 'createTestClock',
   method: 'post',
@@ -80,7 +78,6 @@ export const createTestClock = route({
     }),
 });
 
-/** Advances a test clock. */
 export const advanceTestClock = route({
   operationId: 'advanceTestClock',
   method: 'post',
@@ -114,7 +111,6 @@ export const advanceTestClock = route({
     }),
 });
 
-/** Answers with one test clock. */
 export const getTestClock = route({
   operationId: 'getTestClock',
   method: 'get',

@@ -11,7 +11,6 @@ const EVENT_TYPES_MAX = 50;
 /** Answers contain this text in place of every secret. */
 export const SHOWN_SIGNER = '<SIGNING_SECRET>' as const;
 
-/** The fields of a webhook configuration in requests. */
 export const webhookFields = {
   eventSigner: z
     .string()

@@ -32,7 +32,6 @@ const exampleBody = {
 
 const body = { fields: webhookFields, examples: [{ summary: 'Payments', value: exampleBody }] };
 
-/** A webhook configuration in answers, with its secret masked. */
 const WebhookConfiguration = z
   .object({
     webhookConfigId: id('whc', 'configuration'),
@@ -58,7 +57,6 @@ function presentWebhook(config: WebhookConfig): z.input<typeof WebhookConfigurat
   };
 }
 
-/** Lists the merchant's webhook configurations. */
 export const getWebhooks = route({
   operationId: 'listWebhooks',
   method: 'get',
@@ -103,7 +101,6 @@ export const getWebhooks = route({
   },
 });
 
-/** Creates a webhook configuration. */
 export const createWebhook = route({
   operationId: 'createWebhook',
   method: 'post',
@@ -195,7 +192,6 @@ export const updateWebhook = route({
   },
 });
 
-/** Deletes a webhook configuration. */
 export const deleteWebhook = route({
   operationId: 'deleteWebhook',
   method: 'delete',
