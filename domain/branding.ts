@@ -3,7 +3,6 @@ import { hasAtMost } from './storable-text.ts';
 /** The parts of a merchant's brand, besides the name, that the merchant's hosted pages show. */
 export interface Branding {
   readonly logoUrl?: string;
-  /** The colour of buttons, as `#rrggbb`. */
   readonly colour?: string;
   readonly termsUrl?: string;
   readonly supportUrl?: string;

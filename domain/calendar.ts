@@ -1,6 +1,5 @@
 import { invariant } from './errors.ts';
 
-/** Units of intervals and trials. */
 export const INTERVAL_UNITS = ['DAY', 'WEEK', 'MONTH', 'YEAR'] as const;
 
 export type IntervalUnit = (typeof INTERVAL_UNITS)[number];
@@ -22,17 +21,13 @@ export const INTERVAL_COUNT_MAX: Readonly<Record<IntervalUnit, number>> = {
   YEAR: 10,
 };
 
-/** Maximum number of cycles. */
 export const CYCLE_COUNT_MAX = 1200;
 
-/** Longest trial, in years. */
 const TRIAL_YEARS_MAX = 10;
 
 /**
- * Returns billing date `index` (epoch ms, UTC) of a calendar that starts at `anchorAt` and has a date every
- * `count` units. Date 0 is the anchor. Every date is computed from the anchor: in a month too short for the
- * anchor's day, the date is the last day, and the next long month has the anchor's day again. The time of
- * day is the anchor's.
+ * Returns billing date `index`, computed from the anchor: the last day of a month too short for the anchor's day,
+ * which long months have again. Date 0 is the anchor.
  */
 export function cycleAt(
   anchorAt: number,
@@ -121,8 +116,8 @@ export function trialProblem(startAt: number, unit: IntervalUnit, count: number)
 }
 
 /**
- * Returns why the dates are out of bounds if the last of `cycleCount` charges is due in 2200 or later; else
- * null. The first charge is due at `firstAt`. The other arguments must be within their own bounds.
+ * Returns why the last of `cycleCount` charges would be due in 2200 or later; else null. `firstAt`: the first charge.
+ * The other arguments must be within their bounds.
  */
 export function horizonProblem(
   firstAt: number,
@@ -135,7 +130,6 @@ export function horizonProblem(
     : 'the last billing date must be before the year 2200';
 }
 
-/** The terms of a new subscription, under their wire names. */
 export interface RequestedTerms {
   readonly interval: IntervalUnit;
   readonly intervalCount: number;
@@ -152,9 +146,8 @@ export interface TermsProblem {
 }
 
 /**
- * Returns every bound that the terms break if the subscription begins at `startAt`, in the order of the
- * fields. Checks the last billing date only if all other bounds hold, and reports it as a problem of
- * `cycleCount`.
+ * Returns every bound that the terms break if the subscription begins at `startAt`. The last billing date is checked
+ * only if all others hold, and is a problem of `cycleCount`.
  */
 export function termsProblems(terms: RequestedTerms, startAt: number): TermsProblem[] {
   const { interval, intervalCount, cycleCount } = terms;

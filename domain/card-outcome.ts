@@ -4,7 +4,6 @@ import type { PaymentOutcome } from './payment-intent.ts';
 import type { SetupOutcome } from './setup-method.ts';
 import type { CommandResult } from './subscription/commands.ts';
 
-/** The outcome of a card that a payer entered. */
 export type CardOutcome =
   /** The outcome is in the database. */
   | { kind: 'decided' }
@@ -14,13 +13,11 @@ export type CardOutcome =
   /** The card was not submitted, because the outcome of another card is unknown. A repeat may submit the card. */
   | { kind: 'waiting' };
 
-/** The answer to the command that submits a card. */
 type CommandAnswer =
   | { readonly kind: 'result'; readonly result: CommandResult }
   | { readonly kind: 'pending' }
   | { readonly kind: 'refused'; readonly code: ErrorCode };
 
-/** Returns the outcome of a card that pays an intent. */
 export function outcomeOfPayment(outcome: PaymentOutcome): CardOutcome {
   switch (outcome.kind) {
     case 'succeeded':
@@ -36,7 +33,6 @@ export function outcomeOfPayment(outcome: PaymentOutcome): CardOutcome {
   }
 }
 
-/** Returns the outcome of a card that is saved in a setup session. */
 export function outcomeOfSetup(outcome: SetupOutcome): CardOutcome {
   switch (outcome.kind) {
     case 'saved':
@@ -51,7 +47,6 @@ export function outcomeOfSetup(outcome: SetupOutcome): CardOutcome {
   }
 }
 
-/** Returns the outcome of a subscription's first card, or of a card that replaces another one. */
 export function outcomeOfCommand(answer: CommandAnswer): CardOutcome {
   switch (answer.kind) {
     case 'result': {

@@ -27,7 +27,6 @@ YE YT
 ZA ZM ZW
 `;
 
-/** Upper-case ISO 3166-1 alpha-2 codes. */
 export const COUNTRY_CODES: ReadonlySet<string> = new Set(CODES.trim().split(/\s+/));
 
 /** True for an upper-case ISO 3166-1 alpha-2 code, neither reserved nor user-assigned. */

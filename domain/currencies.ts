@@ -4,7 +4,6 @@ import { ACTIVE_ROWS, INACTIVE_ROWS, TABLE_DATE } from './currency-table.ts';
 export interface Currency {
   /** Upper-case ISO 4217 code. */
   readonly code: string;
-  /** English name. */
   readonly name: string;
   /** Digits after the decimal point: one unit is 10^exponent minor units. */
   readonly exponent: number;
@@ -12,7 +11,6 @@ export interface Currency {
   readonly minimum: number;
   /** Maximum amount that may be charged; 0 while the row is not active. */
   readonly maximum: number;
-  /** True if a charge in this currency is allowed. */
   readonly active: boolean;
   /** The date of the row's facts, `YYYY-MM-DD`. */
   readonly asOf: string;
@@ -30,10 +28,8 @@ export function isCurrencyRow(value: unknown): value is Currency {
   );
 }
 
-/** Currencies by code. */
 export type CurrencyTable = ReadonlyMap<string, Currency>;
 
-/** The checked-in table. */
 export const CURRENCIES: CurrencyTable = new Map(
   [
     ...ACTIVE_ROWS.map(([code, name, exponent, minimum, maximum]): Currency => {
@@ -94,10 +90,9 @@ export function chargeMinimum({ minimum }: Currency): number {
 }
 
 /**
- * Returns a copy of the table with the overrides in `json`: an object that maps a code to any of `minimum`,
- * `maximum`, `active` and `asOf`. To activate a code, both limits are needed. Exponents cannot be
- * overridden, because stored amounts would change their meaning. Throws an `Error` that names the code and
- * the field if an override is invalid.
+ * Returns a copy of the table with `minimum`, `maximum`, `active` and `asOf` of the codes in `json`. Exponents cannot
+ * change, because stored amounts would change their meaning.
+ * @throws Error naming the code and the field.
  */
 export function withOverrides(table: CurrencyTable, json: unknown): CurrencyTable {
   const result = new Map(table);

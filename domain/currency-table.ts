@@ -4,9 +4,8 @@
 export const TABLE_DATE = '2026-09-29';
 
 /**
- * Currencies a merchant may charge in: code, English name, exponent, minimum, maximum. Amounts are
- * minor units. A minimum is the least amount worth more than 1 USD. The maximum is 99,999,999. If
- * that is worth less than 10,000 USD, nines are appended until it is worth at least 10,000 USD.
+ * Code, English name, exponent, minimum, maximum. A minimum is the least amount worth more than 1 USD. The maximum is
+ * 99,999,999, with more nines until it is worth 10,000 USD.
  */
 export const ACTIVE_ROWS: readonly (readonly [string, string, number, number, number])[] = [
   ['AED', 'UAE dirham', 2, 368, 99_999_999],

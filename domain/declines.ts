@@ -1,8 +1,6 @@
 /**
- * Decline codes. `message` is the `errorMessage` that the merchant reads. A retry may help after a `soft`
- * decline, and cannot help after a `hard` decline. The automatic retry plan stops at every hard decline, at
- * `authentication_required`, which only the payer can clear, and at any decline after which the gateway forbids
- * another try.
+ * `message` is the `errorMessage` that the merchant reads. Automatic retries stop at a `hard` decline, at
+ * `authentication_required`, and when the gateway forbids another try.
  */
 export const DECLINES = {
   card_declined: {
@@ -83,7 +81,6 @@ interface Decline {
   readonly stopsAutomaticRetries: boolean;
 }
 
-/** A code of {@link DECLINES}: the `errorCode` of a declined payment. */
 export type DeclineCode = keyof typeof DECLINES;
 
 /** True for a code of {@link DECLINES}. Inherited names such as `toString` are no codes. */

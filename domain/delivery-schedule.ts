@@ -32,7 +32,6 @@ const RETRY_AFTER_LIMIT_MS = 24 * HOUR_MS;
 /** A configuration whose attempts all failed for this long is deactivated. */
 const FAILING_LIMIT_MS = 5 * DAY_MS;
 
-/** The attempts of a delivery that has not succeeded yet. */
 export interface DeliveryProgress {
   /** Attempts made so far. All of them failed. */
   attempts: number;
@@ -50,9 +49,8 @@ export function holdsBackLaterEvents(delivery: DeliveryProgress): boolean {
 }
 
 /**
- * Returns the delay in ms from a failed attempt to the next; null when the schedule is used up. `jitter`,
- * from 0 to 1, changes the delay by −20 % to +20 %. The endpoint's `retryAfterMs` can only lengthen the
- * delay, to at most 24 h.
+ * Returns the delay in ms to the next attempt; null when the schedule is used up. `jitter`, 0 to 1, changes it by ±20
+ * %. `retryAfterMs` can only lengthen it, to at most 24 h.
  */
 export function delayAfterFailure(failure: {
   /** Attempts made so far, including the one that just failed. */

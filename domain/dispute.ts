@@ -5,12 +5,10 @@
 export const DISPUTE_STATUSES = ['OPEN', 'WON', 'LOST', 'CLOSED'] as const;
 export type DisputeStatus = (typeof DISPUTE_STATUSES)[number];
 
-/** A dispute as the gateway describes it now. */
 export interface GatewayDispute {
   readonly gatewayChargeId: string;
   readonly amountMinor: number;
   readonly currency: string;
-  /** The gateway's reason, such as `fraudulent`. */
   readonly reason: string;
   readonly status: DisputeStatus;
   /** Real time. */

@@ -1,7 +1,6 @@
 /**
- * The circuit breaker of a webhook endpoint. Five failed attempts in a row, of any events, open the breaker.
- * While the breaker is open, only one attempt at a time is made: the probe, which tests the endpoint. The other
- * events wait and use up no attempts.
+ * The circuit breaker of a webhook endpoint. Five failed attempts in a row, of any events, open it. Then one attempt
+ * at a time is made, the probe; other events use up no attempts.
  */
 
 /** The breaker as the configuration's row stores it. Instants are real time. */
@@ -46,9 +45,8 @@ export function isPaused(breaker: Breaker, nowAt: number): boolean {
 }
 
 /**
- * Returns the breaker after one attempt. `jitter` changes the wait before the next probe by −20 % to +20 %.
- * A request that fails during a pause began before the breaker opened, so the failure does not prolong the
- * pause.
+ * Returns the breaker after one attempt. `jitter` changes the wait by ±20 %. A request that fails during a pause
+ * began before it, so it does not prolong the pause.
  */
 export function afterAttempt(breaker: Breaker, outcome: BreakerOutcome): Breaker {
   if (outcome.kind === 'success') return CLOSED_BREAKER;

@@ -1,10 +1,7 @@
-/** The catalogue's entry for one error code. */
 export interface ErrorEntry {
-  /** HTTP status of the answer. */
   readonly status: number;
   /** True if a repeat of the same request may succeed later. */
   readonly retryable: boolean;
-  /** The default `errorDescription`. A `DomainError` may have a more exact description. */
   readonly message: string;
 }
 
@@ -75,7 +72,6 @@ export const ERRORS = {
   },
 } as const satisfies Record<string, ErrorEntry>;
 
-/** A code of the catalogue: the `errorCode` of every error answer. */
 export type ErrorCode = keyof typeof ERRORS;
 
 /** True for a code of the catalogue. Inherited names such as `toString` are no codes. */

@@ -29,7 +29,6 @@ export const SUBSCRIPTION_EVENT_TYPES = [
 
 const SETUP_EVENT_TYPES = ['setup_method.success', 'setup_method.updated'] as const;
 
-/** The event types that a webhook configuration can subscribe to. */
 export const EVENT_TYPES = [
   ...INTENT_EVENT_TYPES,
   ...SUBSCRIPTION_EVENT_TYPES,
@@ -107,7 +106,6 @@ export interface EventEnvelope {
 
 export interface IntentFacts {
   kind: ShownIntentKind;
-  /** The merchant's note on a one-time charge or on a link to pay once. */
   comments: string | null;
   amountMinor: number;
   currency: string;
@@ -130,12 +128,10 @@ export interface EventCard {
 export interface SubscriptionFacts {
   subscriptionId: string;
   customerId: string;
-  /** The merchant's order id. */
   receiptId: string | null;
   metadata: Record<string, string> | null;
 }
 
-/** Returns the flat JSON body of an intent event. */
 export function intentEventBody(
   draft: IntentEventDraft,
   envelope: EventEnvelope,
@@ -175,7 +171,6 @@ export function intentEventBody(
   };
 }
 
-/** The event that a payment method was saved in a setup session. */
 export interface SetupEventDraft {
   /** Real time: setup sessions have no test clock. */
   at: number;
@@ -185,7 +180,6 @@ export interface SetupEventDraft {
   metadata: Record<string, string> | null;
 }
 
-/** Returns the flat JSON body of a setup session's event. */
 export function setupEventBody(
   draft: SetupEventDraft,
   envelope: EventEnvelope,
@@ -210,7 +204,6 @@ export interface MethodEventDraft {
   card: EventCard;
 }
 
-/** Returns the flat JSON body of the event of a changed payment method. */
 export function methodEventBody(
   draft: MethodEventDraft,
   envelope: EventEnvelope,
@@ -224,7 +217,6 @@ export function methodEventBody(
   };
 }
 
-/** Returns the flat JSON body of a subscription event. */
 export function subscriptionEventBody(
   draft: SubscriptionEventDraft,
   envelope: EventEnvelope,

@@ -23,7 +23,6 @@ export interface GatewaySubject {
   merchantId: string;
   /** As in payment methods and attempts, such as `stripe:acct_…`. */
   gateway: string;
-  /** The gateway's id of the object. */
   subjectId: string;
 }
 

@@ -1,6 +1,5 @@
 import { invariant } from './errors.ts';
 
-/** The prefixes of ids, one for each kind of record. */
 export const ID_PREFIXES = [
   'att', // charge attempt
   'clk', // test clock
@@ -41,9 +40,8 @@ const ID_BODY_LENGTH = 22;
 const CYCLE_DIGITS = 2;
 
 /**
- * Returns an id: prefix, `_`, and 22 base62 characters that hold 48 bits of time in milliseconds and 80
- * random bits. Compared byte by byte (in Postgres: collation "C"), ids of one prefix sort by their time.
- * Ids of the same millisecond have a random order.
+ * Returns an id: prefix, `_`, and 22 base62 characters of 48 bits of time and 80 random bits. Compared byte by byte
+ * (Postgres: collation "C"), ids of one prefix sort by time.
  */
 export function newId(prefix: IdPrefix, atMs: number, random: RandomBytes): string {
   invariant(

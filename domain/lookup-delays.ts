@@ -14,8 +14,8 @@ const PENDING_DAYS_MAX = 30;
 export const REVIEW_DELAY_MS = DAY_MS;
 
 /**
- * Returns the delay, in ms, before the next look-up, after `lookups` look-ups that found no outcome. After the first
- * day the delay is 24 h: only a charge or refund that the gateway has received and decides later is still looked up.
+ * Returns the delay in ms before the next look-up, after `lookups` without an outcome. After the first day it is 24
+ * h: only what the gateway has received and decides later is still looked up.
  */
 export function lookupDelayMs(lookups: number): number {
   return FIRST_DELAYS_MS[lookups] ?? (isAskedLongEnough(lookups) ? DAY_MS : HOUR_MS);
@@ -25,17 +25,16 @@ const RECHECK_GAP_MS = 30_000;
 const RECHECK_GAP_MAX_MS = 300_000;
 
 /**
- * Returns the shortest time, in ms, from recheck number `rechecks` of an attempt or refund to the next: 30 s,
- * doubled each time, at most 5 min. A recheck is a look-up that the sweep requests when the gateway answers
- * again. The growing time limits the requests for a key that the gateway never answers.
+ * Returns the shortest time in ms from recheck number `rechecks` to the next: 30 s, doubled, at most 5 min. Limits
+ * the requests for a key that the gateway never answers.
  */
 export function recheckGapMs(rechecks: number): number {
   return Math.min(RECHECK_GAP_MAX_MS, RECHECK_GAP_MS * 2 ** (rechecks - 1));
 }
 
 /**
- * True if the delays before `lookups` look-ups add up to at least 24 h. If the gateway does not answer the next
- * look-up, and did not answer the one before, the attempt or refund goes to manual review.
+ * True if the delays before `lookups` look-ups add up to 24 h. If the gateway then answers neither of two look-ups in
+ * a row, the attempt or refund goes to manual review.
  */
 export function isAskedLongEnough(lookups: number): boolean {
   return lookups >= LOOKUPS_OF_FIRST_DAY;

@@ -12,9 +12,8 @@ export function isAmountMinor(value: unknown): value is number {
 }
 
 /**
- * Returns the amount as readable text, with a decimal point and all digits of the currency: `12.34 USD`,
- * `500 JPY`. Accepts retired currencies. Accepts a bigint for a sum over subscriptions. Throws for an invalid
- * amount and for a code that is not in the table.
+ * Returns the amount as text with all digits of the currency: `12.34 USD`, `500 JPY`. A bigint is for a sum over
+ * subscriptions. Throws for an invalid amount and an unknown code.
  */
 export function formatAmount(amountMinor: number | bigint, currency: string): string {
   const isValid = typeof amountMinor === 'bigint' ? amountMinor >= 0n : isAmountMinor(amountMinor);

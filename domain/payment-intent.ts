@@ -34,7 +34,6 @@ export function shownKind(
   return kind === 'cycle' && cycleNumber === 1 && hasUpfrontAmount ? 'upfront' : kind;
 }
 
-/** Identifies an intent. */
 export interface IntentRef {
   merchantId: string;
   intentId: string;

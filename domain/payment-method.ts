@@ -1,8 +1,6 @@
-/** The kinds of payment methods in requests and answers. */
 export const PAYMENT_METHOD_KINDS = ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'] as const;
 export type PaymentMethodKind = (typeof PAYMENT_METHOD_KINDS)[number];
 
-/** The method used instead of an unavailable method. */
 const FALLBACK: PaymentMethodKind = 'CARD';
 
 /** The currencies in which each method is available. The sandbox gateway takes only cards. */
@@ -51,7 +49,7 @@ export function fallbackDisclaimer(wanted: readonly string[], currency: string):
 }
 
 /**
- * Maximum number of cards per session of a hosted page, declined cards included, by the merchant's mode. A session in
- * test mode accepts every test card several times; its limit keeps the number of its rows small.
+ * Maximum number of cards per session of a hosted page, declined ones included. In test mode it only bounds the
+ * number of rows.
  */
 export const CARD_TRIES_MAX = { live: 5, test: 100 } as const;

@@ -1,8 +1,6 @@
 /**
- * States of a refund: CREATED (nothing was sent to the gateway) → SENDING → SUCCEEDED or REFUSED. An
- * UNKNOWN refund is sent again under the same key until it is decided. A PENDING refund is at the gateway,
- * which decides it later. A refund in REVIEW waits for a manual decision. REFUSED: no money was refunded, or
- * a SUCCEEDED refund failed later. REFUSED is final.
+ * CREATED (nothing was sent) → SENDING → SUCCEEDED or REFUSED. UNKNOWN is sent again under its key; PENDING is with
+ * the gateway. REFUSED is final: no money was refunded, or a SUCCEEDED refund failed later.
  */
 export const REFUND_STATES = [
   'CREATED',
@@ -20,7 +18,6 @@ export function refundKey(refundId: string): string {
   return `refund:${refundId}`;
 }
 
-/** Identifies a refund. */
 export interface RefundRef {
   merchantId: string;
   refundId: string;

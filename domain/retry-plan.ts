@@ -59,9 +59,8 @@ export function nextAutomaticAttemptAt(
 }
 
 /**
- * Returns the earliest instant (epoch ms) at which one more automatic attempt on the cycle is at most the
- * 15th in 30 days; 0 if it may start at any time. `attemptsAt`: starts of the cycle's automatic attempts,
- * oldest first.
+ * Returns the earliest instant at which one more automatic attempt is at most the 15th in 30 days; 0 if at any time.
+ * `attemptsAt`: the cycle's automatic attempts, oldest first.
  */
 export function earliestAutomaticAttemptAt(attemptsAt: readonly number[]): number {
   const fifteenthLastAt = attemptsAt.at(-AUTOMATIC_ATTEMPTS_MAX);

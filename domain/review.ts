@@ -1,4 +1,3 @@
-/** The decisions of manual review. The first three are for attempts, the last two for refunds. */
 export const REVIEW_OUTCOMES = [
   'paid',
   'declined',
@@ -8,7 +7,6 @@ export const REVIEW_OUTCOMES = [
 ] as const;
 export type ReviewOutcome = (typeof REVIEW_OUTCOMES)[number];
 
-/** Identifies an attempt. */
 export interface AttemptRef {
   merchantId: string;
   attemptId: string;
@@ -25,8 +23,8 @@ export type LateChargeOutcome =
 
 const HOUR = 3_600_000;
 /**
- * Delays in ms between look-ups. The first look-up is made at once; the others follow 10 min, 1 h, 6 h, 1 d, 3 d and
- * 7 d after the first one. If the gateway does not answer the last look-up, look-ups follow daily until it answers.
+ * Delays in ms between look-ups: at once, then 10 min, 1 h, 6 h, 1 d, 3 d and 7 d after the first; then daily until
+ * the gateway answers.
  */
 const LATE_LOOK_DELAYS_MS = [
   HOUR / 6,

@@ -1,14 +1,12 @@
 import type { ErrorCode } from './errors.ts';
 import type { CardToken } from './payment-intent.ts';
 
-/** Statuses of a setup session. */
 export const SETUP_METHOD_STATUSES = ['CREATED', 'SUCCESS', 'FAILED', 'CANCELLED'] as const;
 export type SetupMethodStatus = (typeof SETUP_METHOD_STATUSES)[number];
 
 /**
- * Returns the status at `nowAt`. If a session was not completed in time, its status is CANCELLED, although
- * its row still has CREATED. A declined card leaves the session open. After `CARD_TRIES_MAX` declined cards (5 for a
- * live merchant) the row has FAILED.
+ * Returns the status at `nowAt`: CANCELLED if not completed in time, although the row still has CREATED. A declined
+ * card leaves the session open until `CARD_TRIES_MAX`.
  */
 export function setupMethodStatusAt(
   session: { status: SetupMethodStatus; expiresAt: number },
@@ -17,7 +15,6 @@ export function setupMethodStatusAt(
   return session.status === 'CREATED' && nowAt >= session.expiresAt ? 'CANCELLED' : session.status;
 }
 
-/** Identifies a setup session. */
 export interface SetupMethodRef {
   merchantId: string;
   setupMethodId: string;

@@ -142,7 +142,6 @@ function actionForMethod(
   return { do: 'charge', change: openAttempt(state, start) };
 }
 
-/** The steps that change the subscription's row. */
 type RecordedStep =
   | 'expireCheckout'
   | 'endPeriod'
@@ -150,7 +149,6 @@ type RecordedStep =
   | 'chargeCycle'
   | 'retryAutomatically';
 
-/** Returns the action for a due step that changes the row. Pure. */
 export function actionForStep(
   state: SubscriptionState,
   step: Extract<Step, { do: RecordedStep }>,

@@ -45,12 +45,11 @@ const RETRIES: readonly AttemptTrigger[] = [
   'authentication',
 ];
 
-/** True if the attempt retries a declined cycle. */
 const isRetry = ({ trigger }: OpenAttempt): boolean => RETRIES.includes(trigger);
 
 /**
- * Makes the next look-up of the open attempt due at once: to apply a decision of manual review, or to withdraw a charge
- * that the payer must not confirm any more.
+ * Makes the next look-up of the open attempt due at once: to apply a decision of manual review, or to withdraw a
+ * charge that the payer must not confirm any more.
  */
 export function settleNow(state: SubscriptionState, realNow: number): SubscriptionState {
   const { openAttempt } = state;
@@ -97,9 +96,8 @@ export interface AttemptStart {
 }
 
 /**
- * Opens the next attempt on the owed cycle. The caller records the attempt before it sends the charge, so
- * that a later run knows about the attempt. Throws if the next cycle is not owed, if an attempt is open, or
- * if there is no payment method: such a call is a bug.
+ * Opens the next attempt on the owed cycle. The caller records it before it sends the charge. Throws if no cycle is
+ * owed, an attempt is open, or there is no payment method: a bug.
  */
 export function openAttempt(state: SubscriptionState, start: AttemptStart): Change {
   return { state: next(state, attemptPatch(state, start), null), events: [], effects: {} };
@@ -254,10 +252,8 @@ function paid(
 }
 
 /**
- * Returns the calendar after a payment. Without a trial, the instant of the first payment becomes the anchor. A payment
- * by a retry skips the dates that have passed, also if the subscription was paused or ended while the outcome was
- * unknown. Any other payment moves the calendar by one date. But if an edit or an unpause has moved the next date past
- * the attempt's start, that date stays the next one.
+ * Returns the calendar after a payment. The first one sets the anchor if there was no trial. A retry's payment skips
+ * passed dates; another moves by one date, never past an edited one.
  */
 function calendarAfterPayment(
   state: SubscriptionState,
@@ -344,9 +340,8 @@ function codesOf({ code, gatewayCode = code }: Extract<AttemptOutcome, { kind: '
 }
 
 /**
- * Changes TRIALING and ACTIVE to UNPAID, unless the subscription ends with its period. Keeps the status also if another
- * attempt is planned and either `unpaidFrom` is `retries_exhausted`, or no charge was declined: the attempt was
- * voided.
+ * Changes TRIALING and ACTIVE to UNPAID, unless the subscription ends with its period, or another attempt is planned
+ * and `unpaidFrom` is `retries_exhausted` or the attempt was voided.
  */
 function statusAfterDecline(
   state: SubscriptionState,
@@ -378,9 +373,8 @@ function endsRetries(
 }
 
 /**
- * Returns the owed cycle without automatic retries if the decline rules them out and the payer has given no newer
- * method; else the unchanged cycle. If the subscription was cancelled for the end of its period and the merchant
- * withdraws this cancellation, the retries stay stopped.
+ * Returns the owed cycle without automatic retries if the decline rules them out and there is no newer method. They
+ * stay stopped also if a cancellation for the period's end is withdrawn.
  */
 function withHardDecline(
   state: SubscriptionState,
@@ -393,7 +387,6 @@ function withHardDecline(
   return isHard && !hasNewerMethod ? { ...owed, retriesStopped: true, nextRetryAt: null } : owed;
 }
 
-/** Returns the owed cycle with its next automatic retry after a decline. */
 function dunning(
   state: SubscriptionState,
   owedBefore: OwedCycle,

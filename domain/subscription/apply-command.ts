@@ -45,8 +45,8 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
 }
 
 /**
- * Returns the owed cycle after an edit has moved the next payment to `at`. In UNPAID, `at` replaces the rest
- * of the retry plan. In other statuses, `at` replaces a retry only if one is planned.
+ * Returns the owed cycle after an edit has moved the next payment to `at`: in UNPAID it replaces the rest of the
+ * retry plan, else only a planned retry.
  */
 function owedMovedTo(state: SubscriptionState, at: number): OwedCycle | null {
   const { owed } = state;
@@ -86,9 +86,8 @@ function scheduleEnd(state: SubscriptionState, command: CancelCommand, now: numb
 }
 
 /**
- * Withdraws a cancellation that would end the subscription with its period. The calendar stays; of its dates that have
- * passed, one is charged. If a decline has stopped the retries of the owed cycle, the cycle waits in UNPAID for another
- * payment method.
+ * Withdraws a cancellation for the end of the period. Of the calendar's dates that have passed, one is charged. If
+ * the owed cycle's retries are stopped, it waits in UNPAID for another payment method.
  */
 export function applyResume(state: SubscriptionState, command: ResumeCommand, now: number): Change {
   const status = state.owed?.retriesStopped === true ? 'UNPAID' : state.status;
@@ -99,8 +98,8 @@ export function applyResume(state: SubscriptionState, command: ResumeCommand, no
 }
 
 /**
- * Returns the index of the latest date that has passed, so that the earlier ones are not back-billed. If an attempt is
- * open, a passed date is already being charged, so the first date after `now` is next.
+ * Returns the index of the latest date that has passed, so that earlier ones are not back-billed; with an open
+ * attempt, which charges it already, the first date after `now`.
  */
 function indexAfterResume(state: SubscriptionState, now: number): number {
   const { anchorAt, terms, nextIndex, openAttempt } = state;
@@ -115,7 +114,6 @@ export function applyPeriodEnd(state: SubscriptionState, now: number): Change {
   return end(state, 'cancelled', now, { why, actor: 'schedule' });
 }
 
-/** Ends a subscription whose checkout was not completed in time. */
 export function applyCheckoutExpiry(state: SubscriptionState, now: number): Change {
   const why = 'the checkout expired without a payment';
   return end(state, 'checkout_expired', now, { why, actor: 'schedule' });
@@ -157,9 +155,8 @@ export function applyPause(state: SubscriptionState, command: PauseCommand, now:
 }
 
 /**
- * Makes `newNextPaymentAt` the calendar's anchor. At that instant the owed cycle is charged, or the next cycle if no
- * cycle is owed. If a decline has stopped the retries of the owed cycle, the cycle waits in UNPAID for another payment
- * method.
+ * Makes `newNextPaymentAt` the anchor and the date of the owed cycle, else of the next. If the owed cycle's retries
+ * are stopped, it waits in UNPAID for another payment method.
  */
 export function applyUnpause(
   state: SubscriptionState,
@@ -266,10 +263,8 @@ export function applyTrialStart(
 }
 
 /**
- * Replaces the payment method, and starts the retry plan of the owed cycle anew. In UNPAID the owed cycle is charged
- * with the new method at once. If an attempt is open and is declined or voided later, the charge with the new method
- * follows. If the cycle has already had 15 automatic attempts in 30 days, the charge waits until this limit allows
- * another.
+ * Replaces the payment method and starts the retry plan anew. In UNPAID the owed cycle is charged at once, after an
+ * open attempt has failed, and within 15 automatic attempts in 30 days.
  */
 export function applyNewPaymentMethod(
   state: SubscriptionState,

@@ -1,14 +1,13 @@
 import type { SubscriptionState } from './state.ts';
 
 /**
- * The bank may ask the payer to confirm a charge. A payer who is on a hosted page confirms it at once. If the bank
- * refused the charge because the payer was absent, the payer can confirm the owed payment later.
+ * The bank may ask the payer to confirm a charge: at once if the payer is on a hosted page, else later, if the bank
+ * refused the charge because the payer was absent.
  */
 
 /**
- * Longest time for the payer's confirmation, in ms of real time after the bank has asked. The first look-up after this
- * time withdraws the charge, about 22 min after the charge was sent. A page that causes an attempt counts as open for
- * the same time.
+ * Longest time for the payer's confirmation, in ms of real time. The first look-up after it withdraws the charge,
+ * about 22 min after it was sent. A page counts as open for the same time.
  */
 export const AUTHENTICATION_MS = 20 * 60_000;
 
@@ -21,8 +20,8 @@ export function awaitsPayer({ openAttempt }: SubscriptionState): boolean {
 }
 
 /**
- * True if the payer can pay the owed cycle by a confirmation: the bank has asked for a confirmation, the payer has not
- * replaced the payment method since, and the payer has begun fewer than 10 confirmations of this cycle.
+ * True if the payer can pay the owed cycle by a confirmation: the bank asked for one, the payment method is the same,
+ * and fewer than 10 were begun for this cycle.
  */
 export function needsAuthentication({ status, owed, openAttempt }: SubscriptionState): boolean {
   return (

@@ -4,7 +4,6 @@ import type { Actor } from './actor.ts';
 import type { Command } from './commands.ts';
 import type { LogEntry, OpenAttempt } from './state.ts';
 
-/** Why a state changed, and the actor that caused it. */
 export type Cause = Required<Pick<LogEntry, 'why' | 'actor'>>;
 
 /**
@@ -16,9 +15,8 @@ export function orderOf({ actor = 'merchant' }: Command): Cause {
 }
 
 /**
- * Returns why an attempt was made and its actor, for the timeline. If the attempt was voided before the gateway
- * received it, the reason says so. If manual review settled the attempt, the reason says so, and the actor is the
- * operator.
+ * Returns why an attempt was made and its actor, for the timeline. The reason says if the attempt was voided, or
+ * settled by manual review, whose actor is the operator.
  */
 export function causeOf(
   attempt: OpenAttempt,

@@ -17,9 +17,7 @@ export interface Change {
 
 /** Changes of other rows, which the database makes in the transaction that records the state. */
 export interface Effects {
-  /** The intent to cancel, because it will never be paid. */
   cancelledIntentId?: string;
-  /** The payment method that the subscription is charged with from now on. */
   livePaymentMethodId?: string;
   /** The payment method that `livePaymentMethodId` replaces. It stays LIVE while another subscription uses it. */
   deletedPaymentMethodId?: string;

@@ -18,7 +18,6 @@ export type Command =
   | CompleteCheckoutCommand
   | ReplacePaymentMethodCommand;
 
-/** The fields that every command has. */
 interface Order {
   commandId: string;
   /** Absent: the merchant, or the payer if the command has a card's token or is `authenticatePayment`. */
@@ -94,7 +93,6 @@ export type CommandResult =
   | ManualRetryResult
   | { kind: 'checkout'; outcome: 'paid' | 'saved' | 'declined'; errorCode: string | null };
 
-/** The result of a manual retry, from which the API makes its answer. */
 export interface ManualRetryResult {
   kind: 'manualRetry';
   success: boolean;

@@ -9,7 +9,6 @@ import {
 } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
-/** The next step of the billing schedule. */
 export type Step =
   /** Send the open attempt, or look up its outcome at the gateway. */
   | { do: 'settleAttempt' }
@@ -61,9 +60,8 @@ function waitReason({ reviewReason }: OpenAttempt): string {
 }
 
 /**
- * Returns when the next step that writes the row is due; null if only a command can cause a write. The row
- * stores this instant, so that the periodic sweep finds overdue subscriptions. The instant of an open attempt is real
- * time. The end of a cooldown does not count, because it does not write the row.
+ * Returns when the next step that writes the row is due; null if only a command can. The row stores it for the sweep.
+ * The instant of an open attempt is real time.
  */
 export function wakeAt(state: SubscriptionState): number | null {
   if (state.openAttempt) return state.openAttempt.lookupAt;

@@ -24,7 +24,6 @@ export interface RefusedSignal {
 /** The facts in the workflow's current details that the state does not contain. */
 export interface Surroundings {
   readonly productName: string | null;
-  /** The latest refused signal. */
   readonly refused: RefusedSignal | null;
   /** Why the workflow does nothing, and how an operator can help; null if the workflow runs normally. */
   readonly heldBecause: string | null;

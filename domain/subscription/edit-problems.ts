@@ -10,7 +10,6 @@ export interface FieldProblem<Field extends string = string> {
   readonly message: string;
 }
 
-/** True if the edit has no field. */
 export function editsNothing(edit: EditFields): boolean {
   const { newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount } = edit;
   return [newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount].every(

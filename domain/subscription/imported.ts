@@ -3,7 +3,6 @@ import type { IntervalUnit } from '../calendar.ts';
 import { askedForBy } from './actor.ts';
 import type { SubscriptionState, Terms } from './state.ts';
 
-/** The statuses with which a subscription can be imported. */
 export const IMPORT_STATUSES = ['ACTIVE', 'TRIALING'] as const;
 export type ImportStatus = (typeof IMPORT_STATUSES)[number];
 

@@ -6,7 +6,6 @@ import { editProblems, editsNothing } from './edit-problems.ts';
 import type { EditFields, FieldProblem } from './edit-problems.ts';
 import type { Refusal } from './validate-command.ts';
 
-/** Longest text in a command, in characters. */
 const TEXT_MAX = 255;
 
 interface FieldRule {
@@ -69,11 +68,8 @@ const FIELDS: Readonly<Record<CommandKind, Readonly<Record<string, FieldRule>>>>
 };
 
 /**
- * Reads the argument of a command's signal or update, which may be any JSON value. Returns the command, or a
- * refusal that names every invalid field. Pure.
- *
- * Makes the checks that do not depend on the subscription; `validateCommand` makes the others. The API checks
- * an edit with the same `editProblems`.
+ * Reads any JSON value as a command, or returns a refusal that names every invalid field. `validateCommand` makes the
+ * checks that depend on the subscription.
  */
 export function readCommand(
   kind: CommandKind,

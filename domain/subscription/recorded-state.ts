@@ -24,9 +24,8 @@ export function readState(value: unknown): SubscriptionState {
 }
 
 /**
- * Returns why a recorded state cannot be read; null if the state can be read. The text begins with the path
- * of the first wrong field: `terms.interval must be one of DAY, WEEK, MONTH, YEAR`. Unknown fields are
- * ignored.
+ * Returns why a recorded state cannot be read, from the path of the first wrong field; null if it can. Unknown fields
+ * are ignored.
  */
 export function stateProblem(value: unknown): string | null {
   return STATE(value, '') ?? togetherProblem(value as SubscriptionState);

@@ -7,7 +7,6 @@ import type { RetryPlan } from '../retry-plan.ts';
 import { askedForBy } from './actor.ts';
 import type { Actor } from './actor.ts';
 
-/** Statuses of a subscription. */
 export const SUBSCRIPTION_STATUSES = [
   'CREATED',
   'TRIALING',
@@ -18,7 +17,6 @@ export const SUBSCRIPTION_STATUSES = [
 ] as const;
 export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
 
-/** Why a subscription has ended. */
 export const END_REASONS = [
   'completed',
   'cancelled',
@@ -116,9 +114,8 @@ export interface LogEntry {
 export const LOG_ENTRIES_MAX = 16;
 
 /**
- * The complete state of a subscription's workflow: a part of the argument of continue-as-new, the answer of
- * the `state` query and the `state` column of the row. The state contains only JSON values. Instants are
- * epoch ms of the subscription's own time, except `lookupAt`.
+ * The complete state of a subscription's workflow, in the argument of continue-as-new and in the row. Only JSON
+ * values. Instants are in the subscription's own time, except `lookupAt`.
  */
 export interface SubscriptionState {
   schemaVersion: 1;
@@ -233,8 +230,8 @@ export function resumeAt(state: SubscriptionState): number | null {
 }
 
 /**
- * Returns the next automatic retry if one is planned. Else returns, in TRIALING and ACTIVE, the next calendar
- * date (in TRIALING the trial's end). Null in other statuses, and if the subscription ends with its period.
+ * Returns the next automatic retry if one is planned, else in TRIALING and ACTIVE the next calendar date. Null in
+ * other statuses, and if the subscription ends with its period.
  */
 export function nextPaymentAt(state: SubscriptionState): number | null {
   if (cancelAt(state) !== null) return null;
@@ -243,14 +240,12 @@ export function nextPaymentAt(state: SubscriptionState): number | null {
 
 type Amounts = Pick<Terms, 'amountMinor' | 'cycleCount' | 'upfrontAmountMinor'>;
 
-/** Returns the amount of a cycle under the current terms. */
 export function cycleAmountMinor(terms: Amounts, cycleNumber: number): number {
   return cycleNumber === 1 && terms.upfrontAmountMinor !== null
     ? terms.upfrontAmountMinor
     : terms.amountMinor;
 }
 
-/** Returns the sum of all cycles under the current terms. */
 export function totalAmountMinor(terms: Amounts): number {
   return cycleAmountMinor(terms, 1) + (terms.cycleCount - 1) * terms.amountMinor;
 }

@@ -20,10 +20,8 @@ export interface UpcomingCharge {
 }
 
 /**
- * Returns the next charges, at most `limit`, as if every charge succeeded and no command changed the subscription. A
- * pause ends at its date. `now` is the subscription's own time. Dates that pass before a declined cycle is paid are left
- * out, because no charge is made on these dates. Empty in CREATED and ENDED, in a pause without a date, and if the
- * subscription ends with its period.
+ * Returns the next charges, at most `limit`, as if every charge succeeded and no command came. Leaves out dates that
+ * pass before a declined cycle is paid. `now` is the subscription's own time.
  */
 export function upcomingCharges(
   state: SubscriptionState,

@@ -22,9 +22,8 @@ export interface Refusal {
 const ALLOWED: Decision = { ok: true };
 
 /**
- * Decides whether `command` may be executed at `now`. The workflow calls this function before it accepts a
- * command. The workflow calls it again before it executes the command, because earlier commands may have
- * changed the state. `readCommand` has checked the types of the fields.
+ * Decides whether `command` may be executed at `now`. Called before a command is accepted and again before it is
+ * executed. `readCommand` has checked the types.
  */
 export function validateCommand(state: SubscriptionState, command: Command, now: number): Decision {
   switch (command.kind) {

@@ -8,10 +8,8 @@ import type { SubscriptionState } from './state.ts';
  */
 
 /**
- * True if the charge of the open attempt must not be sent any more, for one of these reasons: the subscription has
- * ended, is paused, or ends with its period; the subscription was paused after the attempt was opened; the payer has
- * replaced the payment method. An attempt that waits for the payer is not voided by a new method: the caller checks
- * {@link isSuperseded}, because such an attempt is declined under another code.
+ * True if the open attempt must not be sent any more: the subscription ended, ends with its period, is or was paused,
+ * or its method was replaced (but see {@link isSuperseded}).
  */
 export function isVoided(state: SubscriptionState): boolean {
   const { status, openAttempt } = state;
