@@ -35,7 +35,6 @@ export interface MerchantGatewaysOptions {
   readonly ownersOf?: (name: string) => Promise<readonly string[]>;
   readonly sealing: { open(sealed: Uint8Array, boundTo: string): string };
   readonly stripe: {
-    /** Time limit of a request in ms. */
     readonly timeoutMs: number;
     /** The address of a Stripe double, for tests. Default: Stripe's address. */
     readonly url?: string | undefined;
@@ -59,13 +58,9 @@ export function accountBinding(merchantId: string, name: string): string {
 }
 
 /**
- * The gateways of all merchants: the sandbox, and each merchant's accounts at Stripe. A process picks up a
- * new key without a restart: it reads the rows again after 5 s, and at once if Stripe refuses the old key.
- * Each process limits the rate of an account's requests by itself.
- *
- * @throws UnknownGateway from `of` for a gateway that the merchant does not have. A live merchant does not have
- * the sandbox.
- * @throws DomainError `operation_not_allowed` from `forNewMethods` for a live merchant without an account.
+ * The sandbox, and each merchant's accounts at Stripe. Reads an account's rows again after 5 s, and at once if Stripe
+ * refuses the key.
+ * @throws UnknownGateway, DomainError `operation_not_allowed` for a live merchant without an account.
  */
 export function createMerchantGateways(
   options: MerchantGatewaysOptions,

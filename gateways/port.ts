@@ -36,7 +36,6 @@ export interface ForcedDeclines {
 /** Maximum length of an idempotency key of a charge, a refund or a saved method, in characters: Adyen's limit. */
 export const KEY_LENGTH_MAX = 64;
 
-/** One charge at the gateway. */
 export interface ChargeRef {
   /** Idempotency key, at most {@link KEY_LENGTH_MAX} characters, the same for every send of one attempt. */
   readonly key: string;
@@ -66,7 +65,6 @@ export interface ChargeRequest extends ChargeRef {
 export const RETRY_ADVICE = ['never', 'later', 'unknown'] as const;
 export type RetryAdvice = (typeof RETRY_ADVICE)[number];
 
-/** A final outcome: the charge was made or declined. */
 export type DecidedCharge =
   | { readonly kind: 'succeeded'; readonly gatewayChargeId: string }
   | {
@@ -82,7 +80,6 @@ export type DecidedCharge =
 /** The gateway may have received the request. Only a look-up or a resend with the key can show its outcome. */
 export interface UnknownOutcome {
   readonly kind: 'unknown';
-  /** For logs and for manual review, not for payers. */
   readonly reason: string;
 }
 
@@ -115,9 +112,8 @@ export type PrepareOutcome =
 export type WithdrawOutcome = DecidedCharge | { readonly kind: 'withdrawn' } | UnknownOutcome;
 
 /**
- * - `absent`: the gateway has not begun the charge. A send now charges at most once.
- * - `another_charge`: the charge of this key has another amount or currency, and needs manual review.
- * - `unknown`: the look-up itself failed.
+ * `absent`: not begun; a send now charges at most once. `another_charge`: the key's charge has another amount or
+ * currency. `unknown`: the look-up failed.
  */
 export type LookupOutcome =
   | DecidedCharge
@@ -134,7 +130,6 @@ export interface RefundRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One refund at the gateway. */
 export interface RefundRef extends RefundRequest {
   /** The id from the gateway's answer to the refund; null if no answer gave one. */
   readonly gatewayRefundId: string | null;
@@ -211,7 +206,6 @@ export interface CardEntryRequest {
   /** The number of cards that were tried in the session. After a tried card the payer needs a new page. */
   readonly tries: number;
   readonly customer: {
-    /** Our id of the customer. */
     readonly id: string;
     readonly name: string | undefined;
     readonly email: string | undefined;
@@ -264,10 +258,8 @@ export interface PublishedTestCard {
 }
 
 /**
- * The interface through which our processes move money. No request contains a card number.
- *
- * Every method ends within the adapter's own time limit. A decline and an unknown outcome are results, not
- * errors. A method throws only {@link GatewayRejectedRequest}.
+ * The interface through which our processes move money. No request contains a card number. Every method ends within
+ * the adapter's time limit, and throws only {@link GatewayRejectedRequest}.
  */
 export interface PaymentGateway {
   /** The adapter's name in the rows of payment methods and attempts, which never changes. */
@@ -283,8 +275,8 @@ export interface PaymentGateway {
   /** The name of the company that processes the cards, for payers. */
   readonly company: string;
   /**
-   * Opens a page of the gateway on which the payer enters a card. Moves no money. A repeat in the same minute
-   * of the clock returns the same page. Null if payers enter cards in the hosted card form.
+   * Opens a page of the gateway on which the payer enters a card. A repeat in the same minute returns the same page.
+   * Null if payers use the hosted card form.
    */
   readonly openCardEntry: ((request: CardEntryRequest) => Promise<CardEntryOutcome>) | null;
   /**
@@ -294,9 +286,8 @@ export interface PaymentGateway {
   amountProblem(amountMinor: number, currency: string, use: AmountUse): string | null;
 
   /**
-   * Prepares a charge and returns the id that every later request about the charge needs. Never moves money. A
-   * repeat with the key returns the same charge, as long as the gateway remembers the key. Null if the gateway charges
-   * without a preparation.
+   * Prepares a charge and returns its id. Never moves money. A repeat with the key returns the same charge, while the
+   * gateway remembers the key. Null: the gateway charges without it.
    */
   readonly prepare: ((request: ChargeRequest) => Promise<PrepareOutcome>) | null;
   /**
@@ -334,9 +325,8 @@ export interface PaymentGateway {
 }
 
 /**
- * The gateway or its adapter refused the request as wrong: a key that was used for other parameters, a malformed
- * field, an amount that differs, or bad credentials of the sandbox. The request had no effect, and a repeat does
- * not help. The cause is a bug or a wrong setting on our side.
+ * The gateway or its adapter refused the request as wrong. The request had no effect, and a repeat does not help: a
+ * bug or a wrong setting on our side.
  */
 export class GatewayRejectedRequest extends Error {
   override readonly name = 'GatewayRejectedRequest';

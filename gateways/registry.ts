@@ -1,6 +1,5 @@
 import type { PaymentGateway } from './port.ts';
 
-/** The gateways of this process. */
 export interface GatewayRegistry {
   /**
    * Returns the gateway that a row of the merchant names: a payment method's or an attempt's `gateway`.
@@ -14,12 +13,10 @@ export interface GatewayRegistry {
   forNewMethods(merchantId: string): Promise<PaymentGateway>;
 }
 
-/** The senders of gateways' events. */
 export interface EventSenders {
   /**
-   * Returns the gateways that may have sent an event under this name, such as `stripe:acct_…`, each with its merchant.
-   * There may be two merchants, because an account has the same name in test and in live mode. The signature shows
-   * which of them it is.
+   * Returns the gateways that may have sent an event under this name, each with its merchant. There may be two, in
+   * test and in live mode; the signature shows which.
    */
   receiving(name: string): Promise<{ merchantId: string; gateway: PaymentGateway }[]>;
 }

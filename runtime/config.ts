@@ -145,7 +145,6 @@ const HOSTED_PAGES = [
 ] as const;
 const WEBHOOKS = ['ENCRYPTION_KEY', 'WEBHOOK_ALLOW_LOOPBACK'] as const;
 
-/** The secret variables, which have no default. */
 export const SECRETS = [
   'GATEWAY_KEY',
   'CREDENTIAL_PEPPER',
@@ -154,17 +153,8 @@ export const SECRETS = [
 ] as const;
 
 /**
- * Returns the settings of the API process. URLs have no trailing slash.
- * - `host`, `port`: the listening address.
- * - `publicUrl`: base URL of the hosted pages in a payer's browser.
- * - `homeLinks`: links of the page at `/`.
- * - `gatewayUrl`: base URL of the sandbox gateway for this process.
- * - `gatewayPublicUrl`: the tokeniser's origin for a browser.
- * - `stripeUrl`: the address of a Stripe double, for tests; undefined for Stripe itself.
- * - `requestsPerSecond`: the rate limit of one merchant in this process.
- * - `trustedProxies`: number of our own proxies that add to `X-Forwarded-For`.
- * - `currencies`: the currency table with the limits of `CURRENCY_LIMITS_FILE`.
- *
+ * URLs have no trailing slash. `gatewayUrl`: the sandbox for this process; `gatewayPublicUrl`: its tokeniser for a
+ * browser; `stripeUrl`: a Stripe double, for tests.
  * @throws ConfigError with every problem at once.
  */
 export function loadApiConfig(environment: Environment = processEnvironment()) {
@@ -210,14 +200,8 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
 }
 
 /**
- * Returns the settings of a worker process.
- * - `queues`: the task queues that the process serves.
- * - `links`: key and base URL of the links in events; both must equal those of the API.
- * - `workflowBundle`: the file of the bundled workflows; without it the worker bundles them itself.
- * - `isMaintenanceOn`: false disables the maintenance sweeps, for example on the time-skipping test server.
- * - `retentionMs`: how long the sweeps keep settled deliveries, bodies of events, closed sessions, uses of links and
- *   events of gateways.
- *
+ * `links`: key and base URL must equal those of the API. Without `workflowBundle` the worker bundles the workflows.
+ * `isMaintenanceOn`: false disables the sweeps.
  * @throws ConfigError with every problem at once.
  */
 export function loadWorkerConfig(environment: Environment = processEnvironment()) {
@@ -276,10 +260,7 @@ export function loadGatewayConfig(environment: Environment = processEnvironment(
 }
 
 /**
- * Returns the settings of the Stripe double and of the fault proxy in front of it.
- * - `doubleUrl`: the double's origin for the proxy and for a browser on this machine.
- * - `controlKey`: bearer token of the control routes of both.
- *
+ * Settings of the Stripe double and of the fault proxy in front of it. `controlKey`: of the control routes of both.
  * @throws ConfigError with every problem at once.
  */
 export function loadStripeDoubleConfig(environment: Environment = processEnvironment()) {
@@ -299,9 +280,8 @@ export function loadStripeDoubleConfig(environment: Environment = processEnviron
 export type EmbeddedConfig = ReturnType<typeof loadEmbeddedConfig>;
 
 /**
- * Returns the settings of `npm start` and of the tests' servers. If `databaseUrl` or `temporalAddress` is
- * set, the embedded Postgres or Temporal server is not started. Paths are absolute.
- *
+ * Settings of `npm start` and of the tests' servers. With `databaseUrl` or `temporalAddress` that embedded server is
+ * not started.
  * @throws ConfigError with every problem at once.
  */
 export function loadEmbeddedConfig(environment: Environment = processEnvironment()) {
@@ -407,7 +387,6 @@ function temporalSettings(env: Read<(typeof TEMPORAL)[number]>) {
   };
 }
 
-/** Returns the links of the page at `/`, one for each URL that is set. */
 function homeLinksOf(env: Read<'TEMPORAL_UI_URL' | 'DEMO_CHECKOUT_URL'>) {
   return [
     { url: env.TEMPORAL_UI_URL, text: 'Temporal Web UI' },
@@ -415,7 +394,6 @@ function homeLinksOf(env: Read<'TEMPORAL_UI_URL' | 'DEMO_CHECKOUT_URL'>) {
   ].flatMap(({ url: link, text }) => (link === undefined ? [] : [{ url: link, text }]));
 }
 
-/** Returns the base URL of the hosted pages in a payer's browser. */
 function publicUrlOf(env: Read<'PUBLIC_URL' | 'HOST' | 'API_PORT'>): string {
   return env.PUBLIC_URL ?? `http://${urlHost(env.HOST)}:${env.API_PORT}`;
 }

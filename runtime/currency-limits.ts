@@ -3,8 +3,8 @@ import { CURRENCIES, withOverrides } from '../domain/currencies.ts';
 import type { CurrencyTable } from '../domain/currencies.ts';
 
 /**
- * Returns the currency table with the limits in the JSON file; without a path, the checked-in table. Throws
- * an `Error` that names the file. For an invalid limit, the error also names the currency and the field.
+ * Returns the currency table with the limits in the JSON file; without a path, the checked-in table.
+ * @throws Error naming the file, the currency and the field.
  */
 export function readCurrencyLimits(path: string | undefined): CurrencyTable {
   if (path === undefined) return CURRENCIES;

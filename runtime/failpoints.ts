@@ -1,8 +1,6 @@
 /**
- * Points in the code at which a process can kill itself. The points of the API come first, then those of a
- * worker. The variable FAILPOINT names one of these points. The crash tables in docs/architecture.md describe
- * the states that such crashes leave. An order is what a request asks to be made: a subscription, a payment, a
- * refund or a saved card.
+ * Points at which a process can kill itself, chosen by FAILPOINT. An *order* is a subscription, a payment, a refund
+ * or a saved card. docs/architecture.md describes the states that they leave.
  */
 export const FAILPOINTS = [
   /** API: the order's rows, and the answer under its Idempotency-Key, are written; nothing is committed. */

@@ -12,7 +12,6 @@ const DAY_MS = 24 * HOUR_MS;
 /** Shortest lifetime of a link in ms. Real time, also for a subscription on a test clock. */
 const LINK_LIFETIME_MS = 30 * DAY_MS;
 
-/** The data in a link, protected by the link's signature. */
 export interface UpdateLink extends SubscriptionRef {
   readonly expiresAt: number;
 }
@@ -30,10 +29,8 @@ export interface LinkSettings extends Signer {
 export type Updatable = SubscriptionRef & { readonly paymentMethodId: string | null };
 
 /**
- * Returns the URL of the page where a payer replaces a subscription's payment method. The URL expires 30
- * days, and up to an hour more, after the end of the UTC day of `nowAt` (real time). The URL contains the
- * subscription's id and a signature, so nothing is stored. Within one day the URL stays the same until the
- * payment method is replaced.
+ * Returns the URL of the page where a payer replaces a payment method. Expires 30 days after the UTC day of `nowAt`.
+ * Within one day it stays the same until the method is replaced.
  */
 export function updateMethodLink(
   deps: LinkSettings,
@@ -84,7 +81,6 @@ function pathOf(deps: Signer, session: PaidSession): string {
   return purpose === 'payment' ? paymentPath(token) : checkoutPath(token);
 }
 
-/** Returns the path of a subscription's checkout. */
 export function checkoutPath(token: string): string {
   return `/checkout/${token}`;
 }

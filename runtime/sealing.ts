@@ -28,9 +28,8 @@ const TAG_BYTES = 16;
 const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES;
 
 /**
- * Returns a {@link Sealing} that uses AES-256-GCM with a 32-byte key. Every sealed record contains an id of
- * the key: a hash that does not reveal the key. By this id `open` distinguishes a wrong key from changed
- * bytes.
+ * AES-256-GCM with a 32-byte key. Every sealed record has an id of the key, a hash that does not reveal it, by which
+ * `open` tells a wrong key from changed bytes.
  */
 export function createSealing(key: Buffer): Sealing {
   if (key.length !== 32) throw new SealingError('the sealing key must have 32 bytes');

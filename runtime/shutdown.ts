@@ -1,7 +1,6 @@
 import { exitsWithParent } from './config.ts';
 import type { Logger } from './logger.ts';
 
-/** A resource to close when the process ends. */
 export interface Closer {
   readonly name: string;
   readonly close: () => unknown;
@@ -31,13 +30,8 @@ const DEFAULT_CLOSER_TIMEOUT_MS = 5_000;
 const REPEATED_SIGNAL_GRACE_MS = 2_000;
 
 /**
- * On SIGTERM, SIGINT or SIGHUP, closes the given resources in order and exits. If
- * `PERENNIAL_EXIT_WITH_PARENT` is on, the end of stdin has the same effect, because it shows that the parent
- * has ended. The exit code is 0, or 1 if a closer threw or exceeded its time limit.
- *
- * Each closer has a time limit. There is also a time limit for all closers together, so the process always
- * ends. A second signal more than 2 s after the first exits at once with code 1. Returns a function that
- * starts the same shutdown. A call of this function during a shutdown changes nothing.
+ * On SIGTERM, SIGINT, SIGHUP, or the parent's end with `PERENNIAL_EXIT_WITH_PARENT`, closes the resources and exits:
+ * 0, or 1 if a closer failed or was late. A second signal after 2 s exits at once.
  */
 export function onShutdown(
   closers: readonly Closer[],
@@ -66,7 +60,6 @@ export function onShutdown(
   return shutdown;
 }
 
-/** Calls `callback` once when stdin, a pipe from the parent, ends. */
 function onParentGone(callback: () => void): void {
   let isGone = false;
   const gone = (): void => {
@@ -107,7 +100,6 @@ async function closeInOrder(
   return allClosed;
 }
 
-/** Closes a resource. Returns the reason as text if `close` failed or took too long, else undefined. */
 async function closeOne(closer: Closer, timeoutMs: number): Promise<string | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<string>((resolve) => {

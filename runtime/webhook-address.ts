@@ -20,9 +20,8 @@ const NOT_PUBLIC_DESPITE_RANGE = new Set(['168.63.129.16']);
 const IPV6_PUBLIC = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Returns why the URL of a webhook endpoint is refused; undefined if it is accepted. The text continues a
- * sentence that begins with the field's name: "must be an absolute https URL". Does not resolve host names:
- * {@link createGuardedConnector} checks their addresses at connect time.
+ * Returns why the URL of a webhook endpoint is refused, such as "must be an absolute https URL". Does not resolve
+ * names: {@link createGuardedConnector} checks addresses at connect time.
  */
 export function endpointProblem(endpoint: string, rules: AddressRules): string | undefined {
   if (!hasAtMost(endpoint, MAX_URL_LENGTH)) return `must have at most ${MAX_URL_LENGTH} characters`;
@@ -52,10 +51,9 @@ export function isAllowedAddress(text: string, rules: AddressRules): boolean {
 }
 
 /**
- * Returns a connector for undici that connects only to allowed addresses, within 3 s. The connector checks
- * exactly the addresses to which it connects, so a DNS change after the check has no effect. If one address
- * of a name is not allowed, the connect fails with an error of code `EBLOCKED`. TLS still checks the
- * certificate against the name.
+ * Returns a connector for undici that connects only to allowed addresses, within 3 s. It checks exactly the addresses
+ * to which it connects.
+ * @throws an error of code `EBLOCKED` for a name with another address.
  */
 export function createGuardedConnector(rules: AddressRules): buildConnector.connector {
   const connect = buildConnector({ lookup: guardedLookup(rules), timeout: CONNECT_TIMEOUT_MS });

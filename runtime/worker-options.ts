@@ -30,30 +30,25 @@ const WORKFLOW_TASKS = {
 } as const;
 
 /**
- * Time for which a task of a cached run waits for the worker that has cached the run. After that, any worker may
- * replay the run. A longer time would delay the tasks of a killed worker. A shorter time would cause replays
- * under load.
+ * Time for which a task waits for the worker that has cached its run. Longer delays the tasks of a killed worker;
+ * shorter causes replays under load.
  */
 const STICKY_QUEUE_TIMEOUT = '5s';
 
 /**
- * Heap of a workflow thread that is reserved for each cached run. A cached run takes about 450 kB, measured
- * with 5,000 runs; the rest is a reserve. A worker caches as many runs as fit, because a run that is not
- * cached is replayed for each task. The SDK's default caches a third of that number.
+ * A cached run takes about 450 kB, measured with 5,000 runs. A worker caches as many as fit, because any other run is
+ * replayed for each task. The SDK caches a third.
  */
 const HEAP_BYTES_PER_CACHED_RUN = 750_000;
 
-/** Settings of a process for its workers. */
 export interface QueueSettings {
   taskQueuePrefix: string;
   /** All activities. The workers of workflow task queues run them as local activities. */
   activities: object;
-  /** Intercepts every activity. */
   activityInterceptor: ActivityInterceptorsFactory;
   workflows: Pick<WorkerOptions, 'workflowsPath' | 'workflowBundle'>;
 }
 
-/** Returns the options for the worker of one task queue, without its connection. */
 export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): WorkerOptions {
   const shared: WorkerOptions = {
     taskQueue: `${settings.taskQueuePrefix}${queue}`,

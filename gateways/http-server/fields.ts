@@ -6,7 +6,6 @@ import { RequestRefused } from './http.ts';
  */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Longest accepted key, id or token, in characters. */
 const TEXT_LIMIT = 255;
 
 export function text(fields: Fields, name: string): string {

@@ -32,7 +32,6 @@ export interface Route {
   readonly handle: Handler;
 }
 
-/** Refuses a request, which then has no effect. The answer is `{ error, message }`. */
 export class RequestRefused extends Error {
   override readonly name = 'RequestRefused';
   readonly status: number;

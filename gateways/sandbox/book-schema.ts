@@ -4,7 +4,6 @@ import type { Sql } from 'postgres';
 /** Postgres schema with all data of the gateway (its book). Apart from tests, no other program reads or writes it. */
 const BOOK_SCHEMA = 'sandbox_gateway';
 
-/** Key of the advisory lock. The number is arbitrary. */
 const ADVISORY_LOCK = 7_312_026_111;
 
 /** Time limit of a statement in ms, shorter than the clients' time limit of a request. */
@@ -37,9 +36,8 @@ export async function openBook(databaseUrl: string): Promise<Sql> {
 }
 
 /**
- * For each card the tables store brand, country, last four digits, expiry and test behaviour, but no card
- * number, CVC or name. Tokens and sessions are bearer secrets, so only their SHA-256 is stored. Instants are
- * epoch ms.
+ * No card number, CVC or name is stored. Tokens and sessions are bearer secrets, so only their SHA-256 is stored.
+ * Instants are epoch ms.
  */
 const TABLES = `
 create schema if not exists ${BOOK_SCHEMA};
@@ -119,10 +117,8 @@ create table if not exists ${BOOK_SCHEMA}.forced_decline (
 `;
 
 /**
- * Decides and stores a charge in one round trip and one transaction. A second request with the same key waits
- * on the unique index until the first has committed. Then the function returns the first charge and uses up no
- * forced decline. If the gateway does not know the card, the charge is declined with `payment_method_removed`. A
- * forced decline replaces this code, and the code of the card.
+ * Decides and stores a charge in one transaction. A second request with the key waits on the unique index, and gets
+ * the first charge. A forced decline replaces every other code.
  */
 const BOOK_CHARGE = `
 create or replace function ${BOOK_SCHEMA}.book_charge_once(

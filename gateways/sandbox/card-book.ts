@@ -32,7 +32,6 @@ export type SaveResult =
 
 export type CardBook = ReturnType<typeof createCardBook>;
 
-/** Stores one-time tokens and saved cards. */
 export function createCardBook(sql: Sql) {
   return {
     /** Issues a one-time token for a card. The token is valid only together with `session`. */
@@ -48,9 +47,9 @@ export function createCardBook(sql: Sql) {
     },
 
     /**
-     * Redeems a token for a saved card. A repeat with the same key and customer returns the same card. The result is
-     * a refusal if the token is unknown, expired, of another session, or redeemed by another key or for another
-     * customer, or if the card is refused. Rejects with 422 if the key has redeemed another token.
+     * Redeems a token. A repeat with key and customer returns the same card. Refuses an unknown, expired or
+     * used token and one of another session.
+     * @throws RequestRefused 422 if the key redeemed another token.
      */
     save: (order: SaveOrder, now: number): Promise<SaveResult> =>
       sql.begin((tx) => saveWithin(tx, order, now)),

@@ -40,9 +40,8 @@ export type CardReading =
   | { readonly kind: 'refused'; readonly code: DeclineCode };
 
 /**
- * Reads a typed card. The digits may be ASCII, full-width, Arabic or Persian. The number may have spaces and dashes.
- * The expiry may be MM/YY, MM / YY, MMYY or MM/YYYY. A card is valid until its expiry month ends, in UTC. A correctly
- * typed number is refused if it is not a published test number.
+ * Reads a typed card: ASCII, full-width, Arabic or Persian digits, spaces, dashes; expiry MM/YY, MMYY or MM/YYYY,
+ * valid to the month's end in UTC. Refuses numbers that are no test numbers.
  */
 export function readCard(typed: TypedCard, now: number): CardReading {
   const number = inDigits(typed.number).replaceAll(/[\s-]/g, '');
@@ -69,7 +68,6 @@ export function readCard(typed: TypedCard, now: number): CardReading {
   };
 }
 
-/** Numbers of cards have 12 to 19 digits (ISO/IEC 7812). */
 const NUMBER_DIGITS = { min: 12, max: 19 };
 
 /** The number of digits for each network whose card numbers all have the same length. */

@@ -4,7 +4,6 @@ import type { DeclineCode } from '../../domain/declines.ts';
 import type { ChargeReference, RetryAdvice } from '../port.ts';
 import { RequestRefused } from '../http-server/http.ts';
 
-/** A charge as the gateway answers it. */
 export interface BookedCharge {
   readonly id: string;
   readonly outcome: 'succeeded' | 'declined';
@@ -17,7 +16,6 @@ export interface BookedCharge {
   readonly currency: string;
 }
 
-/** A charge as the control endpoint lists it. */
 export interface ListedCharge extends BookedCharge {
   /** Number of the charge. A later charge has a higher number. */
   readonly sequence: number;
@@ -26,14 +24,12 @@ export interface ListedCharge extends BookedCharge {
   readonly reference: ChargeReference;
   /** Number of requests with this key, including the first. */
   readonly sentCount: number;
-  /** Sum of the refunds that succeeded. */
   readonly refundedMinor: number;
   /** In the order of their keys. */
   readonly refunds: readonly ListedRefund[];
   readonly createdAt: number;
 }
 
-/** A refund of a listed charge. */
 export interface ListedRefund {
   readonly key: string;
   readonly gatewayRefundId: string;
@@ -100,7 +96,6 @@ export function createChargeBook(sql: Sql) {
       };
     },
 
-    /** Returns charges in the order of their sequence. */
     async list(filter: ListFilter): Promise<ListedCharge[]> {
       const rows = await sql<ListedRow[]>`
         select c.*, (

@@ -18,12 +18,9 @@ import type { Exchange } from './exchange.ts';
 import { TEST_CARDS } from './test-cards.ts';
 
 export interface SandboxClientOptions {
-  /** Base URL of the gateway for this process. */
   readonly url: string;
-  /** Base URL of the gateway for a payer's browser. */
   readonly publicUrl: string;
   readonly apiKey: string;
-  /** Time limit of a request in ms; default 8,000. */
   readonly timeoutMs?: number;
 }
 
@@ -45,7 +42,6 @@ const DEFAULT_TIMEOUT_MS = 8_000;
 /** Maximum number of connections to the gateway. A worker needs fewer. */
 const CONNECTIONS = 64;
 
-/** The adapter of the sandbox gateway. */
 export function createSandboxClient(options: SandboxClientOptions): SandboxClient {
   const exchange = createExchange({
     url: options.url,
@@ -169,8 +165,8 @@ function chargeCall(request: ChargeRequest) {
 }
 
 /**
- * Returns the body of a 2xx answer. Throws for a refusal in the gateway's format. Returns null if the outcome
- * is unknown. A 4xx in another format is unknown, too, because it may come from a proxy.
+ * Returns the body of a 2xx answer, and null for an unknown outcome: also for a 4xx in another format, which a proxy
+ * may have sent. Throws for the gateway's refusal.
  */
 function accepted(sent: Exchange): Record<string, unknown> | null {
   if (sent.kind !== 'answered') return null;

@@ -2,10 +2,8 @@ import { Pool } from 'undici';
 import type { Dispatcher } from 'undici';
 
 /**
- * The result of one HTTP request:
- * - `answered`: the whole answer arrived.
- * - `not_sent`: no byte of the request left this process.
- * - `broken`: the server may have received the request, and no whole answer arrived.
+ * `answered`: the whole answer arrived. `not_sent`: no byte left this process. `broken`: the server may have received
+ * the request.
  */
 export type Exchange =
   | { readonly kind: 'answered'; readonly status: number; readonly body: unknown }
@@ -40,9 +38,8 @@ const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_LIMIT_BYTES = 1_048_576;
 
 /**
- * Sends JSON over kept-alive connections. `send` never rejects, resolves within `timeoutMs`, and never sends
- * a request twice. Undici calls `onRequestStart` before it writes the first byte. From this call, not from
- * error codes, `send` knows whether a request left this process.
+ * Sends JSON over kept-alive connections. Never rejects, resolves within `timeoutMs`, never sends twice. Undici calls
+ * `onRequestStart` before the first byte: only this tells whether a request left.
  */
 export function createExchange(options: ExchangeOptions) {
   const base = new URL(options.url);

@@ -6,11 +6,8 @@ export const OPERATIONS = ['charge', 'lookup', 'methods', 'refund', 'refund_look
 export type Operation = (typeof OPERATIONS)[number];
 
 /**
- * - `decline`: the charge is declined. Only for `charge`.
- * - `delay`: the request is served after `delayMs`.
- * - `error_500`: the answer is a 500.
- * - `lose_answer`: the server closes the connection without an answer.
- * - `pending`: the refund is decided later. Only for `refund`.
+ * `decline`: only for `charge`. `delay`: served after `delayMs`. `lose_answer`: the server closes the connection.
+ * `pending`: the refund is decided later.
  */
 export const FAULTS = ['decline', 'delay', 'error_500', 'lose_answer', 'pending'] as const;
 
@@ -23,13 +20,10 @@ export interface Fault {
   readonly effect: (typeof EFFECTS)[number];
   /** 0 for a fault other than `delay`. */
   readonly delayMs: number;
-  /** Number of requests to which the fault applies. */
   readonly count: number;
   /** From 0 to 1: the share of matching requests to which the fault applies. */
   readonly chance: number;
-  /** Null matches every subscription. */
   readonly subscriptionId: string | null;
-  /** Null matches every payment method. */
   readonly paymentMethodId: string | null;
 }
 

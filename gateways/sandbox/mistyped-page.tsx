@@ -23,9 +23,8 @@ function contextOf(form: URLSearchParams): CardFormContext {
 }
 
 /**
- * Returns the card form again, with the mistyped fields marked and all values but the CVC. Only the gateway can show
- * this page, because the hosted page never gets the card number. The form's hidden fields are not signed: another site
- * can choose the texts, but the form leads only to this gateway and back to an allowed origin.
+ * Returns the card form again, with the mistyped fields marked and all values but the CVC. The form's texts are not
+ * signed, but it leads only to this gateway and an allowed origin.
  */
 export function mistypedPage(
   form: URLSearchParams,

@@ -13,7 +13,6 @@ export interface RefundOrder {
 export const REFUND_STATUSES = ['succeeded', 'pending', 'failed'] as const;
 export type RefundStatus = (typeof REFUND_STATUSES)[number];
 
-/** A refund as the gateway answers it. */
 export interface BookedRefund {
   readonly id: string;
   readonly status: RefundStatus;
@@ -25,15 +24,12 @@ export type RefundResult =
 
 export type RefundBook = ReturnType<typeof createRefundBook>;
 
-/** Stores refunds. Every write is one transaction. */
 export function createRefundBook(sql: Sql) {
   return {
     /**
-     * Refunds all or part of a charge, once per key; a new refund gets `status`. A lock on the charge's row
-     * serialises its refunds, so that together they never exceed the charge. Returns `refused` if the charge does not
-     * allow the refund.
-     *
-     * @throws RequestRefused 422 if the key was used with other parameters.
+     * Refunds all or part of a charge, once per key. A lock serialises a charge's refunds, so that together they
+     * never exceed it.
+     * @throws RequestRefused 422 if the key had other parameters.
      */
     refund: (order: RefundOrder, status: RefundStatus, now: number): Promise<RefundResult> =>
       sql.begin((tx) => refundWithin(tx, order, status, now)),

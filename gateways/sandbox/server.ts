@@ -27,7 +27,6 @@ export interface SandboxGatewayOptions extends ListenOptions {
 }
 
 export interface SandboxGateway {
-  /** The origin at which the gateway listens. */
   readonly url: string;
   /** Refuses new requests, waits at most 3 s for running ones, and disconnects from the database. */
   close(): Promise<void>;

@@ -2,11 +2,8 @@ import type { DeclineCode } from '../../domain/declines.ts';
 import type { PublishedTestCard } from '../port.ts';
 
 /**
- * When a test card is declined:
- * - `save`: the card is refused when it is saved.
- * - `charge`: the card is saved, and every charge is declined. With `verify`, the card is refused when it
- *   is saved.
- * - `later_charges`: the card is saved, also with `verify`, and every charge is declined.
+ * `save`: refused when it is saved. `charge`: saved, then declined; with `verify` refused when it is saved.
+ * `later_charges`: saved in both cases, then declined.
  */
 export type TestCardMoment = 'save' | 'charge' | 'later_charges';
 

@@ -11,7 +11,6 @@ const FORM_LIMIT_BYTES = 8_192;
 const SESSION_LIMIT = 255;
 const RETURN_URL_LIMIT = 2_048;
 
-/** Number of random bytes of `payment_error_id`, which must be unique and need not be secret. */
 const ERROR_ID_BYTES = 9;
 
 const NONCE_BYTES = 16;
@@ -24,14 +23,8 @@ export interface TokeniserOptions {
 }
 
 /**
- * `POST /tokenise` is the sandbox's only route that gets a card number. The number is only in memory, for one request.
- * The hosted page's form has the fields `name`, `number`, `expiry`, `cvc` and those of `CardFormContext`.
- *
- * The answer redirects the browser to `return_url` with 303 and `payment_token`. If the card cannot be used,
- * nothing is stored, and the redirect has a decline code in `payment_error` and a unique `payment_error_id`.
- * A typing error is no decline: the answer is the form again, with 422, and nothing is stored or redirected.
- * A `return_url` of a foreign origin is answered with a 400 page. No log line and no error contains a field
- * of the form.
+ * The only route that gets a card number, in memory, for one request. Redirects to `return_url` with `payment_token`
+ * or `payment_error`; a typing error gets the form again, with 422. No log contains a field.
  */
 export function tokeniserRoute(options: TokeniserOptions): Route {
   return {

@@ -11,10 +11,8 @@ import { lookupRefund, refund } from './refunds.ts';
 import { withCallersSignal } from './sending.ts';
 
 /**
- * Stripe as a payment gateway, for one account. Each attempt has its own PaymentIntent: `prepare` creates the
- * PaymentIntent with its payment method, `charge` confirms it, on-session if the payer is present, and
- * `withdraw` cancels it. A PaymentIntent is confirmed at most once, because a decline removes its payment method.
- * ADR 0021.
+ * Stripe, for one account. Each attempt has its own PaymentIntent, which `prepare` creates, `charge` confirms and
+ * `withdraw` cancels. It is confirmed at most once, because a decline removes its payment method.
  */
 export function createStripeGateway(options: StripeGatewayOptions): PaymentGateway {
   const stripe = createStripeClient(options);

@@ -1,6 +1,5 @@
 import type { AmountUse } from '../port.ts';
 
-/** Currencies that have no decimals at Stripe and two decimals here. */
 const WITHOUT_DECIMALS = ['MGA'];
 /** Currencies that have two decimals at Stripe and none here. Both decimals must be zero. */
 const WITH_ZERO_DECIMALS = ['ISK', 'UGX'];

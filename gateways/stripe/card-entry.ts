@@ -14,12 +14,8 @@ const PAUSE_MS = 200;
 const ANSWER_WITHIN_MS = 3_000;
 
 /**
- * Opens a Checkout Session in mode `setup`, on whose page the payer enters a card. No card number reaches our
- * processes. `payment_token` in the return URL is the id of Stripe's session. Ends within `timeoutMs`.
- *
- * A saved card belongs to the Stripe customer of an earlier payment method, else to a customer that Stripe
- * creates with the card. Requests of one minute have one idempotency key, so a double click opens one session.
- * Stripe's session ends at `expiresAt`, but stays open for at least 35 min and at most 23 h 55 min.
+ * Opens a Checkout Session in mode `setup`; its id is the `payment_token`. Requests of one minute open one session.
+ * It ends at `expiresAt`, but within 35 min to 23 h 55 min.
  */
 export async function openCardEntry(
   stripe: Stripe,
@@ -95,8 +91,8 @@ function sessionOf(
 }
 
 /**
- * Creates the session under a key that is a hash of the parameters, so that Stripe never gets a key with other
- * parameters. While Stripe executes an earlier request with the key, repeats the request until 3 s before `untilAt`.
+ * Creates the session under a hash of its parameters as key. While Stripe executes an earlier request with the key,
+ * repeats it until 3 s before `untilAt`.
  */
 async function createOnce(
   stripe: Stripe,

@@ -3,13 +3,11 @@ import { ourAmount } from './amounts.ts';
 
 /** A charge at Stripe that one of our attempts made. Amounts are in our minor units, `createdAt` is epoch ms. */
 export interface ListedCharge {
-  /** Our key of the attempt. */
   readonly key: string;
   readonly merchantId: string;
   readonly intentId: string;
   /** Null for a charge outside a subscription. */
   readonly subscriptionId: string | null;
-  /** The id of the PaymentIntent. */
   readonly gatewayChargeId: string;
   readonly outcome: 'succeeded' | 'pending' | 'declined';
   readonly amountMinor: number;
@@ -22,7 +20,6 @@ export interface ListedRefund {
   /** Our key of the refund. Null if it was made without the service, for example in Stripe's Dashboard. */
   readonly key: string | null;
   readonly gatewayRefundId: string;
-  /** The merchant of the refunded charge. */
   readonly merchantId: string;
   /** The id of the PaymentIntent of the refunded charge. */
   readonly gatewayChargeId: string;
@@ -36,8 +33,8 @@ const PAGE = 100;
 const OUTCOMES = ['succeeded', 'pending'] as const;
 
 /**
- * Lists the charges that Stripe made from `fromAt` (epoch ms) on, page by page, the newest first. Leaves out
- * charges without our metadata: the merchant may use the account for other sales, too. Throws the SDK's error.
+ * Lists Stripe's charges from `fromAt` (epoch ms) on, newest first. Leaves out charges without our metadata: the
+ * merchant may have other sales. Throws the SDK's error.
  */
 export async function* listCharges(stripe: Stripe, fromAt: number): AsyncGenerator<ListedCharge[]> {
   let after: string | undefined;

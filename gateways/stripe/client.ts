@@ -7,7 +7,6 @@ export interface StripeGatewayOptions {
   readonly secretKey: string;
   /** The account of the key, `acct_…`. */
   readonly accountId: string;
-  /** Time limit of a request in ms. */
   readonly timeoutMs: number;
   /** The address of a Stripe double, for tests. Default: Stripe's address. */
   readonly url?: string | undefined;
@@ -19,14 +18,11 @@ export interface StripeGatewayOptions {
   readonly newerKey?: (refused: string) => Promise<string | null>;
 }
 
-/** The API version for which the pinned package has types. */
 const API_VERSION = '2026-08-26.dahlia';
 
 /**
- * Creates a client that sends exactly one request for each call. The SDK's default HTTP client may send a
- * request twice, even without retries. The global `fetch` fails here: the package `undici` replaces its
- * dispatcher, and the new dispatcher refuses the SDK's Content-Length. The client therefore uses the `fetch`
- * of `undici`.
+ * Creates a client that sends one request for each call; the SDK's own may send two. Uses the `fetch` of `undici`,
+ * which replaces the global one's dispatcher and refuses the SDK's Content-Length there.
  */
 export function createStripeClient(
   options: Omit<StripeGatewayOptions, 'accountId' | 'webhookSecrets'>,

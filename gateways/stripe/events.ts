@@ -6,8 +6,8 @@ import { isStorable } from '../../domain/storable-text.ts';
 const TOLERANCE_S = 300;
 
 /**
- * Verifies the signature and returns the hint of the event: the object to look up. Accepts a signature by any of the
- * account's secrets, because two are valid during a rotation. A hint contains only ids and our key of a refund.
+ * Verifies the signature and returns the object that the event names, with ids only. Two secrets are valid during a
+ * rotation.
  */
 export function readEvents(
   webhookSecrets: readonly string[],

@@ -6,7 +6,6 @@ import { cardOf } from './card-entry.ts';
 import { partsOf } from './charges.ts';
 import { failureOf, unknown } from './outcomes.ts';
 
-/** Reads a dispute as it is now. */
 export async function lookupDispute(
   stripe: Stripe,
   gatewayDisputeId: string,

@@ -3,8 +3,8 @@ import PQueue from 'p-queue';
 /** Limits the rate of the requests of one account. */
 export interface Pace {
   /**
-   * Waits until the rate limit allows one more request. Throws {@link PacedOut} if this takes longer than 2 s, or if
-   * one of `signals` aborts first. The caller must send the request only after this promise has resolved.
+   * Waits until the rate limit allows one more request, which may then be sent.
+   * @throws PacedOut after 2 s, or if a signal aborts first.
    */
   take(method: string, signals: readonly AbortSignal[]): Promise<void>;
   /** Call this when Stripe has refused a request because of its rate limit. Later requests then wait 0.5 to 1 s. */
@@ -25,15 +25,14 @@ class PacedOut extends Error {
 }
 
 /**
- * Requests in a second, of reads and of writes, for one account in one process. Stripe's limit for an account
- * is about 100 of each in live mode and 25 in test mode. Two processes together stay below the limit.
+ * Requests in a second, of reads and of writes, for one account in one process. Stripe allows about 100 of each in
+ * live mode and 25 in test mode: enough for two processes.
  */
 const REQUESTS_PER_SECOND = { live: 45, test: 12 } as const;
 
 /** The longest wait for the rate limit, in ms. The request's time limit includes this wait. */
 const WAIT_MS = 2_000;
 
-/** Creates the rate limiter of one account in one process. */
 export function createPace(mode: keyof typeof REQUESTS_PER_SECOND): Pace {
   const queueOf = () =>
     new PQueue({ interval: 1_000, intervalCap: REQUESTS_PER_SECOND[mode], strict: true });

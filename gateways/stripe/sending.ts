@@ -22,9 +22,8 @@ export interface SendingOptions {
 }
 
 /**
- * Returns the `fetch` of one account's client. A request waits until the account's rate limiter allows it. A request
- * that Stripe refuses with 401 had no effect, so it is sent once more with the newer key if there is one: a
- * rotation of the key loses no request.
+ * Returns the `fetch` of one account's client. A request waits for the rate limiter. After a 401, which had no
+ * effect, it is sent once more with the newer key if there is one.
  */
 export function createSending({ secretKey, pace, newerKey }: SendingOptions) {
   const send = async (url: string, init: RequestInit, key: string): Promise<Response> => {

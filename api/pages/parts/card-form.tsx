@@ -1,6 +1,5 @@
 import type { Language } from './language.ts';
 
-/** The fields of a card that a payer can mistype. */
 export type CardField = 'number' | 'expiry' | 'cvc';
 
 /** The hidden fields of a card form. The last three are for the gateway's own page about mistyped fields. */
@@ -8,9 +7,7 @@ export interface CardFormContext {
   readonly session: string;
   readonly return_url: string;
   readonly locale: string;
-  /** The merchant's name. */
   readonly merchant: string;
-  /** The text of the button. */
   readonly button: string;
 }
 
@@ -23,9 +20,8 @@ export interface TypedFields {
 const NOTHING_TYPED: TypedFields = { name: '', number: '', expiry: '' };
 
 /**
- * The card form, which posts to `action`, the gateway's tokeniser. `problems`: a text for each mistyped field. The
- * first of these fields has the focus. `describedBy`: the id of a text about the whole form. The CVC is never
- * filled in.
+ * The card form, which posts to the gateway's tokeniser. The first field with a problem has the focus. `describedBy`:
+ * the id of a text about the whole form. The CVC is never filled in.
  */
 export function CardForm(props: {
   language: Language;

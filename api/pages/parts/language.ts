@@ -13,10 +13,8 @@ import { ja } from './texts/ja.ts';
 import { nl } from './texts/nl.ts';
 import { pt } from './texts/pt.ts';
 
-/** The texts of each language. */
 export const TEXTS: Readonly<Record<Locale, Texts>> = { en, de, fr, es, pt, it, nl, ja, ar };
 
-/** The names of the placeholders in a text. */
 type Placeholder<Text> = Text extends `${string}{${infer Name}}${infer Rest}`
   ? Name | Placeholder<Rest>
   : never;
@@ -58,8 +56,8 @@ export interface Language {
 }
 
 /**
- * The `Intl` locale of each language's formats. English has the formats of Great Britain, which name the country of a
- * dollar: `US$19.99`, not `$19.99`. Arabic has the digits 0 to 9, which are printed on cards.
+ * English has the formats of Great Britain, which name the country of a dollar: `US$19.99`. Arabic has the digits 0
+ * to 9, which are printed on cards.
  */
 const FORMATS: Readonly<Record<Locale, string>> = {
   en: 'en-GB',

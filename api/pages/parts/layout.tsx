@@ -9,15 +9,12 @@ import { STYLE } from './style.ts';
 export interface PageFrame {
   readonly language: Language;
   readonly title: string;
-  /** The nonce of this answer's Content-Security-Policy. */
   readonly nonce: string;
-  /** Absent: the page shows no brand. */
   readonly branding?: Branding | undefined;
   /** The browser opens `url` after `seconds` seconds. */
   readonly refresh?: { readonly seconds: number; readonly url: string } | undefined;
   /** The page waits for an outcome. The browser requests `url`, which shows the outcome, every `seconds` seconds. */
   readonly wait?: { readonly seconds: number; readonly url: string } | undefined;
-  /** The page's script; `WAIT_SCRIPT` if the page waits. */
   readonly script?: PageScript | undefined;
   readonly children: ComponentChildren;
 }

@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 /** A script inside a page. Every page also works without its script. */
 export interface PageScript {
   readonly text: string;
-  /** The source for `script-src` of the Content-Security-Policy: the hash of the text, so that no other script runs. */
   readonly source: string;
 }
 
@@ -12,9 +11,8 @@ function pageScript(text: string): PageScript {
 }
 
 /**
- * Groups the digits of the card number as on the card, and shows the brand beside the field's label. The script
- * never adds, removes or reorders digits. It leaves a number with a letter unchanged; the gateway then refuses the
- * number.
+ * Groups the digits of the card number as on the card, and shows the brand. Never adds, removes or reorders digits.
+ * Leaves a number with a letter unchanged, for the gateway to refuse.
  */
 export const CARD_SCRIPT = pageScript(`{
 const field = document.getElementById('number');

@@ -1,8 +1,6 @@
 /**
- * Text and background must have a contrast of at least 4.5 : 1, in the light and in the dark scheme. Lengths are in
- * `rem`, so that they follow the payer's font size; a width of less than 20 em is a phone with large text. In forced
- * colours a transparent border becomes visible and shows the edges of buttons and boxes. An element with its own
- * `dir` is aligned as the page is: to the left in `ltr` and to the right in `rtl`.
+ * Contrast at least 4.5 : 1 in both schemes. Lengths in `rem` follow the payer's font size. In forced colours a
+ * transparent border shows the edges of buttons and boxes.
  */
 export const STYLE = `
 :root {

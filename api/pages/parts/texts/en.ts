@@ -1,6 +1,6 @@
 /**
- * The texts of the hosted pages in English. Every other language has the same keys, with the same placeholders
- * in braces. A text that depends on a number has one form for each category of `Intl.PluralRules`.
+ * Every language has the same keys, with the same placeholders in braces. A text that depends on a number has one
+ * form for each category of `Intl.PluralRules`.
  */
 export const en = {
   // Every page
@@ -247,12 +247,10 @@ export const en = {
   orAnotherCard: 'Or use another card:',
 } as const;
 
-/** The forms of a text that depends on a number. */
 export type Forms = { readonly [Category in Intl.LDMLPluralRule]?: string } & {
   readonly other: string;
 };
 
-/** The texts of one language. */
 export type Texts = {
   readonly [Key in keyof typeof en]: (typeof en)[Key] extends string ? string : Forms;
 };
