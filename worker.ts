@@ -6,7 +6,7 @@ import { createDb } from './db/client.ts';
 import { migrate } from './db/migrate.ts';
 import { endpointsOf } from './db/repositories/webhooks/deliveries.ts';
 import { gatewayRows } from './db/repositories/merchants/gateways.ts';
-import { paymentRows } from './db/repositories/payments/charges.ts';
+import { orderRows } from './db/repositories/payments/charges.ts';
 import { subscriptionRows } from './db/repositories/subscriptions/transitions.ts';
 import { createMerchantGateways } from './gateways/merchant-gateways.ts';
 import { createSandboxClient } from './gateways/sandbox/client.ts';
@@ -17,7 +17,7 @@ import { keepMaintenanceRunning } from './temporal/maintenance.ts';
 import { createSealing } from './runtime/sealing.ts';
 import { announceReady, onShutdown } from './runtime/shutdown.ts';
 import { createGatewaySubjects } from './temporal/gateway-subjects.ts';
-import { createPaymentWorkflows } from './temporal/payment-workflows.ts';
+import { createOrders } from './temporal/orders.ts';
 import { createSubscriptionWorkflows } from './temporal/subscription-workflows.ts';
 import {
   createTemporalClient,
@@ -98,9 +98,9 @@ const activities = createActivities({
   db,
   gateways,
   subscriptionWorkflows: workflows,
-  payments: createPaymentWorkflows({
+  orders: createOrders({
     client: temporal.client,
-    rows: paymentRows(db),
+    rows: orderRows(db),
     taskQueuePrefix: config.taskQueuePrefix,
     logger,
   }),

@@ -49,15 +49,15 @@ import { invalidInput } from './failures.ts';
 import { collect } from './charge-exchange.ts';
 import { sendDeadline } from './gateway-exchange.ts';
 import type { SendBudgetDeps } from './gateway-exchange.ts';
-import { watchUnproven } from './late-charges.ts';
+import { watchUnproven } from './orders/late-charges.ts';
 import { presentPayerOf } from './present-payer.ts';
-import type { PaymentResumption } from '../temporal/payment-workflows.ts';
+import type { Orders } from '../temporal/orders.ts';
 
 export interface ChargingDeps extends SendBudgetDeps {
   db: Db;
   gateways: GatewayRegistry;
   links: LinkSettings;
-  payments: Pick<PaymentResumption, 'watchLateCharge'>;
+  orders: Pick<Orders, 'ensureRunning'>;
   /** Requests the delivery of the stream's pending webhook events. Never throws. */
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
@@ -149,7 +149,7 @@ export function createChargingActivities(deps: ChargingDeps) {
         (fresh && (await settleFresh(deps, input, input.state, fresh, settlement))) ??
         (await settle(deps, input, input.state, opened.attempt, settlement));
       failpoint('after_settling');
-      await watchUnproven(deps.payments, opened.attempt, settlement);
+      await watchUnproven(deps.orders, opened.attempt, settlement);
       await deps.wakeStream(stream);
       return settled;
     },

@@ -1,4 +1,4 @@
-import type { PaymentResumption } from '../temporal/payment-workflows.ts';
+import type { Orders } from '../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 
 /**
@@ -24,18 +24,20 @@ export interface DecidedReview {
 export async function followUp(
   review: DecidedReview,
   subscriptions: Pick<SubscriptionWorkflows, 'recheck'>,
-  payments: Pick<PaymentResumption, 'wakePayment' | 'wakeRefund' | 'watchLateCharge'>,
+  orders: Pick<Orders, 'ensureRunning' | 'recheck'>,
 ): Promise<boolean> {
   const { merchantId, subjectId, intentId, subscriptionId, cycleNumber, state } = review;
   if (subjectId.startsWith('rf_')) {
-    await payments.wakeRefund({ merchantId, refundId: subjectId });
+    await orders.recheck('refund', { merchantId, refundId: subjectId });
     return true;
   }
-  if (state !== 'REVIEW') return payments.watchLateCharge({ merchantId, attemptId: subjectId });
+  if (state !== 'REVIEW') {
+    return orders.ensureRunning('lateCharge', { merchantId, attemptId: subjectId });
+  }
   if (subscriptionId !== null && cycleNumber !== null) {
     await subscriptions.recheck({ merchantId, subscriptionId });
   } else {
-    await payments.wakePayment({ merchantId, intentId });
+    await orders.recheck('payment', { merchantId, intentId, token: null });
   }
   return true;
 }

@@ -19,7 +19,7 @@ import type { CardOutcome } from '../domain/card-outcome.ts';
 import type { GatewayHint, GatewaySubject } from '../domain/gateway-hint.ts';
 import { CARD_TRIES_MAX } from '../domain/payment-method.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
-import type { PaymentResumption, PaymentWorkflows } from '../temporal/payment-workflows.ts';
+import type { Orders } from '../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import { outcomeUnknown } from './failures.ts';
 
@@ -27,10 +27,7 @@ export interface GatewayEventDeps {
   db: Db;
   gateways: GatewayRegistry;
   subscriptionWorkflows: Pick<SubscriptionWorkflows, 'recheck' | 'execute'>;
-  payments: Pick<
-    PaymentResumption & PaymentWorkflows,
-    'wakePayment' | 'wakeRefund' | 'wakeLateCharge' | 'pay' | 'saveMethod'
-  >;
+  orders: Pick<Orders, 'execute' | 'recheck'>;
   /** Requests the delivery of the stream's pending webhook events. Never throws. */
   wakeStream: (stream: { merchantId: string; streamId: string }) => Promise<void>;
 }
@@ -86,7 +83,7 @@ function look(
  * attempt, if the watch runs.
  */
 async function recheckCharge(
-  { db, subscriptionWorkflows, payments }: GatewayEventDeps,
+  { db, subscriptionWorkflows, orders }: GatewayEventDeps,
   account: GatewayAccount,
   hint: HintOf<'charge'>,
 ): Promise<void> {
@@ -94,19 +91,20 @@ async function recheckCharge(
   if (!named) return;
   const { attempt, subscriptionId, isWatched } = named;
   const { merchantId, intentId, id: attemptId } = attempt;
-  if (isWatched) await payments.wakeLateCharge({ merchantId, attemptId });
+  if (isWatched) await orders.recheck('lateCharge', { merchantId, attemptId });
   if (!isUndecided(attempt)) return;
-  if (subscriptionId === null) await payments.wakePayment({ merchantId, intentId });
-  else await subscriptionWorkflows.recheck({ merchantId, subscriptionId });
+  if (subscriptionId !== null) await subscriptionWorkflows.recheck({ merchantId, subscriptionId });
+  else await orders.recheck('payment', { merchantId, intentId, token: null });
 }
 
 async function recheckRefund(
-  { db, payments }: GatewayEventDeps,
+  { db, orders }: GatewayEventDeps,
   account: GatewayAccount,
   hint: HintOf<'refund'>,
 ): Promise<void> {
   const refundId = await findNamedRefund(db, account, hint);
-  if (refundId !== null) await payments.wakeRefund({ merchantId: account.merchantId, refundId });
+  const { merchantId } = account;
+  if (refundId !== null) await orders.recheck('refund', { merchantId, refundId });
 }
 
 /** Reads the dispute at the gateway and records what changed. */
@@ -186,7 +184,7 @@ async function isOver(db: Db, session: NamedSession): Promise<boolean> {
 }
 
 async function submit(
-  { subscriptionWorkflows, payments }: GatewayEventDeps,
+  { subscriptionWorkflows, orders }: GatewayEventDeps,
   session: NamedSession,
   paymentToken: string,
 ): Promise<CardOutcome> {
@@ -194,10 +192,12 @@ async function submit(
   const { subscriptionId, intentId, setupMethodId } = session;
   const token = { paymentToken, checkoutSessionId };
   if (intentId !== null) {
-    return outcomeOfPayment(await payments.pay({ merchantId, intentId, token }));
+    return outcomeOfPayment(await orders.execute('payment', { merchantId, intentId, token }));
   }
   if (setupMethodId !== null) {
-    return outcomeOfSetup(await payments.saveMethod({ merchantId, setupMethodId, ...token }));
+    return outcomeOfSetup(
+      await orders.execute('setupMethod', { merchantId, setupMethodId, token }),
+    );
   }
   if (subscriptionId === null) throw new Error(`the session ${checkoutSessionId} has no subject`);
   const kind = purpose === 'update_method' ? 'replacePaymentMethod' : 'completeCheckout';

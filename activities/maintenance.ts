@@ -32,7 +32,7 @@ import type { IntentRef } from '../domain/payment-intent.ts';
 import type { RefundRef } from '../domain/refund.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
-import type { PaymentResumption } from '../temporal/payment-workflows.ts';
+import type { Orders } from '../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import { followUp } from './decided-reviews.ts';
 import { recheckAfterOutage } from './outage-recovery.ts';
@@ -50,7 +50,7 @@ export interface MaintenanceDeps extends OutageRecoveryDeps {
     | 'closedSince'
     | 'countRunning'
   >;
-  payments: PaymentResumption;
+  orders: Pick<Orders, 'ensureRunning' | 'isRunning' | 'recheck'>;
   gatewaySubjects: Pick<GatewaySubjects, 'ensureRunning'>;
   /**
    * Time in ms for which settled deliveries, bodies of events, closed sessions, uses of links and events of gateways
@@ -105,7 +105,7 @@ const AT_ONCE = 10;
  * kinds and then throws the first error.
  */
 export function createMaintenanceActivities(deps: MaintenanceDeps) {
-  const { db, subscriptionWorkflows, payments, gatewaySubjects, wakeEndpoint } = deps;
+  const { db, subscriptionWorkflows, orders, gatewaySubjects, wakeEndpoint } = deps;
   const { retentionMs = DEFAULT_RETENTION_MS } = deps;
   return {
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
@@ -140,17 +140,17 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
       await sweepKind(
         'openPayments',
         () => takeOpenPayments(db, LIMIT),
-        (ref) => payments.resumePayment(ref),
+        (ref) => orders.ensureRunning('payment', { ...ref, token: null }),
       );
       await sweepKind(
         'openRefunds',
         () => takeOpenRefunds(db, LIMIT),
-        (ref) => payments.resumeRefund(ref),
+        (ref) => orders.ensureRunning('refund', ref),
       );
       await sweepKind(
         'decidedReviews',
         () => takeDecidedReviews(db, LIMIT),
-        (review) => followUp(review, subscriptionWorkflows, payments),
+        (review) => followUp(review, subscriptionWorkflows, orders),
       );
       await sweepKind(
         'stalledStreams',
@@ -213,21 +213,22 @@ async function sendTarget(
  * replaces the workflow's run if it is stuck.
  */
 async function voidUnlessRunning(
-  { db, payments }: MaintenanceDeps,
+  { db, orders }: MaintenanceDeps,
   ref: IntentRef,
 ): Promise<boolean> {
-  if (!(await payments.isPaymentRunning(ref))) return withdrawPayment(db, ref);
-  await payments.resumePayment(ref);
+  const order = { ...ref, token: null };
+  if (!(await orders.isRunning('payment', order))) return withdrawPayment(db, ref);
+  await orders.ensureRunning('payment', order);
   return false;
 }
 
 /** Like {@link voidUnlessRunning}, for a refund. */
 async function voidRefundUnlessRunning(
-  { db, payments }: MaintenanceDeps,
+  { db, orders }: MaintenanceDeps,
   ref: RefundRef,
 ): Promise<boolean> {
-  if (!(await payments.isRefundRunning(ref))) return withdrawRefund(db, ref);
-  await payments.resumeRefund(ref);
+  if (!(await orders.isRunning('refund', ref))) return withdrawRefund(db, ref);
+  await orders.ensureRunning('refund', ref);
   return false;
 }
 

@@ -14,7 +14,7 @@ import type { Db } from '../db/client.ts';
 import type { LookupOutcome, MethodLookup, PaymentGateway } from '../gateways/port.ts';
 import { UnknownGateway } from '../gateways/registry.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
-import type { PaymentResumption } from '../temporal/payment-workflows.ts';
+import type { Orders } from '../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import { chargeRefOf } from './charge-exchange.ts';
 import { unlessRejected } from './gateway-exchange.ts';
@@ -23,7 +23,7 @@ export interface OutageRecoveryDeps {
   db: Db;
   gateways: GatewayRegistry;
   subscriptionWorkflows: Pick<SubscriptionWorkflows, 'recheck'>;
-  payments: Pick<PaymentResumption, 'wakePayment' | 'wakeRefund'>;
+  orders: Pick<Orders, 'recheck'>;
   /** Waits between two rechecks. Default: a timer. */
   recheckPause?: (ms: number) => Promise<void>;
 }
@@ -184,11 +184,11 @@ function sendsLookup({ prepare }: PaymentGateway, { gatewayChargeId }: Unanswere
 }
 
 function recheck(
-  { subscriptionWorkflows, payments }: OutageRecoveryDeps,
+  { subscriptionWorkflows, orders }: OutageRecoveryDeps,
   { table, merchantId, id, intentId, subscriptionId }: Unanswered,
 ): Promise<void> {
-  if (table === 'refund') return payments.wakeRefund({ merchantId, refundId: id });
+  if (table === 'refund') return orders.recheck('refund', { merchantId, refundId: id });
   return subscriptionId === null
-    ? payments.wakePayment({ merchantId, intentId })
+    ? orders.recheck('payment', { merchantId, intentId, token: null })
     : subscriptionWorkflows.recheck({ merchantId, subscriptionId });
 }

@@ -5,7 +5,7 @@ import type { EventSenders, GatewayRegistry } from '../gateways/registry.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Sealing } from '../runtime/sealing.ts';
 import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
-import type { PaymentResumption, PaymentWorkflows } from '../temporal/payment-workflows.ts';
+import type { Orders } from '../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import type { WebhookQueues } from '../temporal/webhook-queues.ts';
 import type { WorkflowStarts } from '../temporal/workflow-starts.ts';
@@ -16,7 +16,7 @@ export interface ApiDeps {
   readonly db: Db;
   readonly workflows: SubscriptionWorkflows;
   readonly starts: Pick<WorkflowStarts, 'begin'>;
-  readonly payments: PaymentWorkflows & Pick<PaymentResumption, 'wakePayment'>;
+  readonly orders: Pick<Orders, 'execute' | 'recheck'>;
   readonly webhooks: Pick<WebhookQueues, 'wakeStream' | 'breakerClosed'>;
   readonly gatewaySubjects: Pick<GatewaySubjects, 'wake'>;
   readonly logger: Logger;

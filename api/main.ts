@@ -3,7 +3,7 @@ import { createDb } from '../db/client.ts';
 import { migrate } from '../db/migrate.ts';
 import { endpointsOf } from '../db/repositories/webhooks/deliveries.ts';
 import { gatewayRows } from '../db/repositories/merchants/gateways.ts';
-import { paymentRows } from '../db/repositories/payments/charges.ts';
+import { orderRows } from '../db/repositories/payments/charges.ts';
 import { subscriptionRows } from '../db/repositories/subscriptions/transitions.ts';
 import { createMerchantGateways } from '../gateways/merchant-gateways.ts';
 import { createSandboxClient } from '../gateways/sandbox/client.ts';
@@ -14,7 +14,7 @@ import { checkUnanswered } from '../runtime/request-scope.ts';
 import { createSealing } from '../runtime/sealing.ts';
 import { announceReady, onShutdown } from '../runtime/shutdown.ts';
 import { createGatewaySubjects } from '../temporal/gateway-subjects.ts';
-import { createPaymentWorkflows } from '../temporal/payment-workflows.ts';
+import { createOrders } from '../temporal/orders.ts';
 import { createSubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import { createTemporalClient } from '../temporal/client.ts';
 import { endpointProblem } from '../runtime/webhook-address.ts';
@@ -78,9 +78,9 @@ const app = createApp({
   db,
   workflows,
   starts,
-  payments: createPaymentWorkflows({
+  orders: createOrders({
     client: temporal.client,
-    rows: paymentRows(db),
+    rows: orderRows(db),
     taskQueuePrefix: config.taskQueuePrefix,
     logger,
   }),

@@ -20,7 +20,9 @@ export interface SetupMethodRef {
   setupMethodId: string;
 }
 
-export type SetupOrder = SetupMethodRef & CardToken;
+export interface SetupOrder extends SetupMethodRef {
+  token: CardToken;
+}
 
 /** The outcome of an order to save a card. After any outcome except `pending`, a repeat has the same outcome. */
 export type SetupOutcome =

@@ -3,9 +3,14 @@ import {
   Connection,
   isGrpcServiceError,
   ServiceError,
+  WorkflowExecutionAlreadyStartedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import type { WorkflowClientInterceptor, WorkflowExecutionDescription } from '@temporalio/client';
+import type {
+  WorkflowClientInterceptor,
+  WorkflowExecutionDescription,
+  WorkflowStartOptions,
+} from '@temporalio/client';
 import type { Logger as TemporalLogger, LogLevel } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
@@ -78,6 +83,27 @@ export function createTemporalClient(settings: TemporalSettings): TemporalClient
   return { client, close: () => connection.close() };
 }
 
+/** Makes a call of Temporal, which must be accepted within 4.5 s. */
+export function accepted<T>(client: Client, call: () => Promise<T>): Promise<T> {
+  return client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, call);
+}
+
+/** Starts a workflow. Returns false if it already runs. Throws if Temporal does not accept the call within 4.5 s. */
+export async function startUnlessRunning(
+  client: Client,
+  type: string,
+  options: WorkflowStartOptions,
+): Promise<boolean> {
+  try {
+    const start = { ...options, workflowIdConflictPolicy: 'FAIL' as const };
+    await accepted(client, () => client.workflow.start(type, start));
+    return true;
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
+    throw error;
+  }
+}
+
 /**
  * True if the workflow runs; false if the workflow is closed or unknown. Throws if Temporal does not answer
  * within 4.5 s.
@@ -103,9 +129,7 @@ export async function describeWorkflow(
   workflowId: string,
 ): Promise<WorkflowExecutionDescription | null> {
   try {
-    return await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
-      client.workflow.getHandle(workflowId).describe(),
-    );
+    return await accepted(client, () => client.workflow.getHandle(workflowId).describe());
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return null;
     throw error;
@@ -136,7 +160,7 @@ const POLLED_WITHIN_MS = 3_000;
 
 /** True if a worker polled this queue for workflow tasks within the last 3 s. */
 export async function isQueueMoving(client: Client, taskQueue: string): Promise<boolean> {
-  const { pollers } = await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+  const { pollers } = await accepted(client, () =>
     client.workflowService.describeTaskQueue({
       namespace: client.options.namespace,
       taskQueue: { name: taskQueue },

@@ -1,4 +1,3 @@
-import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import type { GatewaySubject } from '../domain/gateway-hint.ts';
 import type { Logger } from '../runtime/logger.ts';
@@ -7,7 +6,7 @@ import {
   gatewaySubjectWorkflowId,
   wake,
 } from '../workflows/gateway-subject/messages.ts';
-import { ACCEPT_WITHIN_MS } from './client.ts';
+import { accepted, startUnlessRunning } from './client.ts';
 
 /**
  * Starts the workflows that handle events of gateways. A subject is an object of a gateway that events name, such as a
@@ -39,7 +38,7 @@ export function createGatewaySubjects(deps: GatewaySubjectsDeps): GatewaySubject
     async wake(subject) {
       const options = { ...optionsOf(subject), signal: wake, signalArgs: [] as [] };
       try {
-        await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+        await accepted(client, () =>
           client.workflow.signalWithStart(GATEWAY_SUBJECT_WORKFLOW, options),
         );
       } catch (error) {
@@ -47,19 +46,7 @@ export function createGatewaySubjects(deps: GatewaySubjectsDeps): GatewaySubject
         logger.warn({ ...subject, error: reason }, 'workflow not started; the sweep will start it');
       }
     },
-    async ensureRunning(subject) {
-      try {
-        await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
-          client.workflow.start(GATEWAY_SUBJECT_WORKFLOW, {
-            ...optionsOf(subject),
-            workflowIdConflictPolicy: 'FAIL',
-          }),
-        );
-        return true;
-      } catch (error) {
-        if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
-        throw error;
-      }
-    },
+    ensureRunning: (subject) =>
+      startUnlessRunning(client, GATEWAY_SUBJECT_WORKFLOW, optionsOf(subject)),
   };
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { MAINTENANCE_WORKFLOW, maintenanceWorkflowId } from '../workflows/maintenance/messages.ts';
 import type { Logger } from '../runtime/logger.ts';
-import { ACCEPT_WITHIN_MS } from './client.ts';
+import { accepted } from './client.ts';
 
 const CHECK_EVERY_MS = 60_000;
 
@@ -29,7 +29,7 @@ export function keepMaintenanceRunning(deps: MaintenanceChecksDeps): () => Promi
 
   const start = async (): Promise<void> => {
     try {
-      await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+      await accepted(client, () =>
         client.workflow.start(MAINTENANCE_WORKFLOW, {
           workflowId: maintenanceWorkflowId(taskQueuePrefix),
           taskQueue: `${taskQueuePrefix}billing`,

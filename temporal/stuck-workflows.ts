@@ -2,7 +2,7 @@ import { WorkflowNotFoundError } from '@temporalio/client';
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import type { Logger } from '../runtime/logger.ts';
-import { ACCEPT_WITHIN_MS } from './client.ts';
+import { accepted } from './client.ts';
 
 const { EVENT_TYPE_WORKFLOW_TASK_COMPLETED: COMPLETED, EVENT_TYPE_WORKFLOW_TASK_FAILED: FAILED } =
   proto.temporal.api.enums.v1.EventType;
@@ -37,7 +37,7 @@ export async function terminateIfStuck(
   const failingAt = await failingSince(client, { workflowId, runId });
   if (failingAt === null || Date.now() - failingAt < stuckAfterMs) return false;
   try {
-    await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+    await accepted(client, () =>
       client.workflow
         .getHandle(workflowId, runId)
         .terminate('its workflow tasks keep failing; a new run starts from the row'),
@@ -58,7 +58,7 @@ async function failingSince(
   client: Client,
   execution: { workflowId: string; runId: string },
 ): Promise<number | null> {
-  const { history } = await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+  const { history } = await accepted(client, () =>
     client.workflowService.getWorkflowExecutionHistoryReverse({
       namespace: client.options.namespace,
       execution,

@@ -18,6 +18,7 @@ import {
 import type { Logger } from '../runtime/logger.ts';
 import {
   ACCEPT_WITHIN_MS,
+  accepted,
   describeWorkflow,
   hasFailedTask,
   hasWorkPending,
@@ -251,7 +252,7 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
   ): Promise<void> {
     const handle = this.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     try {
-      await this.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () => send(handle));
+      await accepted(this.client, () => send(handle));
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw error;
       await this.startFromRow(ref);

@@ -1,10 +1,7 @@
-import { log, proxyActivities, proxyLocalActivities, TemporalFailure } from '@temporalio/workflow';
+import { log, TemporalFailure } from '@temporalio/workflow';
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
-import type { Activities } from '../activities/index.ts';
-import { INSIDE_WORKFLOW_TASK, MONEY_MOVEMENT } from './options.ts';
-import { siblingTaskQueue } from './task-queues.ts';
 
-interface Call<Options, Input, Output> {
+export interface Call<Options, Input, Output> {
   executeWithOptions(options: Options, args: [Input]): Promise<Output>;
 }
 
@@ -30,20 +27,5 @@ export function localFirst<Input, Output>(
       });
     }
     return queued.executeWithOptions({ summary }, [input]);
-  };
-}
-
-/** The activities of payments outside the cycles, refunds and saved cards, each wrapped in {@link localFirst}. */
-export function moneyMovement(input: { merchantId: string }) {
-  const local = proxyLocalActivities<Activities>(INSIDE_WORKFLOW_TASK);
-  const queued = proxyActivities<Activities>({
-    ...MONEY_MOVEMENT,
-    taskQueue: siblingTaskQueue('charges'),
-    priority: { priorityKey: 2, fairnessKey: input.merchantId },
-  });
-  return {
-    chargePayment: localFirst(local.chargePayment, queued.chargePayment),
-    refundPayment: localFirst(local.refundPayment, queued.refundPayment),
-    saveSetupMethod: localFirst(local.saveSetupMethod, queued.saveSetupMethod),
   };
 }

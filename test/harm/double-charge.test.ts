@@ -41,7 +41,7 @@ describe('a gateway', () => {
     const refusing = createChargingActivities({
       links: LINKS,
       db: env.db,
-      payments: env.payments,
+      orders: env.orders,
       wakeStream: (stream) => env.webhooks.wakeStream(stream),
       gateways: oneGateway({
         ...env.gateway,

@@ -5,7 +5,7 @@ import { describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
-import { paymentWorkflowId } from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { onDevServerWith } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import { LATE_ARRIVALS } from '../support/test-environment.ts';
@@ -53,7 +53,7 @@ const fault = (env: TestEnvironment, what: object) =>
 
 const direct = (ref: IntentRef) => ({ ...ref, token: null });
 const handleOf = (env: TestEnvironment, ref: IntentRef) =>
-  env.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
+  env.client.workflow.getHandle(orderWorkflowId('payment', ref.intentId));
 
 const PAID_ONCE = ['intent.created CREATED', 'intent.success SUCCESS'];
 
@@ -179,7 +179,7 @@ describe('an unknown outcome', () => {
     await handleOf(env, ref).cancel();
     await env.control('DELETE', '/control/faults');
     // The next look-up may be due only after the 25 s for which `pay` waits.
-    await env.payments.wakePayment(ref);
+    await env.orders.recheck('payment', { ...ref, token: null });
     expect(await paying).toEqual({ kind: 'succeeded' });
     expect(await payments.pay(other)).toMatchObject({ code: 'operation_not_allowed' });
     await expectPaidOnce(payments, ref);
@@ -192,7 +192,7 @@ describe('an unknown outcome', () => {
     const ref = await payments.payment('hosted');
     await fault(env, { fault: 'lose_answer' });
     await fault(env, { operation: 'lookup', fault: 'error_500', count: 1_000 });
-    const paying = env.payments.pay({ ...ref, token: await payments.card() });
+    const paying = env.orders.execute('payment', { ...ref, token: await payments.card() });
     await eventually(async () => expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']));
     // The local activity timed out after 3 s. The activity on the queue must have ended, too.
     await eventually(async () => {
@@ -211,7 +211,7 @@ describe('an unknown outcome', () => {
     expect(await sweep()).toMatchObject({ openPayments: 1, rechecked: 0, failed: 0 });
     expect(await sweep()).toMatchObject({ openPayments: 0, rechecked: 0 });
     await env.control('DELETE', '/control/faults');
-    await env.payments.wakePayment(ref);
+    await env.orders.recheck('payment', { ...ref, token: null });
     expect(await handleOf(env, ref).result()).toMatchObject({ outcome: { kind: 'succeeded' } });
     await expectPaidOnce(payments, ref);
   });

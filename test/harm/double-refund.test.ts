@@ -4,7 +4,7 @@ import type { Activities } from '../../activities/index.ts';
 import { withdrawRefund } from '../../db/repositories/payments/refunds.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { RefundRef } from '../../domain/refund.ts';
-import { refundWorkflowId } from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { onDevServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
@@ -40,7 +40,7 @@ const fault = (env: TestEnvironment, what: object) =>
 
 /** Executes the refund. Repeats the call while no worker accepts it, as API clients do. */
 const refund = (env: TestEnvironment, ref: RefundRef) =>
-  untilAccepted(() => env.payments.refund(ref));
+  untilAccepted(() => env.orders.execute('refund', ref));
 
 const refused = (message: string) => ({ kind: 'refused', code: 'operation_not_allowed', message });
 
@@ -217,10 +217,10 @@ describe('a lost answer to a refund', () => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
     await fault(env, { fault: 'lose_answer', count: 1_000 });
-    const refunding = env.payments.refund(ref);
+    const refunding = env.orders.execute('refund', ref);
     await eventually(async () => expect((await payments.refundRow(ref)).state).toBe('UNKNOWN'));
     // If the local activity timed out after 3 s, the activity on the queue must have ended, too.
-    const handle = env.client.workflow.getHandle(refundWorkflowId(ref.refundId));
+    const handle = env.client.workflow.getHandle(orderWorkflowId('refund', ref.refundId));
     await eventually(async () => {
       const { raw } = await handle.describe();
       expect([raw.pendingActivities, raw.pendingWorkflowTask ?? null]).toEqual([[], null]);

@@ -75,7 +75,7 @@ async function expectStops(process: OurProcess): Promise<void> {
 async function order(env: TestEnvironment) {
   const payments = paymentsIn(env);
   const { customerId, ...session } = await payments.setup();
-  const card = { ...session, ...(await payments.card()), nowAt: Date.now() };
+  const card = { ...session, token: await payments.card(), nowAt: Date.now() };
   const saved = await env.activities.saveSetupMethod(card);
   if (saved.kind !== 'saved') throw new Error(`the card was not saved: ${saved.kind}`);
   const body = { customerId, pmId: saved.paymentMethodId, currency: 'USD', amount: 2_500 };

@@ -172,8 +172,8 @@ describe('an API that crashes while it charges a saved card', () => {
     payments: Payments,
   ): Promise<Request & { customerId: string }> => {
     const { customerId, ...session } = await payments.setup();
-    const order = { ...session, ...(await payments.card()) };
-    const saved = await untilAccepted(() => env.payments.saveMethod(order));
+    const order = { ...session, token: await payments.card() };
+    const saved = await untilAccepted(() => env.orders.execute('setupMethod', order));
     if (saved.kind !== 'saved') throw new Error(`the card was not saved: ${saved.kind}`);
     const body = { customerId, pmId: saved.paymentMethodId, currency: 'USD', amount: 2_500 };
     return { path: '/payments/charge-tokenised-pm', body, key: randomUUID(), customerId };

@@ -39,7 +39,7 @@ const KILLED = { code: null, signal: 'SIGKILL' };
 /** Saves a card of a new customer. Returns the fields of a charge request and the setup session's id. */
 async function savedCard({ env, payments }: WorkerScenario) {
   const { customerId, ...session } = await payments.setup();
-  const order = { ...session, ...(await payments.card()), nowAt: Date.now() };
+  const order = { ...session, token: await payments.card(), nowAt: Date.now() };
   const saved = await env.activities.saveSetupMethod(order);
   if (saved.kind !== 'saved') throw new Error(`the card was not saved: ${saved.kind}`);
   return { customerId, pmId: saved.paymentMethodId, setupMethodId: session.setupMethodId };

@@ -125,7 +125,7 @@ test('the event examples in the OpenAPI document equal the bodies that a receive
     amount: 500,
   });
   await env.control('POST', '/control/refunds', { key: `refund:${refundId}`, status: 'failed' });
-  await env.payments.wakeRefund({ merchantId: env.merchantId, refundId });
+  await env.orders.recheck('refund', { merchantId: env.merchantId, refundId });
   await shop.news(subscriptionId, 2);
   const decline = { subscriptionId, code: 'insufficient_funds', count: 5 };
   await env.control('POST', '/control/declines', decline);

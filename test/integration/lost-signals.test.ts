@@ -2,7 +2,7 @@ import { LINKS } from '../support/links.ts';
 import { and, eq, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
-import { createPaymentActivities } from '../../activities/payments.ts';
+import { createPaymentActivities } from '../../activities/orders/payments.ts';
 import { oneGateway } from '../../gateways/registry.ts';
 import { bookLateCharge } from '../../db/repositories/payments/late-charges.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
@@ -15,12 +15,7 @@ import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { sweepCounts } from '../../db/schema/sweep-counts.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import {
-  lateChargeWorkflowId,
-  paymentWorkflowId,
-  recheck,
-  refundWorkflowId,
-} from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId, recheck } from '../../workflows/orders/messages.ts';
 import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
@@ -160,7 +155,7 @@ test('the sweep refunds a late charge once when no workflow was signalled', asyn
     .where(eq(refunds.id, refundId));
 
   expect(await sweep(env)).toEqual({ openRefunds: 1 });
-  const refunding = env.client.workflow.getHandle(refundWorkflowId(refundId));
+  const refunding = env.client.workflow.getHandle(orderWorkflowId('refund', refundId));
   expect(await refunding.result()).toMatchObject({ outcome: { kind: 'refunded' } });
   expect((await payments.book({ ...ref, intentId })).toSorted()).toEqual([
     'succeeded 1999 x1',
@@ -209,7 +204,7 @@ async function paymentInReview(env: TestEnvironment, payments: Payments) {
     .where(eq(paymentMethods.id, saved.paymentMethodId));
   await setMethod('');
   const ref = await payments.payment('tokenised', saved);
-  await env.payments.resumePayment(ref);
+  await env.orders.ensureRunning('payment', { ...ref, token: null });
   await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 REVIEW']), SOON);
   await setMethod(method?.gatewayMethodId ?? '');
   const attempt = await attemptOf(env, ref.intentId);
@@ -225,10 +220,10 @@ test('the sweep settles a payment once when a review found it paid and no signal
   const gatewayId = await chargeOutside(env, attempt, `${attempt.gatewayKey}:by-phone`);
   await decide(env, attempt.id, { outcome: 'paid', gatewayId });
   expect(await payments.attempts(ref)).toEqual(['1 REVIEW']);
-  expect(await statusOf(env, paymentWorkflowId(ref.intentId))).toBe('RUNNING');
+  expect(await statusOf(env, orderWorkflowId('payment', ref.intentId))).toBe('RUNNING');
 
   expect(await sweep(env)).toEqual({ decidedReviews: 1 });
-  const paying = env.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
+  const paying = env.client.workflow.getHandle(orderWorkflowId('payment', ref.intentId));
   expect(await paying.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
   expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
   expect(await payments.story(ref.intentId)).toEqual([
@@ -250,9 +245,9 @@ test('the sweep settles a payment as declined and starts a late-charge watch whe
   await decide(env, attempt.id, { outcome: 'not_charged', gatewayId: null });
 
   expect(await sweep(env)).toEqual({ decidedReviews: 1 });
-  const paying = env.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
+  const paying = env.client.workflow.getHandle(orderWorkflowId('payment', ref.intentId));
   expect(await paying.result()).toMatchObject({ outcome: { kind: 'declined' } });
-  const watch = env.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
+  const watch = env.client.workflow.getHandle(orderWorkflowId('lateCharge', attempt.id));
   expect((await watch.describe()).status.name).toBe('RUNNING');
   await passMinute(env, attempt.id);
   expect(await sweep(env)).toEqual({});
@@ -286,12 +281,12 @@ test('the sweep settles a refund once when a review found it refunded and no sig
     .update(refunds)
     .set({ state: 'UNKNOWN', firstSentAt: sql`now() - interval '366 days'` })
     .where(eq(refunds.id, ref.refundId));
-  await env.payments.resumeRefund(ref);
+  await env.orders.ensureRunning('refund', ref);
   await vi.waitFor(async () => expect((await payments.refundRow(ref)).state).toBe('REVIEW'), SOON);
   await decide(env, ref.refundId, { outcome: 'refunded', gatewayId: 're_by_hand' });
 
   expect(await sweep(env)).toEqual({ decidedReviews: 1 });
-  const refunding = env.client.workflow.getHandle(refundWorkflowId(ref.refundId));
+  const refunding = env.client.workflow.getHandle(orderWorkflowId('refund', ref.refundId));
   expect(await refunding.result()).toMatchObject({ outcome: { kind: 'refunded' } });
   const expectedEvents = [
     'intent.created CREATED',
@@ -335,7 +330,7 @@ test('the sweep wakes an endpoint queue once when the signal for a new event was
     db: env.db,
     gateways: oneGateway(env.gateway),
     links: LINKS,
-    payments: env.payments,
+    orders: env.orders,
     wakeStream: async () => undefined,
   };
   const ref = await payments.payment('hosted');

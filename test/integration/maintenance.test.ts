@@ -217,7 +217,7 @@ describe('a sweep', () => {
     await env.db.update(refunds).set({ updatedAt: longAgo }).where(eq(refunds.id, refundId));
     expect(await sweep(env)).toEqual({ ...NOTHING, withdrawn: 1 });
     expect(await sweep(env)).toEqual(NOTHING);
-    expect(await env.payments.refund(ref)).toEqual({
+    expect(await env.orders.execute('refund', ref)).toEqual({
       kind: 'refused',
       message: 'It was withdrawn before it was sent.',
     });

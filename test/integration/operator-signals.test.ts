@@ -239,17 +239,14 @@ test('every other type of workflow keeps working after its signals with any JSON
 }) => {
   const { client, merchantId, taskQueuePrefix } = env;
   const taskQueue = `${taskQueuePrefix}billing`;
-  const order = { merchantId, token: null, lookups: 0 };
+  const input = (id: object) => ({ order: { merchantId, token: null, ...id }, lookups: 0 });
+  const TOKEN = { paymentToken: 'ptk_none', checkoutSessionId: 'cs_none' };
   // The records of these workflows do not exist, so each workflow waits or ends by itself.
   const runs: [type: string, signals: string[], input: object[]][] = [
-    ['payment', ['recheck'], [{ ...order, intentId: 'in_none' }]],
-    ['refund', ['recheck'], [{ ...order, refundId: 'rf_none' }]],
-    [
-      'setupMethod',
-      ['recheck'],
-      [{ ...order, setupMethodId: 'sm_none', paymentToken: 'ptk_none' }],
-    ],
-    ['lateCharge', ['recheck'], [{ ...order, attemptId: 'att_none' }]],
+    ['payment', ['recheck'], [input({ intentId: 'in_none' })]],
+    ['refund', ['recheck'], [input({ refundId: 'rf_none' })]],
+    ['setupMethod', ['recheck'], [input({ setupMethodId: 'sm_none', token: TOKEN })]],
+    ['lateCharge', ['recheck'], [input({ attemptId: 'att_none' })]],
     ['webhookEndpoint', ['wake', 'breakerClosed'], [{ merchantId, configId: 'whc_none' }]],
     ['gatewaySubject', ['wake'], [{ merchantId, gateway: 'sandbox', subjectId: 'ch_none' }]],
     ['maintenance', ['recheck', 'wake'], []],

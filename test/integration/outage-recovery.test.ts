@@ -6,6 +6,7 @@ import type { OutageRecoveryDeps } from '../../activities/outage-recovery.ts';
 import { gatewayHealth } from '../../db/schema/gateway-health.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
+import { subjectOf } from '../../domain/order.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import type { LookupOutcome, MethodLookup, PaymentGateway } from '../../gateways/port.ts';
@@ -52,10 +53,7 @@ function depsOf(env: TestEnvironment): OutageRecoveryDeps {
       },
     }),
     subscriptionWorkflows: { recheck: ({ subscriptionId }) => recheck(subscriptionId) },
-    payments: {
-      wakePayment: ({ intentId }) => recheck(intentId),
-      wakeRefund: ({ refundId }) => recheck(refundId),
-    },
+    orders: { recheck: (_kind, order) => recheck(subjectOf(order)) },
     recheckPause: async (ms) => void pauses.push(ms),
   };
 }

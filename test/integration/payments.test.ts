@@ -16,8 +16,8 @@ describe('a charge of a saved method', () => {
   test('is made once when the same request is repeated [D-36, D-40]', async ({ env, payments }) => {
     const ref = await payments.tokenised();
     const order = { ...ref, token: null };
-    expect(await env.payments.pay(order)).toEqual({ kind: 'succeeded' });
-    expect(await env.payments.pay(order)).toEqual({ kind: 'succeeded' });
+    expect(await env.orders.execute('payment', order)).toEqual({ kind: 'succeeded' });
+    expect(await env.orders.execute('payment', order)).toEqual({ kind: 'succeeded' });
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
     expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
     expect(await payments.story(ref.intentId)).toEqual([
@@ -32,8 +32,8 @@ describe('a charge of a saved method', () => {
   }) => {
     const ref = await payments.tokenised(DECLINED_LATER);
     const declined = { kind: 'declined', errorCode: 'card_declined' };
-    expect(await env.payments.pay({ ...ref, token: null })).toEqual(declined);
-    expect(await env.payments.pay({ ...ref, token: null })).toEqual(declined);
+    expect(await env.orders.execute('payment', { ...ref, token: null })).toEqual(declined);
+    expect(await env.orders.execute('payment', { ...ref, token: null })).toEqual(declined);
     expect(await payments.book(ref)).toEqual(['declined 5000 x1']);
     expect(await payments.intent(ref)).toMatchObject({
       status: 'FAILED',
@@ -63,7 +63,7 @@ describe('a charge of a saved method', () => {
     const ref = await payments.tokenised();
     expect(await withdrawPayment(env.db, ref)).toBe(true);
     expect(await withdrawPayment(env.db, ref)).toBe(true);
-    expect(await env.payments.pay({ ...ref, token: null })).toEqual(
+    expect(await env.orders.execute('payment', { ...ref, token: null })).toEqual(
       refused('operation_not_allowed', 'The payment was cancelled, or its page expired.'),
     );
     expect(await payments.book(ref)).toEqual([]);
@@ -71,7 +71,7 @@ describe('a charge of a saved method', () => {
 
   test('cannot be voided after it succeeded [D-40]', async ({ env, payments }) => {
     const ref = await payments.tokenised();
-    await env.payments.pay({ ...ref, token: null });
+    await env.orders.execute('payment', { ...ref, token: null });
     expect(await withdrawPayment(env.db, ref)).toBe(false);
     expect(await payments.intent(ref)).toMatchObject({ status: 'SUCCESS' });
   });
@@ -81,9 +81,9 @@ describe('a charge of a saved method', () => {
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await env.payments.pay({ ...ref, token: null });
+    await env.orders.execute('payment', { ...ref, token: null });
     const { ref: refund } = await payments.refund(ref, 700);
-    expect(await env.payments.refund(refund)).toEqual({ kind: 'refunded' });
+    expect(await env.orders.execute('refund', refund)).toEqual({ kind: 'refunded' });
     const settled = await payments.intent(ref);
     expect(settled).toMatchObject({ status: 'PARTIALLY_REFUNDED', refundedMinor: 700 });
     const [attempt] = await env.db
@@ -108,7 +108,7 @@ describe('a charge of a saved method', () => {
   }) => {
     const { intentId } = await payments.tokenised();
     const theirs = { merchantId: 'mer_0000000000000000000000', intentId, token: null };
-    expect(await env.payments.pay(theirs)).toEqual(
+    expect(await env.orders.execute('payment', theirs)).toEqual(
       refused('resource_not_found', 'There is no such payment.'),
     );
   });
@@ -133,7 +133,9 @@ describe('a one-time charge of a subscription on a test clock', () => {
       customerId,
       paymentMethodId,
     });
-    expect(await env.payments.pay({ ...intent, token: null })).toEqual({ kind: 'succeeded' });
+    expect(await env.orders.execute('payment', { ...intent, token: null })).toEqual({
+      kind: 'succeeded',
+    });
     const events = (await payments.told(subscriptionId)).slice(-2);
     expect(
       events.map((event) => [
@@ -167,7 +169,7 @@ describe('a hosted payment', () => {
   ] as const)('%s [D-§7]', async ([, tokenise, status], { env, payments }) => {
     const ref = await payments.payment('hosted', { tokenise });
     const order = { ...ref, token: await payments.card() };
-    expect(await env.payments.pay(order)).toEqual({ kind: 'succeeded' });
+    expect(await env.orders.execute('payment', order)).toEqual({ kind: 'succeeded' });
     const { customerId, paymentMethodId } = await payments.intent(ref);
     expect(await payments.methodsOf(customerId)).toEqual([{ id: paymentMethodId, status }]);
   });
@@ -180,19 +182,19 @@ describe('a hosted payment', () => {
     const first = { ...ref, token: await payments.card(DECLINED_LATER) };
     const second = { ...ref, token: await payments.card() };
     const third = { ...ref, token: await payments.card() };
-    expect(await env.payments.pay(first)).toEqual({
+    expect(await env.orders.execute('payment', first)).toEqual({
       kind: 'declined',
       errorCode: 'card_declined',
     });
-    expect(await env.payments.pay(second)).toEqual({ kind: 'succeeded' });
+    expect(await env.orders.execute('payment', second)).toEqual({ kind: 'succeeded' });
     // A repeated token gets the outcome of its first use. A new card is refused, because the payment has
     // succeeded.
-    expect(await env.payments.pay(first)).toEqual({
+    expect(await env.orders.execute('payment', first)).toEqual({
       kind: 'declined',
       errorCode: 'card_declined',
     });
-    expect(await env.payments.pay(second)).toEqual({ kind: 'succeeded' });
-    expect(await env.payments.pay(third)).toEqual(
+    expect(await env.orders.execute('payment', second)).toEqual({ kind: 'succeeded' });
+    expect(await env.orders.execute('payment', third)).toEqual(
       refused('operation_not_allowed', 'The payment has already succeeded.'),
     );
     expect(await payments.book(ref)).toEqual(['declined 5000 x1', 'succeeded 5000 x1']);
@@ -208,7 +210,7 @@ describe('a hosted payment', () => {
     const nowAt = Date.now();
     const checkout = { id: 'cs_expired', token: 'of an expired page', expiresAt: nowAt };
     const ref = await payments.payment('hosted', { checkout });
-    expect(await env.payments.pay({ ...ref, token: await payments.card() })).toEqual(
+    expect(await env.orders.execute('payment', { ...ref, token: await payments.card() })).toEqual(
       refused('operation_not_allowed', 'The payment was cancelled, or its page expired.'),
     );
     expect(await payments.book(ref)).toEqual([]);
@@ -216,7 +218,7 @@ describe('a hosted payment', () => {
 
   test('is refused when it is executed without a card token [D-40]', async ({ env, payments }) => {
     const ref = await payments.payment('hosted');
-    expect(await env.payments.pay({ ...ref, token: null })).toEqual(
+    expect(await env.orders.execute('payment', { ...ref, token: null })).toEqual(
       refused('operation_not_allowed', 'The payment waits for its payer.'),
     );
   });
@@ -232,7 +234,9 @@ describe('the cancellation of a hosted payment', () => {
   test('causes the refusal of every later card [D-41]', async ({ env, payments }) => {
     const ref = await payments.payment('hosted');
     expect(await cancel(env, ref)).toEqual({ ok: true });
-    expect(await env.payments.pay({ ...ref, token: await payments.card() })).toMatchObject({
+    expect(
+      await env.orders.execute('payment', { ...ref, token: await payments.card() }),
+    ).toMatchObject({
       code: 'operation_not_allowed',
     });
     expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
@@ -268,21 +272,23 @@ describe('a setup session', () => {
     const session = await payments.setup();
     const { merchantId, setupMethodId, customerId } = session;
     const order = { merchantId, setupMethodId };
-    const declined = { ...order, ...(await payments.card('4000000000000002')) };
-    expect(await env.payments.saveMethod(declined)).toEqual({
+    const declined = { ...order, token: await payments.card('4000000000000002') };
+    expect(await env.orders.execute('setupMethod', declined)).toEqual({
       kind: 'declined',
       errorCode: 'card_declined',
     });
     expect(await payments.told(setupMethodId)).toEqual([]);
 
-    const good = { ...order, ...(await payments.card()) };
-    const saved = await env.payments.saveMethod(good);
+    const good = { ...order, token: await payments.card() };
+    const saved = await env.orders.execute('setupMethod', good);
     const [method] = await payments.methodsOf(customerId);
     expect(saved).toEqual({ kind: 'saved', paymentMethodId: method?.id });
     expect(method?.status).toBe('LIVE');
     // The same token returns the same method again, and another card is refused.
-    expect(await env.payments.saveMethod(good)).toEqual(saved);
-    expect(await env.payments.saveMethod({ ...order, ...(await payments.card()) })).toEqual(
+    expect(await env.orders.execute('setupMethod', good)).toEqual(saved);
+    expect(
+      await env.orders.execute('setupMethod', { ...order, token: await payments.card() }),
+    ).toEqual(
       refused('operation_not_allowed', 'A payment method was saved in this session already.'),
     );
     const live = (await payments.methodsOf(customerId)).filter(({ status }) => status === 'LIVE');
@@ -306,8 +312,8 @@ describe('a setup session', () => {
 
   test('takes no card when it has expired [D-§7]', async ({ env, payments }) => {
     const { merchantId, setupMethodId, customerId } = await payments.setup(Date.now());
-    const order = { merchantId, setupMethodId, ...(await payments.card()) };
-    expect(await env.payments.saveMethod(order)).toEqual(
+    const order = { merchantId, setupMethodId, token: await payments.card() };
+    expect(await env.orders.execute('setupMethod', order)).toEqual(
       refused('operation_not_allowed', 'The session is over; nothing was saved.'),
     );
     expect(await payments.methodsOf(customerId)).toEqual([]);
@@ -318,7 +324,7 @@ describe('a setup session', () => {
     const order = { merchantId, setupMethodId };
     const cards = [await payments.card(), await payments.card()];
     const outcomes = await Promise.all(
-      cards.map((card) => env.payments.saveMethod({ ...order, ...card })),
+      cards.map((token) => env.orders.execute('setupMethod', { ...order, token })),
     );
     expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(['refused', 'saved']);
     const live = await env.db

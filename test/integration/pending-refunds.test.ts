@@ -5,7 +5,7 @@ import { refunds } from '../../db/schema/refunds.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
 import type { RefundRef } from '../../domain/refund.ts';
 import { refundKey } from '../../domain/refund.ts';
-import { refundWorkflowId } from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { onDevServerWith } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -153,8 +153,8 @@ describe('a refund that the gateway decides later', () => {
     payments,
   }) => {
     const { paid, ref } = await pendingRefund(env, payments);
-    await env.payments.wakeRefund(ref);
-    const run = env.client.workflow.getHandle(refundWorkflowId(ref.refundId));
+    await env.orders.recheck('refund', ref);
+    const run = env.client.workflow.getHandle(orderWorkflowId('refund', ref.refundId));
     // Waits for the workflow's first timer, so that no look-up is running. A termination does not end a running
     // look-up, which could settle the refund.
     await expect
@@ -175,7 +175,7 @@ describe('a refund that the gateway decides later', () => {
     await decide(env, ref, 'succeeded');
     await isUpdated('61 minutes');
     expect(await sweep()).toMatchObject({ openRefunds: 1, failed: 0 });
-    expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect(await env.orders.execute('refund', ref)).toEqual({ kind: 'refunded' });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   });
@@ -192,11 +192,11 @@ describe('a refund that the gateway decides later', () => {
       count: 1,
     });
     crashes.after = 2;
-    expect(await env.payments.refund(ref)).toEqual(ACCEPTED);
+    expect(await env.orders.execute('refund', ref)).toEqual(ACCEPTED);
     await decide(env, ref, 'succeeded');
-    await env.payments.wakeRefund(ref);
+    await env.orders.recheck('refund', ref);
     await expect.poll(async () => (await payments.refundRow(ref)).state).toBe('SUCCEEDED');
-    expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect(await env.orders.execute('refund', ref)).toEqual({ kind: 'refunded' });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   });
@@ -209,15 +209,15 @@ describe('a refund that fails after it had succeeded', () => {
   }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
-    expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect(await env.orders.execute('refund', ref)).toEqual({ kind: 'refunded' });
     await decide(env, ref, 'failed');
     // Wakes the refund's workflow, as an event of the gateway does.
-    await env.payments.wakeRefund(ref);
+    await env.orders.recheck('refund', ref);
     await expect.poll(async () => (await payments.refundRow(ref)).state).toBe('REFUSED');
     expect(await payments.refundRow(ref)).toMatchObject({ refundedAt: null });
     expect(await intentOf(payments, paid)).toEqual(['SUCCESS', 0]);
     const next = await payments.refund(paid, 1_000);
-    expect(await env.payments.refund(next.ref)).toEqual({ kind: 'refunded' });
+    expect(await env.orders.execute('refund', next.ref)).toEqual({ kind: 'refunded' });
     expect(await ask(env, ref)).toMatchObject({ kind: 'refused' });
     expect(await payments.story(paid.intentId)).toEqual([
       ...PAID,

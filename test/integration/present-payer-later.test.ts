@@ -120,7 +120,7 @@ describe('a payment that is made once, whose bank asks for a confirmation,', () 
       if (answer === 'fail') shown = await answerBank(leave, 'fail');
       if (answer === 'never') {
         await passTwentyMinutes(env, intentId);
-        await env.payments.wakePayment(ref);
+        await env.orders.recheck('payment', { ...ref, token: null });
         await expect.poll(() => atStripe(world, intentId)).toEqual(['canceled 0']);
         shown = await answerBank(leave, 'complete');
       }
@@ -147,7 +147,7 @@ describe('a payment that is made once, whose bank asks for a confirmation,', () 
       const stream = { merchantId: env.merchantId, subscriptionId: intentId };
       const types = async () => (await eventsOf(env.db, stream)).map(({ eventType }) => eventType);
       expect(await types()).toEqual(events);
-      await env.payments.wakePayment(ref);
+      await env.orders.recheck('payment', { ...ref, token: null });
       expect([await atStripe(world, intentId), await types()]).toEqual([charges, events]);
     },
   );

@@ -188,7 +188,7 @@ test('the session of a hosted page is kept for a day after its payer has paid or
   const saved = await env.activities.saveSetupMethod({
     merchantId: setup.merchantId,
     setupMethodId: setup.setupMethodId,
-    ...(await payments.card()),
+    token: await payments.card(),
     nowAt: Date.now(),
   });
   expect([paid.kind, saved.kind]).toEqual(['succeeded', 'saved']);

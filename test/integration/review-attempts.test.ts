@@ -3,7 +3,7 @@ import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { createChargingActivities } from '../../activities/charging.ts';
 import { oneGateway } from '../../gateways/registry.ts';
-import { createPaymentActivities } from '../../activities/payments.ts';
+import { createPaymentActivities } from '../../activities/orders/payments.ts';
 import { markSending } from '../../db/repositories/subscriptions/attempts.ts';
 import { openPaymentAttempt, settlePayment } from '../../db/repositories/payments/charges.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
@@ -29,7 +29,7 @@ test('a stalled worker does not send its charge again when the attempt was revie
     links: LINKS,
     db: env.db,
     // Temporal is unreachable, so the activity cannot start the late-charge watch. The sweep starts it later.
-    payments: { watchLateCharge: () => Promise.reject(new Error('Temporal is away')) },
+    orders: { ensureRunning: () => Promise.reject(new Error('Temporal is away')) },
     wakeStream: async () => undefined,
     gateways: oneGateway({
       ...env.gateway,
@@ -72,7 +72,7 @@ test('an attempt goes to review when the gateway charged another amount [D-32]',
   const activities = createPaymentActivities({
     links: LINKS,
     db: env.db,
-    payments: env.payments,
+    orders: env.orders,
     wakeStream: async () => undefined,
     gateways: oneGateway({
       ...env.gateway,
@@ -144,7 +144,7 @@ test('a gateway charge can settle only one attempt, also before the first attemp
     message: `${gatewayId} has already settled ${first}.`,
   });
   const paid = await payments.tokenised();
-  await env.payments.pay({ ...paid, token: null });
+  await env.orders.execute('payment', { ...paid, token: null });
   const [booked] = await env.db
     .select()
     .from(paymentAttempts)
@@ -183,7 +183,7 @@ test('a stalled run settles nothing when its subscription was cancelled during t
   const late = createChargingActivities({
     links: LINKS,
     db: env.db,
-    payments: env.payments,
+    orders: env.orders,
     wakeStream: (stream) => env.webhooks.wakeStream(stream),
     gateways: oneGateway({
       ...env.gateway,
@@ -204,7 +204,7 @@ test('a stalled run settles nothing when its subscription was cancelled during t
   const live = createChargingActivities({
     links: LINKS,
     db: env.db,
-    payments: env.payments,
+    orders: env.orders,
     wakeStream: (stream) => env.webhooks.wakeStream(stream),
     gateways: oneGateway({
       ...env.gateway,

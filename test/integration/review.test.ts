@@ -10,7 +10,7 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
 import { openBooks } from '../../tools/proof/verify/books.ts';
 import { checkBooks } from '../../tools/proof/verify/invariants.ts';
-import { lateChargeWorkflowId, recheck } from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId, recheck } from '../../workflows/orders/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
@@ -225,7 +225,7 @@ describe('a payment in review', () => {
       currency: attempt.currency,
       reference: { ...ref, intentId: attempt.intentId, paymentMethodId: method.id },
     });
-    const watch = env.client.workflow.getHandle(lateChargeWorkflowId(id));
+    const watch = env.client.workflow.getHandle(orderWorkflowId('lateCharge', id));
     await watch.signal(recheck);
     expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
     await eventually(async () =>
@@ -274,7 +274,7 @@ describe('a refund in review', () => {
       .update(refunds)
       .set({ state: 'UNKNOWN', firstSentAt: sql`now() - interval '366 days'` })
       .where(eq(refunds.id, ref.refundId));
-    expect(await env.payments.resumeRefund(ref)).toBe(true);
+    expect(await env.orders.ensureRunning('refund', ref)).toBe(true);
     await eventually(async () => expect((await payments.refundRow(ref)).state).toBe('REVIEW'));
     expect((await list(env)).map(({ id }) => id)).toEqual([ref.refundId]);
     expect((await review(env, ['settle', ref.refundId, '--not-charged', ...BY_ADA])).stderr).toBe(
@@ -285,7 +285,7 @@ describe('a refund in review', () => {
     expect(await payments.refundRow(ref)).toMatchObject({ state: 'REFUSED' });
     expect(await payments.intent(paid)).toMatchObject({ status: 'SUCCESS', refundedMinor: 0 });
     const second = await payments.refund(paid, 5_000);
-    expect(await env.payments.refund(second.ref)).toEqual({ kind: 'refunded' });
+    expect(await env.orders.execute('refund', second.ref)).toEqual({ kind: 'refunded' });
   });
 });
 

@@ -3,7 +3,7 @@ import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { createLogger } from '../../runtime/logger.ts';
-import { paymentWorkflowId } from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { openPage, submitForm } from '../support/browser.ts';
 import type { Page } from '../support/browser.ts';
@@ -157,9 +157,10 @@ test('no key and no card number of Stripe’s error answers appears in the answe
   ]);
 
   const histories = await Promise.all(
-    [...intentIds.map(paymentWorkflowId), subscriptionWorkflowId(subscriptionId)].map((id) =>
-      historyOf(env, id),
-    ),
+    [
+      ...intentIds.map((id) => orderWorkflowId('payment', id)),
+      subscriptionWorkflowId(subscriptionId),
+    ].map((id) => historyOf(env, id)),
   );
   for (const history of histories) expect(history).toContain(env.merchantId);
   const dump = await dumpOf(env.databaseUrl);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, vi } from 'vitest';
-import { paymentWorkflowId } from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { dumpOf, formsOf, historyOf, savedMethod } from '../support/canaries.ts';
 import { runMerchantCommand } from '../support/merchant-command.ts';
 import { startOurProcess } from '../support/our-process.ts';
@@ -66,7 +66,7 @@ test('no key and no webhook secret appears in the database, the histories, the l
   const method = await savedMethod(env);
   const order = async () => payments.payment('tokenised', method);
   const pay = async (ref: Awaited<ReturnType<typeof order>>) => {
-    const outcome = await env.payments.pay({ ...ref, token: null });
+    const outcome = await env.orders.execute('payment', { ...ref, token: null });
     seen.push(JSON.stringify(outcome));
     return outcome.kind;
   };
@@ -82,7 +82,7 @@ test('no key and no webhook secret appears in the database, the histories, the l
   expect(await pay(third)).toBe('pending');
   expect(await payments.attempts(third)).toEqual(['1 UNKNOWN']);
   expect(await enter(KEYS[2] ?? '')).toBe(0);
-  await env.payments.wakePayment(third);
+  await env.orders.recheck('payment', { ...third, token: null });
   await vi.waitFor(async () => expect(await payments.attempts(third)).toEqual(['1 SUCCEEDED']), {
     timeout: 60_000,
     interval: 50,
@@ -91,7 +91,9 @@ test('no key and no webhook secret appears in the database, the histories, the l
   const dump = await dumpOf(env.databaseUrl);
   expect(dump).toContain(`stripe:${account.id}`);
   const histories = await Promise.all(
-    [first, second, third].map(({ intentId }) => historyOf(env, paymentWorkflowId(intentId))),
+    [first, second, third].map(({ intentId }) =>
+      historyOf(env, orderWorkflowId('payment', intentId)),
+    ),
   );
   for (const history of histories) expect(history).toContain(merchantId);
   await worker.stop();

@@ -1,19 +1,14 @@
 import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
-import { paymentRows } from '../../db/repositories/payments/charges.ts';
+import { orderRows } from '../../db/repositories/payments/charges.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 import { createLogger } from '../../runtime/logger.ts';
-import { createPaymentWorkflows } from '../../temporal/payment-workflows.ts';
+import { createOrders } from '../../temporal/orders.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
-import {
-  PAYMENT_WORKFLOW,
-  paymentWorkflowId,
-  REFUND_WORKFLOW,
-  refundWorkflowId,
-} from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import {
   SUBSCRIPTION_WORKFLOW,
   stateQuery,
@@ -128,15 +123,15 @@ describe('a one-off order whose workflow tasks keep failing', () => {
     const logged: object[] = [];
     const write = (line: string) => void logged.push(pick(JSON.parse(line)));
     const logger = createLogger({ name: 'test' }, { write });
-    const rows = paymentRows(db);
-    const payments = createPaymentWorkflows({
+    const rows = orderRows(db);
+    const orders = createOrders({
       client,
       rows,
       taskQueuePrefix,
       logger,
       stuckAfterMs: 0,
     });
-    return { payments, logged };
+    return { orders, logged };
   }
 
   const pick = ({ level, workflowId, runId, msg }: Record<string, unknown>) => ({
@@ -172,17 +167,19 @@ describe('a one-off order whose workflow tasks keep failing', () => {
     payments,
   }) => {
     const ref = await payments.tokenised();
-    const stuck = await startStuck(env, PAYMENT_WORKFLOW, paymentWorkflowId(ref.intentId));
+    const stuck = await startStuck(env, 'payment', orderWorkflowId('payment', ref.intentId));
     const impatient = impatientOrdersIn(env);
-    expect(await env.payments.resumePayment(ref)).toBe(false);
+    expect(await env.orders.ensureRunning('payment', { ...ref, token: null })).toBe(false);
     expect(await payments.book(ref)).toEqual([]);
 
-    expect(await impatient.payments.resumePayment(ref)).toBe(true);
+    expect(await impatient.orders.ensureRunning('payment', { ...ref, token: null })).toBe(true);
     expect(impatient.logged).toEqual([replacementOf(stuck)]);
     const told = ['intent.created CREATED', 'intent.success SUCCESS'];
     await vi.waitFor(async () => expect(await payments.story(ref.intentId)).toEqual(told), SOON);
     expect(await repairsOf(env)).toEqual({});
-    expect(await env.payments.pay({ ...ref, token: null })).toMatchObject({ kind: 'succeeded' });
+    expect(await env.orders.execute('payment', { ...ref, token: null })).toMatchObject({
+      kind: 'succeeded',
+    });
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
     expect(await payments.story(ref.intentId)).toEqual(told);
   });
@@ -193,12 +190,12 @@ describe('a one-off order whose workflow tasks keep failing', () => {
   }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid, 1_200);
-    const stuck = await startStuck(env, REFUND_WORKFLOW, refundWorkflowId(ref.refundId));
+    const stuck = await startStuck(env, 'refund', orderWorkflowId('refund', ref.refundId));
 
     const impatient = impatientOrdersIn(env);
-    expect(await impatient.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect(await impatient.orders.execute('refund', ref)).toEqual({ kind: 'refunded' });
     expect(impatient.logged).toEqual([replacementOf(stuck)]);
-    expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect(await env.orders.execute('refund', ref)).toEqual({ kind: 'refunded' });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1200']);
     expect(await payments.story(paid.intentId)).toEqual([
       'intent.created CREATED',

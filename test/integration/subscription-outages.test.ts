@@ -8,7 +8,7 @@ import { paymentReviews } from '../../db/schema/payment-reviews.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { cycleAt } from '../../domain/calendar.ts';
 import { DomainError } from '../../domain/errors.ts';
-import { lateChargeWorkflowId } from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import {
   recheck,
   stateQuery,
@@ -147,7 +147,7 @@ describe('a charge', () => {
         result,
       });
       for (const { attemptId } of watched) {
-        const watch = env.client.workflow.getHandle(lateChargeWorkflowId(attemptId));
+        const watch = env.client.workflow.getHandle(orderWorkflowId('lateCharge', attemptId));
         await eventually(async () => expect((await watch.describe()).status.name).toBe('RUNNING'));
       }
       await env.advance(clock, '2027-04-10T00:00:00Z');

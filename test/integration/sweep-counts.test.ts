@@ -111,7 +111,7 @@ test('a refund is made and counted once by the sweep when its workflow never sta
     .set({ updatedAt: sql`now() - interval '2 minutes'` })
     .where(eq(refunds.id, ref.refundId));
   expect(await repairsOf(env)).toEqual({ openRefunds: 1 });
-  expect(await env.payments.refund(ref)).toMatchObject({ kind: 'refunded' });
+  expect(await env.orders.execute('refund', ref)).toMatchObject({ kind: 'refunded' });
   expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 700']);
   expect(await counted(env)).toEqual({ neverStarted: 3, behindTheirClock: 1, openRefunds: 1 });
 });
@@ -122,7 +122,7 @@ test('a late charge is refunded by the sweep when its refund’s workflow never 
 }) => {
   const { customerId, paymentMethodId } = await payments.saved();
   const paid = await payments.payment('tokenised', { customerId, paymentMethodId });
-  await env.payments.pay({ ...paid, token: null });
+  await env.orders.execute('payment', { ...paid, token: null });
   const [attempt] = await env.db
     .select()
     .from(paymentAttempts)
@@ -146,7 +146,7 @@ test('a late charge is refunded by the sweep when its refund’s workflow never 
     .where(eq(refunds.id, refundId));
   expect(await repairsOf(env)).toEqual({ openRefunds: 1 });
   const ref = { merchantId: env.merchantId, refundId };
-  expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
+  expect(await env.orders.execute('refund', ref)).toEqual({ kind: 'refunded' });
   expect((await payments.book(paid)).toSorted()).toEqual([
     'succeeded 5000 x1',
     'succeeded 5000 x1 back 5000',

@@ -1,7 +1,7 @@
 import { Client, Connection } from '@temporalio/client';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
-import { paymentRows } from '../../db/repositories/payments/charges.ts';
+import { orderRows } from '../../db/repositories/payments/charges.ts';
 import { withdrawPayment } from '../../db/repositories/payments/orders.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
@@ -9,8 +9,8 @@ import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { createLogger } from '../../runtime/logger.ts';
-import { createPaymentWorkflows } from '../../temporal/payment-workflows.ts';
-import type { PaymentWorkflows } from '../../temporal/payment-workflows.ts';
+import { createOrders } from '../../temporal/orders.ts';
+import type { Orders } from '../../temporal/orders.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
 import type { SubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
 import { createWebhookQueues } from '../../temporal/webhook-queues.ts';
@@ -27,7 +27,7 @@ function clientsOf(
   address: string,
 ): {
   workflows: SubscriptionWorkflows;
-  payments: PaymentWorkflows;
+  orders: Orders;
   webhooks: WebhookQueues;
   close(): Promise<void>;
 } {
@@ -35,9 +35,9 @@ function clientsOf(
   const client = new Client({ connection });
   const { taskQueuePrefix } = env;
   const logger = createLogger({ name: 'away', level: 'silent' });
-  const payments = createPaymentWorkflows({
+  const orders = createOrders({
     client,
-    rows: paymentRows(env.db),
+    rows: orderRows(env.db),
     taskQueuePrefix,
     logger,
   });
@@ -53,7 +53,7 @@ function clientsOf(
     logger,
     endpointsOf: async ({ merchantId }) => [{ merchantId, configId: 'whc_of_nothing' }],
   });
-  return { workflows, payments, webhooks, close: () => connection.close() };
+  return { workflows, orders, webhooks, close: () => connection.close() };
 }
 
 describe.each([
@@ -102,10 +102,16 @@ describe.each([
     const repeated = await payments.tokenised();
     const swept = await payments.tokenised();
     const unavailable = new DomainError('service_unavailable');
-    await expect(away.payments.pay({ ...repeated, token: null })).rejects.toThrow(unavailable);
-    await expect(away.payments.pay({ ...swept, token: null })).rejects.toThrow(unavailable);
+    await expect(away.orders.execute('payment', { ...repeated, token: null })).rejects.toThrow(
+      unavailable,
+    );
+    await expect(away.orders.execute('payment', { ...swept, token: null })).rejects.toThrow(
+      unavailable,
+    );
     expect(await payments.intent(swept)).toMatchObject({ status: 'CREATED' });
-    expect(await env.payments.pay({ ...repeated, token: null })).toEqual({ kind: 'succeeded' });
+    expect(await env.orders.execute('payment', { ...repeated, token: null })).toEqual({
+      kind: 'succeeded',
+    });
 
     const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(await sweep()).toMatchObject({ openPayments: 0 });
@@ -114,7 +120,9 @@ describe.each([
       .set({ updatedAt: sql`now() - interval '2 minutes'` })
       .where(eq(paymentIntents.id, swept.intentId));
     expect(await sweep()).toMatchObject({ openPayments: 1, failed: 0 });
-    expect(await env.payments.pay({ ...swept, token: null })).toEqual({ kind: 'succeeded' });
+    expect(await env.orders.execute('payment', { ...swept, token: null })).toEqual({
+      kind: 'succeeded',
+    });
     expect(await payments.book(repeated)).toEqual(['succeeded 5000 x1']);
     expect(await payments.book(swept)).toEqual(['succeeded 5000 x1']);
   });
@@ -125,7 +133,7 @@ describe.each([
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await expect(away.payments.pay({ ...ref, token: null })).rejects.toThrow(
+    await expect(away.orders.execute('payment', { ...ref, token: null })).rejects.toThrow(
       new DomainError('service_unavailable'),
     );
     expect(await withdrawPayment(env.db, ref)).toBe(true);
@@ -145,8 +153,10 @@ describe.each([
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await env.payments.pay({ ...ref, token: null });
-    expect(await away.payments.pay({ ...ref, token: null })).toEqual({ kind: 'succeeded' });
+    await env.orders.execute('payment', { ...ref, token: null });
+    expect(await away.orders.execute('payment', { ...ref, token: null })).toEqual({
+      kind: 'succeeded',
+    });
   });
 });
 
@@ -168,7 +178,9 @@ describe('the sweep', () => {
     expect(await sweep()).toMatchObject({ withdrawn: 1, openPayments: 0 });
     expect(await sweep()).toMatchObject({ withdrawn: 0, openPayments: 0 });
     expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
-    expect(await env.payments.pay({ ...ref, token: null })).toMatchObject({ kind: 'refused' });
+    expect(await env.orders.execute('payment', { ...ref, token: null })).toMatchObject({
+      kind: 'refused',
+    });
     expect(await payments.book(ref)).toEqual([]);
   });
 
@@ -197,7 +209,9 @@ describe('the sweep', () => {
     expect(await payments.intent(ref)).toMatchObject({ status: 'CREATED' });
     expect(await sweep()).toMatchObject({ withdrawn: 1, openPayments: 0, failed: 0 });
     expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
-    expect(await env.payments.pay({ ...ref, token: null })).toMatchObject({ kind: 'refused' });
+    expect(await env.orders.execute('payment', { ...ref, token: null })).toMatchObject({
+      kind: 'refused',
+    });
     expect(await sweep()).toMatchObject({ withdrawn: 0, openPayments: 0, failed: 0 });
     expect(await payments.book(ref)).toEqual([]);
   });
@@ -226,7 +240,7 @@ describe('the sweep', () => {
     const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(await sweep()).toMatchObject({ withdrawn: 200, openRefunds: 0, failed: 0 });
     expect(await sweep()).toMatchObject({ withdrawn: 1, openRefunds: 0, failed: 0 });
-    expect(await env.payments.refund(ref)).toMatchObject({ kind: 'refused' });
+    expect(await env.orders.execute('refund', ref)).toMatchObject({ kind: 'refused' });
     expect(await sweep()).toMatchObject({ withdrawn: 0, openRefunds: 0, failed: 0 });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
   });
@@ -240,10 +254,13 @@ describe('the sweep', () => {
       .delete(idempotencyKeys)
       .where(eq(idempotencyKeys.commandId, `cmd_${ref.intentId.slice(3)}`));
     await env.stopWorkers();
-    const paying = env.payments.pay({ ...ref, token: null });
-    await vi.waitFor(async () => expect(await env.payments.isPaymentRunning(ref)).toBe(true), {
-      timeout: 20_000,
-    });
+    const paying = env.orders.execute('payment', { ...ref, token: null });
+    await vi.waitFor(
+      async () => expect(await env.orders.isRunning('payment', { ...ref, token: null })).toBe(true),
+      {
+        timeout: 20_000,
+      },
+    );
     await env.db
       .update(paymentIntents)
       .set({ updatedAt: sql`now() - interval '2 minutes'` })
@@ -254,7 +271,9 @@ describe('the sweep', () => {
     // The order has no outcome if the workers take longer than 25 s.
     await paying;
     await eventually(async () =>
-      expect(await env.payments.pay({ ...ref, token: null })).toEqual({ kind: 'succeeded' }),
+      expect(await env.orders.execute('payment', { ...ref, token: null })).toEqual({
+        kind: 'succeeded',
+      }),
     );
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });

@@ -2,12 +2,7 @@ import { describe, expect, vi } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
-import {
-  lateChargeWorkflowId,
-  paymentWorkflowId,
-  refundWorkflowId,
-  setupMethodWorkflowId,
-} from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/messages.ts';
 import { onDevServer } from '../support/environment.ts';
@@ -63,10 +58,10 @@ describe('record', () => {
     expect(await keepSubscription(env, 'review', ref)).toBeGreaterThan(0);
 
     const watched = { merchantId: ref.merchantId, attemptId: attempt.id };
-    const workflowId = lateChargeWorkflowId(attempt.id);
-    await env.payments.watchLateCharge(watched);
+    const workflowId = orderWorkflowId('lateCharge', attempt.id);
+    await env.orders.ensureRunning('lateCharge', watched);
     const handle = env.client.workflow.getHandle(workflowId);
-    await isLongerThan(handle, 10);
+    await isLongerThan(handle, 5);
     const { owed, paymentMethodId } = await env.state(ref);
     const card = await env.gateway.saveMethod({
       key: 'of-the-late-charge',
@@ -92,12 +87,12 @@ describe('record', () => {
     const payments = paymentsIn(env);
     const ref = await payments.tokenised();
     await spoilMethod(env, (await payments.intent(ref)).paymentMethodId);
-    const paying = env.payments.pay({ ...ref, token: null });
+    const paying = env.orders.execute('payment', { ...ref, token: null });
     const attempt = await inReview(env);
     await settle(env, attempt.id);
-    await env.payments.wakePayment(ref);
+    await env.orders.recheck('payment', { ...ref, token: null });
     expect((await paying).kind).toBe('declined');
-    expect(await keep(env, 'payment-review', paymentWorkflowId(ref.intentId))).toBe(1);
+    expect(await keep(env, 'payment-review', orderWorkflowId('payment', ref.intentId))).toBe(1);
   });
 
   record('webhook-endpoint', async ({ env }) => {
@@ -115,8 +110,8 @@ describe('record', () => {
   record('payment', async ({ env }) => {
     const payments = paymentsIn(env);
     const ref = await payments.payment('hosted');
-    await env.payments.pay({ ...ref, token: await payments.card() });
-    expect(await keep(env, 'payment', paymentWorkflowId(ref.intentId))).toBe(1);
+    await env.orders.execute('payment', { ...ref, token: await payments.card() });
+    expect(await keep(env, 'payment', orderWorkflowId('payment', ref.intentId))).toBe(1);
   });
 
   record('payment-unknown', async ({ env }) => {
@@ -133,28 +128,30 @@ describe('record', () => {
       operation: 'lookup',
       fault: 'error_500',
     });
-    const paying = env.payments.pay({ ...ref, token: null });
+    const paying = env.orders.execute('payment', { ...ref, token: null });
     await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']), {
       timeout: 20_000,
       interval: 100,
     });
     await env.control('DELETE', '/control/faults');
     expect(await paying).toEqual({ kind: 'succeeded' });
-    expect(await keep(env, 'payment-unknown', paymentWorkflowId(ref.intentId))).toBe(1);
+    expect(await keep(env, 'payment-unknown', orderWorkflowId('payment', ref.intentId))).toBe(1);
   });
 
   record('refund', async ({ env }) => {
     const payments = paymentsIn(env);
     const { ref } = await payments.refund(await payments.paid());
-    await env.payments.refund(ref);
-    expect(await keep(env, 'refund', refundWorkflowId(ref.refundId))).toBe(1);
+    await env.orders.execute('refund', ref);
+    expect(await keep(env, 'refund', orderWorkflowId('refund', ref.refundId))).toBe(1);
   });
 
   record('setup-method', async ({ env }) => {
     const payments = paymentsIn(env);
     const { customerId: _, ...ref } = await payments.setup();
-    await env.payments.saveMethod({ ...ref, ...(await payments.card()) });
-    expect(await keep(env, 'setup-method', setupMethodWorkflowId(ref.setupMethodId))).toBe(1);
+    await env.orders.execute('setupMethod', { ...ref, token: await payments.card() });
+    expect(await keep(env, 'setup-method', orderWorkflowId('setupMethod', ref.setupMethodId))).toBe(
+      1,
+    );
   });
 
   record('maintenance', async ({ env }) => {

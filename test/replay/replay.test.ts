@@ -69,8 +69,8 @@ describe('the recorded histories', () => {
   });
 
   test('fail to replay when a recorded activity has another name', async () => {
-    const history = await read('1.0.0/late-charge-1.json');
-    const changed = history.replaceAll('lookForLateCharge', 'lookTwice');
+    const history = await read('1.0.0/maintenance-1.json');
+    const changed = history.replaceAll('"sweep"', '"sweepTwice"');
     const replay = Worker.runReplayHistory({ workflowBundle }, JSON.parse(changed), 'changed');
     await expect(replay).rejects.toThrow(/TMPRL1100|[Nn]ondeterminism/);
   });

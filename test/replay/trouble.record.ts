@@ -4,10 +4,7 @@ import type { Activities } from '../../activities/index.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
-import {
-  refundWorkflowId,
-  setupMethodWorkflowId,
-} from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { recheck } from '../../workflows/subscription/messages.ts';
 import { onDevServerWith } from '../support/environment.ts';
 import { paymentsIn } from '../support/payments.ts';
@@ -142,20 +139,20 @@ describe('record', () => {
     const payments = paymentsIn(env);
     const { ref } = await payments.refund(await payments.paid());
     await fault(env, 'refund');
-    const refunding = env.payments.refund(ref);
+    const refunding = env.orders.execute('refund', ref);
     await vi.waitFor(async () => {
       expect((await payments.refundRow(ref)).state).toBe('UNKNOWN');
     }, 20_000);
     await env.control('DELETE', '/control/faults');
     await refunding;
-    expect(await keep(env, 'refund-unknown', refundWorkflowId(ref.refundId))).toBe(1);
+    expect(await keep(env, 'refund-unknown', orderWorkflowId('refund', ref.refundId))).toBe(1);
   });
 
   record('refund-review', async ({ env }) => {
     const payments = paymentsIn(env);
     const { ref } = await payments.refund(await payments.paid());
     await env.db.update(refunds).set({ gatewayChargeId: '' }).where(eq(refunds.id, ref.refundId));
-    const refunding = env.payments.refund(ref);
+    const refunding = env.orders.execute('refund', ref);
     await vi.waitFor(async () => {
       expect((await payments.refundRow(ref)).state).toBe('REVIEW');
     }, 20_000);
@@ -166,17 +163,17 @@ describe('record', () => {
       by: 'Ada',
       note: 'nothing there',
     });
-    await env.payments.wakeRefund(ref);
+    await env.orders.recheck('refund', ref);
     await refunding;
-    expect(await keep(env, 'refund-review', refundWorkflowId(ref.refundId))).toBe(1);
+    expect(await keep(env, 'refund-review', orderWorkflowId('refund', ref.refundId))).toBe(1);
   });
 
   record('setup-method-unknown', async ({ env }) => {
     const payments = paymentsIn(env);
     const { customerId: _, ...ref } = await payments.setup();
     await fault(env, 'methods');
-    const saving = env.payments.saveMethod({ ...ref, ...(await payments.card()) });
-    const handle = env.client.workflow.getHandle(setupMethodWorkflowId(ref.setupMethodId));
+    const saving = env.orders.execute('setupMethod', { ...ref, token: await payments.card() });
+    const handle = env.client.workflow.getHandle(orderWorkflowId('setupMethod', ref.setupMethodId));
     await isLongerThan(handle, 10, 40_000);
     await env.control('DELETE', '/control/faults');
     await saving;

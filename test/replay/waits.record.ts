@@ -1,12 +1,7 @@
 import { describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { NOTHING_FOUND } from '../../activities/maintenance.ts';
-import {
-  LATE_CHARGE_WORKFLOW,
-  lateChargeWorkflowId,
-  PAYMENT_WORKFLOW,
-  paymentWorkflowId,
-} from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import {
   GATEWAY_SUBJECT_WORKFLOW,
   gatewaySubjectWorkflowId,
@@ -30,7 +25,7 @@ import { isFollowed, keep, recorderOn } from './recorder.ts';
  */
 
 /** The number of further calls of `chargePayment` that are answered `pending`. */
-const pendingLeft = { chargePayment: 80 };
+const pendingLeft = { chargePayment: 90 };
 /** The number of drains of the endpoint queue so far. */
 let drained = 0;
 /** Ends the first call of `handleGatewaySubject`. */
@@ -58,7 +53,7 @@ function withFakeAnswers(activities: Activities): Activities {
     handleGatewaySubject: async () => {
       if (endFirstLook === null) await new Promise<void>((resolve) => (endFirstLook = resolve));
     },
-    lookForLateCharge: async ({ looks }) => ({ kind: looks < 5 ? 'pending' : 'absent' }),
+    lookForLateCharge: async ({ lookups = 0 }) => ({ kind: lookups < 5 ? 'pending' : 'absent' }),
   };
 }
 
@@ -75,9 +70,10 @@ async function startWorkflow(
 describe('record', () => {
   record('payment-long', async ({ env }) => {
     const { merchantId } = env;
-    const workflowId = paymentWorkflowId('in_that_waits');
-    const input = { merchantId, intentId: 'in_that_waits', token: null, lookups: 0 };
-    await (await startWorkflow(env, PAYMENT_WORKFLOW, workflowId, input)).result();
+    const workflowId = orderWorkflowId('payment', 'in_that_waits');
+    const order = { merchantId, intentId: 'in_that_waits', token: null };
+    const input = { order, lookups: 0 };
+    await (await startWorkflow(env, 'payment', workflowId, input)).result();
     expect(await keep(env, 'payment-long', workflowId)).toBe(2);
   });
 
@@ -112,9 +108,9 @@ describe('record', () => {
 
   record('late-charge-none', async ({ env }) => {
     const { merchantId } = env;
-    const workflowId = lateChargeWorkflowId('att_that_waits');
-    const input = { merchantId, attemptId: 'att_that_waits', lookups: 0 };
-    await (await startWorkflow(env, LATE_CHARGE_WORKFLOW, workflowId, input)).result();
+    const workflowId = orderWorkflowId('lateCharge', 'att_that_waits');
+    const input = { order: { merchantId, attemptId: 'att_that_waits' }, lookups: 0 };
+    await (await startWorkflow(env, 'lateCharge', workflowId, input)).result();
     expect(await keep(env, 'late-charge-none', workflowId)).toBe(1);
   });
 

@@ -23,7 +23,7 @@ import { checkUnanswered } from '../../runtime/request-scope.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
 import { createTestDatabase } from './database.ts';
-import { createFakePayments } from './fakes/payments.ts';
+import { createFakeOrders } from './fakes/orders.ts';
 import { defaultDocumentCheck } from './document-check.ts';
 import { createFakeWorkflows } from './fakes/subscription-workflows.ts';
 import { KEEP_ALIVE_MS } from './keep-alive.ts';
@@ -129,8 +129,8 @@ export async function createApiEnvironment({
   const clock = { aheadMs: 0 };
   const now = (): number => Date.now() + clock.aheadMs;
   const workflows = createFakeWorkflows(db, now);
-  const payments = createFakePayments(db, now);
-  const initial = [clock, workflows.faults, payments.faults].map((it) => [it, { ...it }] as const);
+  const orders = createFakeOrders(db, now);
+  const initial = [clock, workflows.faults, orders.faults].map((it) => [it, { ...it }] as const);
   const forcedDeclines: ForcedDeclines[] = [];
   const logLines: Record<string, unknown>[] = [];
   const logger = createLogger(
@@ -151,7 +151,7 @@ export async function createApiEnvironment({
     starts: { begin: async (ref) => void (await workflows.start(ref)) },
     webhooks: workflows.webhooks,
     gatewaySubjects: { wake: async () => undefined },
-    payments,
+    orders,
     logger,
     now,
     random: randomBytes,
@@ -202,7 +202,7 @@ export async function createApiEnvironment({
     url,
     db,
     workflows,
-    payments,
+    orders,
     /**
      * The requests of the API to the sandbox gateway to decline the next charges. No gateway receives them.
      */

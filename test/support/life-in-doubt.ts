@@ -477,7 +477,7 @@ export class LifeInDoubt extends Simulation {
     return { kind: 'declined', code, byPerson: true };
   }
 
-  /** A copy of the rules of `activities/late-charges.ts`. */
+  /** A copy of the rules of `activities/orders/late-charges.ts`. */
   private look(watch: LateChargeWatch): void {
     const { row, looks } = watch;
     const found = this.gateway.lookup(row.key, this.now);

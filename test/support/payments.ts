@@ -130,7 +130,7 @@ export function paymentsIn(env: TestEnvironment) {
   /** Pays an order. Repeats the call while no worker accepts it, and while the outcome is open, as API clients do. */
   const pay = async (order: PaymentOrder): Promise<PaymentOutcome> => {
     for (;;) {
-      const outcome = await untilAccepted(() => env.payments.pay(order));
+      const outcome = await untilAccepted(() => env.orders.execute('payment', order));
       if (outcome.kind !== 'pending') return outcome;
     }
   };

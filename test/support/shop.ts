@@ -49,7 +49,7 @@ export async function openShop(env: TestEnvironment) {
     db,
     workflows: env.workflows,
     starts: createWorkflowStarts((ref) => env.workflows.start(ref)),
-    payments: env.payments,
+    orders: env.orders,
     webhooks: env.webhooks,
     gatewaySubjects: env.gatewaySubjects,
     logger: env.logger,

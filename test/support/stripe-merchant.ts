@@ -50,8 +50,10 @@ export async function saveCardAtStripe(env: TestEnvironment, payments: Payments,
   const { customerId, ...session } = await payments.setup();
   const saved = await env.activities.saveSetupMethod({
     ...session,
-    paymentToken: await tokenAtStripe(env, SESSION, number),
-    checkoutSessionId: SESSION,
+    token: {
+      paymentToken: await tokenAtStripe(env, SESSION, number),
+      checkoutSessionId: SESSION,
+    },
     nowAt: Date.now(),
   });
   if (saved.kind !== 'saved') throw new Error(`the card was not saved: ${saved.kind}`);

@@ -13,7 +13,7 @@ import { createWebhookDelivery } from '../../activities/webhooks.ts';
 import { createDb } from '../../db/client.ts';
 import { endpointsOf } from '../../db/repositories/webhooks/deliveries.ts';
 import { gatewayRows } from '../../db/repositories/merchants/gateways.ts';
-import { paymentRows } from '../../db/repositories/payments/charges.ts';
+import { orderRows } from '../../db/repositories/payments/charges.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import {
   countBehind,
@@ -33,7 +33,7 @@ import { QUEUES } from '../../runtime/config.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { createGatewaySubjects } from '../../temporal/gateway-subjects.ts';
-import { createPaymentWorkflows } from '../../temporal/payment-workflows.ts';
+import { createOrders } from '../../temporal/orders.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
 import type {
   CommandAnswer,
@@ -142,9 +142,9 @@ export async function createEnvironment<Server extends TemporalPlace>(
     taskQueuePrefix,
     logger,
   });
-  const payments = createPaymentWorkflows({
+  const orders = createOrders({
     client,
-    rows: paymentRows(db),
+    rows: orderRows(db),
     taskQueuePrefix,
     logger,
   });
@@ -174,7 +174,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     gateways,
     links: LINKS,
     subscriptionWorkflows: workflows,
-    payments,
+    orders,
     gatewaySubjects,
     sendBudget: options.sendBudget ?? SEND_BUDGET,
     webhooks: delivery.activities,
@@ -246,7 +246,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     sealing,
     logger,
     workflows,
-    payments,
+    orders,
     gatewaySubjects,
     webhooks,
     merchantId,

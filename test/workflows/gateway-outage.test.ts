@@ -7,12 +7,6 @@ import {
   MAINTENANCE_WORKFLOW,
   maintenanceWorkflowId,
 } from '../../workflows/maintenance/messages.ts';
-import {
-  PAYMENT_WORKFLOW,
-  paymentWorkflowId,
-  SETUP_METHOD_WORKFLOW,
-  setupMethodWorkflowId,
-} from '../../workflows/one-off-orders/messages.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
@@ -107,24 +101,12 @@ async function orders(payments: Payments) {
 type Orders = Awaited<ReturnType<typeof orders>>;
 
 async function startOrders(env: TimeSkippingEnvironment, made: Orders): Promise<void> {
-  const start = (type: string, workflowId: string, input: object) =>
-    env.client.workflow.start(type, {
-      workflowId,
-      taskQueue: `${env.taskQueuePrefix}checkout`,
-      args: [{ ...input, lookups: 0, isLocalFirst: true }],
-    });
-  for (const ref of made.tokenised) await env.payments.wakePayment(ref);
-  for (const ref of made.refunds) await env.payments.wakeRefund(ref);
+  for (const ref of made.tokenised) await env.orders.recheck('payment', { ...ref, token: null });
+  for (const ref of made.refunds) await env.orders.recheck('refund', ref);
   const { hosted, setup } = made;
   const { customerId: _, ...setupRef } = setup.ref;
-  await start(PAYMENT_WORKFLOW, paymentWorkflowId(hosted.ref.intentId), {
-    ...hosted.ref,
-    token: hosted.token,
-  });
-  await start(SETUP_METHOD_WORKFLOW, setupMethodWorkflowId(setupRef.setupMethodId), {
-    ...setupRef,
-    ...setup.token,
-  });
+  await env.orders.recheck('payment', { ...hosted.ref, token: hosted.token });
+  await env.orders.recheck('setupMethod', { ...setupRef, token: setup.token });
 }
 
 const idsOf = ({ tokenised, refunds, hosted, setup }: Orders) => [

@@ -2,12 +2,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { beforeEach, describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { refundKey } from '../../domain/refund.ts';
-import {
-  PAYMENT_WORKFLOW,
-  paymentWorkflowId,
-  REFUND_WORKFLOW,
-  refundWorkflowId,
-} from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
@@ -45,17 +40,17 @@ function withFaults(activities: Activities): Activities {
   };
 }
 
-const start = (env: TimeSkippingEnvironment, type: string, workflowId: string, input: object) =>
+const start = (env: TimeSkippingEnvironment, type: string, workflowId: string, order: object) =>
   env.client.workflow.start(type, {
     workflowId,
     taskQueue: `${env.taskQueuePrefix}billing`,
-    args: [{ ...input, lookups: 0 }],
+    args: [{ order, lookups: 0 }],
   });
 
 async function startCharge(env: TimeSkippingEnvironment, payments: Payments) {
   const ref = await payments.tokenised();
-  const workflowId = paymentWorkflowId(ref.intentId);
-  const handle = await start(env, PAYMENT_WORKFLOW, workflowId, { ...ref, token: null });
+  const workflowId = orderWorkflowId('payment', ref.intentId);
+  const handle = await start(env, 'payment', workflowId, { ...ref, token: null });
   return { ref, handle };
 }
 
@@ -113,11 +108,11 @@ describe('a payment of unknown outcome', () => {
     env,
     payments,
   }) => {
-    faults.push(...times(60, 'pending'));
+    faults.push(...times(90, 'pending'));
     const { ref, handle } = await startCharge(env, payments);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
-    expect(calls).toBe(61);
-    const last = env.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
+    expect(calls).toBe(91);
+    const last = env.client.workflow.getHandle(orderWorkflowId('payment', ref.intentId));
     expect((await last.describe()).runId).not.toBe(handle.firstExecutionRunId);
     // The later run begins after the first day, so its look-ups are daily.
     expect(new Set(await timers(last))).toEqual(new Set(['86400 s ask the gateway again']));
@@ -130,11 +125,11 @@ describe('a payment with failing activities', () => {
     env,
     payments,
   }) => {
-    // An activity has five attempts before the workflow sees a failure.
-    faults.push(...times(25, 'fails'), 'pending', ...times(5, 'fails'));
+    // A step has one local and five queued attempts before the workflow sees a failure.
+    faults.push(...times(30, 'fails'), 'pending', ...times(6, 'fails'));
     const { ref, handle } = await startCharge(env, payments);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
-    expect(calls).toBe(32);
+    expect(calls).toBe(38);
     const waits = await waitsAfterFailures(handle);
     // A wait lies between half of its limit and the limit. An answer of the gateway resets the limits.
     const limits = [10_000, 20_000, 30_000, 30_000, 30_000, 10_000];
@@ -165,8 +160,8 @@ describe('a refund', () => {
     expect(await env.activities.chargePayment(input)).toEqual({ kind: 'succeeded' });
     faults.push(...times(3, 'pending'));
     const { ref } = await payments.refund(paid, 1_200);
-    const handle = await start(env, REFUND_WORKFLOW, refundWorkflowId(ref.refundId), ref);
-    expect(await handle.result()).toEqual({ outcome: { kind: 'refunded' } });
+    const handle = await start(env, 'refund', orderWorkflowId('refund', ref.refundId), ref);
+    expect(await handle.result()).toMatchObject({ outcome: { kind: 'refunded' } });
     expect(await timers(handle)).toEqual([
       '10 s ask the gateway again',
       '30 s ask the gateway again',
@@ -189,8 +184,8 @@ describe('a refund', () => {
     const decision = { key: refundKey(ref.refundId), status: 'succeeded' };
     beforeRefund = async (nowAt) =>
       nowAt >= decidedAt && env.control('POST', '/control/refunds', decision);
-    const handle = await start(env, REFUND_WORKFLOW, refundWorkflowId(ref.refundId), ref);
-    expect(await handle.result()).toEqual({ outcome: { kind: 'refunded' } });
+    const handle = await start(env, 'refund', orderWorkflowId('refund', ref.refundId), ref);
+    expect(await handle.result()).toMatchObject({ outcome: { kind: 'refunded' } });
     expect(await timers(handle)).toEqual([
       '10 s ask the gateway again',
       '30 s ask the gateway again',

@@ -2,10 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import {
-  paymentWorkflowId,
-  recheck as recheckPayment,
-} from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId, recheck as recheckPayment } from '../../workflows/orders/messages.ts';
 import {
   recheck as recheckSignal,
   subscriptionWorkflowId,
@@ -187,9 +184,9 @@ describe('a recheck signal to a payment', () => {
     const ref = await payments.tokenised();
     await gatewayIsAway(env);
     const handle = await env.client.workflow.start('payment', {
-      workflowId: paymentWorkflowId(ref.intentId),
+      workflowId: orderWorkflowId('payment', ref.intentId),
       taskQueue: `${env.taskQueuePrefix}billing`,
-      args: [{ ...ref, token: null, lookups: 0 }],
+      args: [{ order: { ...ref, token: null }, lookups: 0 }],
     });
     await env.server.sleep(25 * MINUTE);
     await eventually(() => expect(seconds()).toEqual(FIRST_LOOKUPS));

@@ -6,7 +6,7 @@ import { decideReview, listReviews } from '../../db/repositories/payments/review
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { lateChargeWorkflowId, recheck } from '../../workflows/one-off-orders/messages.ts';
+import { orderWorkflowId, recheck } from '../../workflows/orders/messages.ts';
 import { noteCall, secondsFromFirst } from '../support/call-times.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
@@ -180,7 +180,7 @@ describe('a gateway outage', () => {
       'subscription.ended',
     ]);
     expect((await env.book(ref)).map(({ key }) => key.slice(-2))).toEqual([':1', ':1', ':3']);
-    await env.client.workflow.getHandle(lateChargeWorkflowId(id)).terminate();
+    await env.client.workflow.getHandle(orderWorkflowId('lateCharge', id)).terminate();
   });
 
   test('lasting a day puts a one-off payment in manual review, with daily look-ups', async ({
@@ -190,7 +190,7 @@ describe('a gateway outage', () => {
     const ref = await payments.tokenised();
     await gatewayIsAway(env, 'none');
     isMade = (call) => call === 0 || call >= 29;
-    const input = { ...ref, token: null, lookups: 0 };
+    const input = { order: { ...ref, token: null }, lookups: 0 };
     const workflowId = `payment/${ref.intentId}`;
     const taskQueue = `${env.taskQueuePrefix}billing`;
     const handle = await env.client.workflow.start('payment', {
@@ -245,13 +245,13 @@ describe('a payment settled as not charged', () => {
       errorCode: 'processing_error',
     });
     // The activity that recorded the decline has started the watch for a late charge.
-    const handle = env.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
+    const handle = env.client.workflow.getHandle(orderWorkflowId('lateCharge', attempt.id));
     return { ref, attempt, handle };
   }
 
   test('is looked up at the gateway for a week and then no more', async ({ env, payments }) => {
     const { ref, handle } = await settledAsNotCharged(env, payments);
-    expect(await handle.result()).toEqual({ outcome: { kind: 'absent' } });
+    expect(await handle.result()).toEqual({ paymentToken: null, outcome: { kind: 'absent' } });
     expect(seconds()).toEqual([0, 600, 3_600, 21_600, 86_400, 259_200, 604_800]);
     expect(await payments.book(ref)).toEqual([]);
     expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);

@@ -5,7 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
-import { paymentRows } from '../../db/repositories/payments/charges.ts';
+import { orderRows } from '../../db/repositories/payments/charges.ts';
 import { decideReview, findReview, listReviews } from '../../db/repositories/payments/reviews.ts';
 import type { ListedReview } from '../../db/repositories/payments/reviews.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
@@ -13,7 +13,7 @@ import { readDemoFile } from '../embedded/demo-file.ts';
 import { loadOperatorConfig } from '../../runtime/config.ts';
 import { followUp } from '../../activities/decided-reviews.ts';
 import { createLogger } from '../../runtime/logger.ts';
-import { createPaymentWorkflows } from '../../temporal/payment-workflows.ts';
+import { createOrders } from '../../temporal/orders.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
 import { createTemporalClient } from '../../temporal/client.ts';
 import { print, reasonOf } from './client/terminal.ts';
@@ -90,16 +90,16 @@ async function haveBooked(place: Place, review: ListedReview): Promise<boolean> 
   const logger = createLogger({ name: 'review', level: 'silent' });
   const rows = subscriptionRows(place.db);
   const subscriptions = createSubscriptionWorkflows({ client, rows, taskQueuePrefix, logger });
-  const payments = createPaymentWorkflows({
+  const orders = createOrders({
     client,
-    rows: paymentRows(place.db),
+    rows: orderRows(place.db),
     taskQueuePrefix,
     logger,
   });
   try {
-    await followUp(review, subscriptions, payments);
+    await followUp(review, subscriptions, orders);
     const booked = await untilBooked(place.db, review.subjectId);
-    if (booked && booked.closedAt === null) await followUp(booked, subscriptions, payments);
+    if (booked && booked.closedAt === null) await followUp(booked, subscriptions, orders);
     return booked !== null;
   } catch {
     return false;

@@ -31,7 +31,7 @@ export function paymentPageRoutes(
   deps: ApiDeps,
   limits: PageLimits,
 ): void {
-  const { db, now, payments, webhooks } = deps;
+  const { db, now, orders, webhooks } = deps;
   const unknown = (language: Language) => unknownPage(language, 'unknownPayment');
 
   router.get(INTENT_PATH, async (ctx) => {
@@ -59,7 +59,8 @@ export function paymentPageRoutes(
       intentOf: ({ intentId }) => intentId,
       attemptOf: async ({ merchantId, intentId: own }, intentId) =>
         own === intentId ? latestAttempt(db, { merchantId, intentId }) : null,
-      lookUp: ({ merchantId, intentId }) => payments.wakePayment({ merchantId, intentId }),
+      lookUp: ({ merchantId, intentId }) =>
+        orders.recheck('payment', { merchantId, intentId, token: null }),
     },
     details: {
       missing: missingDetails,
@@ -77,10 +78,10 @@ export function paymentPageRoutes(
 }
 
 async function pay(
-  { payments }: ApiDeps,
+  { orders }: ApiDeps,
   { merchantId, intentId, sessionId: checkoutSessionId }: HostedPayment,
   paymentToken: string,
 ): Promise<CardOutcome> {
   const token = { paymentToken, checkoutSessionId };
-  return outcomeOfPayment(await payments.pay({ merchantId, intentId, token }));
+  return outcomeOfPayment(await orders.execute('payment', { merchantId, intentId, token }));
 }

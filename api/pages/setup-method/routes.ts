@@ -46,10 +46,10 @@ export function setupMethodPageRoutes(
 }
 
 async function save(
-  { payments }: ApiDeps,
+  { orders }: ApiDeps,
   { merchantId, setupMethodId, sessionId: checkoutSessionId }: HostedSetup,
   paymentToken: string,
 ): Promise<CardOutcome> {
-  const order = { merchantId, setupMethodId, paymentToken, checkoutSessionId };
-  return outcomeOfSetup(await payments.saveMethod(order));
+  const token = { paymentToken, checkoutSessionId };
+  return outcomeOfSetup(await orders.execute('setupMethod', { merchantId, setupMethodId, token }));
 }

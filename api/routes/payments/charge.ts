@@ -92,12 +92,12 @@ export async function withCharge<Body>(
  * could not be started.
  */
 async function charge(
-  { db, payments }: ApiDeps,
+  { db, orders }: ApiDeps,
   ref: IntentRef,
   giveUp: AbortSignal | null,
 ): Promise<Charged> {
   const order = {
-    give: () => payments.pay({ ...ref, token: null }),
+    give: () => orders.execute('payment', { ...ref, token: null }),
     withdraw: () => withdrawPayment(db, ref),
   };
   const outcome = await handOver(order, giveUp);

@@ -171,8 +171,8 @@ type ExecutedRefund =
  * Waits for the outcome and reads the row. The read belongs to the execution: without a key, a refund that was made
  * must not be answered 503.
  */
-async function executeRefund({ db, payments }: ApiDeps, ref: RefundRef): Promise<ExecutedRefund> {
-  const outcome = await payments.refund(ref);
+async function executeRefund({ db, orders }: ApiDeps, ref: RefundRef): Promise<ExecutedRefund> {
+  const outcome = await orders.execute('refund', ref);
   if (outcome.kind !== 'refunded') return outcome;
   const refund = await findRefund(db, ref.merchantId, ref.refundId);
   invariant(refund, 'the refund exists after its insert');

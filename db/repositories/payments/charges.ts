@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import type { ErrorCode } from '../../../domain/errors.ts';
 import { DIRECT_COMMAND, intentStatusAt } from '../../../domain/payment-intent.ts';
-import type { IntentRef, PaymentOrder, PaymentOutcome } from '../../../domain/payment-intent.ts';
+import type { PaymentOrder, PaymentOutcome } from '../../../domain/payment-intent.ts';
 import type { RefundOutcome, RefundRef } from '../../../domain/refund.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Db } from '../../client.ts';
@@ -15,7 +15,6 @@ import { appendIntentEvent } from './events.ts';
 import { attemptsOf, findIntent, lockIntent } from './orders.ts';
 import { setMethodLive } from '../customers/payment-methods.ts';
 import { findRefund, refundOutcomeOf } from './refunds.ts';
-import { latestAttempt } from './shown-attempts.ts';
 
 type Intent = typeof paymentIntents.$inferSelect;
 
@@ -184,24 +183,21 @@ function refused(code: ErrorCode, message: string): PaymentTurn {
   return { kind: 'refused', outcome: { kind: 'refused', code, message } };
 }
 
-/** Returns the database functions that the client of the payment workflows needs. */
-export function paymentRows(db: Db) {
+/** Returns what the rows show of an order, for the callers that wait for its outcome. */
+export function orderRows(db: Db) {
   return {
-    paymentOutcome: async (order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null> => {
+    async payment(order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null> {
       const turn = await lookAtPayment(db, order, nowAt);
-      return turn.kind === 'settled' || turn.kind === 'refused' ? turn.outcome : null;
+      if (turn.kind === 'settled' || turn.kind === 'refused') return turn.outcome;
+      const waitsForPayer =
+        turn.kind === 'goOn' && turn.attempt.state === 'UNKNOWN' && turn.attempt.payerUrl !== null;
+      return waitsForPayer ? { kind: 'pending' } : null;
     },
-    isPayerAwaited: async (ref: IntentRef): Promise<boolean> => {
-      const attempt = await latestAttempt(db, ref);
-      return attempt?.state === 'UNKNOWN' && attempt.payerUrl !== null;
-    },
-    refundOutcome: async (ref: RefundRef): Promise<RefundOutcome | null> => {
-      const refund = await findRefund(db, ref.merchantId, ref.refundId);
+    async refund({ merchantId, refundId }: RefundRef): Promise<RefundOutcome | null> {
+      const refund = await findRefund(db, merchantId, refundId);
+      if (refund?.state === 'PENDING') return { kind: 'pending', isAccepted: true };
       return refund && refundOutcomeOf(refund);
     },
-    isRefundAccepted: async (ref: RefundRef): Promise<boolean> => {
-      const refund = await findRefund(db, ref.merchantId, ref.refundId);
-      return refund?.state === 'PENDING';
-    },
+    setupMethod: async () => null,
   };
 }

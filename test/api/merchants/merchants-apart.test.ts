@@ -127,7 +127,7 @@ test.for(PLACES)(
   async ([place, kind, bodyOf], { api, ids }) => {
     const [unknownId, words] = UNKNOWN[kind];
     const rows = await api.countRows();
-    const commands = [api.workflows.calls.length, api.payments.calls.length];
+    const commands = [api.workflows.calls.length, api.orders.calls.length];
     const call = (id: string) => {
       const [method = '', path = ''] = place.replace('{id}', id).split(' ');
       return api.call(method, path, bodyOf === undefined ? {} : { body: bodyOf(id, ids) });
@@ -139,7 +139,7 @@ test.for(PLACES)(
     expect(comparable(foreign)).toEqual(comparable(unknown));
     expect(outcome(foreign)).toEqual(notFoundAnswer(words));
     expect(await api.countRows()).toEqual(rows);
-    expect([api.workflows.calls.length, api.payments.calls.length]).toEqual(commands);
+    expect([api.workflows.calls.length, api.orders.calls.length]).toEqual(commands);
   },
 );
 

@@ -81,7 +81,7 @@ describe('a live merchant’s limit of five cards for each checkout session', ()
       ),
     );
     expect(await triesOf(api, session)).toBe(5);
-    const orders = api.payments.calls.filter(({ order }) =>
+    const orders = api.orders.calls.filter(({ order }) =>
       JSON.stringify(order).includes(xIntentId),
     );
     expect(orders).toHaveLength(5);
@@ -188,9 +188,9 @@ describe('the limit of thirty declined cards an hour from one address at a live 
     const address = '203.0.113.3';
     const { fwdUrl, xIntentId } = await makeHosted(api);
     const { comeBack, path } = visit(api, fwdUrl, address);
-    api.payments.faults.isDown = true;
+    api.orders.faults.isDown = true;
     expect((await comeBack('payment_token=tok_handed_on')).status).toBe(503);
-    api.payments.faults.isDown = false;
+    api.orders.faults.isDown = false;
     await decline(api, address, 30);
     expectSeeOther(await comeBack('payment_token=tok_handed_on'), path);
     expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
@@ -247,9 +247,9 @@ describe('a return from the tokeniser', () => {
       }
       expect(await triesOf(api, session)).toBe(0);
       expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'CREATED' });
-      expect(
-        api.payments.calls.some(({ order }) => JSON.stringify(order).includes(xIntentId)),
-      ).toBe(false);
+      expect(api.orders.calls.some(({ order }) => JSON.stringify(order).includes(xIntentId))).toBe(
+        false,
+      );
     }
     await payer.give('payment_token=tok_pays_after_foreign_images');
     expect(headingOf(await payer.look())).toBe('Thank you: your payment was received');

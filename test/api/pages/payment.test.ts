@@ -138,7 +138,7 @@ test('a reload of a payment page’s return URL makes no second attempt of a dec
     for (const answer of [...answers, await comeBack(query)]) expectSeeOther(answer, path);
   }
   expect(await triesOf(api, session)).toBe(3);
-  const charges = api.payments.charges.filter(({ key }) => key.includes(intentId));
+  const charges = api.orders.charges.filter(({ key }) => key.includes(intentId));
   expect(charges.map(({ kind }) => kind)).toEqual(['declined', 'succeeded']);
 });
 
@@ -187,9 +187,9 @@ test('while Temporal is unavailable, a payment page’s return URL answers 503; 
   api,
 }) => {
   const { intentId, comeBack, path } = await open(api);
-  api.payments.faults.isDown = true;
+  api.orders.faults.isDown = true;
   const away = await comeBack('payment_token=tok_outage');
-  api.payments.faults.isDown = false;
+  api.orders.faults.isDown = false;
   expect(away.status).toBe(503);
   expect(refreshOf(away)).toBe(`10; url=${ownReturn(path, 'payment_token=tok_outage')}`);
   expectSeeOther(await comeBack('payment_token=tok_outage'), path);
@@ -217,7 +217,7 @@ test('an expired payment page answers 410, emits no checkout_opened and takes no
   expect(hasCardForm(page)).toBe(false);
   expectSeeOther(await comeBack('payment_token=tok_too_late'), path);
   expect(
-    api.payments.calls.filter(({ order }) => 'intentId' in order && order.intentId === intentId),
+    api.orders.calls.filter(({ order }) => 'intentId' in order && order.intentId === intentId),
   ).toEqual([]);
   expect(await eventTypes(api, intentId)).toEqual(['intent.created']);
 });

@@ -80,7 +80,7 @@ test('a saved card is shown with a button to callbackUrl with four parameters [D
       `&amp;pm_id=${paymentMethodId}&amp;customer_id=${customerId}&amp;status=SUCCESS#b">` +
       'Continue to Acme Ltd</a>',
   );
-  expect(api.payments.charges).toEqual([]);
+  expect(api.orders.charges).toEqual([]);
   expect(await eventTypes(api, setupMethodId)).toEqual(['setup_method.success']);
 });
 
@@ -125,9 +125,9 @@ test('a fifth card is not counted as declined while Temporal is unavailable, and
   const api = await createApi(LIVE);
   const { setupMethodId, give, comeBack, look, path } = await open(api);
   for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok-card_declined-${card}`);
-  api.payments.faults.isDown = true;
+  api.orders.faults.isDown = true;
   expect((await comeBack('payment_token=tok_fifth_away')).status).toBe(503);
-  api.payments.faults.isDown = false;
+  api.orders.faults.isDown = false;
   expect((await look()).status).toBe(403);
   expect((await rowOf(api, setupMethodId)).status).toBe('CREATED');
   expectSeeOther(await comeBack('payment_token=tok_fifth_away'), path);

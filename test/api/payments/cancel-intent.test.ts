@@ -117,7 +117,7 @@ test('a cancellation is refused for a charge that is paid, declined or of unknow
   api,
 }) => {
   const charge = async (card: string) => {
-    api.payments.faults.card = card;
+    api.orders.faults.card = card;
     const body = tokenisedBody(await saveCard(api));
     const made = await api.call('POST', '/payments/charge-tokenised-pm', { body });
     return (made.json as { intentId: string }).intentId;
@@ -161,7 +161,7 @@ async function payHosted(api: ApiEnvironment, intentId: string, card: string): P
     .from(checkoutSessions)
     .where(eq(checkoutSessions.intentId, intentId));
   const token = { paymentToken: `${card}-${intentId}`, checkoutSessionId: session!.id };
-  await api.payments.pay({ merchantId, intentId, token });
+  await api.orders.execute('payment', { merchantId, intentId, token });
 }
 
 test('a cancellation is refused after an earlier cancellation and after the page has expired [D-41, D-40]', async ({

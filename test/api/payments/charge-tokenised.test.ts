@@ -42,7 +42,7 @@ test('a paid tokenised charge answers SUCCESS without an error code [IF-4.12, D-
     200,
     `{"intentId":"${intentId}","status":"SUCCESS"}`,
   ]);
-  expect(api.payments.charges.filter(({ key }) => key.includes(intentId))).toEqual([
+  expect(api.orders.charges.filter(({ key }) => key.includes(intentId))).toEqual([
     { key: `charge:${intentId}:1`, amountMinor: 2_500, kind: 'succeeded' },
   ]);
   expect(await eventTypes(api, intentId)).toEqual(['intent.created', 'intent.success']);
@@ -52,7 +52,7 @@ test('a declined tokenised charge answers 200 with FAILED and the decline code [
   api,
   charge,
 }) => {
-  api.payments.faults.card = 'insufficient_funds';
+  api.orders.faults.card = 'insufficient_funds';
   const answer = await charge();
   const intentId = idOf(answer);
   expect([answer.status, answer.text]).toEqual([
@@ -77,7 +77,7 @@ test('a charge of unknown outcome is PENDING until a later repeat with the same 
   api,
   charge,
 }) => {
-  api.payments.faults.card = 'unknown';
+  api.orders.faults.card = 'unknown';
   const first = await charge({}, { key: 'pending' });
   const intentId = idOf(first);
   expect(first.json).toEqual({
@@ -87,14 +87,14 @@ test('a charge of unknown outcome is PENDING until a later repeat with the same 
   });
   expect(await readIntent(api, intentId)).toMatchObject({ status: 'PENDING' });
 
-  api.payments.faults.card = 'paid';
+  api.orders.faults.card = 'paid';
   const second = await charge({}, { key: 'pending' });
   const third = await charge({}, { key: 'pending' });
   expect(second.json).toEqual({ intentId, status: 'SUCCESS' });
   expect(second.headers['idempotent-replayed']).toBeUndefined();
   expect(third.text).toBe(second.text);
   expect(third.headers['idempotent-replayed']).toBe('true');
-  expect(api.payments.charges.filter(({ key }) => key.includes(intentId))).toHaveLength(1);
+  expect(api.orders.charges.filter(({ key }) => key.includes(intentId))).toHaveLength(1);
 });
 
 test('a tokenised charge stores known optional fields only [IF-4.12, D-10, D-14, IF-2.10]', async ({
@@ -145,30 +145,30 @@ test('a charge without an idempotency key is voided while Temporal is unavailabl
   api,
   charge,
 }) => {
-  const before = api.payments.charges.length;
-  api.payments.faults.isDown = true;
+  const before = api.orders.charges.length;
+  api.orders.faults.isDown = true;
   expect(outcome(await charge({ receiptId: 'withdrawn' }))).toEqual(UNAVAILABLE);
-  api.payments.faults.isDown = false;
+  api.orders.faults.isDown = false;
 
   const [row] = await api.db
     .select()
     .from(paymentIntents)
     .where(eq(paymentIntents.receiptId, 'withdrawn'));
   expect(row).toMatchObject({ status: 'CANCELLED' });
-  const late = await api.payments.pay({
+  const late = await api.orders.execute('payment', {
     merchantId: row!.merchantId,
     intentId: row!.id,
     token: null,
   });
   expect(late.kind).toBe('refused');
-  expect(api.payments.charges).toHaveLength(before);
+  expect(api.orders.charges).toHaveLength(before);
 });
 
 test('a charge without an idempotency key is PENDING when its outcome was lost [D-17, D-40]', async ({
   api,
   charge,
 }) => {
-  api.payments.faults.losesOutcome = true;
+  api.orders.faults.losesOutcome = true;
   const answer = await charge();
   const intentId = idOf(answer);
   expect(outcome(answer)).toEqual([
@@ -182,10 +182,10 @@ test('a repeat with the same key returns the charge whose answer was lost [D-17]
   api,
   charge,
 }) => {
-  const before = api.payments.charges.length;
-  api.payments.faults.losesOutcome = true;
+  const before = api.orders.charges.length;
+  api.orders.faults.losesOutcome = true;
   expect(outcome(await charge({}, { key: 'unheard' }))).toEqual(UNAVAILABLE);
-  api.payments.faults.losesOutcome = false;
+  api.orders.faults.losesOutcome = false;
   expect((await charge({}, { key: 'unheard' })).json).toMatchObject({ status: 'SUCCESS' });
-  expect(api.payments.charges).toHaveLength(before + 1);
+  expect(api.orders.charges).toHaveLength(before + 1);
 });

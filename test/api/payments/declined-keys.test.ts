@@ -20,10 +20,10 @@ test('the answer of a declined charge is kept under its idempotency key for 24 h
   api,
 }) => {
   const body = tokenisedBody(await saveCard(api));
-  api.payments.faults.card = 'insufficient_funds';
+  api.orders.faults.card = 'insufficient_funds';
   const declined = await charge(api, 'cycle-7', 2_500, body);
   expect(declined).toMatchObject({ status: 'FAILED', errorCode: 'insufficient_funds' });
-  api.payments.faults.card = null;
+  api.orders.faults.card = null;
 
   api.clock.aheadMs = DAY_MS - 60_000;
   expect(await charge(api, 'cycle-7', 2_500, body)).toEqual({ ...declined, isReplayed: true });

@@ -117,7 +117,7 @@ describe('an amount that Stripe cannot charge', () => {
     expect(outcome(await refund(1_234))).toEqual(refused(`amount: ${STEP}`));
     // A refund has no minimum.
     expect((await refund(10)).json).toMatchObject({ amount: 10, currency: 'KWD' });
-    expect(api.payments.refunds.map(({ amountMinor }) => amountMinor)).toEqual([10]);
+    expect(api.orders.refunds.map(({ amountMinor }) => amountMinor)).toEqual([10]);
   });
 
   test.for([
@@ -185,14 +185,14 @@ test('a repeat with the key of a refund that was made returns the refund when th
   const { intentId: xIntentId } = paid.json as { intentId: string };
   const refund = (key: string) =>
     api.call('POST', '/payments/merchant/refund', { body: { xIntentId, amount: 1_234 }, key });
-  api.payments.faults.losesOutcome = true;
+  api.orders.faults.losesOutcome = true;
   expect(outcome(await refund('made'))).toEqual(UNAVAILABLE);
 
-  api.payments.faults.losesOutcome = false;
+  api.orders.faults.losesOutcome = false;
   now.gateway = stripe;
   expect((await refund('made')).json).toMatchObject({ intentId: xIntentId, amount: 1_234 });
   expect(outcome(await refund('another'))).toEqual(refused(`amount: ${STEP}`));
-  expect(api.payments.refunds.map(({ amountMinor }) => amountMinor)).toEqual([1_234]);
+  expect(api.orders.refunds.map(({ amountMinor }) => amountMinor)).toEqual([1_234]);
 });
 
 test('a subscription is created with an amount in JPY, ISK, UGX, MGA or KWD that Stripe can charge [D-03]', async ({

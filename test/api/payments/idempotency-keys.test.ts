@@ -35,7 +35,7 @@ interface KeyedRoute {
   /** The rows that one success adds to each table, without the row of the idempotency key. */
   rows: Record<string, number>;
   /** The simulated part of Temporal that the route needs. Null: the route succeeds without Temporal. */
-  needs: 'payments' | 'workflows' | null;
+  needs: 'orders' | 'workflows' | null;
   /** The number of charges and refunds that one success makes. */
   moves: number;
 }
@@ -83,7 +83,7 @@ const ROUTES: KeyedRoute[] = [
     valid: async (api) => oneTime((await subscriptionIn(api, 'ACTIVE')).subscriptionId),
     refused: async (api) => oneTime((await createSubscription(api)).subscriptionId),
     rows: { outbox_event: 2, payment_attempt: 1, payment_intent: 1 },
-    needs: 'payments',
+    needs: 'orders',
     moves: 1,
   },
   {
@@ -95,7 +95,7 @@ const ROUTES: KeyedRoute[] = [
       body: tokenisedBody(await saveCard(api), { pmId: UNKNOWN_IDS.method }),
     }),
     rows: { event_stream: 1, outbox_event: 2, payment_attempt: 1, payment_intent: 1 },
-    needs: 'payments',
+    needs: 'orders',
     moves: 1,
   },
   {
@@ -104,7 +104,7 @@ const ROUTES: KeyedRoute[] = [
     valid: async (api) => refund(await makePaid(api)),
     refused: async (api) => refund((await makeHosted(api)).xIntentId),
     rows: { outbox_event: 1, refund: 1 },
-    needs: 'payments',
+    needs: 'orders',
     moves: 1,
   },
   {
@@ -182,7 +182,7 @@ const ROUTES: KeyedRoute[] = [
 ];
 
 const moved = (api: ApiEnvironment): number =>
-  api.payments.charges.length + api.payments.refunds.length;
+  api.orders.charges.length + api.orders.refunds.length;
 
 function plus(counts: Record<string, number>, more: Record<string, number>) {
   const sums = { ...counts };
@@ -286,7 +286,7 @@ describe.each(ROUTES.filter(({ needs }) => needs === null))(
   ({ rules, valid }) => {
     test(`succeeds [${rules}]`, async ({ api }) => {
       const call = await valid(api);
-      api.payments.faults.isDown = true;
+      api.orders.faults.isDown = true;
       api.workflows.faults.isDown = true;
       expect((await send(api, call, 'away')).status).toBe(200);
     });

@@ -38,7 +38,7 @@ test('a refund without an amount refunds the whole payment [D-§7]', async ({ ap
     { refundId, intentId, amount: 2_500, currency: 'USD', refundedAt },
   ]);
   expect(await readIntent(api, intentId)).toMatchObject({ status: 'REFUNDED', amount: 2_500 });
-  const moves = api.payments.refunds.filter(({ key }) => key.includes(refundId));
+  const moves = api.orders.refunds.filter(({ key }) => key.includes(refundId));
   expect(moves).toEqual([{ key: `refund:${refundId}`, amountMinor: 2_500 }]);
 });
 
@@ -81,7 +81,7 @@ const NOT_PAID = 'Only a successful payment can be refunded.';
 
 test('a refund is refused for an intent that is not paid [D-§7]', async ({ api }) => {
   const charge = async (card: string) => {
-    api.payments.faults.card = card;
+    api.orders.faults.card = card;
     const made = await api.call('POST', '/payments/charge-tokenised-pm', {
       body: tokenisedBody(await saveCard(api)),
     });
@@ -101,12 +101,12 @@ test('a refund that the gateway refuses answers 400 and can be repeated [D-§7]'
   api,
 }) => {
   const intentId = await makePaid(api);
-  api.payments.faults.refund = 'refused';
+  api.orders.faults.refund = 'refused';
   const refused = await refund(api, intentId);
   expect(refused.status).toBe(400);
   expect(refused.json).toMatchObject({ errorCode: 'operation_not_allowed' });
   expect(await readIntent(api, intentId)).toMatchObject({ status: 'SUCCESS' });
-  api.payments.faults.refund = null;
+  api.orders.faults.refund = null;
   expect((await refund(api, intentId)).json).toMatchObject({ amount: 2_500 });
 });
 
@@ -114,7 +114,7 @@ test('a refund of unknown outcome is pending until a repeat with the same key re
   api,
 }) => {
   const intentId = await makePaid(api);
-  api.payments.faults.refund = 'unknown';
+  api.orders.faults.refund = 'unknown';
   const first = await refund(api, intentId, {}, { key: 'pending' });
   expect(outcome(first)).toEqual([
     400,
@@ -127,7 +127,7 @@ test('a refund of unknown outcome is pending until a repeat with the same key re
   expect(outcome(await refund(api, intentId))).toEqual(
     refusal('The whole payment is already refunded, or its refund is not finished yet.'),
   );
-  api.payments.faults.refund = null;
+  api.orders.faults.refund = null;
   const second = await refund(api, intentId, {}, { key: 'pending' });
   expect(second.headers['idempotent-replayed']).toBeUndefined();
   expect(second.json).toMatchObject({ intentId, amount: 2_500 });
@@ -138,9 +138,9 @@ test('a refund without an idempotency key is voided while Temporal is unavailabl
   api,
 }) => {
   const intentId = await makePaid(api);
-  api.payments.faults.isDown = true;
+  api.orders.faults.isDown = true;
   expect(outcome(await refund(api, intentId))).toEqual(UNAVAILABLE);
-  api.payments.faults.isDown = false;
+  api.orders.faults.isDown = false;
   const rows = await api.db.select().from(refunds).where(eq(refunds.intentId, intentId));
   expect(rows.map(({ state }) => state)).toEqual(['REFUSED']);
   expect((await refund(api, intentId)).json).toMatchObject({ amount: 2_500 });
@@ -150,7 +150,7 @@ test('a refund is pending when it was made but its outcome did not reach the API
   api,
 }) => {
   const intentId = await makePaid(api);
-  api.payments.faults.losesOutcome = true;
+  api.orders.faults.losesOutcome = true;
   expect((await refund(api, intentId)).json).toMatchObject({
     errorCode: 'payment_outcome_pending',
   });
@@ -163,7 +163,7 @@ test('a refund without an idempotency key is pending when it was made and Postgr
   const api = await createApi();
   const intentId = await makePaid(api);
   const [made, away] = [gate(), gate()];
-  api.payments.faults.beforeOutcome = async () => {
+  api.orders.faults.beforeOutcome = async () => {
     made.open();
     await away.isOpen;
   };
@@ -186,5 +186,5 @@ test('a refund without an idempotency key is pending when it was made and Postgr
   expect(rows.map(({ state, amountMinor }) => [state, amountMinor])).toEqual([['SUCCEEDED', 900]]);
   const intent = await eventually(() => readIntent(api, intentId));
   expect(intent).toMatchObject({ status: 'PARTIALLY_REFUNDED' });
-  expect(api.payments.refunds).toEqual([{ key: `refund:${rows[0]!.id}`, amountMinor: 900 }]);
+  expect(api.orders.refunds).toEqual([{ key: `refund:${rows[0]!.id}`, amountMinor: 900 }]);
 });

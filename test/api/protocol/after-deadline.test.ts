@@ -91,13 +91,13 @@ describe('after the 503 at the deadline', () => {
     const answer = await answerWhileLocked(api, paymentIntents, charge);
     expect(outcome(answer)).toEqual(UNAVAILABLE);
     expect(await countedIn(api, paymentIntents)).toBe(before);
-    expect([api.payments.calls, api.payments.charges]).toEqual([[], []]);
+    expect([api.orders.calls, api.orders.charges]).toEqual([[], []]);
 
     const paid = await repeat(charge);
     expect(paid.json).toMatchObject({ status: 'SUCCESS' });
     expect((await repeat(charge)).text).toBe(paid.text);
     expect(await countedIn(api, paymentIntents)).toBe(before + 1);
-    expect(api.payments.charges).toHaveLength(1);
+    expect(api.orders.charges).toHaveLength(1);
   });
 
   test('the form of a link is not counted as a use, so a repeat of the form is counted as one use [D-37, D-§8]', async ({

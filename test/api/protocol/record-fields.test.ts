@@ -78,11 +78,11 @@ test('the events of an intent show its kind and its comments as a read does [D-5
   ]);
 
   const method = await saveCard(api);
-  api.payments.faults.card = 'insufficient_funds';
+  api.orders.faults.card = 'insufficient_funds';
   const declined = await api.call('POST', '/payments/charge-tokenised-pm', {
     body: tokenisedBody(method),
   });
-  api.payments.faults.card = null;
+  api.orders.faults.card = null;
   const tokenised = (declined.json as { intentId: string }).intentId;
   expect(await bodies(tokenised, tokenised)).toEqual([
     ['intent.created', 'tokenised', null],
@@ -104,11 +104,11 @@ test('an intent shows the card of its latest attempt with the same fields as the
   });
 
   const method = await saveCard(api);
-  api.payments.faults.card = 'insufficient_funds';
+  api.orders.faults.card = 'insufficient_funds';
   const declined = await api.call('POST', '/payments/charge-tokenised-pm', {
     body: tokenisedBody(method),
   });
-  api.payments.faults.card = null;
+  api.orders.faults.card = null;
   const { intentId } = declined.json as { intentId: string };
   const read = await readIntent(api, intentId);
   const { paymentMethod, cardMetadata } = read;

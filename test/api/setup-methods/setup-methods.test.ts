@@ -24,11 +24,10 @@ async function save(api: ApiEnvironment, setupMethodId: string, card: string): P
     .select({ id: checkoutSessions.id })
     .from(checkoutSessions)
     .where(eq(checkoutSessions.setupMethodId, setupMethodId));
-  await api.payments.saveMethod({
+  await api.orders.execute('setupMethod', {
     merchantId,
     setupMethodId,
-    paymentToken: `${card}-${setupMethodId}`,
-    checkoutSessionId: session!.id,
+    token: { paymentToken: `${card}-${setupMethodId}`, checkoutSessionId: session!.id },
   });
 }
 

@@ -42,7 +42,7 @@ test.for(['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'] as const)(
       `{"intentId":"${intentId}","status":"SUCCESS","errorCode":null,"errorMessage":null}`,
     ]);
     expect(await readSubscription(api, subscription)).toMatchObject(before);
-    expect(api.payments.charges.filter(({ key }) => key.includes(intentId))).toEqual([
+    expect(api.orders.charges.filter(({ key }) => key.includes(intentId))).toEqual([
       { key: `charge:${intentId}:1`, amountMinor: 700, kind: 'succeeded' },
     ]);
   },
@@ -64,7 +64,7 @@ test('a declined one-time charge answers 200 with FAILED, the decline code and i
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'ACTIVE');
-  api.payments.faults.card = 'card_declined';
+  api.orders.faults.card = 'card_declined';
   const answer = await charge(api, subscription.subscriptionId);
   expect(outcome(answer)).toEqual([
     200,
@@ -116,9 +116,9 @@ test('a repeat completes an accepted charge after the subscription ended [D-17, 
   api,
 }) => {
   const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
-  api.payments.faults.isDown = true;
+  api.orders.faults.isDown = true;
   expect(outcome(await charge(api, subscriptionId, {}, { key: 'finished' }))).toEqual(UNAVAILABLE);
-  api.payments.faults.isDown = false;
+  api.orders.faults.isDown = false;
   await api.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
   expect((await charge(api, subscriptionId, {}, { key: 'finished' })).json).toMatchObject({
     status: 'SUCCESS',

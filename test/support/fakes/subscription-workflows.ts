@@ -60,7 +60,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     links: LINKS,
     db,
     gateways,
-    payments: { watchLateCharge: async () => true },
+    orders: { ensureRunning: async () => true },
     wakeStream: async () => undefined,
     // A retry would not change an answer of the gateway in memory.
     sendBudget: { newSendsForMs: 0, pauseMs: 1 },

@@ -146,7 +146,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'every send of a refund uses a new gateway key',
-    file: 'activities/refunds.ts',
+    file: 'activities/orders/refunds.ts',
     find: 'gatewayKey: key, gatewayChargeId, amountMinor, currency }: Refund) {\n  return { key,',
     replace:
       'gatewayKey, gatewayChargeId, amountMinor, currency }: Refund) {\n' +

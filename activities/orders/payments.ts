@@ -1,21 +1,22 @@
-import type { Db } from '../db/client.ts';
-import { streamOf } from '../db/repositories/payments/events.ts';
+import type { Db } from '../../db/client.ts';
+import { streamOf } from '../../db/repositories/payments/events.ts';
 import {
   lookAtPayment,
   openPaymentAttempt,
   settlePayment,
-} from '../db/repositories/payments/charges.ts';
-import type { PaymentTurn } from '../db/repositories/payments/charges.ts';
-import type { PaymentOrder, PaymentOutcome } from '../domain/payment-intent.ts';
-import type { GatewayRegistry } from '../gateways/registry.ts';
-import { failpoint } from '../runtime/failpoints.ts';
-import type { ChargingDeps } from './charging.ts';
-import { collect } from './charge-exchange.ts';
-import { sendDeadline } from './gateway-exchange.ts';
-import type { SendBudgetDeps } from './gateway-exchange.ts';
+} from '../../db/repositories/payments/charges.ts';
+import type { PaymentTurn } from '../../db/repositories/payments/charges.ts';
+import type { OrderStep } from '../../domain/order.ts';
+import type { PaymentOrder, PaymentOutcome } from '../../domain/payment-intent.ts';
+import type { GatewayRegistry } from '../../gateways/registry.ts';
+import { failpoint } from '../../runtime/failpoints.ts';
+import type { ChargingDeps } from '../charging.ts';
+import { collect } from '../charge-exchange.ts';
+import { sendDeadline } from '../gateway-exchange.ts';
+import type { SendBudgetDeps } from '../gateway-exchange.ts';
 import { watchUnproven } from './late-charges.ts';
-import { presentPayerOf } from './present-payer.ts';
-import { redeemToken } from './redeem-token.ts';
+import { presentPayerOf } from '../present-payer.ts';
+import { redeemToken } from '../redeem-token.ts';
 
 export interface PaymentDeps extends SendBudgetDeps {
   db: Db;
@@ -32,13 +33,10 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
      * opened. Sends its charge to the gateway, or looks it up there. A repeat never charges again, and a
      * decline stays a decline. While an attempt of the intent is undecided, no other attempt is opened.
      * `pending`: call again later. Throws a retryable error if the database does not answer, or if the
-     * gateway does not answer while the token is redeemed. `nowAt` is real time. `lookups` is the number of
-     * earlier look-ups that found no outcome. Rules: D-35, D-36, D-40, D-41.
+     * gateway does not answer while the token is redeemed.
      */
-    async chargePayment(
-      input: PaymentOrder & { nowAt: number; lookups?: number },
-    ): Promise<PaymentOutcome> {
-      const { nowAt, lookups = 0, ...order } = input;
+    async chargePayment(step: OrderStep<'payment'>): Promise<PaymentOutcome> {
+      const { nowAt, lookups = 0, ...order } = step;
       failpoint('before_opening');
       const opened = await openOrFindAttempt(deps, order, nowAt);
       if (opened.kind === 'refused') return opened.outcome;
@@ -64,7 +62,7 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
       failpoint('before_settling_commits');
       const outcome = await settlePayment(deps.db, attempt, settlement, nowAt);
       failpoint('after_settling');
-      await watchUnproven(deps.payments, attempt, settlement);
+      await watchUnproven(deps.orders, attempt, settlement);
       if (outcome.kind !== 'pending') await deps.wakeStream(streamOf(intent));
       return outcome;
     },

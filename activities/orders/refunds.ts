@@ -1,25 +1,26 @@
-import type { Db } from '../db/client.ts';
-import { findIntent } from '../db/repositories/payments/orders.ts';
-import { streamOf } from '../db/repositories/payments/events.ts';
+import type { Db } from '../../db/client.ts';
+import { findIntent } from '../../db/repositories/payments/orders.ts';
+import { streamOf } from '../../db/repositories/payments/events.ts';
 import {
   findRefund,
   gatewayNameOf,
   markRefundSending,
   refundOutcomeOf,
   settleRefund,
-} from '../db/repositories/payments/refunds.ts';
-import type { Refund, RefundSettlement } from '../db/repositories/payments/refunds.ts';
-import { findDecision } from '../db/repositories/payments/reviews.ts';
-import type { RefundOutcome, RefundRef } from '../domain/refund.ts';
-import type { KnownRefund, PaymentGateway } from '../gateways/port.ts';
-import { failpoint } from '../runtime/failpoints.ts';
+} from '../../db/repositories/payments/refunds.ts';
+import type { Refund, RefundSettlement } from '../../db/repositories/payments/refunds.ts';
+import { findDecision } from '../../db/repositories/payments/reviews.ts';
+import type { OrderStep } from '../../domain/order.ts';
+import type { RefundOutcome } from '../../domain/refund.ts';
+import type { KnownRefund, PaymentGateway } from '../../gateways/port.ts';
+import { failpoint } from '../../runtime/failpoints.ts';
 import {
   pauseIfTimeLeft,
   sendDeadline,
   unknownOrReview,
   unlessRejected,
-} from './gateway-exchange.ts';
-import type { SendLimits } from './gateway-exchange.ts';
+} from '../gateway-exchange.ts';
+import type { SendLimits } from '../gateway-exchange.ts';
 import type { PaymentDeps } from './payments.ts';
 
 export function createRefundActivities(deps: PaymentDeps) {
@@ -32,10 +33,8 @@ export function createRefundActivities(deps: PaymentDeps) {
      * if the database does not answer, or if another process has changed the refund to PENDING or REVIEW in the
      * meantime. `nowAt` is real time. `lookups` is the number of earlier calls that found no outcome. Rule: D-§7.
      */
-    async refundPayment(
-      input: RefundRef & { nowAt: number; lookups?: number },
-    ): Promise<RefundOutcome> {
-      const { merchantId, refundId, nowAt, lookups = 0 } = input;
+    async refundPayment(step: OrderStep<'refund'>): Promise<RefundOutcome> {
+      const { merchantId, refundId, nowAt, lookups = 0 } = step;
       const limits = { stopAt: sendDeadline(deps), lookups, realNowAt: nowAt };
       const refund = await findRefund(deps.db, merchantId, refundId);
       if (!refund) return { kind: 'refused', message: 'There is no such refund.' };

@@ -1,23 +1,24 @@
-import type { Db } from '../db/client.ts';
-import { findAttempt } from '../db/repositories/subscriptions/attempts.ts';
-import type { Attempt } from '../db/repositories/subscriptions/attempts.ts';
-import { isUnproven } from '../domain/settlement.ts';
-import type { Settlement } from '../domain/settlement.ts';
-import { bookLateCharge, lateWatch } from '../db/repositories/payments/late-charges.ts';
-import { closeReview } from '../db/repositories/payments/reviews.ts';
-import { isLastLateLook } from '../domain/review.ts';
-import type { AttemptRef, LateChargeOutcome } from '../domain/review.ts';
-import type { GatewayRegistry } from '../gateways/registry.ts';
-import { chargeRefOf } from './charge-exchange.ts';
-import { unlessRejected } from './gateway-exchange.ts';
-import type { PaymentResumption } from '../temporal/payment-workflows.ts';
-import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
+import type { Db } from '../../db/client.ts';
+import { findAttempt } from '../../db/repositories/subscriptions/attempts.ts';
+import type { Attempt } from '../../db/repositories/subscriptions/attempts.ts';
+import { isUnproven } from '../../domain/settlement.ts';
+import type { Settlement } from '../../domain/settlement.ts';
+import { bookLateCharge, lateWatch } from '../../db/repositories/payments/late-charges.ts';
+import { closeReview } from '../../db/repositories/payments/reviews.ts';
+import type { OrderStep } from '../../domain/order.ts';
+import { isLastLateLook } from '../../domain/review.ts';
+import type { AttemptRef, LateChargeOutcome } from '../../domain/review.ts';
+import type { GatewayRegistry } from '../../gateways/registry.ts';
+import { chargeRefOf } from '../charge-exchange.ts';
+import { unlessRejected } from '../gateway-exchange.ts';
+import type { Orders } from '../../temporal/orders.ts';
+import type { SubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
 
 export interface LateChargeDeps {
   db: Db;
   gateways: GatewayRegistry;
   subscriptionWorkflows: Pick<SubscriptionWorkflows, 'recheck'>;
-  payments: Pick<PaymentResumption, 'resumeRefund'>;
+  orders: Pick<Orders, 'ensureRunning'>;
 }
 
 /**
@@ -31,12 +32,10 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
      * late charge, adds an entry to the timeline of the subscription, if any, and starts the workflow of the refund. A
      * repeat writes no row again, but signals the same workflows again. Returns `absent` if no later call has to look,
      * and `pending` if a later call must look again. Throws a retryable error if the database or Temporal does not
-     * answer. `nowAt` is real time. `looks` is the number of earlier look-ups.
+     * answer.
      */
-    async lookForLateCharge(
-      input: AttemptRef & { nowAt: number; looks: number },
-    ): Promise<LateChargeOutcome> {
-      const { nowAt, looks, ...ref } = input;
+    async lookForLateCharge(step: OrderStep<'lateCharge'>): Promise<LateChargeOutcome> {
+      const { nowAt, lookups = 0, ...ref } = step;
       const watch = await lateWatch(deps.db, ref);
       switch (watch.kind) {
         case 'over':
@@ -51,7 +50,7 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
           const found = await unlessRejected(() => gateway.lookup(chargeRefOf(attempt)));
           if (found.kind === 'succeeded') return book(deps, ref, found.gatewayChargeId, nowAt);
           const isNotCharged = found.kind === 'absent' || found.kind === 'declined';
-          if (!isNotCharged || !isLastLateLook(looks)) return { kind: 'pending' };
+          if (!isNotCharged || !isLastLateLook(lookups)) return { kind: 'pending' };
           await closeReview(deps.db, { merchantId: ref.merchantId, subjectId: ref.attemptId });
           return { kind: 'absent' };
         }
@@ -66,17 +65,17 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
  * sweep starts a missing watch.
  */
 export async function watchUnproven(
-  payments: Pick<PaymentResumption, 'watchLateCharge'>,
+  orders: Pick<Orders, 'ensureRunning'>,
   attempt: Attempt,
   settlement: Settlement,
 ): Promise<void> {
   if (!isUnproven(settlement)) return;
   const { merchantId, id: attemptId } = attempt;
-  await payments.watchLateCharge({ merchantId, attemptId }).catch(() => undefined);
+  await orders.ensureRunning('lateCharge', { merchantId, attemptId }).catch(() => undefined);
 }
 
 async function book(
-  { db, subscriptionWorkflows, payments }: LateChargeDeps,
+  { db, subscriptionWorkflows, orders }: LateChargeDeps,
   { merchantId, attemptId }: AttemptRef,
   gatewayChargeId: string,
   nowAt: number,
@@ -86,6 +85,6 @@ async function book(
   // The transaction has changed the timeline in the subscription's row, so the subscription's workflow must
   // read the row again.
   if (subscription) await subscriptionWorkflows.recheck(subscription);
-  await payments.resumeRefund({ merchantId, refundId });
+  await orders.ensureRunning('refund', { merchantId, refundId });
   return { kind: 'found', refundId, gatewayChargeId };
 }

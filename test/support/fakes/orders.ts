@@ -1,12 +1,13 @@
 import { LINKS } from '../links.ts';
-import { createPaymentActivities } from '../../../activities/payments.ts';
+import { createPaymentActivities } from '../../../activities/orders/payments.ts';
 import { oneGateway } from '../../../gateways/registry.ts';
-import { createRefundActivities } from '../../../activities/refunds.ts';
-import { createSetupMethodActivities } from '../../../activities/setup-methods.ts';
+import { createRefundActivities } from '../../../activities/orders/refunds.ts';
+import { createSetupMethodActivities } from '../../../activities/orders/setup-methods.ts';
 import type { Db } from '../../../db/client.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
 import type { DeclineCode } from '../../../domain/declines.ts';
 import { DomainError } from '../../../domain/errors.ts';
+import type { Order, OrderOutcome } from '../../../domain/order.ts';
 import type {
   ChargeOutcome,
   PaymentGateway,
@@ -14,16 +15,16 @@ import type {
   SaveMethodRequest,
   SavedCard,
 } from '../../../gateways/port.ts';
-import type { PaymentResumption, PaymentWorkflows } from '../../../temporal/payment-workflows.ts';
+import type { AwaitedKind, Orders } from '../../../temporal/orders.ts';
 
 /**
- * Creates a fake of the port to payment workflows, without Temporal. The fake runs the real activities once
+ * Creates a fake of the port to the workflows of orders, without Temporal. The fake runs the real activities once
  * for each order, with a gateway in memory. The token of a card is also its `gatewayMethodId`, and sets the
  * card's behaviour. If the token contains a decline code, the card is declined with that code when it is
  * charged or verified. If the token contains `unknown`, a charge has no known outcome. A payment method that a
  * test inserts behaves the same by its `gatewayMethodId`.
  */
-export function createFakePayments(db: Db, now: () => number) {
+export function createFakeOrders(db: Db, now: () => number) {
   const faults = {
     /** Temporal is unavailable: no workflow of an order is started. */
     isDown: false,
@@ -44,31 +45,30 @@ export function createFakePayments(db: Db, now: () => number) {
     // A retry would not change an answer of the gateway in memory.
     sendBudget: { newSendsForMs: 0, pauseMs: 1 },
     links: LINKS,
-    payments: { watchLateCharge: async () => true },
+    orders: { ensureRunning: async () => true },
     wakeStream: async () => undefined,
   };
   const { chargePayment } = createPaymentActivities(deps);
   const { refundPayment } = createRefundActivities(deps);
   const { saveSetupMethod } = createSetupMethodActivities(deps);
 
-  const payments: PaymentWorkflows & Pick<PaymentResumption, 'wakePayment'> = {
-    async wakePayment(ref) {
-      handOver('wakePayment', ref);
+  const activities = {
+    payment: async (order: Order<'payment'>) =>
+      received(await chargePayment({ ...order, nowAt: now() })),
+    refund: async (order: Order<'refund'>) =>
+      received(await refundPayment({ ...order, nowAt: now() })),
+    setupMethod: (order: Order<'setupMethod'>) => saveSetupMethod({ ...order, nowAt: now() }),
+  };
+  const orders: Pick<Orders, 'execute' | 'recheck'> = {
+    async execute<Kind extends AwaitedKind>(kind: Kind, order: Order<Kind>) {
+      handOver(`execute ${kind}`, order);
+      return (activities[kind] as (one: Order<Kind>) => Promise<OrderOutcome<Kind>>)(order);
     },
-    async pay(order) {
-      handOver('pay', order);
-      return received(await chargePayment({ ...order, nowAt: now() }));
-    },
-    async refund(ref) {
-      handOver('refund', ref);
-      return received(await refundPayment({ ...ref, nowAt: now() }));
-    },
-    async saveMethod(order) {
-      handOver('saveMethod', order);
-      return saveSetupMethod({ ...order, nowAt: now() });
+    async recheck(kind, order) {
+      handOver(`recheck ${kind}`, order);
     },
   };
-  return { ...payments, calls, faults, charges: book.charges, refunds: book.refunds };
+  return { ...orders, calls, faults, charges: book.charges, refunds: book.refunds };
 
   function handOver(name: string, order: object): void {
     calls.push({ name, order });

@@ -2,12 +2,13 @@ import {
   completeSetupMethod,
   findSetupMethod,
   setupIsOver,
-} from '../db/repositories/setup-methods/orders.ts';
-import { setupMethodStatusAt } from '../domain/setup-method.ts';
-import type { SetupOrder, SetupOutcome } from '../domain/setup-method.ts';
-import { failpoint } from '../runtime/failpoints.ts';
+} from '../../db/repositories/setup-methods/orders.ts';
+import type { OrderStep } from '../../domain/order.ts';
+import { setupMethodStatusAt } from '../../domain/setup-method.ts';
+import type { SetupOutcome } from '../../domain/setup-method.ts';
+import { failpoint } from '../../runtime/failpoints.ts';
 import type { PaymentDeps } from './payments.ts';
-import { redeemToken } from './redeem-token.ts';
+import { redeemToken } from '../redeem-token.ts';
 
 /** Creates the activity that saves a card without a charge, in a setup session. */
 export function createSetupMethodActivities(deps: PaymentDeps) {
@@ -15,10 +16,10 @@ export function createSetupMethodActivities(deps: PaymentDeps) {
     /**
      * Redeems the one-time token of the card form, lets the gateway verify the card, and completes the session with the
      * card. A declined card leaves the session open. A repeat returns the same method. Throws a retryable error if
-     * the database or the gateway does not answer. `nowAt` is real time. Rules: IF-4.13, D-50, D-§7.
+     * the database or the gateway does not answer.
      */
-    async saveSetupMethod(input: SetupOrder & { nowAt: number }): Promise<SetupOutcome> {
-      const { merchantId, setupMethodId, nowAt, ...token } = input;
+    async saveSetupMethod(step: OrderStep<'setupMethod'>): Promise<SetupOutcome> {
+      const { merchantId, setupMethodId, token, nowAt } = step;
       const session = await findSetupMethod(deps.db, merchantId, setupMethodId);
       if (!session) {
         const message = 'There is no such setup session.';

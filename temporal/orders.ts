@@ -1,0 +1,211 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ServiceError, WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
+import type { Client, WorkflowStartOptions } from '@temporalio/client';
+import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
+import { DomainError } from '../domain/errors.ts';
+import { subjectOf, tokenOf } from '../domain/order.ts';
+import type { Order, OrderKind, OrderOutcome } from '../domain/order.ts';
+import { orderWorkflowId, recheck } from '../workflows/orders/messages.ts';
+import type { OrderInput, OrderResult } from '../workflows/orders/messages.ts';
+import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
+import { failpoint } from '../runtime/failpoints.ts';
+import type { Logger } from '../runtime/logger.ts';
+import {
+  accepted,
+  ANSWER_WITHIN_MS,
+  describeWorkflow,
+  hasFailedTask,
+  isRunning,
+  startUnlessRunning,
+} from './client.ts';
+import { STUCK_AFTER_MS, terminateIfStuck } from './stuck-workflows.ts';
+import type { StuckOptions } from './stuck-workflows.ts';
+
+/** The kinds of orders whose outcome a caller waits for. */
+export type AwaitedKind = 'payment' | 'refund' | 'setupMethod';
+
+/**
+ * By kind: reads the outcome of an order from its rows. The refusal of an order is an outcome. `pending`: the payer's
+ * bank or the gateway decides the order later. Null: only the workflow knows more.
+ */
+export type OrderRows = {
+  readonly [Kind in AwaitedKind]: (
+    order: Order<Kind>,
+    nowAt: number,
+  ) => Promise<OrderOutcome<Kind> | null>;
+};
+
+/**
+ * The workflows of orders outside the billing cycles. The caller must have committed the order's rows. An operation
+ * throws if Temporal does not accept its call within 4.5 s.
+ */
+export interface Orders {
+  /**
+   * Carries an order out once, and returns its outcome; `pending` after 25 s, or once the payer's bank or the gateway
+   * decides it later. A repeat returns the later outcome. Throws `DomainError('service_unavailable')` if Temporal does
+   * not accept the order; it may still be carried out, once.
+   */
+  execute<Kind extends AwaitedKind>(kind: Kind, order: Order<Kind>): Promise<OrderOutcome<Kind>>;
+  /** Starts the order's workflow, or replaces a stuck one. Returns false if one already runs. */
+  ensureRunning<Kind extends OrderKind>(kind: Kind, order: Order<Kind>): Promise<boolean>;
+  isRunning<Kind extends OrderKind>(kind: Kind, order: Order<Kind>): Promise<boolean>;
+  /** Makes the order's workflow do its next step now, and starts a workflow if none runs. */
+  recheck<Kind extends OrderKind>(kind: Kind, order: Order<Kind>): Promise<void>;
+}
+
+export interface OrdersDeps {
+  client: Client;
+  rows: OrderRows;
+  /** These workflows run on `<prefix>checkout`. */
+  taskQueuePrefix: string;
+  logger: Logger;
+  /** Time in ms for which the workflow tasks of a run must fail before the run is replaced. Default: 60,000. */
+  stuckAfterMs?: number;
+}
+
+/** Time in ms between two reads of the rows, which may show that an order is decided later. Most refunds end sooner. */
+const LOOK_MS: Readonly<Record<AwaitedKind, number>> = {
+  payment: 300,
+  refund: 3_000,
+  setupMethod: 3_000,
+};
+
+const PENDING = { kind: 'pending' } as const;
+
+const MERCHANT_ID = defineSearchAttributeKey('MerchantId', SearchAttributeType.KEYWORD);
+
+export function createOrders(deps: OrdersDeps): Orders {
+  return new TemporalOrders(deps);
+}
+
+class TemporalOrders implements Orders {
+  private readonly client: Client;
+  private readonly rows: OrderRows;
+  private readonly taskQueue: string;
+  private readonly stuck: StuckOptions;
+
+  constructor(deps: OrdersDeps) {
+    const { client, rows, logger, taskQueuePrefix, stuckAfterMs = STUCK_AFTER_MS } = deps;
+    this.client = client;
+    this.rows = rows;
+    this.stuck = { stuckAfterMs, logger };
+    // A payer or a merchant waits for these workflows, so their tasks must not wait behind renewals.
+    this.taskQueue = `${taskQueuePrefix}checkout`;
+  }
+
+  async execute<Kind extends AwaitedKind>(kind: Kind, order: Order<Kind>) {
+    const known = async () => this.rows[kind](order, Date.now());
+    const outcome = this.settle(kind, order, known);
+    // Without a payer, no bank decides a payment later.
+    const mayBeLater = kind !== 'payment' || tokenOf(order) !== null;
+    const found = await (mayBeLater ? unlessKnown(outcome, known, LOOK_MS[kind]) : outcome);
+    return found ?? PENDING;
+  }
+
+  async ensureRunning<Kind extends OrderKind>(kind: Kind, order: Order<Kind>): Promise<boolean> {
+    const options = this.startOptions(kind, order);
+    if (await startUnlessRunning(this.client, kind, options)) return true;
+    const description = await describeWorkflow(this.client, options.workflowId);
+    if (description === null || !hasFailedTask(description)) return false;
+    if (!(await terminateIfStuck(this.client, description, this.stuck))) return false;
+    return this.ensureRunning(kind, order);
+  }
+
+  isRunning<Kind extends OrderKind>(kind: Kind, order: Order<Kind>): Promise<boolean> {
+    return isRunning(this.client, orderWorkflowId(kind, subjectOf(order)));
+  }
+
+  async recheck<Kind extends OrderKind>(kind: Kind, order: Order<Kind>): Promise<void> {
+    const options = { ...this.startOptions(kind, order), signal: recheck, signalArgs: [] as [] };
+    await accepted(this.client, () => this.client.workflow.signalWithStart(kind, options));
+  }
+
+  private startOptions<Kind extends OrderKind>(
+    kind: Kind,
+    order: Order<Kind>,
+  ): WorkflowStartOptions {
+    const { merchantId } = order;
+    const input: OrderInput<Kind> = { order, lookups: 0 };
+    return {
+      workflowId: orderWorkflowId(kind, subjectOf(order)),
+      taskQueue: this.taskQueue,
+      args: [input],
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+      typedSearchAttributes: [{ key: MERCHANT_ID, value: merchantId }],
+      memo: { merchantId, subject: subjectOf(order) },
+      workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
+      priority: { priorityKey: 2, fairnessKey: merchantId },
+    };
+  }
+
+  /**
+   * Returns the outcome of an order; null if there is none after 25 s. If the rows have none yet, starts a workflow or
+   * joins the running one. If the joined run was for another order, starts again.
+   */
+  private async settle<Kind extends AwaitedKind>(
+    kind: Kind,
+    order: Order<Kind>,
+    known: () => Promise<OrderOutcome<Kind> | null>,
+  ): Promise<OrderOutcome<Kind> | null> {
+    const answerBy = Date.now() + ANSWER_WITHIN_MS;
+    do {
+      const before = await known();
+      if (before !== null && before.kind !== 'pending') return before;
+      failpoint('before_hand_over');
+      try {
+        await this.ensureRunning(kind, order);
+      } catch (error) {
+        // Temporal may have accepted the call despite the error, and the workflow may have ended.
+        const after = await known();
+        if (after !== null) return after;
+        if (!(error instanceof ServiceError)) throw error;
+        throw new DomainError('service_unavailable', undefined, { cause: error });
+      }
+      const result = await this.resultOf(kind, order, answerBy);
+      if (result === null) return known();
+      if (result.paymentToken === tokenOf(order)) return result.outcome;
+    } while (Date.now() < answerBy);
+    return known();
+  }
+
+  /** Returns the run's result. Null without one by `answerBy`, or if the workflow failed: then the rows decide. */
+  private async resultOf<Kind extends AwaitedKind>(
+    kind: Kind,
+    order: Order<Kind>,
+    answerBy: number,
+  ): Promise<OrderResult<Kind> | null> {
+    const handle = this.client.workflow.getHandle(orderWorkflowId(kind, subjectOf(order)));
+    try {
+      const result: unknown = await this.client.withDeadline(answerBy, () => handle.result());
+      return result as OrderResult<Kind>;
+    } catch (error) {
+      const isNoAnswer =
+        error instanceof ServiceError ||
+        error instanceof WorkflowFailedError ||
+        error instanceof WorkflowNotFoundError;
+      if (!isNoAnswer) throw error;
+      return null;
+    }
+  }
+}
+
+/** Returns the result, or what the rows show as soon as they show it. A failed read counts as none. */
+async function unlessKnown<T>(
+  result: Promise<T | null>,
+  known: () => Promise<T | null>,
+  lookMs: number,
+): Promise<T | null> {
+  const done = new AbortController();
+  const look = async (): Promise<T> => {
+    for (;;) {
+      await sleep(lookMs, undefined, { signal: done.signal });
+      const outcome = await known().catch(() => null);
+      if (outcome !== null) return outcome;
+    }
+  };
+  try {
+    return await Promise.race([result, look()]);
+  } finally {
+    done.abort();
+  }
+}

@@ -1,0 +1,156 @@
+import {
+  ActivityFailure,
+  CancellationScope,
+  condition,
+  continueAsNew,
+  log,
+  proxyActivities,
+  proxyLocalActivities,
+  setCurrentDetails,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
+import type { Activities } from '../../activities/index.ts';
+import { backoffMs } from '../../domain/backoff.ts';
+import { formatInstant } from '../../domain/calendar.ts';
+import { lookupDelayMs, REVIEW_DELAY_MS } from '../../domain/lookup-delays.ts';
+import { subjectOf, tokenOf } from '../../domain/order.ts';
+import type { OrderKind, OrderOutcome, OrderStep } from '../../domain/order.ts';
+import { lateLookDelayMs } from '../../domain/review.ts';
+import { localFirst } from '../local-first.ts';
+import type { Call } from '../local-first.ts';
+import { INSIDE_WORKFLOW_TASK, MONEY_MOVEMENT } from '../options.ts';
+import { siblingTaskQueue } from '../task-queues.ts';
+import { recheck } from './messages.ts';
+import type { OrderInput, OrderResult } from './messages.ts';
+
+/** A run with this many events of history continues as new. */
+const EVENTS_PER_RUN = 400;
+
+/** By kind: the activity that does a step of the order, and the words for the step and the order in the Web UI. */
+const STEPS = {
+  payment: { activity: 'chargePayment', does: 'charge or settle', name: 'payment' },
+  refund: { activity: 'refundPayment', does: 'send refund', name: 'refund' },
+  setupMethod: {
+    activity: 'saveSetupMethod',
+    does: 'save the payment method of',
+    name: 'setup session',
+  },
+  lateCharge: {
+    activity: 'lookForLateCharge',
+    does: 'look for a late charge of',
+    name: 'late charge of',
+  },
+} as const satisfies Record<OrderKind, { activity: keyof Activities; does: string; name: string }>;
+
+/**
+ * Carries out one order: repeats its step until the order has an outcome. The step reads the order's row first, so a
+ * repeat, here or in another run, charges, refunds or saves once.
+ *
+ * A recheck causes an additional step, which does not change the number or the times of the regular ones. A
+ * cancellation request changes nothing: the outcome of a request that may have been sent must be found.
+ */
+export function carryOut<Kind extends OrderKind>(
+  kind: Kind,
+  { order, lookups: earlier }: OrderInput<Kind>,
+): Promise<OrderResult<Kind>> {
+  const subject = `${STEPS[kind].name} \`${subjectOf(order)}\``;
+  const step = stepOf(kind, order);
+  let isRechecked = false;
+  setHandler(recheck, () => void (isRechecked = true), { description: 'Do the next step now.' });
+  return CancellationScope.nonCancellable(async () => {
+    let lookups = earlier;
+    /** Time at which the next regular step is due. Earlier steps are additional. */
+    let dueAt = 0;
+    let failures = 0;
+    for (;;) {
+      isRechecked = false;
+      const isEarly = now() < dueAt;
+      setCurrentDetails(`**Under way**: ${subject} is being settled with the gateway.`);
+      const outcome = await unlessFailed(() => step(now(), isEarly ? lookups - 1 : lookups));
+      if (outcome && outcome.kind !== 'pending') {
+        setCurrentDetails(`**Decided**: ${subject}: ${outcome.kind}.`);
+        return { paymentToken: tokenOf(order), outcome } as OrderResult<Kind>;
+      }
+      failures = outcome ? 0 : failures + 1;
+      const { continueAsNewSuggested, historyLength } = workflowInfo();
+      const isFull = continueAsNewSuggested || historyLength >= EVENTS_PER_RUN;
+      if (outcome && !isEarly) {
+        dueAt = now() + delayMs(kind, outcome, lookups);
+        lookups += 1;
+      }
+      const waitMs = outcome ? Math.max(1, dueAt - now()) : backoffMs(failures, subject);
+      setCurrentDetails(whileWaiting(subject, outcome, lookups, now() + waitMs));
+      if (needsPerson(outcome)) log.warn('manual review needed', { subject });
+      const summary = outcome ? 'ask the gateway again' : 'try again';
+      await condition(() => isRechecked, waitMs, { summary });
+      if (isFull) await continueAsNew({ order, lookups });
+    }
+  });
+}
+
+/** Returns the function that does one step of the order, first as a local activity. */
+function stepOf<Kind extends OrderKind>(kind: Kind, order: OrderInput<Kind>['order']) {
+  const { activity, does } = STEPS[kind];
+  const summary = `${does} ${subjectOf(order)}`;
+  type Step<Options> = Call<Options, OrderStep<Kind>, OrderOutcome<OrderKind>>;
+  const local = proxyLocalActivities<Activities>(INSIDE_WORKFLOW_TASK)[activity];
+  const queued = proxyActivities<Activities>({
+    ...MONEY_MOVEMENT,
+    taskQueue: siblingTaskQueue('charges'),
+    priority: { priorityKey: 2, fairnessKey: order.merchantId },
+  })[activity];
+  const run = localFirst(local as Step<LocalActivityOptions>, queued as Step<ActivityOptions>);
+  return (nowAt: number, lookups: number) => run(summary, { ...order, nowAt, lookups });
+}
+
+/** An order without an outcome. */
+type Pending = Extract<OrderOutcome<OrderKind>, { kind: 'pending' }>;
+
+function needsPerson(outcome: Pending | null): boolean {
+  return outcome !== null && 'needsPerson' in outcome;
+}
+
+/** Returns the time in ms to the next regular step, after `lookups` earlier steps. */
+function delayMs(kind: OrderKind, outcome: Pending, lookups: number): number {
+  if (needsPerson(outcome)) return REVIEW_DELAY_MS;
+  return kind === 'lateCharge' ? lateLookDelayMs(lookups) : lookupDelayMs(lookups);
+}
+
+function whileWaiting(
+  subject: string,
+  outcome: Pending | null,
+  lookups: number,
+  untilAt: number,
+): string {
+  const at = formatInstant(untilAt);
+  if (outcome === null) return `**Backoff**: a step of ${subject} failed; it is repeated at ${at}.`;
+  if (needsPerson(outcome)) {
+    return `**Manual review**: ${subject}, see \`npm run review -- list\`. Next look-up at ${at}.`;
+  }
+  const state = 'isAccepted' in outcome ? 'Pending at the gateway' : 'Outcome unknown';
+  return `**${state}**: ${subject}. Asked ${lookups} times; asked again at ${at}.`;
+}
+
+/**
+ * Returns the outcome of `step`; null if its activity has used up its retries. Any other error is a bug and fails the
+ * workflow task.
+ */
+async function unlessFailed<T>(step: () => Promise<T>): Promise<T | null> {
+  try {
+    return await step();
+  } catch (error) {
+    if (!(error instanceof ActivityFailure)) throw error;
+    log.warn('an activity used up its retries; it runs again after a backoff', {
+      activity: error.activityType,
+      reason: error.cause?.message ?? error.message,
+    });
+    return null;
+  }
+}
+
+function now(): number {
+  // oxlint-disable-next-line no-restricted-properties -- the sandbox's clock: workflow time
+  return Date.now();
+}
