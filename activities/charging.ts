@@ -35,11 +35,11 @@ import {
   resultOf,
 } from '../domain/subscription/apply-attempt.ts';
 import type { AttemptOutcome } from '../domain/subscription/apply-attempt.ts';
+import { isSuperseded } from '../domain/subscription/authentication.ts';
 import type { Change } from '../domain/subscription/change.ts';
 import type { CommandResult } from '../domain/subscription/commands.ts';
 import { takesNewMethod } from '../domain/subscription/state.ts';
 import type { SubscriptionState } from '../domain/subscription/state.ts';
-import { isSuperseded, isVoided } from '../domain/subscription/voiding.ts';
 import type { RetryPlan } from '../domain/retry-plan.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import { failpoint } from '../runtime/failpoints.ts';
@@ -125,7 +125,7 @@ export function createChargingActivities(deps: ChargingDeps) {
         stopAt: sendDeadline(deps),
         lookups,
         realNowAt,
-        isVoided: isVoided(input.state),
+        isVoided: openAttempt.voidedBy !== null,
         isFresh: fresh !== null,
         ...(await presentPayerOf(deps, opened.attempt, {
           nowAt: realNowAt,

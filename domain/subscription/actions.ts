@@ -13,7 +13,7 @@ import {
   applyTrialStart,
   applyUnpause,
 } from './apply-command.ts';
-import { awaitsPayer } from './authentication.ts';
+import { awaitsPayer, isSuperseded } from './authentication.ts';
 import { orderOf } from './cause.ts';
 import type { Change } from './change.ts';
 import type {
@@ -25,7 +25,6 @@ import type {
 import type { Step } from './decide.ts';
 import { chargesNewMethod } from './state.ts';
 import type { SubscriptionState } from './state.ts';
-import { isSuperseded, isVoided } from './voiding.ts';
 
 /** The work of the workflow for an accepted command or a due step. */
 export type Action =
@@ -76,7 +75,8 @@ export function actionForCommand(
 ): Action {
   const action = actionOf(state, command, { now, realNow }, paymentMethodId);
   const { change } = action;
-  const isOver = isVoided(change.state) || isSuperseded(change.state);
+  const isOver =
+    (change.state.openAttempt?.voidedBy ?? null) !== null || isSuperseded(change.state);
   if (!awaitsPayer(state) || !isOver) return action;
   // The payer must not be able to confirm the charge any more, so the look-up that withdraws the charge is due at once.
   return { ...action, change: { ...change, state: settleNow(change.state, realNow) } };

@@ -134,6 +134,7 @@ export function attemptPatch(
       startedAt: start.now,
       lookups: 0,
       lookupAt: start.realNow,
+      voidedBy: null,
       ...(start.actor === 'operator' ? { actor: 'operator' as const } : {}),
       ...(sessionId === undefined ? {} : { sessionId }),
     },

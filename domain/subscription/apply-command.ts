@@ -14,13 +14,22 @@ import type {
   UnpauseCommand,
 } from './commands.ts';
 import { attemptPatch } from './apply-attempt.ts';
+import { awaitsPayer, isSuperseded } from './authentication.ts';
 import { cancelAt, chargesNewMethod, earliestAttemptAt, isInTrial } from './state.ts';
-import type { EndReason, OwedCycle, SubscriptionState } from './state.ts';
+import type { EndReason, OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
  * The transitions for commands and for the ends of checkout, period, pause and cooldown. All are pure. The
  * caller has checked the command with `validateCommand`.
  */
+
+/** Voids the open attempt. Only the void of a cancellation can be undone, by a `resume`. */
+function voided(
+  attempt: OpenAttempt | null,
+  by: NonNullable<OpenAttempt['voidedBy']>,
+): OpenAttempt | null {
+  return attempt && { ...attempt, voidedBy: by === 'cancel' ? (attempt.voidedBy ?? by) : by };
+}
 
 export function applyEdit(state: SubscriptionState, command: EditCommand, now: number): Change {
   const terms = {
@@ -72,10 +81,11 @@ export function applyCancel(state: SubscriptionState, command: CancelCommand, no
 }
 
 function scheduleEnd(state: SubscriptionState, command: CancelCommand, now: number): Change {
+  const openAttempt = voided(state.openAttempt, 'cancel');
   const scheduled = { ...state, cancelAtPeriodEnd: true };
   const after = next(
     state,
-    { cancelAtPeriodEnd: true },
+    { cancelAtPeriodEnd: true, openAttempt },
     {
       at: now,
       what: `cancelled at ${formatInstant(cancelAt(scheduled) ?? now)}`,
@@ -93,7 +103,10 @@ export function applyResume(state: SubscriptionState, command: ResumeCommand, no
   const status = state.owed?.retriesStopped === true ? 'UNPAID' : state.status;
   const entry = { at: now, what: 'cancellation withdrawn', ...orderOf(command) };
   const nextIndex = indexAfterResume(state, now);
-  const after = next(state, { status, cancelAtPeriodEnd: false, nextIndex }, entry);
+  const { openAttempt: open } = state;
+  const openAttempt = open?.voidedBy === 'cancel' ? { ...open, voidedBy: null } : open;
+  const patch = { status, cancelAtPeriodEnd: false, nextIndex, openAttempt };
+  const after = next(state, patch, entry);
   return { state: after, events: entryEvents(state, after, now), effects: {} };
 }
 
@@ -122,7 +135,12 @@ export function applyCheckoutExpiry(state: SubscriptionState, now: number): Chan
 function end(state: SubscriptionState, reason: EndReason, now: number, cause: Cause): Change {
   const after = next(
     state,
-    { status: 'ENDED', endReason: reason, cooldownUntilAt: null },
+    {
+      status: 'ENDED',
+      endReason: reason,
+      cooldownUntilAt: null,
+      openAttempt: voided(state.openAttempt, 'cancel'),
+    },
     { at: now, what: `ended (${reason})`, ...cause },
   );
   // A subscription that ends before its first payment cancels its first intent. If an attempt is open, the
@@ -143,8 +161,8 @@ function end(state: SubscriptionState, reason: EndReason, now: number, cause: Ca
 export function applyPause(state: SubscriptionState, command: PauseCommand, now: number): Change {
   const { resumeAt } = command;
   const owed = state.owed && { ...state.owed, nextRetryAt: null };
-  // Voids the open attempt, also after an unpause, which sets a new date for the charge.
-  const openAttempt = state.openAttempt && { ...state.openAttempt, wasPaused: true as const };
+  // Stays after an unpause, which sets a new date for the charge.
+  const openAttempt = voided(state.openAttempt, 'pause');
   const until = resumeAt === undefined ? '' : ` until ${formatInstant(resumeAt)}`;
   const after = next(
     state,
@@ -281,7 +299,12 @@ export function applyNewPaymentMethod(
   let patch: Pick<SubscriptionState, 'owed' | 'openAttempt'> = updated;
   if (owed && (state.openAttempt || mustWait)) {
     const nextRetryAt = Math.max(now, earliestAt);
-    patch = { ...updated, owed: { ...owed, nextRetryAt, payer: { sessionId, at: realNow } } };
+    // An attempt that waits for the payer is not voided: it is declined as not confirmed.
+    const isVoided = isSuperseded(updated) && !awaitsPayer(state);
+    const openAttempt = isVoided
+      ? voided(state.openAttempt, 'replacePaymentMethod')
+      : state.openAttempt;
+    patch = { owed: { ...owed, nextRetryAt, payer: { sessionId, at: realNow } }, openAttempt };
   } else if (isUnpaid) {
     const start = { trigger: 'new_method', commandId, sessionId, now, realNow } as const;
     patch = attemptPatch(updated, start);

@@ -19,6 +19,16 @@ export function awaitsPayer({ openAttempt }: SubscriptionState): boolean {
   return openAttempt?.awaitsPayer === true;
 }
 
+/** True if the payer has replaced the payment method since the open attempt was opened. */
+export function isSuperseded({ openAttempt, paymentMethodId }: SubscriptionState): boolean {
+  // Without a saved method, the attempt is that of the checkout.
+  return (
+    openAttempt !== null &&
+    paymentMethodId !== null &&
+    openAttempt.paymentMethodId !== paymentMethodId
+  );
+}
+
 /**
  * True if the payer can pay the owed cycle by a confirmation: the bank asked for one, the payment method is the same,
  * and fewer than 10 were begun for this cycle.

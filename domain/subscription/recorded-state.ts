@@ -163,7 +163,7 @@ const STATE = object({
       lookupAt: instant,
       reviewReason: orAbsent(text),
       actor: orAbsent(text),
-      wasPaused: orAbsent(flag),
+      voidedBy: orNull(text),
       sessionId: orAbsent(text),
       awaitsPayer: orAbsent(flag),
     }),

@@ -92,8 +92,11 @@ export interface OpenAttempt {
   reviewReason?: string;
   /** Set if an operator ordered the attempt. */
   actor?: 'operator';
-  /** Set by a pause while the attempt is open. An unpause leaves it. */
-  wasPaused?: true;
+  /**
+   * The command that voided the attempt, which is not sent any more. If the gateway has its charge already, the charge
+   * counts; else the attempt is settled as declined.
+   */
+  voidedBy: 'cancel' | 'pause' | 'replacePaymentMethod' | null;
   /**
    * The session of the hosted page on which the payer caused the attempt, so that the payer is present. Absent: the
    * payer is absent.

@@ -44,6 +44,7 @@ describe('the clock of a subscription', () => {
       startedAt: START + 3 * DAY,
       lookups: 0,
       lookupAt: START,
+      voidedBy: null,
     };
     expect(knownUntil({ ...state, openAttempt })).toBe(START + 3 * DAY);
   });

@@ -1,6 +1,5 @@
-import { needsAuthentication } from '../../../domain/subscription/authentication.ts';
+import { isSuperseded, needsAuthentication } from '../../../domain/subscription/authentication.ts';
 import { takesNewMethod } from '../../../domain/subscription/state.ts';
-import { isSuperseded } from '../../../domain/subscription/voiding.ts';
 import type {
   CyclePayment,
   UpdatableSubscription,
