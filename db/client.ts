@@ -12,13 +12,11 @@ export type Db = PostgresJsDatabase;
 
 export interface DbHandle {
   db: Db;
-  /** Waits up to `timeoutMs` for running queries, then closes every connection. */
   close(timeoutMs?: number): Promise<void>;
 }
 
 export interface DbOptions {
   url: string;
-  /** Maximum number of open connections. */
   poolSize: number;
   applicationName: string;
   /**
@@ -29,12 +27,8 @@ export interface DbOptions {
 }
 
 /**
- * Creates a connection pool. The first query opens the first connection. After a connection is lost, or after
- * a write in a read-only session, the next query opens a new connection.
- *
- * A statement fails after 15 s, or after waiting 5 s for a lock. Postgres rolls back a transaction that is
- * idle for 10 s, because a stalled process would keep its locks. The pool repeats nothing: the caller must
- * retry.
+ * Creates a connection pool. A statement fails after 15 s, or 5 s of waiting for a lock; a transaction that is idle
+ * for 10 s is rolled back. The pool repeats nothing: the caller must retry.
  */
 export function createDb(options: DbOptions): DbHandle {
   const settings: postgres.Options<Record<string, never>> & { socket: typeof openSocket } = {

@@ -9,13 +9,8 @@ const LINGER_MS = 100;
 const SILENCE_MS_MAX = 20_000;
 
 /**
- * A socket to Postgres that emits `error` at once when the connection is lost, and `close` 100 ms later.
- * After `close`, a rollback would end the process, because the driver then has no socket to write to
- * (porsager/postgres#1208). Within the 100 ms, a rollback writes to the destroyed socket, which has no effect.
- *
- * The socket also fails if the server does not answer sent data within `silenceMsMax`. The operating system
- * alone would wait about 15 minutes for a machine that is down. With TLS this check does not work, because
- * the TLS layer reads the data.
+ * Emits `error` when the connection is lost, and `close` 100 ms later, because a rollback after `close` ends the
+ * process (porsager/postgres#1208). Without TLS, fails after `silenceMsMax` without an answer.
  */
 export class LastingSocket extends Socket {
   private answeredBytes = 0;

@@ -6,13 +6,8 @@ type Unsafe = ISql['unsafe'];
 type Statement = Pick<PendingQuery<Row[]>, 'then' | 'values'>;
 
 /**
- * Returns a client that runs at most `connections` statements and transactions at once. Further statements
- * and transactions wait in order of arrival.
- *
- * Without this limit the driver sends up to 100 waiting statements on one connection. If the last of these
- * statements is a BEGIN, the BEGIN fails with UNSAFE_TRANSACTION, but its transaction stays open on the
- * connection. Later statements of other callers then run in this transaction, and are lost when it is rolled
- * back.
+ * Returns a client that runs at most `connections` statements and transactions at once. Otherwise the driver may send
+ * other callers' statements into a transaction whose BEGIN failed, and its rollback loses them.
  */
 export function withOneUsePerConnection(pool: ReplaceablePool, connections: number): Sql {
   const turns = createTurns(connections);

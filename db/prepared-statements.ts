@@ -9,9 +9,8 @@ const MAX_PARAMETERS = 100;
 type Work = (transaction: ISql) => unknown;
 
 /**
- * Returns a client that prepares each statement with 1 to 100 parameters once per connection. By default the
- * driver parses and describes a statement of Drizzle at every execution, which costs two round trips and most of
- * Postgres' time. Calls `beforeEach` before each statement, each transaction and each COMMIT.
+ * Returns a client that prepares each statement with 1 to 100 parameters once per connection, which saves two round
+ * trips. Calls `beforeEach` before each statement, transaction and COMMIT.
  */
 export function withPreparedStatements<Client extends ISql>(
   client: Client,

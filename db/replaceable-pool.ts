@@ -8,16 +8,13 @@ const REPLACED_TIMEOUT_MS = 5_000;
 export interface ReplaceablePool {
   /** The first pool. The driver's settings of all pools are those of the first. */
   readonly first: Sql;
-  /** Runs `work` with the current pool. */
   use<T>(work: (client: Sql) => PromiseLike<T>): Promise<T>;
-  /** Waits up to `timeoutMs` for running work, then closes every connection. */
   close(timeoutMs: number): Promise<void>;
 }
 
 /**
- * Creates a pool that is replaced after a write in a read-only session. Postgres sets a session's
- * `default_transaction_read_only` when the session begins, and a proxy chooses the server then. Without the
- * replacement, the session would refuse every write after the database became writable.
+ * Creates a pool that is replaced after a write in a read-only session: Postgres sets `default_transaction_read_only`
+ * when a session begins, so the session would refuse every later write.
  */
 export function createReplaceablePool(open: () => Sql): ReplaceablePool {
   const first = open();

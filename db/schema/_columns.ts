@@ -6,7 +6,7 @@ import type { SubscriptionState } from '../../domain/subscription/state.ts';
 
 /**
  * A point in time: `timestamptz(3)` in Postgres, readable in psql, and epoch milliseconds in
- * TypeScript. Connections run with `TimeZone=UTC`, so the text form always ends in `+00`. Rule: D-04.
+ * TypeScript. Connections run with `TimeZone=UTC`, so the text form always ends in `+00`.
  */
 export const instant = customType<{ data: number; driverData: string }>({
   dataType: () => 'timestamp(3) with time zone',
@@ -15,10 +15,9 @@ export const instant = customType<{ data: number; driverData: string }>({
 });
 
 /**
- * The state of a subscription, as `jsonb`. A read checks the state, because no process can continue from a
- * state with a wrong field.
- *
- * @throws UnreadableStateError at a read, with the name of the wrong field.
+ * The state of a subscription, as `jsonb`.
+ * @throws UnreadableStateError at a read, with the name of the wrong field, because no process can continue from such
+ * a state.
  */
 export const recordedState = customType<{ data: SubscriptionState; driverData: unknown }>({
   dataType: () => 'jsonb',
@@ -30,15 +29,13 @@ export const bytes = customType<{ data: Buffer; driverData: Buffer }>({
   dataType: () => 'bytea',
 });
 
-/** An amount in the smallest currency unit, as a safe integer. Rule: D-01. */
 export const amountMinor = (name = 'amount_minor') => bigint(name, { mode: 'number' });
 
-/** An ISO 4217 code in upper case. Rule: D-02. */
 export const currency = (name = 'currency') => char(name, { length: 3 });
 
 /**
- * Columns of an attempt or a refund whose outcome is looked up again after an outage of the gateway: the periodic sweep
- * requests this recheck. All times are real.
+ * Columns of an attempt or a refund whose outcome is looked up again after an outage of the gateway: the periodic
+ * sweep requests this recheck. All times are real.
  */
 export const recheckColumns = () => ({
   /** Time of the latest request about the row, if the gateway did not answer this request; else null. */
@@ -55,6 +52,5 @@ export const merchantId = () => text('merchant_id').notNull();
 export const matchesEmail = (details: AnyPgColumn, normalEmail: AnyPgColumn) =>
   sql`(${details}->>'email' is null) = (${normalEmail} is null)`;
 
-/** Returns the values of a domain type as the list of a SQL CHECK. */
 export const oneOf = (values: readonly string[]) =>
   sql.raw(values.map((value) => `'${value}'`).join(', '));

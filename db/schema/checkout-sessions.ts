@@ -25,8 +25,7 @@ export type CheckoutPurpose = (typeof CHECKOUT_PURPOSES)[number];
 
 /**
  * One session on a hosted page. The bearer token of the page's URL is stored as SHA-256. The status of the
- * subscription, intent or setup method decides whether the session is open. Writers: the API; activities count a
- * card try that a gateway's event reports, and delete old rows.
+ * subscription, intent or setup method decides whether the session is open.
  */
 export const checkoutSessions = pgTable(
   'checkout_session',

@@ -4,7 +4,7 @@ import { checkoutSessions } from './checkout-sessions.ts';
 
 /**
  * One try with a card on a hosted page. If a payer reloads the return page, the primary key prevents a second
- * try. Writers: the API; activities, for a card that a gateway's event reports; activities delete old rows.
+ * try.
  */
 export const checkoutTries = pgTable(
   'checkout_try',
@@ -12,8 +12,8 @@ export const checkoutTries = pgTable(
     merchantId: merchantId(),
     sessionId: text('session_id').notNull(),
     /**
-     * SHA-256 of the one-time token. If the gateway refused the card and returned no token: SHA-256 of the decline code
-     * together with the gateway's id of this refusal.
+     * SHA-256 of the one-time token. If the gateway refused the card and returned no token: SHA-256 of the decline
+     * code together with the gateway's id of this refusal.
      */
     key: bytes('key').notNull(),
     /** Error code of a failed try. Null if the try succeeded, and while its outcome is unknown. */

@@ -4,8 +4,7 @@ import { merchants } from './merchants.ts';
 
 /**
  * One API credential. Only HMAC-SHA256(pepper, secret) is stored, never the secret. A merchant may have
- * several valid credentials. A rotated credential has `expiresAt`. Rule: D-20. Writers: the operator command line;
- * `npm start`, which creates the demo merchant.
+ * several valid credentials. A rotated credential has `expiresAt`.
  */
 export const credentials = pgTable(
   'credential',

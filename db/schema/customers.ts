@@ -6,7 +6,7 @@ import { merchants } from './merchants.ts';
 
 /**
  * A payer. The merchant gives the details. The payer adds missing details on a hosted page. A read returns each
- * detail exactly as given. Rules: D-10a, D-11. Writers: the API, and `npm run import`.
+ * detail exactly as given.
  */
 export const customers = pgTable(
   'customer',
@@ -14,7 +14,6 @@ export const customers = pgTable(
     merchantId: merchantId().references(() => merchants.id),
     id: text('id').notNull(),
     details: json('details').$type<CustomerDetails>().notNull(),
-    /** `emailNormalForm` of the e-mail address in `details`. */
     normalEmail: text('normal_email'),
     createdAt: instant('created_at').notNull(),
   },

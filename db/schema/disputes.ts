@@ -16,7 +16,7 @@ import { paymentIntents } from './payment-intents.ts';
 
 /**
  * A payer's dispute of a charge, as the gateway last described it. A dispute changes neither the intent nor the
- * status of the subscription. Writer: activities.
+ * status of the subscription.
  */
 export const disputes = pgTable(
   'dispute',

@@ -5,8 +5,7 @@ import { instant, merchantId } from './_columns.ts';
 
 /**
  * One event that a gateway sent about an account of a merchant. The row is committed before the gateway gets
- * its answer. All times are real. Writers: the API inserts the row, with `handledAt` if nothing waits for the
- * event; activities set `handledAt` and `sweptAt`, and delete old rows.
+ * its answer. All times are real.
  */
 export const gatewayEvents = pgTable(
   'gateway_event',
@@ -16,7 +15,6 @@ export const gatewayEvents = pgTable(
     gateway: text('gateway').notNull(),
     /** The gateway's id of the event, the same when the gateway sends the event again. */
     eventId: text('event_id').notNull(),
-    /** The gateway's name of the event's type. */
     type: text('type').notNull(),
     /**
      * The gateway's id of the object that the event names, or our key if the event names only the key. Null for an

@@ -3,7 +3,7 @@ import { instant } from './_columns.ts';
 
 /**
  * The last answer of a gateway to the periodic sweep. The sweep sends the gateway a look-up only while an outcome is
- * unknown because the gateway did not answer. Writer: the activity `sweep`.
+ * unknown because the gateway did not answer.
  */
 export const gatewayHealth = pgTable('gateway_health', {
   gateway: text('gateway').primaryKey(),

@@ -6,10 +6,8 @@ export const IDEMPOTENCY_STATES = ['IN_FLIGHT', 'DONE'] as const;
 export type IdempotencyState = (typeof IDEMPOTENCY_STATES)[number];
 
 /**
- * One use of an Idempotency-Key. The key is IN_FLIGHT under a lease until the definite answer is stored, with
- * status and body. `commandId` is the id of the command in the workflow. The id stays the same when another
- * request gets the lease, so that a repeat finds the first command. Rule: D-17. Writers: the API; the activity
- * `sweep` deletes expired rows.
+ * One use of an Idempotency-Key, IN_FLIGHT under a lease until the definite answer is stored. `commandId` stays the
+ * same when another request gets the lease, so that a repeat finds the first command.
  */
 export const idempotencyKeys = pgTable(
   'idempotency_key',

@@ -5,7 +5,7 @@ import { paymentAttempts } from './payment-attempts.ts';
 
 /**
  * A gateway charge that was found after its attempt was settled as not paid. The charge pays no intent. The
- * refund whose `lateAttemptId` is this `attemptId` returns the money. Writer: activities.
+ * refund whose `lateAttemptId` is this `attemptId` returns the money.
  */
 export const lateCharges = pgTable(
   'late_charge',

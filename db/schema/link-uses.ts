@@ -3,9 +3,8 @@ import { bytes, instant, merchantId } from './_columns.ts';
 import { subscriptionLinks } from './subscription-links.ts';
 
 /**
- * One use of a link, with a hash of the client's address. The rows of the last 10 minutes limit the uses that
- * one address can take. `uses` in the link's row counts all uses that were not released. Rule: D-37. Writers: the
- * API; the retention sweep deletes older rows.
+ * One use of a link, with a hash of the client's address. The rows of the last 10 minutes limit the uses that one
+ * address can take.
  */
 export const linkUses = pgTable(
   'link_use',

@@ -5,18 +5,14 @@ import { MERCHANT_MODES, merchants } from './merchants.ts';
 import type { MerchantMode } from './merchants.ts';
 
 /**
- * An account of a merchant at a real gateway, with its key and its webhook secrets, sealed with AES-256-GCM.
- * `name` is the value of `gateway` in payment methods and attempts, such as `stripe:acct_…`. The current account saves
- * new payment methods; the others charge the methods that they have saved. Stripe has one account id for test
- * and live mode. An account therefore belongs to one merchant in each mode. Rule: D-20. Writer: the operator
- * command line.
+ * An account of a merchant at a real gateway, with its secrets sealed (AES-256-GCM). The current account saves new
+ * payment methods; the others charge those that they have saved.
  */
 export const merchantGateways = pgTable(
   'merchant_gateway',
   {
     merchantId: merchantId().references(() => merchants.id),
     name: text('name').notNull(),
-    /** The merchant's mode. */
     mode: text('mode').$type<MerchantMode>().notNull(),
     sealedKey: bytes('sealed_key').notNull(),
     /** The last four characters of the key, which the operator sees. */

@@ -12,7 +12,7 @@ export interface MerchantSettings {
   retryPlan: RetryPlan;
   /** Renewals are spread over this many ms after their due date. Absent: they are not spread. */
   jitterMs?: number;
-  /** Payment methods that the hosted pages may offer. Absent: every supported one. Rule: D-43. */
+  /** Payment methods that the hosted pages may offer. Absent: every supported one. */
   paymentMethods?: PaymentMethodKind[];
   /** Absent: the pages show the merchant's name only. */
   branding?: Branding;
@@ -20,8 +20,7 @@ export interface MerchantSettings {
 
 /**
  * One merchant in one mode. A business with test and live credentials has two rows, so the separation of
- * merchants also separates test records from live records. Rules: D-20, D-21. Writers: the operator command line;
- * `npm start`, which creates the demo merchant.
+ * merchants also separates test records from live records.
  */
 export const merchants = pgTable(
   'merchant',

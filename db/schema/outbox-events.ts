@@ -5,7 +5,7 @@ import { instant, merchantId } from './_columns.ts';
 
 /**
  * One event, written in the transaction of the change that it reports. `body` is the exact text that is signed and
- * sent, the same on every delivery attempt. Rules: D-51, D-52. Writer: the code that commits the change.
+ * sent, the same on every delivery attempt.
  */
 export const outboxEvents = pgTable(
   'outbox_event',

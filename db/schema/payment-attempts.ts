@@ -16,7 +16,7 @@ import { paymentIntents } from './payment-intents.ts';
 
 /**
  * One attempt to charge an intent. The row is committed before the charge is sent. The row contains the
- * gateway's idempotency key, the same for every send of the attempt. Writer: activities.
+ * gateway's idempotency key, the same for every send of the attempt.
  */
 export const paymentAttempts = pgTable(
   'payment_attempt',

@@ -20,12 +20,7 @@ import { amountMinor, currency, instant, matchesEmail, merchantId, oneOf } from 
 import { subscriptionLinks } from './subscription-links.ts';
 import { subscriptions } from './subscriptions.ts';
 
-/**
- * One payment with a fixed amount, which attempts try to collect. Rule: D-40. Writers: the API creates the intents
- * that requests ask for, and the first cycle's intent with its subscription; fills in the payer's details; and
- * cancels or voids unpaid intents. Activities create the intents of later cycles, record every outcome, and cancel
- * or void unpaid intents.
- */
+/** One payment with a fixed amount, which attempts try to collect. */
 export const paymentIntents = pgTable(
   'payment_intent',
   {
@@ -34,7 +29,7 @@ export const paymentIntents = pgTable(
     kind: text('kind').$type<IntentKind>().notNull().default('cycle'),
     subscriptionId: text('subscription_id'),
     cycleNumber: integer('cycle_number'),
-    /** The link that created a hosted payment; null if the merchant created it. Rule: D-37. */
+    /** The link that created a hosted payment; null if the merchant created it. */
     linkId: text('link_id'),
     customerId: text('customer_id').notNull(),
     /** The method of the latest attempt. A one-time or tokenised charge has a method before its first attempt. */
@@ -45,7 +40,6 @@ export const paymentIntents = pgTable(
     status: text('status').$type<IntentStatus>().notNull(),
     /** Decline code of the latest declined attempt; null again after success. */
     errorCode: text('error_code'),
-    /** The amount refunded so far. */
     refundedMinor: amountMinor('refunded_minor').notNull().default(0),
     receiptId: text('receipt_id'),
     description: text('description'),
@@ -57,13 +51,11 @@ export const paymentIntents = pgTable(
     cancelUrl: text('cancel_url'),
     paymentMethods: json('payment_methods').$type<PaymentMethodKind[]>(),
     phoneNumberRequired: boolean('phone_number_required').notNull().default(false),
-    /** The language of the hosted pages; null: the payer's browser decides. */
     locale: text('locale').$type<Locale>(),
     /** If true, the payment method stays saved for the customer after a successful payment. */
     tokenise: boolean('tokenise').notNull().default(false),
     metadata: json('metadata').$type<Record<string, string>>(),
     customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
-    /** `emailNormalForm` of the e-mail address in `customerDetails`. */
     normalEmail: text('normal_email'),
     /** Business time (a test clock's time, else real time), like `dueAt` and `succeededAt`. */
     createdAt: instant('created_at').notNull(),

@@ -12,18 +12,15 @@ import { instant, merchantId, oneOf } from './_columns.ts';
 import { customers } from './customers.ts';
 
 /**
- * PENDING: redeemed from a token. Its first use is undecided or declined, or was a payment that does not save the
- * method. LIVE: can be charged again. DELETED: was replaced, or removed at the gateway. No new tokenised charge of it
- * is accepted. A charge that was ordered before may still be made with a replaced method. A subscription
- * keeps a removed method until the payer replaces it; the gateway declines its charges.
+ * PENDING: redeemed from a token, its first use not successful. LIVE: can be charged again. DELETED: replaced, or
+ * removed at the gateway; a charge that was ordered before may still be made.
  */
 export const PAYMENT_METHOD_STATUSES = ['PENDING', 'LIVE', 'DELETED'] as const;
 export type PaymentMethodStatus = (typeof PAYMENT_METHOD_STATUSES)[number];
 
 /**
  * A payment method that the gateway stores for us. `gatewayMethodId` is the gateway's id of the method. We
- * store only the card details that the gateway returns: no number, no CVC. Writers: activities, and
- * `npm run import`, which stores the method as LIVE.
+ * store only the card details that the gateway returns: no number, no CVC.
  */
 export const paymentMethods = pgTable(
   'payment_method',

@@ -6,14 +6,12 @@ import { instant, merchantId, oneOf } from './_columns.ts';
 
 /**
  * A manual review and its decision: one row for each attempt or refund that was ever in REVIEW, and for each
- * voided attempt whose charge may still arrive at the gateway. Writers: activities open and close the review, and
- * write the decision `not_charged` for a voided attempt; the operator's command writes the other decisions.
+ * voided attempt whose charge may still arrive at the gateway.
  */
 export const paymentReviews = pgTable(
   'payment_review',
   {
     merchantId: merchantId(),
-    /** The id of the attempt or of the refund. */
     subjectId: text('subject_id').notNull(),
     reason: text('reason').notNull(),
     /** Real time, like every instant below. */
@@ -24,7 +22,6 @@ export const paymentReviews = pgTable(
     outcome: text('outcome').$type<ReviewOutcome>(),
     /** The gateway's id of the charge or refund that the operator found. */
     gatewayId: text('gateway_id'),
-    /** The decline code, if the outcome is `declined`. */
     code: text('code'),
     decidedBy: text('decided_by'),
     note: text('note'),

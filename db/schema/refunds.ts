@@ -14,10 +14,8 @@ import { amountMinor, currency, instant, merchantId, oneOf, recheckColumns } fro
 import { paymentIntents } from './payment-intents.ts';
 
 /**
- * A refund of a paid intent or of a late charge. The row is committed before the refund is sent. Every refund of a
- * paid intent that is not REFUSED reduces the amount that can still be refunded. A PENDING refund is at the
- * gateway, which has not decided it. Rule: D-§7. Writers: the API inserts and voids; activities insert the refund
- * of a late charge, record every outcome, and void a refund whose caller got no answer.
+ * A refund of a paid intent or of a late charge, committed before it is sent. Every refund of an intent that is not
+ * REFUSED reduces the amount that can still be refunded.
  */
 export const refunds = pgTable(
   'refund',
@@ -37,7 +35,6 @@ export const refunds = pgTable(
      * the intent.
      */
     lateAttemptId: text('late_attempt_id'),
-    /** Why the refund was refused or is undecided. */
     reason: text('reason'),
     /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),

@@ -11,9 +11,7 @@ import { paymentMethods } from './payment-methods.ts';
 
 /**
  * A session in which a payer saves a payment method and pays nothing. After `expiresAt` a session in CREATED
- * counts as CANCELLED, without a change of the row. Rules: IF-2.5, IF-4.13. Writers: the API inserts the row and
- * fills in the payer's details; activities complete the session; both set FAILED when `CARD_TRIES_MAX` cards were
- * declined (5 for a live merchant).
+ * counts as CANCELLED, without a change of the row.
  */
 export const setupMethods = pgTable(
   'setup_method',
@@ -30,7 +28,6 @@ export const setupMethods = pgTable(
     callbackUrl: text('callback_url').notNull(),
     metadata: json('metadata').$type<Record<string, string>>(),
     phoneNumberRequired: boolean('phone_number_required').notNull(),
-    /** The language of the hosted pages; null: the payer's browser decides. */
     locale: text('locale').$type<Locale>(),
     createdAt: instant('created_at').notNull(),
     expiresAt: instant('expires_at').notNull(),

@@ -5,8 +5,7 @@ import { subscriptions } from './subscriptions.ts';
 
 /**
  * An executed command, inserted in the transaction of its transition. A repeat of the command finds the row
- * and returns its result. `result` is null while the outcome of the command's payment is unknown. Writer:
- * activities.
+ * and returns its result. `result` is null while the outcome of the command's payment is unknown.
  */
 export const subscriptionCommands = pgTable(
   'subscription_command',

@@ -20,7 +20,7 @@ export type ImportedTerms = Readonly<Record<string, string | number | null>>;
 
 /**
  * The import of one subscription from another system, under the merchant's own id. The row keeps the state at
- * the import. The subscription's own row changes later. Writer: `npm run import`.
+ * the import. The subscription's own row changes later.
  */
 export const subscriptionImports = pgTable(
   'subscription_import',

@@ -17,13 +17,12 @@ import type { Terms } from '../../domain/subscription/state.ts';
 import { instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
-/** The product that a hosted page shows. Rule: IF-2.8. */
 export interface ProductPage {
   name?: string | undefined;
   description?: string | undefined;
 }
 
-/** The payment that a link to pay once offers. An absent field becomes null or false in the intent. Rule: D-§7. */
+/** The payment that a link to pay once offers. An absent field becomes null or false in the intent. */
 export interface LinkPayment {
   amountMinor: number;
   currency: string;
@@ -37,8 +36,7 @@ export interface LinkPayment {
 
 /**
  * A shareable link: the template of its subscriptions or of its payments, and the number of uses. Opening the link
- * takes no use; submitting the page's form takes one. Rules: IF-4.4, D-37, D-§7. Writers: the API; activities
- * release a use.
+ * takes no use; submitting the page's form takes one.
  */
 export const subscriptionLinks = pgTable(
   'subscription_link',
@@ -49,7 +47,6 @@ export const subscriptionLinks = pgTable(
     code: text('code').notNull(),
     /** For a link to subscribe. Exactly one of `terms` and `payment` is set. */
     terms: jsonb('terms').$type<Terms>(),
-    /** For a link to pay once. */
     payment: json('payment').$type<LinkPayment>(),
     customerId: text('customer_id'),
     customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
@@ -59,7 +56,6 @@ export const subscriptionLinks = pgTable(
     cancelUrl: text('cancel_url'),
     productPage: json('product_page').$type<ProductPage>(),
     phoneNumberRequired: boolean('phone_number_required').notNull(),
-    /** The language of the hosted pages; null: the payer's browser decides. */
     locale: text('locale').$type<Locale>(),
     multiUseLimit: integer('multi_use_limit').notNull(),
     uses: integer('uses').notNull().default(0),

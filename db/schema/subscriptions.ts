@@ -31,9 +31,6 @@ import { testClocks } from './test-clocks.ts';
 /**
  * One subscription: the merchant's order, and the last recorded state of its workflow. `state` is complete,
  * so that a lost workflow can start again from the row. Some columns repeat facts of `state` for queries.
- * Writers: the API or `npm run import` creates the row, and the API fills in the payer's details from the hosted
- * page. After that only activities change `state`, and only if the row still has the `version` that the activity
- * has read.
  */
 export const subscriptions = pgTable(
   'subscription',
@@ -53,7 +50,7 @@ export const subscriptions = pgTable(
     /** When the next step that writes the row is due. Real time for an open attempt, else business time. */
     wakeAt: instant('wake_at'),
     testClockId: text('test_clock_id'),
-    /** The link that created the subscription; null if the merchant created it. Rule: D-37. */
+    /** The link that created the subscription; null if the merchant created it. */
     linkId: text('link_id'),
     clockReachedAt: instant('clock_reached_at'),
     customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
@@ -66,7 +63,6 @@ export const subscriptions = pgTable(
     metadata: json('metadata').$type<Record<string, string>>(),
     productPage: json('product_page').$type<ProductPage>(),
     phoneNumberRequired: boolean('phone_number_required').notNull(),
-    /** The language of the hosted pages; null: the payer's browser decides. */
     locale: text('locale').$type<Locale>(),
     presentmentCurrency: currency('presentment_currency').notNull(),
     /** Business time: the time of the subscription's test clock, else real time. */
@@ -80,7 +76,7 @@ export const subscriptions = pgTable(
       .default(sql`now()`),
     /** Real time when a sweep last took the row; null if none did. A sweep takes the oldest values first. */
     sweptAt: instant('swept_at'),
-    /** Real time when a newer run of the workflow was found, which is held; null if there is none. Rule: D-39. */
+    /** Real time when a newer run of the workflow was found, which is held; null if there is none. */
     heldAt: instant('held_at'),
     /** Null until Temporal confirmed the start of the workflow. */
     workflowStartedAt: instant('workflow_started_at'),

@@ -3,7 +3,7 @@ import { instant } from './_columns.ts';
 
 /**
  * The number of repairs by the periodic sweep, by kind of fault, since the database was created. A healthy system
- * has no row. Writer: the activity `sweep`.
+ * has no row.
  */
 export const sweepCounts = pgTable('sweep_count', {
   kind: text('kind').primaryKey(),

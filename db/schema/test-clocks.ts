@@ -4,9 +4,8 @@ import { instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
 /**
- * A test clock, whose time changes only when the merchant advances it. `targetAt` is the target of the last
- * advance. The advance is complete when every subscription on the clock is ENDED or has
- * `clockReachedAt >= targetAt`. Rule: D-60. Writer: the API.
+ * Its time changes only when the merchant advances it. The advance is complete when every subscription on the clock
+ * is ENDED or has `clockReachedAt >= targetAt`.
  */
 export const testClocks = pgTable(
   'test_clock',

@@ -5,9 +5,7 @@ import { merchants } from './merchants.ts';
 
 /**
  * A webhook endpoint: its URL, its event types and its signing secret, sealed with AES-256-GCM. A
- * deleted configuration keeps its row, with `deletedAt`, because deliveries refer to it. Rules: D-53,
- * D-55. Writers: the API; the code that records a delivery updates the circuit breaker, and may
- * deactivate the configuration (D-54).
+ * deleted configuration keeps its row, with `deletedAt`, because deliveries refer to it.
  */
 export const webhookConfigs = pgTable(
   'webhook_config',

@@ -19,8 +19,7 @@ export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /**
  * The delivery of one event to one endpoint, inserted in the transaction of the event. Each endpoint has its
- * own rows, so an endpoint that is down delays no other endpoint. Rule: D-54. Writers: the code that inserts the
- * event, then the processes that send webhooks; the API drops deliveries; the periodic sweep deletes old rows.
+ * own rows, so an endpoint that is down delays no other endpoint.
  */
 export const webhookDeliveries = pgTable(
   'webhook_delivery',

@@ -36,12 +36,11 @@ export function opensWith(key: SessionKey, purpose: CheckoutPurpose) {
   );
 }
 
-/** The data of a hosted checkout page. */
 export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;
 
 /**
- * Returns the subscription checkout that a key opens; null for an unknown key. `paid`: the payment of the first cycle;
- * null while this cycle is not paid. `attempt`: the latest attempt to pay it; null without one.
+ * Returns the subscription checkout that a key opens; null for an unknown key. `paid`: the payment of the first
+ * cycle. `attempt`: the latest attempt to pay it.
  */
 export async function findCheckout(db: Db, key: SessionKey) {
   const [row] = await db
@@ -67,7 +66,6 @@ export async function findCheckout(db: Db, key: SessionKey) {
       merchantName: merchants.name,
       merchantSettings: merchants.settings,
       mode: merchants.mode,
-      /** The present card of the subscription. */
       card: { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit },
     })
     .from(checkoutSessions)
@@ -118,7 +116,7 @@ export interface CheckoutRef extends SessionRef {
 
 /**
  * Marks the checkout as opened and stores the event `draft`. Changes nothing and returns false if the checkout was
- * opened before. Rule: D-51.
+ * opened before.
  */
 export async function markOpened(
   db: Db,
@@ -143,12 +141,11 @@ export async function setOpened(tx: Db, ref: SessionRef, nowAt: number): Promise
   return opened.length > 0;
 }
 
-/** The details that a page may request from a payer. */
 export type GivenDetails = Pick<CustomerDetails, 'name' | 'email' | 'contactNumber'>;
 
 /**
  * Adds the payer's details to the subscription, its intents in CREATED and the customer. Fills in only empty
- * fields. Rule: D-11.
+ * fields.
  */
 export async function fillInDetails(db: Db, ref: CheckoutRef, given: GivenDetails): Promise<void> {
   await db.transaction(async (tx) => {
@@ -175,7 +172,6 @@ export async function fillInDetails(db: Db, ref: CheckoutRef, given: GivenDetail
   });
 }
 
-/** Fills in the customer's missing details, inside the caller's transaction. Rule: D-11. */
 export async function fillInCustomer(
   tx: Db,
   { merchantId, customerId }: { merchantId: string; customerId: string },
@@ -195,7 +191,6 @@ export async function fillInCustomer(
     .where(isCustomer);
 }
 
-/** Returns `details` with its empty fields filled in from `given`. */
 export function filledIn(details: CustomerDetails, given: GivenDetails): CustomerDetails {
   const missing = Object.entries(given).filter(
     ([field, value]) => value && !details[field as keyof CustomerDetails],

@@ -7,7 +7,6 @@ import { paymentMethods } from '../../schema/payment-methods.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { isRecord } from '../is-record.ts';
 
-/** Identifies the session of a hosted page. */
 export interface SessionRef {
   merchantId: string;
   sessionId: string;
@@ -21,7 +20,6 @@ export async function recordCardPage(db: Db, ref: SessionRef, gateway: string): 
     .where(and(isSession(ref), sql`not ${gateway} = any(${checkoutSessions.gateways})`));
 }
 
-/** A session whose card is being redeemed. */
 export interface CardSession {
   /** The gateways whose card pages were opened for the session, the first one first. */
   gateways: string[];
@@ -32,7 +30,6 @@ export interface CardSession {
   presentEnteredAt: number | null;
 }
 
-/** Returns the session; null for an unknown id. */
 export async function findCardSession(db: Db, ref: SessionRef): Promise<CardSession | null> {
   const [row] = await db
     .select({
@@ -65,8 +62,8 @@ export interface TryRef extends SessionRef {
 }
 
 /**
- * Returns the key of a try: the SHA-256 of `text`. `text` is the gateway's one-time token. If the gateway refused
- * the card and returned no token, `text` contains the decline code and the gateway's id of this refusal.
+ * Returns the SHA-256 of `text`: the gateway's one-time token, or for a refused card its decline code with the
+ * gateway's id of the refusal.
  */
 export function tryKey(text: string): Buffer {
   return createHash('sha256').update(text, 'utf8').digest();

@@ -18,7 +18,7 @@ export async function insertCustomer(db: Db, customer: Customer): Promise<void> 
     .values({ ...customer, normalEmail: emailNormalForm(customer.details.email) });
 }
 
-/** Returns the merchant's customer; null for an unknown id and for another merchant's id. Rule: D-21. */
+/** Returns the merchant's customer; null for an unknown id and for another merchant's id. */
 export async function findCustomer(
   db: Db,
   merchantId: string,

@@ -14,7 +14,6 @@ export interface NewPaymentMethod {
   id: string;
   customerId: string;
   gateway: string;
-  /** The card as the gateway describes it. */
   card: EventCard & { gatewayMethodId: string };
   /** When the payer entered the card, by the gateway's clock. */
   enteredAt: number;
@@ -60,7 +59,7 @@ export type PaymentMethod = typeof paymentMethods.$inferSelect;
 /** A payment method with the status LIVE or DELETED. Lists of payment methods omit PENDING ones. */
 export type SavedMethod = PaymentMethod & { status: 'LIVE' | 'DELETED' };
 
-/** Returns the customer's methods, newest first, without PENDING ones. Rule: D-§7. */
+/** Returns the customer's methods, newest first, without PENDING ones. */
 export async function listPaymentMethods(
   db: Db,
   merchantId: string,
@@ -103,7 +102,7 @@ export async function findGatewayMethod(
   return row?.gatewayMethodId ?? null;
 }
 
-/** True if the method belongs to this customer of the merchant and can be charged. Rules: D-21, D-36. */
+/** True if the method belongs to this customer of the merchant and can be charged. */
 export async function hasLiveMethod(
   db: Db,
   method: { merchantId: string; customerId: string; id: string },
@@ -132,10 +131,8 @@ export async function setMethodLive(tx: Db, merchantId: string, id: string): Pro
 }
 
 /**
- * Sets the status of a replaced method to DELETED: no new charge of it is accepted. A payment that was ordered before
- * may still be charged with it. Changes nothing while a subscription that has not ended uses the method,
- * because an import may give several subscriptions one method. The caller has recorded the replacement in the
- * transaction `tx`. Rule: D-33.
+ * Sets a replaced method to DELETED: no new charge of it is accepted; one ordered before may be made. Changes nothing
+ * while another subscription uses it, as after an import.
  */
 export async function deleteUnusedMethod(tx: Db, merchantId: string, id: string): Promise<void> {
   const isMethod = isRecord(paymentMethods, merchantId, id);
@@ -163,9 +160,8 @@ export async function deleteUnusedMethod(tx: Db, merchantId: string, id: string)
 }
 
 /**
- * Records a change that the gateway made to a payment method. `card`: the card that the gateway has now; null if the
- * gateway removed the method. Emits `setup_method.updated` if a LIVE method changed. Returns false if nothing changed,
- * as on a repeat. A DELETED method never changes. `nowAt` is real time. Rules: D-50, D-52.
+ * Records a change that the gateway made to a payment method. `card`: null if the gateway removed it. False if
+ * nothing changed, as on a repeat. A DELETED method never changes.
  */
 export async function recordMethodChange(
   db: Db,
@@ -211,7 +207,7 @@ export async function recordMethodChange(
   });
 }
 
-/** Returns the name of the gateway that has the merchant's payment method; null for an unknown id. Rule: D-21. */
+/** Returns the name of the gateway that has the merchant's payment method; null for an unknown id. */
 export async function findMethodGateway(
   db: Db,
   merchantId: string,

@@ -9,10 +9,10 @@ import type { MerchantMode } from '../../schema/merchants.ts';
 /** Version of the pepper, stored with every hash. So far there is one version. */
 const PEPPER_VERSION = 1;
 
-/** 43 base62 characters hold 256 bits. Rule: D-20. */
+/** 43 base62 characters hold 256 bits. */
 const SECRET_LENGTH = 43;
 
-/** Time in ms for which the old credential stays valid after a rotation. Rule: D-20. */
+/** Time in ms for which the old credential stays valid after a rotation. */
 export const ROTATION_OVERLAP_MS = 24 * 3_600_000;
 
 /** A new credential. The database stores only a hash of the secret. */
@@ -31,7 +31,7 @@ export interface Credential {
   revokedAt: number | null;
 }
 
-/** Returns the stored form of a secret: HMAC-SHA256 under the server's pepper, 32 bytes. Rule: D-20. */
+/** Returns the stored form of a secret: HMAC-SHA256 under the server's pepper, 32 bytes. */
 export function hashSecret(pepper: string, secret: string): Buffer {
   return createHmac('sha256', pepper).update(secret, 'utf8').digest();
 }
@@ -72,7 +72,6 @@ export interface CredentialOrder {
   nowAt: number;
 }
 
-/** Creates another credential for a merchant. */
 export async function issueCredential(db: Db, order: CredentialOrder): Promise<IssuedCredential> {
   const { merchantId, mode, pepper, nowAt } = order;
   const keyId = `mk_${mode}_${randomToken(randomBytes)}`;
@@ -89,7 +88,7 @@ export async function issueCredential(db: Db, order: CredentialOrder): Promise<I
 
 /**
  * Replaces a credential. The new credential is valid at once; the old credential stays valid for 24 h. Changes
- * nothing and returns null if the credential is unknown, revoked or already replaced. Rule: D-20.
+ * nothing and returns null if the credential is unknown, revoked or already replaced.
  */
 export async function rotateCredential(
   db: Db,

@@ -47,9 +47,7 @@ async function findGatewayOwners(db: Db, name: string): Promise<string[]> {
 
 export interface GatewayChange {
   merchantId: string;
-  /** Such as `stripe:acct_…`. */
   name: string;
-  /** The merchant's mode. */
   mode: MerchantMode;
   /** A new key and its last four characters. Null: the stored key stays. */
   key: { sealed: Buffer; ending: string } | null;
@@ -61,10 +59,8 @@ export interface GatewayChange {
 }
 
 /**
- * Adds an account of a merchant, or changes a stored account. If the webhook secret changes, the previous secret
- * stays valid for 24 h. Changes nothing and returns `taken` if the account belongs to another merchant, or `unknown`
- * if the account is not stored and `key` is null. A repeat is safe without a webhook secret. A repeat with a webhook
- * secret ends the validity of the previous secret at once.
+ * Adds or changes an account. The previous webhook secret stays valid for 24 h; a repeat with a secret ends it.
+ * `taken`: another merchant's account. `unknown`: not stored, and `key` is null.
  */
 export async function changeGateway(
   db: Db,

@@ -9,17 +9,14 @@ import { refunds } from '../../schema/refunds.ts';
 import { isRecord } from '../is-record.ts';
 
 const DAY_MS = 86_400_000;
-/** Lifetime of a key. Rule: D-17. */
+/** Lifetime of a key. */
 export const KEY_LIFETIME_MS = 45 * DAY_MS;
-/**
- * Lifetime of a key whose stored answer is a declined charge. The lifetime is short, because no money moved.
- * Rule: D-17.
- */
+/** Lifetime of a key whose stored answer is a declined charge. The lifetime is short, because no money moved. */
 export const DECLINED_KEY_LIFETIME_MS = DAY_MS;
 /** Length of a call's lease on its key, longer than any call may take (35 s). */
 export const KEY_LEASE_MS = 45_000;
 
-/** The key of one request, with its scope (merchant and route) and fingerprint. Rule: D-17. */
+/** The key of one request, with its scope (merchant and route) and fingerprint. */
 export interface KeyUse {
   merchantId: string;
   /** Method and route template. */
@@ -39,26 +36,17 @@ export interface StoredAnswer {
 }
 
 /**
- * `mine`: the caller must do the work, and pass `owner` to every later write of the key. `commandId` is the same
- * for every call with this key, until the key expires. `isRepeat`: an earlier call has claimed the key. `stored`:
- * an earlier call stored this definite answer.
+ * `mine`: the caller must do the work, and pass `owner` to every later write of the key. `commandId` stays the same
+ * until the key expires. `isRepeat`: an earlier call has claimed the key.
  */
 export type Claim =
   | { kind: 'mine'; owner: string; commandId: string; isRepeat: boolean }
   | { kind: 'stored'; answer: StoredAnswer };
 
 /**
- * Claims a key in one statement, so that only one of several concurrent callers gets the claim. A caller may claim a
- * new key, an expired key, or a key of the same request that has no answer and whose lease has expired. Waits while
- * the transaction of a concurrent claim is open.
- *
- * With `orderPrefix`, the command id is derived from merchant, route and key, so that a restored database gives a
- * repeated order the same id and the same key at the gateway. If that id is taken by the order of an expired key, the
- * command id is `newCommandId`. An order that was adopted from the gateway's book keeps its id, because the database has
- * lost its key and the merchant may repeat it. Rule: D-39.
- *
- * @throws DomainError `idempotency_key_reused` if the key was used for another request; `idempotency_key_in_use`
- * while another call holds the lease. Rule: D-17.
+ * Claims a new or expired key, or one of the same request without answer and lease. With `orderPrefix` the command id
+ * is derived from merchant, route and key, also in a restored database.
+ * @throws DomainError `idempotency_key_reused`, `idempotency_key_in_use`.
  */
 export async function claimKey(
   db: Db,

@@ -20,7 +20,6 @@ export interface CreatedMerchant extends IssuedCredential {
   merchantId: string;
 }
 
-/** Creates a merchant and its first credential in one transaction. Rule: D-20. */
 export async function createMerchantWithCredential(
   db: Db,
   merchant: NewMerchant,
@@ -40,7 +39,6 @@ export async function createMerchantWithCredential(
   });
 }
 
-/** Returns every merchant, oldest first. */
 export async function listMerchants(db: Db) {
   return db
     .select({

@@ -11,7 +11,6 @@ export async function loadSettings(db: Db, merchantId: string): Promise<Merchant
   return settings;
 }
 
-/** Returns the merchant's current retry plan. Rule: D-30. */
 export async function loadRetryPlan(db: Db, merchantId: string): Promise<RetryPlan> {
   return (await loadSettings(db, merchantId)).retryPlan;
 }
@@ -26,9 +25,8 @@ export async function findSettings(db: Db, merchantId: string): Promise<Merchant
 }
 
 /**
- * Replaces the settings named in `changes`, in one statement, and returns all settings. Null if the merchant
- * does not exist. Automatic retries that have begun keep their retry plan until a charge of a new payment method is
- * declined; after that the new plan applies. A subscription keeps its jitter. Rule: D-30.
+ * Replaces the settings named in `changes` and returns all; null for an unknown merchant. Automatic retries that have
+ * begun keep their plan. A subscription keeps its jitter.
  */
 export async function changeSettings(
   db: Db,

@@ -18,8 +18,8 @@ export async function insertTestClock(db: Db, clock: TestClock): Promise<void> {
 }
 
 /**
- * Returns the merchant's test clock; null for an unknown id and for another merchant's id. With `lock`, the row is
- * locked until the transaction ends: `share` for a new subscription on the clock, `update` for an advance of the clock.
+ * Returns the merchant's test clock; null for an unknown or another merchant's id. `lock` holds the row: `share` for
+ * a new subscription, `update` for an advance.
  */
 export async function findTestClock(
   db: Db,
@@ -36,7 +36,7 @@ export async function findTestClock(
   return row ?? null;
 }
 
-/** Returns the number of the clock's subscriptions that are not ENDED and have not reached the target. Rule: D-60. */
+/** Returns the number of the clock's subscriptions that are not ENDED and have not reached the target. */
 export async function countBehind(db: Db, clock: TestClock): Promise<number> {
   const [row] = await db.select({ behind: count() }).from(subscriptions).where(isBehind(clock));
   return row?.behind ?? 0;

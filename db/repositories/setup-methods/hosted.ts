@@ -10,7 +10,6 @@ import { fillInCustomer, filledIn, opensWith } from '../checkouts/sessions.ts';
 import type { GivenDetails } from '../checkouts/sessions.ts';
 import { isRecord } from '../is-record.ts';
 
-/** The data of a setup session's page. */
 export type HostedSetup = NonNullable<Awaited<ReturnType<typeof findHostedSetup>>>;
 
 type SetupSessionRef = Pick<HostedSetup, 'merchantId' | 'sessionId' | 'setupMethodId'>;
@@ -56,7 +55,7 @@ export async function findHostedSetup(db: Db, token: string) {
 
 /**
  * Adds the payer's details to the session and the customer. Fills in only fields that the merchant left
- * empty. Rule: D-11.
+ * empty.
  */
 export async function fillInSetupDetails(
   db: Db,

@@ -19,7 +19,7 @@ export type NewSetupMethod = SetupMethodRef &
 
 /**
  * Writes a setup session and its checkout session, inside the caller's transaction. Writes nothing and returns
- * false if the setup session exists already. Rules: IF-4.13, D-§7.
+ * false if the setup session exists already.
  */
 export async function insertSetupMethod(
   tx: Db,
@@ -45,7 +45,7 @@ export async function insertSetupMethod(
   return true;
 }
 
-/** Returns the merchant's setup session; null for an unknown id and for another merchant's id. Rule: D-21. */
+/** Returns the merchant's setup session; null for an unknown id and for another merchant's id. */
 export async function findSetupMethod(
   db: Db,
   merchantId: string,
@@ -61,8 +61,7 @@ export async function findSetupMethod(
 
 /**
  * Completes a setup session after its card was saved: records the session, its event and the method's status
- * LIVE. Refuses a session that is not in CREATED. A repeat with the same method returns `saved`. Rules: D-50,
- * D-§7.
+ * LIVE. Refuses a session that is not in CREATED. A repeat with the same method returns `saved`.
  */
 export async function completeSetupMethod(
   db: Db,

@@ -33,7 +33,6 @@ const RECHECKED_WITHIN_MS = 10_000;
 /**
  * Books what the gateways have into a restored database, and then releases the runs that are newer than their rows.
  * Sends nothing to a gateway. Returns one line for each record: `+` done, `!` for the operator. A repeat is safe.
- * Rule: D-39.
  */
 export async function adopt(lost: LostRecords, deps: AdoptDeps): Promise<string[]> {
   const lines: string[] = [];

@@ -1,6 +1,6 @@
 /**
  * SQL for the due date with number `index` of a subscription, in UTC. Postgres adds months to the anchor. If
- * the day does not exist in the month, Postgres uses the month's last day, as D-05 requires.
+ * the day does not exist in the month, Postgres uses the month's last day, as the service does.
  */
 export const dateOf = (index: string): string => `
   (to_timestamp((state->>'anchorAt')::bigint / 1000.0) at time zone 'UTC'

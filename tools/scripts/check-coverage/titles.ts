@@ -3,7 +3,7 @@ import ts from 'typescript';
 const TESTS = ['test', 'it', 'describe'];
 const NOT_RUN = ['skip', 'todo', 'fails'];
 
-/** A string that ends like `… [D-05, IF-4.6]` is the title of a case in a table-driven test. */
+/** A string that ends like `…` is the title of a case in a table-driven test. */
 const CITING_TITLE = /\[(?:D-|IF-)[^\]]*\]$/;
 
 /**

@@ -58,9 +58,7 @@ const FIELDS = {
 
 type Given = Partial<Fields<typeof FIELDS>>;
 
-/**
- * A line whose fields are valid. The line is not yet checked against the time, the database and the gateway.
- */
+/** A line whose fields are valid. The line is not yet checked against the time, the database and the gateway. */
 export interface ReadImport {
   readonly importId: string;
   readonly subscription: Pick<
@@ -83,7 +81,6 @@ export type Reading =
 /**
  * Reads the text of a line. A problem names every invalid field and every unknown field by its path. An
  * unknown field may be a misspelled optional field, whose default could lead to a charge on a wrong date.
- * Rules: D-01 to D-06, D-10a, D-11, D-14.
  */
 export function readImport(line: string): Reading {
   let body: unknown;
@@ -137,10 +134,7 @@ function cycleProblems({ cycleCount: total, cyclesCharged }: Given): Problem[] {
   return [{ field: 'cyclesCharged', message: 'must be less than cycleCount' }];
 }
 
-/**
- * In a trial no cycle is charged yet. The trial's end is the calendar's anchor and the end of the period.
- * Rule: D-05.
- */
+/** In a trial no cycle is charged yet. The trial's end is the calendar's anchor and the end of the period. */
 function trialProblems(given: Given): Problem[] {
   if (given.status !== 'TRIALING') return [];
   const problems: Problem[] = [];
@@ -155,10 +149,7 @@ function trialProblems(given: Given): Problem[] {
   return problems;
 }
 
-/**
- * Checks that nextPaymentDate is a date of the calendar and that the last billing date is before 2200.
- * Rules: D-05, D-06.
- */
+/** Checks that nextPaymentDate is a date of the calendar and that the last billing date is before 2200. */
 function calendarProblems(given: Given): Problem[] {
   const { interval: unit, intervalCount: count, nextPaymentDate, anchorDate } = given;
   if (unit === undefined || count === undefined || nextPaymentDate === undefined) return [];
@@ -232,10 +223,7 @@ function importOf(fields: Fields<typeof FIELDS>): ReadImport {
   };
 }
 
-/**
- * Returns the problem if the next payment or the period's end is not in the future; otherwise null.
- * Rule: D-15.
- */
+/** Returns the problem if the next payment or the period's end is not in the future; otherwise null. */
 export function dateProblem(
   { nextPaymentAt, subscription }: ReadImport,
   now: number,

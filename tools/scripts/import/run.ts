@@ -155,7 +155,7 @@ function readLine({ number, text, problem: unreadable }: Line, lineOfId: Map<str
     : { kind: 'problem' as const, importId, problem: repeats };
 }
 
-/** Returns the problem if the gateway cannot charge the amount; else null. Rule: D-03. */
+/** Returns the problem if the gateway cannot charge the amount; else null. */
 function amountRefusal(gateway: PaymentGateway, { subscription }: ReadImport): string | null {
   const { amountMinor, currency } = subscription.terms;
   const refusal = gateway.amountProblem(amountMinor, currency, 'charge');

@@ -113,7 +113,7 @@ function kindsOf(text: string): PaymentMethodKind[] | string {
   const kinds = PAYMENT_METHOD_KINDS.filter((kind) => names.includes(kind));
   const isKnown = names.every((name) => PAYMENT_METHOD_KINDS.some((kind) => kind === name));
   if (!isKnown) return `"${text}" is not a list of ${PAYMENT_METHOD_KINDS.join(', ')}`;
-  // Where another payment method is unavailable, the hosted page offers CARD. Rule: D-43.
+  // Where another payment method is unavailable, the hosted page offers CARD.
   return kinds.includes('CARD')
     ? kinds
     : 'CARD must be included: the other methods fall back to it';
