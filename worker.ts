@@ -1,7 +1,7 @@
 import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { createActivities } from './activities/index.ts';
 import { activityInterceptor } from './activities/interceptors.ts';
-import { createWebhookDelivery } from './activities/webhooks.ts';
+import { createWebhookDelivery } from './activities/webhooks/delivery.ts';
 import { createDb } from './db/client.ts';
 import { migrate } from './db/migrate.ts';
 import { endpointsOf } from './db/repositories/webhooks/deliveries.ts';
@@ -33,8 +33,7 @@ const POOL_SIZE = 20;
 /** Time limit in ms of a request to a gateway. `MONEY_MOVEMENT` in `workflows/options.ts` depends on this limit. */
 const GATEWAY_TIMEOUT_MS = 5_000;
 /**
- * Time limit in ms to drain the dispatcher, which sends events to webhook endpoints: 15 s for a request, and 1 s to
- * record its result.
+ * Time limit in ms for the webhooks in flight: 15 s for a request, and 1 s to record its result.
  */
 const DRAIN_MS = 16_000;
 
@@ -87,7 +86,7 @@ const queues = createWebhookQueues({
   logger,
   endpointsOf: (stream) => endpointsOf(db, stream, Date.now()),
 });
-const { dispatcher, activities: webhooks } = createWebhookDelivery({
+const webhooks = createWebhookDelivery({
   db,
   sealing,
   logger,
@@ -109,11 +108,11 @@ const activities = createActivities({
     taskQueuePrefix: config.taskQueuePrefix,
     logger,
   }),
-  webhooks,
+  webhooks: webhooks.activities,
   links: config.links,
   retentionMs: config.retentionMs,
   wakeEndpoint: queues.wakeEndpoint,
-  wakeStream: async (stream) => dispatcher.submit({ ...stream, nowAt: Date.now() }),
+  wakeStream: async (stream) => void webhooks.deliver(stream),
 });
 
 const connection = await NativeConnection.connect(temporalConnectionOptions(config));
@@ -157,7 +156,7 @@ const shutdown = onShutdown(
         await running;
       },
     },
-    { name: 'deliveries', timeoutMs: DRAIN_MS, close: () => dispatcher.drain(DRAIN_MS) },
+    { name: 'deliveries', timeoutMs: DRAIN_MS, close: () => webhooks.stop(DRAIN_MS) },
     { name: 'maintenance checks', timeoutMs: 10_000, close: () => endMaintenanceChecks?.() },
     { name: 'temporal client', close: () => temporal.close() },
     { name: 'temporal connection', close: () => connection.close() },

@@ -12,7 +12,7 @@ import { createRefundActivities } from './orders/refunds.ts';
 import { createSetupMethodActivities } from './orders/setup-methods.ts';
 import { createTransitionActivities } from './transitions.ts';
 import type { TransitionDeps } from './transitions.ts';
-import type { WebhookActivities } from './webhooks.ts';
+import type { WebhookActivities } from './webhooks/delivery.ts';
 
 export type ActivityDeps = ChargingDeps &
   PaymentDeps &

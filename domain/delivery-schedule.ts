@@ -32,19 +32,8 @@ const RETRY_AFTER_LIMIT_MS = 24 * HOUR_MS;
 /** A configuration whose attempts all failed for this long is deactivated. */
 const FAILING_LIMIT_MS = 5 * DAY_MS;
 
-export interface DeliveryProgress {
-  /** Attempts made so far. All of them failed. */
-  attempts: number;
-  nextAttemptAt: number;
-}
-
-/** True if the next attempt may be made. The first attempt is always due, so clock skew cannot delay it. */
-export function isDue(delivery: DeliveryProgress, nowAt: number): boolean {
-  return delivery.attempts === 0 || delivery.nextAttemptAt <= nowAt;
-}
-
-/** True if later events of the stream must wait for this delivery. */
-export function holdsBackLaterEvents(delivery: DeliveryProgress): boolean {
+/** True if later events of the stream must wait for this delivery, all of whose attempts failed. */
+export function holdsBackLaterEvents(delivery: { attempts: number }): boolean {
   return delivery.attempts < HOLDS_BACK_FAILURES;
 }
 

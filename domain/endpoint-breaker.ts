@@ -81,11 +81,3 @@ export function firstWindow(breaker: Breaker): number {
 export function widerWindow(window: number): number {
   return Math.min(LARGEST_WINDOW, window * 2);
 }
-
-export function isSameBreaker(left: Breaker, right: Breaker): boolean {
-  return (
-    left.consecutiveFailures === right.consecutiveFailures &&
-    left.pausedUntil === right.pausedUntil &&
-    left.failingSince === right.failingSince
-  );
-}

@@ -34,14 +34,13 @@ export const DATABASE_WRITE = {
 } as const satisfies ActivityOptions;
 
 /**
- * Delivery to merchants' servers. The activity begins no request after 20 s. The second attempt covers a worker
- * that stopped after it got the activity and before it ran the activity. `webhookEndpoint` sets
- * one attempt instead.
+ * Delivery to merchants' servers. The activity begins no request after 20 s. No retries: a retry would use an outdated
+ * `nowAt`, so the workflow starts a new drain.
  */
 export const WEBHOOK_DELIVERY = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: HEARTBEAT_TIMEOUT,
-  retry: { maximumAttempts: 2 },
+  retry: { maximumAttempts: 1 },
 } as const satisfies ActivityOptions;
 
 /**

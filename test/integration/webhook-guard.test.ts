@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createWebhookSender } from '../../activities/webhook-sender.ts';
+import { createWebhookSender } from '../../activities/webhooks/sender.ts';
 import { createGuardedConnector } from '../../runtime/webhook-address.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';

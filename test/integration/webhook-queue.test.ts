@@ -60,6 +60,8 @@ describe('an event', () => {
 
     expect(await env.progress(configId)).toEqual(['1 FAILED 10']);
     expect(receiver.received).toHaveLength(10);
+    // The failures are those of less than five days, so the configuration stays active.
+    expect((await env.config(configId)).isActive).toBe(true);
     // The workflow's time skips days; each signature has the real time.
     expect(receiver.received.every((webhook) => webhook.isStandardSignatureValid)).toBe(true);
     expect(tookMs).toBeGreaterThan(0.8 * SCHEDULE_MS);

@@ -9,7 +9,7 @@ import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import type { SendBudget } from '../../activities/gateway-exchange.ts';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
-import { createWebhookDelivery } from '../../activities/webhooks.ts';
+import { createWebhookDelivery } from '../../activities/webhooks/delivery.ts';
 import { createDb } from '../../db/client.ts';
 import { endpointsOf } from '../../db/repositories/webhooks/deliveries.ts';
 import { gatewayRows } from '../../db/repositories/merchants/gateways.ts';
@@ -179,7 +179,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     sendBudget: options.sendBudget ?? SEND_BUDGET,
     webhooks: delivery.activities,
     wakeEndpoint: webhooks.wakeEndpoint,
-    wakeStream: async (stream) => delivery.dispatcher.submit({ ...stream, nowAt: Date.now() }),
+    wakeStream: async (stream) => void delivery.deliver(stream),
   });
   const faulty = options.wrap?.(activities) ?? activities;
   const merchantId = newId('mer', Date.now(), randomBytes);
@@ -336,7 +336,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
       controlGateway(gatewayServer.url, method, path, body),
     async close() {
       await workers?.stop();
-      await delivery.dispatcher.drain(20_000);
+      await delivery.stop(20_000);
       await gateway.close();
       await gatewayServer.close();
       await counted?.close();

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import { expect, test, vi } from 'vitest';
-import type { DeliveryDispatcher } from '../../activities/delivery-dispatcher.ts';
-import { createWebhookDelivery } from '../../activities/webhooks.ts';
-import type { WebhookActivities } from '../../activities/webhooks.ts';
+import { createWebhookDelivery } from '../../activities/webhooks/delivery.ts';
+import type { WebhookActivities } from '../../activities/webhooks/delivery.ts';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { appendEvents } from '../../db/repositories/webhooks/outbox.ts';
@@ -28,11 +27,12 @@ export interface WebhookEnvironment {
   merchantId: string;
   streamId: string;
   activities: WebhookActivities;
-  dispatcher: DeliveryDispatcher;
+  /** The process of `activities`, `deliver` and `dispatch`. */
+  own: Process;
   /** The endpoints whose queues were woken, in order. */
   woken: string[];
-  /** Creates the webhook delivery of another process on the same database. */
-  startProcess(itsDb?: Db): Process;
+  /** Creates the webhook delivery of another process, whose wake-ups of queues end when `wakesEnd` resolves. */
+  startProcess(itsDb?: Db, wakesEnd?: Promise<void>): Process;
   addConfig(config: {
     url: string;
     secret?: string;
@@ -51,8 +51,8 @@ export interface WebhookEnvironment {
    * Drains the endpoint queues of `merchantId` in parallel. `laterMs`: the time of the drain, in ms after the
    * start of this test environment.
    */
-  deliver(options?: { laterMs?: number }): Promise<Delivered>;
-  /** Makes the dispatcher deliver the stream, and waits until the dispatcher has finished. */
+  deliver(options?: { laterMs?: number; process?: Process }): Promise<Delivered>;
+  /** Delivers the stream as a process does that has committed its events, and waits until it is done. */
   dispatch(process?: Process): Promise<void>;
   /** Sequence, state and number of attempts of each delivery to a configuration, in order. */
   progress(configId: string): Promise<string[]>;
@@ -71,7 +71,11 @@ export interface Delivered {
 export type Process = ReturnType<typeof startProcess>;
 
 /** Creates the webhook delivery of one process. `woken` lists the endpoints whose queues it woke. */
-function startProcess(db: Db, sealing: ReturnType<typeof createSealing>) {
+function startProcess(
+  db: Db,
+  sealing: ReturnType<typeof createSealing>,
+  wakesEnd = Promise.resolve(),
+) {
   const woken: string[] = [];
   const delivery = createWebhookDelivery({
     db,
@@ -79,13 +83,14 @@ function startProcess(db: Db, sealing: ReturnType<typeof createSealing>) {
     allowLoopback: true,
     wakeEndpoint: async ({ configId }) => {
       woken.push(configId);
+      await wakesEnd;
     },
   });
-  return { ...delivery, woken };
+  return Object.assign(delivery, { woken });
 }
 
-/** Time limit in ms of one delivery by a dispatcher, which normally takes less than a second. */
-const ROUND_MS = 60_000;
+/** Time limit in ms for the requests in flight of a process. */
+const STOP_MS = 60_000;
 
 export const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
@@ -100,7 +105,7 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
   const own = startProcess(db, sealing);
   const started = [own];
   const receivers: WebhookReceiver[] = [];
-  const { activities, dispatcher, woken } = own;
+  const { activities, woken } = own;
   const emitTo = (of: string, amounts: readonly number[]) =>
     db.transaction((tx) =>
       appendEvents(
@@ -127,10 +132,10 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
     merchantId,
     streamId,
     activities,
-    dispatcher,
+    own,
     woken,
-    startProcess(itsDb = db) {
-      const other = startProcess(itsDb, sealing);
+    startProcess(itsDb = db, wakesEnd) {
+      const other = startProcess(itsDb, sealing, wakesEnd);
       started.push(other);
       return other;
     },
@@ -167,11 +172,11 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
     async emitTo(...streamIds) {
       for (const id of streamIds) await emitTo(id, [1_000]);
     },
-    async deliver({ laterMs = 0 } = {}) {
+    async deliver({ laterMs = 0, process = own } = {}) {
       const configs = await db.select({ id: webhookConfigs.id }).from(webhookConfigs);
       const drains = await Promise.allSettled(
         configs.map(({ id: configId }) =>
-          activities.drainEndpoint({ merchantId, configId, nowAt: startedAt + laterMs }),
+          process.activities.drainEndpoint({ merchantId, configId, nowAt: startedAt + laterMs }),
         ),
       );
       const delivered: Delivered = { remaining: 0, nextDelayMs: null };
@@ -185,8 +190,7 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
       }
       return delivered;
     },
-    dispatch: (process = own) =>
-      process.dispatcher.deliver({ merchantId, streamId, nowAt: Date.now() }, ROUND_MS),
+    dispatch: (process = own) => process.deliver({ merchantId, streamId }),
     async progress(configId) {
       const rows = await db
         .select()
@@ -215,7 +219,7 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
     async close() {
       await Promise.all(receivers.map((receiver) => receiver.close()));
       if (receivers.length > 0) await expectNoClaim(db);
-      await Promise.all(started.map((process) => process.dispatcher.drain(ROUND_MS)));
+      await Promise.all(started.map((process) => process.stop(STOP_MS)));
       await handle.close();
       await database.drop();
     },
@@ -233,7 +237,7 @@ async function expectNoClaim(db: Db): Promise<void> {
   );
   await vi.waitFor(async () => {
     expect(await db.select().from(webhookDeliveries).where(isClaimed)).toEqual([]);
-  }, ROUND_MS);
+  }, STOP_MS);
 }
 
 /** A `test` function with a test environment for each test. */

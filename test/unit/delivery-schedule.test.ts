@@ -5,7 +5,6 @@ import {
   deactivationAfterFailure,
   delayAfterFailure,
   holdsBackLaterEvents,
-  isDue,
   parseRetryAfter,
 } from '../../domain/delivery-schedule.ts';
 
@@ -70,17 +69,8 @@ describe('delivery schedule', () => {
   });
 
   it('holds back later events of the stream until three attempts have failed [D-54]', () => {
-    const holds = [0, 1, 2, 3, 9].map((attempts) =>
-      holdsBackLaterEvents({ attempts, nextAttemptAt: NOW_AT }),
-    );
+    const holds = [0, 1, 2, 3, 9].map((attempts) => holdsBackLaterEvents({ attempts }));
     expect(holds).toEqual([true, true, true, false, false]);
-  });
-
-  it('makes the first attempt due at once and a later one due at its scheduled instant [D-54]', () => {
-    const later = NOW_AT + 1;
-    expect(isDue({ attempts: 0, nextAttemptAt: later }, NOW_AT)).toBe(true);
-    expect(isDue({ attempts: 1, nextAttemptAt: later }, NOW_AT)).toBe(false);
-    expect(isDue({ attempts: 1, nextAttemptAt: later }, later)).toBe(true);
   });
 
   it('deactivates a webhook configuration on the first answer 410, or after five days without a success [D-54]', () => {

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { signatureHeaders } from '../../activities/webhook-signature.ts';
+import { signatureHeaders } from '../../activities/webhooks/signature.ts';
 
 const PLAIN_SECRET = 'a secret the merchant chose, with an é';
 const BASE64_SECRET = `whsec_${Buffer.from('twenty-four bytes of key').toString('base64')}`;
@@ -19,8 +19,8 @@ const EXAMPLES = (
   ] as const
 ).filter(([, command]) => spawnSync(command, ['version']).error === undefined);
 
-const headersFor = (signer: string, previousSigner: string | null = null) =>
-  signatureHeaders({ eventId: 'evt_1', sentAt: Date.now(), body: BODY, signer, previousSigner });
+const headersFor = (...signers: [string, ...string[]]) =>
+  signatureHeaders({ eventId: 'evt_1', sentAt: Date.now(), body: BODY, signers });
 
 /** The Standard Webhooks library encodes a text key by character code, so a UTF-8 key is passed as bytes. */
 const oracle = (secret: string) =>
@@ -71,8 +71,7 @@ describe('webhook signature', () => {
       eventId: 'evt_1',
       sentAt: 1_795_176_000_999,
       body: Buffer.from('{}'),
-      signer: 'secret',
-      previousSigner: null,
+      signers: ['secret'],
     });
     expect(headers).toEqual({
       'webhook-id': 'evt_1',

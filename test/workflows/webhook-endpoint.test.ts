@@ -4,9 +4,8 @@ import type { SignalDefinition } from '@temporalio/common';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
 import { beforeEach, describe, expect, inject } from 'vitest';
-import type { DrainEndpointInput, DrainEndpointResult } from '../../activities/endpoint-drain.ts';
-import type { WebhookActivities } from '../../activities/webhooks.ts';
-import { ATTEMPT_DELAYS_MS, delayAfterFailure } from '../../domain/delivery-schedule.ts';
+import type { DrainEndpointInput, DrainEndpointResult } from '../../activities/webhooks/drain.ts';
+import type { WebhookActivities } from '../../activities/webhooks/delivery.ts';
 import {
   breakerClosed,
   wake,
@@ -99,24 +98,6 @@ async function timersOf(handle: Awaited<ReturnType<typeof wakeQueue>>): Promise<
 const unchangedInput = () => ({ ...input, nowAt: expect.any(Number) as number });
 
 describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
-  it('drains at the ten instants of the schedule, over 75.6 hours, before it ends [D-54]', async ({
-    server,
-  }) => {
-    await withWorkers(
-      server,
-      (attempts) => {
-        const nextDelayMs = delayAfterFailure({ attempts, jitter: 0.5, retryAfterMs: null });
-        return { remaining: nextDelayMs === null ? 0 : 1, nextDelayMs, pausedMs: 0 };
-      },
-      async () => {
-        await (await wakeQueue(server)).result();
-      },
-    );
-    expect(drains).toHaveLength(10);
-    expect(drains).toEqual(Array.from({ length: 10 }, unchangedInput));
-    expectGaps(ATTEMPT_DELAYS_MS.slice(1));
-  });
-
   it('drains at once on a wake-up during a wait, and names the next attempt in its current details [D-54]', async ({
     server,
   }) => {
@@ -161,24 +142,6 @@ describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
         expect(drains).toHaveLength(1);
         await handle.result();
         expect(await timersOf(handle)).toEqual(['next probe with one of 9 deliveries']);
-      },
-    );
-    expectGaps([60_000]);
-  });
-
-  it('probes right after the breaker pause when an event came during the pause [D-54]', async ({
-    server,
-  }) => {
-    await withWorkers(
-      server,
-      (drain) =>
-        drain === 1 ? { remaining: 1, nextDelayMs: 7_200_000, pausedMs: 60_000 } : NOTHING_LEFT,
-      async () => {
-        const handle = await wakeQueue(server);
-        await eventually(() => expect(drains).toHaveLength(1));
-        await server.sleep(10_000);
-        await wakeQueue(server);
-        await handle.result();
       },
     );
     expectGaps([60_000]);

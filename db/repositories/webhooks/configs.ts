@@ -1,5 +1,6 @@
 import { and, asc, eq, isNull, notExists } from 'drizzle-orm';
-import { CLOSED_BREAKER } from '../../../domain/endpoint-breaker.ts';
+import { afterAttempt, CLOSED_BREAKER } from '../../../domain/endpoint-breaker.ts';
+import type { Breaker, BreakerOutcome } from '../../../domain/endpoint-breaker.ts';
 import type { EventType } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
 import { merchants } from '../../schema/merchants.ts';
@@ -141,6 +142,36 @@ export async function deleteWebhookConfig(
     if (deleted.length === 0) return false;
     await dropPendingDeliveries(tx, config);
     return true;
+  });
+}
+
+/**
+ * Applies the outcomes of attempts to the stored breaker. Ignores an outcome if the configuration was changed after the
+ * `updatedAt` with which the delivery was sent. Returns what is then stored; null for an unknown configuration.
+ */
+export async function applyOutcomes(
+  db: Db,
+  ref: ConfigRef,
+  outcomes: readonly (BreakerOutcome & { updatedAt: number })[],
+): Promise<{ updatedAt: number; breaker: Breaker } | null> {
+  return db.transaction(async (tx) => {
+    const [stored] = await tx
+      .select({
+        updatedAt: webhookConfigs.updatedAt,
+        consecutiveFailures: webhookConfigs.consecutiveFailures,
+        pausedUntil: webhookConfigs.pausedUntil,
+        failingSince: webhookConfigs.failingSince,
+      })
+      .from(webhookConfigs)
+      .where(isConfig(ref))
+      .for('no key update');
+    if (!stored) return null;
+    const { updatedAt, ...before } = stored;
+    const breaker = outcomes
+      .filter((outcome) => outcome.updatedAt === updatedAt)
+      .reduce<Breaker>(afterAttempt, before);
+    await tx.update(webhookConfigs).set(breaker).where(isConfig(ref));
+    return { updatedAt, breaker };
   });
 }
 

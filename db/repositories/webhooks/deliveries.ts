@@ -1,8 +1,9 @@
 import { sql } from 'drizzle-orm';
 import { HOLDS_BACK_FAILURES } from '../../../domain/delivery-schedule.ts';
-import type { Breaker } from '../../../domain/endpoint-breaker.ts';
+import { OPENS_AFTER_FAILURES } from '../../../domain/endpoint-breaker.ts';
 import type { Db } from '../../client.ts';
 import type { DeliveryState } from '../../schema/webhook-deliveries.ts';
+import type { ClaimedDelivery } from './claims.ts';
 
 export interface StreamRef {
   merchantId: string;
@@ -17,7 +18,6 @@ export interface EndpointRef {
 
 /** The columns of a delivery's row that one attempt updates. */
 export interface RecordedAttempt {
-  configId: string;
   eventId: string;
   /** Number of attempts made, this one included. */
   attempts: number;
@@ -28,139 +28,42 @@ export interface RecordedAttempt {
   settledAt: number | null;
 }
 
-/** A claim that ends without an attempt. */
-export interface ReleasedClaim {
-  configId: string;
-  eventId: string;
-  claimedUntil: number;
-}
-
-/** A configuration as a process read it: each change by the merchant and each deactivation changes `updatedAt`. */
-export interface ReadConfig {
-  configId: string;
-  updatedAt: number;
-}
-
-/** A circuit breaker's new state, and the state that the process read. */
-export interface BreakerChange extends ReadConfig {
-  from: Breaker;
-  to: Breaker;
-}
-
-export interface DeliveryRecord {
-  attempts: readonly RecordedAttempt[];
-  released: readonly ReleasedClaim[];
-  breakers: readonly BreakerChange[];
-  /** The configurations with which the attempts were made. */
-  configs: readonly ReadConfig[];
-}
-
 /**
- * Stores, in one statement, the results of claimed deliveries: attempts, released claims and circuit
- * breakers. An attempt that was recorded before, or whose delivery is settled, changes nothing. A breaker
- * changes only if its row still has the state and the `updatedAt` that were read.
- *
- * Returns the configurations whose breaker changed. `changedConfigs` are the configurations of `configs` that were
- * changed after they were read. `hasMore` is true if the stream `streamId` has an unclaimed
- * delivery without attempts to an endpoint of the recorded attempts.
+ * Stores, in one statement, the attempts at claimed deliveries of one endpoint, and releases claims without an attempt.
+ * An attempt that was recorded before, or whose delivery is settled, changes nothing.
  */
 export async function recordDeliveries(
   db: Db,
-  merchantId: string,
-  record: DeliveryRecord,
-  streamId: string | null = null,
-): Promise<{ changedBreakers: string[]; changedConfigs: string[]; hasMore: boolean }> {
-  const attempts = record.attempts.map(({ nextAttemptAt, settledAt, ...attempt }) => ({
+  { merchantId, configId }: EndpointRef,
+  attempts: readonly RecordedAttempt[],
+  released: readonly Pick<ClaimedDelivery, 'eventId' | 'claimedUntil'>[],
+): Promise<void> {
+  const attemptRows = attempts.map(({ nextAttemptAt, settledAt, ...attempt }) => ({
     ...attempt,
     nextAttemptAt: toTimestamp(nextAttemptAt),
     settledAt: toTimestamp(settledAt),
   }));
-  const released = record.released.map(({ claimedUntil, ...claim }) => ({
-    ...claim,
+  const releasedRows = released.map(({ eventId, claimedUntil }) => ({
+    eventId,
     claimedUntil: toTimestamp(claimedUntil),
   }));
-  const breakers = breakerRows(record.breakers);
-  const configs = record.configs.map(({ configId, updatedAt }) => ({
-    configId,
-    updatedAt: toTimestamp(updatedAt),
-  }));
-  // The other CTEs read from `changed`, so configurations are locked before deliveries. Code that deletes or
-  // deactivates a configuration uses the same order.
-  const [row] = await db.execute<{
-    changed: string | null;
-    changedConfigs: string | null;
-    hasMore: boolean;
-  }>(sql`
-    with changed as (
-      update webhook_config c
-      set consecutive_failures = b."toFailures", paused_until = b."toPaused",
-        failing_since = b."toSince"
-      from jsonb_to_recordset(${JSON.stringify(breakers)}::text::jsonb) as b ("configId" text,
-        "updatedAt" timestamptz, "fromFailures" int, "fromPaused" timestamptz, "fromSince" timestamptz,
-        "toFailures" int, "toPaused" timestamptz, "toSince" timestamptz)
-      where c.merchant_id = ${merchantId} and c.id = b."configId"
-        and c.updated_at = b."updatedAt" and c.consecutive_failures = b."fromFailures"
-        and c.paused_until is not distinct from b."fromPaused"
-        and c.failing_since is not distinct from b."fromSince"
-      returning c.id
-    ), attempt as (
-      select * from jsonb_to_recordset(${JSON.stringify(attempts)}::text::jsonb) as r (
-        "configId" text, "eventId" text, attempts int, state text, "nextAttemptAt" timestamptz,
-        "httpStatus" int, error text, "settledAt" timestamptz)
-      where (select count(*) from changed) >= 0
-    ), recorded as (
+  await db.execute(sql`
+    with recorded as (
       update webhook_delivery d
       set attempts = r.attempts, state = r.state, next_attempt_at = r."nextAttemptAt",
         last_http_status = r."httpStatus", last_error = r.error, settled_at = r."settledAt",
         claimed_until = null
-      from attempt r
-      where d.merchant_id = ${merchantId} and d.config_id = r."configId"
+      from jsonb_to_recordset(${JSON.stringify(attemptRows)}::text::jsonb) as r (
+        "eventId" text, attempts int, state text, "nextAttemptAt" timestamptz,
+        "httpStatus" int, error text, "settledAt" timestamptz)
+      where d.merchant_id = ${merchantId} and d.config_id = ${configId}
         and d.event_id = r."eventId" and d.state = 'PENDING' and d.attempts = r.attempts - 1
-    ), released as (
-      update webhook_delivery d set claimed_until = null
-      from jsonb_to_recordset(${JSON.stringify(released)}::text::jsonb) as r (
-        "configId" text, "eventId" text, "claimedUntil" timestamptz)
-      where d.merchant_id = ${merchantId} and d.config_id = r."configId"
-        and d.event_id = r."eventId" and d.claimed_until = r."claimedUntil"
-        and (select count(*) from changed) >= 0
     )
-    select (select string_agg(id, ',') from changed) as changed,
-      (select string_agg(c.id, ',')
-        from jsonb_to_recordset(${JSON.stringify(configs)}::text::jsonb) as r (
-          "configId" text, "updatedAt" timestamptz)
-        join webhook_config c on c.merchant_id = ${merchantId} and c.id = r."configId"
-        where c.updated_at <> r."updatedAt") as "changedConfigs",
-      ${
-        streamId === null
-          ? sql`false`
-          : sql`exists (
-        select from webhook_delivery d
-        where d.merchant_id = ${merchantId} and d.stream_id = ${streamId}
-          and d.state = 'PENDING' and d.attempts = 0
-          and (d.claimed_until is null or d.claimed_until <= now())
-          and d.config_id in (select "configId" from attempt))`
-      } as "hasMore"`);
-  return {
-    changedBreakers: row?.changed?.split(',') ?? [],
-    changedConfigs: row?.changedConfigs?.split(',') ?? [],
-    hasMore: row?.hasMore ?? false,
-  };
-}
-
-/** Every process must lock the rows of endpoints in the same order, to avoid deadlocks. */
-function breakerRows(breakers: readonly BreakerChange[]) {
-  return breakers
-    .toSorted((left, right) => (left.configId < right.configId ? -1 : 1))
-    .map(({ configId, updatedAt, from, to }) => ({
-      configId,
-      updatedAt: toTimestamp(updatedAt),
-      fromFailures: from.consecutiveFailures,
-      fromPaused: toTimestamp(from.pausedUntil),
-      fromSince: toTimestamp(from.failingSince),
-      toFailures: to.consecutiveFailures,
-      toPaused: toTimestamp(to.pausedUntil),
-      toSince: toTimestamp(to.failingSince),
-    }));
+    update webhook_delivery d set claimed_until = null
+    from jsonb_to_recordset(${JSON.stringify(releasedRows)}::text::jsonb) as r (
+      "eventId" text, "claimedUntil" timestamptz)
+    where d.merchant_id = ${merchantId} and d.config_id = ${configId}
+      and d.event_id = r."eventId" and d.claimed_until = r."claimedUntil"`);
 }
 
 /** The pending deliveries of an endpoint. */
@@ -214,16 +117,16 @@ export async function endpointBacklog(
 }
 
 /**
- * Returns the endpoints with pending deliveries of a stream. Endpoints that their breaker pauses are omitted,
- * because their queue already runs. `nowAt` is real time.
+ * Returns the endpoints with pending deliveries of a stream. Endpoints that their breaker pauses are omitted, because
+ * their workflow drains at the end of the pause. `nowAt` is real time.
  */
 export async function endpointsOf(
   db: Db,
   { merchantId, streamId }: StreamRef,
   nowAt: number,
-): Promise<EndpointRef[]> {
-  const endpoints = await db.execute<{ merchantId: string; configId: string }>(sql`
-    select c.merchant_id as "merchantId", c.id as "configId"
+): Promise<(EndpointRef & { isOpen: boolean })[]> {
+  const rows = await db.execute<{ configId: string; isOpen: boolean }>(sql`
+    select c.id as "configId", c.consecutive_failures >= ${OPENS_AFTER_FAILURES} as "isOpen"
     from webhook_config c
     where c.merchant_id = ${merchantId}
       and (c.paused_until is null or c.paused_until <= ${toTimestamp(nowAt)}::timestamptz)
@@ -231,7 +134,7 @@ export async function endpointsOf(
         select from webhook_delivery d
         where d.merchant_id = c.merchant_id and d.stream_id = ${streamId} and d.config_id = c.id
           and d.state = 'PENDING')`);
-  return [...endpoints];
+  return rows.map((row) => ({ ...row, merchantId }));
 }
 
 /** A delivery or a probe that is overdue by more than this time, in ms, counts as stalled. */

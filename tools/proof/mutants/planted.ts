@@ -164,7 +164,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a delivery answered 500 counts as delivered',
-    file: 'activities/delivery-attempt.ts',
+    file: 'activities/webhooks/attempt.ts',
     find: 'httpStatus >= 200 && httpStatus < 300',
     replace: 'httpStatus >= 200 && httpStatus < 600',
     project: 'harm',

@@ -7,9 +7,8 @@ export interface WebhookToSign {
   sentAt: number;
   /** The exact bytes that are sent. */
   body: Buffer;
-  signer: string;
-  /** The secret before its last change, for 24 h after the change; else null. */
-  previousSigner: string | null;
+  /** The present secret, then the previous one for 24 h after a change. */
+  signers: readonly [string, ...string[]];
 }
 
 const BASE64_SECRET_PREFIX = 'whsec_';
@@ -17,20 +16,19 @@ const BASE64_SECRET_PREFIX = 'whsec_';
 /**
  * Returns the headers that prove the origin of a webhook: three of Standard Webhooks, and `xpay-signature`.
  * `webhook-signature` contains one signature for each secret. `xpay-signature` uses only the present secret.
- * Only `webhook-signature` covers the timestamp and thus protects against replays. Rule: D-53.
+ * Only `webhook-signature` covers the timestamp and thus protects against replays.
  */
 export function signatureHeaders(webhook: WebhookToSign): Record<string, string> {
-  const { eventId, body, signer, previousSigner } = webhook;
+  const { eventId, body, signers } = webhook;
   const timestamp = String(Math.floor(webhook.sentAt / 1_000));
   const signed = Buffer.concat([Buffer.from(`${eventId}.${timestamp}.`), body]);
-  const signers = previousSigner === null ? [signer] : [signer, previousSigner];
   return {
     'webhook-id': eventId,
     'webhook-timestamp': timestamp,
     'webhook-signature': signers.map((secret) => `v1,${standardMac(secret, signed)}`).join(' '),
     // The HMAC key is the whole secret as text, including `whsec_`; for `webhook-signature` the key is the
     // decoded part.
-    'xpay-signature': createHmac('sha512', signer).update(body).digest('base64'),
+    'xpay-signature': createHmac('sha512', signers[0]).update(body).digest('base64'),
   };
 }
 

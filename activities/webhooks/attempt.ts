@@ -1,0 +1,82 @@
+import type { ClaimedDelivery, Endpoint } from '../../db/repositories/webhooks/claims.ts';
+import type { RecordedAttempt } from '../../db/repositories/webhooks/deliveries.ts';
+import {
+  delayAfterFailure,
+  holdsBackLaterEvents,
+  parseRetryAfter,
+} from '../../domain/delivery-schedule.ts';
+import { failpoint } from '../../runtime/failpoints.ts';
+import type { Sealing } from '../../runtime/sealing.ts';
+import type { SendResult, WebhookRequest } from './sender.ts';
+import { signatureHeaders } from './signature.ts';
+
+export interface AttemptDeps {
+  sealing: Pick<Sealing, 'open'>;
+  send: (webhook: WebhookRequest) => Promise<SendResult>;
+}
+
+export interface BatchHooks {
+  /** The time from which the next attempt of a failed delivery is counted. */
+  now: () => number;
+  /** Asked before each request; `isFirst` for the first one of the batch. */
+  mayBegin: (isFirst: boolean) => Promise<boolean>;
+  report: (attempt: RecordedAttempt) => void;
+}
+
+/**
+ * Sends deliveries of one stream one after the other. Stops at a failure for which later events must wait, and when
+ * no further request may begin. Returns the deliveries that it did not send.
+ * Throws only if the signing secret cannot be decrypted; then nothing was sent.
+ */
+export async function sendBatch(
+  deps: AttemptDeps,
+  endpoint: Endpoint,
+  deliveries: readonly ClaimedDelivery[],
+  { now, mayBegin, report }: BatchHooks,
+): Promise<readonly ClaimedDelivery[]> {
+  const signers = openSigners(deps, endpoint);
+  for (const [index, delivery] of deliveries.entries()) {
+    if (!(await mayBegin(index === 0))) return deliveries.slice(index);
+    const body = Buffer.from(delivery.body, 'utf8');
+    // Receivers compare the timestamp with their own clock, so the timestamp must be real time.
+    const signed = { eventId: delivery.eventId, sentAt: Date.now(), body, signers };
+    const result = await deps.send({ url: endpoint.url, headers: signatureHeaders(signed), body });
+    const attempt = attemptAfter(delivery, result, now());
+    failpoint('after_delivery');
+    report(attempt);
+    if (attempt.state === 'PENDING' && holdsBackLaterEvents(attempt)) {
+      return deliveries.slice(index + 1);
+    }
+  }
+  return [];
+}
+
+/** Returns the present secret, then the previous one for 24 h after a change. */
+function openSigners({ sealing }: AttemptDeps, endpoint: Endpoint): [string, ...string[]] {
+  const { configId, sealedSigner, sealedPreviousSigner, previousSignerUntil } = endpoint;
+  const signer = sealing.open(sealedSigner, configId);
+  const isPreviousListed = previousSignerUntil !== null && previousSignerUntil > Date.now();
+  return isPreviousListed && sealedPreviousSigner
+    ? [signer, sealing.open(sealedPreviousSigner, configId)]
+    : [signer];
+}
+
+function attemptAfter(
+  { eventId, attempts: before }: ClaimedDelivery,
+  result: SendResult,
+  nowAt: number,
+): RecordedAttempt {
+  const attempts = before + 1;
+  const httpStatus = result.kind === 'answered' ? result.status : null;
+  const recorded = { eventId, attempts, httpStatus, nextAttemptAt: nowAt };
+  if (httpStatus !== null && httpStatus >= 200 && httpStatus < 300) {
+    return { ...recorded, state: 'DELIVERED', error: null, settledAt: nowAt };
+  }
+  const error = result.kind === 'answered' ? `status ${result.status}` : result.error;
+  const retryAfterMs =
+    result.kind === 'answered' ? parseRetryAfter(result.retryAfter, Date.now()) : null;
+  const delayMs = delayAfterFailure({ attempts, jitter: Math.random(), retryAfterMs });
+  return delayMs === null
+    ? { ...recorded, state: 'FAILED', error, settledAt: nowAt }
+    : { ...recorded, state: 'PENDING', error, nextAttemptAt: nowAt + delayMs, settledAt: null };
+}

@@ -1,0 +1,152 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { endpointsOf } from '../../db/repositories/webhooks/deliveries.ts';
+import type { EndpointRef, StreamRef } from '../../db/repositories/webhooks/deliveries.ts';
+import { LARGEST_WINDOW, MERCHANT_WINDOW } from '../../domain/endpoint-breaker.ts';
+import { Drain } from './drain.ts';
+import type { DrainDeps, DrainEndpointInput, DrainEndpointResult } from './drain.ts';
+import { createWebhookSender } from './sender.ts';
+
+export interface WebhookDeps extends Omit<DrainDeps, 'send'> {
+  /** Wakes the endpoint's workflow. Never throws. */
+  wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;
+  allowLoopback: boolean;
+}
+
+export interface WebhookActivities {
+  /**
+   * Sends the due deliveries of one endpoint. No request begins after 20 s, and the drain ends within 40 s. A repeat is
+   * safe: delivery is at least once.
+   */
+  drainEndpoint(input: DrainEndpointInput): Promise<DrainEndpointResult>;
+}
+
+/** The delivery of webhooks by one process. */
+export interface WebhookDelivery {
+  activities: WebhookActivities;
+  /**
+   * Sends the pending events of a stream in the background. Resolves when they are sent or left to the workflows of
+   * their endpoints. Never throws: after a failure the sweep wakes these workflows.
+   */
+  deliver(stream: StreamRef): Promise<void>;
+  /**
+   * From now on no request begins. Resolves when the requests in flight are recorded and the workflows of the other
+   * deliveries are woken, at the latest after `timeoutMs`.
+   */
+  stop(timeoutMs: number): Promise<void>;
+}
+
+/** Shortest time in ms between two wake-ups of one endpoint's workflow by this process. */
+const WAKE_EVERY_MS = 500;
+
+export function createWebhookDelivery(deps: WebhookDeps): WebhookDelivery {
+  return new Delivery(deps);
+}
+
+/** A commit and the activity join the drain of the endpoint that runs in this process, if one runs. */
+class Delivery implements WebhookDelivery {
+  readonly activities: WebhookActivities;
+  private readonly deps: WebhookDeps & DrainDeps;
+  private readonly drains = new Map<
+    string,
+    { drain: Drain; result: Promise<DrainEndpointResult> }
+  >();
+  private readonly wakes = new Map<string, { isWanted: boolean }>();
+  private readonly underWay = new Set<Promise<void>>();
+  private readonly stopping = new AbortController();
+
+  constructor(deps: WebhookDeps) {
+    this.deps = { ...deps, send: createWebhookSender({ allowLoopback: deps.allowLoopback }) };
+    this.activities = { drainEndpoint: (input) => this.join(input, true).result };
+  }
+
+  deliver(stream: StreamRef): Promise<void> {
+    return this.track(this.deliverStream(stream));
+  }
+
+  async stop(timeoutMs: number): Promise<void> {
+    this.stopping.abort();
+    const timeout = new AbortController();
+    const end = async (): Promise<void> => {
+      while (this.underWay.size > 0) await Promise.all(this.underWay);
+    };
+    await Promise.race([end(), sleep(timeoutMs, undefined, timeout).catch(() => undefined)]);
+    timeout.abort();
+  }
+
+  private async deliverStream(stream: StreamRef): Promise<void> {
+    try {
+      const endpoints = await endpointsOf(this.deps.db, stream, Date.now());
+      const deliveries = endpoints.map(async ({ isOpen, ...ref }) => {
+        if (isOpen || this.stopping.signal.aborted) this.wake(ref);
+        else await this.deliverTo(ref);
+      });
+      await Promise.all(deliveries);
+    } catch (error) {
+      this.warn(stream, error);
+    }
+  }
+
+  private async deliverTo(ref: EndpointRef): Promise<void> {
+    const { drain, result, isJoined } = this.join({ ...ref, nowAt: Date.now() }, false);
+    try {
+      await result;
+    } catch (error) {
+      this.warn(ref, error);
+    }
+    if (!isJoined && drain.isLeftToQueue) this.wake(ref);
+  }
+
+  private join(input: DrainEndpointInput, mayProbe: boolean) {
+    const { merchantId, configId } = input;
+    const running = this.drains.get(configId);
+    if (running) {
+      running.drain.notify();
+      return { ...running, isJoined: true };
+    }
+    const drain = new Drain(this.deps, input, {
+      mayProbe,
+      share: () => this.shareOf(merchantId),
+      isStopping: () => this.stopping.signal.aborted,
+      onEnd: () => this.drains.delete(configId),
+    });
+    const started = { drain, result: drain.run() };
+    this.drains.set(configId, started);
+    return { ...started, isJoined: false };
+  }
+
+  private shareOf(merchantId: string): number {
+    const running = [...this.drains.values()].filter(
+      ({ drain }) => drain.ref.merchantId === merchantId,
+    );
+    return Math.min(LARGEST_WINDOW, Math.max(1, Math.floor(MERCHANT_WINDOW / running.length)));
+  }
+
+  /** The last request within {@link WAKE_EVERY_MS} causes a further wake-up, so that none is lost. */
+  private wake(ref: EndpointRef): void {
+    const current = this.wakes.get(ref.configId);
+    if (current) current.isWanted = true;
+    else void this.track(this.keepWaking(ref));
+  }
+
+  private async keepWaking(ref: EndpointRef): Promise<void> {
+    const own = { isWanted: true };
+    this.wakes.set(ref.configId, own);
+    while (own.isWanted) {
+      own.isWanted = false;
+      await this.deps.wakeEndpoint(ref);
+      await sleep(WAKE_EVERY_MS, undefined, this.stopping).catch(() => undefined);
+    }
+    this.wakes.delete(ref.configId);
+  }
+
+  private track(work: Promise<void>): Promise<void> {
+    const tracked = work.finally(() => this.underWay.delete(tracked));
+    this.underWay.add(tracked);
+    return tracked;
+  }
+
+  private warn(where: StreamRef | EndpointRef, error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    this.deps.logger?.warn({ ...where, error: reason }, 'webhooks cannot be sent');
+  }
+}

@@ -1,0 +1,359 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Db } from '../../db/client.ts';
+import { claimForEndpoint, readUpdatedAt } from '../../db/repositories/webhooks/claims.ts';
+import type { ClaimedDelivery, Endpoint } from '../../db/repositories/webhooks/claims.ts';
+import {
+  applyOutcomes,
+  deactivateWebhookConfig,
+  dropPendingDeliveries,
+} from '../../db/repositories/webhooks/configs.ts';
+import { endpointBacklog, recordDeliveries } from '../../db/repositories/webhooks/deliveries.ts';
+import type {
+  EndpointBacklog,
+  EndpointRef,
+  RecordedAttempt,
+} from '../../db/repositories/webhooks/deliveries.ts';
+import { deactivationAfterFailure } from '../../domain/delivery-schedule.ts';
+import type { DeactivationReason } from '../../domain/delivery-schedule.ts';
+import {
+  afterAttempt,
+  CLOSED_BREAKER,
+  firstWindow,
+  isOpen,
+  isPaused,
+  widerWindow,
+} from '../../domain/endpoint-breaker.ts';
+import type { Breaker, BreakerOutcome } from '../../domain/endpoint-breaker.ts';
+import type { Logger } from '../../runtime/logger.ts';
+import { sendBatch } from './attempt.ts';
+import type { AttemptDeps } from './attempt.ts';
+
+export interface DrainDeps extends AttemptDeps {
+  db: Db;
+  logger?: Pick<Logger, 'warn'> | undefined;
+}
+
+export interface DrainEndpointInput extends EndpointRef {
+  /** Epoch ms at the request of the drain. Decides which retries are due. */
+  nowAt: number;
+}
+
+export interface DrainEndpointResult {
+  /** Pending deliveries of the endpoint, including those that another process is sending. */
+  remaining: number;
+  /** Milliseconds until the next drain: the rest of the breaker's pause, if any. Null if no further drain is needed. */
+  nextDelayMs: number | null;
+  /** Milliseconds until the open breaker allows its next probe. 0 if the breaker allows requests now. */
+  pausedMs: number;
+}
+
+export interface DrainLimits {
+  /** False for a drain that leaves the probes of an open breaker to the endpoint's workflow. */
+  mayProbe: boolean;
+  /** Maximum number of requests in flight; the limit shrinks while other endpoints of the merchant are drained. */
+  share: () => number;
+  /** True once the process is shutting down. */
+  isStopping: () => boolean;
+  /** Called when the drain ends, in the same turn of the event loop in which it last read its wake-ups. */
+  onEnd: () => void;
+}
+
+const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pausedMs: 0 };
+
+/** No request begins later than this after the start of a drain, in ms. A request takes at most 15 s. */
+const SEND_WITHIN_MS = 20_000;
+/** Length of a claim, in ms: 20 s + 15 s, and 10 s for statements. Only the claim of a dead process expires. */
+const CLAIM_MS = 45_000;
+/** Shortest interval between two claims, in ms, so that one statement claims the events of many commits. */
+const CLAIM_EVERY_MS = 25;
+/**
+ * Interval in ms between claims while requests are in flight and no wake-up arrives. Also the delay to the next drain
+ * while another process has claimed deliveries.
+ */
+const LOOK_AGAIN_MS = 1_000;
+/** Longest time in ms from the end of an attempt to its record. If the process dies before, it is sent again. */
+const RECORD_AFTER_MS = 200;
+/** Time after a claim, in ms, in which a batch begins without another read of the configuration. */
+const FRESH_MS = 100;
+/** Number of batches that one statement claims for each further request that may be in flight. */
+const BATCHES_PER_REQUEST = 2;
+
+type Outcome = BreakerOutcome & { updatedAt: number };
+
+/**
+ * Claims, sends and records the due deliveries of one endpoint for at most 20 s. Deliveries of one stream are sent in
+ * order, one request at a time; streams are sent in parallel. Attempts that are not recorded yet are sent again if
+ * the process dies.
+ */
+export class Drain {
+  readonly ref: EndpointRef;
+  /** True after the end if the endpoint's workflow must send something, now or later. */
+  isLeftToQueue = false;
+  private readonly deps: DrainDeps;
+  private readonly limits: DrainLimits;
+  private readonly nowAt: number;
+  private readonly startedAt = performance.now();
+  private readonly running = new Set<Promise<void>>();
+  private readonly errors: unknown[] = [];
+  private endpoint: Endpoint | null = null;
+  private ready: ClaimedDelivery[][] = [];
+  /** True if there may be deliveries that the last claim did not see. */
+  private isWanted = true;
+  private change: () => void = () => undefined;
+  private claimedAt = -Infinity;
+  private recordedAt = performance.now();
+  private attempts: RecordedAttempt[] = [];
+  private unsent: ClaimedDelivery[] = [];
+  private outcomes: Outcome[] = [];
+  private sent = 0;
+  private hasFailed = false;
+  /** The breaker after all attempts, recorded or not. */
+  private breaker: Breaker = CLOSED_BREAKER;
+  /** True if the stored breaker differs from {@link breaker}, or other processes may have changed it. */
+  private isBreakerChanged = false;
+  /** Null before the first claim. Grows with successes after a probe. */
+  private window: number | null = null;
+  private successes = 0;
+  private isProbing = false;
+  /** True once a claim found the configuration inactive. */
+  private isGone = false;
+  /** Why the configuration that was read at `readUpdatedAt` must be deactivated. */
+  private deactivation: { reason: DeactivationReason; readUpdatedAt: number } | null = null;
+  private reading: Promise<number | null> | null = null;
+
+  constructor(deps: DrainDeps, { nowAt, ...ref }: DrainEndpointInput, limits: DrainLimits) {
+    this.deps = deps;
+    this.ref = ref;
+    this.nowAt = nowAt;
+    this.limits = limits;
+  }
+
+  /** Tells the drain that further deliveries were committed. */
+  notify(): void {
+    this.isWanted = true;
+    this.change();
+  }
+
+  /** Throws if the database fails or the secret cannot be decrypted, after the requests in flight have ended. */
+  async run(): Promise<DrainEndpointResult> {
+    try {
+      for (;;) {
+        const before = this.sent;
+        await this.send();
+        if (this.isGone) return NOTHING_LEFT;
+        // The next claim reads whether the configuration is inactive now, or was changed meanwhile.
+        const isReadAgain = this.deactivation !== null;
+        this.deactivation = null;
+        const backlog = await endpointBacklog(this.deps.db, this.ref, this.now());
+        const isDue = backlog.dueInMs === 0 && this.sent > before;
+        this.isWanted ||= isReadAgain || isDue;
+        if (!this.isWanted || !this.maySend()) return this.resultOf(backlog);
+      }
+    } finally {
+      this.limits.onEnd();
+    }
+  }
+
+  private now(): number {
+    return this.nowAt + Math.floor(performance.now() - this.startedAt);
+  }
+
+  private get isOver(): boolean {
+    return performance.now() - this.startedAt > SEND_WITHIN_MS || this.limits.isStopping();
+  }
+
+  private maySend(): boolean {
+    return (
+      (this.isProbing || !isOpen(this.breaker)) &&
+      this.deactivation === null &&
+      this.errors.length === 0 &&
+      !this.isGone &&
+      !this.isOver
+    );
+  }
+
+  private async send(): Promise<void> {
+    try {
+      for (;;) {
+        if (this.maySend()) {
+          for (const batch of this.ready.splice(0, Math.max(0, this.room))) this.start(batch);
+        }
+        if (this.hasRoom && this.isClaimDue()) {
+          await this.claim();
+        } else if (this.running.size > 0 || (this.maySend() && this.isWanted)) {
+          await this.nextChange();
+        } else break;
+      }
+      this.unsent.push(...this.ready.splice(0).flat());
+      await this.record();
+    } catch (error) {
+      this.errors.push(error);
+    }
+    await Promise.all(this.running);
+    if (this.errors.length > 0) throw this.errors[0];
+  }
+
+  private get room(): number {
+    return Math.min(this.window ?? Infinity, this.limits.share()) - this.running.size;
+  }
+
+  private get hasRoom(): boolean {
+    return this.ready.length === 0 && this.room > 0 && this.maySend();
+  }
+
+  private isClaimDue(): boolean {
+    const sinceMs = performance.now() - this.claimedAt;
+    return this.isWanted
+      ? sinceMs >= CLAIM_EVERY_MS
+      : this.running.size > 0 && sinceMs >= LOOK_AGAIN_MS;
+  }
+
+  /** Records the attempts so far, then reads the configuration and claims deliveries. */
+  private async claim(): Promise<void> {
+    await this.record();
+    this.isWanted = false;
+    this.claimedAt = performance.now();
+    const batches = this.room * BATCHES_PER_REQUEST;
+    const claim = await claimForEndpoint(this.deps.db, this.ref, {
+      nowAt: this.now(),
+      claimMs: CLAIM_MS,
+      batches,
+      mayProbe: this.limits.mayProbe && this.running.size === 0,
+    });
+    if (!claim?.endpoint.isActive) {
+      this.isGone = true;
+      await dropPendingDeliveries(this.deps.db, { ...this.ref, at: this.now() });
+      return;
+    }
+    this.endpoint = claim.endpoint;
+    this.adopt(claim.endpoint.breaker);
+    this.isProbing = isOpen(this.breaker) && claim.batches.length > 0;
+    if (this.window === null || this.isProbing) this.window = firstWindow(this.breaker);
+    this.ready = claim.batches;
+    // A claim with as many batches as requested may have left others.
+    if (claim.batches.length >= batches) this.isWanted = true;
+  }
+
+  private start(batch: readonly ClaimedDelivery[]): void {
+    const { endpoint } = this;
+    if (!endpoint) return;
+    const isFresh = performance.now() - this.claimedAt < FRESH_MS;
+    const run = sendBatch(this.deps, endpoint, batch, {
+      now: () => this.now(),
+      mayBegin: async (isFirst) =>
+        this.maySend() &&
+        ((isFirst && isFresh) || ((await this.isUnchanged(endpoint)) && this.maySend())),
+      report: (attempt) => this.note(attempt, endpoint),
+    })
+      .catch((error: unknown) => {
+        this.errors.push(error);
+        return batch;
+      })
+      .then((unsent) => {
+        this.unsent.push(...unsent);
+        this.running.delete(run);
+        this.change();
+      });
+    this.running.add(run);
+  }
+
+  /** Reads whether the merchant has changed the configuration. Batches that ask at the same time share one read. */
+  private async isUnchanged(endpoint: Endpoint): Promise<boolean> {
+    this.reading ??= readUpdatedAt(this.deps.db, endpoint).finally(() => {
+      this.reading = null;
+    });
+    const updatedAt = await this.reading.catch(() => null);
+    // The next claim reads the new URL and secret.
+    if (updatedAt !== endpoint.updatedAt) this.isWanted = true;
+    return updatedAt === endpoint.updatedAt;
+  }
+
+  private note(attempt: RecordedAttempt, { updatedAt }: Endpoint): void {
+    const at = this.now();
+    const isSuccess = attempt.state === 'DELIVERED';
+    const outcome: Outcome = isSuccess
+      ? { kind: 'success', updatedAt }
+      : { kind: 'failure', at, jitter: Math.random(), updatedAt };
+    this.sent += 1;
+    this.hasFailed ||= attempt.state === 'PENDING';
+    this.attempts.push(attempt);
+    this.outcomes.push(outcome);
+    // The outcomes at a URL that the merchant has changed say nothing about the new one.
+    if (updatedAt !== this.endpoint?.updatedAt) return;
+    const reason = isSuccess
+      ? null
+      : deactivationAfterFailure({
+          httpStatus: attempt.httpStatus,
+          failingSinceAt: this.breaker.failingSince,
+          nowAt: at,
+        });
+    if (reason !== null) this.deactivation ??= { reason, readUpdatedAt: updatedAt };
+    this.isProbing = false;
+    this.isBreakerChanged ||= !isSuccess || this.breaker.failingSince !== null;
+    this.breaker = afterAttempt(this.breaker, outcome);
+    this.successes = isSuccess ? this.successes + 1 : 0;
+    if (this.window === null || this.successes < this.window) return;
+    this.window = widerWindow(this.window);
+    this.successes = 0;
+  }
+
+  /**
+   * Waits until a batch ends or a wake-up arrives, for at most 1 s, or 200 ms if there are unrecorded attempts. Then
+   * records the attempts if the last record is more than 200 ms old.
+   */
+  private async nextChange(): Promise<void> {
+    const timeout = new AbortController();
+    const changed = new Promise<void>((resolve) => {
+      this.change = resolve;
+    });
+    const recordMs = this.attempts.length > 0 ? RECORD_AFTER_MS : LOOK_AGAIN_MS;
+    const waitMs = this.isWanted && this.hasRoom ? CLAIM_EVERY_MS : recordMs;
+    const tick = sleep(waitMs, undefined, { signal: timeout.signal }).catch(() => undefined);
+    await Promise.race([changed, tick]);
+    timeout.abort();
+    if (performance.now() - this.recordedAt > RECORD_AFTER_MS) await this.record();
+  }
+
+  private async record(): Promise<void> {
+    const { db, logger } = this.deps;
+    const { ref, endpoint, deactivation } = this;
+    this.recordedAt = performance.now();
+    const [attempts, released] = [this.attempts.splice(0), this.unsent.splice(0)];
+    const outcomes = this.outcomes.splice(0);
+    if (attempts.length + released.length > 0) {
+      await recordDeliveries(db, ref, attempts, released);
+    }
+    if (this.isBreakerChanged) {
+      this.isBreakerChanged = false;
+      const stored = await applyOutcomes(db, ref, outcomes);
+      if (stored?.updatedAt !== endpoint?.updatedAt) this.isWanted = true;
+      this.adopt(stored?.breaker ?? CLOSED_BREAKER);
+    }
+    if (deactivation === null || outcomes.length === 0) return;
+    if (await deactivateWebhookConfig(db, { ...ref, ...deactivation, at: this.now() })) {
+      logger?.warn({ ...ref, reason: deactivation.reason }, 'webhook configuration deactivated');
+    }
+  }
+
+  /** Takes over the stored breaker, and adds the outcomes that are not recorded yet. */
+  private adopt(stored: Breaker): void {
+    this.breaker = this.outcomes
+      .filter(({ updatedAt }) => updatedAt === this.endpoint?.updatedAt)
+      .reduce<Breaker>(afterAttempt, stored);
+  }
+
+  private resultOf({ remaining, dueInMs, isClaimed }: EndpointBacklog): DrainEndpointResult {
+    const now = this.now();
+    const { pausedUntil } = this.breaker;
+    const pausedMs = isPaused(this.breaker, now) ? Math.ceil((pausedUntil ?? now) - now) : 0;
+    this.isLeftToQueue = this.hasFailed || (dueInMs === 0 && pausedMs === 0);
+    // Nothing wakes the workflow during a pause, so it drains at the end of the pause even if nothing is pending now.
+    if (pausedMs > 0) return { remaining, nextDelayMs: pausedMs, pausedMs };
+    if (remaining === 0) return NOTHING_LEFT;
+    const waits: number[] = isClaimed ? [LOOK_AGAIN_MS] : [];
+    // This drain had time for the due deliveries, but another process has claimed them, or the breaker forbids them.
+    const isMissed = dueInMs === 0 && !this.isOver;
+    if (dueInMs !== null) waits.push(isMissed ? LOOK_AGAIN_MS : dueInMs);
+    return { remaining, nextDelayMs: Math.ceil(Math.min(...waits)), pausedMs: 0 };
+  }
+}
