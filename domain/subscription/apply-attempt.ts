@@ -15,13 +15,8 @@ import { cancelAt, newOwedCycle } from './state.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } from './state.ts';
 
 /**
- * The outcome of an attempt.
- *
- * `byPerson`: the outcome is a decision of manual review. `retryPlan`: the merchant's retry plan at
- * the time of the decline. `gatewayCode`: the gateway's own code. `retry`: the gateway forbids another try with the
- * payment method, so the decline stops the automatic retries, whatever its code. `isWithdrawn`: the charge was voided
- * before the gateway made it. `awaitsPayer`: the payer has to confirm the charge with the bank. `review`: the attempt
- * needs manual review.
+ * The outcome of an attempt. `byPerson`: decided in manual review. `retry`: no other try with the payment method may
+ * succeed. `isWithdrawn`: voided before the gateway made the charge. `awaitsPayer`: the payer has to confirm the charge.
  */
 export type AttemptOutcome =
   | { kind: 'succeeded'; byPerson?: true }
@@ -38,28 +33,17 @@ export type AttemptOutcome =
   | { kind: 'review'; reason: string };
 
 const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];
-const RETRIES: readonly AttemptTrigger[] = [
-  'automatic_retry',
-  'manual_retry',
-  'new_method',
-  'authentication',
-];
+/** True if the attempt retries a declined cycle. */
+const isRetry = ({ trigger }: OpenAttempt): boolean =>
+  trigger !== 'scheduled' && trigger !== 'checkout';
 
-const isRetry = ({ trigger }: OpenAttempt): boolean => RETRIES.includes(trigger);
-
-/**
- * Makes the next look-up of the open attempt due at once: to apply a decision of manual review, or to withdraw a
- * charge that the payer must not confirm any more.
- */
+/** Makes the next look-up of the open attempt due at once. */
 export function settleNow(state: SubscriptionState, realNow: number): SubscriptionState {
   const { openAttempt } = state;
   return openAttempt ? { ...state, openAttempt: { ...openAttempt, lookupAt: realNow } } : state;
 }
 
-/**
- * Adds to the timeline a charge that the gateway made although its attempt was settled as not paid. The
- * charge pays no cycle.
- */
+/** Adds a late charge to the timeline. The charge pays no cycle. */
 export function applyLateCharge(
   state: SubscriptionState,
   charge: { amountMinor: number; currency: string; gatewayKey: string },
@@ -76,9 +60,8 @@ export function applyLateCharge(
 
 /** Makes the next cycle, due at `dueAt`, the owed cycle. Changes nothing if a cycle is already owed. */
 export function owe(state: SubscriptionState, dueAt: number): SubscriptionState {
-  if (state.owed) return state;
-  const cycleNumber = state.cyclesCharged + 1;
-  return { ...state, owed: newOwedCycle(state, cycleNumber, dueAt) };
+  const owed = state.owed ?? newOwedCycle(state, state.cyclesCharged + 1, dueAt);
+  return { ...state, owed };
 }
 
 export interface AttemptStart {
@@ -95,10 +78,7 @@ export interface AttemptStart {
   paymentMethodId?: string;
 }
 
-/**
- * Opens the next attempt on the owed cycle. The caller records it before it sends the charge. Throws if no cycle is
- * owed, an attempt is open, or there is no payment method: a bug.
- */
+/** Opens the next attempt on the owed cycle. Throws if no attempt may start: such a call is a bug. */
 export function openAttempt(state: SubscriptionState, start: AttemptStart): Change {
   return { state: next(state, attemptPatch(state, start), null), events: [], effects: {} };
 }
@@ -113,6 +93,7 @@ export function attemptPatch(
   if (!isNextCycleOwed || state.openAttempt || paymentMethodId === null) {
     throw new Error(`${state.subscriptionId}: no attempt may start (${start.trigger})`);
   }
+  const { now } = start;
   const isAutomatic = AUTOMATIC.includes(start.trigger);
   const { payer, ...owedWithoutPayer } = owed;
   const isPayerThere = payer !== undefined && start.realNow - payer.at < AUTHENTICATION_MS;
@@ -121,17 +102,17 @@ export function attemptPatch(
     owed: {
       ...owedWithoutPayer,
       attempts: owed.attempts + 1,
-      nextRetryAt: isAutomatic ? null : owed.nextRetryAt,
-      automaticAttemptsAt: isAutomatic
-        ? [...owed.automaticAttemptsAt, start.now]
-        : owed.automaticAttemptsAt,
+      ...(isAutomatic && {
+        nextRetryAt: null,
+        automaticAttemptsAt: [...owed.automaticAttemptsAt, now],
+      }),
     },
     openAttempt: {
       attemptNumber: owed.attempts + 1,
       trigger: start.trigger,
       paymentMethodId,
       commandId: start.commandId,
-      startedAt: start.now,
+      startedAt: now,
       lookups: 0,
       lookupAt: start.realNow,
       voidedBy: null,
@@ -141,7 +122,6 @@ export function attemptPatch(
   };
 }
 
-/** Applies `outcome` to the open attempt. Pure. The caller records the whole change. */
 export function applyOutcome(
   state: SubscriptionState,
   outcome: AttemptOutcome,
@@ -150,36 +130,29 @@ export function applyOutcome(
 ): Change {
   const { owed, openAttempt } = state;
   if (!owed || !openAttempt) throw new Error(`${state.subscriptionId}: no attempt is open`);
-  if (outcome.kind === 'unknown') {
-    const asked = outcome.awaitsPayer
-      ? { ...openAttempt, awaitsPayer: true as const }
-      : openAttempt;
-    const after = next(
-      state,
-      { openAttempt: postponed(asked, realNow) },
-      outcome.awaitsPayer
-        ? { at: now, what: 'waiting for the payer', why: 'the bank asked', actor: 'gateway' }
-        : {
-            at: now,
-            what: 'payment outcome unknown',
-            why: 'the gateway did not answer',
-            actor: 'gateway',
-          },
-    );
-    return { state: after, events: [], effects: {} };
-  }
-  if (outcome.kind === 'review') {
-    const reviewed = postponed(
-      { ...openAttempt, reviewReason: outcome.reason, lookupAt: realNow },
-      realNow,
-    );
-    const why = outcome.reason;
-    const entry = { at: now, what: 'a payment needs a person', why, actor: 'gateway' as const };
-    return { state: next(state, { openAttempt: reviewed }, entry), events: [], effects: {} };
+  if (outcome.kind === 'unknown' || outcome.kind === 'review') {
+    const { found, what, why } = undecided(outcome, realNow);
+    const waiting = postponed({ ...openAttempt, ...found }, realNow);
+    const entry = { at: now, what, why, actor: 'gateway' as const };
+    return { state: next(state, { openAttempt: waiting }, entry), events: [], effects: {} };
   }
   return outcome.kind === 'succeeded'
     ? paid(state, owed, openAttempt, outcome, now)
     : declined(state, owed, openAttempt, outcome, now);
+}
+
+function undecided(
+  outcome: Extract<AttemptOutcome, { kind: 'unknown' | 'review' }>,
+  realNow: number,
+): { found: Partial<OpenAttempt>; what: string; why: string } {
+  if (outcome.kind === 'review') {
+    const { reason } = outcome;
+    const found = { reviewReason: reason, lookupAt: realNow };
+    return { found, what: 'a payment needs a person', why: reason };
+  }
+  return outcome.awaitsPayer
+    ? { found: { awaitsPayer: true }, what: 'waiting for the payer', why: 'the bank asked' }
+    : { found: {}, what: 'payment outcome unknown', why: 'the gateway did not answer' };
 }
 
 /** True if a look-up at `realNow` comes before the scheduled look-up, which then still takes place. */
@@ -187,10 +160,7 @@ export function isEarlyLookup(attempt: OpenAttempt, realNow: number): boolean {
   return realNow < attempt.lookupAt;
 }
 
-/**
- * Schedules the next look-up of an attempt without an outcome. An early look-up changes neither the count nor
- * the schedule, so early look-ups do not shorten the time until REVIEW.
- */
+/** Schedules the next look-up. An early look-up changes nothing, so it does not shorten the time until REVIEW. */
 export function postponed(attempt: OpenAttempt, realNow: number): OpenAttempt {
   if (isEarlyLookup(attempt, realNow)) return attempt;
   const delayMs =
@@ -236,16 +206,12 @@ function paid(
       ...causeOf(attempt, outcome),
     },
   );
-  const cycle = {
-    intentId: owed.intentId,
-    cycleNumber: owed.cycleNumber,
-    amountMinor: owed.amountMinor,
-  };
+  const { intentId } = owed;
   return {
     state: after,
     events: [
-      intentEvent('intent.success', owed.intentId, now, 'SUCCESS'),
-      subscriptionEvent('subscription.cycle_charged', after, now, cycle),
+      intentEvent('intent.success', intentId, now, 'SUCCESS'),
+      subscriptionEvent('subscription.cycle_charged', after, now, owed),
       ...entryEvents(state, after, now),
     ],
     effects: savesMethod ? { livePaymentMethodId: attempt.paymentMethodId } : {},
@@ -253,8 +219,8 @@ function paid(
 }
 
 /**
- * Returns the calendar after a payment. The first one sets the anchor if there was no trial. A retry's payment skips
- * passed dates; another moves by one date, never past an edited one.
+ * Returns the calendar after a payment. A retry's payment skips the dates that have passed; any other payment moves the
+ * calendar by one date. A date that a command has moved past the attempt's start stays the next one.
  */
 function calendarAfterPayment(
   state: SubscriptionState,
@@ -262,6 +228,7 @@ function calendarAfterPayment(
   now: number,
 ): { anchorAt: number; nextIndex: number } {
   const { anchorAt, terms } = state;
+  // Without a trial, the instant of the first payment is the anchor.
   if (anchorAt === null) return { anchorAt: now, nextIndex: 1 };
   const indexAfterNow = () => firstIndexAfter(anchorAt, terms.interval, terms.intervalCount, now);
   // In UNPAID, index 0 belongs to the owed cycle, also if the cycle is paid before that date.
@@ -285,8 +252,7 @@ function declined(
   outcome: Extract<AttemptOutcome, { kind: 'declined' }>,
   now: number,
 ): Change {
-  // If the subscription is cancelled for the end of its period, nothing more is charged, so nothing is
-  // retried, also if a new payment method or an unpause has planned a retry during the attempt.
+  // Nothing is retried after a cancellation for the end of the period.
   const isDunned =
     state.status !== 'CREATED' && state.status !== 'ENDED' && cancelAt(state) === null;
   const owedAfter = isDunned
@@ -329,20 +295,18 @@ function declined(
         ? [subscriptionEvent('subscription.retries_exhausted', after, now)]
         : []),
     ],
-    // A subscription that was cancelled during its first payment has ended unpaid when this payment is declined, so
-    // the use of its link is released.
+    // It was cancelled during its first payment, and has ended unpaid.
     effects: state.status === 'ENDED' && state.anchorAt === null ? { releasesLinkUse: true } : {},
   };
 }
 
-/** Returns the codes of a decline for the timeline: ours, and the gateway's own if it has another name. */
 function codesOf({ code, gatewayCode = code }: Extract<AttemptOutcome, { kind: 'declined' }>) {
   return gatewayCode === code ? code : `${code}, at the gateway ${gatewayCode}`;
 }
 
 /**
- * Changes TRIALING and ACTIVE to UNPAID, unless the subscription ends with its period, or another attempt is planned
- * and `unpaidFrom` is `retries_exhausted` or the attempt was voided.
+ * Changes TRIALING and ACTIVE to UNPAID, unless the subscription ends with its period, or another attempt is planned and
+ * the attempt was voided or `unpaidFrom` is `retries_exhausted`.
  */
 function statusAfterDecline(
   state: SubscriptionState,
@@ -357,9 +321,8 @@ function statusAfterDecline(
 }
 
 /**
- * True if the decline uses up the last automatic retry and the subscription is UNPAID afterwards. False if
- * `unpaidFrom` is `retries_exhausted` and the decline makes the subscription UNPAID: `subscription.unpaid`
- * then reports the same.
+ * True if the decline uses up the last automatic retry and leaves the subscription UNPAID. False if `subscription.unpaid`
+ * reports the same, because `unpaidFrom` is `retries_exhausted`.
  */
 function endsRetries(
   before: SubscriptionState,
@@ -373,10 +336,7 @@ function endsRetries(
   return status === 'UNPAID' && hadRetry && owed?.nextRetryAt === null && !isTold;
 }
 
-/**
- * Returns the owed cycle without automatic retries if the decline rules them out and there is no newer method. They
- * stay stopped also if a cancellation for the period's end is withdrawn.
- */
+/** Stops the automatic retries if the decline rules them out and the payer has given no newer method. */
 function withHardDecline(
   state: SubscriptionState,
   owed: OwedCycle,
@@ -388,6 +348,7 @@ function withHardDecline(
   return isHard && !hasNewerMethod ? { ...owed, retriesStopped: true, nextRetryAt: null } : owed;
 }
 
+/** Returns the owed cycle with its next automatic retry after a decline. */
 function dunning(
   state: SubscriptionState,
   owedBefore: OwedCycle,
@@ -396,9 +357,8 @@ function dunning(
 ): OwedCycle {
   const owed = withHardDecline(state, owedBefore, attempt, outcome);
   if (owed !== owedBefore) return owed;
-  // A manual retry does not change the plan. An automatic attempt clears `nextRetryAt` when the attempt
-  // starts. If `nextRetryAt` is set here, an edit, an unpause or a new method has set it during the attempt,
-  // so it stays. After a decline that stops the retries, only a new method restarts them.
+  // A manual retry does not change the plan. If `nextRetryAt` is set, a command has set it during the attempt.
+  // After a decline that stops the retries, only a new method restarts them.
   if (attempt.trigger === 'manual_retry' || owed.nextRetryAt !== null || owed.retriesStopped) {
     return owed;
   }
