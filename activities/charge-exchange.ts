@@ -132,7 +132,7 @@ function isInProgress({ state, unansweredAt }: Attempt): boolean {
  */
 function mayBeAtGateway(gateway: PaymentGateway, attempt: Attempt, limits: SendLimits): boolean {
   if (gateway.prepare !== null) return attempt.gatewayChargeId !== null;
-  return attempt.state !== 'CREATED' && !limits.isFresh;
+  return !limits.isFresh;
 }
 
 /**

@@ -1,32 +1,15 @@
 import { loadRetryPlan } from '../db/repositories/merchants/settings.ts';
-import {
-  openFreshAttempt,
-  settleFreshAttempt,
-} from '../db/repositories/subscriptions/charge-statements.ts';
-import type { FreshAttempt } from '../db/repositories/subscriptions/charge-statements.ts';
+import { recordUnanswered } from '../db/repositories/subscriptions/attempts.ts';
+import type { Attempt } from '../db/repositories/subscriptions/attempts.ts';
 import {
   isChargeable,
-  isSameAttempt,
-  lockedState,
   openAttemptRow,
-  recordUnanswered,
-  settleAttempt,
-} from '../db/repositories/subscriptions/attempts.ts';
-import type {
-  Attempt,
-  ChargeableState,
-  Opening,
-} from '../db/repositories/subscriptions/attempts.ts';
-import { isUnproven } from '../domain/settlement.ts';
+  settleCycle,
+} from '../db/repositories/subscriptions/cycles.ts';
+import type { ChargeableState, Opening } from '../db/repositories/subscriptions/cycles.ts';
 import type { Settlement } from '../domain/settlement.ts';
-import {
-  findCommand,
-  recordLookup,
-  recordTransition,
-  settleCommand,
-} from '../db/repositories/subscriptions/transitions.ts';
+import { findCommand, recordLookup } from '../db/repositories/subscriptions/transitions.ts';
 import type { Db } from '../db/client.ts';
-import { invariant } from '../domain/errors.ts';
 import { withUpdateLink } from '../domain/events.ts';
 import {
   applyOutcome,
@@ -40,7 +23,6 @@ import type { Change } from '../domain/subscription/change.ts';
 import type { CommandResult } from '../domain/subscription/commands.ts';
 import { takesNewMethod } from '../domain/subscription/state.ts';
 import type { SubscriptionState } from '../domain/subscription/state.ts';
-import type { RetryPlan } from '../domain/retry-plan.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { updateMethodLink } from '../runtime/payer-links.ts';
@@ -101,17 +83,13 @@ export function createChargingActivities(deps: ChargingDeps) {
     async chargeAttempt(input: ChargeAttemptInput): Promise<ChargeAttemptResult> {
       if (!isChargeable(input.state)) throw invalidInput('no attempt is open in this state');
       failpoint('before_opening');
-      const fresh = await openFreshAttempt(deps.db, input.state, input.opening);
-      const opened = fresh
-        ? { kind: 'opened' as const, attempt: fresh.attempt }
-        : await openAttemptRow(deps.db, input.state, input.opening);
+      const opened = await openAttemptRow(deps.db, input.state, input.opening);
       failpoint('after_opening');
       const { merchantId, subscriptionId } = input.state;
       const stream = { merchantId, streamId: subscriptionId };
       if (opened.kind !== 'opened') {
         // The process that recorded the transition may have died before it delivered the events.
         await deps.wakeStream(stream);
-        if (opened.kind === 'recorded') return { kind: 'pending' };
         const result = opened.kind === 'repeated' ? opened.result : null;
         return { kind: 'adopt', state: opened.state, result };
       }
@@ -126,7 +104,7 @@ export function createChargingActivities(deps: ChargingDeps) {
         lookups,
         realNowAt,
         isVoided: openAttempt.voidedBy !== null,
-        isFresh: fresh !== null,
+        isFresh: opened.isFresh,
         ...(await presentPayerOf(deps, opened.attempt, {
           nowAt: realNowAt,
           savesMethod: true,
@@ -145,9 +123,7 @@ export function createChargingActivities(deps: ChargingDeps) {
         });
         return newer ? adoption(deps.db, input.state, newer) : { kind: 'pending' };
       }
-      const settled =
-        (fresh && (await settleFresh(deps, input, input.state, fresh, settlement))) ??
-        (await settle(deps, input, input.state, opened.attempt, settlement));
+      const settled = await settle(deps, input, input.state, opened.attempt, settlement);
       failpoint('after_settling');
       await watchUnproven(deps.orders, opened.attempt, settlement);
       await deps.wakeStream(stream);
@@ -167,33 +143,6 @@ function isUnchanged({ state, payerAskedAt }: Attempt, settlement: Settlement): 
 }
 
 /**
- * Settles, in one statement, an attempt that this call of the activity opened. Returns null if nothing was recorded;
- * the caller must then use `settle`.
- */
-async function settleFresh(
-  { db, links }: ChargingDeps,
-  { nowAt, realNowAt }: ChargeAttemptInput,
-  state: ChargeableState,
-  fresh: FreshAttempt,
-  settlement: Settlement,
-): Promise<ChargeAttemptResult | null> {
-  if (settlement.kind !== 'succeeded' && settlement.kind !== 'declined') return null;
-  if (isUnproven(settlement)) return null;
-  const outcome = decidedOutcome(settlement, fresh.facts.retryPlan);
-  const change = linked(links, applyOutcome(state, outcome, nowAt, realNowAt));
-  const result = resultOf(state.openAttempt, outcome, change.state);
-  failpoint('before_settling_commits');
-  const isSettled = await settleFreshAttempt(db, fresh, {
-    state,
-    settlement,
-    change,
-    result,
-    nowAt,
-  });
-  return isSettled ? { kind: 'settled', outcome } : null;
-}
-
-/**
  * Records the outcome in the rows of attempt, intent, subscription, events and command, in one transaction.
  * Records nothing and returns `adopt` if the subscription's row no longer has this open attempt.
  */
@@ -206,26 +155,18 @@ async function settle(
 ): Promise<ChargeAttemptResult> {
   const { merchantId, subscriptionId } = state;
   return db.transaction(async (tx): Promise<ChargeAttemptResult> => {
-    // An outcome that a stalled worker found is discarded. The subscription's current run looks the outcome up.
-    const current = await lockedState(tx, state);
-    if (!isSameAttempt(current, state)) return adoption(tx, state, current);
     const { commandId } = state.openAttempt;
-    const outcome = await outcomeOf(tx, merchantId, settlement);
-    await settleAttempt(tx, attempt, settlement, input.nowAt);
     const { nowAt, realNowAt } = input;
-    const settled = applyOutcome(state, outcome, nowAt, realNowAt);
-    const change = linked(links, settled);
-    const recorded = await recordTransition(tx, {
-      change,
-      transitionId: `${subscriptionId}:${change.state.version}`,
-      command: null,
-      nowAt: input.nowAt,
+    const outcome = await outcomeOf(tx, merchantId, settlement);
+    const change = linked(links, applyOutcome(state, outcome, nowAt, realNowAt));
+    const transitionId = `${subscriptionId}:${change.state.version}`;
+    const recorded = await settleCycle(tx, attempt, settlement, {
+      transition: { change, transitionId, command: null, nowAt },
+      commandId,
+      result: resultOf(state.openAttempt, outcome, change.state),
     });
-    invariant(recorded.kind === 'recorded', 'only this transaction changes the locked row');
-    const result = resultOf(state.openAttempt, outcome, change.state);
-    if (result && commandId !== null) {
-      await settleCommand(tx, { merchantId, subscriptionId }, commandId, result);
-    }
+    // An outcome that a stalled worker found is discarded. The subscription's current run looks the outcome up.
+    if (recorded.kind !== 'recorded') return adoption(tx, state, recorded.state);
     failpoint('before_settling_commits');
     return { kind: 'settled', outcome };
   });
@@ -260,9 +201,16 @@ async function outcomeOf(
 ): Promise<AttemptOutcome> {
   switch (settlement.kind) {
     case 'succeeded':
-      return decidedOutcome(settlement, null);
-    case 'declined':
-      return decidedOutcome(settlement, await loadRetryPlan(tx, merchantId));
+      return settlement.byPerson ? { kind: 'succeeded', byPerson: true } : { kind: 'succeeded' };
+    case 'declined': {
+      const { gatewayChargeId: _, isProven: __, gatewayCode, retry, ...declined } = settlement;
+      return {
+        ...declined,
+        ...(typeof gatewayCode === 'string' ? { gatewayCode } : {}),
+        ...(retry === 'never' ? { retry } : {}),
+        retryPlan: await loadRetryPlan(tx, merchantId),
+      };
+    }
     case 'review':
       return { kind: 'review', reason: settlement.reason };
     case 'unknown':
@@ -270,21 +218,4 @@ async function outcomeOf(
         ? { kind: 'unknown' }
         : { kind: 'unknown', awaitsPayer: true };
   }
-}
-
-function decidedOutcome(
-  settlement: Extract<Settlement, { kind: 'succeeded' | 'declined' }>,
-  retryPlan: RetryPlan | null,
-): AttemptOutcome {
-  if (settlement.kind === 'succeeded') {
-    return settlement.byPerson ? { kind: 'succeeded', byPerson: true } : { kind: 'succeeded' };
-  }
-  const { gatewayChargeId: _, isProven: __, gatewayCode, retry, ...declined } = settlement;
-  invariant(retryPlan !== null, "the merchant's retry plan is loaded for a decline");
-  return {
-    ...declined,
-    ...(typeof gatewayCode === 'string' ? { gatewayCode } : {}),
-    ...(retry === 'never' ? { retry } : {}),
-    retryPlan,
-  };
 }

@@ -53,17 +53,10 @@ export function intentStatusAt(
 }
 
 /**
- * States of one attempt: CREATED (nothing was sent to the gateway) → SENDING → an outcome. An UNKNOWN
- * attempt is looked up until it is settled. An attempt in REVIEW waits for a manual decision.
+ * States of one attempt: SENDING (the gateway may have the charge) → an outcome. An UNKNOWN attempt is looked up
+ * until it is settled. An attempt in REVIEW waits for a manual decision.
  */
-export const ATTEMPT_STATES = [
-  'CREATED',
-  'SENDING',
-  'SUCCEEDED',
-  'DECLINED',
-  'UNKNOWN',
-  'REVIEW',
-] as const;
+export const ATTEMPT_STATES = ['SENDING', 'SUCCEEDED', 'DECLINED', 'UNKNOWN', 'REVIEW'] as const;
 export type AttemptState = (typeof ATTEMPT_STATES)[number];
 
 export const ATTEMPT_TRIGGERS = [

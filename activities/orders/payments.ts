@@ -46,12 +46,13 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
         return opened.outcome;
       }
       if (opened.kind === 'open') throw new Error(`${order.intentId}: no attempt was opened`);
-      const { intent, attempt } = opened;
+      const { intent, attempt, isFresh } = opened;
       failpoint('after_opening');
       const limits = {
         stopAt: sendDeadline(deps),
         lookups,
         realNowAt: nowAt,
+        isFresh,
         ...(await presentPayerOf(deps, attempt, {
           nowAt,
           savesMethod: intent.tokenise,

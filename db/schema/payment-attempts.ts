@@ -56,8 +56,12 @@ export const paymentAttempts = pgTable(
     /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),
     /** Real time of the first and of the last send. */
-    firstSentAt: instant('first_sent_at'),
-    lastSentAt: instant('last_sent_at'),
+    firstSentAt: instant('first_sent_at')
+      .notNull()
+      .default(sql`now()`),
+    lastSentAt: instant('last_sent_at')
+      .notNull()
+      .default(sql`now()`),
     settledAt: instant('settled_at'),
     ...recheckColumns(),
   },
@@ -81,7 +85,7 @@ export const paymentAttempts = pgTable(
     // An intent has at most one undecided attempt.
     uniqueIndex('payment_attempt__one_open__uq')
       .on(table.merchantId, table.intentId)
-      .where(sql`${table.state} in ('CREATED', 'SENDING', 'UNKNOWN', 'REVIEW')`),
+      .where(sql`${table.state} in ('SENDING', 'UNKNOWN', 'REVIEW')`),
     // An intent is paid at most once.
     uniqueIndex('payment_attempt__one_success__uq')
       .on(table.merchantId, table.intentId)
@@ -92,6 +96,6 @@ export const paymentAttempts = pgTable(
       .where(sql`${table.gatewayChargeId} is not null`),
     index('payment_attempt__open__idx')
       .on(table.lastSentAt)
-      .where(sql`${table.state} in ('CREATED', 'SENDING', 'UNKNOWN')`),
+      .where(sql`${table.state} in ('SENDING', 'UNKNOWN')`),
   ],
 );

@@ -61,7 +61,7 @@ async function sweepAfterLease({
 describe.concurrent('a worker that crashes while it charges a saved card', LIMIT, () => {
   test.for([
     ['before_opening', [], []],
-    ['after_opening', ['1 CREATED'], []],
+    ['after_opening', ['1 SENDING'], []],
     ['before_gateway', ['1 SENDING'], []],
     ['after_gateway', ['1 SENDING'], ['succeeded 2500 x1']],
     ['before_settling_commits', ['1 SENDING'], ['succeeded 2500 x1']],

@@ -129,7 +129,7 @@ describe('a charge at a gateway that prepares charges', () => {
     const { calls, row, collected, book } = await opened(env, payments);
     calls.losesPreparation = true;
     expect(await collected()).toMatchObject({ kind: 'unknown' });
-    expect(await row()).toMatchObject({ state: 'CREATED', gatewayChargeId: null });
+    expect(await row()).toMatchObject({ state: 'SENDING', gatewayChargeId: null });
     expect(await book()).toEqual([]);
     expect(await collected()).toMatchObject({ kind: 'succeeded' });
     expect(calls.made).toEqual(['prepare', 'prepare', 'charge pi_1']);

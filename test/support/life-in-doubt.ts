@@ -26,7 +26,8 @@ interface AttemptRow {
   key: string;
   cycleNumber: number;
   amountMinor: number;
-  state: AttemptState;
+  /** CREATED: opened, and not sent by any run. Only the model can tell this from SENDING. */
+  state: AttemptState | 'CREATED';
   firstSentAt: number | null;
   /** The operator's decision in REVIEW; null without a decision. */
   finding: Finding | null;

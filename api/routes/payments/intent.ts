@@ -140,7 +140,6 @@ export function presentIntent(record: IntentRecord, nowAt: number) {
 }
 
 const ATTEMPT_STATUS: Readonly<Record<AttemptState, 'PENDING' | 'SUCCESS' | 'FAILED'>> = {
-  CREATED: 'PENDING',
   SENDING: 'PENDING',
   UNKNOWN: 'PENDING',
   REVIEW: 'PENDING',

@@ -57,6 +57,7 @@ export async function findCheckout(db: Db, key: SessionKey) {
       customerDetails: subscriptions.customerDetails,
       savedDetails: customers.details,
       receiptId: subscriptions.receiptId,
+      metadata: subscriptions.metadata,
       description: subscriptions.description,
       callbackUrl: subscriptions.callbackUrl,
       cancelUrl: subscriptions.cancelUrl,
@@ -120,13 +121,13 @@ export interface CheckoutRef extends SessionRef {
  */
 export async function markOpened(
   db: Db,
-  ref: CheckoutRef,
+  checkout: Checkout,
   draft: EventDraft,
   nowAt: number,
 ): Promise<boolean> {
   return db.transaction(async (tx) => {
-    const isFirst = await setOpened(tx, ref, nowAt);
-    if (isFirst) await appendDrafts(tx, ref, [draft]);
+    const isFirst = await setOpened(tx, checkout, nowAt);
+    if (isFirst) await appendDrafts(tx, checkout, [draft]);
     return isFirst;
   });
 }

@@ -13,8 +13,10 @@ import { paymentMethods } from '../../schema/payment-methods.ts';
 import { refunds } from '../../schema/refunds.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { isRecord } from '../is-record.ts';
-import { insertCycleIntent, lockedState } from '../subscriptions/attempts.ts';
+import { insertCycleIntent, lockRow } from '../subscriptions/cycles.ts';
+import { OPEN_STATES } from '../subscriptions/attempts.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
+import { appendDrafts } from '../subscriptions/events.ts';
 import { findChargeable } from '../subscriptions/read.ts';
 import { settlePayment } from './charges.ts';
 import { attemptsOf, insertPayment, lockIntent } from './orders.ts';
@@ -64,7 +66,7 @@ export async function adoptCycleCharge(
   lost: LostCharge,
 ): Promise<void> {
   await db.transaction(async (tx) => {
-    const state = await lockedState(tx, subscription);
+    const { state, order } = await lockRow(tx, subscription);
     if (cycleNumber <= state.cyclesCharged) throw new NotAdopted('its cycle is paid already');
     const { paymentMethodId } = state;
     if (paymentMethodId === null || state.anchorAt === null) {
@@ -72,20 +74,19 @@ export async function adoptCycleCharge(
     }
     const dueAt = dueDate(state, cycleNumber);
     const createdAt = state.testClockId === null ? Math.max(dueAt, lost.createdAt) : dueAt;
-    const { merchantId, intentId: id, amountMinor, currency } = lost;
-    const { subscriptionId, customerId } = state;
-    await insertCycleIntent(tx, {
-      merchantId,
-      subscriptionId,
-      id,
+    const { intentId, amountMinor, currency } = lost;
+    const inserted = await insertCycleIntent(tx, order, {
+      intentId,
       cycleNumber,
-      customerId,
       amountMinor,
       currency,
       createdAt,
       dueAt,
+      hasUpfrontAmount: state.terms.upfrontAmountMinor !== null,
+      paymentMethodId: null,
       adoptedAt: Date.now(),
     });
+    if (inserted) await appendDrafts(tx, order, [inserted.created], inserted.facts);
     await adoptAttempt(tx, lost, {
       paymentMethodId,
       createdAt,
@@ -231,7 +232,7 @@ export async function recordChargeId(
     .where(
       and(
         eq(paymentAttempts.gatewayKey, key),
-        inArray(paymentAttempts.state, ['CREATED', 'SENDING', 'UNKNOWN']),
+        inArray(paymentAttempts.state, OPEN_STATES),
         isNull(paymentAttempts.gatewayChargeId),
       ),
     )

@@ -7,7 +7,7 @@ import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts } from '../../schema/payment-attempts.ts';
 import type { paymentIntents } from '../../schema/payment-intents.ts';
-import { insertAttempt, settleAttempt } from '../subscriptions/attempts.ts';
+import { insertAttempt, setPending, settleAttempt } from '../subscriptions/attempts.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import type { Settlement } from '../../../domain/settlement.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
@@ -26,7 +26,7 @@ type Intent = typeof paymentIntents.$inferSelect;
 export type PaymentTurn =
   | { kind: 'settled'; intent: Intent; outcome: PaymentOutcome }
   | { kind: 'refused'; outcome: PaymentOutcome }
-  | { kind: 'goOn'; intent: Intent; attempt: Attempt }
+  | { kind: 'goOn'; intent: Intent; attempt: Attempt; isFresh: boolean }
   | { kind: 'open'; intent: Intent };
 
 /** Returns the next step of the caller for an order. Changes and locks nothing. `nowAt` is real time. */
@@ -71,7 +71,9 @@ export async function openPaymentAttempt(
       currency: intent.currency,
       createdAt: await businessNow(tx, intent, nowAt),
     });
-    return { kind: 'goOn', intent, attempt };
+    if (!attempt) throw new Error(`${intent.id} has an attempt ${attempts.length + 1}`);
+    await setPending(tx, attempt);
+    return { kind: 'goOn', intent, attempt, isFresh: true };
   });
 }
 
@@ -95,33 +97,23 @@ export async function settlePayment(
       .select()
       .from(paymentAttempts)
       .where(eq(paymentAttempts.gatewayKey, attempt.gatewayKey));
-    const known = current && outcomeOf(current);
+    if (!current) throw new Error(`no attempt ${attempt.id}`);
+    const known = outcomeOf(current);
     if (known) return known;
     const at = await businessNow(tx, intent, nowAt);
-    await settleAttempt(tx, attempt, settlement, at);
-    switch (settlement.kind) {
-      case 'unknown':
-        return { kind: 'pending' };
-      case 'review':
-        return { kind: 'pending', needsPerson: true };
-      case 'declined': {
-        const { code } = settlement;
-        const failed = intentEvent('intent.failed', intent.id, at, 'FAILED', code);
-        await appendIntentEvent(tx, intent, failed);
-        return { kind: 'declined', errorCode: code };
-      }
-      case 'succeeded': {
-        if (intent.tokenise) {
-          await setMethodLive(tx, intent.merchantId, attempt.paymentMethodId);
-        }
-        await appendIntentEvent(
-          tx,
-          intent,
-          intentEvent('intent.success', intent.id, at, 'SUCCESS'),
-        );
-        return { kind: 'succeeded' };
-      }
+    const facts = await settleAttempt(tx, current, settlement, at);
+    if (settlement.kind === 'unknown') return { kind: 'pending' };
+    if (settlement.kind === 'review') return { kind: 'pending', needsPerson: true };
+    const isPaid = settlement.kind === 'succeeded';
+    if (isPaid && intent.tokenise) {
+      await setMethodLive(tx, intent.merchantId, attempt.paymentMethodId);
     }
+    const errorCode = isPaid ? null : settlement.code;
+    const draft = isPaid
+      ? intentEvent('intent.success', intent.id, at, 'SUCCESS')
+      : intentEvent('intent.failed', intent.id, at, 'FAILED', errorCode);
+    await appendIntentEvent(tx, intent, draft, facts);
+    return errorCode === null ? { kind: 'succeeded' } : { kind: 'declined', errorCode };
   });
 }
 
@@ -159,7 +151,9 @@ function turnOf(
       : attempts.find((attempt) => attempt.commandId === commandId);
   if (own) {
     const outcome = outcomeOf(own);
-    return outcome ? { kind: 'settled', intent, outcome } : { kind: 'goOn', intent, attempt: own };
+    return outcome
+      ? { kind: 'settled', intent, outcome }
+      : { kind: 'goOn', intent, attempt: own, isFresh: false };
   }
   if (attempts.some((attempt) => outcomeOf(attempt) === null)) {
     return refused('payment_outcome_pending', 'The outcome of another try is not known yet.');

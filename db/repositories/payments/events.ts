@@ -27,27 +27,33 @@ export function streamOf(intent: IntentStreamRef) {
 }
 
 /**
- * Writes one event of an intent outside the billing cycles to the outbox, inside the caller's transaction.
- * The event contains data of the intent's row, so the caller must change the row first. Rules: D-51, D-52.
+ * Writes one event of an intent outside the billing cycles to the outbox, inside the caller's transaction. Reads the
+ * intent's row if `facts` is absent, so the caller must change the row first.
  */
 export async function appendIntentEvent(
   tx: Db,
   intent: IntentStreamRef,
   draft: IntentEventDraft,
+  facts?: IntentFacts,
 ): Promise<void> {
-  const toStore = await intentEventsToStore(tx, intent.merchantId, [draft]);
+  const toStore = await intentEventsToStore(tx, intent.merchantId, [draft], facts);
   await appendEvents(tx, streamOf(intent), [toStore(draft)]);
 }
 
-/** Reads the intents of `drafts` and returns a function that turns a draft into a storable event. */
+/**
+ * Returns a function that turns a draft into a storable event. `known`: the facts of the only intent. Without them, reads
+ * the intents of `drafts`.
+ */
 export async function intentEventsToStore(
   tx: Db,
   merchantId: string,
   drafts: readonly IntentEventDraft[],
+  known?: IntentFacts,
 ): Promise<(draft: IntentEventDraft) => EventToStore> {
-  const intents = await intentFacts(tx, merchantId, [...new Set(drafts.map((d) => d.intentId))]);
+  const ids = known ? [] : [...new Set(drafts.map((draft) => draft.intentId))];
+  const intents = await intentFacts(tx, merchantId, ids);
   return (draft) => {
-    const facts = intents.get(draft.intentId);
+    const facts = known ?? intents.get(draft.intentId);
     if (!facts) throw new Error(`no intent ${draft.intentId}`);
     return {
       type: draft.type,
@@ -78,24 +84,44 @@ async function intentFacts(
   return new Map(
     rows.map(({ intent, method, ...order }) => [
       intent.id,
-      {
-        kind: shownKind(intent, order.hasUpfrontAmount),
-        comments: intent.comments,
-        amountMinor: intent.amountMinor,
-        currency: intent.currency,
-        presentmentCurrency: intent.presentmentCurrency,
-        receiptId: intent.receiptId,
-        subscriptionId: intent.subscriptionId,
-        customerDetails: intent.customerDetails,
-        metadata: intent.metadata,
-        card: method && cardOf(method),
-      },
+      factsOf(intent, method, order.hasUpfrontAmount),
     ]),
   );
 }
 
-/** Returns the card fields of an event. */
-export function cardOf(method: typeof paymentMethods.$inferSelect): EventCard {
+/** Returns the facts of an intent's events. `hasUpfrontAmount`: the subscription has one for its first cycle. */
+export function factsOf(
+  intent: Pick<
+    typeof paymentIntents.$inferSelect,
+    | 'kind'
+    | 'cycleNumber'
+    | 'comments'
+    | 'amountMinor'
+    | 'currency'
+    | 'presentmentCurrency'
+    | 'receiptId'
+    | 'subscriptionId'
+    | 'customerDetails'
+    | 'metadata'
+  >,
+  method: typeof paymentMethods.$inferSelect | null,
+  hasUpfrontAmount: boolean,
+): IntentFacts {
+  return {
+    kind: shownKind(intent, hasUpfrontAmount),
+    comments: intent.comments,
+    amountMinor: intent.amountMinor,
+    currency: intent.currency,
+    presentmentCurrency: intent.presentmentCurrency,
+    receiptId: intent.receiptId,
+    subscriptionId: intent.subscriptionId,
+    customerDetails: intent.customerDetails,
+    metadata: intent.metadata,
+    card: method && cardOf(method),
+  };
+}
+
+function cardOf(method: typeof paymentMethods.$inferSelect): EventCard {
   const { brand, country, lastFourDigit, expiryMonth, expiryYear } = method;
   return { brand, country, lastFourDigit, expiryMonth, expiryYear };
 }

@@ -10,7 +10,7 @@ import { checkoutSessions } from '../../schema/checkout-sessions.ts';
 import { paymentAttempts } from '../../schema/payment-attempts.ts';
 import { paymentIntents } from '../../schema/payment-intents.ts';
 import { paymentMethods } from '../../schema/payment-methods.ts';
-import { lockedState } from '../subscriptions/attempts.ts';
+import { lockRow } from '../subscriptions/cycles.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
@@ -154,10 +154,10 @@ export async function lockWithSubscription(tx: Db, ref: IntentRef) {
   const subscriptionId = owner?.subscriptionId ?? null;
   const subscription = subscriptionId === null ? null : { merchantId, subscriptionId };
   // Every transaction locks the subscription before its intent, to avoid deadlocks.
-  const state = subscription && (await lockedState(tx, subscription));
+  const row = subscription && (await lockRow(tx, subscription));
   const intent = await lockIntent(tx, ref);
   if (!intent) throw new Error(`no intent ${intentId}`);
-  return { intent, subscription, state };
+  return { intent, subscription, state: row?.state ?? null };
 }
 
 /**

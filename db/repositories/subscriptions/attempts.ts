@@ -1,177 +1,20 @@
 import { randomBytes } from 'node:crypto';
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, inArray, sql } from 'drizzle-orm';
+import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { isUnproven } from '../../../domain/settlement.ts';
+import type { IntentFacts } from '../../../domain/events.ts';
 import type { Settlement } from '../../../domain/settlement.ts';
 import { newId } from '../../../domain/ids.ts';
 import { chargeKey } from '../../../domain/payment-intent.ts';
-import { intentEvent } from '../../../domain/subscription/change.ts';
-import type { Effects } from '../../../domain/subscription/change.ts';
-import type {
-  OpenAttempt,
-  OwedCycle,
-  SubscriptionRef,
-  SubscriptionState,
-} from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts } from '../../schema/payment-attempts.ts';
 import { paymentIntents } from '../../schema/payment-intents.ts';
 import { paymentMethods } from '../../schema/payment-methods.ts';
-import { subscriptions } from '../../schema/subscriptions.ts';
+import { factsOf } from '../payments/events.ts';
 import { closeReview, openReview, watchWithdrawn } from '../payments/reviews.ts';
-import { appendDrafts } from './events.ts';
-import { recordTransition } from './transitions.ts';
-import type { Recorded, Transition } from './transitions.ts';
 import { isRecord } from '../is-record.ts';
 
 export type Attempt = typeof paymentAttempts.$inferSelect;
-export type Opened = Recorded | { kind: 'opened'; attempt: Attempt };
-
-/** The transition that opens an attempt, without its new state. The transition has no events. */
-export type Opening = Omit<Transition, 'change'> & { effects: Effects };
-
-/** The state of a subscription with an open attempt. */
-export interface ChargeableState extends SubscriptionState {
-  owed: OwedCycle;
-  openAttempt: OpenAttempt;
-}
-
-export function isChargeable(state: SubscriptionState): state is ChargeableState {
-  return state.owed !== null && state.openAttempt !== null;
-}
-
-/**
- * Writes the row of the open attempt. The caller must do this before it sends the charge. The same
- * transaction records the transition `opening` (null if it is recorded already) and creates the cycle's
- * intent if the intent is missing. A repeat returns the same row.
- *
- * Returns `repeated` or `stale` if another process has changed the subscription. Then the caller must not
- * send the charge.
- */
-export async function openAttemptRow(
-  db: Db,
-  state: ChargeableState,
-  opening: Opening | null,
-): Promise<Opened> {
-  return db.transaction(async (tx) => {
-    if (opening) {
-      const { effects, ...identity } = opening;
-      const transition = { ...identity, change: { state, events: [], effects } };
-      const recorded = await recordTransition(tx, transition);
-      const goesOn =
-        recorded.kind === 'recorded' ||
-        (recorded.kind === 'repeated' && recorded.state.version === state.version);
-      if (!goesOn) return recorded;
-    } else {
-      const current = await lockedState(tx, state);
-      if (!isSameAttempt(current, state)) return { kind: 'stale', state: current };
-    }
-    // Insert only after the check above, so that a stale caller inserts no intent and no event.
-    const { merchantId, subscriptionId, customerId, owed } = state;
-    const isNew = await insertCycleIntent(tx, {
-      merchantId,
-      subscriptionId,
-      id: owed.intentId,
-      cycleNumber: owed.cycleNumber,
-      customerId,
-      amountMinor: owed.amountMinor,
-      currency: state.terms.currency,
-      createdAt: state.openAttempt.startedAt,
-      dueAt: owed.dueAt,
-    });
-    return { kind: 'opened', attempt: await ensureAttempt(tx, state, isNew) };
-  });
-}
-
-/**
- * True if `current`, the state in the subscription's row, still has the version of `state` and the same open attempt.
- * Then no other process has recorded a transition in the meantime.
- */
-export function isSameAttempt(current: SubscriptionState, state: ChargeableState): boolean {
-  return (
-    current.version === state.version &&
-    current.owed?.cycleNumber === state.owed.cycleNumber &&
-    current.openAttempt?.attemptNumber === state.openAttempt.attemptNumber
-  );
-}
-
-/**
- * Reads the subscription's row and locks it until the transaction ends. Code that opens or settles an
- * attempt takes this lock first, so that two runs of one subscription cannot deadlock.
- */
-export async function lockedState(tx: Db, state: SubscriptionRef): Promise<SubscriptionState> {
-  const [row] = await tx
-    .select({ state: subscriptions.state })
-    .from(subscriptions)
-    .where(isRecord(subscriptions, state.merchantId, state.subscriptionId))
-    .for('update');
-  if (!row) throw new Error(`no subscription ${state.subscriptionId}`);
-  return row.state;
-}
-
-/** The intent of a billing cycle. */
-export interface CycleIntent extends SubscriptionRef {
-  readonly id: string;
-  readonly cycleNumber: number;
-  readonly customerId: string;
-  readonly amountMinor: number;
-  readonly currency: string;
-  readonly createdAt: number;
-  readonly dueAt: number;
-  /** Set if the intent comes from the gateway's book, not from the subscription's run. */
-  readonly adoptedAt?: number;
-}
-
-/** Inserts the cycle's intent if it is missing. Returns true if this transaction inserted it. Rule: D-40. */
-export async function insertCycleIntent(tx: Db, intent: CycleIntent): Promise<boolean> {
-  const { merchantId, subscriptionId, id, createdAt } = intent;
-  const [terms] = await tx
-    .select({
-      presentmentCurrency: subscriptions.presentmentCurrency,
-      customerDetails: subscriptions.customerDetails,
-      normalEmail: subscriptions.normalEmail,
-      receiptId: subscriptions.receiptId,
-      metadata: subscriptions.metadata,
-    })
-    .from(subscriptions)
-    .where(isRecord(subscriptions, merchantId, subscriptionId));
-  if (!terms) throw new Error(`no subscription ${subscriptionId}`);
-  const inserted = await tx
-    .insert(paymentIntents)
-    .values({ ...terms, ...intent, status: 'CREATED' })
-    .onConflictDoNothing()
-    .returning({ id: paymentIntents.id });
-  if (inserted.length === 0) return false;
-  const created = intentEvent('intent.created', id, createdAt, 'CREATED');
-  await appendDrafts(tx, { merchantId, subscriptionId }, [created]);
-  return true;
-}
-
-async function ensureAttempt(
-  tx: Db,
-  state: ChargeableState,
-  isNewIntent: boolean,
-): Promise<Attempt> {
-  const { merchantId, owed, openAttempt } = state;
-  const { intentId } = owed;
-  const isSame = and(
-    eq(paymentAttempts.merchantId, merchantId),
-    eq(paymentAttempts.intentId, intentId),
-    eq(paymentAttempts.attemptNumber, openAttempt.attemptNumber),
-  );
-  const [existing] = isNewIntent ? [] : await tx.select().from(paymentAttempts).where(isSame);
-  if (existing) return existing;
-  return insertAttempt(tx, {
-    merchantId,
-    intentId,
-    attemptNumber: openAttempt.attemptNumber,
-    sessionId: openAttempt.sessionId ?? null,
-    trigger: openAttempt.trigger,
-    paymentMethodId: openAttempt.paymentMethodId,
-    amountMinor: owed.amountMinor,
-    currency: state.terms.currency,
-    createdAt: openAttempt.startedAt,
-  });
-}
 
 type NewAttempt = Pick<
   typeof paymentAttempts.$inferInsert,
@@ -188,37 +31,39 @@ type NewAttempt = Pick<
 >;
 
 /**
- * Inserts an attempt and sets its intent to PENDING. The caller must hold the lock under which it has
- * checked that no attempt is open.
+ * Inserts an attempt as SENDING: if the process dies before the send, a later call looks the charge up. The caller must
+ * hold the lock under which it has checked that no attempt is open. Null if the intent has an attempt of this number.
  */
-export async function insertAttempt(tx: Db, opened: NewAttempt): Promise<Attempt> {
+export async function insertAttempt(tx: Db, opened: NewAttempt): Promise<Attempt | null> {
   const { merchantId, intentId, attemptNumber, paymentMethodId, createdAt } = opened;
-  const method = await methodOf(tx, merchantId, paymentMethodId);
+  const ofMethod = (column: AnyPgColumn) =>
+    sql<string>`(select ${column} from ${paymentMethods} where ${isRecord(paymentMethods, merchantId, paymentMethodId)})`;
   const [attempt] = await tx
     .insert(paymentAttempts)
     .values({
       ...opened,
-      ...method,
       id: newId('att', createdAt, randomBytes),
+      gateway: ofMethod(paymentMethods.gateway),
       gatewayKey: chargeKey(intentId, attemptNumber),
-      state: 'CREATED',
+      gatewayMethodId: ofMethod(paymentMethods.gatewayMethodId),
+      state: 'SENDING',
+    })
+    .onConflictDoNothing({
+      target: [paymentAttempts.merchantId, paymentAttempts.intentId, paymentAttempts.attemptNumber],
     })
     .returning();
-  if (!attempt) throw new Error('insert returned no row');
+  return attempt ?? null;
+}
+
+/** Sets the intent of a new attempt to PENDING. */
+export async function setPending(
+  tx: Db,
+  { merchantId, intentId, paymentMethodId }: Attempt,
+): Promise<void> {
   await tx
     .update(paymentIntents)
     .set({ status: 'PENDING', paymentMethodId, updatedAt: sql`now()` })
     .where(isRecord(paymentIntents, merchantId, intentId));
-  return attempt;
-}
-
-async function methodOf(tx: Db, merchantId: string, id: string) {
-  const [method] = await tx
-    .select({ gateway: paymentMethods.gateway, gatewayMethodId: paymentMethods.gatewayMethodId })
-    .from(paymentMethods)
-    .where(isRecord(paymentMethods, merchantId, id));
-  if (!method) throw new Error(`no payment method ${id}`);
-  return method;
 }
 
 /**
@@ -236,7 +81,6 @@ export async function markSending(
     .update(paymentAttempts)
     .set({
       state: 'SENDING',
-      firstSentAt: sql`coalesce(${paymentAttempts.firstSentAt}, now())`,
       lastSentAt: sql`now()`,
       ...(preparedId === null
         ? {}
@@ -289,7 +133,7 @@ export async function findAttempt(
   return attempt;
 }
 
-const OPEN_STATES = ['CREATED', 'SENDING', 'UNKNOWN'] as const;
+export const OPEN_STATES = ['SENDING', 'UNKNOWN'] as const;
 const UNDECIDED_STATES = [...OPEN_STATES, 'REVIEW'] as const;
 const STATES = {
   succeeded: 'SUCCEEDED',
@@ -301,14 +145,16 @@ const STATES = {
 /**
  * Writes the outcome of the attempt and of its intent, inside the caller's transaction. A settled attempt
  * never changes. An attempt in REVIEW changes only if `settlement` is succeeded or declined. `nowAt` is
- * business time: the time of the subscription's test clock, else real time.
+ * business time. Returns the facts of the intent's event if this call has settled the attempt. `hasUpfrontAmount`: the
+ * subscription has one for its first cycle.
  */
 export async function settleAttempt(
   tx: Db,
   attempt: Attempt,
   settlement: Settlement,
   nowAt: number,
-): Promise<void> {
+  hasUpfrontAmount = false,
+): Promise<IntentFacts | undefined> {
   const isDecided = settlement.kind === 'succeeded' || settlement.kind === 'declined';
   const changed = await tx
     .update(paymentAttempts)
@@ -331,22 +177,20 @@ export async function settleAttempt(
         inArray(paymentAttempts.state, isDecided ? UNDECIDED_STATES : OPEN_STATES),
       ),
     )
-    .returning({
-      merchantId: paymentAttempts.merchantId,
-      subjectId: paymentAttempts.id,
-      firstSentAt: paymentAttempts.firstSentAt,
-    });
+    .returning({ merchantId: paymentAttempts.merchantId, subjectId: paymentAttempts.id });
   const isWithdrawn = settlement.kind === 'declined' && settlement.isWithdrawn;
-  for (const { firstSentAt, ...subject } of changed) {
+  for (const subject of changed) {
     if (settlement.kind === 'review') await openReview(tx, subject, settlement.reason);
-    // The row is checked again, because another process may have sent the attempt after this caller read it.
-    if (isWithdrawn && firstSentAt !== null) await watchWithdrawn(tx, subject);
-    if (isDecided && !isUnproven(settlement)) await closeReview(tx, subject);
+    if (isWithdrawn) await watchWithdrawn(tx, subject);
+    if (isDecided && attempt.state === 'REVIEW' && !isUnproven(settlement)) {
+      await closeReview(tx, subject);
+    }
   }
   // If the attempt was settled before, so was its intent, and the intent may have a new attempt by now.
-  if (!isDecided || changed.length === 0) return;
+  if (!isDecided || changed.length === 0) return undefined;
   const isPaid = settlement.kind === 'succeeded';
-  await tx
+  const { merchantId, intentId, paymentMethodId } = attempt;
+  const [settled] = await tx
     .update(paymentIntents)
     .set({
       status: isPaid ? 'SUCCESS' : 'FAILED',
@@ -354,7 +198,17 @@ export async function settleAttempt(
       updatedAt: sql`now()`,
       ...(isPaid ? { succeededAt: nowAt } : {}),
     })
-    .where(isRecord(paymentIntents, attempt.merchantId, attempt.intentId));
+    .from(paymentMethods)
+    .where(
+      and(
+        isRecord(paymentIntents, merchantId, intentId),
+        isRecord(paymentMethods, merchantId, paymentMethodId),
+      ),
+    )
+    .returning();
+  if (!settled) throw new Error(`no intent ${intentId}`);
+  const { payment_method: method, ...intent } = settled;
+  return factsOf(intent, method, hasUpfrontAmount);
 }
 
 function isAttempt(attempt: Pick<Attempt, 'merchantId' | 'id'>) {

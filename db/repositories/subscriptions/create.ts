@@ -1,14 +1,14 @@
 import { emailNormalForm } from '../../../domain/email.ts';
-import { entryEvents, intentEvent } from '../../../domain/subscription/change.ts';
+import { entryEvents } from '../../../domain/subscription/change.ts';
 import { jitterOf } from '../../../domain/subscription/jitter.ts';
 import { newSubscription } from '../../../domain/subscription/state.ts';
 import type { NewSubscription, SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { checkoutSessions } from '../../schema/checkout-sessions.ts';
-import { paymentIntents } from '../../schema/payment-intents.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import { loadSettings } from '../merchants/settings.ts';
+import { cycleIntentOf, insertCycleIntent } from './cycles.ts';
 import { appendDrafts } from './events.ts';
 import { rowOf } from './row.ts';
 
@@ -52,20 +52,26 @@ export async function createSubscription(
   const jitterMs = jitterOf(subscription.subscriptionId, settings.jitterMs ?? 0);
   const state = newSubscription({ ...subscription, jitterMs });
   const { merchantId, subscriptionId, createdAt, terms } = state;
-  const row = tx.insert(subscriptions).values({
-    ...order,
-    ...rowOf(state),
+  const placed = {
     merchantId,
-    id: subscriptionId,
     customerId: state.customerId,
+    customerDetails: order.customerDetails,
+    presentmentCurrency: terms.currency,
+    receiptId: order.receiptId ?? null,
+    metadata: order.metadata ?? null,
+  };
+  await tx.insert(subscriptions).values({
+    ...order,
+    ...placed,
+    ...rowOf(state),
+    id: subscriptionId,
     normalEmail: emailNormalForm(order.customerDetails.email),
     lastTransitionId: `${subscriptionId}:${state.version}`,
     testClockId: state.testClockId,
     clockReachedAt: state.testClockId === null ? null : createdAt,
-    presentmentCurrency: terms.currency,
     createdAt,
   });
-  const session = tx.insert(checkoutSessions).values({
+  await tx.insert(checkoutSessions).values({
     merchantId,
     id: checkout.id,
     tokenHash: hashCheckoutToken(checkout.token),
@@ -73,43 +79,13 @@ export async function createSubscription(
     expiresAt: state.checkoutExpiresAt,
     createdAt,
   });
-  // The statements are pipelined: the connection executes them in this order.
-  await Promise.all([
-    row.execute(),
-    ...(state.owed ? [firstIntent(tx, state, state.owed, order).execute()] : []),
-    session.execute(),
-  ]);
-  const drafts = [
-    ...(state.owed
-      ? [intentEvent('intent.created', state.owed.intentId, createdAt, 'CREATED')]
-      : []),
-    ...entryEvents(null, state, createdAt),
-  ];
-  await appendDrafts(tx, { merchantId, subscriptionId }, drafts);
+  const { owed } = state;
+  const copied = { ...placed, subscriptionId };
+  const first =
+    owed &&
+    (await insertCycleIntent(tx, copied, cycleIntentOf({ ...state, owed }, createdAt, null)));
+  const entered = entryEvents(null, state, createdAt);
+  const drafts = first ? [first.created, ...entered] : entered;
+  await appendDrafts(tx, copied, drafts, first?.facts);
   return state;
-}
-
-function firstIntent(
-  tx: Db,
-  state: SubscriptionState,
-  owed: NonNullable<SubscriptionState['owed']>,
-  order: SubscriptionOrder,
-) {
-  return tx.insert(paymentIntents).values({
-    merchantId: state.merchantId,
-    id: owed.intentId,
-    subscriptionId: state.subscriptionId,
-    cycleNumber: owed.cycleNumber,
-    customerId: state.customerId,
-    amountMinor: owed.amountMinor,
-    currency: state.terms.currency,
-    presentmentCurrency: state.terms.currency,
-    status: 'CREATED',
-    receiptId: order.receiptId,
-    metadata: order.metadata,
-    customerDetails: order.customerDetails,
-    normalEmail: emailNormalForm(order.customerDetails.email),
-    createdAt: state.createdAt,
-    dueAt: owed.dueAt,
-  });
 }

@@ -3,8 +3,7 @@ import type { Change, Effects } from '../../../domain/subscription/change.ts';
 import type { CommandKind, CommandResult } from '../../../domain/subscription/commands.ts';
 import { knownUntil } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
-import { isIntentEvent, subscriptionEventBody } from '../../../domain/events.ts';
-import { inTransaction, isTransaction } from '../../client.ts';
+import { inTransaction } from '../../client.ts';
 import type { Db } from '../../client.ts';
 import { paymentIntents } from '../../schema/payment-intents.ts';
 import { subscriptionCommands } from '../../schema/subscription-commands.ts';
@@ -12,9 +11,9 @@ import { subscriptions } from '../../schema/subscriptions.ts';
 import { testClocks } from '../../schema/test-clocks.ts';
 import { deleteUnusedMethod, setMethodLive } from '../customers/payment-methods.ts';
 import { releaseLinkUse } from './links.ts';
-import { commandPart, movedPart, outboxParts, undone, withParts } from './statement-parts.ts';
 import { appendDrafts } from './events.ts';
-import { rowOf } from './row.ts';
+import { ORDER, rowOf } from './row.ts';
+import type { Order } from './row.ts';
 import { isRecord } from '../is-record.ts';
 
 /** A version of a subscription: the one of the run that calls. */
@@ -38,8 +37,8 @@ export interface Transition {
  * `repeated`: this transition or this command was recorded before. `stale`: another process has changed the
  * row. In both cases the caller continues from the row's `state`.
  */
-export type Recorded =
-  | { kind: 'recorded' }
+export type Recorded = { kind: 'recorded' } | NotMoved;
+export type NotMoved =
   | { kind: 'repeated'; state: SubscriptionState; result: CommandResult | null }
   | { kind: 'stale'; state: SubscriptionState };
 
@@ -48,75 +47,42 @@ export type Recorded =
  * Changes nothing and returns `repeated` or `stale` if the command is recorded already, or if the row does not
  * have the previous version. If `db` is a transaction, uses it.
  */
-export async function recordTransition(db: Db, transition: Transition): Promise<Recorded> {
-  const { change, command } = transition;
-  const { state } = change;
-  const ref = { merchantId: state.merchantId, subscriptionId: state.subscriptionId };
-  if (await isRecordedAtOnce(db, ref, transition)) return { kind: 'recorded' };
+export async function recordTransition(
+  db: Db,
+  { change: { state, effects, events }, ...identity }: Transition,
+): Promise<Recorded> {
   return inTransaction(db, async (tx): Promise<Recorded> => {
-    const known = command && (await findCommand(tx, ref, command.commandId));
-    if (known) return { kind: 'repeated', state: await loadState(tx, ref), result: known.result };
-    const moved = await tx
-      .update(subscriptions)
-      .set({ ...rowOf(state), lastTransitionId: transition.transitionId, updatedAt: sql`now()` })
-      .where(and(isRow(ref), eq(subscriptions.version, state.version - 1)))
-      .returning({ id: subscriptions.id });
-    if (moved.length === 0) return reasonNotRecorded(tx, ref, transition);
-    if (command) {
-      const { commandId, kind, result } = command;
-      await tx
-        .insert(subscriptionCommands)
-        .values({ ...ref, commandId, kind, result, acceptedAt: transition.nowAt });
-    }
-    await applyEffects(tx, ref, change.effects);
-    await appendDrafts(tx, ref, change.events);
+    const moved = await moveRow(tx, { ...identity, state, effects });
+    if (moved.kind !== 'moved') return moved;
+    await appendDrafts(tx, moved.order, events);
     return { kind: 'recorded' };
   });
 }
 
-/**
- * Records the usual transition in two round trips and one commit. Returns false if nothing was recorded: `db` is a
- * transaction, the transition has effects or events of intents, it is a repeat, or the row has changed.
- */
-async function isRecordedAtOnce(
-  db: Db,
-  ref: SubscriptionRef,
-  { change, command, transitionId, nowAt }: Transition,
-): Promise<boolean> {
-  const { state, events, effects } = change;
-  const isUsual =
-    !isTransaction(db) && Object.keys(effects).length === 0 && !events.some(isIntentEvent);
-  if (!isUsual) return false;
-  const [found] = await db
-    .select({
-      version: subscriptions.version,
-      receiptId: subscriptions.receiptId,
-      metadata: subscriptions.metadata,
-      knownCommandId: subscriptionCommands.commandId,
-    })
-    .from(subscriptions)
-    .leftJoin(subscriptionCommands, isCommand(ref, command?.commandId ?? ''))
-    .where(isRow(ref));
-  if (found?.version !== state.version - 1 || found.knownCommandId !== null) return false;
-  const { subscriptionId, customerId } = state;
-  const { receiptId, metadata } = found;
-  const facts = { subscriptionId, customerId, receiptId, metadata };
-  const parts = [
-    movedPart(state, state.version - 1, transitionId),
-    ...(command ? [commandPart(command, nowAt)] : []),
-    ...outboxParts(
-      events
-        .filter((draft) => !isIntentEvent(draft))
-        .map((draft) => ({
-          type: draft.type,
-          occurredAt: draft.at,
-          body: (envelope) => subscriptionEventBody(draft, envelope, facts),
-        })),
-    ),
-  ];
-  const query = withParts(parts, sql`select count(*)::int as moved from moved`);
-  const [answer] = await db.execute<{ moved: number }>(query).catch(undone);
-  return answer?.moved === 1;
+/** A transition without its events. */
+export type Move = Omit<Transition, 'change'> & Omit<Change, 'events'>;
+
+/** Records a transition except its events, inside the caller's transaction. */
+export async function moveRow(
+  tx: Db,
+  { state, effects, command, transitionId, nowAt }: Move,
+): Promise<{ kind: 'moved'; order: Order } | NotMoved> {
+  const known = command && (await findCommand(tx, state, command.commandId));
+  if (known) return { kind: 'repeated', state: await loadState(tx, state), result: known.result };
+  const [order] = await tx
+    .update(subscriptions)
+    .set({ ...rowOf(state), lastTransitionId: transitionId, updatedAt: sql`now()` })
+    .where(and(isRow(state), eq(subscriptions.version, state.version - 1)))
+    .returning(ORDER);
+  if (!order) return reasonNotMoved(tx, state, transitionId, command?.result ?? null);
+  if (command) {
+    const { merchantId, subscriptionId } = state;
+    await tx
+      .insert(subscriptionCommands)
+      .values({ merchantId, subscriptionId, ...command, acceptedAt: nowAt });
+  }
+  await applyEffects(tx, state, effects);
+  return { kind: 'moved', order };
 }
 
 /** Stores the outcome of a pending command. A repeat changes nothing. */
@@ -272,21 +238,20 @@ async function loadState(tx: Db, ref: SubscriptionRef): Promise<SubscriptionStat
   return row.state;
 }
 
-async function reasonNotRecorded(
+async function reasonNotMoved(
   tx: Db,
-  ref: SubscriptionRef,
-  transition: Transition,
-): Promise<Recorded> {
+  { version, ...ref }: VersionRef,
+  transitionId: string,
+  result: CommandResult | null,
+): Promise<NotMoved> {
   const [row] = await tx
     .select({ state: subscriptions.state, lastTransitionId: subscriptions.lastTransitionId })
     .from(subscriptions)
     .where(isRow(ref));
   if (!row) throw new Error(`no subscription ${ref.subscriptionId}`);
-  const isSame =
-    row.state.version === transition.change.state.version &&
-    row.lastTransitionId === transition.transitionId;
+  const isSame = row.state.version === version && row.lastTransitionId === transitionId;
   return isSame
-    ? { kind: 'repeated', state: row.state, result: transition.command?.result ?? null }
+    ? { kind: 'repeated', state: row.state, result }
     : { kind: 'stale', state: row.state };
 }
 

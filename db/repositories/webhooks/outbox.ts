@@ -3,7 +3,6 @@ import { sql } from 'drizzle-orm';
 import type { EventEnvelope, EventType } from '../../../domain/events.ts';
 import { newId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
-import { eventStreams } from '../../schema/event-streams.ts';
 
 export interface EventToStore {
   type: EventType;
@@ -15,42 +14,40 @@ export interface EventToStore {
   body: (envelope: EventEnvelope) => Record<string, unknown>;
 }
 
+/** Placeholder in an event's text, which the statement replaces by the sequence number. */
+const SEQUENCE = String(Number.MAX_SAFE_INTEGER);
+
 /**
- * Stores events of one stream in the caller's transaction, in the given order. Each event gets a
- * pending delivery for every active configuration of the merchant that subscribed to its type. The
- * counter's row stays locked until the transaction ends, so the sequence order is the commit order.
- *
- * Executes two statements, or none without events. A repeat would store the events again, so the caller's
- * transaction must prevent a repeat. Rules: D-50, D-52.
+ * Stores events of one stream in the caller's transaction, in order, each with a pending delivery for every active
+ * configuration of its type. The counter's row stays locked until the transaction ends, so the sequence order is the
+ * commit order. A repeat would store the events again.
  */
 export async function appendEvents(
   tx: Db,
-  stream: { merchantId: string; streamId: string },
-  events: EventToStore[],
+  { merchantId, streamId }: { merchantId: string; streamId: string },
+  events: readonly EventToStore[],
 ): Promise<void> {
   if (events.length === 0) return;
-  const { merchantId, streamId } = stream;
-  const [counter] = await tx
-    .insert(eventStreams)
-    .values({ merchantId, id: streamId, lastSequence: events.length })
-    .onConflictDoUpdate({
-      target: [eventStreams.merchantId, eventStreams.id],
-      set: { lastSequence: sql`${eventStreams.lastSequence} + ${events.length}` },
-    })
-    .returning({ lastSequence: eventStreams.lastSequence });
-  if (!counter) throw new Error(`no event counter of ${streamId}`);
-
-  const rows = events.map((event, index) => {
-    const sequence = counter.lastSequence - events.length + 1 + index;
+  const rows = events.map(({ type, occurredAt, body }, index) => {
     const eventId = newId('evt', Date.now(), randomBytes);
-    const body = JSON.stringify(event.body({ eventId, sequence }));
-    const occurredAt = new Date(event.occurredAt).toISOString();
-    return sql`(${merchantId}, ${eventId}, ${streamId}, ${sequence}, ${event.type}, ${body}, ${occurredAt})`;
+    const text = JSON.stringify(body({ eventId, sequence: Number(SEQUENCE) }));
+    const at = new Date(occurredAt).toISOString();
+    return sql`(${index}::int, ${eventId}, ${type}, ${text}, ${at}::timestamptz)`;
   });
   await tx.execute(sql`
-    with stored as (
+    with counter as (
+      insert into event_stream (merchant_id, id, last_sequence)
+      values (${merchantId}, ${streamId}, ${events.length}::bigint)
+      on conflict (merchant_id, id)
+        do update set last_sequence = event_stream.last_sequence + excluded.last_sequence
+      returning merchant_id, id, last_sequence - ${events.length}::bigint + 1 as first
+    ), stored as (
       insert into outbox_event (merchant_id, id, stream_id, sequence, type, body, occurred_at)
-      values ${sql.join(rows, sql`, `)}
+      select c.merchant_id, e.id, c.id, c.first + e.index, e.type,
+        overlay(e.body placing (c.first + e.index)::text
+          from position(${SEQUENCE} in e.body) for ${SEQUENCE.length}::int),
+        e.occurred_at
+      from counter c, (values ${sql.join(rows, sql`, `)}) as e (index, id, type, body, occurred_at)
       returning merchant_id, id, stream_id, sequence, type
     )
     insert into webhook_delivery (merchant_id, event_id, config_id, stream_id, sequence, state)

@@ -27,8 +27,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'events are written outside the transaction that causes them',
     file: 'db/repositories/subscriptions/transitions.ts',
-    find: 'await appendDrafts(tx, ref, change.events);',
-    replace: 'void appendDrafts(db, ref, change.events).catch(() => undefined);',
+    find: 'await appendDrafts(tx, moved.order, events);',
+    replace: 'void appendDrafts(db, moved.order, events).catch(() => undefined);',
     project: 'integration',
     test: 'test/integration/subscription-hazards.test.ts',
   },
@@ -44,7 +44,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'two attempts of one intent may be open at once',
-    file: 'db/migrations/0000_initial.sql',
+    file: 'db/migrations/0029_attempts_begin_as_sending.sql',
     find: 'CREATE UNIQUE INDEX "payment_attempt__one_open__uq"',
     replace: 'CREATE INDEX "payment_attempt__one_open__uq"',
     project: 'harm',
@@ -87,17 +87,17 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'a stale run overwrites the row',
     file: 'db/repositories/subscriptions/transitions.ts',
-    find: '.where(and(isRow(ref), eq(subscriptions.version, state.version - 1)))',
-    replace: '.where(isRow(ref))',
+    find: '.where(and(isRow(state), eq(subscriptions.version, state.version - 1)))',
+    replace: '.where(isRow(state))',
     project: 'harm',
     test: 'test/harm/double-charge.test.ts',
   },
   {
     defect: 'a repeated command is executed again',
     file: 'db/repositories/subscriptions/transitions.ts',
-    find: 'const known = command && (await findCommand(tx, ref, command.commandId));',
+    find: 'const known = command && (await findCommand(tx, state, command.commandId));',
     replace:
-      "const known = command && (await findCommand(tx, ref, ''));\n" +
+      "const known = command && (await findCommand(tx, state, ''));\n" +
       '    if (command) command.commandId += `:${performance.now()}`;',
     project: 'integration',
     test: 'test/integration/subscription-hazards.test.ts',
@@ -219,10 +219,10 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/integration/payer-confirmation.test.ts',
   },
   {
-    defect: 'a voided attempt that another process has sent gets no late-charge watch',
+    defect: 'a voided attempt that was sent gets no late-charge watch',
     file: 'db/repositories/subscriptions/attempts.ts',
-    find: 'if (isWithdrawn && firstSentAt !== null)',
-    replace: "if (isWithdrawn && attempt.state !== 'CREATED')",
+    find: 'if (isWithdrawn)',
+    replace: "if (isWithdrawn && attempt.state === 'UNKNOWN')",
     project: 'integration',
     test: 'test/integration/review-attempts.test.ts',
   },

@@ -107,16 +107,16 @@ export const deliveryChecks: readonly Check[] = [
   },
   // An UNKNOWN attempt whose latest request was answered is in progress at the gateway. It goes to REVIEW after 31
   // days, so 32 days are a violation.
-  // An attempt or a refund stays in CREATED or SENDING only while an activity runs, or after a crash until the
+  // An attempt stays in SENDING, and a refund in CREATED or SENDING, only while an activity runs, or after a crash until the
   // retry of the activity or the maintenance sweep. 2 hours is far longer than both.
   {
     invariant: 7,
-    counted: `select count(*) as n from payment_attempt where state in ('CREATED', 'SENDING', 'UNKNOWN')`,
+    counted: `select count(*) as n from payment_attempt where state in ('SENDING', 'UNKNOWN')`,
     wrong: `select format('attempt %s is %s since %s%s', gateway_key, state,
-        coalesce(first_sent_at, created_at), coalesce(' (' || reason || ')', '')) as wrong
+        first_sent_at, coalesce(' (' || reason || ')', '')) as wrong
       from payment_attempt
-      where state in ('CREATED', 'SENDING', 'UNKNOWN')
-        and coalesce(last_sent_at, first_sent_at, created_at)
+      where state in ('SENDING', 'UNKNOWN')
+        and last_sent_at
           < now() - case when state <> 'UNKNOWN' then interval '2 hours'
             when unanswered_at is null then interval '32 days' else ${LOOKED_UP} end`,
   },

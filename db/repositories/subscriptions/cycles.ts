@@ -1,0 +1,211 @@
+import { and, eq } from 'drizzle-orm';
+import { emailNormalForm } from '../../../domain/email.ts';
+import type { EventDraft, IntentFacts } from '../../../domain/events.ts';
+import type { Settlement } from '../../../domain/settlement.ts';
+import { intentEvent } from '../../../domain/subscription/change.ts';
+import type { CommandResult } from '../../../domain/subscription/commands.ts';
+import type {
+  OpenAttempt,
+  OwedCycle,
+  SubscriptionRef,
+  SubscriptionState,
+} from '../../../domain/subscription/state.ts';
+import type { Db } from '../../client.ts';
+import { paymentAttempts } from '../../schema/payment-attempts.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
+import { isRecord } from '../is-record.ts';
+import { factsOf } from '../payments/events.ts';
+import { insertAttempt, setPending, settleAttempt } from './attempts.ts';
+import type { Attempt } from './attempts.ts';
+import { appendDrafts } from './events.ts';
+import { ORDER } from './row.ts';
+import type { Order } from './row.ts';
+import { moveRow, settleCommand } from './transitions.ts';
+import type { Move, NotMoved, Recorded, Transition } from './transitions.ts';
+
+/** `isFresh`: this call opened the attempt, so no process has sent its charge yet. */
+export type Opened = NotMoved | { kind: 'opened'; attempt: Attempt; isFresh: boolean };
+
+/** The transition that opens an attempt, without its new state. The transition has no events. */
+export type Opening = Omit<Move, 'state'>;
+
+/** The state of a subscription with an open attempt. */
+export interface ChargeableState extends SubscriptionState {
+  owed: OwedCycle;
+  openAttempt: OpenAttempt;
+}
+
+export function isChargeable(state: SubscriptionState): state is ChargeableState {
+  return state.owed !== null && state.openAttempt !== null;
+}
+
+/**
+ * Writes the row of the open attempt as SENDING, which must be committed before the charge is sent. The same
+ * transaction records the transition `opening` (null if it is recorded already) and a missing intent. A repeat finds
+ * the same row.
+ *
+ * Returns `repeated` or `stale` if another process has changed the subscription. Then the caller must not
+ * send the charge.
+ */
+export async function openAttemptRow(
+  db: Db,
+  state: ChargeableState,
+  opening: Opening | null,
+): Promise<Opened> {
+  return db.transaction(async (tx): Promise<Opened> => {
+    const moved = opening && (await moveRow(tx, { ...opening, state }));
+    if (moved?.kind === 'moved') return ensureAttempt(tx, state, moved.order);
+    if (moved && moved.state.version !== state.version) return moved;
+    const row = await lockRow(tx, state);
+    return isSameAttempt(row.state, state)
+      ? ensureAttempt(tx, state, row.order)
+      : { kind: 'stale', state: row.state };
+  });
+}
+
+/**
+ * True if `current`, the state in the subscription's row, still has the version of `state` and the same open attempt.
+ * Then no other process has recorded a transition in the meantime.
+ */
+function isSameAttempt(current: SubscriptionState, state: ChargeableState): boolean {
+  return (
+    current.version === state.version &&
+    current.owed?.cycleNumber === state.owed.cycleNumber &&
+    current.openAttempt?.attemptNumber === state.openAttempt.attemptNumber
+  );
+}
+
+/**
+ * Reads the subscription's row and locks it until the transaction ends. Code that opens or settles an
+ * attempt takes this lock first, so that two runs of one subscription cannot deadlock.
+ */
+export async function lockRow(tx: Db, ref: SubscriptionRef) {
+  const [row] = await tx
+    .select({ state: subscriptions.state, order: ORDER })
+    .from(subscriptions)
+    .where(isRecord(subscriptions, ref.merchantId, ref.subscriptionId))
+    .for('update');
+  if (!row) throw new Error(`no subscription ${ref.subscriptionId}`);
+  return row;
+}
+
+/** The intent of a billing cycle. */
+export interface CycleIntent {
+  readonly intentId: string;
+  readonly cycleNumber: number;
+  readonly amountMinor: number;
+  readonly currency: string;
+  readonly createdAt: number;
+  readonly dueAt: number;
+  readonly hasUpfrontAmount: boolean;
+  /** The method of the attempt that the caller opens at once; null without an attempt. */
+  readonly paymentMethodId: string | null;
+  /** Set if the intent comes from the gateway's book, not from the subscription's run. */
+  readonly adoptedAt?: number;
+}
+
+export function cycleIntentOf(
+  { owed, terms }: SubscriptionState & { owed: OwedCycle },
+  createdAt: number,
+  paymentMethodId: string | null,
+): CycleIntent {
+  const { intentId, cycleNumber, amountMinor, dueAt } = owed;
+  const { currency, upfrontAmountMinor } = terms;
+  const hasUpfrontAmount = upfrontAmountMinor !== null;
+  return {
+    intentId,
+    cycleNumber,
+    amountMinor,
+    currency,
+    createdAt,
+    dueAt,
+    hasUpfrontAmount,
+    paymentMethodId,
+  };
+}
+
+/** Inserts the cycle's intent and returns its event, which the caller must store. Null if the intent exists. */
+export async function insertCycleIntent(
+  tx: Db,
+  order: Order,
+  { intentId, hasUpfrontAmount, ...cycle }: CycleIntent,
+): Promise<{ created: EventDraft; facts: IntentFacts } | null> {
+  const [intent] = await tx
+    .insert(paymentIntents)
+    .values({
+      ...order,
+      ...cycle,
+      id: intentId,
+      normalEmail: emailNormalForm(order.customerDetails.email),
+      status: cycle.paymentMethodId === null ? 'CREATED' : 'PENDING',
+    })
+    .onConflictDoNothing()
+    .returning();
+  if (!intent) return null;
+  const created = intentEvent('intent.created', intentId, cycle.createdAt, 'CREATED');
+  // The event comes before the first attempt, so it has no card.
+  return { created, facts: factsOf(intent, null, hasUpfrontAmount) };
+}
+
+/** Opens the attempt of `state` on the cycle's intent, and sets this intent to PENDING. A repeat finds the attempt. */
+async function ensureAttempt(tx: Db, state: ChargeableState, order: Order): Promise<Opened> {
+  const { merchantId, openAttempt } = state;
+  const { attemptNumber, trigger, paymentMethodId, startedAt: createdAt } = openAttempt;
+  const intent = cycleIntentOf(state, createdAt, paymentMethodId);
+  const { intentId, amountMinor, currency } = intent;
+  // Pipelined: the connection executes both statements in this order.
+  const [inserted, attempt] = await Promise.all([
+    insertCycleIntent(tx, order, intent),
+    insertAttempt(tx, {
+      merchantId,
+      intentId,
+      attemptNumber,
+      sessionId: openAttempt.sessionId ?? null,
+      trigger,
+      paymentMethodId,
+      amountMinor,
+      currency,
+      createdAt,
+    }),
+  ]);
+  if (inserted) await appendDrafts(tx, order, [inserted.created], inserted.facts);
+  else if (attempt) await setPending(tx, attempt);
+  if (attempt) return { kind: 'opened', attempt, isFresh: true };
+  const [known] = await tx
+    .select()
+    .from(paymentAttempts)
+    .where(
+      and(
+        eq(paymentAttempts.merchantId, merchantId),
+        eq(paymentAttempts.intentId, intentId),
+        eq(paymentAttempts.attemptNumber, attemptNumber),
+      ),
+    );
+  if (!known) throw new Error(`no attempt ${attemptNumber} on ${intentId}`);
+  return { kind: 'opened', attempt: known, isFresh: false };
+}
+
+/**
+ * Writes the outcome of a cycle's attempt and its transition, inside the caller's transaction. `result` is that of the
+ * command `commandId`, which requested the attempt. Writes nothing if another process has changed the subscription.
+ */
+export async function settleCycle(
+  tx: Db,
+  attempt: Attempt,
+  settlement: Settlement,
+  {
+    transition: { change, ...identity },
+    commandId,
+    result,
+  }: { transition: Transition; commandId: string | null; result: CommandResult | null },
+): Promise<Recorded> {
+  const { state, effects, events } = change;
+  const moved = await moveRow(tx, { ...identity, state, effects });
+  if (moved.kind !== 'moved') return moved;
+  const hasUpfrontAmount = state.terms.upfrontAmountMinor !== null;
+  const facts = await settleAttempt(tx, attempt, settlement, identity.nowAt, hasUpfrontAmount);
+  if (result && commandId !== null) await settleCommand(tx, state, commandId, result);
+  await appendDrafts(tx, moved.order, events, facts);
+  return { kind: 'recorded' };
+}
