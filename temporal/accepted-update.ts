@@ -3,9 +3,6 @@ import type { Client, WorkflowUpdateHandle } from '@temporalio/client';
 import { ACCEPT_QUEUED_WITHIN_MS, ACCEPT_WITHIN_MS, isQueueMoving } from './client.ts';
 import { WORKFLOW_QUEUES } from '../runtime/worker-options.ts';
 
-/**
- * An update of a subscription's workflow. Of several updates with the same `updateId`, Temporal executes one.
- */
 interface UpdateRequest {
   workflowId: string;
   name: string;
@@ -14,11 +11,9 @@ interface UpdateRequest {
 }
 
 /**
- * Sends an update and returns its handle when a worker has accepted the update. The time limit is 4.5 s. If
- * workers poll the task queue, the update only waits behind other tasks, and the limit is extended by 12 s.
- *
- * @throws WorkflowUpdateRPCTimeoutOrCancelledError if no worker accepted the update in time. The update may
- * still be executed, once. A repeat with the same `updateId` returns its outcome.
+ * Sends an update; returns its handle when a worker has accepted it, within 4.5 s, or 12 s more if workers poll.
+ * @throws WorkflowUpdateRPCTimeoutOrCancelledError: it may still be executed, once; a repeat with its `updateId`
+ * returns its outcome.
  */
 export async function acceptedUpdate<Result>(
   client: Client,

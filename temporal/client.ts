@@ -142,7 +142,6 @@ export function isUnregistered(searchAttribute: string, error: unknown): boolean
   return isGrpcServiceError(cause) && cause.details.includes(`search attribute ${searchAttribute}`);
 }
 
-/** A status code of gRPC. */
 const FAILED_PRECONDITION = 9;
 
 /**

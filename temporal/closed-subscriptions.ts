@@ -6,9 +6,8 @@ import { SUBSCRIPTION_WORKFLOW } from '../workflows/subscription/messages.ts';
 const LIST_WITHIN_MS = 10_000;
 
 /**
- * Returns the subscriptions whose workflow closed since `sinceAt` (real time) as failed, terminated, timed
- * out or cancelled, latest first. If Temporal fails or does not finish within 10 s, returns the subscriptions
- * found so far. Throws if none was found before the error.
+ * Returns the subscriptions whose workflow closed since `sinceAt` without completing, latest first; after an error or
+ * 10 s those found so far. Throws if none was found before the error.
  */
 export async function closedSince(
   client: Client,

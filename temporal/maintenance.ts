@@ -8,20 +8,14 @@ const CHECK_EVERY_MS = 60_000;
 
 export interface MaintenanceChecksDeps {
   client: Client;
-  /** Workflows run on `<prefix>billing`. */
   taskQueuePrefix: string;
   logger: Pick<Logger, 'warn'>;
-  /** Time between two checks, in ms. Default: 60,000. */
   checkEveryMs?: number;
 }
 
 /**
- * Starts the maintenance workflow, which runs the sweeps. Checks every minute that the workflow runs, and
- * starts it again if it does not. If several processes call this function, still only one workflow runs.
- * Never throws: a failed start is logged, and the next check tries again.
- *
- * Returns a function that ends the checks but not the workflow. The returned promise resolves when no check
- * is running, within 4.5 s. The caller must not close the connection before that.
+ * Starts the maintenance workflow and checks every minute that it runs; for any number of processes there is one.
+ * Never throws. The returned function ends the checks, within 4.5 s.
  */
 export function keepMaintenanceRunning(deps: MaintenanceChecksDeps): () => Promise<void> {
   const { client, taskQueuePrefix, logger, checkEveryMs = CHECK_EVERY_MS } = deps;

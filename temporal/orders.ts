@@ -25,8 +25,8 @@ import type { StuckOptions } from './stuck-workflows.ts';
 export type AwaitedKind = 'payment' | 'refund' | 'setupMethod';
 
 /**
- * By kind: reads the outcome of an order from its rows. The refusal of an order is an outcome. `pending`: the payer's
- * bank or the gateway decides the order later. Null: only the workflow knows more.
+ * By kind: reads the outcome of an order from its rows; a refusal is an outcome. `pending`: it is decided later.
+ * Null: only the workflow knows more.
  */
 export type OrderRows = {
   readonly [Kind in AwaitedKind]: (
@@ -41,9 +41,9 @@ export type OrderRows = {
  */
 export interface Orders {
   /**
-   * Carries an order out once, and returns its outcome; `pending` after 25 s, or once the payer's bank or the gateway
-   * decides it later. A repeat returns the later outcome. Throws `DomainError('service_unavailable')` if Temporal does
-   * not accept the order; it may still be carried out, once.
+   * Carries an order out once; `pending` after 25 s, or if the payer's bank or the gateway decides later. A repeat
+   * returns the later outcome.
+   * @throws DomainError `service_unavailable`: it may still be carried out, once.
    */
   execute<Kind extends AwaitedKind>(kind: Kind, order: Order<Kind>): Promise<OrderOutcome<Kind>>;
   /** Starts the order's workflow, or replaces a stuck one. Returns false if one already runs. */
@@ -56,7 +56,6 @@ export interface Orders {
 export interface OrdersDeps {
   client: Client;
   rows: OrderRows;
-  /** These workflows run on `<prefix>checkout`. */
   taskQueuePrefix: string;
   logger: Logger;
   /** Time in ms for which the workflow tasks of a run must fail before the run is replaced. Default: 60,000. */
@@ -139,8 +138,8 @@ class TemporalOrders implements Orders {
   }
 
   /**
-   * Returns the outcome of an order; null if there is none after 25 s. If the rows have none yet, starts a workflow or
-   * joins the running one. If the joined run was for another order, starts again.
+   * Returns the outcome of an order; null after 25 s. Starts a workflow or joins the running one; starts again if the
+   * joined run was for another order.
    */
   private async settle<Kind extends AwaitedKind>(
     kind: Kind,

@@ -11,7 +11,6 @@ const { EVENT_TYPE_WORKFLOW_TASK_COMPLETED: COMPLETED, EVENT_TYPE_WORKFLOW_TASK_
 export const STUCK_AFTER_MS = 60_000;
 
 export interface StuckOptions {
-  /** Time in ms for which the workflow tasks of a run must have failed. */
   readonly stuckAfterMs: number;
   readonly logger: Logger;
 }
@@ -23,10 +22,8 @@ export interface StuckOptions {
 const LATEST_EVENTS = 50;
 
 /**
- * Terminates a run if its workflow tasks have failed for `stuckAfterMs` and none of them has completed in this
- * time. Such a run may never recover, because its history may not fit the code. Nothing is lost: a new run
- * continues from the rows (ADR 0002). Returns true if the run was terminated, which it logs, or closed by itself; false
- * if it is not stuck or did not run. Throws if Temporal is unreachable.
+ * Terminates a run whose workflow tasks have failed for `stuckAfterMs` without a success; a new run continues from
+ * the rows (ADR 0002). True if terminated or closed by itself. Throws if Temporal is unreachable.
  */
 export async function terminateIfStuck(
   client: Client,

@@ -30,7 +30,6 @@ import type { StuckOptions } from './stuck-workflows.ts';
 import { EARLIER_MOST, startOptions } from './subscription-start.ts';
 import type { Snapshot } from './subscription-start.ts';
 
-/** Access to the rows of subscriptions. */
 export interface RunRows {
   /** Returns the part of a workflow's argument that the row determines; null for an unknown subscription. */
   loadSnapshot(ref: SubscriptionRef): Promise<Snapshot | null>;
@@ -38,9 +37,8 @@ export interface RunRows {
   countEarlier(ref: SubscriptionRef, most: number): Promise<number>;
   /** Records that Temporal has confirmed the start of the workflow. */
   markWorkflowStarted(ref: SubscriptionRef): Promise<void>;
-  /** Records that the workflow is newer than the row. Rule: D-39. */
+  /** Records that the workflow is newer than the row. */
   recordHold(ref: SubscriptionRef): Promise<void>;
-  /** Ends the hold of a subscription. Rule: D-39. */
   endHold(ref: SubscriptionRef): Promise<void>;
 }
 
@@ -57,34 +55,26 @@ export interface SubscriptionRuns {
    */
   recheck(subscription: SubscriptionRef): Promise<void>;
   /**
-   * Rechecks a subscription that seems late and returns true. If its run is stuck, replaces the run instead
-   * and returns true.
-   *
-   * Does nothing and returns false in two cases: a workflow task or an activity of a run that is not stuck is
-   * scheduled or running, or `isStillLate`, which is called last, returns false. Throws if Temporal is
-   * unreachable. Throws also if the recorded state cannot be read, because neither a message nor a new run
-   * could help.
+   * Rechecks a late subscription, or replaces its stuck run. False: work is pending, or `isStillLate`, called last,
+   * returns false. Throws if Temporal is unreachable or the recorded state cannot be read.
    */
   recheckUnlessBusy(
     subscription: SubscriptionRef,
     isStillLate: () => Promise<boolean>,
   ): Promise<boolean>;
   /**
-   * If the workflow tasks of the run have failed for a minute, terminates the run and starts a new one from
-   * the row. Returns true if the run was replaced. Throws if Temporal is unreachable. Throws also if the
-   * recorded state cannot be read, because no new run could start.
+   * Replaces a run whose workflow tasks have failed for a minute. True if replaced. Throws if Temporal is unreachable
+   * or the recorded state cannot be read.
    */
   replaceIfStuck(subscription: SubscriptionRef): Promise<boolean>;
   /**
-   * Starts a workflow from the subscription's row if none runs or has completed and the subscription is not over.
-   * Returns true if a workflow was started. Unlike `recheck`, does not signal a running workflow. Throws if Temporal is
-   * unreachable.
+   * Starts a workflow from the row if none runs or has completed and the subscription is not over. True if started.
+   * Signals no running workflow. Throws if Temporal is unreachable.
    */
   ensureRunning(subscription: SubscriptionRef): Promise<boolean>;
   /**
-   * Returns the subscriptions whose workflow closed since `sinceAt` (real time) as terminated, failed, timed
-   * out or cancelled, latest first. Some may have a new run. If Temporal fails or does not finish within 10
-   * s, returns the subscriptions found so far. Throws if none was found before the error.
+   * Returns the subscriptions whose workflow closed since `sinceAt` without completing, latest first; some may have a
+   * new run. After an error or 10 s those found so far.
    */
   closedSince(sinceAt: number): Promise<SubscriptionRef[]>;
   /** Returns the number of running workflows of subscriptions. The number may lag behind by some seconds. */
@@ -98,7 +88,6 @@ const START_WITHIN_MS = 1_000;
 export interface RunDeps<Rows extends RunRows> {
   client: Client;
   rows: Rows;
-  /** Workflows run on `<prefix>billing` and `<prefix>checkout`. */
   taskQueuePrefix: string;
   logger: Logger;
   /**
@@ -196,8 +185,8 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
   }
 
   /**
-   * Starts a workflow from the subscription's row. Returns false if the subscription is over or unknown. Throws
-   * `service_unavailable` if its workflow has completed, because then the row was restored from a backup. Rule: D-39.
+   * Starts a workflow from the row. False if the subscription is over or unknown.
+   * @throws DomainError `service_unavailable` if its workflow has completed: the row was restored from a backup.
    */
   protected async startFromRow(ref: SubscriptionRef): Promise<boolean> {
     const snapshot = await this.snapshotOf(ref);

@@ -15,8 +15,8 @@ export interface Snapshot extends Pick<SubscriptionInput, 'state' | 'clock'> {
 }
 
 /**
- * Upper limits of the priority tiers: a merchant's first 50 subscriptions have priority key 1, up to
- * 500 key 2, up to 5,000 key 3, and the rest key 4. Temporal dispatches tasks with a lower key first.
+ * A merchant's first 50 subscriptions have priority key 1, up to 500 key 2, up to 5,000 key 3, the rest key 4.
+ * Temporal dispatches lower keys first.
  */
 const SUBSCRIPTIONS_UP_TO = [50, 500, 5_000] as const;
 
@@ -24,9 +24,8 @@ const SUBSCRIPTIONS_UP_TO = [50, 500, 5_000] as const;
 export const EARLIER_MOST = Math.max(...SUBSCRIPTIONS_UP_TO);
 
 /**
- * Returns the priority key, 1 to 4, of a subscription's workflow. The key depends on the number of
- * subscriptions that the merchant had before this one. The renewals of a merchant with at most 50 subscriptions
- * therefore wait for at most 50 renewals of each other merchant.
+ * Returns the priority key, 1 to 4. The renewals of a merchant with at most 50 subscriptions wait for at most 50
+ * renewals of each other merchant.
  */
 export function renewalPriority(earlierSubscriptions: number): number {
   const tier = SUBSCRIPTIONS_UP_TO.findIndex((upTo) => earlierSubscriptions < upTo);

@@ -40,16 +40,16 @@ export type CommandAnswer =
 /** Subscription workflows for the API and the maintenance sweeps. */
 export interface SubscriptionWorkflows extends SubscriptionRuns {
   /**
-   * Executes a command once per `commandId`; a repeat returns the first result. Throws
-   * `DomainError('service_unavailable')` if no worker accepts the command within 4.5 s. If workers poll the
-   * task queue, the limit is extended by 12 s. The command may still be executed; a repeat returns its outcome.
+   * Executes a command once per `commandId`; a repeat returns the first result.
+   * @throws DomainError `service_unavailable` after 4.5 s, or 12 s more if workers poll; a repeat returns its
+   * outcome.
    */
   execute(subscription: SubscriptionRef, command: Command): Promise<CommandAnswer>;
 }
 
 /**
- * Time in ms for which a repeat waits for the first call's outcome. Most outcomes come from a local activity, which ends
- * within this time.
+ * Time in ms for which a repeat waits for the first call's outcome. Most outcomes come from a local activity, which
+ * ends within this time.
  */
 const UNDER_WAY_MS = 3_000;
 const UNDER_WAY_POLL_MS = 100;
@@ -82,7 +82,6 @@ class TemporalSubscriptionWorkflows
     }
   }
 
-  /** Sends the command, then waits for its outcome. */
   private async sendUpdate(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
     const { kind, ...input } = command;
     const startedAt = performance.now();
@@ -107,9 +106,8 @@ class TemporalSubscriptionWorkflows
   }
 
   /**
-   * Replaces the run if Temporal refused a call with `error`, because the run is stuck. A sweep replaces only runs that
-   * are late, so a stuck run that has nothing due would refuse every command. Returns true if the run was replaced.
-   * Never throws.
+   * Replaces the run if Temporal refused a call because it is stuck: with nothing due, no sweep would, and it would
+   * refuse every command. Never throws.
    */
   private async replaceAfter(ref: SubscriptionRef, error: unknown): Promise<boolean> {
     if (!isNotReady(error)) return false;
@@ -133,9 +131,8 @@ class TemporalSubscriptionWorkflows
   }
 
   /**
-   * Returns the refusal of a command if the subscription is over and the run answered `payment_outcome_pending` or
-   * `service_unavailable`; else null. Both codes ask the caller to repeat the command. But Temporal stores the answer in
-   * the completed run, and no other run follows, so every repeat would get the same answer.
+   * Returns the refusal of a command if the subscription is over and the run asked to repeat it; else null. Temporal
+   * stores that answer in the completed run, so every repeat would get it.
    */
   private async answerAfterEnd(
     ref: SubscriptionRef,

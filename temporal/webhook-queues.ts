@@ -24,10 +24,8 @@ export interface WebhookQueues {
 
 export interface WebhookQueuesDeps {
   client: Client;
-  /** Workflows run on `<prefix>billing`. */
   taskQueuePrefix: string;
   logger: Pick<Logger, 'warn'>;
-  /** Returns the endpoints that have pending events of the stream. */
   endpointsOf: (stream: {
     merchantId: string;
     streamId: string;

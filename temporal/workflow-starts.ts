@@ -13,9 +13,8 @@ const MAX_WAITING = 200;
 /** Starts the workflows of new subscriptions in the background. */
 export interface WorkflowStarts {
   /**
-   * Queues the start of the workflow of a committed row. Resolves when fewer than 200 starts wait. Never
-   * throws. If a start fails or the process ends, all waiting starts are dropped. Then the subscription's
-   * first command or the sweep starts the workflow.
+   * Queues the start of a committed row's workflow. Resolves when fewer than 200 wait. Never throws. After a failed
+   * start all are dropped; the subscription's first command or the sweep starts them.
    */
   begin(subscription: SubscriptionRef): Promise<void>;
   /** Drops the waiting starts. Resolves when no start is running. */
