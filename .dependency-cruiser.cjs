@@ -225,7 +225,7 @@ const tools = [
     'embedded-imports',
     'tools/embedded/ starts the processes as children, and imports none of their code.',
     { path: '^tools/embedded/', pathNot: '^tools/embedded/demo-merchant\\.ts$' },
-    { path: [foldersBut('runtime', 'temporal', 'tools'), '^tools/(?!embedded/)'] },
+    { path: [foldersBut('runtime', 'temporal', 'tools'), '^tools/(?!embedded/|config\\.ts$)'] },
   ),
   rule(
     'doubles-import',
@@ -235,7 +235,7 @@ const tools = [
       path: [
         foldersBut('domain', 'gateways', 'runtime', 'tools'),
         '^gateways/(?!http-server/)',
-        '^tools/(?!(stripe-double|fault-proxy)/)',
+        '^tools/(?!(stripe-double|fault-proxy)/|config\\.ts$)',
       ],
     },
   ),
@@ -257,7 +257,7 @@ const everywhere = [
   rule(
     'zod-at-the-edges',
     'Only code that reads input uses zod: it would add 1 MB to the workflow bundle.',
-    { pathNot: '^(api|test|tools)/|^runtime/config\\.ts$' },
+    { pathNot: '^(api|test|tools)/|^runtime/(config|environment)\\.ts$' },
     { path: packages('zod') },
   ),
   rule(

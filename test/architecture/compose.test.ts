@@ -5,12 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { CURRENCIES } from '../../domain/currencies.ts';
 import { SEARCH_ATTRIBUTES } from '../../tools/embedded/temporal-server.ts';
-import {
-  loadApiConfig,
-  loadGatewayConfig,
-  loadWorkerConfig,
-  VARIABLE_NAMES,
-} from '../../runtime/config.ts';
+import { loadApiConfig, loadGatewayConfig, loadWorkerConfig } from '../../runtime/config.ts';
+import { VARIABLE_NAMES } from '../../tools/config.ts';
 import { STOP_WITHIN_MS } from '../../runtime/shutdown.ts';
 
 /** `source:target:mode`, or a file that a variable names. */

@@ -2,14 +2,13 @@ import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import {
-  ConfigError,
   loadApiConfig,
-  loadEmbeddedConfig,
   loadGatewayConfig,
   loadWorkerConfig,
   SECRETS,
-  VARIABLE_NAMES,
 } from '../../runtime/config.ts';
+import { ConfigError } from '../../runtime/environment.ts';
+import { loadEmbeddedConfig, VARIABLE_NAMES } from '../../tools/config.ts';
 
 /** Variables that only docker-compose.yml reads. */
 const COMPOSE_ONLY = ['POSTGRES_PASSWORD'];

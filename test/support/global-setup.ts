@@ -12,7 +12,7 @@ import type { Service, SupervisedService } from '../../tools/embedded/services.t
 import { ComponentMissingError, temporalCli } from '../../tools/embedded/temporal-cli.ts';
 import { temporalAddress, temporalService } from '../../tools/embedded/temporal-server.ts';
 import { temporalTestServer } from '../../tools/embedded/test-server.ts';
-import { loadEmbeddedConfig } from '../../runtime/config.ts';
+import { loadEmbeddedConfig } from '../../tools/config.ts';
 import { writeWorkflowBundle } from '../../runtime/workflow-bundle.ts';
 import type { ChromiumFound } from './chromium.ts';
 

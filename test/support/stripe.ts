@@ -10,7 +10,7 @@ import { createFaultProxy } from '../../tools/fault-proxy/proxy.ts';
 import { createStripeClient } from '../../gateways/stripe/client.ts';
 import { createStripeDouble } from '../../tools/stripe-double/server.ts';
 import type { StripeDoubleOptions } from '../../tools/stripe-double/server.ts';
-import { loadEmbeddedConfig } from '../../runtime/config.ts';
+import { loadEmbeddedConfig } from '../../tools/config.ts';
 import { createTestDatabase } from './database.ts';
 import { KEEP_ALIVE_MS } from './keep-alive.ts';
 

@@ -3,13 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { CURRENCIES } from '../../domain/currencies.ts';
-import {
-  ConfigError,
-  loadApiConfig,
-  loadEmbeddedConfig,
-  loadGatewayConfig,
-  loadWorkerConfig,
-} from '../../runtime/config.ts';
+import { loadApiConfig, loadGatewayConfig, loadWorkerConfig } from '../../runtime/config.ts';
+import { ConfigError } from '../../runtime/environment.ts';
+import { loadEmbeddedConfig } from '../../tools/config.ts';
 
 const key = Buffer.alloc(32, 9).toString('base64');
 const enough = {

@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os';
-import type { EmbeddedConfig } from '../../runtime/config.ts';
+import type { EmbeddedConfig } from '../config.ts';
 import { CommandError, runCommand } from './commands.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';

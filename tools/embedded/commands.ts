@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { childEnvironment } from '../../runtime/config.ts';
+import { childEnvironment } from '../../runtime/environment.ts';
 
 export interface CommandOptions {
   readonly timeoutMs: number;

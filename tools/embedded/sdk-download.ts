@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { childEnvironment } from '../../runtime/config.ts';
+import { childEnvironment } from '../../runtime/environment.ts';
 
 /** The two servers that the Temporal SDK can download. */
 export type SdkServer = 'dev-server' | 'time-skipping';

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
-import { childEnvironment } from '../../runtime/config.ts';
+import { childEnvironment } from '../../runtime/environment.ts';
 import { endProcess, identify } from './process-identity.ts';
 import type { ProcessIdentity } from './process-identity.ts';
 import type { ProcessTable } from './process-table.ts';

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { childEnvironment } from '../../runtime/config.ts';
+import { childEnvironment } from '../../runtime/environment.ts';
 import { cachedFolder } from './cache.ts';
 import { CommandError, runCommand } from './commands.ts';
 import { withStillWorking } from './progress.ts';

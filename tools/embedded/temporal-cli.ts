@@ -2,7 +2,7 @@ import { constants, existsSync } from 'node:fs';
 import { access, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { EmbeddedConfig } from '../../runtime/config.ts';
+import type { EmbeddedConfig } from '../config.ts';
 import { cachedFolder } from './cache.ts';
 import { CommandError, runCommand } from './commands.ts';
 import { withStillWorking } from './progress.ts';

@@ -4,7 +4,7 @@ import { mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { EmbeddedConfig } from '../../runtime/config.ts';
+import type { EmbeddedConfig } from '../config.ts';
 import { cachedFolder } from './cache.ts';
 import { CommandError, runCommand } from './commands.ts';
 import { withStillWorking } from './progress.ts';

@@ -1,4 +1,4 @@
-import { loadStripeDoubleConfig } from '../../runtime/config.ts';
+import { loadStripeDoubleConfig } from '../config.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { announceReady, onShutdown } from '../../runtime/shutdown.ts';
 import { createFaultProxy } from './proxy.ts';

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { createDb } from '../../db/client.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
 import { loadOrMakeSecrets } from '../embedded/secrets.ts';
-import { loadEmbeddedConfig } from '../../runtime/config.ts';
+import { loadEmbeddedConfig } from '../config.ts';
 import { createMerchantClient } from '../../test/support/merchant-client.ts';
 import { findRunningStart } from './client/running-start.ts';
 import type { RunningStart } from './client/running-start.ts';

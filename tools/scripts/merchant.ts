@@ -22,7 +22,7 @@ import { formatInstant } from '../../domain/calendar.ts';
 import { merchantNameProblem } from '../../domain/merchant-name.ts';
 import { UNPAID_FROM } from '../../domain/retry-plan.ts';
 import { readDemoFile } from '../embedded/demo-file.ts';
-import { loadEmbeddedConfig } from '../../runtime/config.ts';
+import { loadEmbeddedConfig } from '../config.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import {
   AFTER_EXHAUSTED,

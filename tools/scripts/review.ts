@@ -10,7 +10,7 @@ import { decideReview, findReview, listReviews } from '../../db/repositories/pay
 import type { ListedReview } from '../../db/repositories/payments/reviews.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { readDemoFile } from '../embedded/demo-file.ts';
-import { loadOperatorConfig } from '../../runtime/config.ts';
+import { loadOperatorConfig } from '../config.ts';
 import { followUp } from '../../activities/decided-reviews.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createOrders } from '../../temporal/orders.ts';

@@ -39,7 +39,7 @@ import {
   temporalClusterService,
 } from '../embedded/temporal-cluster.ts';
 import { temporalAddress, temporalService } from '../embedded/temporal-server.ts';
-import { loadEmbeddedConfig } from '../../runtime/config.ts';
+import { loadEmbeddedConfig } from '../config.ts';
 import { onShutdown } from '../../runtime/shutdown.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { commandLine, gatewayOption } from './client/options.ts';

@@ -8,7 +8,7 @@
 import { findDemoFile, readDemoFile } from '../embedded/demo-file.ts';
 import { createDb } from '../../db/client.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
-import { loadEmbeddedConfig, loadOperatorConfig } from '../../runtime/config.ts';
+import { loadEmbeddedConfig, loadOperatorConfig } from '../config.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { secretsOfStart } from './client/start-secrets.ts';

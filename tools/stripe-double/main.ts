@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { loadStripeDoubleConfig } from '../../runtime/config.ts';
+import { loadStripeDoubleConfig } from '../config.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { announceReady, onShutdown } from '../../runtime/shutdown.ts';
 import { createStripeDouble } from './server.ts';

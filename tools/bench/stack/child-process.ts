@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { childEnvironment } from '../../../runtime/config.ts';
+import { childEnvironment } from '../../../runtime/environment.ts';
 import type { Closer } from '../../../runtime/shutdown.ts';
 
 /** A program of the benchmark in a separate process, so that its CPU time can be measured separately. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { cachedFolder } from '../../embedded/cache.ts';
 import { runCommand } from '../../embedded/commands.ts';
 import type { Report } from '../../embedded/progress.ts';
-import { childEnvironment } from '../../../runtime/config.ts';
+import { childEnvironment } from '../../../runtime/environment.ts';
 import { readCalls } from './calls.ts';
 import type { Call } from './calls.ts';
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { childEnvironment } from '../../../runtime/config.ts';
+import { childEnvironment } from '../../../runtime/environment.ts';
 import type { GatewayChoice } from './options.ts';
 import { waitFor } from './wait-for.ts';
 import { findRunningStart } from './running-start.ts';

@@ -1,6 +1,6 @@
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import type { DemoFile } from '../../embedded/demo-file.ts';
-import { loadEmbeddedConfig } from '../../../runtime/config.ts';
+import { loadEmbeddedConfig } from '../../config.ts';
 import { createMerchantClient } from '../../../test/support/merchant-client.ts';
 import type {
   MerchantClient,

@@ -6,7 +6,7 @@ import { loadOrMakeSecrets } from '../../embedded/secrets.ts';
 import { createMerchantGateways } from '../../../gateways/merchant-gateways.ts';
 import type { GatewayRegistry } from '../../../gateways/registry.ts';
 import { createSandboxClient } from '../../../gateways/sandbox/client.ts';
-import { loadOperatorConfig } from '../../../runtime/config.ts';
+import { loadOperatorConfig } from '../../config.ts';
 import { createSealing } from '../../../runtime/sealing.ts';
 
 /** Time limit in ms of a request to a gateway. */

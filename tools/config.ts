@@ -1,0 +1,169 @@
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { z } from 'zod';
+import {
+  refuseStripeDoubleInProduction,
+  SECRETS,
+  SERVER,
+  SERVICE_CHECKS,
+  SHARED,
+  TEMPORAL,
+  temporalSettings,
+  urlHost,
+  variables as product,
+} from '../runtime/config.ts';
+import { readCurrencyLimits } from '../runtime/currency-limits.ts';
+import {
+  port,
+  present,
+  processEnvironment,
+  read,
+  readOptional,
+  text,
+} from '../runtime/environment.ts';
+import type { Environment } from '../runtime/environment.ts';
+
+/** The variables of a running installation, and those of `npm start`, the doubles and the tests' servers. */
+const variables = {
+  ...product,
+  POSTGRES_PORT: port.default(54_329),
+  TEMPORAL_PORT: port.default(7233),
+  TEMPORAL_UI_PORT: port.default(8233),
+  STRIPE_DOUBLE_PORT: port.default(8082),
+  FAULT_PROXY_PORT: port.default(8083),
+  STRIPE_MOCK_PORT: port.default(12_111),
+  DATA_DIR: text.default('.data'),
+  PERENNIAL_CACHE_DIR: text.optional(),
+  XDG_CACHE_HOME: text.optional(),
+  EMBEDDED_TEMPORAL: z.enum(['dev', 'cluster']).default('dev'),
+  TEMPORAL_CLI_PATH: text.optional(),
+  TEMPORAL_TEST_SERVER_PATH: text.optional(),
+  CHROMIUM_PATH: text.optional(),
+} satisfies Record<string, z.ZodType>;
+
+/** The name of every variable that this project reads. Tests compare the documents with this list. */
+export const VARIABLE_NAMES = Object.keys(variables) as readonly (keyof typeof variables)[];
+
+/**
+ * Settings of the Stripe double and of the fault proxy in front of it. `controlKey`: of the control routes of both.
+ * @throws ConfigError with every problem at once.
+ */
+export function loadStripeDoubleConfig(environment: Environment = processEnvironment()) {
+  const names = [...SHARED, ...SERVER, 'STRIPE_DOUBLE_PORT', 'FAULT_PROXY_PORT'] as const;
+  const env = read(variables, names, environment);
+  return {
+    host: env.HOST,
+    port: env.STRIPE_DOUBLE_PORT,
+    doubleUrl: `http://${urlHost(env.HOST)}:${env.STRIPE_DOUBLE_PORT}`,
+    proxyPort: env.FAULT_PROXY_PORT,
+    databaseUrl: env.DATABASE_URL,
+    controlKey: env.GATEWAY_KEY,
+    logLevel: env.LOG_LEVEL,
+  };
+}
+
+export type EmbeddedConfig = ReturnType<typeof loadEmbeddedConfig>;
+
+/**
+ * Settings of `npm start` and of the tests' servers. With `databaseUrl` or `temporalAddress` that embedded server is
+ * not started.
+ * @throws ConfigError with every problem at once.
+ */
+export function loadEmbeddedConfig(environment: Environment = processEnvironment()) {
+  const names = [
+    'HOST',
+    'API_PORT',
+    'GATEWAY_PORT',
+    'POSTGRES_PORT',
+    'TEMPORAL_PORT',
+    'TEMPORAL_UI_PORT',
+    'STRIPE_DOUBLE_PORT',
+    'FAULT_PROXY_PORT',
+    'STRIPE_MOCK_PORT',
+    'TEMPORAL_NAMESPACE',
+    'TEMPORAL_UI_URL',
+    'PUBLIC_URL',
+    'GATEWAY_URL',
+    'GATEWAY_PUBLIC_URL',
+    'STRIPE_API_URL',
+    'DATA_DIR',
+    'PERENNIAL_CACHE_DIR',
+    'XDG_CACHE_HOME',
+    'EMBEDDED_TEMPORAL',
+    'TEMPORAL_CLI_PATH',
+    'TEMPORAL_TEST_SERVER_PATH',
+    'CHROMIUM_PATH',
+    'LOG_LEVEL',
+  ] as const;
+  const env = read(variables, names, environment, [refuseStripeDoubleInProduction]);
+  const replaced = readOptional(variables, ['DATABASE_URL', 'TEMPORAL_ADDRESS'], environment);
+  readOptional(variables, SECRETS, environment);
+  return {
+    host: env.HOST,
+    apiPort: env.API_PORT,
+    gatewayPort: env.GATEWAY_PORT,
+    postgresPort: env.POSTGRES_PORT,
+    temporalPort: env.TEMPORAL_PORT,
+    temporalUiPort: env.TEMPORAL_UI_PORT,
+    stripeDoublePort: env.STRIPE_DOUBLE_PORT,
+    faultProxyPort: env.FAULT_PROXY_PORT,
+    stripeMockPort: env.STRIPE_MOCK_PORT,
+    temporalNamespace: env.TEMPORAL_NAMESPACE,
+    temporalUiUrl: env.TEMPORAL_UI_URL,
+    publicUrl: env.PUBLIC_URL,
+    gatewayUrl: env.GATEWAY_URL,
+    gatewayPublicUrl: env.GATEWAY_PUBLIC_URL,
+    stripeUrl: env.STRIPE_API_URL,
+    databaseUrl: replaced.DATABASE_URL,
+    temporalAddress: replaced.TEMPORAL_ADDRESS,
+    dataDir: resolve(env.DATA_DIR),
+    cacheDir: resolve(
+      env.PERENNIAL_CACHE_DIR ?? join(env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'perennial'),
+    ),
+    embeddedTemporal: env.EMBEDDED_TEMPORAL,
+    temporalCliPath: env.TEMPORAL_CLI_PATH,
+    testServerPath: env.TEMPORAL_TEST_SERVER_PATH,
+    chromiumPath: env.CHROMIUM_PATH,
+    logLevel: env.LOG_LEVEL,
+    /** Secrets from the environment. The caller generates the missing ones. */
+    givenSecrets: Object.fromEntries(
+      SECRETS.flatMap((name) => {
+        const value = present(environment[name]);
+        return value === undefined ? [] : [[name, value]];
+      }),
+    ) as Partial<Record<(typeof SECRETS)[number], string>>,
+  };
+}
+
+/**
+ * Returns the settings of the operator's commands. If `databaseUrl` is undefined, the commands use the
+ * servers that `npm start` runs with the data in `dataDir`.
+ *
+ * @throws ConfigError with every problem at once.
+ */
+export function loadOperatorConfig(environment: Environment = processEnvironment()) {
+  const names = [
+    ...TEMPORAL,
+    'DATA_DIR',
+    'GATEWAY_URL',
+    'GATEWAY_PORT',
+    'STRIPE_API_URL',
+    'CURRENCY_LIMITS_FILE',
+  ] as const;
+  const env = read(variables, names, environment, SERVICE_CHECKS);
+  const given = readOptional(
+    variables,
+    ['DATABASE_URL', 'GATEWAY_KEY', 'ENCRYPTION_KEY'],
+    environment,
+  );
+  return {
+    databaseUrl: given.DATABASE_URL,
+    dataDir: resolve(env.DATA_DIR),
+    ...temporalSettings(env),
+    gatewayUrl: env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
+    gatewayKey: given.GATEWAY_KEY,
+    encryptionKey: given.ENCRYPTION_KEY,
+    stripeUrl: env.STRIPE_API_URL,
+    currencies: readCurrencyLimits(env.CURRENCY_LIMITS_FILE),
+  };
+}
