@@ -7,6 +7,7 @@ import type {
 } from '@temporalio/client';
 import { DomainError } from '../domain/errors.ts';
 import { UnreadableStateError } from '../domain/subscription/recorded-state.ts';
+import type { CommandResult } from '../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import {
   advanceClock,
@@ -30,7 +31,7 @@ import type { StuckOptions } from './stuck-workflows.ts';
 import { EARLIER_MOST, startOptions } from './subscription-start.ts';
 import type { Snapshot } from './subscription-start.ts';
 
-export interface RunRows {
+export interface SubscriptionRows {
   /** Returns the part of a workflow's argument that the row determines; null for an unknown subscription. */
   loadSnapshot(ref: SubscriptionRef): Promise<Snapshot | null>;
   /** Returns the number of subscriptions that the merchant had before this one, at most `most`. */
@@ -40,54 +41,18 @@ export interface RunRows {
   /** Records that the workflow is newer than the row. */
   recordHold(ref: SubscriptionRef): Promise<void>;
   endHold(ref: SubscriptionRef): Promise<void>;
-}
-
-/** Starts, rechecks and replaces the workflow runs of subscriptions, for the API and the maintenance sweeps. */
-export interface SubscriptionRuns {
-  /**
-   * Starts the workflow of a new row. Returns false, after about 1 s, if Temporal is unreachable; the sweep
-   * then starts the workflow later. Never throws. A repeat changes nothing.
-   */
-  start(subscription: SubscriptionRef): Promise<boolean>;
-  /**
-   * Makes the workflow read its row again. Starts a workflow if none runs and the subscription is not over.
-   * Throws if Temporal is unreachable.
-   */
-  recheck(subscription: SubscriptionRef): Promise<void>;
-  /**
-   * Rechecks a late subscription, or replaces its stuck run. False: work is pending, or `isStillLate`, called last,
-   * returns false. Throws if Temporal is unreachable or the recorded state cannot be read.
-   */
-  recheckUnlessBusy(
-    subscription: SubscriptionRef,
-    isStillLate: () => Promise<boolean>,
-  ): Promise<boolean>;
-  /**
-   * Replaces a run whose workflow tasks have failed for a minute. True if replaced. Throws if Temporal is unreachable
-   * or the recorded state cannot be read.
-   */
-  replaceIfStuck(subscription: SubscriptionRef): Promise<boolean>;
-  /**
-   * Starts a workflow from the row if none runs or has completed and the subscription is not over. True if started.
-   * Signals no running workflow. Throws if Temporal is unreachable.
-   */
-  ensureRunning(subscription: SubscriptionRef): Promise<boolean>;
-  /**
-   * Returns the subscriptions whose workflow closed since `sinceAt` without completing, latest first; some may have a
-   * new run. After an error or 10 s those found so far.
-   */
-  closedSince(sinceAt: number): Promise<SubscriptionRef[]>;
-  /** Returns the number of running workflows of subscriptions. The number may lag behind by some seconds. */
-  countRunning(): Promise<number>;
-  /** Sends the test clock's target to the subscription's workflow. Starts the workflow if none runs. */
-  advanceClock(subscription: SubscriptionRef, targetAt: number): Promise<void>;
+  /** Returns a recorded command; null if there is none. `result` is null until the outcome is known. */
+  findCommand(
+    ref: SubscriptionRef,
+    commandId: string,
+  ): Promise<{ result: CommandResult | null } | null>;
 }
 
 const START_WITHIN_MS = 1_000;
 
-export interface RunDeps<Rows extends RunRows> {
+export interface SubscriptionRunsDeps {
   client: Client;
-  rows: Rows;
+  rows: SubscriptionRows;
   taskQueuePrefix: string;
   logger: Logger;
   /**
@@ -96,14 +61,15 @@ export interface RunDeps<Rows extends RunRows> {
   stuckAfterMs?: number;
 }
 
-export class TemporalSubscriptionRuns<Rows extends RunRows> implements SubscriptionRuns {
+/** Starts, rechecks and replaces the workflow runs of subscriptions. Throws if Temporal is unreachable. */
+export class SubscriptionRuns {
   protected readonly client: Client;
   protected readonly taskQueuePrefix: string;
-  protected readonly rows: Rows;
+  protected readonly rows: SubscriptionRows;
   protected readonly logger: Logger;
   private readonly stuck: StuckOptions;
 
-  constructor(deps: RunDeps<Rows>) {
+  constructor(deps: SubscriptionRunsDeps) {
     const { client, rows, logger, taskQueuePrefix, stuckAfterMs = STUCK_AFTER_MS } = deps;
     this.client = client;
     this.taskQueuePrefix = taskQueuePrefix;
@@ -112,6 +78,10 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     this.stuck = { stuckAfterMs, logger };
   }
 
+  /**
+   * Starts the workflow of a new row. Never throws: returns false, after about 1 s, if Temporal is unreachable. The
+   * sweep then starts the workflow later.
+   */
   async start(ref: SubscriptionRef): Promise<boolean> {
     try {
       const snapshot = await this.rows.loadSnapshot(ref);
@@ -125,16 +95,25 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     }
   }
 
+  /**
+   * Starts a workflow from the row if none runs or has completed and the subscription is not over. Returns true if it
+   * started one.
+   */
   async ensureRunning(ref: SubscriptionRef): Promise<boolean> {
     const status = (await this.describe(ref))?.status.name;
     return status === 'RUNNING' || status === 'COMPLETED' ? false : this.startFromRow(ref);
   }
 
+  /** Makes the workflow read its row again, or starts a missing workflow. */
   async recheck(ref: SubscriptionRef): Promise<void> {
     await this.signalOrStart(ref, (handle) => handle.signal(recheck));
     await this.rows.markWorkflowStarted(ref);
   }
 
+  /**
+   * Rechecks a late subscription, or replaces its stuck run. Returns false without effect if another run is at work,
+   * or if `isStillLate`, called last, returns false. Throws also for an unreadable row.
+   */
   async recheckUnlessBusy(
     ref: SubscriptionRef,
     isStillLate: () => Promise<boolean>,
@@ -149,27 +128,31 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     return true;
   }
 
+  /**
+   * Replaces the run by one from the row if its workflow tasks have failed for a minute; returns true then. Throws also
+   * for an unreadable row.
+   */
   async replaceIfStuck(ref: SubscriptionRef): Promise<boolean> {
     await this.snapshotOf(ref);
     const description = await this.describe(ref);
     return description !== null && this.replace(ref, description);
   }
 
+  /** See {@link closedSince}. */
   closedSince(sinceAt: number): Promise<SubscriptionRef[]> {
     return closedSince(this.client, this.taskQueuePrefix, sinceAt);
   }
 
+  /** The number may lag behind by some seconds. */
   countRunning(): Promise<number> {
     return countRunning(this.client, this.taskQueuePrefix);
   }
 
+  /** Sends the test clock's target to the workflow, or starts a missing workflow. */
   advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void> {
     return this.signalOrStart(ref, (handle) => handle.signal(advanceClock, { targetAt }));
   }
 
-  /**
-   * Loads the row. If the recorded state cannot be read, logs this and throws {@link UnreadableStateError}.
-   */
   private async snapshotOf(ref: SubscriptionRef): Promise<Snapshot | null> {
     try {
       return await this.rows.loadSnapshot(ref);
@@ -185,8 +168,8 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
   }
 
   /**
-   * Starts a workflow from the row. False if the subscription is over or unknown.
-   * @throws DomainError `service_unavailable` if its workflow has completed: the row was restored from a backup.
+   * Starts a workflow from the row. Returns false if the subscription is over or unknown. Throws `service_unavailable`
+   * if its workflow has completed: the row was restored from a backup.
    */
   protected async startFromRow(ref: SubscriptionRef): Promise<boolean> {
     const snapshot = await this.snapshotOf(ref);
@@ -204,7 +187,7 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     throw new DomainError('service_unavailable', 'the database is older than the completed run');
   }
 
-  /** Starts the workflow; false if the reuse policy forbids it. If `ReceiptId` is not registered at the server, starts without this attribute. */
+  /** Returns false if the reuse policy forbids the start. Starts without an unregistered `ReceiptId`. */
   private async startFrom(
     ref: SubscriptionRef,
     snapshot: Snapshot,

@@ -16,17 +16,9 @@ import { subscriptionWorkflowId } from '../workflows/subscription/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { acceptedUpdate } from './accepted-update.ts';
 import { ANSWER_WITHIN_MS, isNotReady } from './client.ts';
-import { isOver, TemporalSubscriptionRuns } from './subscription-runs.ts';
-import type { RunDeps, RunRows, SubscriptionRuns } from './subscription-runs.ts';
+import { isOver, SubscriptionRuns } from './subscription-runs.ts';
+import type { SubscriptionRunsDeps } from './subscription-runs.ts';
 import type { Snapshot } from './subscription-start.ts';
-
-export interface SubscriptionRows extends RunRows {
-  /** Returns a recorded command; null if there is none. `result` is null until the outcome is known. */
-  findCommand(
-    ref: SubscriptionRef,
-    commandId: string,
-  ): Promise<{ result: CommandResult | null } | null>;
-}
 
 export type CommandAnswer =
   | { kind: 'result'; result: CommandResult }
@@ -37,16 +29,6 @@ export type CommandAnswer =
    */
   | { kind: 'pending' };
 
-/** Subscription workflows for the API and the maintenance sweeps. */
-export interface SubscriptionWorkflows extends SubscriptionRuns {
-  /**
-   * Executes a command once per `commandId`; a repeat returns the first result.
-   * @throws DomainError `service_unavailable` after 4.5 s, or 12 s more if workers poll; a repeat returns its
-   * outcome.
-   */
-  execute(subscription: SubscriptionRef, command: Command): Promise<CommandAnswer>;
-}
-
 /**
  * Time in ms for which a repeat waits for the first call's outcome. Most outcomes come from a local activity, which
  * ends within this time.
@@ -54,16 +36,21 @@ export interface SubscriptionWorkflows extends SubscriptionRuns {
 const UNDER_WAY_MS = 3_000;
 const UNDER_WAY_POLL_MS = 100;
 
-export function createSubscriptionWorkflows(
-  deps: RunDeps<SubscriptionRows>,
-): SubscriptionWorkflows {
+/** The public methods, which tests replace. */
+export type SubscriptionWorkflows = Pick<
+  TemporalSubscriptionWorkflows,
+  keyof TemporalSubscriptionWorkflows
+>;
+
+export function createSubscriptionWorkflows(deps: SubscriptionRunsDeps): SubscriptionWorkflows {
   return new TemporalSubscriptionWorkflows(deps);
 }
 
-class TemporalSubscriptionWorkflows
-  extends TemporalSubscriptionRuns<SubscriptionRows>
-  implements SubscriptionWorkflows
-{
+class TemporalSubscriptionWorkflows extends SubscriptionRuns {
+  /**
+   * Executes a command once per `commandId`; a repeat returns the first result. Throws `service_unavailable` if no worker
+   * accepts the command in time ({@link acceptedUpdate}). The command may still be executed; a repeat returns its outcome.
+   */
   async execute(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
     const before = await this.knownAnswer(ref, command.commandId);
     if (before?.kind === 'pending') return this.answerUnderWay(ref, command.commandId);
@@ -106,8 +93,8 @@ class TemporalSubscriptionWorkflows
   }
 
   /**
-   * Replaces the run if Temporal refused a call because it is stuck: with nothing due, no sweep would, and it would
-   * refuse every command. Never throws.
+   * Replaces a stuck run, for which Temporal refuses calls. The sweep replaces only runs that are late. Returns true if
+   * the run was replaced. Never throws.
    */
   private async replaceAfter(ref: SubscriptionRef, error: unknown): Promise<boolean> {
     if (!isNotReady(error)) return false;
@@ -119,6 +106,10 @@ class TemporalSubscriptionWorkflows
     }
   }
 
+  /**
+   * An update-with-start would instead read the row and send its state with every command, which takes a third longer,
+   * although a workflow is missing only after a loss.
+   */
   private async retryOnNewRun(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
     try {
       if (await this.startFromRow(ref)) return await this.sendUpdate(ref, command);
@@ -131,8 +122,8 @@ class TemporalSubscriptionWorkflows
   }
 
   /**
-   * Returns the refusal of a command if the subscription is over and the run asked to repeat it; else null. Temporal
-   * stores that answer in the completed run, so every repeat would get it.
+   * Returns the refusal by a subscription that is over, if the answer asks the caller to repeat the command: Temporal
+   * would repeat the completed run's answer for ever. Else null.
    */
   private async answerAfterEnd(
     ref: SubscriptionRef,
@@ -149,9 +140,7 @@ class TemporalSubscriptionWorkflows
     return snapshot && isOver(snapshot) ? refusalAfterEnd(snapshot, command) : null;
   }
 
-  /**
-   * Waits at most 3 s for the result of a command that another call executes. After that, returns `pending`.
-   */
+  /** Waits for the result of a command that another call executes. */
   private async answerUnderWay(ref: SubscriptionRef, commandId: string): Promise<CommandAnswer> {
     const waitUntil = performance.now() + UNDER_WAY_MS;
     let answer = await this.knownAnswer(ref, commandId);

@@ -6,10 +6,8 @@ export interface Call<Options, Input, Output> {
 }
 
 /**
- * Returns a function that first runs an activity as a local activity, so that one workflow task does the
- * whole step. If the local activity fails, for example after 3 s or without a database, the function
- * schedules the same activity on its task queue. There it has retries and more time. The activity must
- * therefore be safe to run twice.
+ * Returns a function that runs an activity inside the workflow task and, if that fails (after 3 s, without a
+ * database), on its task queue. The activity must be safe to run twice.
  */
 export function localFirst<Input, Output>(
   local: Call<LocalActivityOptions, Input, Output>,

@@ -1,6 +1,5 @@
 /**
- * Start-to-close timeout of workflow tasks: if a worker dies, another worker gets its task after this time.
- * The timeout exceeds the 3 s of a local activity. If a task runs several local activities, the SDK extends
- * the timeout by heartbeats.
+ * After this time another worker gets a dead worker's task. Longer than the 3 s of a local activity; for several local
+ * activities the SDK extends it by heartbeats.
  */
 export const WORKFLOW_TASK_TIMEOUT = '6 seconds';

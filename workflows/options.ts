@@ -16,9 +16,8 @@ export const INSIDE_WORKFLOW_TASK = {
 } as const satisfies LocalActivityOptions;
 
 /**
- * Money movement. The activity begins no request after 6 s, and a request takes at most 5 s. A timeout
- * therefore means that the process died. After five attempts the activity fails, and the workflow executes
- * waiting commands before it tries again. An outage therefore does not block commands.
+ * The activity begins no request after 6 s, and a request takes at most 5 s. After five attempts the activity fails,
+ * and the workflow executes waiting commands before it tries again.
  */
 export const MONEY_MOVEMENT = {
   startToCloseTimeout: '15 seconds',

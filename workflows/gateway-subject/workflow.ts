@@ -6,9 +6,8 @@ import { siblingTaskQueue } from '../task-queues.ts';
 import { wake } from './messages.ts';
 
 /**
- * Handles the events about one object of a gateway by one activity, which Temporal retries until it succeeds. Only one
- * run per object exists at a time, so an older description of the object never replaces a newer one. A signal while
- * the activity runs causes another activity.
+ * Handles the events about one object of a gateway by an activity, which Temporal retries. One run per object, so an
+ * older description never replaces a newer one.
  */
 export async function gatewaySubject(subject: GatewaySubject): Promise<void> {
   let isWoken = true;

@@ -19,8 +19,8 @@ const SWEEPS_PER_RUN = 100;
 const LOOK_BACK_MS = 15 * 60_000;
 
 /**
- * Repeats a sweep and a pause of 10 s, also after a failed sweep. Only one workflow of this type runs for each
- * task queue prefix, so its sweeps never overlap, however many workers run. A cron job would need a lock.
+ * Repeats a sweep and a pause of 10 s, also after a failed sweep. One workflow runs for each task queue prefix, so its
+ * sweeps never overlap.
  */
 export async function maintenance(): Promise<void> {
   const { sweep } = proxyActivities<Activities>({

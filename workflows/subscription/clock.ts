@@ -1,9 +1,8 @@
 import type { ClockPosition } from './messages.ts';
 
 /**
- * The subscription's own time: the time of its test clock, or without a test clock the workflow's time, which Temporal
- * replays. The time of a test clock changes only when the run moves the clock. No other code of the workflow reads a
- * clock. Rule: D-60.
+ * The subscription's own time: the workflow's time, or that of its test clock, which only the run moves. No other code
+ * of the workflow reads a clock.
  */
 export class Clock {
   private position: ClockPosition | null;
@@ -56,9 +55,7 @@ export class Clock {
     if (this.position && targetAt > this.position.targetAt) this.position.targetAt = targetAt;
   }
 
-  /**
-   * Moves a test clock forward to `at`, the time of the row's latest change, but not past the clock's target.
-   */
+  /** Moves a test clock forward to `at`, the row's latest change, but not past its target. */
   catchUp(at: number): void {
     if (!this.position) return;
     const { nowAt, targetAt } = this.position;
@@ -76,8 +73,7 @@ export class Clock {
   }
 
   /**
-   * Moves a test clock to `until`, or to its target if the target is earlier. The clock never passes
-   * `until`, because the step that is due at `until` would be skipped. True if the clock reached `until`.
+   * Moves a test clock to `until` or to its earlier target, never past a step that is due. True if it reached `until`.
    */
   stepTo(until: number | null): boolean {
     if (!this.position) return false;

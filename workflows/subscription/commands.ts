@@ -19,9 +19,8 @@ const PENDING: Answer = {
 };
 
 /**
- * Validates the oldest command of the inbox again, because an earlier command may have changed the state.
- * Then executes it and answers its caller. In two cases the command stays in the inbox and is tried again:
- * the row held a later state than the run, or the activity used up its retries and no caller waits.
+ * Validates the oldest command again, because an earlier one may have changed the state, executes it and answers its
+ * caller. It stays in the inbox if the row was newer or the activity failed.
  */
 export async function takeFirstCommand(run: Run, steps: Steps): Promise<void> {
   const command = run.inbox.first;

@@ -16,8 +16,8 @@ import * as messages from './messages.ts';
 import type { Run } from './run.ts';
 
 /**
- * The messages of one kind of command, with the descriptions that the Web UI shows. Every kind has an update
- * with its name. Some kinds also have a signal for operators. A signal reads only `fields` of its argument.
+ * One kind of command, with the descriptions that the Web UI shows. An operator's signal reads only `fields` of its
+ * argument.
  */
 interface CommandMessages {
   readonly kind: Command['kind'];
@@ -79,11 +79,7 @@ const COMMANDS: readonly CommandMessages[] = [
   { kind: 'replacePaymentMethod', update: 'The payer has entered another payment method' },
 ];
 
-/**
- * Registers a handler for every message. The workflow must call this before its first await; otherwise the SDK
- * refuses updates that arrive with the start. An update's handler puts a command in the inbox, waits for the
- * answer, and throws only if the command is refused.
- */
+/** Must be called before the first await; otherwise the SDK refuses updates that arrive with the start. */
 export function registerHandlers(run: Run): void {
   for (const { kind, update } of COMMANDS) onUpdate(run, kind, update);
   for (const { kind, signal } of COMMANDS) if (signal) onSignal(run, kind, signal);
@@ -92,17 +88,17 @@ export function registerHandlers(run: Run): void {
 }
 
 function onUpdate(run: Run, kind: Command['kind'], description: string): void {
-  // An operator's update has no `commandId`; the id of the update is used instead.
-  const isOperators = (fields: unknown) => (asObject(fields)['commandId'] ?? null) === null;
-  const idOf = (fields: unknown) =>
-    asObject(fields)['commandId'] ?? currentUpdateInfo()?.id ?? uuid4();
+  const commandOf = (fields: unknown): Command => {
+    const given = asObject(fields)['commandId'] ?? null;
+    const read = readCommand(kind, fields, given ?? currentUpdateInfo()?.id ?? uuid4());
+    if (!read.ok) throw refusal(read.code, read.message);
+    // An operator's update has no `commandId`.
+    return given === null ? byOperator(read.command) : read.command;
+  };
   setHandler(
     defineUpdate<CommandResult, [unknown]>(kind),
     async (fields) => {
-      const read = readCommand(kind, fields, idOf(fields));
-      if (!read.ok) throw refusal(read.code, read.message);
-      const { command } = read;
-      const answer = await run.submit(isOperators(fields) ? byOperator(command) : command);
+      const answer = await run.submit(commandOf(fields));
       if (answer.ok) return answer.result;
       throw refusal(answer.code, answer.message);
     },
@@ -112,20 +108,16 @@ function onUpdate(run: Run, kind: Command['kind'], description: string): void {
       // the validator refuses by the run's state only if the state is in sync and the test clock stands
       // still. The loop validates every command again.
       validator: (fields) => {
-        const read = readCommand(kind, fields, idOf(fields));
-        if (!read.ok) throw refusal(read.code, read.message);
+        const command = commandOf(fields);
         if (!run.isInSync || run.clock.isBehind) return;
-        const decision = validateCommand(run.state, read.command, run.clock.now);
+        const decision = validateCommand(run.state, command, run.clock.now);
         if (!decision.ok) throw refusal(decision.code, decision.message);
       },
     },
   );
 }
 
-/**
- * Accepts a command as a signal from the Web UI. A signal's sender gets no answer, so the run logs the reason
- * of a refusal and shows the reason in the Web UI. Rule: D-32.
- */
+/** Accepts a command as a signal. Its sender gets no answer, so a refusal is logged and shown in the Web UI. */
 function onSignal(
   run: Run,
   kind: Command['kind'],

@@ -11,17 +11,16 @@ interface Item {
   /** True if a caller waits for the answer. The caller can send the command again. */
   readonly isAwaited: boolean;
   /**
-   * The target of the test clock, if the clock was behind it when the command arrived; else null. The clock moves first,
-   * because the caller may already have read from the row that the clock is there.
+   * The target of a test clock that was behind it when the command arrived; else null. The clock moves first: the
+   * caller may have read from the row that it is there.
    */
   readonly afterAdvanceTo: number | null;
   answer: Answer | null;
 }
 
 /**
- * The commands that are not executed yet, in the order of arrival. Handlers only add a command and wait for
- * its answer. Only the main loop removes commands, so one command at a time changes a subscription. Rule:
- * D-32.
+ * The commands that are not executed yet, in the order of arrival. Handlers add, and only the main loop removes, so
+ * one command at a time changes a subscription.
  */
 export class Inbox {
   private items: Item[] = [];

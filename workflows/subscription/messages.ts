@@ -38,10 +38,8 @@ export interface SubscriptionInput {
 /** Sets the test clock's target. A repeat or an earlier target changes nothing. */
 export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock');
 /**
- * The recheck, which makes the run read its row again and look up an unknown outcome now. Sent by the maintenance sweep
- * to a subscription that seems late, after a decision of manual review and after an outage of the gateway. Also sent
- * after an event of the gateway, after a late charge and when a payer returns from the bank. An operator may send
- * the recheck at any time.
+ * Makes the run read its row again and look up an unknown outcome now. Sent by the sweep, after a review, an event of
+ * the gateway or a payer's return from the bank, and by operators.
  */
 export const recheck = defineSignal('recheck');
 
@@ -67,10 +65,7 @@ export function receiptIdIn(attributes: TypedSearchAttributes): string | null {
   return attributes.get(RECEIPT_ID) ?? null;
 }
 
-/**
- * Returns the memo, which the Web UI shows beside the workflow's summary. The memo repeats the product's name,
- * because Temporal gives the summary only to the first run.
- */
+/** Returns the memo. It repeats the product's name, because Temporal gives the summary only to the first run. */
 export function memoOf(
   { subscriptionId, merchantId }: SubscriptionState,
   productName: string | null,
@@ -93,9 +88,8 @@ export interface SubscriptionResult {
 }
 
 /**
- * Returns the search attributes, by which operators filter subscriptions. The attributes contain no personal
- * data, because Temporal does not encrypt them. No attribute changes at every renewal, because one write of
- * attributes costs the server as much as the rest of a renewal.
+ * Returns the search attributes, without personal data, because Temporal does not encrypt them. None changes at every
+ * renewal: one write costs as much as the rest of a renewal.
  */
 export function attributesOf(state: SubscriptionState): SearchAttributePair[] {
   return [

@@ -30,18 +30,17 @@ export type Plan =
   | { kind: 'sleep'; step: Step };
 
 /**
- * Returns what the run does next: the first item that applies. During a backoff, items 1 and 2 apply only if a
- * caller waits, and items 3 to 5 do not apply. Pure.
+ * Returns what the run does next: the first item that applies. During a backoff only items 1 and 2 of 1 to 5 apply, and
+ * only if a caller waits.
  *
- * 1. `resync`: read the row, because the run's state may be old.
- * 2. `command`: execute the oldest command. If the command arrived after an advance of the test clock, items 3
- *    and 4 come first, until the clock has reached its target or cannot move.
+ * 1. `resync`: read the row.
+ * 2. `command`: execute the oldest command. If it arrived after an advance of the test clock, 3 and 4 come first.
  * 3. `advanceClock`: move the test clock to the next due instant, or to its target.
- * 4. `step`: execute the step of the billing schedule that is due now.
+ * 4. `step`: execute the due step.
  * 5. `reportClock`: record that the test clock is at its target.
- * 6. `drain`: wait until no handler is in progress.
+ * 6. `drain`: wait for the handlers.
  * 7. `finish`: complete the workflow of an ENDED subscription.
- * 8. `continueAsNew`: start a new run with a short history.
+ * 8. `continueAsNew`: start a run with a short history.
  * 9. `sleep`: until a step is due or a message arrives.
  */
 export function plan(facts: Facts): Plan {
@@ -83,10 +82,7 @@ function advance(facts: Facts): Plan | null {
     : null;
 }
 
-/**
- * True if the test clock may move: the history has room, no resync is needed, and no backoff lasts. The next
- * step must wait for the subscription's own time, not for a look-up at the gateway.
- */
+/** The next step must wait for the subscription's own time, not for a look-up at the gateway. */
 function isClockMovable(facts: Facts, step: Step): step is Wait {
   const mayMove =
     facts.testClock !== null && facts.hasRoom && !facts.needsResync && !facts.isBackingOff;

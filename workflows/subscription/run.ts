@@ -52,9 +52,8 @@ export class Run {
   /** True if the open attempt is looked up now, before the scheduled look-up. */
   isLookupWanted = false;
   /**
-   * True if the run gave a caller an answer that is not final: `service_unavailable` or
-   * `payment_outcome_pending`. Temporal keeps that answer for the update's id as long as the run lasts. The run
-   * therefore continues as new, so that the caller's retry executes the command.
+   * True after an answer that asks the caller to repeat the command. Temporal repeats an answer as long as the run
+   * lasts, so the run continues as new.
    */
   hasAnsweredForNow = false;
   /** Real time at which this run, if it is idle, continues as new. See `successorDueAt`. */
@@ -123,8 +122,8 @@ export class Run {
   }
 
   /**
-   * Stops the run's work for an hour or until a recheck, because the run cannot continue from its row. Logs each reason
-   * once. The details show the reason, and `remedy` as a sentence for the operator.
+   * Stops the run's work for an hour or until a recheck. Logs each reason once. The details show the reason and
+   * `remedy`.
    */
   hold(reason: string, remedy = 'Repair the row, then send the signal `recheck`'): void {
     const text = `${reason}. ${remedy}`;

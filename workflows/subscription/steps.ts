@@ -171,8 +171,7 @@ export class Steps {
   }
 
   /**
-   * Records that the test clock has reached its target. Records each target once. If the row has another version,
-   * adopts the row instead, because steps may be due before the target.
+   * Records each target once. If the row has another version, adopts the row: steps may be due before the target.
    */
   async reportClockReached(): Promise<void> {
     const { run } = this;
@@ -195,11 +194,8 @@ export class Steps {
   }
 
   /**
-   * Reads the row and adopts its state if that state has a higher version. Makes the open attempt due at once
-   * if manual review has decided it. After a recheck, requests a look-up of the open attempt.
-   *
-   * If a resync is requested during the read, another read follows. If the read fails, waiting callers get
-   * `service_unavailable`.
+   * Reads the row again and adopts a newer state. After a recheck or a decided review, makes the open attempt due. If
+   * a resync is requested meanwhile, another read follows.
    */
   async resync(): Promise<void> {
     const { run } = this;
@@ -244,9 +240,8 @@ export class Steps {
   }
 
   /**
-   * Adopts the row's state, and moves a test clock back to the row's latest change, so that no step is late. Returns
-   * false if the row is older than the run: the database was restored from a backup, and the gateway may have charges
-   * that the row does not know. The run then reads the row again and is held. Rule: D-39.
+   * Adopts the row's state, with the test clock at its latest change. Returns false if the row is older: the database
+   * was restored, and the gateway may have charges that the row does not know.
    */
   adoptRow(state: SubscriptionState): boolean {
     const { run } = this;

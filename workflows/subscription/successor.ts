@@ -30,8 +30,8 @@ export function hasRoom(): boolean {
 }
 
 /**
- * Returns the real time at which an idle run continues as new: at once after an answer that is not final, else to
- * shorten its history or to move from the checkout queue to the billing queue. Null if no new run is needed.
+ * Returns the real time at which an idle run continues as new: to answer anew, to shorten its history or to leave the
+ * checkout queue. Null if no new run is needed.
  */
 export function successorDueAt(run: Run): number | null {
   if (run.hasAnsweredForNow) return run.clock.realNow;
@@ -49,8 +49,8 @@ export function successorDueAt(run: Run): number | null {
 }
 
 /**
- * Continues as new. A run younger than 1 s waits first, because Temporal would delay its successor, and a
- * delayed run handles no messages. If a message brings work during the wait, returns without a new run.
+ * Continues as new, unless a message brings work. A run younger than 1 s waits first: Temporal would delay its
+ * successor, which would be deaf meanwhile.
  */
 export async function handOver(run: Run, facts: Facts): Promise<void> {
   const ageMs = run.clock.realNow - workflowInfo().runStartTime.getTime();

@@ -11,11 +11,8 @@ import { Steps } from './steps.ts';
 import { handOver } from './successor.ts';
 
 /**
- * Runs one subscription from its creation to its end. `plan` decides what the run does next, and this loop
- * does it.
- *
- * Handlers only put commands into an inbox. Only this loop changes the subscription, one change at a time. A
- * renewal is one workflow task: the timer fires, the charge runs as a local activity, the next timer starts.
+ * Runs one subscription from its creation to its end. Handlers only put commands into an inbox; only this loop changes
+ * the subscription, as `plan` decides, one change at a time.
  */
 export async function subscription(input: SubscriptionInput): Promise<SubscriptionResult> {
   const run = new Run(input);
