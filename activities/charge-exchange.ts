@@ -46,11 +46,8 @@ export interface CycleRef {
 }
 
 /**
- * Returns the attempt's outcome, from its row or from the gateway. Until `stopAt`, sends the charge and looks up
- * its outcome. If the gateway may have the charge, a look-up precedes each resend. Every send has the same key and the stored amount, so repeated or concurrent calls charge once.
- *
- * Returns `unknown` if there is no outcome at `stopAt`, or at once if the payer must first confirm the charge.
- * Returns `review` if further requests cannot find the outcome. Throws if the database does not answer.
+ * Returns the attempt's outcome. Until `stopAt`, sends and looks up with one key and the stored amount, so repeated
+ * calls charge once. `unknown`: none yet. `review`: no request can find it. Throws if the database fails.
  */
 export async function collect(
   deps: ExchangeDeps,
@@ -127,8 +124,8 @@ function isInProgress({ state, unansweredAt }: Attempt): boolean {
 }
 
 /**
- * True if an earlier send may have reached the gateway. If the gateway prepares charges, this is true as soon as the
- * row has the id of the prepared charge, which is stored before the first send.
+ * True if an earlier send may have reached the gateway. With prepared charges: as soon as the row has the id, which
+ * is stored before the first send.
  */
 function mayBeAtGateway(gateway: PaymentGateway, attempt: Attempt, limits: SendLimits): boolean {
   if (gateway.prepare !== null) return attempt.gatewayChargeId !== null;
@@ -136,9 +133,8 @@ function mayBeAtGateway(gateway: PaymentGateway, attempt: Attempt, limits: SendL
 }
 
 /**
- * Returns the outcome of an attempt in REVIEW, which is never sent again. If the manual decision is *paid*,
- * no look-up is made, because the operator has found a charge that a look-up by key does not find. Otherwise
- * a definite answer of the gateway overrides the decision.
+ * Returns the outcome of an attempt in REVIEW, which is never sent again. A definite answer of the gateway overrides
+ * the decision, unless it is *paid*: the operator found a charge that no look-up finds.
  */
 async function outcomeInReview(
   db: Db,
@@ -162,7 +158,6 @@ async function outcomeInReview(
     : { kind: 'review', reason: attempt.reason ?? 'waits for manual review' };
 }
 
-/** The data of one call of {@link collect}, which sends requests to the gateway about one attempt. */
 interface ChargeExchange {
   readonly db: Db;
   readonly gateway: PaymentGateway;
@@ -189,7 +184,6 @@ async function ask(
   return gateway.lookup(chargeRefOf(attempt));
 }
 
-/** Identifies the charge of an attempt at its gateway. */
 export function chargeRefOf(
   attempt: Pick<Attempt, 'gatewayKey' | 'gatewayChargeId' | 'amountMinor' | 'currency'>,
 ): ChargeRef {

@@ -7,7 +7,6 @@ import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.t
  */
 export interface DecidedReview {
   merchantId: string;
-  /** The id of the attempt or the refund. */
   subjectId: string;
   intentId: string;
   subscriptionId: string | null;
@@ -17,9 +16,8 @@ export interface DecidedReview {
 }
 
 /**
- * Makes the workflow of the attempt or the refund record the decision. If an attempt is already recorded as
- * not paid, starts its late-charge watch instead, which looks for a charge that the gateway makes later. Returns false
- * if that watch already runs. A repeat is safe. Throws if Temporal is unreachable; a later sweep then repeats the call.
+ * Makes the workflow record the decision, or starts the late-charge watch of an attempt that is recorded as not paid;
+ * false if it already runs. A repeat is safe. Throws if Temporal is unreachable.
  */
 export async function followUp(
   review: DecidedReview,

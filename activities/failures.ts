@@ -19,9 +19,8 @@ function unreadableState({ message }: UnreadableStateError): ApplicationFailure 
 }
 
 /**
- * Wraps activities to remove the query and its parameters from database errors. The parameters contain
- * personal data, and Temporal writes an activity's error to the history and the logs. Temporal still retries
- * the activity after a database error, but not after an unreadable state.
+ * Removes the query and its parameters from database errors: they contain personal data, and Temporal writes errors
+ * to the history. An unreadable state is not retried.
  */
 export function withoutQueryData<T extends object>(activities: T): T {
   const guarded = Object.entries(activities).map(([name, activity]) => [

@@ -34,15 +34,11 @@ export interface GatewayEventDeps {
 
 type HintOf<Kind extends GatewayHint['kind']> = Extract<GatewayHint, { kind: Kind }>;
 
-/** Creates the activity that handles the events of gateways. */
 export function createGatewayEventActivities(deps: GatewayEventDeps) {
   return {
     /**
-     * Handles the unhandled events of a subject, which is the object at the gateway that the events name. For a charge
-     * or a refund, makes its workflow look the outcome up. For a dispute or a payment method, reads the object at the
-     * gateway and records what changed. For a card that a payer entered on the gateway's page, submits the card. A
-     * repeat is safe. Throws a retryable error if the gateway, the database or Temporal does not answer, and while an
-     * entered card waits for the outcome of another card. `nowAt` is real time. Rules: D-40, D-50.
+     * Handles the events of an object: looks a charge or refund up, reads a dispute or method, or submits a card. A
+     * repeat is safe. Throws a retryable error. `nowAt` is real time.
      */
     async handleGatewaySubject(input: GatewaySubject & { nowAt: number }): Promise<void> {
       const { nowAt, ...subject } = input;
@@ -107,7 +103,6 @@ async function recheckRefund(
   if (refundId !== null) await orders.recheck('refund', { merchantId, refundId });
 }
 
-/** Reads the dispute at the gateway and records what changed. */
 async function lookAtDispute(
   { db, gateways, subscriptionWorkflows, wakeStream }: GatewayEventDeps,
   account: GatewayAccount,
@@ -128,7 +123,6 @@ async function lookAtDispute(
   await wakeStream(recorded.stream);
 }
 
-/** Reads the payment method at the gateway and records what changed. */
 async function lookAtMethod(
   { db, gateways, wakeStream }: GatewayEventDeps,
   account: GatewayAccount,
@@ -147,9 +141,8 @@ async function lookAtMethod(
 }
 
 /**
- * Submits a card that a payer entered on the gateway's page. The return of the payer's browser may submit the same
- * card. Both use the token as the command's id, so the command is executed once. Does nothing if the session is
- * unknown, is over or has no try left. Rules: D-32, D-§4.
+ * Submits a card that a payer entered on the gateway's page. The browser's return may submit it, too: the token is
+ * the command's id. Does nothing if the session is over or locked.
  */
 async function takeEnteredCard(
   deps: GatewayEventDeps,

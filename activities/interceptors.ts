@@ -9,14 +9,8 @@ const HEARTBEAT_EVERY_MS = 1_000;
 const LOCAL_BUDGET_MS = 3_000;
 
 /**
- * Intercepts the activities of a worker.
- *
- * An activity that is not local sends a heartbeat every second. Temporal therefore retries an activity of a dead
- * process after 5 s, not after the activity's start-to-close timeout.
- *
- * A local activity that takes longer than 3 s fails with `local_budget_over`, and the workflow schedules the
- * activity on the task queue. The local activity is not stopped and may still record its outcome. Every
- * activity must therefore be safe to run at the same time as its retry.
+ * Other activities than local ones send heartbeats, so Temporal retries them 5 s after a crash. A
+ * local one fails after 3 s but runs on: activities must be safe beside their retry.
  */
 export const activityInterceptor: ActivityInterceptorsFactory = (context) => ({
   inbound: {

@@ -7,9 +7,8 @@ import type { LinkSettings } from '../runtime/payer-links.ts';
 import type { SendLimits } from './gateway-exchange.ts';
 
 /**
- * For an attempt that a payer caused on a hosted page, returns the payer, and whether the charge waits for the payer
- * and must be withdrawn: the payer has not confirmed in time or has given another card. For any other attempt, returns
- * an empty object. `nowAt` is real time. Rule: D-30.
+ * Returns the payer of an attempt that was caused on a hosted page, and whether its charge must be withdrawn: not
+ * confirmed in time, or another card was given. Else empty. `nowAt` is real time.
  */
 export async function presentPayerOf(
   { db, links }: { db: Db; links: LinkSettings },

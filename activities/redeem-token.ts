@@ -23,10 +23,8 @@ export type RedeemTokenResult =
   | { kind: 'refused'; errorCode: string };
 
 /**
- * Redeems a one-time token of the card form for a payment method. A new method is PENDING until the caller makes
- * it LIVE. Refuses a card that the gateway refuses, a card of another customer, and a replacement card that the
- * payer entered before the subscription's present card. A repeat returns the same method. Throws a retryable error
- * if the gateway does not answer; a repeat with the token is then safe.
+ * Redeems a token for a payment method, PENDING at first. Refuses a refused card, another customer's, and one entered
+ * before the present card. A repeat returns the same method. Throws a retryable error.
  */
 export async function redeemToken(
   { db, gateways }: { db: Db; gateways: GatewayRegistry },
@@ -64,10 +62,8 @@ export async function redeemToken(
 const REFUSED = { kind: 'refused', errorCode: 'processing_error' } as const;
 
 /**
- * Redeems the token at the gateway that issued the token. `[name, ...earlier]` are the gateways whose card pages
- * were opened for the session, the last one first. If the list is empty, asks the gateway at which the merchant
- * saves new methods. A gateway that did not issue the token refuses it with `processing_error`; then asks the next
- * gateway.
+ * Redeems the token at the gateway that issued it: the gateways of the session's card pages, the last one first, else
+ * the merchant's. A gateway refuses a foreign token with `processing_error`.
  */
 async function redeemAtOne(
   gateways: GatewayRegistry,

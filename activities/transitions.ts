@@ -50,9 +50,8 @@ export function createTransitionActivities(deps: TransitionDeps) {
     },
 
     /**
-     * Records that the subscription has reached `reachedAt` on its test clock. The workflow calls this after it has
-     * executed every step that is due up to `reachedAt`. If the row has another version than the run, records nothing
-     * and returns the row's state; else returns null. A repeat is safe. Rule: D-60.
+     * Records that every step up to `reachedAt` on the test clock is executed. If the row has another version,
+     * returns its state; else null. A repeat is safe.
      */
     async clockReached(
       input: VersionRef & { reachedAt: number },
@@ -62,10 +61,8 @@ export function createTransitionActivities(deps: TransitionDeps) {
     },
 
     /**
-     * Loads the subscription's row, for a workflow whose own state may be older than the row. `isReviewDecided` is true
-     * if an operator has decided the open attempt in manual review, and the decision is not yet part of the
-     * subscription's state. If `version`, that of the workflow's state, is above the row's, records that the workflow is
-     * held; else ends a hold. Rule: D-39.
+     * Loads the subscription's row. `isReviewDecided`: an operator has decided the open attempt, and the state does
+     * not have it yet. A `version` above the row's is recorded as a hold; else a hold ends.
      */
     async loadSubscription(input: {
       merchantId: string;

@@ -28,11 +28,8 @@ export interface LateChargeDeps {
 export function createLateChargeActivities(deps: LateChargeDeps) {
   return {
     /**
-     * Looks up the charge of an attempt that is settled as not paid. If the gateway has made the charge, records this
-     * late charge, adds an entry to the timeline of the subscription, if any, and starts the workflow of the refund. A
-     * repeat writes no row again, but signals the same workflows again. Returns `absent` if no later call has to look,
-     * and `pending` if a later call must look again. Throws a retryable error if the database or Temporal does not
-     * answer.
+     * Looks up the charge of an attempt settled as not paid, and records and refunds a charge that it finds.
+     * `absent`: no later call has to look. A repeat is safe. Throws a retryable error.
      */
     async lookForLateCharge(step: OrderStep<'lateCharge'>): Promise<LateChargeOutcome> {
       const { nowAt, lookups = 0, ...ref } = step;
@@ -60,9 +57,8 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
 }
 
 /**
- * Starts the late-charge watch, which repeats `lookForLateCharge`, if the attempt is settled as not paid and the
- * gateway may still make the charge. If the attempt was never sent, the watch ends at once. Never throws: the periodic
- * sweep starts a missing watch.
+ * Starts the late-charge watch if the attempt is settled as not paid and the gateway may still make the charge. Never
+ * throws: the sweep starts a missing watch.
  */
 export async function watchUnproven(
   orders: Pick<Orders, 'ensureRunning'>,

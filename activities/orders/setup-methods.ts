@@ -10,13 +10,11 @@ import { failpoint } from '../../runtime/failpoints.ts';
 import type { PaymentDeps } from './payments.ts';
 import { redeemToken } from '../redeem-token.ts';
 
-/** Creates the activity that saves a card without a charge, in a setup session. */
 export function createSetupMethodActivities(deps: PaymentDeps) {
   return {
     /**
-     * Redeems the one-time token of the card form, lets the gateway verify the card, and completes the session with the
-     * card. A declined card leaves the session open. A repeat returns the same method. Throws a retryable error if
-     * the database or the gateway does not answer.
+     * Redeems the token, lets the gateway verify the card, and completes the session. A declined card leaves it open.
+     * A repeat returns the same method. Throws a retryable error.
      */
     async saveSetupMethod(step: OrderStep<'setupMethod'>): Promise<SetupOutcome> {
       const { merchantId, setupMethodId, token, nowAt } = step;

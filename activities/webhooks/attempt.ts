@@ -24,9 +24,8 @@ export interface BatchHooks {
 }
 
 /**
- * Sends deliveries of one stream one after the other. Stops at a failure for which later events must wait, and when
- * no further request may begin. Returns the deliveries that it did not send.
- * Throws only if the signing secret cannot be decrypted; then nothing was sent.
+ * Sends deliveries of one stream one after the other, until a failure for which later events must wait. Returns those
+ * not sent. Throws, before it sends, if the signing secret cannot be decrypted.
  */
 export async function sendBatch(
   deps: AttemptDeps,

@@ -14,13 +14,12 @@ export interface WebhookDeps extends Omit<DrainDeps, 'send'> {
 
 export interface WebhookActivities {
   /**
-   * Sends the due deliveries of one endpoint. No request begins after 20 s, and the drain ends within 40 s. A repeat is
-   * safe: delivery is at least once.
+   * Sends the due deliveries of one endpoint. No request begins after 20 s, and the drain ends within 40 s. A repeat
+   * is safe: delivery is at least once.
    */
   drainEndpoint(input: DrainEndpointInput): Promise<DrainEndpointResult>;
 }
 
-/** The delivery of webhooks by one process. */
 export interface WebhookDelivery {
   activities: WebhookActivities;
   /**

@@ -81,9 +81,8 @@ const BATCHES_PER_REQUEST = 2;
 type Outcome = BreakerOutcome & { updatedAt: number };
 
 /**
- * Claims, sends and records the due deliveries of one endpoint for at most 20 s. Deliveries of one stream are sent in
- * order, one request at a time; streams are sent in parallel. Attempts that are not recorded yet are sent again if
- * the process dies.
+ * Claims, sends and records the due deliveries of one endpoint for at most 20 s: one request at a time for each
+ * stream, streams in parallel. Unrecorded attempts are sent again if the process dies.
  */
 export class Drain {
   readonly ref: EndpointRef;
@@ -298,8 +297,8 @@ export class Drain {
   }
 
   /**
-   * Waits until a batch ends or a wake-up arrives, for at most 1 s, or 200 ms if there are unrecorded attempts. Then
-   * records the attempts if the last record is more than 200 ms old.
+   * Waits until a batch ends or a wake-up arrives, at most 1 s, or 200 ms with unrecorded attempts. Then records them
+   * if the last record is more than 200 ms old.
    */
   private async nextChange(): Promise<void> {
     const timeout = new AbortController();

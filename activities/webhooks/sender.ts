@@ -19,8 +19,8 @@ const ANSWER_LIMIT_BYTES = 64 * 1024;
 const ANSWER_BODY_TIMEOUT_MS = 1_000;
 
 /**
- * Returns a function that posts one webhook. A post takes at most 3 s to connect and 15 s in all, follows no redirect
- * and reads at most 64 kB of the answer. Never throws: a failure is a result.
+ * Posts one webhook: at most 3 s to connect and 15 s in all, no redirect, at most 64 kB of the answer. Never throws:
+ * a failure is a result.
  */
 export function createWebhookSender(
   rules: AddressRules,

@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto';
 
-/** A webhook with its signing secrets. */
 export interface WebhookToSign {
   eventId: string;
   /** Real time of this attempt, epoch milliseconds. */
@@ -14,9 +13,8 @@ export interface WebhookToSign {
 const BASE64_SECRET_PREFIX = 'whsec_';
 
 /**
- * Returns the headers that prove the origin of a webhook: three of Standard Webhooks, and `xpay-signature`.
- * `webhook-signature` contains one signature for each secret. `xpay-signature` uses only the present secret.
- * Only `webhook-signature` covers the timestamp and thus protects against replays.
+ * `webhook-signature` has one signature for each secret and covers the timestamp, against replays. `xpay-signature`
+ * uses only the present secret.
  */
 export function signatureHeaders(webhook: WebhookToSign): Record<string, string> {
   const { eventId, body, signers } = webhook;

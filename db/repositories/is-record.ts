@@ -4,7 +4,7 @@ import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 
 /**
  * Returns the SQL condition that selects or joins the row of `table` with this id. A row belongs to one
- * merchant, so the condition always contains the merchant's id. Rule: D-21.
+ * merchant, so the condition always contains the merchant's id.
  */
 export function isRecord(
   table: { merchantId: AnyPgColumn; id: AnyPgColumn },

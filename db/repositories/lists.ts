@@ -19,13 +19,10 @@ export interface ListPosition {
   id: string;
 }
 
-/** Selects the rows of a merchant for one page of a list. */
 export interface ListQuery {
   merchantId: string;
   limit: number;
-  /** Only rows created at this time or later. */
   startAt?: number | undefined;
-  /** Only rows created before this time. */
   endAt?: number | undefined;
   /** Only rows after this position. The row at the position may have been deleted. */
   after?: ListPosition | undefined;
@@ -43,14 +40,12 @@ export interface ListFilters {
   email?: string | undefined;
 }
 
-/** The columns of the index that every list uses. */
 interface ListColumns {
   merchantId: AnyPgColumn;
   createdAt: AnyPgColumn;
   id: AnyPgColumn;
 }
 
-/** Returns the merchant's customers, newest first. Rule: D-§7. */
 export async function listCustomers(
   db: Db,
   query: ListQuery,
@@ -64,7 +59,6 @@ export async function listCustomers(
     .limit(query.limit);
 }
 
-/** Returns the merchant's subscriptions, newest first. Rule: D-§7. */
 export async function listSubscriptions(
   db: Db,
   query: ListQuery,
@@ -89,7 +83,7 @@ export async function listSubscriptions(
     .limit(query.limit);
 }
 
-/** Returns the merchant's payment intents, newest first. `status` is the status at `nowAt`. Rule: D-§7. */
+/** Returns the merchant's payment intents, newest first. `status` is the status at `nowAt`. */
 export async function listIntents(
   db: Db,
   query: ListQuery,

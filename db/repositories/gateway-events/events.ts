@@ -4,13 +4,11 @@ import type { GatewayHint, GatewaySubject } from '../../../domain/gateway-hint.t
 import type { Db } from '../../client.ts';
 import { gatewayEvents } from '../../schema/gateway-events.ts';
 
-/** An account of a merchant at a gateway. */
 export type GatewayAccount = Pick<GatewaySubject, 'merchantId' | 'gateway'>;
 
 /**
- * Stores an event of a gateway, once. `isHandled`: true if nothing waits for the event. Returns null if `isHandled` is
- * true, or if the event names no object of the gateway. Else returns the event's subject, which is this object, if any
- * stored event about the subject is unhandled; null if all are handled. All this holds also for a repeated event.
+ * Stores an event of a gateway, once. Returns its subject if a stored event about it is unhandled; null if none is,
+ * or the event names no object. `isHandled`: nothing waits for the event.
  */
 export async function storeGatewayEvent(
   db: Db,

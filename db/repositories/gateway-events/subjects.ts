@@ -12,7 +12,6 @@ import { isRecord } from '../is-record.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import type { GatewayAccount } from './events.ts';
 
-/** An attempt whose charge an event of a gateway names. */
 export interface NamedAttempt {
   attempt: Attempt;
   /** The subscription whose workflow makes the charge; null outside the billing cycles. */
@@ -21,7 +20,6 @@ export interface NamedAttempt {
   isWatched: boolean;
 }
 
-/** Returns the account's attempt with this charge; null if there is none. */
 export async function findNamedAttempt(
   db: Db,
   { merchantId, gateway }: GatewayAccount,

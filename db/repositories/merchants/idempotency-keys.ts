@@ -45,7 +45,7 @@ export type Claim =
 
 /**
  * Claims a new or expired key, or one of the same request without answer and lease. With `orderPrefix` the command id
- * is derived from merchant, route and key, also in a restored database.
+ * is derived from the key, also in a restored database.
  * @throws DomainError `idempotency_key_reused`, `idempotency_key_in_use`.
  */
 export async function claimKey(

@@ -24,7 +24,7 @@ import { insertRefund, settleRefund } from './refunds.ts';
 
 /**
  * Rows that a restored database lost, written again from the gateway's book. Nothing is sent to the gateway, so this
- * also holds after the gateway forgot the keys. Each function changes nothing if it throws. Rule: D-39.
+ * also holds after the gateway forgot the keys. Each function changes nothing if it throws.
  */
 
 type Intent = typeof paymentIntents.$inferSelect;
@@ -54,9 +54,8 @@ export interface LostRefund extends RefundRef {
 export class NotAdopted extends Error {}
 
 /**
- * Writes the intent of a cycle and its attempt as SENDING, with the gateway's id. The subscription's run opens this
- * attempt when it charges the cycle, and looks the charge up instead of sending it.
- *
+ * Writes the intent of a cycle and its attempt as SENDING, with the gateway's id. The subscription's run then looks
+ * the charge up instead of sending it.
  * @throws NotAdopted
  */
 export async function adoptCycleCharge(
@@ -96,7 +95,6 @@ export async function adoptCycleCharge(
   });
 }
 
-/** The cycle's date in the subscription's calendar. */
 function dueDate(state: SubscriptionState, cycleNumber: number): number {
   if (state.owed?.cycleNumber === cycleNumber) return state.owed.dueAt;
   return calendarDate(state, state.nextIndex + cycleNumber - state.cyclesCharged - 1);
@@ -219,8 +217,8 @@ async function adoptAttempt(tx: Db, lost: LostCharge, facts: AdoptedAttempt): Pr
 }
 
 /**
- * Stores the gateway's id of a charge whose open attempt has none, so that the attempt is looked up and not sent. False
- * if the attempt has an id or is settled.
+ * Stores the gateway's id of a charge whose open attempt has none, so that the attempt is looked up and not sent.
+ * False if the attempt has an id or is settled.
  */
 export async function recordChargeId(
   db: Db,

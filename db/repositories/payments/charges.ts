@@ -19,9 +19,8 @@ import { findRefund, refundOutcomeOf } from './refunds.ts';
 type Intent = typeof paymentIntents.$inferSelect;
 
 /**
- * The next step of the caller for a payment order. `goOn`: continue the order's undecided attempt. `open`: open an
- * attempt. `settled`: no step, because the order's attempt has an outcome. `refused`: no step, because the order must
- * not be charged.
+ * `goOn`: continue the order's undecided attempt. `open`: open one. `settled`: it has an outcome. `refused`: the
+ * order must not be charged.
  */
 export type PaymentTurn =
   | { kind: 'settled'; intent: Intent; outcome: PaymentOutcome }
@@ -42,8 +41,7 @@ export async function lookAtPayment(
 
 /**
  * Opens the order's attempt under the intent's lock, if the order may be charged. A repeat of the order
- * returns its first attempt. If `paymentMethodId` is null, the attempt uses the intent's method. Rules: D-35,
- * D-36, D-40, D-41.
+ * returns its first attempt. If `paymentMethodId` is null, the attempt uses the intent's method.
  */
 export async function openPaymentAttempt(
   db: Db,
@@ -78,10 +76,8 @@ export async function openPaymentAttempt(
 }
 
 /**
- * Records the outcome of an attempt, in one transaction. A success or a decline changes the attempt and its
- * intent, and writes an event. A success also makes the payment method LIVE if the intent saves it. An unknown
- * outcome and a review change only the attempt; a review also opens a manual review. If the attempt was settled
- * before, changes nothing and returns the first outcome. `nowAt` is real time.
+ * Records the outcome of an attempt in one transaction, with intent, event and method. An unknown outcome
+ * and a review change only the attempt. A settled attempt returns its first outcome. `nowAt` is real time.
  */
 export async function settlePayment(
   db: Db,
@@ -127,8 +123,8 @@ function outcomeOf(attempt: Attempt): PaymentOutcome | null {
 }
 
 /**
- * Returns the command id of an order. A repeat of the order has the same id and so finds the first attempt. Null
- * for a hosted payment without a token: the order comes from a sweep, an event of the gateway or manual review.
+ * Returns the command id of an order, by which a repeat finds the first attempt. Null for a hosted payment without a
+ * token: a sweep's, an event's or a review's order.
  */
 function commandOf(intent: Intent, { token }: PaymentOrder): string | null {
   return intent.kind === 'hosted' ? (token?.paymentToken ?? null) : DIRECT_COMMAND;

@@ -17,11 +17,8 @@ import { lockWithSubscription } from './orders.ts';
 export type Dispute = typeof disputes.$inferSelect;
 
 /**
- * Records a dispute as the gateway describes it, in one transaction. If the dispute is new or its status has
- * changed, writes an event and, for a payment of a subscription, an entry in the subscription's timeline. A repeat
- * changes nothing. A description as OPEN does not reopen a dispute that has ended, because the description may be
- * older. The intent and the status of the subscription do not change. `nowAt` is real time. Returns the stream of the
- * event, and the subscription whose timeline may have changed.
+ * Records a dispute in one transaction, with event and timeline entry for a new status. A repeat, and OPEN after its
+ * end, change nothing. Returns the event's stream and the subscription. `nowAt` is real time.
  */
 export async function recordDispute(
   db: Db,
@@ -73,7 +70,6 @@ export async function recordDispute(
   });
 }
 
-/** Returns the disputes of the intents, the oldest first. */
 export function disputesOf(
   db: Db,
   merchantId: string,

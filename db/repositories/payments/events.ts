@@ -11,17 +11,13 @@ import { appendEvents } from '../webhooks/outbox.ts';
 import type { EventToStore } from '../webhooks/outbox.ts';
 import { isRecord } from '../is-record.ts';
 
-/** The ids of an intent that select its event stream. */
 export interface IntentStreamRef {
   merchantId: string;
   id: string;
   subscriptionId: string | null;
 }
 
-/**
- * Returns the event stream of an intent: the stream of the intent's subscription, or the intent's own stream.
- * Rule: D-52.
- */
+/** Returns the event stream of an intent: the stream of the intent's subscription, or the intent's own stream. */
 export function streamOf(intent: IntentStreamRef) {
   return { merchantId: intent.merchantId, streamId: intent.subscriptionId ?? intent.id };
 }
@@ -41,8 +37,8 @@ export async function appendIntentEvent(
 }
 
 /**
- * Returns a function that turns a draft into a storable event. `known`: the facts of the only intent. Without them, reads
- * the intents of `drafts`.
+ * Returns a function that turns a draft into a storable event. `known`: the facts of the only intent. Without them,
+ * reads the intents of `drafts`.
  */
 export async function intentEventsToStore(
   tx: Db,

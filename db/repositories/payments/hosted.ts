@@ -14,12 +14,11 @@ import { appendIntentEvent, streamOf } from './events.ts';
 import { isRecord } from '../is-record.ts';
 import { latestAttempt } from './shown-attempts.ts';
 
-/** The data of a hosted payment's page. */
 export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPayment>>>;
 
 /**
- * Returns the payment of a hosted page, with its receipt if it is paid, and with its latest attempt; null for an unknown
- * key. `key`: opens the session, or is the id of the intent.
+ * Returns the payment of a hosted page, with its receipt if it is paid, and with its latest attempt; null for an
+ * unknown key. `key`: opens the session, or is the id of the intent.
  */
 export async function findHostedPayment(db: Db, key: SessionKey) {
   const [row] = await db
@@ -70,7 +69,7 @@ export async function findHostedPayment(db: Db, key: SessionKey) {
 
 /**
  * Marks the page as opened and writes `intent.checkout_opened`, once. Returns the event's stream, which the
- * caller must wake, or null if the page was opened before. Rule: D-51.
+ * caller must wake, or null if the page was opened before.
  */
 export async function markPaymentOpened(
   db: Db,
@@ -89,7 +88,7 @@ export async function markPaymentOpened(
 
 /**
  * Adds the payer's details to the intent and the customer. Fills in only fields that the merchant left
- * empty. Rule: D-11.
+ * empty.
  */
 export async function fillInPaymentDetails(
   db: Db,

@@ -17,8 +17,7 @@ import { closeReview } from './reviews.ts';
 import { recordTransition } from '../subscriptions/transitions.ts';
 
 /**
- * The state of a late-charge watch, which looks for a charge after its attempt was settled as not paid. `waiting`:
- * the attempt's settlement is not recorded yet. `watched`: the watch runs. `over`: the watch has ended, or there
+ * `waiting`: the attempt's settlement is not recorded yet. `watched`: the watch runs. `over`: it has ended, or there
  * is none. `found`: a late charge is recorded.
  */
 export type LateWatch =
@@ -51,9 +50,8 @@ export interface BookedLateCharge {
 }
 
 /**
- * Records a late charge, its refund and an entry in the subscription's timeline, in one transaction. A
- * repeat changes nothing. A late charge never pays its intent, because another attempt may have paid the
- * intent, or the subscription may have ended. `nowAt` is real time.
+ * Records a late charge, its refund and a timeline entry in one transaction. A repeat changes nothing. It never pays
+ * its intent, which another attempt may have paid. `nowAt` is real time.
  */
 export async function bookLateCharge(
   db: Db,

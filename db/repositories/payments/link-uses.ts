@@ -4,7 +4,6 @@ import { paymentIntents } from '../../schema/payment-intents.ts';
 import { subscriptionLinks } from '../../schema/subscription-links.ts';
 import { isRecord } from '../is-record.ts';
 
-/** Identifies a link. Rule: D-21. */
 export interface LinkRef {
   merchantId: string;
   linkId: string;
@@ -12,16 +11,15 @@ export interface LinkRef {
 
 /**
  * Returns the number of uses that are counted for a link's unpaid payments whose pages have expired at `nowAt`
- * (real time). Another payer may take these uses. Rule: D-37.
+ * (real time). Another payer may take these uses.
  */
 export function countExpiredUses(db: Db, link: LinkRef, nowAt: number): Promise<number> {
   return db.$count(paymentIntents, isExpired(link, nowAt));
 }
 
 /**
- * Cancels the link's unpaid payments whose pages have expired at `nowAt` (real time), and subtracts them from the
- * link's uses. Returns the number of cancelled payments. The caller must hold the lock of the link's row. A
- * cancelled payment accepts no card, so two payers cannot pay for one use. Rule: D-37.
+ * Cancels the link's unpaid payments that expired at `nowAt` (real time) and releases their uses. Returns their
+ * number. The caller must hold the link's lock. A cancelled payment accepts no card.
  */
 export async function releaseExpiredUses(tx: Db, link: LinkRef, nowAt: number): Promise<number> {
   const expired = tx

@@ -54,9 +54,8 @@ type OptionalTerms = Pick<
 >;
 
 /**
- * Writes a payment inside the caller's transaction: its intent, `intent.created` and, for a hosted
- * payment, its checkout session. Writes nothing and returns false if the intent exists already. The
- * caller must wake the stream after the transaction. Rules: D-40, D-51.
+ * Writes a payment inside the caller's transaction: intent, `intent.created` and for a hosted one its session. False
+ * if it exists already. The caller must wake the stream after the transaction.
  */
 export async function insertPayment(tx: Db, payment: NewPayment): Promise<boolean> {
   const { nowAt, checkout, ...terms } = payment;
@@ -93,17 +92,13 @@ export async function insertPayment(tx: Db, payment: NewPayment): Promise<boolea
   return true;
 }
 
-/** An intent as its merchant reads it. */
 export interface IntentView extends Intent {
-  /** The attempts, oldest first. */
   attempts: Attempt[];
-  /**
-   * The method of the latest attempt. A one-time or tokenised charge has a method before its first attempt.
-   */
+  /** The method of the latest attempt. A one-time or tokenised charge has a method before its first attempt. */
   method: Method | null;
 }
 
-/** Returns the merchant's intent; null for an unknown id and for another merchant's id. Rule: D-21. */
+/** Returns the merchant's intent; null for an unknown id and for another merchant's id. */
 export async function findIntent(
   db: Db,
   merchantId: string,
@@ -161,9 +156,8 @@ export async function lockWithSubscription(tx: Db, ref: IntentRef) {
 }
 
 /**
- * Voids a payment without an attempt, so that it cannot be charged any more. Returns true if the payment is
- * voided, also by an earlier call. Changes nothing and returns false for a payment with an attempt and for a hosted
- * payment.
+ * Voids a payment without an attempt. True if it is voided, also by an earlier call. Changes nothing for a payment
+ * with an attempt and for a hosted one.
  */
 export async function withdrawPayment(db: Db, ref: IntentRef): Promise<boolean> {
   return db.transaction(async (tx) => {
@@ -180,9 +174,8 @@ export async function withdrawPayment(db: Db, ref: IntentRef): Promise<boolean> 
 export type Cancelled = { ok: true } | { ok: false; message: string };
 
 /**
- * Cancels a hosted payment inside the caller's transaction, and releases the use of its link, if any. Refuses if
- * the payment is not hosted, is paid or cancelled, has an open attempt, or has expired at `nowAt` (real time).
- * Rules: D-37, D-41.
+ * Cancels a hosted payment inside the caller's transaction, and releases the use of its link. Refuses one that is not
+ * hosted, paid, cancelled, expired at `nowAt` (real time), or has an open attempt.
  */
 export async function cancelHostedPayment(
   tx: Db,

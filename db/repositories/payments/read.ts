@@ -26,19 +26,14 @@ export interface IntentRecord {
     callbackUrl: string | null;
     cancelUrl: string | null;
   } | null;
-  /**
-   * The method of the latest attempt. A one-time or tokenised charge has a method before its first attempt.
-   */
+  /** The method of the latest attempt. A one-time or tokenised charge has a method before its first attempt. */
   method: PaymentMethod | null;
-  /** The attempts, oldest first. */
   attempts: Attempt[];
-  /** The disputes, oldest first. */
   disputes: Dispute[];
 }
 
 type IntentRow = Omit<IntentRecord, 'attempts' | 'disputes'>;
 
-/** Selects intents as merchants read them, without attempts and disputes. The caller adds the conditions. */
 export function selectIntents(db: Db) {
   return db
     .select({
@@ -66,7 +61,7 @@ export function selectIntents(db: Db) {
     );
 }
 
-/** Returns the merchant's intent; null for an unknown id and for another merchant's id. Rule: D-21. */
+/** Returns the merchant's intent; null for an unknown id and for another merchant's id. */
 export async function findIntentRecord(
   db: Db,
   merchantId: string,

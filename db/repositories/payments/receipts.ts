@@ -7,7 +7,6 @@ import { paymentIntents } from '../../schema/payment-intents.ts';
 import { paymentMethods } from '../../schema/payment-methods.ts';
 import { isRecord } from '../is-record.ts';
 
-/** A payment that succeeded, with the card that paid it. */
 export interface PaidPayment {
   readonly intentId: string;
   readonly receiptId: string | null;

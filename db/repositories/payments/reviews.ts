@@ -12,7 +12,6 @@ import { isRecord } from '../is-record.ts';
 
 export type Review = typeof paymentReviews.$inferSelect;
 
-/** Identifies the attempt or the refund of a review. */
 export interface SubjectRef {
   merchantId: string;
   subjectId: string;
@@ -91,7 +90,6 @@ export interface ListedReview extends Review {
   amountMinor: number;
   currency: string;
   gateway: string | null;
-  /** The idempotency key at the gateway. */
   gatewayKey: string;
 }
 
@@ -105,7 +103,6 @@ export async function listReviews(
   return select(db, options.settled ? undefined : isNull(paymentReviews.outcome), options.limit);
 }
 
-/** Returns one review, by the id of its attempt or refund. */
 export async function findReview(db: Db, subjectId: string): Promise<ListedReview | null> {
   const [found] = await select(db, eq(paymentReviews.subjectId, subjectId), 1);
   return found ?? null;
@@ -160,9 +157,7 @@ const inReview = () => or(eq(paymentAttempts.state, 'REVIEW'), eq(refunds.state,
 
 export interface Decision {
   outcome: ReviewOutcome;
-  /** The gateway's id of the charge or refund that the operator found. */
   gatewayId: string | null;
-  /** The decline code, if the outcome is `declined`. */
   code: string | null;
   by: string;
   note: string;
@@ -171,9 +166,8 @@ export interface Decision {
 export type Decided = { ok: true; review: ListedReview } | { ok: false; message: string };
 
 /**
- * Stores an operator's decision. A workflow applies the decision later. Refuses, with the reason, if the
- * attempt or refund is not in REVIEW or has a decision, or if `gatewayId` belongs to another charge or refund (see
- * `ownerOf`).
+ * Stores an operator's decision, which a workflow applies later. Refuses, with the reason, what is not in REVIEW or
+ * decided, and a `gatewayId` of another charge or refund.
  */
 export async function decideReview(
   db: Db,
@@ -218,8 +212,8 @@ export async function decideReview(
 }
 
 /**
- * Returns the id of another attempt or refund whose review has the same outcome and gateway id. If there is none and
- * the outcome is `paid`, returns the id of another attempt whose charge has this gateway id. Else null.
+ * Returns the id of another attempt or refund whose review names this gateway id with the same outcome, or whose
+ * charge has it; null if there is none.
  */
 async function ownerOf(
   tx: Db,

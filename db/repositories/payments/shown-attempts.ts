@@ -4,8 +4,8 @@ import type { Db } from '../../client.ts';
 import { paymentAttempts } from '../../schema/payment-attempts.ts';
 
 /**
- * Records that the payer gave another card instead of a confirmation of the intent's charge. The next look-up withdraws
- * the charge. Returns false if the bank waits for no payer. A repeat is safe.
+ * Records that the payer gave another card instead of a confirmation of the intent's charge. The next look-up
+ * withdraws the charge. Returns false if the bank waits for no payer. A repeat is safe.
  */
 export async function leaveBank(
   db: Db,
@@ -35,7 +35,6 @@ export type ShownAttempt = Pick<
   'sessionId' | 'trigger' | 'state' | 'errorCode' | 'payerUrl' | 'payerAskedAt'
 >;
 
-/** Returns the latest attempt of an intent; null without one. */
 export async function latestAttempt(
   db: Db,
   { merchantId, intentId }: IntentRef,

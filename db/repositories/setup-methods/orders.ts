@@ -95,7 +95,6 @@ export async function completeSetupMethod(
   });
 }
 
-/** Returns the refusal for a session that is not in CREATED. */
 export function setupIsOver(session: SetupMethod): SetupOutcome {
   const message =
     session.status === 'SUCCESS'

@@ -31,8 +31,8 @@ type NewAttempt = Pick<
 >;
 
 /**
- * Inserts an attempt as SENDING: if the process dies before the send, a later call looks the charge up. The caller must
- * hold the lock under which it has checked that no attempt is open. Null if the intent has an attempt of this number.
+ * Inserts an attempt as SENDING: if the process dies before the send, the charge is looked up. The caller must hold
+ * the lock under which no attempt is open. Null if the number exists.
  */
 export async function insertAttempt(tx: Db, opened: NewAttempt): Promise<Attempt | null> {
   const { merchantId, intentId, attemptNumber, paymentMethodId, createdAt } = opened;
@@ -67,10 +67,8 @@ export async function setPending(
 }
 
 /**
- * Marks the attempt as SENDING. The caller must do this before every send, because from then on the gateway
- * may have the charge. Stores `preparedId`, the gateway's id of the prepared charge, unless another process
- * has stored an id before. Returns the stored id, which the caller must send. Returns `settled` if the attempt
- * is settled or in REVIEW; the caller must then not send it.
+ * Marks the attempt as SENDING, which the caller must do before every send. Returns the stored id of the prepared
+ * charge: the first one. `settled`: the caller must not send.
  */
 export async function markSending(
   db: Db,
@@ -92,9 +90,8 @@ export async function markSending(
 }
 
 /**
- * Records that the latest request about an unsettled attempt found no outcome. If the gateway did not answer,
- * stores the time of the request; else stores the page that the gateway named for the payer. Sets the attempt to
- * UNKNOWN, because a resend may have left the attempt in SENDING.
+ * Records that the latest request found no outcome: the time of an unanswered request, else the page for the payer.
+ * Sets UNKNOWN, because a resend may have left SENDING.
  */
 export async function recordUnanswered(
   db: Db,
@@ -143,10 +140,8 @@ const STATES = {
 } as const;
 
 /**
- * Writes the outcome of the attempt and of its intent, inside the caller's transaction. A settled attempt
- * never changes. An attempt in REVIEW changes only if `settlement` is succeeded or declined. `nowAt` is
- * business time. Returns the facts of the intent's event if this call has settled the attempt. `hasUpfrontAmount`: the
- * subscription has one for its first cycle.
+ * Writes the outcome of the attempt and its intent, inside the caller's transaction. A settled attempt never changes.
+ * Returns the facts of the intent's event if this call settled it. `nowAt` is business time.
  */
 export async function settleAttempt(
   tx: Db,

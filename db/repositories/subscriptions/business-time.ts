@@ -4,9 +4,8 @@ import { outboxEvents } from '../../schema/outbox-events.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 
 /**
- * Returns the business time for a new record of a subscription: `nowAt` without a test clock, else the time that
- * the subscription has reached on its clock. On a test clock the result is never before the subscription's last
- * event, so that events stay in order while the clock advances. Rules: D-52, D-60.
+ * Returns the business time of a new record: `nowAt`, or on a test clock the time that the subscription has reached,
+ * never before its last event, so that events stay in order.
  */
 export async function businessNow(
   db: Db,

@@ -37,10 +37,8 @@ export interface NewCheckout {
 }
 
 /**
- * Writes a new subscription inside the caller's transaction: its row, the first cycle's intent (none with a
- * trial), the checkout session and the events. Computes the subscription's jitter, which never changes. The
- * caller must start the workflow after the commit; if the start fails, the sweep repeats it. Rules: D-§4 first
- * row, D-51.
+ * Writes a new subscription inside the caller's transaction: row, first intent (none with a trial), checkout session,
+ * events. The caller must start the workflow after the commit, else the sweep does.
  */
 export async function createSubscription(
   tx: Db,

@@ -30,7 +30,6 @@ export type Opened = NotMoved | { kind: 'opened'; attempt: Attempt; isFresh: boo
 /** The transition that opens an attempt, without its new state. The transition has no events. */
 export type Opening = Omit<Move, 'state'>;
 
-/** The state of a subscription with an open attempt. */
 export interface ChargeableState extends SubscriptionState {
   owed: OwedCycle;
   openAttempt: OpenAttempt;
@@ -41,12 +40,8 @@ export function isChargeable(state: SubscriptionState): state is ChargeableState
 }
 
 /**
- * Writes the row of the open attempt as SENDING, which must be committed before the charge is sent. The same
- * transaction records the transition `opening` (null if it is recorded already) and a missing intent. A repeat finds
- * the same row.
- *
- * Returns `repeated` or `stale` if another process has changed the subscription. Then the caller must not
- * send the charge.
+ * Writes the open attempt as SENDING, in one transaction with the transition `opening` and a missing intent. A repeat
+ * finds the row. After `repeated` or `stale` the caller must not send.
  */
 export async function openAttemptRow(
   db: Db,
@@ -90,7 +85,6 @@ export async function lockRow(tx: Db, ref: SubscriptionRef) {
   return row;
 }
 
-/** The intent of a billing cycle. */
 export interface CycleIntent {
   readonly intentId: string;
   readonly cycleNumber: number;

@@ -6,8 +6,8 @@ import { appendEvents } from '../webhooks/outbox.ts';
 import type { Order } from './row.ts';
 
 /**
- * Writes a subscription's events to the outbox, in order, inside the caller's transaction. `facts`: those of the only
- * intent with an event. Without them, reads the rows of the intents, so the caller must change these rows first.
+ * Writes a subscription's events to the outbox, in order, inside the caller's transaction. Without `facts` it reads
+ * the intents' rows, so the caller must change them first.
  */
 export async function appendDrafts(
   tx: Db,

@@ -15,13 +15,11 @@ import { subscriptions } from '../../schema/subscriptions.ts';
 import type { SubscriptionOrder } from './create.ts';
 import { rowOf } from './row.ts';
 
-/** An earlier import. `terms` are its terms under their wire names. */
 export interface EarlierImport {
   readonly subscriptionId: string;
   readonly terms: ImportedTerms;
 }
 
-/** Returns the merchant's earlier imports with these ids, by import id. */
 export async function findImports(
   db: Db,
   merchantId: string,
@@ -66,9 +64,8 @@ export type ImportOutcome =
   | { readonly kind: 'refused'; readonly reason: string };
 
 /**
- * Writes an imported subscription in one transaction: customer, payment method, subscription and import.
- * Imports of the same gateway customer share a customer. Stores no event. The caller must start the workflow
- * afterwards; if the start fails, the sweep repeats it. Rules: D-11, D-21.
+ * Writes an imported subscription in one transaction. Imports of one gateway customer share a customer. Stores no
+ * event. The caller must start the workflow afterwards, else the sweep does.
  */
 export async function importSubscription(
   db: Db,

@@ -77,11 +77,10 @@ export function isUsable({ template, expiredUses }: Link, nowAt: number): boolea
   return template.uses - expiredUses < template.multiUseLimit && nowAt < template.expiresAt;
 }
 
-/** Maximum number of uses of one link that one address takes in {@link ADDRESS_WINDOW_MS}. Rule: D-37. */
+/** Maximum number of uses of one link that one address takes in {@link ADDRESS_WINDOW_MS}. */
 const USES_OF_ADDRESS_MAX = 5;
 const ADDRESS_WINDOW_MS = 10 * 60_000;
 
-/** A payer who takes a use of a link. */
 export interface LinkPayer {
   /** The token of the checkout that the caller creates in the same transaction. */
   readonly checkoutToken: string;
@@ -99,10 +98,8 @@ export type LinkUse =
   | { kind: 'limited'; untilAt: number };
 
 /**
- * Counts a use of a link, for the link and for the payer's address. Before that, cancels the link's payments that
- * were not made in time and releases their uses. Locks the link's row until the transaction ends, so that parallel
- * calls exceed no limit and a concurrent call with the same token finds the checkout. `nowAt` is real time. Rule:
- * D-37.
+ * Counts a use for the link and for the payer's address, after it released the uses of unpaid payments. Locks the
+ * link's row, so that parallel calls exceed no limit. `nowAt` is real time.
  */
 export async function takeLinkUse(
   tx: Db,
@@ -153,7 +150,7 @@ export async function takeLinkUse(
 
 /**
  * Releases the link use of a subscription that ended unpaid. Does nothing without a link. A repeat releases
- * another use, so the caller must call this once for each subscription. Rule: D-37.
+ * another use, so the caller must call this once for each subscription.
  */
 export async function releaseLinkUse(tx: Db, ref: SubscriptionRef): Promise<void> {
   const linkId = tx

@@ -17,7 +17,6 @@ import { isRecord } from '../is-record.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
 import type { ShownAttempt } from '../payments/shown-attempts.ts';
 
-/** The subscription data that the page for replacing a card shows. */
 export type UpdatableSubscription = NonNullable<
   Awaited<ReturnType<typeof findUpdatableSubscription>>
 >;
@@ -61,9 +60,8 @@ export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
 }
 
 /**
- * Creates the session of a link for replacing a card. The caller must create the session before it opens the
- * gateway's card page and before it counts a card try. The caller must not create the session when a browser opens
- * our page, because that request must write nothing. A repeat is safe. Rule: D-33.
+ * Creates the session of a link for replacing a card: before the gateway's card page or a try, and not when our page
+ * is opened, which must write nothing. A repeat is safe.
  */
 export async function ensureUpdateSession(
   db: Db,
@@ -85,7 +83,6 @@ export async function ensureUpdateSession(
     .onConflictDoNothing();
 }
 
-/** The payment of a cycle, and its latest attempt. */
 export interface CyclePayment {
   status: IntentStatus;
   amountMinor: number;
@@ -113,7 +110,6 @@ export async function findCyclePayment(
   return row ? { ...row, attempt: await latestAttempt(db, { merchantId, intentId }) } : null;
 }
 
-/** One card try on the page for replacing a card. */
 export interface UpdateTry {
   /** Decline code; null if the card was not declined or the outcome is unknown. */
   errorCode: string | null;
@@ -126,8 +122,8 @@ export interface UpdateTry {
 }
 
 /**
- * True if a card try of the session has the result `saved` or `paid`. The page then takes no other card. False for
- * a card that was saved although its payment was declined, because the payer may try another card. Rule: D-33.
+ * True if a card try of the session is `saved` or `paid`, so that the page takes no other card. False if the saved
+ * card's payment was declined.
  */
 export async function hasReplacedCard(
   db: Db,

@@ -8,7 +8,6 @@ import { isRecord } from '../is-record.ts';
 /** A subscription as merchants read it: its row and its card. */
 export type SubscriptionView = NonNullable<Awaited<ReturnType<typeof findSubscription>>>;
 
-/** Selects subscriptions as merchants read them. The caller adds the conditions. */
 export function selectSubscriptions(db: Db) {
   return db
     .select({
@@ -42,7 +41,7 @@ export function selectSubscriptions(db: Db) {
     );
 }
 
-/** Returns the merchant's subscription; null for an unknown id and for another merchant's id. Rule: D-21. */
+/** Returns the merchant's subscription; null for an unknown id and for another merchant's id. */
 export async function findSubscription(db: Db, merchantId: string, subscriptionId: string) {
   if (!isId('sub', subscriptionId)) return null;
   const [row] = await selectSubscriptions(db).where(
@@ -51,7 +50,6 @@ export async function findSubscription(db: Db, merchantId: string, subscriptionI
   return row ?? null;
 }
 
-/** True if the merchant has this subscription. Rule: D-21. */
 export async function hasSubscription(
   db: Db,
   merchantId: string,
@@ -67,7 +65,7 @@ export async function hasSubscription(
 
 /**
  * Returns the subscription data that a one-time charge needs, and locks the row `for share` until the
- * transaction ends. Null for an unknown subscription. Rules: D-21, D-35.
+ * transaction ends. Null for an unknown subscription.
  */
 export async function findChargeable(tx: Db, merchantId: string, subscriptionId: string) {
   if (!isId('sub', subscriptionId)) return null;

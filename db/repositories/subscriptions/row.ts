@@ -19,7 +19,6 @@ export function rowOf(state: SubscriptionState) {
   };
 }
 
-/** The columns that intents and events copy. */
 export const ORDER = {
   merchantId: subscriptions.merchantId,
   subscriptionId: subscriptions.id,

@@ -43,9 +43,8 @@ export type NotMoved =
   | { kind: 'stale'; state: SubscriptionState };
 
 /**
- * Records a transition in one transaction: the row, the command with its result, the effects and the events.
- * Changes nothing and returns `repeated` or `stale` if the command is recorded already, or if the row does not
- * have the previous version. If `db` is a transaction, uses it.
+ * Records a transition in one transaction: row, command with result, effects, events. `repeated` or `stale`: nothing
+ * was changed. Uses `db` if it is a transaction.
  */
 export async function recordTransition(
   db: Db,
@@ -59,10 +58,8 @@ export async function recordTransition(
   });
 }
 
-/** A transition without its events. */
 export type Move = Omit<Transition, 'change'> & Omit<Change, 'events'>;
 
-/** Records a transition except its events, inside the caller's transaction. */
 export async function moveRow(
   tx: Db,
   { state, effects, command, transitionId, nowAt }: Move,
@@ -117,7 +114,6 @@ export async function findCommand(
 export interface Snapshot {
   state: SubscriptionState;
   clock: { nowAt: number; targetAt: number; reachedAt: number } | null;
-  /** The product's name on the hosted pages. */
   productName: string | null;
   receiptId: string | null;
 }
@@ -161,9 +157,8 @@ export async function countEarlier(db: Db, ref: SubscriptionRef, most: number): 
 }
 
 /**
- * Records the time of the next look-up after a look-up without an outcome, so that the sweep does not treat the
- * subscription as overdue. The version does not change. If the row has another version, changes nothing and returns
- * the row's state; else returns null.
+ * Records the time of the next look-up, so that the sweep does not take the subscription as overdue. The version
+ * stays. If the row has another version, returns its state; else null.
  */
 export async function recordLookup(
   db: Db,
@@ -178,9 +173,8 @@ export async function recordLookup(
 }
 
 /**
- * Records that no step of a subscription on a test clock is due up to `reachedAt`. The stored value never
- * decreases. If the row has another version, changes nothing and returns the row's state; else returns null. Rule:
- * D-60.
+ * Records that no step is due up to `reachedAt` on the test clock; the value never decreases. If the row has another
+ * version, returns its state; else null.
  */
 export async function recordClockReached(
   db: Db,
@@ -205,7 +199,6 @@ export async function findOtherVersion(db: Db, at: VersionRef): Promise<Subscrip
   return state.version === at.version ? null : state;
 }
 
-/** Records that Temporal has confirmed the start of the workflow. */
 async function markWorkflowStarted(db: Db, ref: SubscriptionRef): Promise<void> {
   await db
     .update(subscriptions)
@@ -213,7 +206,7 @@ async function markWorkflowStarted(db: Db, ref: SubscriptionRef): Promise<void> 
     .where(and(isRow(ref), sql`${subscriptions.workflowStartedAt} is null`));
 }
 
-/** Records that the workflow is newer than the row, and is held. A repeat keeps the first time. Rule: D-39. */
+/** Records that the workflow is newer than the row, and is held. A repeat keeps the first time. */
 export async function recordHold(db: Db, ref: SubscriptionRef): Promise<void> {
   await db
     .update(subscriptions)
@@ -288,7 +281,6 @@ function isCommand(ref: SubscriptionRef, commandId: string) {
   );
 }
 
-/** Returns the database functions that the client of the subscription workflows needs. */
 export function subscriptionRows(db: Db) {
   return {
     findCommand: (ref: SubscriptionRef, commandId: string) => findCommand(db, ref, commandId),

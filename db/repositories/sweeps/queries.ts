@@ -16,9 +16,8 @@ import { isRecord } from '../is-record.ts';
 const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id };
 
 /**
- * Takes at most `limit` of the subscriptions with `condition` for a sweep. Subscriptions that no sweep has
- * taken come first, ordered by `oldest`. Then come those that a sweep took longest ago. Rows that no sweep can
- * repair therefore use up the limit of one sweep only, and later sweeps reach all other rows.
+ * Takes at most `limit` subscriptions with `condition`: those that no sweep has taken, by `oldest`, then those taken
+ * longest ago, so that rows that cannot be repaired block no others.
  */
 function takeSubscriptions(
   db: Db,
@@ -62,7 +61,6 @@ export function takeOverdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
   return takeSubscriptions(db, { condition: IS_OVERDUE, oldest: subscriptions.wakeAt, limit });
 }
 
-/** True if {@link takeOverdue} would select the subscription. */
 export async function isOverdue(
   db: Db,
   { merchantId, subscriptionId }: SubscriptionRef,
@@ -76,9 +74,8 @@ export async function isOverdue(
 }
 
 /**
- * Takes subscriptions that have not reached their test clock's target, if both the target and the subscription
- * have not changed for 30 s. A subscription with an open attempt waits for the outcome, so it is taken only if its
- * look-up is overdue by a minute. Rule: D-60.
+ * Takes subscriptions that have not reached their test clock's target for 30 s. One with an open attempt is taken
+ * only if its look-up is overdue by a minute.
  */
 export async function takeBehindTheirClock(
   db: Db,
@@ -131,18 +128,16 @@ export function countLive(db: Db): Promise<number> {
   return db.$count(subscriptions, IS_LIVE);
 }
 
-/** Takes subscriptions of {@link countLive}. */
 export function takeLive(db: Db, limit: number): Promise<SubscriptionRef[]> {
   return takeSubscriptions(db, { condition: IS_LIVE, oldest: subscriptions.insertedAt, limit });
 }
 
-/** Takes held subscriptions, whose workflow an operator may have terminated. Rule: D-39. */
+/** Takes held subscriptions, whose workflow an operator may have terminated. */
 export function takeHeld(db: Db, limit: number): Promise<SubscriptionRef[]> {
   const condition = isNotNull(subscriptions.heldAt);
   return takeSubscriptions(db, { condition, oldest: subscriptions.heldAt, limit });
 }
 
-/** Returns the number of held subscriptions. Rule: D-39. */
 export function countHeld(db: Db): Promise<number> {
   return db.$count(subscriptions, isNotNull(subscriptions.heldAt));
 }
@@ -158,8 +153,8 @@ function isUnkeyed(id: SQL, merchantId: SQL): SQL {
 }
 
 /**
- * Returns the SQL condition of charges that no attempt was opened for and whose caller cannot repeat the request.
- * Such a charge may be voided, and is never sent by the sweep, because its caller may have sent a new request.
+ * Returns the SQL condition of charges without an attempt whose caller cannot repeat the request. The sweep voids and
+ * never sends them, because the caller may have sent a new request.
  */
 function isUnkeyedPayment(): SQL {
   return sql`(${paymentIntents.status} = 'CREATED' and ${paymentIntents.kind} in ('one_time', 'tokenised')
@@ -173,9 +168,8 @@ function isUnkeyedRefund(): SQL {
 }
 
 /**
- * Returns undecided payments outside the billing cycles that have not changed for a minute: charges without
- * an attempt, and all payments with an open attempt. Omits those of {@link takeUnkeyedPayments}. Sets `updatedAt`, so
- * that a payment is returned at most once a minute, and later calls return other payments.
+ * Returns undecided payments outside the billing cycles that have not changed for a minute, each at most once a
+ * minute, except those of {@link takeUnkeyedPayments}.
  */
 export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef[]> {
   const open = db
@@ -202,9 +196,8 @@ export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef
 }
 
 /**
- * Returns charges that were requested without an idempotency key and have no attempt after a minute. If no
- * workflow runs for such a charge, its caller got no answer, and the charge must be voided. Sets `updatedAt`, as
- * {@link takeOpenPayments} does. Rule: D-17.
+ * Returns charges without an idempotency key and without an attempt after a minute, each at most once a minute. If no
+ * workflow runs for one, it must be voided.
  */
 export async function takeUnkeyedPayments(db: Db, limit: number): Promise<IntentRef[]> {
   const unkeyed = db
@@ -241,9 +234,8 @@ export async function takeUnkeyedRefunds(db: Db, limit: number): Promise<RefundR
 }
 
 /**
- * Returns undecided refunds that are not in REVIEW, each at most once a minute, as {@link takeOpenPayments} does.
- * Omits those of {@link takeUnkeyedRefunds}.
- * A PENDING refund may stay undecided for days, so it is returned at most once an hour.
+ * Returns undecided refunds that are not in REVIEW, except those of {@link takeUnkeyedRefunds}, each at most once a
+ * minute; a PENDING one, which may take days, once an hour.
  */
 export async function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[]> {
   const open = db
@@ -269,7 +261,7 @@ export async function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[
 
 /**
  * Deletes expired idempotency keys, at most `limit`. Omits a key that a request claims again at the same time.
- * `nowAt` is real time. Rule: D-17.
+ * `nowAt` is real time.
  */
 export async function forgetExpiredKeys(db: Db, nowAt: number, limit: number): Promise<void> {
   const expired = db

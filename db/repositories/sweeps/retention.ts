@@ -14,9 +14,8 @@ export interface Deletion {
 }
 
 /**
- * Deletes the settled deliveries of old events and shortens the events' bodies to the id of the intent and
- * the status. The event itself stays, because the numbers of a stream must have no gaps and every payment
- * must have its events. An event with a pending delivery is not changed.
+ * Deletes the settled deliveries of old events and shortens their bodies to the intent's id and the status. The
+ * events stay: a stream's numbers have no gaps. An event with a pending delivery stays unchanged.
  */
 export async function deleteOldEvents(
   db: Db,
@@ -50,10 +49,8 @@ export async function deleteOldEvents(
 const RESULT_SHOWN_SINCE = sql.raw(`now() - interval '1 day'`);
 
 /**
- * Deletes old sessions of hosted pages with their card tries, if their subscription, payment or setup session no
- * longer waits for a payer, for at least a day: the payer may still see the result, or return late from the bank.
- * Deletes an old session for replacing a card if it expired before `before`. A request for the page of a deleted
- * session gets the answer 404.
+ * Deletes old sessions of hosted pages and their tries, a day after they last waited for a payer, who may still see
+ * the result. The page of a deleted session gets 404.
  */
 export async function deleteClosedSessions(db: Db, { before, limit }: Deletion): Promise<number> {
   const [deleted] = await db.execute<{ sessions: number }>(sql`
@@ -93,7 +90,7 @@ export async function deleteClosedSessions(db: Db, { before, limit }: Deletion):
   return deleted?.sessions ?? 0;
 }
 
-/** Deletes old rows of link uses. A row limits the uses of its client address for 10 minutes. Rule: D-37. */
+/** Deletes old rows of link uses. A row limits the uses of its client address for 10 minutes. */
 export async function deleteOldLinkUses(db: Db, { before, limit }: Deletion): Promise<number> {
   const old = db
     .select({ row: sql`${linkUses}.ctid` })
@@ -124,7 +121,6 @@ export async function deleteOldGatewayEvents(db: Db, { before, limit }: Deletion
   return deleted.length;
 }
 
-/** Adds the number of deleted records of one kind to `retention_count`. */
 export async function countDeleted(db: Db, kind: string, deleted: number): Promise<void> {
   if (deleted === 0) return;
   const lastAt = sql`now()`;

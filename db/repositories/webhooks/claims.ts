@@ -6,13 +6,10 @@ import type { Db } from '../../client.ts';
 import type { EndpointRef } from './deliveries.ts';
 
 /**
- * A process may send a delivery only if it has claimed the delivery's row. Deliveries of one stream to one
- * endpoint are sent in order: while a process has claimed a delivery with fewer than three failures, no
- * other process may send a later one. A claim ends when the attempt is recorded, when the claim is released,
- * or at `claimed_until` by the database's clock.
+ * Only the process that claimed a delivery may send it. A claimed one with fewer than three failures blocks its
+ * stream. A claim ends when it is recorded, released, or at `claimed_until`.
  */
 
-/** A webhook endpoint with its signing secrets and its circuit breaker. */
 export interface Endpoint extends EndpointRef {
   url: string;
   sealedSigner: Buffer;
@@ -24,7 +21,6 @@ export interface Endpoint extends EndpointRef {
   breaker: Breaker;
 }
 
-/** A delivery that this process may send until the claim ends. */
 export interface ClaimedDelivery {
   eventId: string;
   attempts: number;
@@ -33,9 +29,7 @@ export interface ClaimedDelivery {
   claimedUntil: number;
 }
 
-/** The deliveries of one endpoint that one statement claimed. */
 export interface EndpointClaim {
-  /** The configuration as the statement read it. */
   endpoint: Endpoint;
   /** Each batch contains deliveries of one stream, in sequence order, without a gap after the first one. */
   batches: ClaimedDelivery[][];
@@ -62,12 +56,8 @@ interface Claiming {
 }
 
 /**
- * Reads the configuration and claims due deliveries in one statement, in at most `batches` batches; those that have
- * been due longest come first. Claims nothing while the configuration is inactive or its breaker pauses. While the
- * breaker is open, claims one delivery, the probe, if `mayProbe`.
- *
- * A batch contains the first deliveries of one stream. A delivery that failed three times is a batch of its own. A
- * first attempt is always due; `nowAt` decides for later ones. Null for an unknown configuration.
+ * Reads the configuration and claims due deliveries in one statement, in at most `batches` batches of one stream
+ * each; with an open breaker only the probe, if `mayProbe`. Null for an unknown configuration.
  */
 export async function claimForEndpoint(
   db: Db,
@@ -172,7 +162,6 @@ export async function readUpdatedAt(
   return row?.updatedAt ?? null;
 }
 
-/** Epoch ms of a column. */
 function ms(column: string) {
   return sql.raw(`(extract(epoch from ${column}) * 1000)::float8`);
 }

@@ -15,17 +15,17 @@ export interface ConfigRef {
   configId: string;
 }
 
-/** Time in ms for which `webhook-signature` also contains a signature by the previous secret. Rule: D-53. */
+/** Time in ms for which `webhook-signature` also contains a signature by the previous secret. */
 const PREVIOUS_SIGNER_MS = 24 * 3_600_000;
 
 const isConfig = (ref: ConfigRef) => isRecord(webhookConfigs, ref.merchantId, ref.configId);
 
-/** Maximum number of configurations of one merchant, deactivated ones included. Rule: D-55. */
+/** Maximum number of configurations of one merchant, deactivated ones included. */
 export const CONFIGS_MAX = 20;
 
 /**
  * Stores a new, active configuration, in the caller's transaction. False if the merchant already has
- * {@link CONFIGS_MAX} configurations. `at` is real time. Rule: D-55.
+ * {@link CONFIGS_MAX} configurations. `at` is real time.
  */
 export async function createWebhookConfig(
   tx: Db,
@@ -55,7 +55,7 @@ export async function createWebhookConfig(
   return true;
 }
 
-/** Returns the merchant's configurations, oldest first, without deleted ones. Rules: IF-4.14, D-55. */
+/** Returns the merchant's configurations, oldest first, without deleted ones. */
 export async function listWebhookConfigs(
   db: Db,
   merchantId: string,
@@ -81,10 +81,8 @@ export interface Resealed {
 }
 
 /**
- * Replaces URL, secret and event types, reactivates the configuration and closes its circuit breaker.
- * `reseal` gets the stored secret and returns the new one, encrypted, or null if the secret does not change.
- * The old secret also signs for 24 h more. False if the merchant has no such configuration. Rules: IF-4.15,
- * D-53, D-55.
+ * Replaces URL, secret and types, reactivates the configuration and closes its breaker. `reseal` returns the new
+ * encrypted secret; null: unchanged. The old one also signs for 24 h. False if there is none.
  */
 export async function updateWebhookConfig(
   db: Db,
@@ -127,7 +125,7 @@ export async function updateWebhookConfig(
 
 /**
  * Deletes a configuration and drops its pending deliveries. False if the merchant has no such
- * configuration. Rules: D-54, D-55.
+ * configuration.
  */
 export async function deleteWebhookConfig(
   db: Db,
@@ -146,8 +144,8 @@ export async function deleteWebhookConfig(
 }
 
 /**
- * Applies the outcomes of attempts to the stored breaker. Ignores an outcome if the configuration was changed after the
- * `updatedAt` with which the delivery was sent. Returns what is then stored; null for an unknown configuration.
+ * Applies the outcomes of attempts to the stored breaker, except those sent before the configuration's last change.
+ * Returns what is then stored; null for an unknown configuration.
  */
 export async function applyOutcomes(
   db: Db,
@@ -177,8 +175,8 @@ export async function applyOutcomes(
 
 /**
  * Deactivates a configuration until the merchant updates it, and drops its pending deliveries. Does nothing and
- * returns false if the configuration was changed after `readUpdatedAt`, the `updatedAt` with which the failed delivery was
- * sent. Rule: D-54.
+ * returns false if the configuration was changed after `readUpdatedAt`, the `updatedAt` with which the failed
+ * delivery was sent.
  */
 export async function deactivateWebhookConfig(
   db: Db,
@@ -198,7 +196,7 @@ export async function deactivateWebhookConfig(
 
 /**
  * Sets the pending deliveries of an inactive or deleted configuration to DROPPED. Does nothing if the merchant has
- * made the configuration active meanwhile. Rules: D-54, D-55.
+ * made the configuration active meanwhile.
  */
 export async function dropPendingDeliveries(
   db: Db,

@@ -10,16 +10,13 @@ export interface StreamRef {
   streamId: string;
 }
 
-/** A webhook configuration that deliveries go to. */
 export interface EndpointRef {
   merchantId: string;
   configId: string;
 }
 
-/** The columns of a delivery's row that one attempt updates. */
 export interface RecordedAttempt {
   eventId: string;
-  /** Number of attempts made, this one included. */
   attempts: number;
   state: DeliveryState;
   nextAttemptAt: number;
@@ -29,8 +26,8 @@ export interface RecordedAttempt {
 }
 
 /**
- * Stores, in one statement, the attempts at claimed deliveries of one endpoint, and releases claims without an attempt.
- * An attempt that was recorded before, or whose delivery is settled, changes nothing.
+ * Stores, in one statement, the attempts at claimed deliveries of one endpoint, and releases claims without an
+ * attempt. An attempt that was recorded before, or whose delivery is settled, changes nothing.
  */
 export async function recordDeliveries(
   db: Db,
@@ -66,9 +63,7 @@ export async function recordDeliveries(
       and d.event_id = r."eventId" and d.claimed_until = r."claimedUntil"`);
 }
 
-/** The pending deliveries of an endpoint. */
 export interface EndpointBacklog {
-  /** Number of pending deliveries, claimed ones included. */
   remaining: number;
   /** Milliseconds until an unclaimed attempt is due; 0 if one is due now; null if there is none. */
   dueInMs: number | null;
@@ -141,12 +136,8 @@ export async function endpointsOf(
 const STALLED_AFTER_MS = 30_000;
 
 /**
- * Returns the endpoints with a stalled delivery: a delivery that has been due for more than 30 s, is not
- * claimed, and does not wait for an earlier delivery.
- *
- * Two kinds of endpoints are omitted, because their queue works: an endpoint whose pause by the breaker lasts or
- * ended less than 30 s ago, and an endpoint with another overdue delivery that is claimed. The order is random, so
- * that endpoints that stay stalled do not use up the limit. `nowAt` is real time.
+ * Returns the endpoints with a delivery that is due for more than 30 s, unclaimed, and waits for no other. Omits
+ * endpoints whose queue works. In random order. `nowAt` is real time.
  */
 export async function stalledEndpoints(
   db: Db,

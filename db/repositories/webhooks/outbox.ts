@@ -18,9 +18,8 @@ export interface EventToStore {
 const SEQUENCE = String(Number.MAX_SAFE_INTEGER);
 
 /**
- * Stores events of one stream in the caller's transaction, in order, each with a pending delivery for every active
- * configuration of its type. The counter's row stays locked until the transaction ends, so the sequence order is the
- * commit order. A repeat would store the events again.
+ * Stores events of one stream in the caller's transaction, with a pending delivery for every active configuration.
+ * The counter's row stays locked, so the sequence order is the commit order. A repeat would store them again.
  */
 export async function appendEvents(
   tx: Db,
