@@ -11,7 +11,8 @@ import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { runMerchantCommand } from '../support/merchant-command.ts';
+import { runCommand } from '../support/run-command.ts';
+import { merchantCommand } from '../../tools/scripts/merchant/command.ts';
 import { onStripe } from '../support/stripe.ts';
 
 /** `npm run merchant -- gateway` against a database of its own and the Stripe double. */
@@ -41,10 +42,10 @@ const test = onStripe.extend('operator', { scope: 'file' }, async ({ world }, { 
   return {
     db,
     databaseUrl: database.url,
-    run: (...args: string[]) => runMerchantCommand(environment, args),
+    run: (...args: string[]) => runCommand(merchantCommand, environment, args),
     /** Runs the command with other variables. An empty variable counts as absent. */
     runWith: (changes: Readonly<Record<string, string>>, ...args: string[]) =>
-      runMerchantCommand({ ...environment, ...changes }, args),
+      runCommand(merchantCommand, { ...environment, ...changes }, args),
     /** Makes a data folder of `npm start` whose secrets are not those of this database's API. */
     foreignDataFolder: async (demoDatabaseUrl: string): Promise<string> => {
       const dataDir = await mkdtemp(join(folder, 'data-'));
@@ -53,11 +54,11 @@ const test = onStripe.extend('operator', { scope: 'file' }, async ({ world }, { 
       return dataDir;
     },
     runWithInput: (input: string, ...args: string[]) =>
-      runMerchantCommand(environment, args, input),
+      runCommand(merchantCommand, environment, args, input),
     /** Creates a merchant in test mode and returns its id. */
     merchant: async (): Promise<string> => {
       const args = ['create', '--name', 'Shop', '--json'];
-      const { stdout } = await runMerchantCommand(environment, args);
+      const { stdout } = await runCommand(merchantCommand, environment, args);
       return (JSON.parse(stdout) as { merchantId: string }).merchantId;
     },
     file: async (secret: string): Promise<string> => {

@@ -1,20 +1,19 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, inject } from 'vitest';
+import { findRefund, settleRefund } from '../../db/repositories/payments/refunds.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { paymentReviews } from '../../db/schema/payment-reviews.ts';
-import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
 import { openBooks } from '../../tools/proof/verify/books.ts';
 import { checkBooks } from '../../tools/proof/verify/invariants.ts';
+import { reviewCommand } from '../../tools/scripts/review/command.ts';
 import { orderWorkflowId, recheck } from '../../workflows/orders/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
+import { runCommand, runProgram } from '../support/run-command.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const REASON = 'the gateway refused the request: 400 field_invalid';
@@ -23,26 +22,15 @@ const NOWHERE = '127.0.0.1:9';
 
 test.afterEach(({ env }) => env.control('DELETE', '/control/faults'));
 
+const variables = (env: TestEnvironment, temporalAddress = inject('temporalAddress')) => ({
+  DATABASE_URL: env.databaseUrl,
+  TEMPORAL_ADDRESS: temporalAddress,
+  TASK_QUEUE_PREFIX: env.taskQueuePrefix,
+});
+
 /** Runs `npm run review -- …` in the test environment. */
-async function review(
-  env: TestEnvironment,
-  args: string[],
-  temporalAddress = inject('temporalAddress'),
-) {
-  const run = promisify(execFile)(
-    process.execPath,
-    [...bundledProgram(inject('programFolder'), 'tools/scripts/review.ts'), ...args],
-    {
-      env: {
-        ...process.env,
-        DATABASE_URL: env.databaseUrl,
-        TEMPORAL_ADDRESS: temporalAddress,
-        TASK_QUEUE_PREFIX: env.taskQueuePrefix,
-      },
-    },
-  );
-  return run.catch((error: { code: number; stdout: string; stderr: string }) => error);
-}
+const review = (env: TestEnvironment, args: string[], temporalAddress?: string) =>
+  runCommand(reviewCommand, variables(env, temporalAddress), args);
 
 const BY_ADA = ['--by', 'Ada', '--note', 'asked the gateway on the phone'];
 
@@ -269,11 +257,9 @@ describe('a refund in review', () => {
   }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid, 1_200);
-    // The refund was first sent 366 days ago, so the gateway no longer honours its key.
-    await env.db
-      .update(refunds)
-      .set({ state: 'UNKNOWN', firstSentAt: sql`now() - interval '366 days'` })
-      .where(eq(refunds.id, ref.refundId));
+    const row = (await findRefund(env.db, ref.merchantId, ref.refundId))!;
+    const lost = { kind: 'review', reason: 'the gateway has lost the refund' } as const;
+    await settleRefund(env.db, row, lost, Date.now());
     expect(await env.orders.ensureRunning('refund', ref)).toBe(true);
     await eventually(async () => expect((await payments.refundRow(ref)).state).toBe('REVIEW'));
     expect((await list(env)).map(({ id }) => id)).toEqual([ref.refundId]);
@@ -290,10 +276,14 @@ describe('a refund in review', () => {
 });
 
 test('an attempt cannot be settled when it was never in review', async ({ env }) => {
-  expect(await review(env, ['settle', 'att_nobody', '--not-charged', ...BY_ADA])).toMatchObject({
+  const settle = ['settle', 'att_nobody', '--not-charged'];
+  const refused = {
     code: 1,
     stdout: '',
     stderr: 'att_nobody is not in REVIEW and never was.\n',
-  });
-  expect(await review(env, ['settle', 'att_nobody', '--not-charged'])).toMatchObject({ code: 1 });
+  };
+  const given = [...settle, ...BY_ADA];
+  expect(await runProgram('tools/scripts/review.ts', variables(env), given)).toEqual(refused);
+  expect(await review(env, given)).toEqual(refused);
+  expect(await review(env, settle)).toMatchObject({ code: 1 });
 });

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { expect, vi } from 'vitest';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { dumpOf, formsOf, historyOf, savedMethod } from '../support/canaries.ts';
-import { runMerchantCommand } from '../support/merchant-command.ts';
+import { runCommand } from '../support/run-command.ts';
+import { merchantCommand } from '../../tools/scripts/merchant/command.ts';
 import { startOurProcess } from '../support/our-process.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { onStripe } from '../support/stripe.ts';
@@ -47,7 +48,7 @@ test('no key and no webhook secret appears in the database, the histories, the l
   const seen: string[] = [];
   const command = async (input: string, ...args: string[]) => {
     const environment = { ...env.variables, CREDENTIAL_PEPPER: 'pepper'.repeat(6) };
-    const { code, ...output } = await runMerchantCommand(environment, args, input);
+    const { code, ...output } = await runCommand(merchantCommand, environment, args, input);
     seen.push(output.stdout, output.stderr);
     return code;
   };

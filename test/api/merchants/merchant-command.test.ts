@@ -1,26 +1,18 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
-import { expect, inject } from 'vitest';
+import { expect } from 'vitest';
 import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
-import { bundledProgram } from '../../../tools/embedded/program-bundle.ts';
+import { merchantCommand } from '../../../tools/scripts/merchant/command.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
+import { runCommand, runProgram } from '../../support/run-command.ts';
 
-/** Runs the program of `npm run merchant -- …` on the environment's database. */
-async function merchant(api: ApiEnvironment, ...args: string[]) {
-  const run = promisify(execFile)(
-    process.execPath,
-    [...bundledProgram(inject('programFolder'), 'tools/scripts/merchant.ts'), ...args],
-    {
-      env: {
-        ...process.env,
-        DATABASE_URL: api.databaseUrl,
-        CREDENTIAL_PEPPER: api.pepper,
-      },
-    },
-  );
-  return run.catch((error: { code: number; stdout: string; stderr: string }) => error);
-}
+const variables = (api: ApiEnvironment) => ({
+  DATABASE_URL: api.databaseUrl,
+  CREDENTIAL_PEPPER: api.pepper,
+});
+
+/** Runs `npm run merchant -- …` on the environment's database. */
+const merchant = (api: ApiEnvironment, ...args: string[]) =>
+  runCommand(merchantCommand, variables(api), args);
 
 interface Issued {
   merchantId: string;
@@ -63,10 +55,14 @@ test('the merchant command creates and lists a merchant, and rotates and revokes
 test('the merchant command prints one line and exits with 1 for an unknown credential [D-20]', async ({
   api,
 }) => {
-  expect(await merchant(api, 'revoke', 'mk_test_nobody')).toMatchObject({
+  const revoke = ['revoke', 'mk_test_nobody'];
+  const refused = {
     code: 1,
+    stdout: '',
     stderr: 'There is no working credential mk_test_nobody.\n',
-  });
+  };
+  expect(await runProgram('tools/scripts/merchant.ts', variables(api), revoke)).toEqual(refused);
+  expect(await merchant(api, ...revoke)).toEqual(refused);
   expect(await merchant(api, 'rotate', 'mk_test_nobody')).toMatchObject({ code: 1 });
 });
 

@@ -1,4 +1,23 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import type { Readable } from 'node:stream';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import type { Environment } from '../../../runtime/environment.ts';
+import { errorText, reasonOf } from './terminal.ts';
+
+/** Where a command gets its settings and its input, and prints: the process, or a test. */
+export interface Surroundings {
+  /** Undefined: the variables of the process and of `.env`. */
+  readonly environment: Environment | undefined;
+  readonly input: Readable;
+  readonly print: (line: string) => void;
+  readonly printError: (line: string) => void;
+}
+
+export const processSurroundings: Surroundings = {
+  environment: undefined,
+  input: process.stdin,
+  print: (line) => console.log(line),
+  printError: (line) => console.error(line),
+};
 
 /**
  * Returns the command line of an npm command. A wrong option prints the error and the usage, and the process
@@ -6,6 +25,36 @@ import { Command, InvalidArgumentError, Option } from 'commander';
  */
 export function commandLine(npmCommand: string, description: string): Command {
   return new Command(`npm ${npmCommand} --`).description(description).showHelpAfterError();
+}
+
+/** As {@link commandLine}, but prints to the surroundings, and {@link exitCodeOf} returns instead of exiting. */
+export function commandLineIn(
+  { print, printError }: Surroundings,
+  npmCommand: string,
+  description: string,
+): Command {
+  return commandLine(npmCommand, description)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => print(text.trimEnd()),
+      writeErr: (text) => printError(text.trimEnd()),
+    });
+}
+
+/** Runs the action that `args` name. Returns 0, or 1 after a wrong option or an error, which it prints. */
+export async function exitCodeOf(
+  program: Command,
+  args: readonly string[],
+  { printError }: Surroundings,
+): Promise<number> {
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode;
+    printError(errorText(error instanceof Error ? reasonOf(error) : String(error)));
+    return 1;
+  }
 }
 
 const GATEWAYS = ['sandbox', 'stripe-double'] as const;

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Stripe } from 'stripe';
 import type { Db } from '../../../db/client.ts';
@@ -27,6 +28,8 @@ export interface GatewayPlace {
   readonly sealing: () => Sealing;
   /** Another address than Stripe's, for tests. */
   readonly stripeUrl: string | undefined;
+  /** What the file `-` reads. */
+  readonly input: Readable;
 }
 
 /** A secret key that Stripe has accepted. */
@@ -48,9 +51,9 @@ const CHECK_TIMEOUT_MS = 20_000;
 export async function readKey(
   file: string,
   mode: MerchantMode,
-  stripeUrl: string | undefined,
+  { stripeUrl, input }: Pick<GatewayPlace, 'stripeUrl' | 'input'>,
 ): Promise<CheckedKey> {
-  const secretKey = await readSecret(file);
+  const secretKey = await readSecret(file, input);
   const [, keyMode] = /^(?:sk|rk)_(test|live)_\w+$/.exec(secretKey) ?? [];
   if (keyMode === undefined) {
     throw new Error(`The key must look like sk_${mode}_… or rk_${mode}_….`);
@@ -71,11 +74,12 @@ export async function readKey(
  * @throws Error with the reason in one line. Nothing was changed.
  */
 export async function configureGateway(
-  { db, sealing, stripeUrl }: GatewayPlace,
+  place: GatewayPlace,
   merchantId: string,
   kind: 'stripe' | undefined,
   options: GatewayOptions,
 ) {
+  const { db, sealing } = place;
   const before = await findMerchantGateways(db, merchantId);
   if (before === null) throw new Error(`There is no merchant ${merchantId}.`);
   const { mode } = before;
@@ -84,7 +88,7 @@ export async function configureGateway(
     if (Object.keys(options).length > 0) throw new Error('Name the gateway: stripe.');
     return listed(merchantId, before);
   }
-  const key = keyFile === undefined ? null : await readKey(keyFile, mode, stripeUrl);
+  const key = keyFile === undefined ? null : await readKey(keyFile, mode, place);
   if (key !== null && account !== undefined && account !== key.accountId) {
     throw new Error(`The key belongs to ${key.accountId}, not to ${account}.`);
   }
@@ -92,7 +96,7 @@ export async function configureGateway(
     key?.accountId ?? account ?? before.accounts.find(({ isCurrent }) => isCurrent)?.name.slice(7);
   if (accountId === undefined) throw new Error('Give the key of the account: --key-file <file>.');
   const webhookSecret =
-    webhookSecretFile === undefined ? null : await readWebhookSecret(webhookSecretFile);
+    webhookSecretFile === undefined ? null : await readWebhookSecret(webhookSecretFile, place);
   await storeAccount({ db, sealing }, { merchantId, mode, accountId, key, webhookSecret, current });
   const after = await findMerchantGateways(db, merchantId);
   if (after === null) throw new Error(`There is no merchant ${merchantId}.`);
@@ -139,15 +143,17 @@ export async function storeAccount(
   if (result === 'unknown') throw new Error(`The merchant has no account ${accountId}.`);
 }
 
-export async function readWebhookSecret(file: string): Promise<string> {
-  const secret = await readSecret(file);
+export async function readWebhookSecret(
+  file: string,
+  { input }: Pick<GatewayPlace, 'input'>,
+): Promise<string> {
+  const secret = await readSecret(file, input);
   if (!/^whsec_\w+$/.test(secret)) throw new Error('The webhook secret must look like whsec_….');
   return secret;
 }
 
-async function readSecret(file: string): Promise<string> {
-  const content =
-    file === '-' ? text(process.stdin) : readFile(file, 'utf8').catch(() => undefined);
+async function readSecret(file: string, input: Readable): Promise<string> {
+  const content = file === '-' ? text(input) : readFile(file, 'utf8').catch(() => undefined);
   const secret = (await content)?.trim();
   if (secret === undefined) throw new Error(`${file} cannot be read.`);
   return secret;

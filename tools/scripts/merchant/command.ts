@@ -1,0 +1,272 @@
+import { Argument, Option } from 'commander';
+import { createDb } from '../../../db/client.ts';
+import {
+  issueCredential,
+  listCredentials,
+  revokeCredential,
+  rotateCredential,
+} from '../../../db/repositories/merchants/credentials.ts';
+import type { Credential } from '../../../db/repositories/merchants/credentials.ts';
+import { changeSettings, findSettings } from '../../../db/repositories/merchants/settings.ts';
+import {
+  createMerchantWithCredential,
+  listMerchants,
+} from '../../../db/repositories/merchants/merchants.ts';
+import { MERCHANT_MODES } from '../../../db/schema/merchants.ts';
+import type { MerchantMode } from '../../../db/schema/merchants.ts';
+import { formatInstant } from '../../../domain/calendar.ts';
+import { merchantNameProblem } from '../../../domain/merchant-name.ts';
+import { UNPAID_FROM } from '../../../domain/retry-plan.ts';
+import { readDemoFile } from '../../embedded/demo-file.ts';
+import { loadEmbeddedConfig } from '../../config.ts';
+import { createSealing } from '../../../runtime/sealing.ts';
+import { AFTER_EXHAUSTED, settingsChanges, settingsLines, shownSettings } from './configure.ts';
+import type { ConfigureOptions } from './configure.ts';
+import { configureGateway, readKey, readWebhookSecret, storeAccount } from './gateway.ts';
+import type { GatewayOptions, GatewayPlace } from './gateway.ts';
+import { commandLineIn, exitCodeOf } from '../client/options.ts';
+import type { Surroundings } from '../client/options.ts';
+import { secretsOfStart } from '../client/start-secrets.ts';
+import { jsonText, printable } from '../client/terminal.ts';
+
+interface Place extends GatewayPlace {
+  readonly pepper: string;
+}
+
+interface CreateOptions extends Pick<GatewayOptions, 'keyFile' | 'webhookSecretFile'> {
+  readonly name: string;
+  readonly mode: MerchantMode;
+}
+
+/** The result of a command, as lines of text and as data for `--json`. */
+interface Report {
+  readonly lines: readonly string[];
+  readonly data: unknown;
+}
+
+/** Runs `npm run merchant -- …args` and returns its exit code. A failure prints one line. */
+export async function merchantCommand(
+  args: readonly string[],
+  surroundings: Surroundings,
+): Promise<number> {
+  const program = commandLineIn(
+    surroundings,
+    'run merchant',
+    'Merchants, their API credentials and their settings.',
+  ).option('--json', 'print JSON instead of text');
+
+  program
+    .command('create')
+    .description('create a merchant and its first credential')
+    .requiredOption('--name <name>', 'shown to payers')
+    .addOption(new Option('--mode <mode>').choices([...MERCHANT_MODES]).default('test'))
+    .option('--key-file <file>', 'secret key of a Stripe account; live merchants need one')
+    .option('--webhook-secret-file <file>', 'signing secret of the account’s webhook endpoint')
+    .action((options: CreateOptions) => run((place) => create(place, options)));
+  program
+    .command('list')
+    .description('list every merchant with its credentials')
+    .action(() => run(list));
+  program
+    .command('add <keyId>')
+    .description('create another credential for the same merchant')
+    .action((keyId: string) => run((place) => add(place, keyId)));
+  program
+    .command('rotate <keyId>')
+    .description('replace a credential; the old one stays valid for 24 hours')
+    .action((keyId: string) => run((place) => rotate(place, keyId)));
+  program
+    .command('revoke <keyId>')
+    .description('revoke a credential; it becomes invalid within 5 seconds')
+    .action((keyId: string) => run((place) => revoke(place, keyId)));
+  program
+    .command('configure <merchantId>')
+    .description('change settings of a merchant; without options, print them')
+    .option(
+      '--retry-plan <delays>',
+      'delay of each retry after the attempt before it: 4h,8h,12h,24h; or none',
+    )
+    .addOption(
+      new Option('--after-exhausted <what>', 'what happens after the last retry').choices([
+        ...AFTER_EXHAUSTED,
+      ]),
+    )
+    .addOption(
+      new Option('--unpaid-from <when>', 'when a declined subscription becomes UNPAID').choices([
+        ...UNPAID_FROM,
+      ]),
+    )
+    .option('--jitter <time>', 'spread renewals of new subscriptions over this time: 30m, 4h; or 0')
+    .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')
+    .option('--logo <url>', 'https URL of the logo on the hosted pages; or none')
+    .option('--colour <#rrggbb>', 'colour of the buttons of the hosted pages; or none')
+    .option('--terms <url>', 'https URL of your terms, linked from the hosted pages; or none')
+    .option('--support <url>', 'https URL of your support, linked from the hosted pages; or none')
+    .action((merchantId: string, options: ConfigureOptions) =>
+      run((place) => configure(place, merchantId, options)),
+    );
+  program
+    .command('gateway')
+    .description(
+      'add an account at a gateway or replace its key; without a gateway, list the accounts',
+    )
+    .argument('<merchantId>')
+    .addArgument(new Argument('[gateway]').choices(['stripe']))
+    .option('--key-file <file>', 'file with the secret key; - reads the standard input')
+    .option('--webhook-secret-file <file>', 'file with the signing secret of the webhook endpoint')
+    .option('--account <acct>', 'the account to change without a key; default: the current one')
+    .option('--current', 'save new payment methods at this account')
+    .action((merchantId: string, kind: 'stripe' | undefined, options: GatewayOptions) =>
+      run((place) => configureGateway(place, merchantId, kind, options)),
+    );
+
+  async function run(command: (place: Place) => Promise<Report>): Promise<void> {
+    const { lines, data } = await onDatabase(surroundings, command);
+    const { json } = program.opts<{ json?: boolean }>();
+    surroundings.print(json === true ? jsonText(data, 2) : lines.join('\n'));
+  }
+  return exitCodeOf(program, args, surroundings);
+}
+
+async function create(place: Place, options: CreateOptions): Promise<Report> {
+  const { name, mode, keyFile, webhookSecretFile } = options;
+  const problem = merchantNameProblem(name);
+  if (problem !== null) throw new Error(problem);
+  if (mode === 'live' && keyFile === undefined) {
+    throw new Error(
+      'A live merchant needs an account: --key-file with a key sk_live_… or rk_live_….',
+    );
+  }
+  const key = keyFile === undefined ? null : await readKey(keyFile, mode, place);
+  const webhookSecret =
+    webhookSecretFile === undefined ? null : await readWebhookSecret(webhookSecretFile, place);
+  const made = await place.db.transaction(async (tx) => {
+    const merchant = await createMerchantWithCredential(tx, { name, mode, pepper: place.pepper });
+    if (key !== null) {
+      const { merchantId } = merchant;
+      const { accountId } = key;
+      const entry = { merchantId, mode, accountId, key, webhookSecret, current: true };
+      await storeAccount({ db: tx, sealing: place.sealing }, entry);
+    }
+    return merchant;
+  });
+  const accountLines = key === null ? [] : [`  account   ${key.accountId}`];
+  return {
+    lines: [
+      `Merchant ${made.merchantId} "${name}", ${mode} mode.`,
+      ...accountLines,
+      ...secretLines(made),
+    ],
+    data: { ...made, name, mode, ...(key === null ? {} : { accountId: key.accountId }) },
+  };
+}
+
+async function list({ db }: Place): Promise<Report> {
+  const [merchants, credentials] = await Promise.all([listMerchants(db), listCredentials(db)]);
+  const data = merchants.map((merchant) => ({
+    merchantId: merchant.id,
+    name: merchant.name,
+    mode: merchant.mode,
+    credentials: credentials
+      .filter(({ merchantId }) => merchantId === merchant.id)
+      .map((credential) => ({ keyId: credential.keyId, state: stateOf(credential) })),
+  }));
+  const lines = data.flatMap(({ merchantId, name, mode, credentials: own }) => [
+    `${merchantId}  ${mode}  "${printable(name)}"`,
+    ...own.map(({ keyId, state }) => `    ${keyId}  ${state}`),
+  ]);
+  return { lines: lines.length > 0 ? lines : ['There are no merchants yet.'], data };
+}
+
+async function add({ db, pepper }: Place, keyId: string): Promise<Report> {
+  const known = (await listCredentials(db)).find((credential) => credential.keyId === keyId);
+  if (known === undefined) throw new Error(`There is no credential ${keyId}.`);
+  const { merchantId, mode } = known;
+  const made = await issueCredential(db, { merchantId, mode, pepper, nowAt: Date.now() });
+  return { lines: [`Another credential of ${merchantId}.`, ...secretLines(made)], data: made };
+}
+
+async function rotate({ db, pepper }: Place, keyId: string): Promise<Report> {
+  const made = await rotateCredential(db, { keyId, pepper, nowAt: Date.now() });
+  if (made === null) {
+    throw new Error(`${keyId} cannot be replaced: it is unknown, revoked or already replaced.`);
+  }
+  return {
+    lines: [`${keyId} works for 24 hours more.`, ...secretLines(made)],
+    data: { ...made, replaces: keyId },
+  };
+}
+
+async function revoke({ db }: Place, keyId: string): Promise<Report> {
+  const isRevoked = await revokeCredential(db, keyId, Date.now());
+  if (!isRevoked) throw new Error(`There is no working credential ${keyId}.`);
+  return { lines: [`${keyId} is revoked.`], data: { revoked: keyId } };
+}
+
+async function configure(
+  { db }: Place,
+  merchantId: string,
+  options: ConfigureOptions,
+): Promise<Report> {
+  const current = await findSettings(db, merchantId);
+  if (current === null) throw new Error(`There is no merchant ${merchantId}.`);
+  const changes = settingsChanges(options, current);
+  const isChanged = Object.keys(changes).length > 0;
+  const settings = shownSettings(
+    isChanged ? ((await changeSettings(db, merchantId, changes)) ?? current) : current,
+  );
+  const heading = `Merchant ${merchantId}${isChanged ? ' is changed' : ''}:`;
+  return {
+    lines: [heading, ...settingsLines(settings)],
+    data: { merchantId, ...settings },
+  };
+}
+
+function secretLines({ keyId, secret }: { keyId: string; secret: string }): string[] {
+  return [`  user      ${keyId}`, `  password  ${secret}`, 'The password is not shown again.'];
+}
+
+function stateOf({ revokedAt, expiresAt }: Credential): string {
+  if (revokedAt !== null) return `revoked ${formatInstant(revokedAt)}`;
+  if (expiresAt === null) return 'works';
+  return `${Date.now() < expiresAt ? 'works until' : 'ended'} ${formatInstant(expiresAt)}`;
+}
+
+async function onDatabase(
+  { environment, input }: Surroundings,
+  command: (place: Place) => Promise<Report>,
+): Promise<Report> {
+  const { databaseUrl, ...place } = settings(environment);
+  const database = createDb({
+    url: databaseUrl,
+    poolSize: 2,
+    applicationName: 'perennial-merchant',
+  });
+  try {
+    return await command({ db: database.db, input, ...place });
+  } finally {
+    await database.close();
+  }
+}
+
+function settings(environment: Surroundings['environment']) {
+  const { databaseUrl, dataDir, givenSecrets, stripeUrl } = loadEmbeddedConfig(environment);
+  const secrets = { ...secretsOfStart(dataDir, databaseUrl), ...givenSecrets };
+  const { CREDENTIAL_PEPPER: pepper, ENCRYPTION_KEY: encryptionKey } = secrets;
+  if (pepper === undefined) {
+    throw new Error(
+      databaseUrl === undefined
+        ? 'Set CREDENTIAL_PEPPER and DATABASE_URL, or run npm start first.'
+        : 'Set the CREDENTIAL_PEPPER of the API: DATABASE_URL is not the database of npm start.',
+    );
+  }
+  return {
+    databaseUrl: databaseUrl ?? readDemoFile(dataDir).databaseUrl,
+    pepper,
+    sealing: () => {
+      if (encryptionKey === undefined) throw new Error('Set the ENCRYPTION_KEY of API and worker.');
+      return createSealing(Buffer.from(encryptionKey, 'base64'));
+    },
+    stripeUrl,
+  };
+}

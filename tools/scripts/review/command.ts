@@ -1,0 +1,158 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { createDb } from '../../../db/client.ts';
+import type { Db } from '../../../db/client.ts';
+import { orderRows } from '../../../db/repositories/payments/charges.ts';
+import {
+  decideReview,
+  findReview,
+  listReviews,
+} from '../../../db/repositories/payments/reviews.ts';
+import type { ListedReview } from '../../../db/repositories/payments/reviews.ts';
+import { subscriptionRows } from '../../../db/repositories/subscriptions/transitions.ts';
+import { readDemoFile } from '../../embedded/demo-file.ts';
+import { loadOperatorConfig } from '../../config.ts';
+import { followUp } from '../../../activities/decided-reviews.ts';
+import { createLogger } from '../../../runtime/logger.ts';
+import { createOrders } from '../../../temporal/orders.ts';
+import { createSubscriptionWorkflows } from '../../../temporal/subscription-workflows.ts';
+import { createTemporalClient } from '../../../temporal/client.ts';
+import { decisionOf } from './decision.ts';
+import type { SettleOptions } from './decision.ts';
+import { reviewData, reviewLines } from './listing.ts';
+import { commandLineIn, exitCodeOf } from '../client/options.ts';
+import type { Surroundings } from '../client/options.ts';
+
+/** Maximum number of listed reviews. */
+const LIMIT = 1_000;
+const BOOKED_WITHIN_MS = 10_000;
+
+/** Runs `npm run review -- …args` and returns its exit code. A failure prints one line. */
+export async function reviewCommand(
+  args: readonly string[],
+  surroundings: Surroundings,
+): Promise<number> {
+  const program = commandLineIn(
+    surroundings,
+    'run review',
+    'Payments and refunds that need manual review.',
+  );
+
+  program
+    .command('list')
+    .description('list open reviews, oldest first')
+    .option('--settled', 'also list settled reviews, with name, time and reason')
+    .option('--json', 'print JSON instead of text')
+    .action((options: { settled?: boolean; json?: boolean }) =>
+      run(async ({ db }) => {
+        const found = await listReviews(db, { settled: options.settled === true, limit: LIMIT });
+        if (options.json) surroundings.print(JSON.stringify(found.map(reviewData), null, 2));
+        else if (found.length === 0) surroundings.print('There are no open reviews.');
+        else found.flatMap(reviewLines).forEach((line) => surroundings.print(line));
+      }),
+    );
+  program
+    .command('settle <id>')
+    .description('settle an attempt (att_…) or a refund (rf_…); this is final')
+    .option('--paid <gatewayChargeId>', 'the gateway made this charge')
+    .option('--declined <code>', 'the gateway declined the attempt')
+    .option('--not-charged', 'the gateway made no charge')
+    .option('--refunded <gatewayRefundId>', 'for a refund: the gateway made this refund')
+    .option('--not-refunded', 'for a refund: the gateway made no refund')
+    .requiredOption('--by <name>', 'name of the person who decides')
+    .requiredOption('--note <text>', 'reason of the decision')
+    .option('--json', 'print JSON instead of text')
+    .action((id: string, options: SettleOptions & { json?: boolean }) =>
+      run((place) => settle(place, id, options, surroundings)),
+    );
+
+  /** Opens the database for one command. */
+  async function run(command: (place: Place) => Promise<void>): Promise<void> {
+    const { databaseUrl, ...temporal } = placeOf(surroundings.environment);
+    const database = createDb({
+      url: databaseUrl,
+      poolSize: 2,
+      applicationName: 'perennial-review',
+    });
+    try {
+      await command({ db: database.db, ...temporal });
+    } finally {
+      await database.close();
+    }
+  }
+  return exitCodeOf(program, args, surroundings);
+}
+
+async function settle(
+  place: Place,
+  id: string,
+  options: SettleOptions & { json?: boolean },
+  { print }: Surroundings,
+): Promise<void> {
+  const decision = decisionOf(id, options);
+  const decided = await decideReview(place.db, id, decision);
+  if (!decided.ok) throw new Error(decided.message);
+  const isBooked = await haveBooked(place, decided.review);
+  if (options.json) print(JSON.stringify({ id, ...decision, isBooked }, null, 2));
+  else {
+    print(`${id} is settled: ${decision.outcome}, by ${decision.by}.`);
+    print(
+      isBooked
+        ? 'It is booked.'
+        : 'It is not booked yet. The sweep books it within a minute once Temporal and a worker run.',
+    );
+  }
+}
+
+/**
+ * Makes the workflow of the attempt or refund record the decision, and waits for this at most 10 s. If the
+ * attempt was decided as not paid, also starts the watch for a late charge. Returns false if the maintenance
+ * sweep must do this work later.
+ */
+async function haveBooked(place: Place, review: ListedReview): Promise<boolean> {
+  const temporal = createTemporalClient(place);
+  const { taskQueuePrefix } = place;
+  const { client } = temporal;
+  const logger = createLogger({ name: 'review', level: 'silent' });
+  const rows = subscriptionRows(place.db);
+  const subscriptions = createSubscriptionWorkflows({ client, rows, taskQueuePrefix, logger });
+  const orders = createOrders({
+    client,
+    rows: orderRows(place.db),
+    taskQueuePrefix,
+    logger,
+  });
+  try {
+    await followUp(review, subscriptions, orders);
+    const booked = await untilBooked(place.db, review.subjectId);
+    if (booked && booked.closedAt === null) await followUp(booked, subscriptions, orders);
+    return booked !== null;
+  } catch {
+    return false;
+  } finally {
+    await temporal.close();
+  }
+}
+
+async function untilBooked(db: Db, id: string): Promise<ListedReview | null> {
+  const giveUpAt = performance.now() + BOOKED_WITHIN_MS;
+  do {
+    const review = await findReview(db, id);
+    if (review && review.state !== 'REVIEW') return review;
+    await pause(200);
+  } while (performance.now() < giveUpAt);
+  return null;
+}
+
+interface Place {
+  readonly db: Db;
+  readonly temporalAddress: string;
+  readonly temporalNamespace: string;
+  readonly taskQueuePrefix: string;
+}
+
+function placeOf(environment: Surroundings['environment']) {
+  const { databaseUrl, dataDir, ...temporal } = loadOperatorConfig(environment);
+  return databaseUrl === undefined
+    ? { ...temporal, ...readDemoFile(dataDir) }
+    : { ...temporal, databaseUrl };
+}
