@@ -79,12 +79,10 @@ describe('a browser that used a link', () => {
 });
 
 describe('a link with limited uses', () => {
-  test('allows exactly its 10 uses in 300 parallel submits [D-37, IF-4.4]', async ({ api }) => {
+  test('allows exactly its 10 uses in 60 parallel submits [D-37, IF-4.4]', async ({ api }) => {
     const path = await makeLink(api, { multiUseLimit: 10 });
     const browsers = await Promise.all(
-      Array.from({ length: 300 }, (_, at) =>
-        openLink(api, path, { address: `10.0.${Math.floor(at / 250)}.${at % 250}` }),
-      ),
+      Array.from({ length: 60 }, (_, at) => openLink(api, path, { address: `10.0.0.${at}` })),
     );
     const answers = await Promise.all(browsers.map(({ submit }) => untilAvailable(submit)));
     const odd = answers.filter(({ status }) => status !== 303 && status !== 410);

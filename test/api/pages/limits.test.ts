@@ -38,6 +38,15 @@ async function decline(api: ApiEnvironment, address: string, count: number): Pro
   }
 }
 
+/** An address from which 30 cards were declined, and a page that it had paid before. */
+const onLocked = test.extend('locked', { scope: 'file' }, async ({ api }) => {
+  const address = '203.0.113.1';
+  const paid = visit(api, (await makeHosted(api)).fwdUrl, address);
+  await paid.give('payment_token=tok_pays_before_the_limit');
+  await decline(api, address, 30);
+  return { address, paid };
+});
+
 describe('a live merchant’s limit of five cards for each checkout session', () => {
   test('locks a checkout after five cards until the checkout expires, and the subscription stays CREATED [D-§4]', async ({
     api,
@@ -106,67 +115,67 @@ describe('a live merchant’s limit of five cards for each checkout session', ()
 });
 
 describe('the limit of thirty declined cards an hour from one address at a live merchant', () => {
-  test('refuses the next card and every card form to this address only', async ({ api }) => {
-    const address = '203.0.113.1';
-    const paid = visit(api, (await makeHosted(api)).fwdUrl, address);
-    await paid.give('payment_token=tok_pays_before_the_limit');
-    await decline(api, address, 30);
+  onLocked(
+    'refuses the next card and every card form to this address only',
+    async ({ api, locked: { address, paid } }) => {
+      const { fwdUrl, xIntentId } = await makeHosted(api);
+      const next = visit(api, fwdUrl, address);
+      const refused = await next.comeBack('payment_token=tok_good_from_a_bad_place');
+      expect([refused.status, headingOf(refused)]).toEqual([429, 'Too many tries']);
+      expect(Number(refused.headers['retry-after'])).toBeGreaterThan(3_500);
+      expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(3_600);
+      expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'CREATED' });
 
-    const { fwdUrl, xIntentId } = await makeHosted(api);
-    const next = visit(api, fwdUrl, address);
-    const refused = await next.comeBack('payment_token=tok_good_from_a_bad_place');
-    expect([refused.status, headingOf(refused)]).toEqual([429, 'Too many tries']);
-    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(3_500);
-    expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(3_600);
-    expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'CREATED' });
+      const subscription = await createSubscription(api);
+      expect((await visit(api, subscription.fwdUrl, address).look()).status).toBe(429);
+      expect((await next.look()).status).toBe(429);
+      // A paid page is still shown, and the refused token pays from another address.
+      expect(headingOf(await paid.look())).toBe('Thank you: your payment was received');
+      const elsewhere = visit(api, fwdUrl);
+      await elsewhere.give('payment_token=tok_good_from_a_bad_place');
+      expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
+    },
+  );
 
-    const subscription = await createSubscription(api);
-    expect((await visit(api, subscription.fwdUrl, address).look()).status).toBe(429);
-    expect((await next.look()).status).toBe(429);
-    // A paid page is still shown, and the refused token pays from another address.
-    expect(headingOf(await paid.look())).toBe('Thank you: your payment was received');
-    const elsewhere = visit(api, fwdUrl);
-    await elsewhere.give('payment_token=tok_good_from_a_bad_place');
-    expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
-  });
+  onLocked(
+    'locks the address at this merchant only [D-§4]',
+    async ({ api, locked: { address } }) => {
+      expect((await visit(api, (await makeHosted(api)).fwdUrl, address).look()).status).toBe(429);
+      const other = visit(api, (await makeHosted(api, 'other')).fwdUrl, address);
+      expect(hasCardForm(await other.look())).toBe(true);
+      const paid = await other.give('payment_token=tok_pays_at_the_other_merchant');
+      expect(headingOf(paid)).toBe('Thank you: your payment was received');
+    },
+  );
 
-  test('locks the address at this merchant only [D-§4]', async ({ api }) => {
-    const address = '203.0.113.12';
-    await decline(api, address, 30);
-    expect((await visit(api, (await makeHosted(api)).fwdUrl, address).look()).status).toBe(429);
-    const other = visit(api, (await makeHosted(api, 'other')).fwdUrl, address);
-    expect(hasCardForm(await other.look())).toBe(true);
-    const paid = await other.give('payment_token=tok_pays_at_the_other_merchant');
-    expect(headingOf(paid)).toBe('Thank you: your payment was received');
-  });
-
-  test('is shown with the time of its end, in the payer’s language', async ({ api }) => {
-    const address = '203.0.113.13';
-    await decline(api, address, 30);
-    const { look } = visit(api, (await makeHosted(api)).fwdUrl, address);
-    // The limit ends in 60 minutes. The page names the next full minute. The payment is open for a day.
-    api.clock.aheadMs = (Date.UTC(2200, 0, 1, 13, 5, 40) - Date.now()) % DAY_MS;
-    const shown: Record<string, string | undefined> = {};
-    for (const locale of LOCALES) {
-      const page = await look({ headers: { 'accept-language': locale } });
-      const [, text = ''] = /<p>(.*?)<\/p>/.exec(page.text) ?? [];
-      shown[locale] = spaced(text)
-        .replaceAll(/[\u2066-\u2069]/g, '')
-        .split(/(?<=[.。]) ?/)
-        .at(-1);
-    }
-    expect(shown).toEqual({
-      en: 'You can try again in 60 minutes, at 14:06 (UTC).',
-      de: 'Sie können es in 60 Minuten noch einmal versuchen, um 14:06 (UTC).',
-      fr: 'Vous pourrez réessayer dans 60 minutes, à 14:06 (UTC).',
-      es: 'Podrá intentarlo de nuevo dentro de 60 minutos, a las 14:06 (UTC).',
-      pt: 'Será possível tentar novamente em 60 minutos, às 14:06 (UTC).',
-      it: 'Potrà riprovare tra 60 minuti, alle 14:06 (UTC).',
-      nl: 'U kunt het over 60 minuten opnieuw proberen, om 14:06 (UTC).',
-      ja: '60 分後、14:06（UTC）に、もう一度お試しください。',
-      ar: 'يمكنك المحاولة مرة أخرى بعد 60 دقيقة، عند الساعة 2:06 م (UTC).',
-    });
-  });
+  onLocked(
+    'is shown with the time of its end, in the payer’s language',
+    async ({ api, locked: { address } }) => {
+      const { look } = visit(api, (await makeHosted(api)).fwdUrl, address);
+      // The limit ends in 60 minutes. The page names the next full minute. The payment is open for a day.
+      api.clock.aheadMs = (Date.UTC(2200, 0, 1, 13, 5, 40) - Date.now()) % DAY_MS;
+      const shown: Record<string, string | undefined> = {};
+      for (const locale of LOCALES) {
+        const page = await look({ headers: { 'accept-language': locale } });
+        const [, text = ''] = /<p>(.*?)<\/p>/.exec(page.text) ?? [];
+        shown[locale] = spaced(text)
+          .replaceAll(/[\u2066-\u2069]/g, '')
+          .split(/(?<=[.。]) ?/)
+          .at(-1);
+      }
+      expect(shown).toEqual({
+        en: 'You can try again in 60 minutes, at 14:06 (UTC).',
+        de: 'Sie können es in 60 Minuten noch einmal versuchen, um 14:06 (UTC).',
+        fr: 'Vous pourrez réessayer dans 60 minutes, à 14:06 (UTC).',
+        es: 'Podrá intentarlo de nuevo dentro de 60 minutos, a las 14:06 (UTC).',
+        pt: 'Será possível tentar novamente em 60 minutos, às 14:06 (UTC).',
+        it: 'Potrà riprovare tra 60 minuti, alle 14:06 (UTC).',
+        nl: 'U kunt het over 60 minuten opnieuw proberen, om 14:06 (UTC).',
+        ja: '60 分後、14:06（UTC）に、もう一度お試しください。',
+        ar: 'يمكنك المحاولة مرة أخرى بعد 60 دقيقة، عند الساعة 2:06 م (UTC).',
+      });
+    },
+  );
 
   test('counts neither reloads of a declined card nor a card that pays', async ({ api }) => {
     const address = '203.0.113.2';
