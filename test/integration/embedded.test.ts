@@ -1,12 +1,10 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { clearEarlierStart } from '../../tools/embedded/leftovers.ts';
-import { freePort, requireFreePorts } from '../../tools/embedded/ports.ts';
+import { freePort } from '../../tools/embedded/ports.ts';
 import { postgresService } from '../../tools/embedded/postgres.ts';
 import { identify, isRunning } from '../../tools/embedded/process-identity.ts';
 import { openProcessTable } from '../../tools/embedded/process-table.ts';
@@ -14,7 +12,6 @@ import type { ProcessRecord } from '../../tools/embedded/process-table.ts';
 import { loadOrMakeSecrets } from '../../tools/embedded/secrets.ts';
 import { supervise } from '../../tools/embedded/services.ts';
 import type { Service, SupervisedService } from '../../tools/embedded/services.ts';
-import { eventually } from '../support/eventually.ts';
 
 let folder: string;
 let lines: string[];
@@ -72,25 +69,6 @@ function program(name: string, body = ''): Service {
 }
 
 describe('a supervised program', () => {
-  it('is started again, with a report, when it crashes', async () => {
-    await run(program('worker')).start();
-    const first = pidOf('worker');
-    process.kill(first, 'SIGKILL');
-    await eventually(() => expect(lines).toHaveLength(2));
-    expect(lines).toEqual([
-      'worker died (SIGKILL); starting it again in 0.25 s',
-      `worker is back (pid ${pidOf('worker')})`,
-    ]);
-    expect(pidOf('worker')).not.toBe(first);
-  });
-
-  it('fails to start, with the end of its log as the reason, when it does not become ready', async () => {
-    writeFileSync(join(folder, 'broken'), '');
-    await expect(run(program('api')).start()).rejects.toThrow(
-      /^api ended with code 3.*it is broken/s,
-    );
-  });
-
   it('is stopped by stop(), also when it ignores SIGTERM', async () => {
     const service = run({
       ...program(
@@ -168,25 +146,6 @@ describe('a process of an earlier npm start', () => {
     ]);
     expect(identify(left.pid!)).toBeUndefined();
     expect(identify(otherProgram.pid!)).toBeDefined();
-  });
-});
-
-describe('the check of ports', () => {
-  it('names the purpose and the variable of a port when it is in use', async () => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as { port: number };
-    const wanted = [
-      { port, purpose: 'API', variable: 'API_PORT' },
-      { port: await freePort(), purpose: 'Postgres', variable: 'POSTGRES_PORT' },
-    ];
-    await expect(requireFreePorts('127.0.0.1', wanted)).rejects.toThrow(
-      'Cannot start: other processes use the ports.\n' +
-        `  port ${port} (API) is taken: set API_PORT to a free port, or stop the other process`,
-    );
-    server.close();
-    await once(server, 'close');
-    await requireFreePorts('127.0.0.1', wanted);
   });
 });
 

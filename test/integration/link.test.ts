@@ -125,25 +125,3 @@ test('a link’s use is released when the payment of its cancelled checkout is d
   expect(result.title).toBe('Thank you: your payment was received');
   expect((await rowOf(env, shortUrl)).uses).toBe(1);
 });
-
-test('a link’s use is released when its checkout expires after an hour [D-37]', async ({
-  env,
-  shop,
-}) => {
-  const shortUrl = await makeLink(shop);
-  const left = await begin(shortUrl);
-  expect(left.forms.map(({ button }) => button)).toEqual(['Pay US$19.99']);
-  const ref = await lastSoldBy(env, shortUrl);
-  expect((await openPage(shortUrl)).status).toBe(410);
-
-  await env.server.sleep('1 hour');
-  await vi.waitFor(async () => expect((await rowOf(env, shortUrl)).uses).toBe(0), {
-    timeout: 30_000,
-  });
-  expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'checkout_expired' });
-  expect((await openPage(left.url)).title).toBe('This checkout has expired');
-
-  // Only Temporal's time has skipped. Temporal would expire a new checkout at once, so the test begins none.
-  expect((await openPage(shortUrl)).forms.map(({ button }) => button)).toEqual(['Continue']);
-  expect(await env.book(ref)).toEqual([]);
-});

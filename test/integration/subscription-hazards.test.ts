@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { describe, expect, vi } from 'vitest';
-import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { describe, expect } from 'vitest';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { unpaidIn } from '../support/unpaid.ts';
@@ -13,8 +13,6 @@ import { eventStreams } from '../../db/schema/event-streams.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-
-const HOUR = 3_600_000;
 
 const handleOf = (env: TestEnvironment, ref: SubscriptionRef) =>
   env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
@@ -47,18 +45,6 @@ describe('concurrent manual retries', () => {
       'succeeded',
     ]);
     expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
-  });
-
-  test('have one effect when they share a command id, even after a later repeat [D-32]', async ({
-    env,
-  }) => {
-    const { ref } = await unpaidIn(env);
-    const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
-    const answers = await Promise.all([1, 2, 3].map(() => env.execute(ref, command)));
-    answers.push(await env.execute(ref, command));
-    for (const answer of answers) expect(answer).toEqual(answers[0]);
-    expect(answers[0]).toMatchObject({ result: { success: true, status: 'ACTIVE' } });
-    expect(await env.book(ref)).toHaveLength(3);
   });
 });
 
@@ -160,43 +146,6 @@ describe('a command', () => {
     await receiver.close();
   });
 
-  test('is executed as a signal after signals with invalid arguments [D-32]', async ({ env }) => {
-    const { ref } = await unpaidIn(env);
-    const handle = handleOf(env, ref);
-    await handle.signal('edit', 'not an object');
-    await handle.signal('edit', { newAmountMinor: 'much' });
-    await handle.signal('unpause', null);
-    await handle.signal('pause');
-    await eventually(async () => expect((await env.state(ref)).status).toBe('PAUSED'));
-    expect((await env.state(ref)).terms.amountMinor).toBe(1_999);
-    expect((await handle.describe()).status.name).toBe('RUNNING');
-  });
-
-  test('leaves the workflow running when it comes from the Web UI with invalid arguments', async ({
-    env,
-  }) => {
-    const { ref, clock } = await unpaidIn(env);
-    const handle = handleOf(env, ref);
-    await handle.signal('advanceClock');
-    await handle.signal('advanceClock', null);
-    await handle.signal('advanceClock', { targetAt: 1e300 });
-    await handle.signal('advanceClock', { targetAt: '7000000000000' });
-    await env.execute(ref, { kind: 'pause', commandId: randomUUID() });
-    await handle.signal('unpause', { newNextPaymentAt: Number.MAX_SAFE_INTEGER });
-    await handle.signal('unpause', { newNextPaymentAt: Date.UTC(2250, 0, 1) });
-    expect(await handle.query('state')).toMatchObject({ status: 'PAUSED' });
-    expect((await env.state(ref)).status).toBe('PAUSED');
-    // An operator's update without a command id is executed, too.
-    const newNextPaymentAt = Date.parse('2027-03-15T00:00:00Z');
-    expect(await handle.executeUpdate('unpause', { args: [{ newNextPaymentAt }] })).toEqual({
-      kind: 'done',
-    });
-    await env.advance(clock, '2027-03-15T00:00:00Z');
-    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
-    expect(await handle.executeUpdate('cancel')).toEqual({ kind: 'done' });
-    expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
-  });
-
   test('is executed with an amount below the currency table’s minimum when the command’s currency row allows it [D-03]', async ({
     env,
   }) => {
@@ -265,24 +214,6 @@ describe('a subscription workflow', () => {
     await handle.result();
     expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
     expect((await eventTypes(env, ref)).at(-1)).toBe('subscription.ended');
-  });
-
-  test('continues from its row when it was terminated in the Web UI', async ({ env }) => {
-    const { ref, clock } = await unpaidIn(env);
-    await handleOf(env, ref).terminate('terminated by an operator');
-    await vi.waitFor(
-      async () => expect(await env.workflows.closedSince(Date.now() - HOUR)).toContainEqual(ref),
-      { timeout: 20_000, interval: 200 },
-    );
-    await env.workflows.ensureRunning(ref);
-    expect(await handleOf(env, ref).query(stateQuery)).toEqual(await env.state(ref));
-    await env.advance(clock, '2027-02-10T04:00:00Z');
-    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
-    expect((await env.book(ref)).map((charge) => charge.outcome)).toEqual([
-      'succeeded',
-      'declined',
-      'succeeded',
-    ]);
   });
 
   test('charges once when it is terminated in the middle of a charge [D-32]', async ({ env }) => {

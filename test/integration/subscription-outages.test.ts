@@ -3,11 +3,9 @@ import { describe, expect } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
-import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { paymentReviews } from '../../db/schema/payment-reviews.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { cycleAt } from '../../domain/calendar.ts';
-import { DomainError } from '../../domain/errors.ts';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import {
   recheck,
@@ -15,7 +13,7 @@ import {
   subscriptionWorkflowId,
 } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { unpaidIn } from '../support/unpaid.ts';
@@ -31,24 +29,6 @@ const eventTypes = async (env: TestEnvironment, ref: SubscriptionRef) =>
   (await env.events(ref)).map((event) => event['eventType']);
 
 describe('a charge', () => {
-  test('is made once when the gateway’s answer is lost [D-40]', async ({ env }) => {
-    const { ref } = await unpaidIn(env);
-    const match = { subscriptionId: ref.subscriptionId };
-    const lose = { operation: 'charge', fault: 'lose_answer', count: 1, match };
-    await env.control('POST', '/control/faults', lose);
-    const answer = await env.execute(ref, {
-      kind: 'manualRetry',
-      commandId: `retry:${randomUUID()}`,
-    });
-    expect(answer).toMatchObject({ result: { success: true, status: 'ACTIVE' } });
-    const book = await env.book(ref);
-    expect(book.map((charge) => [charge.outcome, charge.sentCount])).toEqual([
-      ['succeeded', 1],
-      ['declined', 1],
-      ['succeeded', 1],
-    ]);
-  });
-
   test.for([
     [
       'is settled as paid after a cancel when the gateway had made it',
@@ -179,46 +159,7 @@ describe('a card token', () => {
   });
 });
 
-describe('a new payment method', () => {
-  test('is charged for the owed cycle in UNPAID and is kept even if this charge is declined [D-30, D-33]', async ({
-    env,
-  }) => {
-    const { ref } = await unpaidIn(env, 'stolen_card');
-    expect((await env.state(ref)).owed?.retriesStopped).toBe(true);
-    const declined = await env.token('4000000000000341');
-    expect(await env.execute(ref, newMethodCommand(declined))).toEqual({
-      kind: 'result',
-      result: { kind: 'checkout', outcome: 'declined', errorCode: 'card_declined' },
-    });
-    expect((await env.state(ref)).owed).toMatchObject({ retriesStopped: false, attempts: 2 });
-    expect(await env.execute(ref, newMethodCommand(await env.token()))).toEqual({
-      kind: 'result',
-      result: { kind: 'checkout', outcome: 'paid', errorCode: null },
-    });
-    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
-    const methods = await env.db
-      .select({ status: paymentMethods.status })
-      .from(paymentMethods)
-      .where(eq(paymentMethods.customerId, (await env.state(ref)).customerId))
-      .orderBy(paymentMethods.createdAt, paymentMethods.id);
-    expect(methods.map(({ status }) => status).toSorted()).toEqual(['DELETED', 'DELETED', 'LIVE']);
-  });
-});
-
 describe('a subscription', () => {
-  test('is billed when workers start after its creation', async ({ env }) => {
-    await env.stopWorkers();
-    const ref = await env.create({ createdAt: Date.now() });
-    const payment = checkoutCommand(await env.token());
-    const paying = env.workflows.execute(ref, payment);
-    await expect(paying).rejects.toThrow(new DomainError('service_unavailable'));
-    await env.startWorkers();
-    const again = await env.execute(ref, payment);
-    expect(again).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
-    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 1 });
-    expect(await env.book(ref)).toHaveLength(1);
-  });
-
   test('has its workflow started by the next command when the workflow was never started', async ({
     env,
   }) => {

@@ -4,35 +4,11 @@ import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts
 import { onDevServer as test } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
-import { lengthenHistory } from '../support/subscriptions.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 
 const day = (at: unknown) => new Date(Number(at)).toISOString().slice(0, 10);
 
 describe('a test clock', () => {
-  test('charges a subscription on its due date after its workflow continued as new [D-60]', async ({
-    env,
-  }) => {
-    const createdAt = Date.parse('2027-01-24T12:00:00Z');
-    const clock = await env.createClock(createdAt);
-    const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
-    await payCheckout(env, ref);
-    const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
-    const { runId } = await handle.describe();
-    await lengthenHistory(handle, createdAt, 400);
-    const slept = env.client.workflow.getHandle(handle.workflowId, runId);
-    await eventually(async () => {
-      const { status, historyLength } = await slept.describe();
-      expect(status.name).toBe('CONTINUED_AS_NEW');
-      expect(historyLength).toBeGreaterThan(400);
-    });
-    await env.advance(clock, '2027-02-23T00:00:00Z');
-    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 1 });
-    await env.advance(clock, '2027-02-25T00:00:00Z');
-    expect(await env.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
-    expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['succeeded', 'succeeded']);
-  });
-
   test('goes through every due instant in order when it advances a year [D-60]', async ({
     env,
   }) => {

@@ -1,7 +1,5 @@
-import { eq } from 'drizzle-orm';
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
-import { subscriptionLinks } from '../../db/schema/subscription-links.ts';
 import type { Shop } from '../support/shop.ts';
 import { DECLINED, onHostedPages } from '../support/hosted-pages.ts';
 import { cardOf } from '../support/payer.ts';
@@ -94,41 +92,6 @@ describe('a subscription link, in a browser,', () => {
     expect(await heading(other)).toBe('This link cannot be used');
     expect(await other.locator('input, button').count()).toBe(0);
   });
-
-  test('begins one checkout when its button is clicked twice [D-37]', async ({ shop, payer }) => {
-    const shortUrl = await makeLink(shop, { multiUseLimit: 2 });
-    const page = await payer();
-    await page.goto(shortUrl);
-    await page.getByLabel('Name').fill('Ada Example');
-    await page.getByLabel('E-mail address').fill('ada@example.com');
-    await page.getByRole('button', { name: 'Continue' }).dblclick();
-    await page.getByLabel('Card number').waitFor();
-
-    const second = await payer();
-    await second.goto(shortUrl);
-    await enterNameAndEmail(second);
-    expect(await second.getByLabel('Card number').isVisible()).toBe(true);
-    const third = await payer();
-    expect((await third.goto(shortUrl))?.status()).toBe(410);
-  });
-
-  test('shows after its expiry that it cannot be used, also on a page that was opened before [D-37]', async ({
-    env,
-    shop,
-    payer,
-  }) => {
-    const shortUrl = await makeLink(shop);
-    const page = await payer();
-    await page.goto(shortUrl);
-    await env.db
-      .update(subscriptionLinks)
-      .set({ expiresAt: Date.now() })
-      .where(eq(subscriptionLinks.code, shortUrl.split('/').at(-1)!));
-    await enterNameAndEmail(page);
-    expect(await heading(page)).toBe('This link cannot be used');
-    await page.goto(shortUrl);
-    expect(await heading(page)).toBe('This link cannot be used');
-  });
 });
 
 describe('a hosted payment, in a browser,', () => {
@@ -214,23 +177,6 @@ describe('a setup session, in a browser,', () => {
 });
 
 describe('a new card, in a browser,', () => {
-  test('replaces the previous card and is charged at the next renewal [D-33]', async ({
-    subscribed,
-  }) => {
-    const subscription = await subscribed();
-    const { page } = subscription;
-    await page.goto(subscription.updateUrl);
-    expect(await heading(page)).toBe('Change your card');
-    await payByCard(page, cardOf('5555 5555 5555 4444'));
-    expect(await heading(page)).toBe('Your card was replaced');
-    await subscription.advance('2027-02-15T12:00:00Z');
-    expect(await subscription.read()).toMatchObject({
-      status: 'ACTIVE',
-      paymentMetadata: { cardMetadata: { lastFourDigit: '4444' } },
-    });
-    expect(await subscription.book()).toEqual(['succeeded 1999', 'succeeded 1999']);
-  });
-
   test('is charged for the owed cycle in UNPAID and is kept even if this charge is declined [D-30, D-33]', async ({
     env,
     subscribed,
@@ -265,29 +211,6 @@ describe('a new card, in a browser,', () => {
       'declined 1999',
       'declined 1999',
       'succeeded 1999',
-    ]);
-  });
-
-  test('is not accepted while the subscription is PAUSED or ENDED [D-33]', async ({
-    shop,
-    subscribed,
-  }) => {
-    const subscription = await subscribed();
-    const { page, subscriptionId } = subscription;
-    const pageText = async () => {
-      await page.goto(subscription.updateUrl);
-      expect(await page.locator('input, button').count()).toBe(0);
-      return [await heading(page), await page.locator('main p').first().innerText()];
-    };
-    await shop.merchant.post('/subscription/merchant/pause', { subscriptionId });
-    expect(await pageText()).toEqual([
-      'Your card cannot be changed here',
-      'This subscription is paused, and nothing is charged. Your card can be changed once it goes on.',
-    ]);
-    await shop.merchant.post('/subscription/merchant/cancel', { subscriptionId });
-    expect(await pageText()).toEqual([
-      'Your card cannot be changed here',
-      'This subscription has ended. Nothing more will be charged.',
     ]);
   });
 });

@@ -29,6 +29,7 @@ const LAYOUTS = [
   'checkout: details',
   'checkout: mistyped details',
   'checkout: card',
+  'checkout: mistyped card',
   'checkout: brand',
   'checkout: declined',
   'checkout: processing',

@@ -162,22 +162,6 @@ describe('a checkout of a Stripe merchant, in a browser,', () => {
     expect(blocked).toEqual([]);
   });
 
-  test('begins its trial without a charge [D-12]', async ({ world, payer, subscribe }) => {
-    const { subscriptionId, fwdUrl } = await subscribe({
-      trialPeriodCount: 2,
-      trialPeriodInterval: 'WEEK',
-    });
-    const page = await payer();
-    await page.goto(fwdUrl);
-    expect(await page.locator('main').innerText()).toContain(
-      'As soon as you have entered it, your free trial starts. Nothing is charged today.',
-    );
-    await leaveToStripe(page);
-    await enterAtStripe(page, fwdUrl);
-    expect(await heading(page)).toBe('Your free trial has started');
-    expect(await chargesFor(world, subscriptionId)).toEqual([]);
-  });
-
   test.for(['lose_request', 'lose_answer'] as const)(
     'offers its button again when Stripe does not answer (%s) [D-11]',
     async (fault, { world, payer, subscribe }) => {
@@ -242,34 +226,6 @@ describe('on the other pages of a Stripe merchant, in a browser,', () => {
     expect(await shop.merchant.get(`/setup-method/${setupMethodId}`)).toMatchObject({
       status: 'SUCCESS',
     });
-  });
-
-  test('a link leads to a checkout, which is paid on Stripe’s page [D-37]', async ({
-    shop,
-    payer,
-  }) => {
-    const { shortUrl } = await shop.merchant.post<{ shortUrl: string }>(
-      '/subscription/link/merchant/generate-link',
-      {
-        amount: 1_999,
-        currency: 'USD',
-        interval: 'MONTH',
-        intervalCount: 1,
-        cycleCount: 12,
-        customerDetails: {},
-        expiryDate: Date.now() + 86_400_000,
-      },
-    );
-    const page = await payer();
-    await page.goto(shortUrl);
-    await page.getByLabel('Name').fill('Ada Example');
-    await page.getByLabel('E-mail address').fill('ada@example.com');
-    await page.getByRole('button', { name: 'Continue' }).click();
-    await page.waitForURL(`${shop.url}/checkout/*`);
-    const checkout = page.url();
-    await leaveToStripe(page);
-    await enterAtStripe(page, checkout);
-    expect(await heading(page)).toBe(PAID);
   });
 
   test('a new card replaces the previous one and belongs to the same Stripe customer [D-33]', async ({

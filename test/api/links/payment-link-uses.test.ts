@@ -18,7 +18,6 @@ import { browse, comeBack, headingOf } from '../../support/hosted-pages/visits.t
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
 const HOUR = 3_600_000;
-const GONE = '<h1>This link cannot be used</h1>';
 
 /**
  * Opens the link in a new browser and submits its form. Returns the browser, the id of the created payment
@@ -116,27 +115,6 @@ test('a payment link shows the offer, asks for the payer’s details and creates
   expect(api.workflows.calls).toContainEqual({
     name: 'wakeStream',
     ref: { merchantId: api.merchant.merchantId, streamId: intent!.id },
-  });
-});
-
-describe('a payment link', () => {
-  test('allows exactly its 3 uses in 20 parallel submits [D-37, D-§7]', async ({ api }) => {
-    const path = await makePaymentLink(api, { multiUseLimit: 3 });
-    const browsers = await Promise.all(
-      Array.from({ length: 20 }, (_, at) => openLink(api, path, { address: `10.1.0.${at}` })),
-    );
-    const answers = await Promise.all(browsers.map(({ submit }) => untilAvailable(submit)));
-    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
-      ...Array.from({ length: 3 }, () => 303),
-      ...Array.from({ length: 17 }, () => 410),
-    ]);
-    const sold = await paymentsOf(api, path);
-    expect(sold).toHaveLength(3);
-    expect((await rowOf(api, path)).uses).toBe(3);
-    expect(await Promise.all(sold.map(({ id }) => eventTypes(api, id)))).toEqual(
-      Array.from({ length: 3 }, () => ['intent.created']),
-    );
-    expect((await browse(api, path)).text).toContain(GONE);
   });
 });
 

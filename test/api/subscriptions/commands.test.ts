@@ -5,11 +5,7 @@ import { SUBSCRIPTION_STATUSES } from '../../../domain/subscription/state.ts';
 import type { SubscriptionStatus } from '../../../domain/subscription/state.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
-import {
-  createSubscription,
-  subscriptionIn,
-  readSubscription,
-} from '../../support/fixtures/subscriptions.ts';
+import { subscriptionIn, readSubscription } from '../../support/fixtures/subscriptions.ts';
 import { expectError } from '../../support/answers.ts';
 
 /** The behaviour over HTTP that the subscription commands in `COMMANDS` have in common. */
@@ -155,27 +151,6 @@ describe.each(COMMANDS)(
       expect(first.headers['idempotent-replayed']).toBeUndefined();
       expect(second.headers['idempotent-replayed']).toBe('true');
       expect(api.workflows.calls).toHaveLength(sent);
-    });
-
-    test(`replays the stored refusal for a repeated key [${rules}, D-17]`, async ({ api }) => {
-      const { subscriptionId } = await createSubscription(api);
-      const first = await post(api, subscriptionId, `${kind}-refused`);
-      const second = await post(api, subscriptionId, `${kind}-refused`);
-      expect(first.status).toBe(400);
-      expect([second.status, second.text]).toEqual([400, first.text]);
-      expect(second.headers['idempotent-replayed']).toBe('true');
-    });
-
-    test(`is refused when a used key comes with another body [${rules}, D-17]`, async ({ api }) => {
-      const { subscriptionId } = await subscriptionIn(api, allowed[0]!);
-      await post(api, subscriptionId, `${kind}-other`);
-      const other = await post(api, subscriptionId, `${kind}-other`, { note: 'another' });
-      expectError(
-        other,
-        422,
-        'idempotency_key_reused',
-        'This Idempotency-Key was used before with a different request.',
-      );
     });
 
     test(`answers 503 without Temporal and keeps the command id for a repeat [${rules}, D-17, D-32]`, async ({
