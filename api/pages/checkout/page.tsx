@@ -2,21 +2,17 @@ import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import { nextPaymentAt } from '../../../domain/subscription/state.ts';
 import type { Terms } from '../../../domain/subscription/state.ts';
 import type { Language } from '../parts/language.ts';
-import { checkoutPath } from '../../../runtime/payer-links.ts';
 import { BankLink, declinedText, withBankAbove } from '../shared/bank.tsx';
 import { callbackUrl } from '../shared/callback-url.ts';
 import {
-  askCard,
-  askDetails,
+  askPayer,
   closedPage,
   lockedPage,
   processingPage,
   resultPage,
   shownTestCards,
 } from '../shared/card-page.tsx';
-import type { PageDeps, PageText } from '../shared/card-page.tsx';
-import { knownDetails, missingDetails } from '../shared/details-form.ts';
-import type { TypedDetails } from '../shared/details-form.ts';
+import type { PageDeps, PageRequest, PageText } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
 import type { ListRow, Sale } from '../shared/views.tsx';
@@ -24,39 +20,32 @@ import { offerOf } from './offer.ts';
 import { stageOf } from './stage.ts';
 
 /** Returns the page of a checkout in its present stage. `nowAt` is the result of `businessNow`. */
-export function checkoutPage(
-  deps: PageDeps,
-  token: string,
-  checkout: Checkout,
-  nowAt: number,
-  browser: string,
-): Page {
+export function checkoutPage(request: PageRequest, checkout: Checkout, nowAt: number): Page {
   const name = checkout.merchantName;
-  const { language } = deps;
+  const { language, home } = request;
   const { say } = language;
   const back = { name, url: leaveUrl(checkout) };
   switch (stageOf(checkout, nowAt)) {
     case 'open':
-      return missingDetails(checkout).length > 0
-        ? detailsPage(deps, token, checkout, nowAt, new Map())
-        : cardPage(deps, token, checkout, nowAt, browser);
+      return askPage(request, checkout, nowAt);
     case 'locked':
       return lockedPage(language, back);
-    case 'atBank':
-      return bankPage(deps, token, checkout, nowAt, browser);
+    case 'atBank': {
+      // The bank waits for the payer, who can also give another card.
+      const { owed, terms } = checkout.state;
+      const amount = language.money(owed?.amountMinor ?? terms.amountMinor, terms.currency);
+      const intentId = owed?.intentId ?? '';
+      const action = <BankLink language={language} home={home} intentId={intentId} />;
+      return withBankAbove(language, askPage(request, checkout, nowAt), { amount, action });
+    }
     case 'processing':
-      return processingPage(language, checkoutPath(token));
+      return processingPage(language, home);
     case 'done': {
       const receipt = receiptOf(language, checkout);
       // The link to `callbackUrl` contains the subscription's present status.
-      return resultPage(
-        language,
-        { ...resultText(language, checkout), receipt },
-        {
-          name,
-          url: checkout.callbackUrl === null ? null : withFacts(checkout, checkout.callbackUrl),
-        },
-      );
+      const { callbackUrl: url } = checkout;
+      const onward = { name, url: url === null ? null : withFacts(checkout, url) };
+      return resultPage(language, { ...resultText(language, checkout), receipt }, onward);
     }
     case 'expired': {
       const texts = [say('checkoutExpired', { name })];
@@ -69,61 +58,15 @@ export function checkoutPage(
   }
 }
 
-function bankPage(
-  deps: PageDeps,
-  token: string,
-  checkout: Checkout,
-  nowAt: number,
-  browser: string,
-): Page {
-  const { language } = deps;
-  const { owed, terms } = checkout.state;
-  const amount = language.money(owed?.amountMinor ?? terms.amountMinor, terms.currency);
-  const home = checkoutPath(token);
-  const intentId = owed?.intentId ?? '';
-  const page = cardPage(deps, token, checkout, nowAt, browser);
-  const action = <BankLink language={language} home={home} intentId={intentId} />;
-  return withBankAbove(language, page, { amount, action });
-}
-
-function cardPage(
-  deps: PageDeps,
-  token: string,
-  checkout: Checkout,
-  nowAt: number,
-  browser: string,
-): Page {
-  return askCard(deps, {
-    home: checkoutPath(token),
-    browser,
-    sessionId: checkout.sessionId,
-    sale: saleOf(deps, checkout, nowAt),
-    payerName: knownDetails(checkout).name,
-    alert: declinedText(deps.language, checkout.attempt, checkout.lastErrorCode),
+function askPage(request: PageRequest, checkout: Checkout, nowAt: number): Page {
+  const { terms } = checkout.state;
+  const sale = { ...saleFrom(request, checkout, terms, nowAt), cancelUrl: leaveUrl(checkout) };
+  return askPayer(request, {
+    subject: checkout,
+    sale,
+    alert: declinedText(request.language, checkout.attempt, checkout.lastErrorCode),
+    button: terms.trial === null ? 'continueToPayment' : 'continueToYourCard',
   });
-}
-
-/** Returns the page with the details form. `typed`: the values of the form that was sent; empty on the first visit. */
-export function detailsPage(
-  deps: PageDeps,
-  token: string,
-  checkout: Checkout,
-  nowAt: number,
-  typed: TypedDetails,
-): Page {
-  return askDetails(deps, {
-    home: checkoutPath(token),
-    sessionId: checkout.sessionId,
-    sale: saleOf(deps, checkout, nowAt),
-    names: missingDetails(checkout),
-    typed,
-    button: checkout.state.terms.trial === null ? 'continueToPayment' : 'continueToYourCard',
-  });
-}
-
-function saleOf(deps: PageDeps, checkout: Checkout, nowAt: number): Sale {
-  const sale = saleFrom(deps, checkout, checkout.state.terms, nowAt);
-  return { ...sale, cancelUrl: leaveUrl(checkout) };
 }
 
 /** True if the payer pays all cycles in the checkout, so that there are no later charges. */

@@ -10,10 +10,9 @@ import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
-import { missingDetails } from '../shared/details-form.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { submitCard } from '../shared/subscription-cards.ts';
-import { checkoutPage, detailsPage } from './page.tsx';
+import { checkoutPage } from './page.tsx';
 import { businessNow, openedEvent, stageOf } from './stage.ts';
 import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 
@@ -29,8 +28,7 @@ export function checkoutRoutes(
     pathOf: checkoutPath,
     unknown: (language) => unknownPage(language, 'unknownCheckout'),
     find: (token) => findCheckout(db, readSessionToken(deps, token) ?? token),
-    show: (page, checkout, { token, browser }) =>
-      checkoutPage(page, token, checkout, nowOf(checkout), browser),
+    show: (request, checkout) => checkoutPage(request, checkout, nowOf(checkout)),
     asks: (checkout) => ['open', 'atBank'].includes(stageOf(checkout, nowOf(checkout))),
     isDecided: ({ state }) => state.status !== 'CREATED',
     // `expiresAt` is real time. On a test clock `checkoutExpiresAt` is the clock's time, so it sets no limit here.
@@ -47,13 +45,11 @@ export function checkoutRoutes(
         state.owed?.intentId === intentId ? latestAttempt(db, { merchantId, intentId }) : null,
       lookUp: ({ merchantId, subscriptionId }) => workflows.recheck({ merchantId, subscriptionId }),
     },
-    details: {
-      missing: missingDetails,
-      askAgain: (page, token, checkout, typed) =>
-        detailsPage(page, token, checkout, nowOf(checkout), typed),
-      fillIn: (checkout, given) => fillInDetails(db, checkout, given),
-    },
-    /** Emits `intent.checkout_opened` at the first opening, or `subscription.checkout_opened` if no cycle is owed. */
+    fillIn: (checkout, given) => fillInDetails(db, checkout, given),
+    /**
+     * Emits `intent.checkout_opened` at the first opening, or `subscription.checkout_opened` if no cycle is owed.
+     *
+     */
     async opened(checkout) {
       if (checkout.openedAt !== null) return;
       const nowAt = nowOf(checkout);

@@ -2,7 +2,7 @@ import type { Link } from '../../../db/repositories/subscriptions/links.ts';
 import type { Language } from '../parts/language.ts';
 import { detailsFields, detailsTitle, noGatewayPage } from '../shared/card-page.tsx';
 import type { PageDeps } from '../shared/card-page.tsx';
-import { missingDetails } from '../shared/details-form.ts';
+import { hasProblem, missingDetails } from '../shared/details-form.ts';
 import type { DetailName, TypedDetails } from '../shared/details-form.ts';
 import { formToken } from '../shared/own-form.ts';
 import { notice } from '../shared/page.tsx';
@@ -36,7 +36,7 @@ export function linkPage(
   };
   return {
     language,
-    status: [...typed.values()].some(({ problem }) => problem !== null) ? 400 : 200,
+    status: hasProblem(typed) ? 400 : 200,
     title: detailsTitle(sale, typed),
     content: <LinkView sale={sale} form={form} />,
   };

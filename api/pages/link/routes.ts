@@ -5,7 +5,7 @@ import { pathParam } from '../../context.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { cardGatewayOf } from '../shared/card-gateway.ts';
-import { readDetails } from '../shared/details-form.ts';
+import { hasProblem, readDetails, valuesOf } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
 import { isOwnForm, readForm } from '../shared/own-form.ts';
 import { languageFor } from '../shared/language.ts';
@@ -95,16 +95,15 @@ async function takeFirstStep(
     return;
   }
   const gateway = await cardGatewayOf(deps, link.template.merchantId);
-  if (gateway === null || [...typed.values()].some(({ problem }) => problem !== null)) {
+  if (gateway === null || hasProblem(typed)) {
     const page = { ...deps, gateway, language: languageFor(ctx) };
     sendPage(deps, ctx, linkPage(page, link, visit, typed, nowAt));
     return;
   }
-  const given = Object.fromEntries([...typed].map(([name, { value }]) => [name, value] as const));
   const checkoutToken = checkoutTokenOf(deps, code, visit);
   const payer = { checkoutToken, addressHash: hashAddress(deps, ctx) };
   const goods = goodsOf(link);
-  const use = await beginUse(deps, link, goods, payer, given);
+  const use = await beginUse(deps, link, goods, payer, valuesOf(typed));
   switch (use.kind) {
     case 'taken':
     case 'repeated':

@@ -1,56 +1,43 @@
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
 import { INTENT_PARAMETER } from '../../page-links.ts';
-import { paymentPath } from '../../../runtime/payer-links.ts';
 import { BankLink, declinedText, withBankAbove } from '../shared/bank.tsx';
 import { callbackUrl } from '../shared/callback-url.ts';
 import {
-  askCard,
-  askDetails,
+  askPayer,
   closedPage,
   lockedPage,
   processingPage,
   resultPage,
   shownTestCards,
 } from '../shared/card-page.tsx';
-import type { PageDeps } from '../shared/card-page.tsx';
-import { knownDetails, missingDetails } from '../shared/details-form.ts';
-import type { TypedDetails } from '../shared/details-form.ts';
+import type { PageDeps, PageRequest } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { paymentReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
 import { paymentStageOf } from './stage.ts';
 
-export function paymentPage(
-  deps: PageDeps,
-  token: string,
-  payment: HostedPayment,
-  nowAt: number,
-  browser: string,
-): Page {
-  const { merchantName: name, cancelUrl, callbackUrl: doneUrl } = payment;
-  const back = { name, url: withFacts(payment, cancelUrl ?? doneUrl, nowAt) };
+/** Returns the page of a hosted payment in its present stage. */
+export function paymentPage(request: PageRequest, payment: HostedPayment, nowAt: number): Page {
+  const { merchantName: name, callbackUrl: doneUrl } = payment;
+  const back = { name, url: leaveUrl(payment, nowAt) };
   const onward = { name, url: withFacts(payment, doneUrl, nowAt) };
-  const { language } = deps;
+  const { language, home } = request;
   const { say } = language;
   const amount = language.money(payment.amountMinor, payment.currency);
   const purchase = { productName: payment.description, merchantName: name };
   const receipt = payment.paid === null ? [] : paymentReceipt(language, payment.paid, purchase);
   switch (paymentStageOf(payment, nowAt)) {
     case 'open':
-      return missingDetails(payment).length > 0
-        ? paymentDetailsPage(deps, token, payment, nowAt, new Map())
-        : cardPage(deps, token, payment, nowAt, browser);
+      return askPage(request, payment, nowAt);
     case 'atBank': {
-      const { intentId } = payment;
-      const page = cardPage(deps, token, payment, nowAt, browser);
-      const action = <BankLink language={language} home={paymentPath(token)} intentId={intentId} />;
-      return withBankAbove(language, page, { amount, action });
+      const action = <BankLink language={language} home={home} intentId={payment.intentId} />;
+      return withBankAbove(language, askPage(request, payment, nowAt), { amount, action });
     }
     case 'locked':
       return lockedPage(language, back);
     case 'processing':
-      return processingPage(language, paymentPath(token));
+      return processingPage(language, home);
     case 'paid': {
       const texts = [say('paidTo', { amount, name })];
       return resultPage(language, { title: say('paymentReceived'), texts, receipt }, onward);
@@ -70,43 +57,18 @@ export function paymentPage(
   }
 }
 
-function cardPage(
-  deps: PageDeps,
-  token: string,
-  payment: HostedPayment,
-  nowAt: number,
-  browser: string,
-): Page {
-  return askCard(deps, {
-    home: paymentPath(token),
-    browser,
-    sessionId: payment.sessionId,
-    sale: saleOf(deps, payment, nowAt),
-    payerName: knownDetails(payment).name,
-    alert: declinedText(deps.language, payment.attempt, payment.lastErrorCode),
+function askPage(request: PageRequest, payment: HostedPayment, nowAt: number): Page {
+  return askPayer(request, {
+    subject: payment,
+    sale: { ...paymentSale(request, payment), cancelUrl: leaveUrl(payment, nowAt) },
+    alert: declinedText(request.language, payment.attempt, payment.lastErrorCode),
+    button: 'continueToPayment',
   });
 }
 
-/** Returns the page with the details form. `typed`: the values of the form that was sent; empty on the first visit. */
-export function paymentDetailsPage(
-  deps: PageDeps,
-  token: string,
-  payment: HostedPayment,
-  nowAt: number,
-  typed: TypedDetails,
-): Page {
-  return askDetails(deps, {
-    home: paymentPath(token),
-    sessionId: payment.sessionId,
-    sale: saleOf(deps, payment, nowAt),
-    names: missingDetails(payment),
-    typed,
-  });
-}
-
-function saleOf(deps: PageDeps, payment: HostedPayment, nowAt: number): Sale {
-  const cancelUrl = withFacts(payment, payment.cancelUrl ?? payment.callbackUrl, nowAt);
-  return { ...paymentSale(deps, payment), cancelUrl };
+/** Returns the URL of the cancel link: `cancelUrl`, else `callbackUrl`. */
+function leaveUrl(payment: HostedPayment, nowAt: number): string | null {
+  return withFacts(payment, payment.cancelUrl ?? payment.callbackUrl, nowAt);
 }
 
 type Order = Pick<

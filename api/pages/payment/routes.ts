@@ -14,11 +14,10 @@ import { INTENT_PARAMETER, INTENT_PATH } from '../../page-links.ts';
 import { paymentPath, readSessionToken } from '../../../runtime/payer-links.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
-import { missingDetails } from '../shared/details-form.ts';
 import { languageFor } from '../shared/language.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { seeOther, sendPage } from '../shared/page.tsx';
-import { paymentDetailsPage, paymentPage } from './page.tsx';
+import { paymentPage } from './page.tsx';
 import { paymentStageOf } from './stage.ts';
 import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 
@@ -45,7 +44,7 @@ export function paymentPageRoutes(
     pathOf: paymentPath,
     unknown,
     find: (token) => findHostedPayment(db, readSessionToken(deps, token) ?? token),
-    show: (page, payment, { token, browser }) => paymentPage(page, token, payment, now(), browser),
+    show: (request, payment) => paymentPage(request, payment, now()),
     asks: (payment) => ['open', 'atBank'].includes(paymentStageOf(payment, now())),
     isDecided: (payment) =>
       !['open', 'locked', 'processing', 'atBank'].includes(paymentStageOf(payment, now())),
@@ -62,12 +61,8 @@ export function paymentPageRoutes(
       lookUp: ({ merchantId, intentId }) =>
         orders.recheck('payment', { merchantId, intentId, token: null }),
     },
-    details: {
-      missing: missingDetails,
-      askAgain: (page, token, payment, typed) =>
-        paymentDetailsPage(page, token, payment, now(), typed),
-      fillIn: (payment, given) => fillInPaymentDetails(db, payment, given),
-    },
+    fillIn: (payment, given) => fillInPaymentDetails(db, payment, given),
+    /** Emits `intent.checkout_opened` at the first opening. */
     async opened(payment) {
       if (payment.openedAt !== null) return;
       const stream = await markPaymentOpened(db, payment, now());

@@ -1,47 +1,34 @@
 import type { HostedSetup } from '../../../db/repositories/setup-methods/hosted.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
-import { setupMethodPath } from '../../page-links.ts';
 import { callbackUrl } from '../shared/callback-url.ts';
 import { cardText } from '../shared/card-text.ts';
 import {
-  askCard,
-  askDetails,
+  askPayer,
   closedPage,
   lockedPage,
   resultPage,
   shownTestCards,
 } from '../shared/card-page.tsx';
-import type { PageDeps } from '../shared/card-page.tsx';
-import { knownDetails, missingDetails } from '../shared/details-form.ts';
-import type { TypedDetails } from '../shared/details-form.ts';
+import type { PageDeps, PageRequest } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { savedCardReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
 import { setupStageOf } from './stage.ts';
 
-export function setupPage(
-  deps: PageDeps,
-  token: string,
-  setup: HostedSetup,
-  nowAt: number,
-  browser: string,
-): Page {
+/** Returns the page of a setup session in its present stage. */
+export function setupPage(request: PageRequest, setup: HostedSetup, nowAt: number): Page {
   const name = setup.merchantName;
-  const { language } = deps;
+  const { language } = request;
   const { say } = language;
   const onward = { name, url: withFacts(setup, nowAt) };
   switch (setupStageOf(setup, nowAt)) {
     case 'open':
-      return missingDetails(setup).length > 0
-        ? setupDetailsPage(deps, token, setup, nowAt, new Map())
-        : askCard(deps, {
-            home: setupMethodPath(token),
-            browser,
-            sessionId: setup.sessionId,
-            sale: saleOf(deps, setup, nowAt),
-            payerName: knownDetails(setup).name,
-            alert: setup.lastErrorCode === null ? null : say('cardDeclined'),
-          });
+      return askPayer(request, {
+        subject: setup,
+        sale: saleOf(request, setup, nowAt),
+        alert: setup.lastErrorCode === null ? null : say('cardDeclined'),
+        button: 'continueToYourCard',
+      });
     case 'locked':
       return lockedPage(language, onward);
     case 'saved': {
@@ -57,24 +44,6 @@ export function setupPage(
       return closedPage(language, 410, { title: say('setupExpiredTitle'), texts }, onward);
     }
   }
-}
-
-/** Returns the page with the details form. `typed`: the values of the form that was sent; empty on the first visit. */
-export function setupDetailsPage(
-  deps: PageDeps,
-  token: string,
-  setup: HostedSetup,
-  nowAt: number,
-  typed: TypedDetails,
-): Page {
-  return askDetails(deps, {
-    home: setupMethodPath(token),
-    sessionId: setup.sessionId,
-    sale: saleOf(deps, setup, nowAt),
-    names: missingDetails(setup),
-    typed,
-    button: 'continueToYourCard',
-  });
 }
 
 function saleOf(deps: PageDeps, setup: HostedSetup, nowAt: number): Sale {

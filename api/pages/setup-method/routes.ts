@@ -13,10 +13,9 @@ import type { ApiDeps } from '../../deps.ts';
 import { setupMethodPath } from '../../page-links.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
-import { missingDetails } from '../shared/details-form.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { PageLimits } from '../shared/limits.ts';
-import { setupDetailsPage, setupPage } from './page.tsx';
+import { setupPage } from './page.tsx';
 import { setupStageOf } from './stage.ts';
 
 export function setupMethodPageRoutes(
@@ -30,17 +29,13 @@ export function setupMethodPageRoutes(
     pathOf: setupMethodPath,
     unknown: (language) => unknownPage(language, 'unknownSetup'),
     find: (token) => findHostedSetup(db, token),
-    show: (page, setup, { token, browser }) => setupPage(page, token, setup, now(), browser),
+    show: (request, setup) => setupPage(request, setup, now()),
     asks: (setup) => setupStageOf(setup, now()) === 'open',
     isDecided: (setup) => setupMethodStatusAt(setup, now()) !== 'CREATED',
     limitsOf: ({ tries, expiresAt }) => ({ tries, expiresAt }),
     submit: (setup, paymentToken) => save(deps, setup, paymentToken),
     processing: (language, url) => processingPage(language, url, 'savingCard'),
-    details: {
-      missing: missingDetails,
-      askAgain: (page, token, setup, typed) => setupDetailsPage(page, token, setup, now(), typed),
-      fillIn: (setup, given) => fillInSetupDetails(db, setup, given),
-    },
+    fillIn: (setup, given) => fillInSetupDetails(db, setup, given),
     afterDecline: (setup) => failSpentSetup(db, setup, CARD_TRIES_MAX[setup.mode]),
   });
 }

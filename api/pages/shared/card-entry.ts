@@ -11,7 +11,7 @@ import { cardGatewayOf } from './card-gateway.ts';
 import type { CardGateway } from './card-gateway.ts';
 import type { CardPages, CardSubject } from './card-page-kind.ts';
 import { cardEntryPath, leavePage, unopenedPage } from './card-page.tsx';
-import { knownDetails } from './details-form.ts';
+import { knownDetails, missingDetails } from './details-form.ts';
 import type { PageLimits } from './limits.ts';
 import { browserOf, returnUrl } from './own-return.ts';
 import type { PageOpener } from './page-opener.ts';
@@ -32,7 +32,8 @@ export function entryRoutes<Subject extends CardSubject>(
     const opened = await openForm(ctx);
     if (opened === null) return;
     const { subject, home, language } = opened;
-    const isAsked = pages.asks(subject) && (pages.details?.missing(subject) ?? []).length === 0;
+    const hasDetails = !pages.fillIn || missingDetails(subject).length === 0;
+    const isAsked = pages.asks(subject) && hasDetails;
     const gateway = isAsked ? await cardGatewayOf(deps, subject.merchantId) : null;
     if (!gateway?.openCardEntry) {
       seeOther(ctx, home);

@@ -3,8 +3,8 @@ import type { SessionRef } from '../../../db/repositories/checkouts/tries.ts';
 import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import type { Locale } from '../../../domain/locales.ts';
 import type { Language } from '../parts/language.ts';
-import type { PageDeps } from './card-page.tsx';
-import type { DetailName, Payer, TypedDetails } from './details-form.ts';
+import type { PageRequest } from './card-page.tsx';
+import type { DetailName, Payer } from './details-form.ts';
 import type { Page } from './page.tsx';
 import type { ShownAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 
@@ -22,8 +22,8 @@ export interface CardPages<Subject extends CardSubject> {
   pathOf(token: string): string;
   unknown(language: Language): Page;
   find(token: string): Promise<Subject | null>;
-  /** Returns the page in its present stage. `browser`: the id in the browser's cookie. */
-  show(page: PageDeps, subject: Subject, at: { token: string; browser: string }): Page;
+  /** Returns the page in its present stage. */
+  show(request: PageRequest, subject: Subject): Page;
   /** True if the page shows a form for details or a card. */
   asks(subject: Subject): boolean;
   /** True if the outcome is final, so that no other card is accepted. */
@@ -39,8 +39,8 @@ export interface CardPages<Subject extends CardSubject> {
   processing(language: Language, url: string): Page;
   /** The bank to which a charge may lead. Absent if nothing is charged on the page. */
   readonly bank?: BankStep<Subject>;
-  /** The details form before the card form. Absent if the page has none. */
-  readonly details?: DetailsStep<Subject>;
+  /** Stores the details of the form before the card form. Absent if the page has no such form. */
+  fillIn?(subject: Subject, given: Partial<Record<DetailName, string>>): Promise<void>;
   /** Called when a browser opens the page while {@link asks} is true. Not called for a HEAD or a prefetch request. */
   opened?(subject: Subject): Promise<void>;
   /** Called before the gateway's page is opened, and before a new card is counted as a try. */
@@ -58,11 +58,4 @@ export interface BankStep<Subject> {
   lookUp(subject: Subject): Promise<void>;
   /** Returns the page with the outcome of a charge; null if the subject's page shows it. Absent: always null. */
   outcomeOf?(language: Language, subject: Subject, intentId: string): Promise<Page | null>;
-}
-
-export interface DetailsStep<Subject> {
-  missing(subject: Subject): DetailName[];
-  /** Returns the form again, with the problems of its fields. */
-  askAgain(page: PageDeps, token: string, subject: Subject, typed: TypedDetails): Page;
-  fillIn(subject: Subject, given: Partial<Record<DetailName, string>>): Promise<void>;
 }

@@ -2,7 +2,8 @@ import type { Language } from '../parts/language.ts';
 import { CARD_SCRIPT } from '../parts/scripts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { CardGateway } from './card-gateway.ts';
-import type { DetailName, TypedDetails } from './details-form.ts';
+import { hasProblem, knownDetails, missingDetails } from './details-form.ts';
+import type { DetailName, Payer, TypedDetails } from './details-form.ts';
 import { formToken } from './own-form.ts';
 import { returnUrl } from './own-return.ts';
 import { notice } from './page.tsx';
@@ -16,6 +17,16 @@ export type PageDeps = Pick<ApiDeps, 'publicUrl' | 'sessionKey'> & {
   readonly language: Language;
 };
 
+/** One request for a page with a card form. */
+export interface PageRequest extends PageDeps {
+  /** The path of the page. */
+  readonly home: string;
+  /** The id in the browser's cookie. */
+  readonly browser: string;
+  /** The details form that was sent; empty without one. */
+  readonly typed: TypedDetails;
+}
+
 /** Seconds between two requests of a waiting page for the outcome. */
 const PROCESSING_REFRESH_S = 3;
 
@@ -27,45 +38,70 @@ export function shownTestCards({ gateway }: Pick<PageDeps, 'gateway'>, mode: 'te
   return mode === 'test' ? (gateway?.testCards ?? []) : null;
 }
 
+/** What a page asks its payer for. */
+interface Asked {
+  readonly subject: Payer & { readonly sessionId: string };
+  readonly sale: Sale;
+  /** Text about the last card; null without one. */
+  readonly alert: string | null;
+  /** Key of the text of the button below the details that are missing. Null: the page asks for a card at once. */
+  readonly button: 'continueToPayment' | 'continueToYourCard' | null;
+}
+
 /**
- * Returns a page with the card form, or with a button to the gateway's page. `alert`: text about the last card.
- * Without a gateway, returns {@link noGatewayPage}.
+ * Returns the page with a form for the details that are missing; else with the card form, or with a button that leads
+ * to the gateway's page for a card; {@link noGatewayPage} if the merchant has no gateway.
  */
-export function askCard(
-  deps: PageDeps,
-  page: {
-    home: string;
-    browser: string;
-    sessionId: string;
-    sale: Sale;
-    payerName: string | null | undefined;
-    alert: string | null;
-  },
+export function askPayer(request: PageRequest, asked: Asked): Page {
+  const { subject, sale, button } = asked;
+  if (request.gateway === null) return noGatewayPage(sale);
+  const names = missingDetails(subject);
+  if (button === null || names.length === 0) return askCard(request, request.gateway, asked);
+  const { language } = sale;
+  const { home, sessionKey, typed } = request;
+  return {
+    language,
+    status: typed.size > 0 ? 400 : 200,
+    title: detailsTitle(sale, typed),
+    content: (
+      <DetailsPage
+        sale={sale}
+        action={home}
+        formToken={formToken(sessionKey, subject.sessionId)}
+        fields={detailsFields(language, names, typed)}
+        button={language.say(button)}
+      />
+    ),
+  };
+}
+
+function askCard(
+  request: PageRequest,
+  gateway: CardGateway,
+  { subject, sale, alert }: Asked,
 ): Page {
-  const { home, browser, sessionId, sale, payerName, alert } = page;
-  const { tokeniserUrl = null, company = '' } = deps.gateway ?? {};
-  if (deps.gateway?.openCardEntry) {
+  const { home, browser, sessionKey } = request;
+  const { tokeniserUrl, company, openCardEntry } = gateway;
+  const page = { language: sale.language, status: 200, title: sale.productName };
+  if (openCardEntry) {
     const entry = {
       action: cardEntryPath(home),
-      formToken: formToken(deps.sessionKey, sessionId),
+      formToken: formToken(sessionKey, subject.sessionId),
       company,
       alert,
     };
-    const content = <EntryPage sale={sale} form={entry} />;
-    return { language: sale.language, status: 200, title: sale.productName, content };
+    return { ...page, content: <EntryPage sale={sale} form={entry} /> };
   }
   if (tokeniserUrl === null) return noGatewayPage(sale);
   const form = {
     tokeniserUrl,
-    session: sessionId,
-    returnUrl: returnUrl(deps, home, browser),
-    payerName: payerName ?? '',
+    session: subject.sessionId,
+    returnUrl: returnUrl(request, home, browser),
+    payerName: knownDetails(subject).name ?? '',
     alert,
   };
   return {
-    language: sale.language,
-    status: 200,
-    title: sale.productName,
+    ...page,
     formOrigin: new URL(tokeniserUrl).origin,
     script: CARD_SCRIPT,
     content: <CardPage sale={sale} form={form} />,
@@ -80,7 +116,7 @@ export function detailsFields(
   names: readonly DetailName[],
   typed: TypedDetails,
 ): DetailsField[] {
-  const wrong = names.find((name) => isWrong(typed, name));
+  const wrong = names.find((name) => typed.get(name)?.problem);
   return names.map((name) => {
     const { value = '', problem = null } = typed.get(name) ?? {};
     const label = say(DETAIL_LABELS[name]);
@@ -90,46 +126,7 @@ export function detailsFields(
 
 /** Returns the title of a page with a details form. The title begins with the word for an error if a field is wrong. */
 export function detailsTitle({ language, productName }: Sale, typed: TypedDetails): string {
-  const hasError = [...typed.keys()].some((name) => isWrong(typed, name));
-  return hasError ? language.say('errorTitle', { title: productName }) : productName;
-}
-
-function isWrong(typed: TypedDetails, name: string): boolean {
-  return (typed.get(name)?.problem ?? null) !== null;
-}
-
-/**
- * Returns the page with the details form. `typed`: the form that was sent; empty on the first visit. Without a
- * gateway, returns {@link noGatewayPage}.
- */
-export function askDetails(
-  deps: PageDeps,
-  page: {
-    home: string;
-    sessionId: string;
-    sale: Sale;
-    names: readonly DetailName[];
-    typed: TypedDetails;
-    button?: 'continueToPayment' | 'continueToYourCard';
-  },
-): Page {
-  const { home, sessionId, sale, names, typed, button = 'continueToPayment' } = page;
-  const { language } = sale;
-  if (deps.gateway === null) return noGatewayPage(sale);
-  return {
-    language,
-    status: typed.size > 0 ? 400 : 200,
-    title: detailsTitle(sale, typed),
-    content: (
-      <DetailsPage
-        sale={sale}
-        action={home}
-        formToken={formToken(deps.sessionKey, sessionId)}
-        fields={detailsFields(language, names, typed)}
-        button={language.say(button)}
-      />
-    ),
-  };
+  return hasProblem(typed) ? language.say('errorTitle', { title: productName }) : productName;
 }
 
 export interface PageText {

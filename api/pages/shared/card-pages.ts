@@ -1,16 +1,18 @@
 import type { Router } from '@koa/router';
-import type { RequestState } from '../../context.ts';
+import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { bankRoutes } from './bank-routes.ts';
 import { entryRoutes } from './card-entry.ts';
 import { cardGatewayOf } from './card-gateway.ts';
 import type { CardPages, CardSubject } from './card-page-kind.ts';
 import { returnRoutes } from './card-return.ts';
-import { readDetails } from './details-form.ts';
+import { hasProblem, missingDetails, readDetails, valuesOf } from './details-form.ts';
+import type { TypedDetails } from './details-form.ts';
 import type { PageLimits } from './limits.ts';
 import { browserOf } from './own-return.ts';
 import { createOpener, isPreview } from './page-opener.ts';
 import { seeOther, sendPage } from './page.tsx';
+import type { Language } from '../parts/language.ts';
 
 /**
  * Registers the routes of one kind of card page: the page, its details form, the form to the gateway's page, and the
@@ -22,40 +24,47 @@ export function cardPageRoutes<Subject extends CardSubject>(
   limits: PageLimits,
   pages: CardPages<Subject>,
 ): void {
-  const { details } = pages;
   const path = pages.pathOf(':token');
 
   const opener = createOpener(deps, limits, pages);
   const { open, openForm } = opener;
 
+  const show = async (
+    ctx: Context,
+    { subject, home, language }: { subject: Subject; home: string; language: Language },
+    typed: TypedDetails,
+  ): Promise<void> => {
+    const gateway = pages.asks(subject) ? await cardGatewayOf(deps, subject.merchantId) : null;
+    const request = {
+      ...deps,
+      gateway,
+      language,
+      home,
+      browser: browserOf(deps, ctx, home),
+      typed,
+    };
+    sendPage(deps, ctx, pages.show(request, subject));
+  };
+
   router.get(path, async (ctx) => {
-    const { token, subject, home, language } = await open(ctx);
+    const { subject, home, language } = await open(ctx);
     if (subject === null) return;
-    const asks = pages.asks(subject);
-    if (asks) {
+    if (pages.asks(subject)) {
       await limits.expectFewDeclines(ctx, subject);
       if (!isPreview(ctx)) await pages.opened?.(subject);
     }
-    const gateway = asks ? await cardGatewayOf(deps, subject.merchantId) : null;
-    const at = { token, browser: browserOf(deps, ctx, home) };
-    sendPage(deps, ctx, pages.show({ ...deps, gateway, language }, subject, at));
+    await show(ctx, { subject, home, language }, new Map());
   });
 
-  if (details) {
+  if (pages.fillIn) {
     router.post(path, async (ctx) => {
       const opened = await openForm(ctx);
       if (opened === null) return;
-      const { token, subject, home, language, form } = opened;
+      const { subject, home, form } = opened;
       if (pages.asks(subject)) {
-        const typed = readDetails(form, details.missing(subject));
-        if ([...typed.values()].some(({ problem }) => problem !== null)) {
-          const gateway = await cardGatewayOf(deps, subject.merchantId);
-          const page = { ...deps, gateway, language };
-          sendPage(deps, ctx, details.askAgain(page, token, subject, typed));
-          return;
-        }
-        const given = [...typed].map(([name, { value }]) => [name, value] as const);
-        await details.fillIn(subject, Object.fromEntries(given));
+        const typed = readDetails(form, missingDetails(subject));
+        if (hasProblem(typed)) return show(ctx, opened, typed);
+        await pages.fillIn?.(subject, valuesOf(typed));
       }
       seeOther(ctx, home);
     });

@@ -5,7 +5,10 @@ import { EMAIL_PATTERN } from '../../customer-details.ts';
 export type DetailName = 'name' | 'email' | 'contactNumber';
 
 /** By field name: the typed value, and the key of the text about its problem or null. */
-export type TypedDetails = ReadonlyMap<string, { value: string; problem: DetailProblem | null }>;
+export type TypedDetails = ReadonlyMap<
+  DetailName,
+  { value: string; problem: DetailProblem | null }
+>;
 
 /** The known details of a payer, and whether the merchant requires a phone number. */
 export interface Payer {
@@ -37,6 +40,15 @@ export function readDetails(form: URLSearchParams, names: readonly DetailName[])
   );
 }
 
+export function hasProblem(typed: TypedDetails): boolean {
+  return [...typed.values()].some(({ problem }) => problem !== null);
+}
+
+export function valuesOf(typed: TypedDetails): Partial<Record<DetailName, string>> {
+  return Object.fromEntries([...typed].map(([name, { value }]) => [name, value]));
+}
+
+/** Returns the details that the page requests before the card. */
 export function missingDetails(payer: Payer): DetailName[] {
   const known = knownDetails(payer);
   const wanted: DetailName[] = ['name', 'email'];

@@ -1,8 +1,7 @@
 import { BankLink, withBankAbove } from '../shared/bank.tsx';
 import { formToken } from '../shared/own-form.ts';
-import type { PageDeps } from '../shared/card-page.tsx';
+import type { PageRequest } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
-import { updateMethodPath } from '../../../runtime/payer-links.ts';
 import { confirmationOf, isLatestUnconfirmed } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 
@@ -14,7 +13,7 @@ export const confirmPath = (home: string): string => `${home}/bank`;
  * this confirmation.
  */
 export function withConfirmation(
-  { sessionKey, language }: Pick<PageDeps, 'sessionKey' | 'language'>,
+  { sessionKey, language, home }: PageRequest,
   update: MethodUpdate,
   amount: string,
   page: Page,
@@ -23,7 +22,6 @@ export function withConfirmation(
   const { owed } = update.state;
   const { say } = language;
   if (confirmation === null || owed === null) return page;
-  const home = updateMethodPath(update.token);
   const action =
     confirmation === 'offered' ? (
       <form method="post" action={confirmPath(home)}>

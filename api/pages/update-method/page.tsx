@@ -10,54 +10,46 @@ import { isDeclineCode } from '../../../domain/declines.ts';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
 import type { Language } from '../parts/language.ts';
 import {
-  askCard,
+  askPayer,
   closedPage,
   lockedPage,
   processingPage,
   resultPage,
   shownTestCards,
 } from '../shared/card-page.tsx';
-import type { PageDeps, PageText } from '../shared/card-page.tsx';
+import type { PageDeps, PageRequest, PageText } from '../shared/card-page.tsx';
 import { cardText } from '../shared/card-text.ts';
-import { knownDetails } from '../shared/details-form.ts';
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
 import type { Purchase } from '../shared/receipt.ts';
 import type { ListRow, Offer, Sale } from '../shared/views.tsx';
-import { updateMethodPath } from '../../../runtime/payer-links.ts';
 import { REASONS } from './reasons.ts';
 import type { Reason } from './reasons.ts';
 import { withConfirmation } from './confirmation.tsx';
 import { confirmationOf, isLatestKept, isLatestUnconfirmed, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 
-export function updatePage(
-  deps: PageDeps,
-  update: MethodUpdate,
-  nowAt: number,
-  browser: string,
-): Page {
+/** Returns the page of a card change in its present stage, without a link to the merchant. */
+export function updatePage(request: PageRequest, update: MethodUpdate, nowAt: number): Page {
   const name = update.merchantName;
   const back = { name, url: null };
-  const { language } = deps;
+  const { language } = request;
   const { say } = language;
   switch (updateStageOf(update, nowAt)) {
     case 'open': {
-      const page = askCard(deps, {
-        home: updateMethodPath(update.token),
-        browser,
-        sessionId: update.sessionId,
-        sale: saleOf(deps, update, nowAt),
-        payerName: knownDetails(update).name,
+      const page = askPayer(request, {
+        subject: update,
+        sale: saleOf(request, update, nowAt),
         alert: alertOf(language, update),
+        button: null,
       });
-      return withConfirmation(deps, update, owedText(language, update), page);
+      return withConfirmation(request, update, owedText(language, update), page);
     }
     case 'locked':
       return isLatestKept(update.tries) ? keptPage(language, update) : lockedPage(language, back);
     case 'processing':
-      return processingPage(language, updateMethodPath(update.token));
+      return processingPage(language, request.home);
     case 'saved': {
       const texts = [
         `${newCardText(language, update)} ${say('nothingChargedForChange')}`,

@@ -36,7 +36,7 @@ export function updateMethodPageRoutes(
     pathOf: updateMethodPath,
     unknown: (language) => unknownPage(language, 'unknownUpdate'),
     find: (token) => findUpdate(deps, token),
-    show: (page, update, { browser }) => updatePage(page, update, now(), browser),
+    show: (request, update) => updatePage(request, update, now()),
     asks: (update) => updateStageOf(update, now()) === 'open',
     isDecided: (update) => !['open', 'locked', 'processing'].includes(updateStageOf(update, now())),
     limitsOf: ({ tries, expiresAt }) => ({ tries: tries.length, expiresAt }),
