@@ -42,6 +42,12 @@ export function notFound(record: string): DomainError {
   return new DomainError('resource_not_found', `There is no such ${record}.`);
 }
 
+/** Returns the record. Throws {@link notFound} for null. `name`: the record in the error. */
+export function found<T>(record: T | null, name: string): T {
+  if (record === null) throw notFound(name);
+  return record;
+}
+
 type WithoutNulls<T> = { [Name in keyof T]?: NonNullable<T[Name]> };
 
 /** Returns the fields that are not null, for an answer that omits fields without a value. */

@@ -2,7 +2,7 @@ import type { Db } from '../db/client.ts';
 import { findCustomer, insertCustomer } from '../db/repositories/customers/customers.ts';
 import type { CustomerDetails } from '../domain/customer.ts';
 import { newId } from '../domain/ids.ts';
-import { notFound } from './answers.ts';
+import { found } from './answers.ts';
 import type { ApiDeps } from './deps.ts';
 
 /**
@@ -19,8 +19,7 @@ export async function payerOf(
 ): Promise<string> {
   const { customerId, details } = given;
   if (customerId !== undefined) {
-    const customer = await findCustomer(tx, merchantId, customerId);
-    if (!customer) throw notFound('customer');
+    const customer = found(await findCustomer(tx, merchantId, customerId), 'customer');
     return customer.id;
   }
   const createdAt = now();

@@ -4,8 +4,8 @@ import type { AmountUse } from '../domain/currencies.ts';
 import { LOCALES } from '../domain/locales.ts';
 import { currencies } from './currencies.ts';
 import { EXTENSION } from './answer-fields.ts';
-import { optional, text } from './fields.ts';
-import type { Problem } from './fields.ts';
+import { httpUrl, idText, metadata, optional, text } from './fields.ts';
+import type { Fields, Problem } from './fields.ts';
 
 /** Request fields that several operations share. */
 
@@ -26,7 +26,8 @@ export const amount = z
   })
   .meta({ type: 'integer', format: 'int64', minimum: 1 });
 
-export const chargeAmount = amount.describe(
+/** The amount of a charge outside the billing cycles. */
+const chargeAmount = amount.describe(
   'In the smallest currency unit. At least 0.50 USD or its equivalent.',
 );
 
@@ -45,6 +46,14 @@ export const currency = z
   })
   .meta({ description: 'Three-letter ISO 4217 code.', pattern: '^[A-Za-z]{3}$' });
 
+/** The fields of a charge outside the billing cycles. */
+export const chargeFields = { amount: chargeAmount, currency };
+
+export function chargeProblems(given: Partial<Fields<typeof chargeFields>>): Problem[] {
+  return amountProblems({ amount: given.amount }, given.currency, 'charge');
+}
+
+/** The merchant's own order id. */
 export const receiptId = text(RECEIPT_ID_MAX);
 
 export const description = text(DESCRIPTION_MAX);
@@ -52,7 +61,21 @@ export const description = text(DESCRIPTION_MAX);
 export const comments = text(COMMENTS_MAX);
 
 /** The merchant's own id of a store. Stored without a check. */
-export const storeFrontId = text(STORE_FRONT_ID_MAX);
+export const storeFrontId = optional(text(STORE_FRONT_ID_MAX)).describe(
+  'Your own id of a store. Stored without a check.',
+);
+
+export const ownPairs = optional(metadata()).describe('Your own key-value pairs.');
+
+export const cancelUrl = optional(httpUrl()).describe(
+  'Where the payer’s browser goes when the payer cancels. Default: `callbackUrl`.',
+);
+
+export const knownCustomerId = optional(idText()).describe(
+  'Id of an existing customer. Without it a customer is created from the details.',
+);
+
+export const PAYER = 'The payer. The page asks for a missing name or e-mail address.';
 
 /** Names of payment methods that the payer may use. An unknown name counts as unavailable. */
 export const paymentMethods = z

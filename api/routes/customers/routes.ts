@@ -11,7 +11,7 @@ import {
   SUBSCRIPTION_STATUSES,
 } from '../../../domain/subscription/state.ts';
 import { epochMs, EXTENSION, id, page } from '../../answer-fields.ts';
-import { notFound, ok, withoutNulls } from '../../answers.ts';
+import { found, ok, withoutNulls } from '../../answers.ts';
 import { cardFields, exampleCard, presentCard } from '../../card.ts';
 import { customerDetails } from '../../customer-details.ts';
 import { inTransaction } from '../../idempotency.ts';
@@ -85,8 +85,7 @@ export const getCustomer = route({
   },
   refusals: ['resource_not_found'],
   handle: async ({ merchant, params }, { db }) => {
-    const customer = await findCustomer(db, merchant.id, params.customerId);
-    if (!customer) throw notFound('customer');
+    const customer = found(await findCustomer(db, merchant.id, params.customerId), 'customer');
     return ok(presentCustomer(customer));
   },
 });
@@ -162,8 +161,7 @@ export const getPaymentMethodTokens = route({
   },
   refusals: ['resource_not_found'],
   handle: async ({ merchant, params }, { db }) => {
-    const customer = await findCustomer(db, merchant.id, params.customerId);
-    if (!customer) throw notFound('customer');
+    const customer = found(await findCustomer(db, merchant.id, params.customerId), 'customer');
     const methods = await listPaymentMethods(db, merchant.id, customer.id);
     return ok({ data: methods.map(presentPaymentMethod) });
   },
@@ -228,8 +226,7 @@ export const getCustomerState = route({
   },
   refusals: ['resource_not_found'],
   handle: async ({ merchant, params: { customerId } }, { db }) => {
-    const customer = await findCustomer(db, merchant.id, customerId);
-    if (!customer) throw notFound('customer');
+    found(await findCustomer(db, merchant.id, customerId), 'customer');
     const newest = { merchantId: merchant.id, limit: STATE_SUBSCRIPTIONS_MAX };
     const [subscriptions, methods] = await Promise.all([
       listSubscriptions(db, newest, { customerId }),

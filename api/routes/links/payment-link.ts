@@ -2,7 +2,7 @@ import { httpUrl, optional } from '../../fields.ts';
 import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { offeredMethods } from '../../../domain/payment-method.ts';
-import { amountProblems, comments } from '../../payment-fields.ts';
+import { chargeProblems, comments } from '../../payment-fields.ts';
 import { route } from '../../route.ts';
 import { hostedFields } from '../payments/create-intent.ts';
 import { expiryProblems, linkAnswer, usesFields, writeLink } from './link.ts';
@@ -29,7 +29,7 @@ export const generatePaymentLink = route({
       comments: optional(comments).describe('Your own note, which every payment of the link gets.'),
       ...usesFields,
     },
-    problems: (given) => amountProblems({ amount: given.amount }, given.currency, 'charge'),
+    problems: chargeProblems,
     examples: [
       {
         summary: 'A link for 100 payers',

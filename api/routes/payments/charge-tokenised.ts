@@ -4,14 +4,13 @@ import { hasLiveMethod } from '../../../db/repositories/customers/payment-method
 import { insertPayment } from '../../../db/repositories/payments/orders.ts';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import { EXTENSION } from '../../answer-fields.ts';
-import { notFound, ok } from '../../answers.ts';
-import { idText, metadata, optional, refuseProblems } from '../../fields.ts';
+import { found, notFound, ok } from '../../answers.ts';
+import { idText, optional } from '../../fields.ts';
 import type { Fields } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import {
-  amountProblems,
-  chargeAmount,
-  currency,
+  chargeFields,
+  chargeProblems,
+  ownPairs,
   receiptId,
   storeFrontId,
 } from '../../payment-fields.ts';
@@ -24,11 +23,11 @@ const fields = {
     'Id of the saved payment method, from the callback, the event or the customer’s list.',
   ),
   customerId: idText().describe('Id of the customer that the payment method belongs to.'),
-  currency,
-  amount: chargeAmount,
+  currency: chargeFields.currency,
+  amount: chargeFields.amount,
   receiptId: optional(receiptId).meta({ description: 'Your own order id.', ...EXTENSION }),
-  storeFrontId: optional(storeFrontId).describe('Your own id of a store. Stored without a check.'),
-  metadata: optional(metadata()).describe('Your own key-value pairs.'),
+  storeFrontId,
+  metadata: ownPairs,
 };
 
 export const chargeTokenised = route({
@@ -43,7 +42,7 @@ export const chargeTokenised = route({
   idempotencyKey: 'listed',
   body: {
     fields,
-    problems: ({ amount, currency: code }) => amountProblems({ amount }, code, 'charge'),
+    problems: chargeProblems,
     examples: [
       {
         summary: 'A teapot',
@@ -68,20 +67,14 @@ export const chargeTokenised = route({
     ],
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
-  handle: async (call, deps) => {
-    const { amount, currency: code } = call.body;
-    const problems = await gatewayAmountProblems(deps, call.merchant.id, { amount }, code);
-    return withCharge(call, deps, {
-      insert: async (tx, ref) => {
-        refuseProblems(problems);
-        await insertTokenised(tx, ref, call.body, deps.now());
-      },
+  handle: async (call, deps) =>
+    withCharge(call, deps, {
+      insert: (tx, ref) => insertTokenised(tx, ref, call.body, deps.now()),
       answer: (id, charged) => {
         const { intentId, status, errorCode } = presentCharge(id, charged);
         return ok({ intentId, status, ...(errorCode === null ? {} : { errorCode }) });
       },
-    });
-  },
+    }),
 });
 
 /**
@@ -97,8 +90,7 @@ async function insertTokenised(
   nowAt: number,
 ): Promise<void> {
   const { pmId: paymentMethodId, customerId, amount, ...order } = body;
-  const customer = await findCustomer(tx, merchantId, customerId);
-  if (!customer) throw notFound('customer');
+  const customer = found(await findCustomer(tx, merchantId, customerId), 'customer');
   const method = { merchantId, customerId: customer.id, id: paymentMethodId };
   if (!(await hasLiveMethod(tx, method))) throw notFound('payment method');
   await insertPayment(tx, {

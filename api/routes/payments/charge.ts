@@ -8,7 +8,11 @@ import type { IntentRef, PaymentOutcome } from '../../../domain/payment-intent.t
 import { declineCode, declineMessage, id } from '../../answer-fields.ts';
 import type { Answer } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { refuseProblems } from '../../fields.ts';
+import type { Shape } from '../../fields.ts';
+import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import { withOutcome } from '../../idempotency.ts';
+import type { chargeFields } from '../../payment-fields.ts';
 import type { Call } from '../../route.ts';
 import { handOver } from './hand-over.ts';
 import { chargeStatus } from './intent.ts';
@@ -51,6 +55,9 @@ export function presentCharge(intentId: string, charged: Charged): z.input<typeo
   }
 }
 
+type ChargeCall = Call<string, Shape, typeof chargeFields>;
+
+/** One kind of charge: one-time or tokenised. */
 interface ChargeKind<Body> {
   /** Writes the intent inside a transaction. Not called again if the intent exists. */
   readonly insert: (tx: Db, ref: IntentRef) => Promise<void>;
@@ -62,11 +69,13 @@ interface ChargeKind<Body> {
  * is charged once. A pending outcome is not stored under the key.
  */
 export async function withCharge<Body>(
-  call: Pick<Call, 'merchant' | 'keyUse' | 'late'>,
+  call: ChargeCall,
   deps: ApiDeps,
   { insert, answer }: ChargeKind<Body>,
 ): Promise<Answer<Body>> {
   const { db } = deps;
+  const { amount, currency } = call.body;
+  const problems = await gatewayAmountProblems(deps, call.merchant.id, { amount }, currency);
   return withOutcome(
     call,
     deps,
@@ -75,7 +84,10 @@ export async function withCharge<Body>(
       // If an earlier call has written the intent, this call neither validates the request again nor writes the intent
       // again.
       const isWritten = isRepeat && (await findIntent(db, ref.merchantId, ref.intentId)) !== null;
-      if (!isWritten) await db.transaction((tx) => insert(tx, ref));
+      if (!isWritten) {
+        refuseProblems(problems);
+        await db.transaction((tx) => insert(tx, ref));
+      }
       const charged = await charge(deps, ref, giveUp);
       const { kind } = charged;
       const isDefinite = kind !== 'pending';

@@ -5,18 +5,21 @@ import { randomToken } from '../../../domain/ids.ts';
 import { offeredMethods } from '../../../domain/payment-method.ts';
 import { ok } from '../../answers.ts';
 import { customerDetails as customerDetailsField } from '../../customer-details.ts';
-import { httpUrl, idText, metadata, optional, refuseProblems } from '../../fields.ts';
+import { httpUrl, optional, refuseProblems } from '../../fields.ts';
 import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { writeHostedPayment } from '../../new-payment.ts';
 import { paymentPath } from '../../../runtime/payer-links.ts';
 import { payerOf } from '../../payer.ts';
 import {
-  amountProblems,
-  chargeAmount,
-  currency,
+  cancelUrl,
+  chargeFields,
+  chargeProblems,
   description,
+  knownCustomerId,
   locale,
+  ownPairs,
+  PAYER,
   paymentMethods,
   phoneNumberRequired,
   receiptId,
@@ -27,30 +30,23 @@ import { CreatedIntent, exampleIntent, presentIntent } from './intent.ts';
 
 /** The fields of a hosted payment. In a link to pay once `callbackUrl` is optional. */
 export const hostedFields = {
-  amount: chargeAmount,
-  currency,
-  customerDetails: optional(customerDetailsField).describe(
-    'The payer. The page asks for a missing name or e-mail address.',
-  ),
+  ...chargeFields,
+  customerDetails: optional(customerDetailsField).describe(PAYER),
   callbackUrl: httpUrl().describe(
     'Where the payer’s browser goes afterwards, with `xpay_intent_id` and `status` added. ' +
       'The parameters are unsigned and never prove a payment.',
   ),
   receiptId: optional(receiptId).describe('Your own order id.'),
   description: optional(description).describe('What the payment is for.'),
-  cancelUrl: optional(httpUrl()).describe(
-    'Where the payer’s browser goes when the payer cancels. Default: `callbackUrl`.',
-  ),
+  cancelUrl,
   paymentMethods: optional(paymentMethods).describe(
     'Payment methods that the payer may use. An unavailable method falls back to CARD.',
   ),
-  metadata: optional(metadata()).describe('Your own key-value pairs.'),
+  metadata: ownPairs,
   phoneNumberRequired,
   locale,
-  customerId: optional(idText()).describe(
-    'Id of an existing customer. Without it a customer is created from the details.',
-  ),
-  storeFrontId: optional(storeFrontId).describe('Your own id of a store. Stored without a check.'),
+  customerId: knownCustomerId,
+  storeFrontId,
   tokenise: optional(z.boolean()).describe(
     'Whether the payment method is saved for the customer. Default: false.',
   ),
@@ -67,7 +63,7 @@ export const createIntent = route({
   idempotencyKey: 'honoured',
   body: {
     fields: hostedFields,
-    problems: (given) => amountProblems({ amount: given.amount }, given.currency, 'charge'),
+    problems: chargeProblems,
     examples: [
       {
         summary: 'A teapot',

@@ -16,15 +16,18 @@ import {
   unavailablePaymentMethods,
   url,
 } from '../../answer-fields.ts';
-import { notFound, ok, withoutNulls } from '../../answers.ts';
+import { found, ok, withoutNulls } from '../../answers.ts';
 import { customerDetails } from '../../customer-details.ts';
-import { httpUrl, idText, metadata, optional } from '../../fields.ts';
+import { httpUrl, optional } from '../../fields.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { setupMethodPath } from '../../page-links.ts';
 import { payerOf } from '../../payer.ts';
 import {
   currency,
+  knownCustomerId,
   locale,
+  ownPairs,
+  PAYER,
   paymentMethods,
   phoneNumberRequired,
   storeFrontId,
@@ -51,9 +54,7 @@ export const createSetupMethod = route({
   body: {
     fields: {
       currency,
-      billingDetails: customerDetails.describe(
-        'The payer. The page asks for a missing name or e-mail address.',
-      ),
+      billingDetails: customerDetails.describe(PAYER),
       callbackUrl: httpUrl().describe(
         'Where the payer’s browser goes afterwards, with `setup_method_id`, `pm_id`, `customer_id` ' +
           'and `status` added. The parameters are unsigned.',
@@ -61,13 +62,9 @@ export const createSetupMethod = route({
       paymentMethods: optional(paymentMethods).describe(
         'Payment methods that may be saved. An unavailable method falls back to CARD.',
       ),
-      customerId: optional(idText()).describe(
-        'Id of an existing customer. Without it a customer is created from the details.',
-      ),
-      storeFrontId: optional(storeFrontId).describe(
-        'Your own id of a store. Stored without a check.',
-      ),
-      metadata: optional(metadata()).describe('Your own key-value pairs.'),
+      customerId: knownCustomerId,
+      storeFrontId,
+      metadata: ownPairs,
       phoneNumberRequired,
       locale,
     },
@@ -178,8 +175,10 @@ export const getSetupMethod = route({
   },
   refusals: ['resource_not_found'],
   handle: async ({ merchant, params }, { db, now }) => {
-    const session = await findSetupMethod(db, merchant.id, params.setupMethodId);
-    if (!session) throw notFound('setup method');
+    const session = found(
+      await findSetupMethod(db, merchant.id, params.setupMethodId),
+      'setup method',
+    );
     return ok(presentSetupMethod(session, now()));
   },
 });

@@ -4,7 +4,7 @@ import { findTestClock } from '../../../db/repositories/merchants/test-clocks.ts
 import { formatInstant } from '../../../domain/calendar.ts';
 import { randomToken } from '../../../domain/ids.ts';
 import { dateTime, EXTENSION, id, url } from '../../answer-fields.ts';
-import { notFound, ok } from '../../answers.ts';
+import { found, ok } from '../../answers.ts';
 import type { Merchant } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idText, optional, refuseProblems } from '../../fields.ts';
@@ -144,8 +144,10 @@ async function creationTime(
   body: Fields<typeof fields>,
 ): Promise<number> {
   if (body.testClockId === undefined) return now();
-  const clock = await findTestClock(tx, merchant.id, body.testClockId, 'share');
-  if (!clock) throw notFound('test clock');
+  const clock = found(
+    await findTestClock(tx, merchant.id, body.testClockId, 'share'),
+    'test clock',
+  );
   refuseProblems(datedProblems(body, clock.targetAt));
   return clock.targetAt;
 }

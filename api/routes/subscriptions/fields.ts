@@ -11,14 +11,18 @@ import { sumProblem } from '../../../domain/subscription/state.ts';
 import type { Terms } from '../../../domain/subscription/state.ts';
 import { EXTENSION } from '../../answer-fields.ts';
 import { customerDetails } from '../../customer-details.ts';
-import { httpUrl, idText, metadata, optional, text, wholeNumber } from '../../fields.ts';
+import { httpUrl, optional, text, wholeNumber } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
 import {
   amount,
   amountProblems,
+  cancelUrl,
   currency,
   description,
+  knownCustomerId,
   locale,
+  ownPairs,
+  PAYER,
   phoneNumberRequired,
   receiptId,
 } from '../../payment-fields.ts';
@@ -44,9 +48,7 @@ export const termsFields = {
     'Amount of each cycle, in the smallest currency unit. More than 1 USD or its equivalent.',
   ),
   currency,
-  customerDetails: customerDetails.describe(
-    'The payer. The page asks for a missing name or e-mail address.',
-  ),
+  customerDetails: customerDetails.describe(PAYER),
   callbackUrl: httpUrl().describe(
     'Where the payer’s browser goes afterwards, with `subscription_id` and `status` added. ' +
       'The parameters are unsigned and never prove a payment.',
@@ -61,9 +63,7 @@ export const termsFields = {
   ),
   receiptId: optional(receiptId).describe('Your own order id.'),
   description: optional(description).describe('What the subscription is for.'),
-  cancelUrl: optional(httpUrl()).describe(
-    'Where the payer’s browser goes when the payer cancels. Default: `callbackUrl`.',
-  ),
+  cancelUrl,
   upfrontAmount: optional(amount).describe(
     'Amount of the first cycle, instead of `amount`. Not allowed with a trial.',
   ),
@@ -73,16 +73,13 @@ export const termsFields = {
   trialPeriodInterval: optional(interval).describe(
     'Unit of the trial periods. Required with `trialPeriodCount`.',
   ),
-  metadata: optional(metadata()).describe('Your own key-value pairs.'),
+  metadata: ownPairs,
   phoneNumberRequired,
   locale,
   productPage: optional(
     z.object({ name: optional(text(NAME_MAX)), description: optional(description) }),
   ).describe('Name and description of the product on the page.'),
-  customerId: optional(idText()).meta({
-    description: 'Id of an existing customer. Without it a customer is created from the details.',
-    ...EXTENSION,
-  }),
+  customerId: knownCustomerId.meta(EXTENSION),
 };
 
 type SharedFields = Omit<Fields<typeof termsFields>, 'callbackUrl' | 'metadata'>;

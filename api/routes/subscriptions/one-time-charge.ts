@@ -4,11 +4,10 @@ import { findChargeable } from '../../../db/repositories/subscriptions/read.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import { validateOneTimeCharge } from '../../../domain/subscription/validate-command.ts';
-import { notFound, ok } from '../../answers.ts';
-import { idText, optional, refuseProblems } from '../../fields.ts';
+import { found, ok } from '../../answers.ts';
+import { idText, optional } from '../../fields.ts';
 import type { Fields } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../gateway-amounts.ts';
-import { amountProblems, chargeAmount, comments, currency } from '../../payment-fields.ts';
+import { chargeFields, chargeProblems, comments } from '../../payment-fields.ts';
 import { route } from '../../route.ts';
 import { OneTimeCharge, presentCharge, withCharge } from '../payments/charge.ts';
 import { INTENT_ID } from '../payments/intent.ts';
@@ -16,8 +15,7 @@ import { SUBSCRIPTION_ID } from './subscription.ts';
 
 const fields = {
   subscriptionId: idText().describe('Id of the subscription.'),
-  amount: chargeAmount,
-  currency,
+  ...chargeFields,
   comments: optional(comments).describe('Your own note.'),
 };
 
@@ -33,7 +31,7 @@ export const chargeSubscriptionOnce = route({
   idempotencyKey: 'listed',
   body: {
     fields,
-    problems: ({ amount, currency: code }) => amountProblems({ amount }, code, 'charge'),
+    problems: chargeProblems,
     examples: [
       {
         summary: 'An extra',
@@ -66,17 +64,11 @@ export const chargeSubscriptionOnce = route({
     ],
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
-  handle: async (call, deps) => {
-    const { amount, currency: code } = call.body;
-    const problems = await gatewayAmountProblems(deps, call.merchant.id, { amount }, code);
-    return withCharge(call, deps, {
-      insert: async (tx, ref) => {
-        refuseProblems(problems);
-        await insertOneTime(tx, ref, call.body, deps.now());
-      },
+  handle: async (call, deps) =>
+    withCharge(call, deps, {
+      insert: (tx, ref) => insertOneTime(tx, ref, call.body, deps.now()),
       answer: (intentId, charged) => ok(presentCharge(intentId, charged)),
-    });
-  },
+    }),
 });
 
 /**
@@ -91,8 +83,7 @@ async function insertOneTime(
   nowAt: number,
 ): Promise<void> {
   const { subscriptionId, amount, ...order } = body;
-  const subscription = await findChargeable(tx, merchantId, subscriptionId);
-  if (!subscription) throw notFound('subscription');
+  const subscription = found(await findChargeable(tx, merchantId, subscriptionId), 'subscription');
   const { state, customerId, customerDetails } = subscription;
   const decision = validateOneTimeCharge(state);
   if (!decision.ok) throw new DomainError(decision.code, decision.message);

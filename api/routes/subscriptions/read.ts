@@ -9,7 +9,7 @@ import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import { businessNow } from '../../../db/repositories/subscriptions/business-time.ts';
 import { upcomingCharges } from '../../../domain/subscription/upcoming.ts';
 import { count, currencyCode, epochMs, minorAmount, page } from '../../answer-fields.ts';
-import { notFound, ok } from '../../answers.ts';
+import { found, ok } from '../../answers.ts';
 import { numberText, optional } from '../../fields.ts';
 import { answerPage, FILTERS, listQuery } from '../../lists.ts';
 import { route } from '../../route.ts';
@@ -192,7 +192,5 @@ function refOf({ merchant, params }: SubscriptionCall): SubscriptionRef {
 /** Returns the subscription of the path's id. Throws `resource_not_found` for an unknown id. */
 async function subscriptionOf(db: Db, call: SubscriptionCall): Promise<SubscriptionView> {
   const { merchantId, subscriptionId } = refOf(call);
-  const subscription = await findSubscription(db, merchantId, subscriptionId);
-  if (!subscription) throw notFound('subscription');
-  return subscription;
+  return found(await findSubscription(db, merchantId, subscriptionId), 'subscription');
 }

@@ -8,7 +8,7 @@ import {
 import type { TestClock } from '../../../db/repositories/merchants/test-clocks.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { DomainError } from '../../../domain/errors.ts';
-import { notFound } from '../../answers.ts';
+import { found } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { causesOf } from '../../middleware/errors.ts';
 
@@ -31,8 +31,7 @@ export async function setClockTarget(
 ): Promise<TestClock> {
   const { testClockId, to, isRepeat } = order;
   return db.transaction(async (tx) => {
-    const clock = await findTestClock(tx, merchantId, testClockId, 'update');
-    if (!clock) throw notFound('test clock');
+    const clock = found(await findTestClock(tx, merchantId, testClockId, 'update'), 'test clock');
     if (isRepeat && clock.targetAt === to) return clock;
     if ((await countBehind(tx, clock)) > 0) {
       throw new DomainError('operation_not_allowed', 'The test clock is still advancing.');

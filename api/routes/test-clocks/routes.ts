@@ -7,7 +7,7 @@ import {
 import type { TestClock } from '../../../db/repositories/merchants/test-clocks.ts';
 import { newId } from '../../../domain/ids.ts';
 import { epochMs, id } from '../../answer-fields.ts';
-import { notFound, ok } from '../../answers.ts';
+import { found, ok } from '../../answers.ts';
 import { idText, instant, optional } from '../../fields.ts';
 import { inTransaction, withOutcome } from '../../idempotency.ts';
 import { route } from '../../route.ts';
@@ -128,8 +128,7 @@ export const getTestClock = route({
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async ({ merchant, params }, { db }) => {
-    const clock = await findTestClock(db, merchant.id, params.testClockId);
-    if (!clock) throw notFound('test clock');
+    const clock = found(await findTestClock(db, merchant.id, params.testClockId), 'test clock');
     return ok(presentTestClock(clock, (await countBehind(db, clock)) === 0));
   },
 });

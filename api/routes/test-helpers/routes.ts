@@ -5,7 +5,7 @@ import { DECLINES } from '../../../domain/declines.ts';
 import type { DeclineCode } from '../../../domain/declines.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { nothing } from '../../answer-fields.ts';
-import { notFound, ok } from '../../answers.ts';
+import { found, ok } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idText, optional, wholeNumber } from '../../fields.ts';
 import { withOutcome } from '../../idempotency.ts';
@@ -82,12 +82,13 @@ async function gatewayOf(
 ): Promise<string> {
   let methodId = pmId ?? null;
   if (subscriptionId !== undefined) {
-    const subscription = await findChargeable(db, merchantId, subscriptionId);
-    if (subscription === null) throw notFound('subscription');
+    const subscription = found(
+      await findChargeable(db, merchantId, subscriptionId),
+      'subscription',
+    );
     methodId = subscription.state.paymentMethodId;
     if (methodId === null) return (await gateways.forNewMethods(merchantId)).name;
   }
-  const gateway = await findMethodGateway(db, merchantId, methodId ?? '');
-  if (gateway === null) throw notFound('payment method');
+  const gateway = found(await findMethodGateway(db, merchantId, methodId ?? ''), 'payment method');
   return gateway;
 }
