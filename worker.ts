@@ -59,12 +59,11 @@ const database = createDb({
 });
 const { db } = database;
 const temporal = createTemporalClient(config);
-const workflows = createSubscriptionWorkflows({
+const onTemporal = {
   client: temporal.client,
-  rows: subscriptionRows(db),
   taskQueuePrefix: config.taskQueuePrefix,
   logger,
-});
+};
 const sealing = createSealing(config.encryptionKey);
 const sandbox = createSandboxClient({
   url: config.gatewayUrl,
@@ -81,9 +80,7 @@ const gateways = createMerchantGateways({
     logger.error({ merchantId, gateway }, 'the gateway refuses the key of the account'),
 });
 const queues = createWebhookQueues({
-  client: temporal.client,
-  taskQueuePrefix: config.taskQueuePrefix,
-  logger,
+  ...onTemporal,
   endpointsOf: (stream) => endpointsOf(db, stream, Date.now()),
 });
 const webhooks = createWebhookDelivery({
@@ -96,18 +93,9 @@ const webhooks = createWebhookDelivery({
 const activities = createActivities({
   db,
   gateways,
-  subscriptionWorkflows: workflows,
-  orders: createOrders({
-    client: temporal.client,
-    rows: orderRows(db),
-    taskQueuePrefix: config.taskQueuePrefix,
-    logger,
-  }),
-  gatewaySubjects: createGatewaySubjects({
-    client: temporal.client,
-    taskQueuePrefix: config.taskQueuePrefix,
-    logger,
-  }),
+  subscriptionWorkflows: createSubscriptionWorkflows({ ...onTemporal, rows: subscriptionRows(db) }),
+  orders: createOrders({ ...onTemporal, rows: orderRows(db) }),
+  gatewaySubjects: createGatewaySubjects(onTemporal),
   webhooks: webhooks.activities,
   links: config.links,
   retentionMs: config.retentionMs,
@@ -139,11 +127,7 @@ const running = Promise.all(workers.map((worker) => worker.run()));
 
 const endMaintenanceChecks =
   config.isMaintenanceOn && config.queues.includes('billing')
-    ? keepMaintenanceRunning({
-        client: temporal.client,
-        taskQueuePrefix: config.taskQueuePrefix,
-        logger,
-      })
+    ? keepMaintenanceRunning(onTemporal)
     : undefined;
 
 const shutdown = onShutdown(

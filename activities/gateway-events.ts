@@ -14,11 +14,10 @@ import {
 import type { NamedSession } from '../db/repositories/gateway-events/subjects.ts';
 import { recordDispute } from '../db/repositories/payments/disputes.ts';
 import { hasReplacedCard } from '../db/repositories/subscriptions/method-updates.ts';
-import { outcomeOfCommand, outcomeOfPayment, outcomeOfSetup } from '../domain/card-outcome.ts';
-import type { CardOutcome } from '../domain/card-outcome.ts';
 import type { GatewayHint, GatewaySubject } from '../domain/gateway-hint.ts';
 import { CARD_TRIES_MAX } from '../domain/payment-method.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
+import { submitCard } from '../temporal/cards.ts';
 import type { Orders } from '../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import { outcomeUnknown } from './failures.ts';
@@ -157,10 +156,13 @@ async function takeEnteredCard(
   const { capabilities } = await deps.gateways.of(merchantId, name);
   const limit = CARD_TRIES_MAX[capabilities.mode];
   if (!(await admitTry(db, ref, { limit, nowAt }))) return;
-  const outcome = await submit(deps, session, token);
+  const { purpose, subscriptionId, intentId, setupMethodId } = session;
+  const subjectId = subscriptionId ?? intentId ?? setupMethodId;
+  if (subjectId === null) throw new Error(`the session ${sessionId} has no subject`);
+  const takers = { workflows: deps.subscriptionWorkflows, orders: deps.orders };
+  const outcome = await submitCard(takers, { merchantId, sessionId, purpose, subjectId }, token);
   if (outcome.kind === 'waiting') throw outcomeUnknown('another card is undecided');
   if (outcome.kind !== 'declined' || !(await declineTry(db, ref, outcome.errorCode))) return;
-  const { setupMethodId } = session;
   if (setupMethodId !== null) {
     await failSpentSetup(db, { merchantId, sessionId, setupMethodId }, limit);
   }
@@ -174,27 +176,4 @@ async function isOver(db: Db, session: NamedSession): Promise<boolean> {
   const { merchantId, id: sessionId, purpose, subscriptionId } = session;
   if (purpose !== 'update_method' || subscriptionId === null) return false;
   return hasReplacedCard(db, { merchantId, sessionId, subscriptionId });
-}
-
-async function submit(
-  { subscriptionWorkflows, orders }: GatewayEventDeps,
-  session: NamedSession,
-  paymentToken: string,
-): Promise<CardOutcome> {
-  const { merchantId, id: checkoutSessionId, purpose } = session;
-  const { subscriptionId, intentId, setupMethodId } = session;
-  const token = { paymentToken, checkoutSessionId };
-  if (intentId !== null) {
-    return outcomeOfPayment(await orders.execute('payment', { merchantId, intentId, token }));
-  }
-  if (setupMethodId !== null) {
-    return outcomeOfSetup(
-      await orders.execute('setupMethod', { merchantId, setupMethodId, token }),
-    );
-  }
-  if (subscriptionId === null) throw new Error(`the session ${checkoutSessionId} has no subject`);
-  const kind = purpose === 'update_method' ? 'replacePaymentMethod' : 'completeCheckout';
-  const command = { kind, commandId: paymentToken, ...token } as const;
-  const ref = { merchantId, subscriptionId };
-  return outcomeOfCommand(await subscriptionWorkflows.execute(ref, command));
 }

@@ -1,9 +1,11 @@
 import type { Db } from '../db/client.ts';
+import type { CardOutcome } from '../domain/card-outcome.ts';
 import type { RandomBytes } from '../domain/ids.ts';
 import type { ForcedDeclines, PublishedTestCard } from '../gateways/port.ts';
 import type { EventSenders, GatewayRegistry } from '../gateways/registry.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Sealing } from '../runtime/sealing.ts';
+import type { CardPage } from '../temporal/cards.ts';
 import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
 import type { Orders } from '../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
@@ -17,6 +19,8 @@ export interface ApiDeps {
   readonly workflows: SubscriptionWorkflows;
   readonly starts: Pick<WorkflowStarts, 'begin'>;
   readonly orders: Pick<Orders, 'execute' | 'recheck'>;
+  /** Submits a card that a payer entered, once for each token. */
+  readonly submitCard: (page: CardPage, paymentToken: string) => Promise<CardOutcome>;
   readonly webhooks: Pick<WebhookQueues, 'wakeStream' | 'breakerClosed'>;
   readonly gatewaySubjects: Pick<GatewaySubjects, 'wake'>;
   readonly logger: Logger;

@@ -13,6 +13,7 @@ import { createLogger } from '../runtime/logger.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
 import { createSealing } from '../runtime/sealing.ts';
 import { announceReady, onShutdown } from '../runtime/shutdown.ts';
+import { submitCard } from '../temporal/cards.ts';
 import { createGatewaySubjects } from '../temporal/gateway-subjects.ts';
 import { createOrders } from '../temporal/orders.ts';
 import { createSubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
@@ -67,34 +68,25 @@ const gateways = createMerchantGateways({
   onKeyRefused: (merchantId, gateway) =>
     logger.error({ merchantId, gateway }, 'the gateway refuses the key of the account'),
 });
-const workflows = createSubscriptionWorkflows({
+const onTemporal = {
   client: temporal.client,
-  rows: subscriptionRows(db),
   taskQueuePrefix: config.taskQueuePrefix,
   logger,
-});
+};
+const workflows = createSubscriptionWorkflows({ ...onTemporal, rows: subscriptionRows(db) });
+const orders = createOrders({ ...onTemporal, rows: orderRows(db) });
 const starts = createWorkflowStarts((ref) => workflows.start(ref));
 const app = createApp({
   db,
   workflows,
   starts,
-  orders: createOrders({
-    client: temporal.client,
-    rows: orderRows(db),
-    taskQueuePrefix: config.taskQueuePrefix,
-    logger,
-  }),
+  orders,
+  submitCard: (page, paymentToken) => submitCard({ workflows, orders }, page, paymentToken),
   webhooks: createWebhookQueues({
-    client: temporal.client,
-    taskQueuePrefix: config.taskQueuePrefix,
-    logger,
+    ...onTemporal,
     endpointsOf: (stream) => endpointsOf(db, stream, Date.now()),
   }),
-  gatewaySubjects: createGatewaySubjects({
-    client: temporal.client,
-    taskQueuePrefix: config.taskQueuePrefix,
-    logger,
-  }),
+  gatewaySubjects: createGatewaySubjects(onTemporal),
   logger,
   now: Date.now,
   random: randomBytes,

@@ -23,6 +23,7 @@ import { checkUnanswered } from '../../runtime/request-scope.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
 import { createTestDatabase } from './database.ts';
+import { submitCard } from '../../temporal/cards.ts';
 import { createFakeOrders } from './fakes/orders.ts';
 import { defaultDocumentCheck } from './document-check.ts';
 import { createFakeWorkflows } from './fakes/subscription-workflows.ts';
@@ -152,6 +153,7 @@ export async function createApiEnvironment({
     webhooks: workflows.webhooks,
     gatewaySubjects: { wake: async () => undefined },
     orders,
+    submitCard: (page, paymentToken) => submitCard({ workflows, orders }, page, paymentToken),
     logger,
     now,
     random: randomBytes,

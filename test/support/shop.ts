@@ -20,6 +20,7 @@ import { createMerchantClient } from './merchant-client.ts';
 import { defaultDocumentCheck } from './document-check.ts';
 import { startWebhookReceiver } from './webhook-receiver.ts';
 import type { ReceivedWebhook } from './webhook-receiver.ts';
+import { submitCard } from '../../temporal/cards.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
 const PEPPER = 'pepper-of-the-test-shop-00000000000001';
@@ -50,6 +51,7 @@ export async function openShop(env: TestEnvironment) {
     workflows: env.workflows,
     starts: createWorkflowStarts((ref) => env.workflows.start(ref)),
     orders: env.orders,
+    submitCard: (page, paymentToken) => submitCard(env, page, paymentToken),
     webhooks: env.webhooks,
     gatewaySubjects: env.gatewaySubjects,
     logger: env.logger,

@@ -11,7 +11,6 @@ import type { ApiDeps } from '../../deps.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { PageLimits } from '../shared/limits.ts';
-import { submitCard } from '../shared/subscription-cards.ts';
 import { checkoutPage } from './page.tsx';
 import { businessNow, openedEvent, stageOf } from './stage.ts';
 import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
@@ -36,8 +35,8 @@ export function checkoutRoutes(
       tries,
       expiresAt: clockReachedAt === null ? state.checkoutExpiresAt : Infinity,
     }),
-    submit: (checkout, paymentToken) =>
-      submitCard(workflows, checkout, 'completeCheckout', paymentToken),
+    purpose: 'subscription',
+    subjectId: ({ subscriptionId }) => subscriptionId,
     processing: processingPage,
     bank: {
       intentOf: ({ state }) => state.owed?.intentId ?? null,

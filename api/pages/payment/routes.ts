@@ -6,8 +6,6 @@ import {
 } from '../../../db/repositories/payments/hosted.ts';
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import type { Language } from '../parts/language.ts';
-import { outcomeOfPayment } from '../../../domain/card-outcome.ts';
-import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { INTENT_PARAMETER, INTENT_PATH } from '../../page-links.ts';
@@ -52,7 +50,8 @@ export function paymentPageRoutes(
       tries,
       expiresAt: checkoutExpiresAt ?? Infinity,
     }),
-    submit: (payment, paymentToken) => pay(deps, payment, paymentToken),
+    purpose: 'payment',
+    subjectId: ({ intentId }) => intentId,
     processing: processingPage,
     bank: {
       intentOf: ({ intentId }) => intentId,
@@ -70,13 +69,4 @@ export function paymentPageRoutes(
       if (stream !== null) void webhooks.wakeStream(stream);
     },
   });
-}
-
-async function pay(
-  { orders }: ApiDeps,
-  { merchantId, intentId, sessionId: checkoutSessionId }: HostedPayment,
-  paymentToken: string,
-): Promise<CardOutcome> {
-  const token = { paymentToken, checkoutSessionId };
-  return outcomeOfPayment(await orders.execute('payment', { merchantId, intentId, token }));
 }

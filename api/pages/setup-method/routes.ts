@@ -6,8 +6,6 @@ import {
 } from '../../../db/repositories/setup-methods/hosted.ts';
 import type { HostedSetup } from '../../../db/repositories/setup-methods/hosted.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
-import { outcomeOfSetup } from '../../../domain/card-outcome.ts';
-import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { setupMethodPath } from '../../page-links.ts';
@@ -33,18 +31,10 @@ export function setupMethodPageRoutes(
     asks: (setup) => setupStageOf(setup, now()) === 'open',
     isDecided: (setup) => setupMethodStatusAt(setup, now()) !== 'CREATED',
     limitsOf: ({ tries, expiresAt }) => ({ tries, expiresAt }),
-    submit: (setup, paymentToken) => save(deps, setup, paymentToken),
+    purpose: 'setup_method',
+    subjectId: ({ setupMethodId }) => setupMethodId,
     processing: (language, url) => processingPage(language, url, 'savingCard'),
     fillIn: (setup, given) => fillInSetupDetails(db, setup, given),
     afterDecline: (setup) => failSpentSetup(db, setup, CARD_TRIES_MAX[setup.mode]),
   });
-}
-
-async function save(
-  { orders }: ApiDeps,
-  { merchantId, setupMethodId, sessionId: checkoutSessionId }: HostedSetup,
-  paymentToken: string,
-): Promise<CardOutcome> {
-  const token = { paymentToken, checkoutSessionId };
-  return outcomeOfSetup(await orders.execute('setupMethod', { merchantId, setupMethodId, token }));
 }

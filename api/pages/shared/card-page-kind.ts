@@ -1,8 +1,8 @@
-import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import type { SessionRef } from '../../../db/repositories/checkouts/tries.ts';
 import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import type { Locale } from '../../../domain/locales.ts';
 import type { Language } from '../parts/language.ts';
+import type { CardPage } from '../../../temporal/cards.ts';
 import type { PageRequest } from './card-page.tsx';
 import type { DetailName, Payer } from './details-form.ts';
 import type { Page } from './page.tsx';
@@ -30,11 +30,9 @@ export interface CardPages<Subject extends CardSubject> {
   isDecided(subject: Subject): boolean;
   /** Returns the number of cards tried, and the real time after which the page takes no card. */
   limitsOf(subject: Subject): { tries: number; expiresAt: number };
-  /**
-   * Submits the card, once for each token. Throws `service_unavailable` if it is unknown whether the card
-   * was submitted.
-   */
-  submit(subject: Subject, paymentToken: string): Promise<CardOutcome>;
+  readonly purpose: CardPage['purpose'];
+  /** Returns the id of the page's payment intent, subscription or setup session. */
+  subjectId(subject: Subject): string;
   /** Returns the page while the outcome of a card is unknown. The browser loads `url` every 3 s. */
   processing(language: Language, url: string): Page;
   /** The bank to which a charge may lead. Absent if nothing is charged on the page. */

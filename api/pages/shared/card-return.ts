@@ -117,7 +117,7 @@ function readReturn(querystring: string): Returned | null {
  * `foreign`: nothing was done, because a foreign page may have sent the browser here.
  */
 async function takeCard<Subject extends CardSubject>(
-  { db, now }: ApiDeps,
+  deps: ApiDeps,
   limits: PageLimits,
   ctx: Context,
   pages: CardPages<Subject>,
@@ -126,6 +126,13 @@ async function takeCard<Subject extends CardSubject>(
   const { subject, isOwn } = given;
   const { key, card } = given.returned;
   const { merchantId, sessionId, mode } = subject;
+  const { db, now } = deps;
+  const page = {
+    merchantId,
+    sessionId,
+    purpose: pages.purpose,
+    subjectId: pages.subjectId(subject),
+  };
   const ref = { merchantId, sessionId, key };
   const known = await findTry(db, ref);
   if (known !== null && known.errorCode !== null) return 'shown';
@@ -138,7 +145,7 @@ async function takeCard<Subject extends CardSubject>(
   }
   const outcome: CardOutcome =
     card.kind === 'token'
-      ? await pages.submit(subject, card.token)
+      ? await deps.submitCard(page, card.token)
       : { kind: 'declined', errorCode: card.errorCode };
   if (outcome.kind === 'declined' && (await declineTry(db, ref, outcome.errorCode))) {
     if (isOwn) await limits.countDecline(ctx, subject);

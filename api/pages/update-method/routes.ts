@@ -14,7 +14,6 @@ import type { ApiDeps } from '../../deps.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { PageLimits } from '../shared/limits.ts';
-import { submitCard } from '../shared/subscription-cards.ts';
 import { readUpdateToken, sessionIdOf, updateMethodPath } from '../../../runtime/payer-links.ts';
 import { confirmationRoutes, confirmedPage } from './confirmation-routes.ts';
 import { updatePage } from './page.tsx';
@@ -40,8 +39,8 @@ export function updateMethodPageRoutes(
     asks: (update) => updateStageOf(update, now()) === 'open',
     isDecided: (update) => !['open', 'locked', 'processing'].includes(updateStageOf(update, now())),
     limitsOf: ({ tries, expiresAt }) => ({ tries: tries.length, expiresAt }),
-    submit: (update, paymentToken) =>
-      submitCard(workflows, update, 'replacePaymentMethod', paymentToken),
+    purpose: 'update_method',
+    subjectId: ({ subscriptionId }) => subscriptionId,
     processing: processingPage,
     bank: {
       intentOf: ({ state }) => state.owed?.intentId ?? null,
