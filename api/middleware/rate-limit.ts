@@ -1,5 +1,5 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import { DomainError } from '../../domain/errors.ts';
+import { limitError } from '../check-limit.ts';
 import { callerOf, pathParam } from '../context.ts';
 import type { Context } from '../context.ts';
 
@@ -44,9 +44,7 @@ function createLimiter(points: number, { windowSeconds }: RateLimits) {
     try {
       await limiter.consume(key);
     } catch (refusal) {
-      if (!(refusal instanceof RateLimiterRes)) throw refusal;
-      const retryAfterSeconds = Math.max(1, Math.ceil(refusal.msBeforeNext / 1_000));
-      throw new DomainError('rate_limit_exceeded', undefined, { retryAfterSeconds });
+      throw refusal instanceof RateLimiterRes ? limitError(refusal) : refusal;
     }
   };
 }

@@ -1,7 +1,7 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import { base62, randomToken } from '../../../domain/ids.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { isSame, setCookie, sign } from '../shared/signed.ts';
 
 /**
  * A visit is a random id for one browser on one link, in a signed cookie and in the page's form. It gives the
@@ -27,15 +27,14 @@ export function isVisit(value: string | null): value is string {
 
 /** Returns the token of the visit's checkout. The token cannot be computed without the session key. */
 export function checkoutTokenOf({ sessionKey }: Deps, code: string, visit: string): string {
-  const digest = hmac(sessionKey, `checkout:${code}:${visit}`);
+  const digest = sign(sessionKey, `checkout:${code}:${visit}`);
   return base62(digest.subarray(0, TOKEN_BYTES), TOKEN_LENGTH);
 }
 
 /** Returns the visit in the browser's cookie; null if the cookie is not signed for this link. */
 export function cookieVisit({ sessionKey }: Deps, ctx: Context, code: string): string | null {
   const [visit = '', signature = ''] = (ctx.cookies.get(COOKIE) ?? '').split('.');
-  const [given, right] = [Buffer.from(signature), Buffer.from(sign(sessionKey, code, visit))];
-  const isOurs = given.length === right.length && timingSafeEqual(given, right);
+  const isOurs = isSame(signature, signatureOf(sessionKey, code, visit));
   return isOurs && isVisit(visit) ? visit : null;
 }
 
@@ -46,22 +45,10 @@ export function setCookieVisit(
   visit: string,
   lifetimeMs: number,
 ): void {
-  const attributes = [
-    `${COOKIE}=${visit}.${sign(sessionKey, code, visit)}`,
-    `Path=/l/${code}`,
-    `Max-Age=${Math.ceil(lifetimeMs / 1000)}`,
-    'HttpOnly',
-    'SameSite=Lax',
-    // `ctx.cookies` refuses to set a secure cookie behind a proxy that terminates TLS.
-    ...(publicUrl.startsWith('https:') ? ['Secure'] : []),
-  ];
-  ctx.append('Set-Cookie', attributes.join('; '));
+  const value = `${visit}.${signatureOf(sessionKey, code, visit)}`;
+  setCookie(ctx, publicUrl, { name: COOKIE, value, path: `/l/${code}`, lifetimeMs });
 }
 
-function sign(sessionKey: string, code: string, visit: string): string {
-  return hmac(sessionKey, `visit:${code}:${visit}`).toString('base64url');
-}
-
-function hmac(sessionKey: string, text: string): Buffer {
-  return createHmac('sha256', sessionKey).update(text).digest();
+function signatureOf(sessionKey: string, code: string, visit: string): string {
+  return sign(sessionKey, `visit:${code}:${visit}`).toString('base64url');
 }

@@ -1,9 +1,9 @@
-import { createHmac } from 'node:crypto';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { checkLimit } from '../../check-limit.ts';
 import { addressOf } from '../../client-address.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { sign } from './signed.ts';
 
 /** Declined cards per live merchant, client address and hour, counted over all pages of the merchant. */
 const DECLINES_PER_HOUR = 30;
@@ -94,7 +94,5 @@ function keyOf(ctx: Context, { merchantId }: PageMerchant): string {
 
 /** Returns an HMAC of the client's address for storage. Without the session key the HMAC reveals no address. */
 export function hashAddress({ sessionKey }: Pick<ApiDeps, 'sessionKey'>, ctx: Context): Buffer {
-  return createHmac('sha256', sessionKey)
-    .update(`address:${addressOf(ctx)}`)
-    .digest();
+  return sign(sessionKey, `address:${addressOf(ctx)}`);
 }

@@ -1,6 +1,6 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Context } from '../../context.ts';
 import { readText } from '../../middleware/json-body.ts';
+import { isSame, sign } from './signed.ts';
 
 /** Maximum size of a form. A details form has a few hundred bytes. */
 const FORM_LIMIT_BYTES = 8_192;
@@ -14,7 +14,7 @@ export async function readForm(ctx: Context): Promise<URLSearchParams> {
  * Returns the hidden form token, an HMAC of the session id. The token proves that our own page sent the form.
  */
 export function formToken(sessionKey: string, sessionId: string): string {
-  return createHmac('sha256', sessionKey).update(`form:${sessionId}`).digest('base64url');
+  return sign(sessionKey, `form:${sessionId}`).toString('base64url');
 }
 
 /**
@@ -31,6 +31,5 @@ export function isOwnForm(
   const origin = ctx.get('Origin');
   const isOrigin =
     origin === '' || origin === 'null' || origin === new URL(expected.publicUrl).origin;
-  const [a, b] = [Buffer.from(expected.token), Buffer.from(given)];
-  return isOrigin && a.length === b.length && timingSafeEqual(a, b);
+  return isOrigin && isSame(given, expected.token);
 }

@@ -1,7 +1,7 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import { randomToken } from '../../../domain/ids.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { isSame, setCookie, sign } from './signed.ts';
 
 /**
  * Proves that a return comes from a card form that this browser was shown: its URL has a `state`, an HMAC of the
@@ -18,16 +18,7 @@ export function browserOf({ publicUrl, random }: Deps, ctx: Context, home: strin
   const known = ctx.cookies.get(COOKIE) ?? '';
   if (BROWSER.test(known)) return known;
   const browser = randomToken(random);
-  const attributes = [
-    `${COOKIE}=${browser}`,
-    `Path=${home}`,
-    'HttpOnly',
-    // Not Strict: the tokeniser on another site redirects the browser to the return URL.
-    'SameSite=Lax',
-    // `ctx.cookies` refuses to set a secure cookie behind a proxy that terminates TLS.
-    ...(publicUrl.startsWith('https:') ? ['Secure'] : []),
-  ];
-  ctx.append('Set-Cookie', attributes.join('; '));
+  setCookie(ctx, publicUrl, { name: COOKIE, value: browser, path: home });
   return browser;
 }
 
@@ -48,11 +39,10 @@ export function isOwnReturn(
 ): boolean {
   const browser = ctx.cookies.get(COOKIE) ?? '';
   if (!BROWSER.test(browser)) return false;
-  const given = Buffer.from(new URLSearchParams(ctx.querystring).get('state') ?? '');
-  const right = Buffer.from(stateOf(sessionKey, home, browser));
-  return given.length === right.length && timingSafeEqual(given, right);
+  const given = new URLSearchParams(ctx.querystring).get('state') ?? '';
+  return isSame(given, stateOf(sessionKey, home, browser));
 }
 
 function stateOf(sessionKey: string, home: string, browser: string): string {
-  return createHmac('sha256', sessionKey).update(`return:${home}:${browser}`).digest('base64url');
+  return sign(sessionKey, `return:${home}:${browser}`).toString('base64url');
 }

@@ -3,7 +3,7 @@ import { usableBranding } from '../../../domain/branding.ts';
 import { checkUnanswered } from '../../../runtime/request-scope.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { logFailure, toDomainError } from '../../middleware/errors.ts';
+import { reportedError } from '../../middleware/errors.ts';
 import type { Language } from '../parts/language.ts';
 import { renderPage } from '../parts/layout.tsx';
 import { WAIT_SCRIPT } from '../parts/scripts.ts';
@@ -98,16 +98,12 @@ export function pageErrors(deps: Deps & Pick<ApiDeps, 'now'>) {
     try {
       await next();
     } catch (thrown) {
-      const error = toDomainError(thrown);
-      if (error.cause !== undefined) logFailure(deps.logger, ctx, error.cause);
-      ctx.state.errorCode = error.code;
-      const { retryAfterSeconds } = error;
-      if (retryAfterSeconds === undefined) {
-        sendPage(deps, ctx, errorPage(error.code, ctx));
-        return;
-      }
-      ctx.set('Retry-After', String(retryAfterSeconds));
-      sendPage(deps, ctx, tooManyPage(languageFor(ctx), deps.now(), retryAfterSeconds));
+      const { code, retryAfterSeconds } = reportedError(deps.logger, ctx, thrown);
+      const page =
+        retryAfterSeconds === undefined
+          ? errorPage(code, ctx)
+          : tooManyPage(languageFor(ctx), deps.now(), retryAfterSeconds);
+      sendPage(deps, ctx, page);
     }
   };
 }
