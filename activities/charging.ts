@@ -100,7 +100,7 @@ export function createChargingActivities(deps: ChargingDeps) {
       const lookups = isEarly ? openAttempt.lookups - 1 : openAttempt.lookups;
       const { realNowAt } = input;
       const limits = {
-        stopAt: sendDeadline(deps),
+        stopAt: sendDeadline(deps, lookups),
         lookups,
         realNowAt,
         isVoided: openAttempt.voidedBy !== null,
@@ -119,7 +119,7 @@ export function createChargingActivities(deps: ChargingDeps) {
         }
         const newer = await recordLookup(deps.db, {
           ...input.state,
-          openAttempt: postponed(openAttempt, input.realNowAt),
+          openAttempt: postponed(input.state, openAttempt, input.realNowAt),
         });
         return newer ? adoption(deps.db, input.state, newer) : { kind: 'pending' };
       }

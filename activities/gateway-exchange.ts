@@ -29,9 +29,15 @@ export interface ExchangeDeps extends SendBudgetDeps {
   gateways: GatewayRegistry;
 }
 
-/** Returns the latest `performance.now()` at which an activity that starts now may begin a request. */
-export function sendDeadline({ sendBudget = DEFAULT_SEND_BUDGET }: SendBudgetDeps): number {
-  return performance.now() + sendBudget.newSendsForMs;
+/**
+ * Returns the latest `performance.now()` at which an activity that starts now may repeat a request. After a look-up
+ * without an outcome it repeats none, so that thousands of look-ups do not multiply the requests to a failing gateway.
+ */
+export function sendDeadline(
+  { sendBudget = DEFAULT_SEND_BUDGET }: SendBudgetDeps,
+  lookups: number,
+): number {
+  return performance.now() + (lookups > 0 ? 0 : sendBudget.newSendsForMs);
 }
 
 /** Waits before the next request. Returns false at once if no request may begin after the wait. */

@@ -35,10 +35,8 @@ import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
 import type { Orders } from '../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import { followUp } from './decided-reviews.ts';
-import { recheckAfterOutage } from './outage-recovery.ts';
-import type { OutageRecoveryDeps } from './outage-recovery.ts';
 
-export interface MaintenanceDeps extends OutageRecoveryDeps {
+export interface MaintenanceDeps {
   db: Db;
   subscriptionWorkflows: Pick<
     SubscriptionWorkflows,
@@ -63,8 +61,7 @@ export interface MaintenanceDeps extends OutageRecoveryDeps {
 
 /**
  * The number of cases that one sweep repaired, by kind. `failed` counts the cases that the sweep could not
- * repair. In a healthy system every count is 0. The table `sweep_count` has the sums over all sweeps, except that of
- * `rechecked`.
+ * repair. In a healthy system every count is 0. The table `sweep_count` has the sums over all sweeps.
  */
 export type SweepReport = Record<
   | 'neverStarted'
@@ -79,8 +76,6 @@ export type SweepReport = Record<
   | 'stalledStreams'
   /** Events of gateways that were stored and not handled. */
   | 'gatewayEvents'
-  /** Unknown outcomes for which the sweep requested a look-up, because the gateway answers again. */
-  | 'rechecked'
   | 'failed',
   number
 >;
@@ -96,10 +91,9 @@ const AT_ONCE = 10;
 
 /**
  * Creates the activity `sweep`, which a workflow calls every 10 s. The activity finds and repairs late or lost work:
- * it starts, signals and replaces workflows, and voids orders that have no idempotency key and were never sent. After
- * an outage of the gateway, it makes workflows look up unknown outcomes. It deletes expired idempotency keys and
- * records past their retention. It does not open or settle attempts, and sends each gateway at most one look-up,
- * or two if its account belongs to two merchants. Two sweeps at once are safe.
+ * it starts, signals and replaces workflows, and voids orders that have no idempotency key and were never sent. It
+ * deletes expired idempotency keys and records past their retention. It opens and settles no attempt and calls no
+ * gateway. Two sweeps at once are safe.
  *
  * A case that cannot be repaired is counted as `failed`. If a query fails, the sweep still handles the other
  * kinds and then throws the first error.
@@ -162,11 +156,6 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
         () => takeUnhandled(db, LIMIT),
         (subject) => gatewaySubjects.ensureRunning(subject),
       );
-      await attempt(async () => {
-        const { rechecked, failed } = await recheckAfterOutage(deps, input.nowAt);
-        report.rechecked += rechecked;
-        report.failed += failed;
-      });
       await attempt(() => forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT));
       const deletion = { before: input.nowAt - retentionMs, limit: DELETED_LIMIT };
       await attempt(() => deleteOld(db, deletion));
@@ -244,7 +233,6 @@ export const NOTHING_FOUND: SweepReport = {
   decidedReviews: 0,
   stalledStreams: 0,
   gatewayEvents: 0,
-  rechecked: 0,
   failed: 0,
 };
 

@@ -1,11 +1,17 @@
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
+import { jitterOf } from './subscription/jitter.ts';
 
-/** Delays in ms before the first, second, … look-up of an unknown outcome. Hourly look-ups follow. */
-const FIRST_DELAYS_MS = [10_000, 30_000, 60_000, 300_000, 900_000] as const;
+const DAY_MS = 24 * 3_600_000;
 
-/** Number of look-ups before the first daily look-up. Their delays add up to 24 h 21 min 40 s. */
-const LOOKUPS_OF_FIRST_DAY = 29;
+/** Delays in ms before the first three look-ups of an unknown outcome. */
+const FIRST_DELAYS_MS = [10_000, 30_000, 60_000] as const;
+
+/** The longest delay in ms of the first day. An outcome is so known within 5 min of the gateway's return. */
+const DELAY_MAX_MS = 290_000;
+/** Two later delays of the first day differ by at most this time, in ms. */
+const JITTER_MS = 10_000;
+
+/** Number of look-ups before the first daily look-up. Their delays add up to at least 24 h and at most 25 h. */
+const LOOKUPS_OF_FIRST_DAY = 313;
 
 /** Number of daily look-ups, after the first day, of a charge that the gateway has received and not decided. */
 const PENDING_DAYS_MAX = 30;
@@ -14,27 +20,20 @@ const PENDING_DAYS_MAX = 30;
 export const REVIEW_DELAY_MS = DAY_MS;
 
 /**
- * Returns the delay in ms before the next look-up, after `lookups` without an outcome. After the first day it is 24
- * h: only what the gateway has received and decides later is still looked up.
+ * Returns the delay, in ms, before the next look-up, after `lookups` look-ups of `key` that found no outcome: at most
+ * 290 s on the first day, then a day. The fourth look-ups of many keys are spread evenly over 290 s.
  */
-export function lookupDelayMs(lookups: number): number {
-  return FIRST_DELAYS_MS[lookups] ?? (isAskedLongEnough(lookups) ? DAY_MS : HOUR_MS);
-}
-
-const RECHECK_GAP_MS = 30_000;
-const RECHECK_GAP_MAX_MS = 300_000;
-
-/**
- * Returns the shortest time in ms from recheck number `rechecks` to the next: 30 s, doubled, at most 5 min. Limits
- * the requests for a key that the gateway never answers.
- */
-export function recheckGapMs(rechecks: number): number {
-  return Math.min(RECHECK_GAP_MAX_MS, RECHECK_GAP_MS * 2 ** (rechecks - 1));
+export function lookupDelayMs(lookups: number, key: string): number {
+  const first = FIRST_DELAYS_MS[lookups];
+  if (first !== undefined) return first;
+  if (isAskedLongEnough(lookups)) return DAY_MS;
+  const spreadMs = lookups === FIRST_DELAYS_MS.length ? DELAY_MAX_MS : JITTER_MS;
+  return DELAY_MAX_MS - jitterOf(`${key}#${lookups}`, spreadMs);
 }
 
 /**
- * True if the delays before `lookups` look-ups add up to 24 h. If the gateway then answers neither of two look-ups in
- * a row, the attempt or refund goes to manual review.
+ * True if the delays before `lookups` look-ups add up to at least 24 h. If the gateway does not answer the next
+ * look-up, and did not answer the one before, the attempt or refund goes to manual review.
  */
 export function isAskedLongEnough(lookups: number): boolean {
   return lookups >= LOOKUPS_OF_FIRST_DAY;

@@ -7,13 +7,15 @@ export interface Call<Options, Input, Output> {
 
 /**
  * Returns a function that runs an activity inside the workflow task and, if that fails (after 3 s, without a
- * database), on its task queue. The activity must be safe to run twice.
+ * database), on its task queue; a look-up only there, so that a gateway that hangs does not occupy the worker's 40
+ * workflow tasks. The activity must be safe to run twice.
  */
 export function localFirst<Input, Output>(
   local: Call<LocalActivityOptions, Input, Output>,
   queued: Call<ActivityOptions, Input, Output>,
-): (summary: string, input: Input) => Promise<Output> {
-  return async (summary, input) => {
+): (summary: string, input: Input, isLookup?: boolean) => Promise<Output> {
+  return async (summary, input, isLookup = false) => {
+    if (isLookup) return queued.executeWithOptions({ summary }, [input]);
     try {
       return await local.executeWithOptions({ summary }, [input]);
     } catch (error) {

@@ -49,7 +49,7 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
       const { intent, attempt, isFresh } = opened;
       failpoint('after_opening');
       const limits = {
-        stopAt: sendDeadline(deps),
+        stopAt: sendDeadline(deps, lookups),
         lookups,
         realNowAt: nowAt,
         isFresh,

@@ -35,7 +35,7 @@ export function createRefundActivities(deps: PaymentDeps) {
      */
     async refundPayment(step: OrderStep<'refund'>): Promise<RefundOutcome> {
       const { merchantId, refundId, nowAt, lookups = 0 } = step;
-      const limits = { stopAt: sendDeadline(deps), lookups, realNowAt: nowAt };
+      const limits = { stopAt: sendDeadline(deps, lookups), lookups, realNowAt: nowAt };
       const refund = await findRefund(deps.db, merchantId, refundId);
       if (!refund) return { kind: 'refused', message: 'There is no such refund.' };
       const settlement = await settlementOf(deps, refund, limits);

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { bigint, char, customType, integer, text } from 'drizzle-orm/pg-core';
+import { bigint, char, customType, text } from 'drizzle-orm/pg-core';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { readState } from '../../domain/subscription/recorded-state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
@@ -32,19 +32,6 @@ export const bytes = customType<{ data: Buffer; driverData: Buffer }>({
 export const amountMinor = (name = 'amount_minor') => bigint(name, { mode: 'number' });
 
 export const currency = (name = 'currency') => char(name, { length: 3 });
-
-/**
- * Columns of an attempt or a refund whose outcome is looked up again after an outage of the gateway: the periodic
- * sweep requests this recheck. All times are real.
- */
-export const recheckColumns = () => ({
-  /** Time of the latest request about the row, if the gateway did not answer this request; else null. */
-  unansweredAt: instant('unanswered_at'),
-  /** Number of rechecks of the row by the sweep after outages. */
-  rechecks: integer('rechecks').notNull().default(0),
-  /** The sweep does not recheck the row again before this time. */
-  noRecheckBeforeAt: instant('no_recheck_before_at'),
-});
 
 export const merchantId = () => text('merchant_id').notNull();
 

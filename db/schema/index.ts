@@ -23,7 +23,6 @@ export * from './outbox-events.ts';
 export * from './webhook-deliveries.ts';
 export * from './sweep-counts.ts';
 export * from './retention-counts.ts';
-export * from './gateway-health.ts';
 export * from './merchant-gateways.ts';
 export * from './gateway-events.ts';
 export * from './disputes.ts';

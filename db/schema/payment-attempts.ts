@@ -11,7 +11,7 @@ import {
 } from 'drizzle-orm/pg-core';
 import { ATTEMPT_STATES, ATTEMPT_TRIGGERS } from '../../domain/payment-intent.ts';
 import type { AttemptState, AttemptTrigger } from '../../domain/payment-intent.ts';
-import { amountMinor, currency, instant, merchantId, oneOf, recheckColumns } from './_columns.ts';
+import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts';
 import { paymentIntents } from './payment-intents.ts';
 
 /**
@@ -63,7 +63,8 @@ export const paymentAttempts = pgTable(
       .notNull()
       .default(sql`now()`),
     settledAt: instant('settled_at'),
-    ...recheckColumns(),
+    /** Real time of the latest request, if the gateway did not answer it; else null. */
+    unansweredAt: instant('unanswered_at'),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),

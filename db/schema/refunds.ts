@@ -10,7 +10,7 @@ import {
 } from 'drizzle-orm/pg-core';
 import { REFUND_STATES } from '../../domain/refund.ts';
 import type { RefundState } from '../../domain/refund.ts';
-import { amountMinor, currency, instant, merchantId, oneOf, recheckColumns } from './_columns.ts';
+import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts';
 import { paymentIntents } from './payment-intents.ts';
 
 /**
@@ -42,7 +42,6 @@ export const refunds = pgTable(
     refundedAt: instant('refunded_at'),
     /** Real time. */
     firstSentAt: instant('first_sent_at'),
-    ...recheckColumns(),
     updatedAt: instant('updated_at')
       .notNull()
       .default(sql`now()`),

@@ -132,7 +132,7 @@ export function applyOutcome(
   if (!owed || !openAttempt) throw new Error(`${state.subscriptionId}: no attempt is open`);
   if (outcome.kind === 'unknown' || outcome.kind === 'review') {
     const { found, what, why } = undecided(outcome, realNow);
-    const waiting = postponed({ ...openAttempt, ...found }, realNow);
+    const waiting = postponed(state, { ...openAttempt, ...found }, realNow);
     const entry = { at: now, what, why, actor: 'gateway' as const };
     return { state: next(state, { openAttempt: waiting }, entry), events: [], effects: {} };
   }
@@ -161,10 +161,16 @@ export function isEarlyLookup(attempt: OpenAttempt, realNow: number): boolean {
 }
 
 /** Schedules the next look-up. An early look-up changes nothing, so it does not shorten the time until REVIEW. */
-export function postponed(attempt: OpenAttempt, realNow: number): OpenAttempt {
+export function postponed(
+  { subscriptionId }: Pick<SubscriptionState, 'subscriptionId'>,
+  attempt: OpenAttempt,
+  realNow: number,
+): OpenAttempt {
   if (isEarlyLookup(attempt, realNow)) return attempt;
   const delayMs =
-    attempt.reviewReason === undefined ? lookupDelayMs(attempt.lookups) : REVIEW_DELAY_MS;
+    attempt.reviewReason === undefined
+      ? lookupDelayMs(attempt.lookups, subscriptionId)
+      : REVIEW_DELAY_MS;
   const lookupAt = realNow + delayMs;
   return { ...attempt, lookups: attempt.lookups + 1, lookupAt };
 }

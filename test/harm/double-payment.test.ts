@@ -201,15 +201,14 @@ describe('an unknown outcome', () => {
     });
     await handleOf(env, ref).terminate('somebody clicked');
     expect(await paying).toEqual({ kind: 'pending' });
-    // The gateway is still away, so no sweep requests a look-up after an outage (`rechecked`).
     const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
-    expect(await sweep()).toMatchObject({ openPayments: 0, rechecked: 0 });
+    expect(await sweep()).toMatchObject({ openPayments: 0 });
     await env.db
       .update(paymentIntents)
       .set({ updatedAt: raw`now() - interval '2 minutes'` })
       .where(eq(paymentIntents.id, ref.intentId));
-    expect(await sweep()).toMatchObject({ openPayments: 1, rechecked: 0, failed: 0 });
-    expect(await sweep()).toMatchObject({ openPayments: 0, rechecked: 0 });
+    expect(await sweep()).toMatchObject({ openPayments: 1, failed: 0 });
+    expect(await sweep()).toMatchObject({ openPayments: 0 });
     await env.control('DELETE', '/control/faults');
     await env.orders.recheck('payment', { ...ref, token: null });
     expect(await handleOf(env, ref).result()).toMatchObject({ outcome: { kind: 'succeeded' } });

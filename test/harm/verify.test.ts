@@ -201,8 +201,8 @@ const DAMAGES: Damage[] = [
   },
   {
     name: 'a refund that exists only at the gateway',
-    damage: `insert into sandbox_gateway.refund (id, key, charge_id, amount_minor, created_at)
-      select 're_lost', 're_lost', id, 7, 0 from sandbox_gateway.charge where intent_id = ${SECOND_PAID}`,
+    damage: `insert into sandbox_gateway.refund (id, key, charge_id, amount_minor, status, created_at)
+      select 're_lost', 're_lost', id, 7, 'succeeded', 0 from sandbox_gateway.charge where intent_id = ${SECOND_PAID}`,
     undo: `delete from sandbox_gateway.refund where id = 're_lost'`,
     found: [
       /^10: charge:in_\w+:1: the gateway refunded 7, our refunds have 0$/,

@@ -38,7 +38,6 @@ const NOTHING = {
   decidedReviews: 0,
   stalledStreams: 0,
   gatewayEvents: 0,
-  rechecked: 0,
   failed: 0,
 };
 

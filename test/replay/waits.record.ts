@@ -25,7 +25,7 @@ import { isFollowed, keep, recorderOn } from './recorder.ts';
  */
 
 /** The number of further calls of `chargePayment` that are answered `pending`. */
-const pendingLeft = { chargePayment: 90 };
+const pendingLeft = { chargePayment: 45 };
 /** The number of drains of the endpoint queue so far. */
 let drained = 0;
 /** Ends the first call of `handleGatewaySubject`. */

@@ -175,7 +175,7 @@ export class Simulation {
     const answer = this.askGateway(owed, attempt);
     if (answer.kind === 'gave_up') return null;
     if (answer.kind === 'nothing_new') {
-      this.state = { ...this.state, openAttempt: postponed(attempt, this.now) };
+      this.state = { ...this.state, openAttempt: postponed(this.state, attempt, this.now) };
       return null;
     }
     const outcome: AttemptOutcome =

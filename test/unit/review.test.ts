@@ -24,15 +24,39 @@ const lastOutcome = (simulation: Simulation) =>
   attributesOf(simulation.state).find(({ key }) => key.name === 'LastOutcome')?.value;
 
 describe('the look-up schedule', () => {
-  test('has 29 delays, 24 h 21 min 40 s in all, before an unanswered look-up can lead to review', () => {
-    const waits = Array.from({ length: 29 }, (_, n) => lookupDelayMs(n));
-    expect(waits.reduce((sum, wait) => sum + wait, 0)).toBe(87_700_000);
-    expect([0, 28, 29, 30].map(isAskedLongEnough)).toEqual([false, false, true, true]);
+  const KEYS = Array.from({ length: 10_000 }, (_, n) => `sub_${n}`);
+  const delaysOf = (key: string, count: number) =>
+    Array.from({ length: count }, (_, n) => lookupDelayMs(n, key));
+
+  test('has 313 delays of at most 290 s, 24 to 25 h in all, before an unanswered look-up can lead to review', () => {
+    const days = KEYS.slice(0, 100).map((key) => delaysOf(key, 313));
+    const longest = Math.max(...days.flat());
+    const sums = days.map((delays) => delays.reduce((sum, delay) => sum + delay, 0) / HOUR);
+    expect(longest).toBe(290_000);
+    expect(days[0]?.slice(0, 3)).toEqual([10_000, 30_000, 60_000]);
+    expect([Math.min(...sums) >= 24, Math.max(...sums) <= 25]).toEqual([true, true]);
+    expect([0, 312, 313, 314].map(isAskedLongEnough)).toEqual([false, false, true, true]);
+  });
+
+  test('asks about 10,000 outcomes that became unknown at once at most 65 times in any second of the next hour, 35 times on average [D-40]', () => {
+    const counts = Array.from({ length: 3_600 }, () => 0);
+    for (const key of KEYS) {
+      let at = -100_000;
+      for (const delay of delaysOf(key, 17)) {
+        at += delay;
+        const second = Math.floor(at / 1_000);
+        if (second > 0 && second < counts.length) counts[second]! += 1;
+      }
+    }
+    const sum = counts.reduce((total, count) => total + count, 0);
+    expect(Math.round(sum / counts.length)).toBe(35);
+    expect(Math.max(...counts)).toBeLessThanOrEqual(65);
   });
 
   test('has daily delays for 30 days after the first day while the gateway has the charge and does not decide it', () => {
-    expect([28, 29, 30, 58].map((n) => lookupDelayMs(n) / HOUR)).toEqual([1, 24, 24, 24]);
-    expect([29, 58, 59, 60].map(isPendingTooLong)).toEqual([false, false, true, true]);
+    const days = [313, 314, 342].map((n) => lookupDelayMs(n, 'sub_1') / HOUR);
+    expect(days).toEqual([24, 24, 24]);
+    expect([313, 342, 343, 344].map(isPendingTooLong)).toEqual([false, false, true, true]);
   });
 
   test('looks for a late charge after 10 min, 1 h, 6 h, 1 day, 3 days and 7 days, then daily until the gateway answers that there is none', () => {

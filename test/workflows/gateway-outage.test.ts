@@ -3,10 +3,6 @@ import { beforeEach, describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { newId, randomToken } from '../../domain/ids.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import {
-  MAINTENANCE_WORKFLOW,
-  maintenanceWorkflowId,
-} from '../../workflows/maintenance/messages.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
@@ -195,10 +191,6 @@ async function outage(env: TimeSkippingEnvironment, payments: Payments, minutes:
   // The outage begins half a minute before the second cycles are due.
   await env.server.sleep(createdAt + DAY - MINUTE / 2 - (await serverNow()));
   await gatewayIsAway(env);
-  const maintenance = await env.client.workflow.start(MAINTENANCE_WORKFLOW, {
-    workflowId: maintenanceWorkflowId(env.taskQueuePrefix),
-    taskQueue: `${env.taskQueuePrefix}billing`,
-  });
   await startOrders(env, made);
   await env.sendClock(clock, createdAt + DAY + MINUTE);
   await env.server.sleep(minutes * MINUTE);
@@ -207,7 +199,7 @@ async function outage(env: TimeSkippingEnvironment, payments: Payments, minutes:
   const returnedAt = await serverNow();
 
   const ids = [...refs.map(({ subscriptionId }) => subscriptionId), ...idsOf(made)];
-  const steps = isMeasured ? 2_000 : 24;
+  const steps = 80;
   for (let step = 0; step < steps && settledAt.size < ids.length; step += 1) {
     await env.server.sleep(5_000);
   }
@@ -219,7 +211,7 @@ async function outage(env: TimeSkippingEnvironment, payments: Payments, minutes:
       `${minutes} min, ${waits.length} undecided: p50 ${p50} s, p99 ${p99} s, last ${last} s\n`,
     );
   }
-  expect(quantile(waits, 0.99)).toBeLessThanOrEqual(MINUTE);
+  expect(quantile(waits, 0.99)).toBeLessThanOrEqual(5 * MINUTE);
 
   await vi.waitFor(async () => {
     for (const ref of refs) expect((await env.state(ref)).status).toBe('ENDED');
@@ -235,14 +227,12 @@ async function outage(env: TimeSkippingEnvironment, payments: Payments, minutes:
   });
 
   const before = asked;
-  await env.server.sleep(10 * MINUTE);
-  await maintenance.terminate('no further sweeps');
   await env.server.sleep(3 * 60 * MINUTE);
   expect(asked).toBe(before);
   expect(await records(env, payments, refs, made)).toEqual(found);
 }
 
-describe('every unknown outcome is settled once, within 60 s of the gateway’s return,', () => {
+describe('every unknown outcome is settled once, within 5 min of the gateway’s return and without a sweep,', () => {
   const timeout = isMeasured ? 1_200_000 : 240_000;
 
   test(
@@ -260,15 +250,4 @@ describe('every unknown outcome is settled once, within 60 s of the gateway’s 
     },
     timeout,
   );
-
-  // A third length is only for a measurement. Its backoffs lie between those of the other two lengths.
-  if (isMeasured) {
-    test(
-      'after an outage of 30 minutes [D-40]',
-      async ({ env, payments }) => {
-        await outage(env, payments, 30);
-      },
-      timeout,
-    );
-  }
 });

@@ -81,7 +81,7 @@ async function waitsAfterFailures(handle: WorkflowHandle): Promise<number[]> {
 const times = (count: number, fault: Fault): Fault[] => Array.from({ length: count }, () => fault);
 
 describe('a payment of unknown outcome', () => {
-  test('is looked up after 10 s, 30 s, 1 min, 5 min and 15 min, then hourly on the first day', async ({
+  test('is looked up after 10 s, 30 s and 1 min, then at most 290 s later on the first day', async ({
     env,
     payments,
   }) => {
@@ -95,11 +95,8 @@ describe('a payment of unknown outcome', () => {
       '10 s ask the gateway again',
       '30 s ask the gateway again',
       '60 s ask the gateway again',
-      '300 s ask the gateway again',
-      '900 s ask the gateway again',
-      '3600 s ask the gateway again',
-      '3600 s ask the gateway again',
-      '3600 s ask the gateway again',
+      expect.stringMatching(/^([12]?\d?\d) s ask the gateway again$/),
+      ...Array.from({ length: 4 }, () => expect.stringMatching(/^(28\d|290) s ask/)),
     ]);
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
@@ -108,14 +105,16 @@ describe('a payment of unknown outcome', () => {
     env,
     payments,
   }) => {
-    faults.push(...times(90, 'pending'));
+    faults.push(...times(320, 'pending'));
     const { ref, handle } = await startCharge(env, payments);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
-    expect(calls).toBe(91);
+    expect(calls).toBe(321);
     const last = env.client.workflow.getHandle(orderWorkflowId('payment', ref.intentId));
     expect((await last.describe()).runId).not.toBe(handle.firstExecutionRunId);
-    // The later run begins after the first day, so its look-ups are daily.
-    expect(new Set(await timers(last))).toEqual(new Set(['86400 s ask the gateway again']));
+    // The look-ups after the first day are daily.
+    expect((await timers(last)).slice(-7)).toEqual(
+      Array.from({ length: 7 }, () => '86400 s ask the gateway again'),
+    );
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
 });
@@ -170,7 +169,7 @@ describe('a refund', () => {
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1200']);
   });
 
-  test('is looked up hourly for a day and then daily while the gateway has not decided it [D-§7, D-40]', async ({
+  test('is looked up every 5 min for a day and then daily while the gateway has not decided it [D-§7]', async ({
     env,
     payments,
   }) => {
@@ -186,13 +185,9 @@ describe('a refund', () => {
       nowAt >= decidedAt && env.control('POST', '/control/refunds', decision);
     const handle = await start(env, 'refund', orderWorkflowId('refund', ref.refundId), ref);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'refunded' } });
-    expect(await timers(handle)).toEqual([
-      '10 s ask the gateway again',
-      '30 s ask the gateway again',
-      '60 s ask the gateway again',
-      '300 s ask the gateway again',
-      '900 s ask the gateway again',
-      ...Array.from({ length: 24 }, () => '3600 s ask the gateway again'),
+    const last = env.client.workflow.getHandle(orderWorkflowId('refund', ref.refundId));
+    expect((await timers(last)).slice(-3)).toEqual([
+      expect.stringMatching(/^(28\d|290) s ask/),
       '86400 s ask the gateway again',
       '86400 s ask the gateway again',
     ]);

@@ -7,12 +7,13 @@ import {
   recheck as recheckSignal,
   subscriptionWorkflowId,
 } from '../../workflows/subscription/messages.ts';
-import { noteCall, secondsFromFirst } from '../support/call-times.ts';
+import { noteCall } from '../support/call-times.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment, TimeSkippingEnvironment } from '../support/test-environment.ts';
 
+const RECHECKS = 10;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
@@ -41,12 +42,18 @@ function withCallLog(activities: Activities): Activities {
   };
 }
 
-/** Seconds from the first send to the send itself and to each of the first five look-ups. The next follows an hour later. */
-const FIRST_LOOKUPS = [0, 10, 40, 100, 400, 1_300];
+/** Number of calls after which the next look-up follows 280 to 290 s later: the send and four look-ups. */
+const CALLS = 5;
 
-/** Seconds from the first call to each call, without the `rechecks` that follow the first five look-ups. */
-const seconds = (rechecks = 0) =>
-  secondsFromFirst(askedAt.filter((_, n) => n < 6 || n >= 6 + rechecks));
+/** Seconds from the last scheduled call before `rechecks` rechecks to the next scheduled call. */
+const delayOver = (rechecks: number) =>
+  ((askedAt[CALLS + rechecks] ?? Number.NaN) - (askedAt[CALLS - 1] ?? 0)) / 1_000;
+
+/** Expects a scheduled delay, with a margin for a busy machine. */
+function expectScheduled(delay: number): void {
+  expect(delay).toBeGreaterThanOrEqual(280);
+  expect(delay).toBeLessThanOrEqual(300);
+}
 
 /** Sets the gateway to make each charge without an answer, and to answer each look-up with 500. */
 async function gatewayIsAway(env: TestEnvironment): Promise<void> {
@@ -68,9 +75,15 @@ const gatewayIsBack = (env: TestEnvironment) => env.control('DELETE', '/control/
 const recheck = (env: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
   env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId)).signal(recheckSignal);
 
+/** Sleeps until the calls after which the next look-up follows 280 to 290 s later. */
+async function untilRegular(env: TimeSkippingEnvironment): Promise<void> {
+  for (let step = 0; step < 45 && askedAt.length < CALLS; step += 1) await env.server.sleep(10_000);
+  await eventually(() => expect(askedAt).toHaveLength(CALLS));
+}
+
 /**
  * Creates a subscription of two daily cycles. The outcome of the second charge is unknown, and the next
- * look-up follows after an hour.
+ * look-up follows after 280 to 290 s.
  */
 async function undecided(env: TimeSkippingEnvironment, testClockId: string | null = null) {
   const createdAt = await env.server.currentTimeMs();
@@ -85,9 +98,8 @@ async function undecided(env: TimeSkippingEnvironment, testClockId: string | nul
   if (testClockId === null) await env.server.sleep(DAY + 1_000);
   else await env.sendClock(testClockId, createdAt + DAY);
   await eventually(() => expect(askedAt).not.toEqual([]));
-  await env.server.sleep(25 * MINUTE);
-  await eventually(() => expect(seconds()).toEqual(FIRST_LOOKUPS));
-  await eventually(async () => expect((await env.state(ref)).openAttempt?.lookups).toBe(6));
+  await untilRegular(env);
+  await eventually(async () => expect((await env.state(ref)).openAttempt?.lookups).toBe(CALLS));
   return ref;
 }
 
@@ -115,12 +127,12 @@ describe('a recheck signal to a subscription', () => {
     await gatewayIsBack(env);
     await recheck(env, ref);
     await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
-    expect(askedAt).toHaveLength(7);
-    expect(seconds()[6]).toBeLessThan(1_300 + 3_600);
+    expect(askedAt).toHaveLength(CALLS + 1);
+    expect(delayOver(0)).toBeLessThan(280);
     expect(await outcomes(env, ref)).toEqual(['succeeded x1', 'succeeded x1']);
     expect(await types(env, ref)).toEqual(PAID_TWICE);
     await env.server.sleep(3 * DAY);
-    expect(askedAt).toHaveLength(7);
+    expect(askedAt).toHaveLength(CALLS + 1);
     expect(await types(env, ref)).toEqual(PAID_TWICE);
   });
 
@@ -132,7 +144,7 @@ describe('a recheck signal to a subscription', () => {
     await gatewayIsBack(env);
     await recheck(env, ref);
     await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
-    expect(askedAt).toHaveLength(7);
+    expect(askedAt).toHaveLength(CALLS + 1);
     expect(await outcomes(env, ref)).toEqual(['succeeded x1', 'succeeded x1']);
     expect(await types(env, ref)).toEqual(PAID_TWICE);
   });
@@ -142,19 +154,18 @@ describe('a recheck signal to a subscription', () => {
   }) => {
     const ref = await undecided(env);
     const before = (await env.state(ref)).openAttempt;
-    for (let signals = 1; signals <= 30; signals += 1) {
+    for (let signals = 1; signals <= RECHECKS; signals += 1) {
       await recheck(env, ref);
-      await eventually(() => expect(askedAt).toHaveLength(6 + signals));
+      await eventually(() => expect(askedAt).toHaveLength(CALLS + signals));
     }
     expect((await env.state(ref)).openAttempt).toEqual(before);
-    await env.server.sleep(HOUR);
-    await eventually(() => expect(askedAt).toHaveLength(37));
-    expect(seconds(30)).toEqual([...FIRST_LOOKUPS, 1_300 + 3_600]);
+    await env.server.sleep(5 * MINUTE);
+    await eventually(() => expect(askedAt).toHaveLength(CALLS + RECHECKS + 1));
+    expectScheduled(delayOver(RECHECKS));
     await gatewayIsBack(env);
-    await env.server.sleep(HOUR);
+    await env.server.sleep(5 * MINUTE);
     await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
-    expect(seconds(30)).toEqual([...FIRST_LOOKUPS, 1_300 + 3_600, 1_300 + 2 * 3_600]);
-    expect(askedAt).toHaveLength(38);
+    expect(askedAt).toHaveLength(CALLS + RECHECKS + 2);
     expect(await types(env, ref)).toEqual(PAID_TWICE);
   });
 
@@ -188,20 +199,19 @@ describe('a recheck signal to a payment', () => {
       taskQueue: `${env.taskQueuePrefix}billing`,
       args: [{ order: { ...ref, token: null }, lookups: 0 }],
     });
-    await env.server.sleep(25 * MINUTE);
-    await eventually(() => expect(seconds()).toEqual(FIRST_LOOKUPS));
-    for (let signals = 1; signals <= 30; signals += 1) {
+    await untilRegular(env);
+    for (let signals = 1; signals <= RECHECKS; signals += 1) {
       await handle.signal(recheckPayment);
-      await eventually(() => expect(askedAt).toHaveLength(6 + signals));
+      await eventually(() => expect(askedAt).toHaveLength(CALLS + signals));
     }
     expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']);
-    await env.server.sleep(HOUR);
-    await eventually(() => expect(askedAt).toHaveLength(37));
-    expect(seconds(30)).toEqual([...FIRST_LOOKUPS, 1_300 + 3_600]);
+    await env.server.sleep(5 * MINUTE);
+    await eventually(() => expect(askedAt).toHaveLength(CALLS + RECHECKS + 1));
+    expectScheduled(delayOver(RECHECKS));
     await gatewayIsBack(env);
     await handle.signal(recheckPayment);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
-    expect(askedAt).toHaveLength(38);
+    expect(askedAt).toHaveLength(CALLS + RECHECKS + 2);
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
     expect(await payments.story(ref.intentId)).toEqual([
       'intent.created CREATED',

@@ -1,4 +1,3 @@
-import type { WorkflowHandle } from '@temporalio/client';
 import { eq } from 'drizzle-orm';
 import { beforeEach, describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
@@ -7,7 +6,13 @@ import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { orderWorkflowId, recheck } from '../../workflows/orders/messages.ts';
-import { noteCall, secondsFromFirst } from '../support/call-times.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import {
+  expectFirstDay,
+  FIRST_DAY_CALLS,
+  noteCall,
+  secondsFromFirst,
+} from '../support/call-times.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Payments } from '../support/payments.ts';
@@ -16,17 +21,6 @@ import type { TimeSkippingEnvironment, TestEnvironment } from '../support/test-e
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** Seconds from the first send to each call of the first day: to the send itself, and to each look-up. */
-const LOOKUP_SECONDS = [
-  0,
-  10,
-  40,
-  100,
-  400,
-  1_300,
-  ...Array.from({ length: 24 }, (_, hour) => 1_300 + 3_600 * (hour + 1)),
-];
-
 /**
  * The workflow times, in epoch ms, of the calls of the activities that ask the gateway. `isMade` decides which of
  * these calls are made.
@@ -61,13 +55,22 @@ function withCallLog(activities: Activities): Activities {
   };
 }
 
-/** Seconds of every timer of a run, in order. */
-async function timers(handle: WorkflowHandle): Promise<number[]> {
-  const { events } = await handle.fetchHistory();
-  return (events ?? []).flatMap(({ timerStartedEventAttributes: timer }) =>
-    timer ? [Number(timer.startToFireTimeout?.seconds)] : [],
-  );
+/** The number of events in the history of each of the subscription's runs, the latest first. */
+async function historyLengths(env: TestEnvironment, { subscriptionId }: SubscriptionRef) {
+  const lengths: number[] = [];
+  let runId: string | undefined;
+  do {
+    const run = env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId), runId);
+    const { events = [] } = await run.fetchHistory();
+    lengths.push(events?.length ?? 0);
+    runId = events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? '';
+  } while (runId !== '');
+  return lengths;
 }
+
+/** Whole days from `from` to this and every later call. */
+const daysSince = (from = 0) =>
+  calledAt.filter((at) => at >= from).map((at) => Math.floor((at - from) / DAY));
 
 const seconds = () => secondsFromFirst(calledAt);
 
@@ -131,9 +134,8 @@ describe('a gateway outage', () => {
     await env.server.sleep(50 * 60_000);
     expect(await command(env, ref, 'cancel', { reason: 'cancelled' })).toEqual(done);
     await gatewayIsBack(env);
-    await env.server.sleep(HOUR);
+    await env.server.sleep(5 * 60_000);
     await waitForState(env, ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
-    expect(seconds()).toEqual([0, 10, 40, 100, 400, 1_300, 4_900]);
     expect((await env.book(ref)).map(({ outcome, sentCount }) => [outcome, sentCount])).toEqual([
       ['succeeded', 1],
       ['declined', 1],
@@ -146,12 +148,15 @@ describe('a gateway outage', () => {
   }) => {
     const ref = await unpaid(env);
     await gatewayIsAway(env, 'none');
-    isMade = (call) => call === 0 || call >= 29;
-    await env.server.sleep(3 * HOUR + 25 * HOUR);
+    isMade = (call) => call === 0 || call >= FIRST_DAY_CALLS - 1;
+    await env.server.sleep(3 * HOUR + 25.5 * HOUR);
     await waitForState(env, ref, {
       openAttempt: { reviewReason: expect.stringMatching(/^asked for/) },
     });
-    expect(seconds()).toEqual(LOOKUP_SECONDS);
+    expectFirstDay(calledAt);
+    const lengths = await historyLengths(env, ref);
+    expect(Math.max(...lengths)).toBeLessThanOrEqual(430);
+    expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThan(12 * FIRST_DAY_CALLS);
     const [waiting] = await listReviews(env.db, { settled: false, limit: 10 });
     expect(waiting).toMatchObject({
       ...ref,
@@ -161,7 +166,7 @@ describe('a gateway outage', () => {
       reason: 'asked for 24 h: the gateway answered 500',
     });
     await env.server.sleep(2 * DAY);
-    expect(seconds().slice(29)).toEqual([87_700, 87_700 + 86_400, 87_700 + 2 * 86_400]);
+    expect(daysSince(calledAt[FIRST_DAY_CALLS - 1])).toEqual([0, 1, 2]);
     expect((await env.state(ref)).log.filter(({ what }) => /person/.test(what))).toHaveLength(1);
 
     const decision = { gatewayId: null, code: null, by: 'Ada', note: 'not in the bank statement' };
@@ -189,7 +194,7 @@ describe('a gateway outage', () => {
   }) => {
     const ref = await payments.tokenised();
     await gatewayIsAway(env, 'none');
-    isMade = (call) => call === 0 || call >= 29;
+    isMade = (call) => call === 0 || call >= FIRST_DAY_CALLS - 1;
     const input = { order: { ...ref, token: null }, lookups: 0 };
     const workflowId = `payment/${ref.intentId}`;
     const taskQueue = `${env.taskQueuePrefix}billing`;
@@ -198,13 +203,10 @@ describe('a gateway outage', () => {
       taskQueue,
       args: [input],
     });
-    await env.server.sleep(25 * HOUR + DAY);
+    await env.server.sleep(25.5 * HOUR + DAY);
     expect(await payments.attempts(ref)).toEqual(['1 REVIEW']);
-    expect(await timers(handle)).toEqual([
-      ...LOOKUP_SECONDS.slice(1).map((at, n) => at - (LOOKUP_SECONDS[n] ?? 0)),
-      86_400,
-      86_400,
-    ]);
+    expectFirstDay(calledAt.slice(0, FIRST_DAY_CALLS));
+    expect(daysSince(calledAt[FIRST_DAY_CALLS - 1])).toEqual([0, 1]);
     await gatewayIsBack(env);
     const [waiting] = await listReviews(env.db, { settled: false, limit: 10 });
     expect(waiting).toMatchObject({ ...ref, subscriptionId: null, amountMinor: 5_000 });
@@ -215,7 +217,7 @@ describe('a gateway outage', () => {
       by: 'Ada',
       note: 'in the bank statement',
     });
-    await handle.signal(recheck);
+    await env.client.workflow.getHandle(workflowId).signal(recheck);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
     expect(await payments.story(ref.intentId)).toEqual([
       'intent.created CREATED',
@@ -229,7 +231,7 @@ describe('a payment settled as not charged', () => {
   async function settledAsNotCharged(env: TimeSkippingEnvironment, payments: Payments) {
     const ref = await payments.tokenised();
     await gatewayIsAway(env, 'none');
-    const input = { ...ref, token: null, nowAt: Date.now(), lookups: 29 };
+    const input = { ...ref, token: null, nowAt: Date.now(), lookups: FIRST_DAY_CALLS - 1 };
     expect(await env.activities.chargePayment(input)).toMatchObject({ needsPerson: true });
     const [attempt] = await env.db
       .select()

@@ -77,7 +77,7 @@ export function carryOut<Kind extends OrderKind>(
       const { continueAsNewSuggested, historyLength } = workflowInfo();
       const isFull = continueAsNewSuggested || historyLength >= EVENTS_PER_RUN;
       if (outcome && !isEarly) {
-        dueAt = now() + delayMs(kind, outcome, lookups);
+        dueAt = now() + delayMs(kind, outcome, lookups, subject);
         lookups += 1;
       }
       const waitMs = outcome ? Math.max(1, dueAt - now()) : backoffMs(failures, subject);
@@ -90,7 +90,7 @@ export function carryOut<Kind extends OrderKind>(
   });
 }
 
-/** Returns the function that does one step of the order, first as a local activity. */
+/** Returns the function that does one step of the order: the first as a local activity, unless that fails. */
 function stepOf<Kind extends OrderKind>(kind: Kind, order: OrderInput<Kind>['order']) {
   const { activity, does } = STEPS[kind];
   const summary = `${does} ${subjectOf(order)}`;
@@ -102,7 +102,8 @@ function stepOf<Kind extends OrderKind>(kind: Kind, order: OrderInput<Kind>['ord
     priority: { priorityKey: 2, fairnessKey: order.merchantId },
   })[activity];
   const run = localFirst(local as Step<LocalActivityOptions>, queued as Step<ActivityOptions>);
-  return (nowAt: number, lookups: number) => run(summary, { ...order, nowAt, lookups });
+  return (nowAt: number, lookups: number) =>
+    run(summary, { ...order, nowAt, lookups }, lookups > 0);
 }
 
 /** An order without an outcome. */
@@ -113,9 +114,9 @@ function needsPerson(outcome: Pending | null): boolean {
 }
 
 /** Returns the time in ms to the next regular step, after `lookups` earlier steps. */
-function delayMs(kind: OrderKind, outcome: Pending, lookups: number): number {
+function delayMs(kind: OrderKind, outcome: Pending, lookups: number, subject: string): number {
   if (needsPerson(outcome)) return REVIEW_DELAY_MS;
-  return kind === 'lateCharge' ? lateLookDelayMs(lookups) : lookupDelayMs(lookups);
+  return kind === 'lateCharge' ? lateLookDelayMs(lookups) : lookupDelayMs(lookups, subject);
 }
 
 function whileWaiting(

@@ -131,6 +131,7 @@ export class Steps {
       const result = await run.activities.chargeAttempt(
         `${opening ? 'charge' : 'settle'} cycle ${owed.cycleNumber}, attempt ${attempt.attemptNumber} (${attempt.trigger})`,
         { state, opening, nowAt, realNowAt },
+        opening === null,
       );
       return this.adoptCharge(state, result, nowAt, realNowAt);
     } catch (error) {
@@ -160,7 +161,7 @@ export class Steps {
         return { kind: 'done', result: resultOf(attempt, result.outcome, after) };
       }
       case 'pending':
-        run.adopt({ ...state, openAttempt: postponed(attempt, realNowAt) });
+        run.adopt({ ...state, openAttempt: postponed(state, attempt, realNowAt) });
         return { kind: 'done', result: null };
       case 'adopt':
         if (!this.adoptRow(result.state)) return { kind: 'unavailable' };

@@ -179,7 +179,7 @@ export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund 
 export type RefundSettlement =
   | { kind: 'refunded'; gatewayRefundId: string }
   | { kind: 'pending'; gatewayRefundId: string }
-  | { kind: 'unknown'; reason: string; unansweredAt: number | null }
+  | { kind: 'unknown'; reason: string }
   | { kind: 'refused' | 'review'; reason: string; hasFailed?: true };
 
 /**
@@ -289,7 +289,6 @@ async function recordNotGiven(
     .set({
       state,
       reason: settlement.kind === 'pending' ? null : settlement.reason,
-      unansweredAt: settlement.kind === 'unknown' ? settlement.unansweredAt : null,
       ...(settlement.kind === 'pending' ? { gatewayRefundId: settlement.gatewayRefundId } : {}),
       refundedAt: null,
       updatedAt: sql`now()`,
