@@ -1,4 +1,5 @@
 import {
+  allHandlersFinished,
   log,
   proxyActivities,
   proxyLocalActivities,
@@ -11,8 +12,11 @@ import { backoffMs } from '../../domain/backoff.ts';
 import { ERRORS } from '../../domain/errors.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
+import { decide } from '../../domain/subscription/decide.ts';
+import type { Step } from '../../domain/subscription/decide.ts';
 import { describe } from '../../domain/subscription/describe.ts';
 import type { RefusedSignal } from '../../domain/subscription/describe.ts';
+import { jitterOf } from '../../domain/subscription/jitter.ts';
 import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { localFirst } from '../local-first.ts';
@@ -23,6 +27,7 @@ import { Inbox } from './inbox.ts';
 import type { Answer } from './inbox.ts';
 import { attributesOf, productNameOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
+import type { Facts } from './plan.ts';
 
 /**
  * The answer if the command may or may not be recorded. A repeat with the same `commandId` gets the result.
@@ -36,8 +41,22 @@ const UNAVAILABLE: Answer = {
 /** Backoff in ms of a run that cannot read its row. Only an operator can repair the row. */
 const HELD_MS = 3_600_000;
 
-/** The state of one workflow run, in memory. */
-export class Run {
+/** A run with this many events continues as new before it sleeps or moves its test clock. */
+const HISTORY_EVENTS_MAX = 400;
+/**
+ * An idle run with this many events (about a year of monthly renewals) continues as new. A worker that has
+ * not cached the run replays the whole history, so the history must stay short.
+ */
+const HISTORY_EVENTS_LONG = 100;
+/** A run that has become long continues as new 30 min to 6.5 h later, to avoid the peak of the renewals. */
+const QUIET_AFTER_MS = 30 * 60_000;
+const QUIET_WINDOW_MS = 6 * 3_600_000;
+/** A run leaves the checkout queue 5 to 30 s after the checkout, when the payer no longer waits. */
+const MOVE_AFTER_MS = 5_000;
+const MOVE_WINDOW_MS = 25_000;
+
+/** The state of one workflow run, in memory, and the facts from which `plan` decides. */
+export class Run implements Facts {
   readonly inbox = new Inbox();
   readonly clock: Clock;
   readonly activities = localFirstActivities();
@@ -56,10 +75,10 @@ export class Run {
    * lasts, so the run continues as new.
    */
   hasAnsweredForNow = false;
-  /** Real time at which this run, if it is idle, continues as new. See `successorDueAt`. */
-  quietAt: number | null = null;
   /** True while an activity writes or reads the row. The row may then differ from `state`. */
   isWriting = false;
+  /** Set by the first `successorDueAt` that needs a delay, so that the delay does not begin anew. */
+  private quietAt: number | null = null;
   /** Number of consecutive activities that used up their retries. */
   private failures = 0;
   private current: SubscriptionState;
@@ -81,6 +100,67 @@ export class Run {
 
   get state(): SubscriptionState {
     return this.current;
+  }
+
+  get isBackingOff(): boolean {
+    return this.clock.realNow < this.backoffUntilAt;
+  }
+
+  get hasCommand(): boolean {
+    return !this.inbox.isEmpty;
+  }
+
+  get isCommandAwaited(): boolean {
+    return this.inbox.isAwaited;
+  }
+
+  get isCommandAfterAdvance(): boolean {
+    const { firstAfterAdvanceTo } = this.inbox;
+    return firstAfterAdvanceTo !== null && this.clock.now < firstAfterAdvanceTo;
+  }
+
+  get step(): Step {
+    if (this.current.openAttempt && this.isLookupWanted) return { do: 'settleAttempt' };
+    return decide(this.current, this.clock.now, this.clock.realNow);
+  }
+
+  get testClock(): Facts['testClock'] {
+    if (!this.clock.isTestClock) return null;
+    if (this.clock.isBehind) return 'behind its target';
+    return this.clock.unreportedAt === null ? 'reported' : 'at its target';
+  }
+
+  get hasRoom(): boolean {
+    return workflowInfo().historyLength < HISTORY_EVENTS_MAX;
+  }
+
+  get isDrained(): boolean {
+    return allHandlersFinished();
+  }
+
+  get isSuccessorDue(): boolean {
+    const dueAt = this.successorDueAt;
+    return dueAt !== null && this.clock.realNow >= dueAt;
+  }
+
+  /**
+   * The real time at which an idle run continues as new: to answer anew, to shorten its history or to leave the checkout
+   * queue. Null if no new run is needed.
+   */
+  get successorDueAt(): number | null {
+    const { realNow, isTestClock } = this.clock;
+    if (this.hasAnsweredForNow) return realNow;
+    const isLong = workflowInfo().historyLength >= HISTORY_EVENTS_LONG;
+    const isMisplaced = this.isOnCheckoutQueue && this.current.status !== 'CREATED';
+    if (!isLong && !isMisplaced) return null;
+    // On a test clock a long run continues as new at once: there is no peak, and the caller that advanced the
+    // clock waits.
+    if (isTestClock) return isLong ? realNow : null;
+    const [afterMs, windowMs] = isMisplaced
+      ? [MOVE_AFTER_MS, MOVE_WINDOW_MS]
+      : [QUIET_AFTER_MS, QUIET_WINDOW_MS];
+    this.quietAt ??= realNow + afterMs + jitterOf(this.current.subscriptionId, windowMs);
+    return this.quietAt;
   }
 
   /** True if `state` equals the row, as far as the run knows. */

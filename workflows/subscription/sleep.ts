@@ -2,19 +2,17 @@ import { condition } from '@temporalio/workflow';
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
 import { describeWait } from '../../domain/subscription/describe.ts';
 import { interruptionOf } from './plan.ts';
-import type { Facts } from './plan.ts';
 import type { Run } from './run.ts';
-import { successorDueAt } from './successor.ts';
 
 /**
  * Sleeps until `step` is due, the backoff is over, a message brings work, or the run must continue as new.
  */
-export async function sleep(run: Run, facts: Facts, step: Step): Promise<void> {
+export async function sleep(run: Run, step: Step): Promise<void> {
   const { clock } = run;
   // Messages may make the history too long. During a backoff a full run sleeps on, because a command in the inbox would
   // prevent continue-as-new, and the loop would run without a pause.
-  const isFull = (): boolean => !facts.hasRoom && !facts.isBackingOff;
-  const isOver = (): boolean => interruptionOf(facts) !== null || isFull();
+  const isFull = (): boolean => !run.hasRoom && !run.isBackingOff;
+  const isOver = (): boolean => interruptionOf(run) !== null || isFull();
   run.publishAttributes();
   const backoffMs = run.backoffUntilAt - clock.realNow;
   if (backoffMs > 0 || step.do !== 'wait') {
@@ -35,7 +33,7 @@ function timerFor(run: Run, step: Wait): { ms: number; summary: string } | null 
     step.until === null || isOnTestClock
       ? null
       : { ms: step.until - now, summary: describeWait({ ...step, until: step.until }) };
-  const successorAt = successorDueAt(run);
+  const successorAt = run.successorDueAt;
   if (successorAt === null) return due;
   const successor = { ms: Math.max(1, successorAt - clock.realNow), summary: 'start a new run' };
   return due && due.ms <= successor.ms ? due : successor;

@@ -5,7 +5,6 @@ import { attributesOf, resultOf } from './messages.ts';
 import type { SubscriptionInput, SubscriptionResult } from './messages.ts';
 import { interruptionOf, plan } from './plan.ts';
 import { Run } from './run.ts';
-import { RunFacts } from './run-facts.ts';
 import { sleep } from './sleep.ts';
 import { Steps } from './steps.ts';
 import { handOver } from './successor.ts';
@@ -19,12 +18,11 @@ export async function subscription(input: SubscriptionInput): Promise<Subscripti
   registerHandlers(run);
   onCancellationRequest(run);
   const steps = new Steps(run);
-  const facts = new RunFacts(run);
 
   return CancellationScope.nonCancellable(async () => {
     if (input.deliver) await steps.deliverEarlierEvents();
     for (;;) {
-      const next = plan(facts);
+      const next = plan(run);
       switch (next.kind) {
         case 'resync':
           await steps.resync();
@@ -42,16 +40,16 @@ export async function subscription(input: SubscriptionInput): Promise<Subscripti
           await steps.reportClockReached();
           break;
         case 'drain':
-          await condition(() => interruptionOf(facts) !== null || facts.isDrained);
+          await condition(() => interruptionOf(run) !== null || run.isDrained);
           break;
         case 'finish':
           upsertSearchAttributes(attributesOf(run.state));
           return resultOf(run.state);
         case 'continueAsNew':
-          await handOver(run, facts);
+          await handOver(run);
           break;
         case 'sleep':
-          await sleep(run, facts, next.step);
+          await sleep(run, next.step);
       }
     }
   });
