@@ -3,7 +3,6 @@ import { HOLDS_BACK_FAILURES } from '../../../domain/delivery-schedule.ts';
 import { OPENS_AFTER_FAILURES } from '../../../domain/endpoint-breaker.ts';
 import type { Db } from '../../client.ts';
 import type { DeliveryState } from '../../schema/webhook-deliveries.ts';
-import type { ClaimedDelivery } from './claims.ts';
 
 export interface StreamRef {
   merchantId: string;
@@ -33,7 +32,7 @@ export async function recordDeliveries(
   db: Db,
   { merchantId, configId }: EndpointRef,
   attempts: readonly RecordedAttempt[],
-  released: readonly Pick<ClaimedDelivery, 'eventId' | 'claimedUntil'>[],
+  released: readonly { eventId: string; claimedUntil: number }[],
 ): Promise<void> {
   const attemptRows = attempts.map(({ nextAttemptAt, settledAt, ...attempt }) => ({
     ...attempt,
