@@ -10,8 +10,8 @@ import {
   text,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import { IMPORT_STATUSES } from '../../domain/subscription/imported.ts';
-import type { ImportStatus } from '../../domain/subscription/imported.ts';
+import { IMPORT_STATUSES } from '../../tools/scripts/import/imported.ts';
+import type { ImportStatus } from '../../tools/scripts/import/imported.ts';
 import { instant, merchantId, oneOf } from './_columns.ts';
 import { subscriptions } from './subscriptions.ts';
 

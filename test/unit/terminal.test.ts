@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { merchantNameProblem } from '../../domain/merchant-name.ts';
+import { merchantNameProblem } from '../../tools/scripts/merchant/name.ts';
 import { errorText, jsonText, printable } from '../../tools/scripts/client/terminal.ts';
 import { problemLine } from '../../tools/scripts/import/print-summary.ts';
 

@@ -6,7 +6,7 @@ import {
   wrong,
 } from '../../gateways/http-server/fields.ts';
 import type { Fields } from '../../gateways/http-server/fields.ts';
-import { matches } from '../../gateways/http-server/path-pattern.ts';
+import { matches } from './path-pattern.ts';
 
 /**
  * - `lose_answer`: the request is forwarded, then the connection is closed without an answer.

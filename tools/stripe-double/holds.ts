@@ -1,4 +1,4 @@
-import { matches } from '../../gateways/http-server/path-pattern.ts';
+import { matches } from '../fault-proxy/path-pattern.ts';
 
 /**
  * Holds the requests that a control route selects. A held request has claimed its idempotency key and

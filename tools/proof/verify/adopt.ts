@@ -9,8 +9,8 @@ import {
   findHold,
   NotAdopted,
   recordChargeId,
-} from '../../../db/repositories/payments/adopted.ts';
-import type { LostCharge } from '../../../db/repositories/payments/adopted.ts';
+} from './adopted-rows.ts';
+import type { LostCharge } from './adopted-rows.ts';
 import { CYCLE_COUNT_MAX } from '../../../domain/calendar.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { intentIdOfCycle } from '../../../domain/ids.ts';

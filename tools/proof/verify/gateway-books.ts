@@ -1,6 +1,6 @@
 import type { ReservedSql } from 'postgres';
 import { accountBinding } from '../../../gateways/merchant-gateways.ts';
-import { listCharges, listRefunds } from '../../../gateways/stripe/charge-list.ts';
+import { listCharges, listRefunds } from './stripe-charges.ts';
 import { createStripeClient } from '../../../gateways/stripe/client.ts';
 
 /** A row of `book_charge` or `book_refund`. */

@@ -1,4 +1,4 @@
-import type { LostCharge, LostRefund } from '../../../db/repositories/payments/adopted.ts';
+import type { LostCharge, LostRefund } from './adopted-rows.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Books } from './books.ts';
 import { MAYBE_NEWER } from './sql-parts.ts';

@@ -20,12 +20,8 @@ import {
 import type { SubscriptionOrder } from '../../../db/repositories/subscriptions/create.ts';
 import type { ImportedTerms } from '../../../db/schema/subscription-imports.ts';
 import { BILLING_HORIZON_AT, cycleAt, formatInstant } from '../../../domain/calendar.ts';
-import {
-  datesAround,
-  IMPORT_STATUSES,
-  indexOfDate,
-} from '../../../domain/subscription/imported.ts';
-import type { ImportedSubscription } from '../../../domain/subscription/imported.ts';
+import { datesAround, IMPORT_STATUSES, indexOfDate } from './imported.ts';
+import type { ImportedSubscription } from './imported.ts';
 
 const ID_MAX = 255;
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import type { SavedCard } from '../../../gateways/port.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
-import { importedSubscription } from '../../../domain/subscription/imported.ts';
+import { importedSubscription } from './imported.ts';
 import { upcomingCharges } from '../../../domain/subscription/upcoming.ts';
 import type { UpcomingCharge } from '../../../domain/subscription/upcoming.ts';
 import { jsonText } from '../client/terminal.ts';

@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs';
 import PQueue from 'p-queue';
 import type { Db } from '../../../db/client.ts';
-import { findImports, importSubscription } from '../../../db/repositories/subscriptions/imports.ts';
-import type { EarlierImport } from '../../../db/repositories/subscriptions/imports.ts';
+import { findImports, importSubscription } from './rows.ts';
+import type { EarlierImport } from './rows.ts';
 import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
 import type { RandomBytes } from '../../../domain/ids.ts';
 import type { PaymentGateway, SavedCard } from '../../../gateways/port.ts';

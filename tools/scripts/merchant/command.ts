@@ -15,7 +15,7 @@ import {
 import { MERCHANT_MODES } from '../../../db/schema/merchants.ts';
 import type { MerchantMode } from '../../../db/schema/merchants.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
-import { merchantNameProblem } from '../../../domain/merchant-name.ts';
+import { merchantNameProblem } from './name.ts';
 import { UNPAID_FROM } from '../../../domain/retry-plan.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../../config.ts';

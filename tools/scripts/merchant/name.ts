@@ -1,4 +1,4 @@
-import { CONTROL, hasAtMost, isStorable } from './storable-text.ts';
+import { CONTROL, hasAtMost, isStorable } from '../../../domain/storable-text.ts';
 
 const LENGTH_MAX = 100;
 

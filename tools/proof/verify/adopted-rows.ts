@@ -6,21 +6,21 @@ import type { AttemptTrigger, IntentRef } from '../../../domain/payment-intent.t
 import type { RefundRef } from '../../../domain/refund.ts';
 import { calendarDate } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
-import type { Db } from '../../client.ts';
-import { paymentAttempts } from '../../schema/payment-attempts.ts';
-import { paymentIntents } from '../../schema/payment-intents.ts';
-import { paymentMethods } from '../../schema/payment-methods.ts';
-import { refunds } from '../../schema/refunds.ts';
-import { subscriptions } from '../../schema/subscriptions.ts';
-import { isRecord } from '../is-record.ts';
-import { insertCycleIntent, lockRow } from '../subscriptions/cycles.ts';
-import { OPEN_STATES } from '../subscriptions/attempts.ts';
-import type { Attempt } from '../subscriptions/attempts.ts';
-import { appendDrafts } from '../subscriptions/events.ts';
-import { findChargeable } from '../subscriptions/read.ts';
-import { settlePayment } from './charges.ts';
-import { attemptsOf, insertPayment, lockIntent } from './orders.ts';
-import { insertRefund, settleRefund } from './refunds.ts';
+import type { Db } from '../../../db/client.ts';
+import { paymentAttempts } from '../../../db/schema/payment-attempts.ts';
+import { paymentIntents } from '../../../db/schema/payment-intents.ts';
+import { paymentMethods } from '../../../db/schema/payment-methods.ts';
+import { refunds } from '../../../db/schema/refunds.ts';
+import { subscriptions } from '../../../db/schema/subscriptions.ts';
+import { isRecord } from '../../../db/repositories/is-record.ts';
+import { insertCycleIntent, lockRow } from '../../../db/repositories/subscriptions/cycles.ts';
+import { OPEN_STATES } from '../../../db/repositories/subscriptions/attempts.ts';
+import type { Attempt } from '../../../db/repositories/subscriptions/attempts.ts';
+import { appendDrafts } from '../../../db/repositories/subscriptions/events.ts';
+import { findChargeable } from '../../../db/repositories/subscriptions/read.ts';
+import { settlePayment } from '../../../db/repositories/payments/charges.ts';
+import { attemptsOf, insertPayment, lockIntent } from '../../../db/repositories/payments/orders.ts';
+import { insertRefund, settleRefund } from '../../../db/repositories/payments/refunds.ts';
 
 /**
  * Rows that a restored database lost, written again from the gateway's book. Nothing is sent to the gateway, so this

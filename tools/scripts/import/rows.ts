@@ -2,18 +2,18 @@ import { and, eq, inArray, sql } from 'drizzle-orm';
 import { emailNormalForm } from '../../../domain/email.ts';
 import { newId } from '../../../domain/ids.ts';
 import type { RandomBytes } from '../../../domain/ids.ts';
-import { importedSubscription } from '../../../domain/subscription/imported.ts';
-import type { ImportedSubscription } from '../../../domain/subscription/imported.ts';
+import { importedSubscription } from './imported.ts';
+import type { ImportedSubscription } from './imported.ts';
 import { jitterOf } from '../../../domain/subscription/jitter.ts';
 import type { EventCard } from '../../../domain/events.ts';
-import type { Db } from '../../client.ts';
-import { customers } from '../../schema/customers.ts';
-import { paymentMethods } from '../../schema/payment-methods.ts';
-import { subscriptionImports } from '../../schema/subscription-imports.ts';
-import type { ImportedTerms } from '../../schema/subscription-imports.ts';
-import { subscriptions } from '../../schema/subscriptions.ts';
-import type { SubscriptionOrder } from './create.ts';
-import { rowOf } from './row.ts';
+import type { Db } from '../../../db/client.ts';
+import { customers } from '../../../db/schema/customers.ts';
+import { paymentMethods } from '../../../db/schema/payment-methods.ts';
+import { subscriptionImports } from '../../../db/schema/subscription-imports.ts';
+import type { ImportedTerms } from '../../../db/schema/subscription-imports.ts';
+import { subscriptions } from '../../../db/schema/subscriptions.ts';
+import type { SubscriptionOrder } from '../../../db/repositories/subscriptions/create.ts';
+import { rowOf } from '../../../db/repositories/subscriptions/row.ts';
 
 export interface EarlierImport {
   readonly subscriptionId: string;

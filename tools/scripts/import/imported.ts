@@ -1,7 +1,7 @@
-import { cycleAt, firstIndexAfter } from '../calendar.ts';
-import type { IntervalUnit } from '../calendar.ts';
-import { askedForBy } from './actor.ts';
-import type { SubscriptionState, Terms } from './state.ts';
+import { cycleAt, firstIndexAfter } from '../../../domain/calendar.ts';
+import type { IntervalUnit } from '../../../domain/calendar.ts';
+import { askedForBy } from '../../../domain/subscription/actor.ts';
+import type { SubscriptionState, Terms } from '../../../domain/subscription/state.ts';
 
 export const IMPORT_STATUSES = ['ACTIVE', 'TRIALING'] as const;
 export type ImportStatus = (typeof IMPORT_STATUSES)[number];

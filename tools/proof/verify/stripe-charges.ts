@@ -1,5 +1,5 @@
 import type { Stripe } from 'stripe';
-import { ourAmount } from './amounts.ts';
+import { ourAmount } from '../../../gateways/stripe/amounts.ts';
 
 /** A charge at Stripe that one of our attempts made. Amounts are in our minor units, `createdAt` is epoch ms. */
 export interface ListedCharge {
