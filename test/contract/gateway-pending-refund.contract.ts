@@ -9,7 +9,7 @@ const ACCEPTED = ['refunded', 'pending'];
 
 /**
  * Defines the contract tests of refunds that the gateway decides later, and of refunds that fail after they
- * succeeded. Rule: D-40.
+ * succeeded.
  */
 export function describePendingRefunds(it: GatewayTest): void {
   it('reports a pending refund as pending until it has succeeded [D-40]', async ({ harness }) => {

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { chargeRequest, prepared } from './gateway-harness.ts';
 import type { GatewayTest } from './gateway-harness.ts';
 
-/** Defines the contract tests of requests whose outcome the client cannot know. Rule: D-32. */
+/** Defines the contract tests of requests whose outcome the client cannot know. */
 export function describeUnknownOutcomes(it: GatewayTest): void {
   it.for(['lose_answer', 'error_500'] as const)(
     'reports a charge as unknown after the fault %s; look-up and resend find the one charge [D-32]',

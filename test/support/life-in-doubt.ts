@@ -54,7 +54,7 @@ const BACKOFF_MS = 10_000;
 /** An attempt is not resent after 80 % of the gateway's key lifetime of one day. */
 const KEY_TOO_OLD_MS = 0.8 * DAY;
 
-/** The statuses in which an attempt may begin, by its trigger. Rule: D-§4. */
+/** The statuses in which an attempt may begin, by its trigger. */
 const START_STATUSES: Partial<Record<AttemptTrigger, readonly SubscriptionStatus[]>> = {
   checkout: ['CREATED'],
   scheduled: ['TRIALING', 'ACTIVE'],
@@ -182,7 +182,7 @@ export class LifeInDoubt extends Simulation {
 
   /**
    * Checks that a manual retry is accepted exactly if the subscription is UNPAID, no attempt is open, and the
-   * last accepted manual retry is at least 4 h old. Rule: D-31.
+   * last accepted manual retry is at least 4 h old.
    */
   private checkManualRetry(
     decision: Decision,
@@ -363,7 +363,7 @@ export class LifeInDoubt extends Simulation {
     if (isHard && !row.hasNewerMethod) this.stoppedCycle = row.cycleNumber;
   }
 
-  /** If the cycle is paid before its date that was set, the next date is one interval after that date. Rule: D-15. */
+  /** If the cycle is paid before its date that was set, the next date is one interval after that date. */
   private passSetDate(): void {
     const { interval, intervalCount } = this.state.terms;
     const { scheduled } = this.notBefore;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { coverageOf } from '../../tools/scripts/check-coverage/coverage.ts';
+import { citationsOf, coverageOf } from '../../tools/scripts/check-coverage/coverage.ts';
 import { RULES } from '../../tools/scripts/check-coverage/rules.ts';
 
 // Ids are not written out in titles here, because the check of this project reads this file, too.
@@ -43,5 +43,16 @@ test('a rule without a running test and a title with an unknown rule are problem
   expect(coverageOf(tests).problems).toEqual([
     `test/unit/new.test.ts cites ${unknown}, which is no rule`,
     'D-45 (presentmentCurrency) has no test',
+  ]);
+});
+
+test('code of the product that cites a rule is a problem', () => {
+  const rule = ['D', '05'].join('-');
+  const product = new Map([
+    ['domain/calendar.ts', `/** Rule: ${rule}. */ // ${rule}`],
+    ['domain/money.ts', 'export const one = 100;'],
+  ]);
+  expect(citationsOf(product)).toEqual([
+    `domain/calendar.ts cites ${rule}: cite it in a test's title`,
   ]);
 });

@@ -20,7 +20,7 @@ import type { Death, Finding } from '../support/life-in-doubt.ts';
 import type { ChargeFault, LookupFault } from '../support/model-gateway.ts';
 import { DAY, HOUR } from '../support/simulation.ts';
 
-/** Every status transition that D-§4 allows. */
+/** Every status transition that the rules allow. */
 const TRANSITIONS = new Set([
   'CREATED>ACTIVE',
   'CREATED>TRIALING',

@@ -20,7 +20,7 @@ import { expectError } from '../../support/answers.ts';
 
 /**
  * Tests request fields and paths that take an id. A request with the id of another merchant's record gets the same
- * answer as a request with an unknown id, except for the headers Request-Id and Date, and changes nothing. Rule: D-21.
+ * answer as a request with an unknown id, except for the headers Request-Id and Date, and changes nothing.
  */
 
 const WEBHOOK = {

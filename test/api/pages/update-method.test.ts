@@ -126,7 +126,7 @@ test.for(['TRIALING', 'ACTIVE'] as const)(
     expect(page.text).toContain(
       'Visa ending in 1111 is used from now on. Nothing was charged for the change.',
     );
-    // The result page has no redirect and no link. Rule: D-44.
+    // The result page has no redirect and no link.
     expect(refreshOf(page)).toBeUndefined();
     expect(page.text).not.toContain('<a ');
     expect(linesOf(page.text)).toEqual([

@@ -27,7 +27,7 @@ interface CommandCase {
   success: RegExp;
 }
 
-/** The body of an answer without fields. Rule: D-16. */
+/** The body of an answer without fields. */
 const EMPTY = /^\{\}$/;
 
 const COMMANDS: CommandCase[] = [

@@ -31,6 +31,13 @@ export function coverageOf(tests: ReadonlyMap<string, string>): Coverage {
   return { document: pageOf(rows), problems: [...problems] };
 }
 
+/** Code of the product that cites a rule: rule ids stand in test titles only. */
+export function citationsOf(product: ReadonlyMap<string, string>): string[] {
+  return [...product].flatMap(([path, text]) =>
+    [...new Set(text.match(RULE_ID))].map((id) => `${path} cites ${id}: cite it in a test's title`),
+  );
+}
+
 function pageOf(rows: readonly string[]): string {
   return `# The rules of the interface, and the tests that prove them
 
