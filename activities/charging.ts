@@ -45,7 +45,6 @@ export interface ChargingDeps extends SendBudgetDeps {
 }
 
 export interface ChargeAttemptInput {
-  /** The subscription's state with the open attempt: the result of the transition that opened the attempt. */
   state: SubscriptionState;
   /**
    * The transition that opened the attempt, which the activity records before the send. Null if the
@@ -59,12 +58,9 @@ export interface ChargeAttemptInput {
 }
 
 /**
- * - `settled`: the activity recorded the outcome and its transition. The outcome is `unknown` or `review` only in
- *   the call that changed the attempt to UNKNOWN or REVIEW. The caller gets the same next state from
- *   `applyOutcome(state, outcome, nowAt, realNowAt)`.
- * - `pending`: the attempt is still UNKNOWN or still in REVIEW. No transition was recorded.
- * - `adopt`: the subscription's row holds another state than the run, also if the row changed during a look-up. The
- *   caller continues from `state`. `result` is the result of the command that requested the charge, if it is known.
+ * `settled`: the outcome and its transition are recorded; `applyOutcome` gives the caller the same state. `pending`:
+ * still UNKNOWN or in REVIEW, nothing recorded. `adopt`: the row holds another state; `result` is the command's, if
+ * known.
  */
 export type ChargeAttemptResult =
   | { kind: 'settled'; outcome: AttemptOutcome }
@@ -72,11 +68,8 @@ export type ChargeAttemptResult =
   | { kind: 'adopt'; state: SubscriptionState; result: CommandResult | null };
 
 /**
- * Creates the activity `chargeAttempt`, which charges an attempt exactly once. The attempt's row and idempotency key
- * are committed before the charge is sent, and a repeated call finds this row. If the row is settled, the call returns
- * the row's outcome. If the charge may have been sent, a look-up precedes a resend, provided that the gateway has
- * look-ups. A decline and an unknown outcome are results, not errors. The activity throws if the database does not
- * answer; a repeat is then safe and finds the outcome. It throws also if no attempt is open. Rules: D-32, D-40.
+ * Creates `chargeAttempt`, which charges an attempt exactly once: its row and key are committed before the send, and
+ * a repeat finds them. Throws if no attempt is open or the database fails.
  */
 export function createChargingActivities(deps: ChargingDeps) {
   return {
@@ -133,8 +126,8 @@ export function createChargingActivities(deps: ChargingDeps) {
 }
 
 /**
- * True if the attempt was already UNKNOWN or in REVIEW and the look-up did not change this. The bank's first question to
- * the payer is a change.
+ * True if the attempt was already UNKNOWN or in REVIEW and the look-up did not change this. The bank's first question
+ * to the payer is a change.
  */
 function isUnchanged({ state, payerAskedAt }: Attempt, settlement: Settlement): boolean {
   if (settlement.kind === 'review') return state === 'REVIEW';

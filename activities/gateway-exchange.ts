@@ -18,7 +18,6 @@ export interface SendBudget {
 /** Time limits for a gateway client with a timeout of 5 s. */
 const DEFAULT_SEND_BUDGET: SendBudget = { newSendsForMs: 6_000, pauseMs: 1_000 };
 
-/** Dependencies of activities that call a gateway. */
 export interface SendBudgetDeps {
   /** Must fit the gateway client's timeout. Default: requests begin within 6 s, with pauses of 1 s between them. */
   sendBudget?: SendBudget;
@@ -30,8 +29,8 @@ export interface ExchangeDeps extends SendBudgetDeps {
 }
 
 /**
- * Returns the latest `performance.now()` at which an activity that starts now may repeat a request. After a look-up
- * without an outcome it repeats none, so that thousands of look-ups do not multiply the requests to a failing gateway.
+ * Returns the latest `performance.now()` at which an activity that starts now may repeat a request: none after a
+ * look-up without an outcome, to spare a failing gateway.
  */
 export function sendDeadline(
   { sendBudget = DEFAULT_SEND_BUDGET }: SendBudgetDeps,
@@ -51,9 +50,8 @@ export async function pauseIfTimeLeft(
 }
 
 /**
- * Calls the gateway and turns a {@link GatewayRejectedRequest} into a result. The cause of the rejection is a
- * bug or a wrong setting on our side. A repeat does not help, so the outcome stays unknown until manual
- * review.
+ * Calls the gateway and turns a {@link GatewayRejectedRequest}, a bug or a wrong setting on our side, into a result:
+ * the outcome stays unknown until manual review.
  */
 export async function unlessRejected<T>(
   call: () => Promise<T>,
@@ -67,9 +65,8 @@ export async function unlessRejected<T>(
 }
 
 /**
- * Returns the result of a look-up that found no outcome: `unknown`, or `review` if the delays of the earlier
- * look-ups add up to at least 24 h. `lookups`: the number of earlier look-ups. `unansweredAt`: null if the
- * gateway answered.
+ * Returns the result of a look-up without an outcome: `unknown`, or `review` after 24 h of earlier look-ups.
+ * `lookups`: their number. `unansweredAt`: null if the gateway answered.
  */
 export function unknownOrReview(lookups: number, reason: string, unansweredAt: number | null) {
   return isAskedLongEnough(lookups)
@@ -78,8 +75,8 @@ export function unknownOrReview(lookups: number, reason: string, unansweredAt: n
 }
 
 /**
- * Returns the result of a look-up of a charge that the gateway has received and not decided yet: `unknown`, or `review`
- * after 24 h of look-ups and 30 daily look-ups. `lookups`: the number of earlier look-ups.
+ * Returns the result of a look-up of a charge that the gateway has not decided: `unknown`, or `review` after 24 h and
+ * 30 daily look-ups. `lookups`: the number of earlier ones.
  */
 export function inProgressOrReview(lookups: number) {
   return isPendingTooLong(lookups)
@@ -87,9 +84,7 @@ export function inProgressOrReview(lookups: number) {
     : { kind: 'unknown' as const, reason: 'still in progress', unansweredAt: null };
 }
 
-/** Limits of one call that sends requests for one charge or refund. */
 export interface SendLimits {
-  /** The latest `performance.now()` at which a request may begin. */
   stopAt: number;
   /** Number of earlier look-ups that found no outcome. */
   lookups: number;
@@ -97,10 +92,9 @@ export interface SendLimits {
   realNowAt: number;
   /** True if the caller has just opened the attempt in state SENDING and has not sent the charge yet. */
   isFresh?: boolean;
-  /** True if the subscription's status no longer allows the charge. Rule: D-§4. */
+  /** True if the subscription's status no longer allows the charge. */
   isVoided?: boolean;
   /** True if the payer did not confirm the charge in time, or gave another payment method instead. */
   isAbandoned?: boolean;
-  /** The payer on whose page the attempt was caused. */
   payer?: PresentPayer;
 }

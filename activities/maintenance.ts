@@ -55,13 +55,12 @@ export interface MaintenanceDeps {
    * are kept. Default: 30 days.
    */
   retentionMs?: number;
-  /** Wakes the endpoint queue, and starts the queue if it does not run. */
   wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;
 }
 
 /**
- * The number of cases that one sweep repaired, by kind. `failed` counts the cases that the sweep could not
- * repair. In a healthy system every count is 0. The table `sweep_count` has the sums over all sweeps.
+ * Cases that one sweep repaired, by kind; `failed` could not be repaired. All are 0 in a healthy system.
+ * `sweep_count` has the sums.
  */
 export type SweepReport = Record<
   | 'neverStarted'
@@ -72,7 +71,7 @@ export type SweepReport = Record<
   | 'openPayments'
   | 'openRefunds'
   | 'decidedReviews'
-  /** Stalled endpoint queues. The name comes from an earlier design and stays, because rows contain it. */
+  /** Stalled endpoint queues. */
   | 'stalledStreams'
   /** Events of gateways that were stored and not handled. */
   | 'gatewayEvents'
@@ -90,13 +89,7 @@ const DEFAULT_RETENTION_MS = 30 * 24 * 3_600_000;
 const AT_ONCE = 10;
 
 /**
- * Creates the activity `sweep`, which a workflow calls every 10 s. The activity finds and repairs late or lost work:
- * it starts, signals and replaces workflows, and voids orders that have no idempotency key and were never sent. It
- * deletes expired idempotency keys and records past their retention. It opens and settles no attempt and calls no
- * gateway. Two sweeps at once are safe.
- *
- * A case that cannot be repaired is counted as `failed`. If a query fails, the sweep still handles the other
- * kinds and then throws the first error.
+ * Creates `sweep`, which finds and repairs late or lost work and deletes expired records. It settles no attempt and calls no gateway. Two at once are safe. A failing query does not block the other kinds.
  */
 export function createMaintenanceActivities(deps: MaintenanceDeps) {
   const { db, subscriptionWorkflows, orders, gatewaySubjects, wakeEndpoint } = deps;
@@ -176,8 +169,8 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
 }
 
 /**
- * Takes subscriptions whose workflow may be missing after a restore. Held ones: a held run is not rechecked, but an
- * operator may have terminated it. While fewer workflows run than must, also others: Temporal forgot workflows.
+ * Takes subscriptions whose workflow may be missing after a restore: held ones, whose run an operator may have
+ * terminated, and others while fewer workflows run than must.
  */
 async function takeRestored({ db, subscriptionWorkflows }: MaintenanceDeps) {
   const held = await takeHeld(db, LIMIT);
@@ -221,7 +214,6 @@ async function voidRefundUnlessRunning(
   return false;
 }
 
-/** The report of a sweep in a healthy system. */
 export const NOTHING_FOUND: SweepReport = {
   neverStarted: 0,
   lost: 0,
@@ -246,7 +238,6 @@ async function deleteOld(db: Db, deletion: Deletion): Promise<void> {
   await countDeleted(db, 'gatewayEvents', await deleteOldGatewayEvents(db, deletion));
 }
 
-/** Finds and repairs the cases of each kind, and counts the repairs. */
 function createSweep(db: Db) {
   const report = { ...NOTHING_FOUND };
   const errors: unknown[] = [];

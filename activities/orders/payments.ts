@@ -25,15 +25,11 @@ export interface PaymentDeps extends SendBudgetDeps {
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 
-/** Creates the activity that charges intents outside the billing cycles. */
 export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
   return {
     /**
-     * Charges an order once. Opens an attempt for the order, or continues the attempt that an earlier call
-     * opened. Sends its charge to the gateway, or looks it up there. A repeat never charges again, and a
-     * decline stays a decline. While an attempt of the intent is undecided, no other attempt is opened.
-     * `pending`: call again later. Throws a retryable error if the database does not answer, or if the
-     * gateway does not answer while the token is redeemed.
+     * Charges an order once: opens its attempt or continues an earlier call's, sends or looks up. `pending`: call
+     * again later. Throws a retryable error if the database, or at a redemption the gateway, does not answer.
      */
     async chargePayment(step: OrderStep<'payment'>): Promise<PaymentOutcome> {
       const { nowAt, lookups = 0, ...order } = step;

@@ -26,12 +26,8 @@ import type { PaymentDeps } from './payments.ts';
 export function createRefundActivities(deps: PaymentDeps) {
   return {
     /**
-     * Finds the outcome of a refund. Sends a refund that the gateway has not accepted yet, looks up a refund that it
-     * has accepted, and returns the recorded outcome of a refund that was refused or decided by an operator. Every
-     * send uses the refund's idempotency key, so repeated or concurrent calls refund once. `pending`: call again
-     * later. A call for a SUCCEEDED refund finds out whether the refund has failed since. Throws a retryable error
-     * if the database does not answer, or if another process has changed the refund to PENDING or REVIEW in the
-     * meantime. `nowAt` is real time. `lookups` is the number of earlier calls that found no outcome. Rule: D-§7.
+     * Finds the outcome of a refund: sends, looks up, or returns what is recorded. Repeats refund once. A SUCCEEDED one may turn out failed. `pending`: call again later. Throws a retryable error. `nowAt` is real
+     * time.
      */
     async refundPayment(step: OrderStep<'refund'>): Promise<RefundOutcome> {
       const { merchantId, refundId, nowAt, lookups = 0 } = step;
@@ -72,7 +68,6 @@ interface Unanswered {
   kind: 'unanswered';
 }
 
-/** Returns what to record about the refund; null if the recorded outcome stands. */
 async function settlementOf(
   deps: PaymentDeps,
   refund: Refund,
@@ -165,9 +160,7 @@ function requestOf({ gatewayKey: key, gatewayChargeId, amountMinor, currency }: 
   return { key, gatewayChargeId, amountMinor, currency };
 }
 
-/**
- * Returns `review` for the refund of a late charge, because a late charge must be refunded; else `refused`.
- */
+/** Returns `review` for the refund of a late charge, because a late charge must be refunded; else `refused`. */
 function refusedOrReview({ lateAttemptId }: Refund, reason: string) {
   return { kind: lateAttemptId === null ? 'refused' : 'review', reason } as const;
 }

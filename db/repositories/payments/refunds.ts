@@ -33,9 +33,8 @@ const OPEN_STATES = ['CREATED', 'SENDING', 'UNKNOWN'] as const;
 const UNDECIDED_STATES = [...OPEN_STATES, 'PENDING', 'REVIEW'] as const;
 
 /**
- * Writes a refund inside the caller's transaction. Refuses if the intent is not paid, or if the sum of its
- * refunds, undecided ones included, would exceed the paid amount. A repeat with the same id returns the
- * first refund. Rule: D-§7.
+ * Writes a refund inside the caller's transaction. Refuses if the intent is not paid, or its refunds, undecided ones
+ * included, would exceed the payment. A repeat with the same id returns the first refund.
  */
 export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRefund> {
   const { merchantId, refundId, intentId } = order;
@@ -108,7 +107,7 @@ async function chargeIdOf(tx: Db, merchantId: string, intentId: string): Promise
   return paid.gatewayChargeId;
 }
 
-/** Returns the merchant's refund; null for an unknown id and for another merchant's id. Rule: D-21. */
+/** Returns the merchant's refund; null for an unknown id and for another merchant's id. */
 export async function findRefund(
   db: Db,
   merchantId: string,
@@ -151,13 +150,11 @@ export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
   return refund?.state === 'REFUSED' && refund.reason === reason;
 }
 
-/** The stored reason of a refund that was voided before it was sent. */
 const WITHDRAWN = 'It was withdrawn before it was sent.';
 
 /**
- * Marks the refund as SENDING and returns the row. The caller must do this before every send, because from then on
- * the gateway may have the refund. Returns null if the refund is settled, PENDING or in REVIEW; the caller must
- * then not send it.
+ * Marks the refund as SENDING, which the caller must do before every send. Null if it is settled, PENDING or in
+ * REVIEW; the caller must then not send it.
  */
 export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund | null> {
   const [sending] = await db
@@ -183,10 +180,8 @@ export type RefundSettlement =
   | { kind: 'refused' | 'review'; reason: string; hasFailed?: true };
 
 /**
- * Records the outcome of a refund in one transaction. `refunded` and `hasFailed` also change the intent and write
- * an event, except for the refund of a late charge. Every other outcome changes only the refund's row and its
- * manual review. If the refund was settled before, changes nothing and returns the first outcome. Only `hasFailed`
- * changes a refund that had succeeded: its amount may be refunded again. `nowAt` is real time.
+ * Records the outcome of a refund in one transaction, with intent and event unless it is a late charge's. A settled
+ * refund returns its first outcome; only `hasFailed` changes a succeeded one. `nowAt` is real time.
  */
 export async function settleRefund(
   db: Db,
@@ -232,9 +227,8 @@ function hasFailed(settlement: RefundSettlement): boolean {
 }
 
 /**
- * Changes the refunded amount and the status of the intent, and writes the event. Does nothing for the refund of a
- * late charge, because a late charge did not pay the intent. A refund that fails without having succeeded changes no
- * amount.
+ * Changes the refunded amount and the status of the intent, and writes the event. Does nothing for a late charge's
+ * refund, and for one that failed without having succeeded.
  */
 async function moveIntent(
   tx: Db,
