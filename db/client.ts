@@ -68,7 +68,7 @@ export function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<
   return isTransaction(db) ? work(db) : db.transaction(work);
 }
 
-export function isTransaction(db: Db): boolean {
+function isTransaction(db: Db): boolean {
   return db instanceof PgTransaction;
 }
 

@@ -21,6 +21,7 @@ import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';
 import { createEnvironment } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
+import { MONTHLY } from '../support/monthly.ts';
 
 /**
  * Sends SIGTERM to real processes under load. Each process finishes the work that it has begun, and other
@@ -321,15 +322,7 @@ const CREATE = '/subscription/create';
 const ADVANCE = '/test-clock/advance';
 const NOW = Date.parse('2027-01-31T09:30:00Z');
 const NEXT_MONTH = Date.parse('2027-03-01T00:00:00Z');
-const TERMS = {
-  amount: 1_999,
-  currency: 'USD',
-  customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-  callbackUrl: 'https://merchant.example/back',
-  interval: 'MONTH',
-  intervalCount: 1,
-  cycleCount: 12,
-};
+const TERMS = { ...MONTHLY, callbackUrl: 'https://merchant.example/back' };
 
 /**
  * Creates a subscription on its own test clock, pays the first month, and waits until its events are

@@ -4,9 +4,8 @@ import { describe, expect } from 'vitest';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { testClocks } from '../../db/schema/test-clocks.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { openBooks } from '../../tools/proof/verify/books.ts';
-import { checkBooks } from '../../tools/proof/verify/invariants.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { findings } from '../support/findings.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { DUE_AT, paidForJanuary } from '../support/february-charge.ts';
@@ -29,21 +28,6 @@ const change = ({ db }: TestEnvironment, { subscriptionId }: SubscriptionRef, se
 
 const healthOf = async ({ url }: { url: string }): Promise<unknown> =>
   (await fetch(`${url}/health`)).json();
-
-/** The findings of `npm run verify` that wait for an operator. */
-async function forPerson(env: TestEnvironment): Promise<string[]> {
-  const books = await openBooks({
-    databaseUrl: env.databaseUrl,
-    gateway: env.gatewayPlace,
-    receiverBook: null,
-    clientBook: null,
-  });
-  try {
-    return (await checkBooks(books)).flatMap((result) => result.forPerson);
-  } finally {
-    await books.close();
-  }
-}
 
 const lengthOf = async (env: TestEnvironment, ref: SubscriptionRef) =>
   (await handleOf(env, ref).fetchHistory()).events?.length;
@@ -69,7 +53,7 @@ describe('a run that is newer than its restored row', () => {
     await eventually(async () => expect(await repairsOf(env)).toEqual({ overdue: 1 }));
     await expectLeftAlone(env, ref);
     expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 1 });
-    expect(await forPerson(env)).toEqual([
+    expect((await findings(env)).forPerson).toEqual([
       expect.stringMatching(
         `^${ref.subscriptionId} is held since .*: the database is older than its workflow$`,
       ),

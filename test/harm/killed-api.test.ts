@@ -14,13 +14,12 @@ import { repairsOf } from '../support/repairs.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { untilAccepted } from '../support/until-accepted.ts';
+import { MONTHLY } from '../support/monthly.ts';
 
 /**
  * The API's rows of the crash table in docs/architecture.md. In each test an API process is killed at a
  * failpoint. Then a second, running API gets the same request with the same idempotency key.
  */
-
-const ADA = { name: 'Ada Example', email: 'ada@example.com' };
 
 let processes: Awaited<ReturnType<typeof apiProcesses>>;
 let running: ApiProcess;
@@ -97,16 +96,7 @@ const stateOfKey = async (env: TestEnvironment, { key }: Request) => {
 describe('an API that crashes while it creates a subscription', () => {
   const createRequest = (receiptId: string): Request => ({
     path: '/subscription/create',
-    body: {
-      amount: 1_999,
-      currency: 'USD',
-      customerDetails: ADA,
-      callbackUrl: 'https://merchant.example/back',
-      interval: 'MONTH',
-      intervalCount: 1,
-      cycleCount: 12,
-      receiptId,
-    },
+    body: { ...MONTHLY, callbackUrl: 'https://merchant.example/back', receiptId },
     key: randomUUID(),
   });
   const created = (env: TestEnvironment, receiptId: string) =>

@@ -11,6 +11,7 @@ import { onStripe } from '../support/stripe.ts';
 import { stripeMerchant } from '../support/stripe-seller.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createEnvironment } from '../support/test-environment.ts';
+import { MONTHLY } from '../support/monthly.ts';
 
 /**
  * The rows of the crash table of docs/architecture.md about events of gateways. An API process is killed while it
@@ -61,16 +62,7 @@ async function openScene(
   const testClockId = await env.createClock(START);
   const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
     '/subscription/create',
-    {
-      amount: 1_999,
-      currency: 'USD',
-      interval: 'MONTH',
-      intervalCount: 1,
-      cycleCount: 12,
-      customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-      callbackUrl: 'https://shop.example/thanks',
-      testClockId,
-    },
+    { ...MONTHLY, testClockId },
   );
   const ref = { merchantId: env.merchantId, subscriptionId };
   await env.confirmStart(ref);

@@ -9,6 +9,7 @@ import { payOnPage } from '../support/payer.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { ANSWERED_WITHIN_MS, openWorkerScenario } from '../support/worker-scenario.ts';
 import type { WorkerScenario } from '../support/worker-scenario.ts';
+import { MONTHLY } from '../support/monthly.ts';
 
 /**
  * The worker's rows of the crash tables in docs/architecture.md. In each test a merchant or a payer sends a
@@ -239,15 +240,7 @@ describe('a worker that crashes in a workflow task with three renewals', () => {
 });
 
 const ADVANCE = '/test-clock/advance';
-const TERMS = {
-  amount: 1_999,
-  currency: 'USD',
-  customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-  callbackUrl: 'https://merchant.example/back',
-  interval: 'MONTH',
-  intervalCount: 1,
-  cycleCount: 12,
-};
+const TERMS = { ...MONTHLY, callbackUrl: 'https://merchant.example/back' };
 
 const attemptStates = async ({ env }: WorkerScenario) => {
   const rows = await env.db.execute<{ line: string }>(

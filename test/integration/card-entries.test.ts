@@ -16,6 +16,7 @@ import { startStripe, submitCard } from '../support/stripe.ts';
 import { stripeMerchant } from '../support/stripe-seller.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createEnvironment } from '../support/test-environment.ts';
+import { MONTHLY } from '../support/monthly.ts';
 
 /**
  * Cards that payers enter on Stripe's page, and that arrive late or after the merchant has changed its account.
@@ -96,16 +97,7 @@ async function openScene(
       const testClockId = await env.createClock(START);
       const answer = await shop.merchant.post<{ subscriptionId: string; fwdUrl: string }>(
         '/subscription/create',
-        {
-          amount: 1_999,
-          currency: 'USD',
-          interval: 'MONTH',
-          intervalCount: 1,
-          cycleCount: 12,
-          customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-          callbackUrl: 'https://shop.example/thanks',
-          testClockId,
-        },
+        { ...MONTHLY, testClockId },
       );
       const made = { ...answer, merchantId, testClockId };
       await env.confirmStart(made);

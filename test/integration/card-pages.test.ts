@@ -3,6 +3,7 @@ import { onTimeSkippingServer as test } from '../support/environment.ts';
 import { openPage } from '../support/browser.ts';
 import { cardOf, payOn, payOnPage } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
+import { MONTHLY } from '../support/monthly.ts';
 
 /** The hosted pages with a card form, with the real tokeniser and workflows. */
 
@@ -22,17 +23,7 @@ async function subscribe(shop: Shop, card = cardOf('4242 4242 4242 4242')) {
   const { subscriptionId, fwdUrl } = await shop.merchant.post<{
     subscriptionId: string;
     fwdUrl: string;
-  }>('/subscription/create', {
-    customerDetails: ADA,
-    callbackUrl: 'https://shop.example/thanks',
-    currency: 'USD',
-    amount: 1_999,
-    interval: 'MONTH',
-    intervalCount: 1,
-    cycleCount: 12,
-    trialPeriodInterval: 'DAY',
-    trialPeriodCount: 7,
-  });
+  }>('/subscription/create', { ...MONTHLY, trialPeriodInterval: 'DAY', trialPeriodCount: 7 });
   await payOnPage(fwdUrl, card);
   const read = () => shop.merchant.get<Read>(`/subscription/get-subscription/${subscriptionId}`);
   return { subscriptionId, read };

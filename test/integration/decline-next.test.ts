@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
 import { payOnPage } from '../support/payer.ts';
+import { MONTHLY } from '../support/monthly.ts';
 
 test('a renewal is declined with the code that the merchant asked for [D-61]', async ({ shop }) => {
   const now = Date.parse('2027-01-10T12:00:00Z');
@@ -10,16 +11,7 @@ test('a renewal is declined with the code that the merchant asked for [D-61]', a
   const { subscriptionId, fwdUrl } = await shop.merchant.post<{
     subscriptionId: string;
     fwdUrl: string;
-  }>('/subscription/create', {
-    amount: 1_999,
-    currency: 'USD',
-    interval: 'MONTH',
-    intervalCount: 1,
-    cycleCount: 12,
-    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-    callbackUrl: 'https://shop.example/thanks',
-    testClockId,
-  });
+  }>('/subscription/create', { ...MONTHLY, testClockId });
   await payOnPage(fwdUrl);
   const decline = { subscriptionId, code: 'insufficient_funds' };
   await shop.merchant.post('/test-helpers/decline-next', decline);

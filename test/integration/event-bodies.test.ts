@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
 import { payOnPage } from '../support/payer.ts';
 import { unpaidIn } from '../support/unpaid.ts';
+import { MONTHLY } from '../support/monthly.ts';
 
 const NOW = Date.parse('2027-01-31T12:00:00Z');
 const NEXT = Date.parse('2027-02-28T12:00:00Z');
@@ -18,13 +19,9 @@ test('intent.success and subscription.cycle_charged carry every field of their t
     subscriptionId: string;
     fwdUrl: string;
   }>('/subscription/create', {
-    amount: 1_999,
+    ...MONTHLY,
     currency: 'EUR',
-    interval: 'MONTH',
-    intervalCount: 1,
     cycleCount: 3,
-    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-    callbackUrl: 'https://shop.example/thanks',
     receiptId: 'r-1',
     metadata: { plan: 'letters' },
     testClockId,

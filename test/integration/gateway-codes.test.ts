@@ -1,16 +1,8 @@
 import { expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
 import { payOnPage } from '../support/payer.ts';
+import { MONTHLY } from '../support/monthly.ts';
 
-const TERMS = {
-  amount: 1_999,
-  currency: 'USD',
-  interval: 'MONTH',
-  intervalCount: 1,
-  cycleCount: 12,
-  customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-  callbackUrl: 'https://shop.example/thanks',
-};
 const FORBIDDEN = {
   code: 'card_declined',
   gatewayCode: 'generic_decline',
@@ -29,7 +21,7 @@ test('a declined renewal is not retried when the gateway forbids it, and its att
   const { subscriptionId, fwdUrl } = await merchant.post<{
     subscriptionId: string;
     fwdUrl: string;
-  }>('/subscription/create', { ...TERMS, testClockId });
+  }>('/subscription/create', { ...MONTHLY, testClockId });
   await payOnPage(fwdUrl);
   await env.control('POST', '/control/declines', { ...FORBIDDEN, subscriptionId });
   const to = Date.parse('2027-04-10T12:00:00Z');
@@ -67,7 +59,7 @@ test('a one-time charge shows the gateway’s code of its decline [D-35, D-42]',
   const { subscriptionId, fwdUrl } = await merchant.post<{
     subscriptionId: string;
     fwdUrl: string;
-  }>('/subscription/create', TERMS);
+  }>('/subscription/create', MONTHLY);
   await payOnPage(fwdUrl);
   await env.control('POST', '/control/declines', { ...FORBIDDEN, subscriptionId, count: 1 });
   const body = { subscriptionId, amount: 500, currency: 'USD' };

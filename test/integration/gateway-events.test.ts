@@ -17,8 +17,8 @@ import {
   lastAttempt,
   onStripeScene,
   SOON,
-  TERMS,
 } from '../support/stripe-scene.ts';
+import { MONTHLY } from '../support/monthly.ts';
 
 /**
  * Sends events of Stripe from the Stripe double, and checks the rows, the timeline and the merchant's events.
@@ -60,8 +60,8 @@ describe('a card that a payer enters at Stripe without returning', () => {
       '/setup-method/create',
       {
         currency: 'USD',
-        billingDetails: TERMS.customerDetails,
-        callbackUrl: TERMS.callbackUrl,
+        billingDetails: MONTHLY.customerDetails,
+        callbackUrl: MONTHLY.callbackUrl,
       },
     );
     await seller.enterCard({ setupMethodId });

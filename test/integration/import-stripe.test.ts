@@ -3,7 +3,8 @@ import { describe, expect, vi } from 'vitest';
 import { changeGateway } from '../../db/repositories/merchants/gateways.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
-import { importsIn, LINE, violations } from '../support/imports.ts';
+import { findings } from '../support/findings.ts';
+import { importsIn, LINE } from '../support/imports.ts';
 import { onStripe, savedCard } from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
@@ -130,7 +131,7 @@ describe('subscriptions with cards at Stripe', () => {
       ['succeeded 1999'],
       ['succeeded 2999'],
     ]);
-    expect(await violations(env, null)).toEqual([]);
+    expect((await findings(env, null)).wrong).toEqual([]);
   });
 
   test('are reported as a problem when Stripe answers 500, and are imported when the import is repeated', async ({

@@ -11,7 +11,8 @@ import type { ImportResult } from '../../tools/scripts/import/run.ts';
 import { createFaultProxy } from '../../tools/fault-proxy/proxy.ts';
 import { onDevServer } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
-import { importsIn, LINE, violations } from '../support/imports.ts';
+import { findings } from '../support/findings.ts';
+import { importsIn, LINE } from '../support/imports.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const test = onDevServer.extend('imports', { scope: 'file' }, async ({ env }, { onCleanup }) => {
@@ -182,7 +183,7 @@ describe('an imported subscription', () => {
       presentmentCurrency: 'USD',
     });
     expect(await eventsOf(env, subscriptionId)).toEqual([]);
-    expect(await violations(env)).toEqual([]);
+    expect((await findings(env)).wrong).toEqual([]);
 
     await env.startWorkers();
     const ref = { merchantId: env.merchantId, subscriptionId };
@@ -194,7 +195,7 @@ describe('an imported subscription', () => {
       '3 subscription.cycle_charged',
       '4 subscription.ended',
     ]);
-    expect(await violations(env)).toEqual([]);
+    expect((await findings(env)).wrong).toEqual([]);
 
     const again = await imports.run([line], { commit: true });
     expect(again.report).toEqual([
@@ -265,7 +266,7 @@ describe('an import', () => {
     ]);
     // The sweep starts the workflows that the killed process has not started.
     await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
-    expect(await violations(env)).toEqual([]);
+    expect((await findings(env)).wrong).toEqual([]);
   });
 
   test('gives a subscription a jitter within the merchant’s window, without moving its date [D-05]', async ({

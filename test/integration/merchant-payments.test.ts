@@ -4,6 +4,7 @@ import { ApiRefusal } from '../support/merchant-client.ts';
 import { cardOf, payOnPage } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
+import { MONTHLY } from '../support/monthly.ts';
 
 /** Charges and refunds over HTTP on a real Temporal server, checked against the gateway's charges. */
 
@@ -42,15 +43,7 @@ async function activeSubscription(shop: Shop): Promise<string> {
   const { merchant } = shop;
   const made = await merchant.post<{ subscriptionId: string; fwdUrl: string }>(
     '/subscription/create',
-    {
-      amount: 1_999,
-      currency: 'USD',
-      customerDetails: ADA,
-      callbackUrl: 'https://merchant.example/back',
-      interval: 'MONTH',
-      intervalCount: 1,
-      cycleCount: 12,
-    },
+    { ...MONTHLY, callbackUrl: 'https://merchant.example/back' },
   );
   await payOnPage(made.fwdUrl);
   return made.subscriptionId;

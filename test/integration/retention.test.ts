@@ -11,32 +11,16 @@ import { sweepCounts } from '../../db/schema/sweep-counts.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
-import { openBooks } from '../../tools/proof/verify/books.ts';
-import { checkBooks } from '../../tools/proof/verify/invariants.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
+import { findings } from '../support/findings.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 
 const DAY = 24 * 3_600_000;
 const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 const daysAgo = (days: number) => sql`now() - make_interval(days => ${days})`;
-
-/** Every violation that `npm run verify` finds. */
-async function violations(env: TestEnvironment): Promise<string[]> {
-  const books = await openBooks({
-    databaseUrl: env.databaseUrl,
-    gateway: env.gatewayPlace,
-    receiverBook: null,
-    clientBook: null,
-  });
-  try {
-    return (await checkBooks(books)).flatMap(({ wrong }) => wrong);
-  } finally {
-    await books.close();
-  }
-}
 
 const eventsOf = (env: TestEnvironment) =>
   env.db
@@ -95,7 +79,7 @@ test('a sweep deletes closed sessions, deliveries and event bodies after 30 days
       .update(webhookDeliveries)
       .set({ state: 'PENDING', settledAt: null, nextAttemptAt: Date.now() + DAY })
       .where(eq(webhookDeliveries.eventId, pending.id));
-    expect(await violations(env)).toEqual([]);
+    expect((await findings(env)).wrong).toEqual([]);
 
     const report = await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(Object.values(report).every((count) => count === 0)).toBe(true);
@@ -120,7 +104,7 @@ test('a sweep deletes closed sessions, deliveries and event bodies after 30 days
     const kept = await env.db.select().from(checkoutSessions);
     expect(kept.map(({ subscriptionId }) => subscriptionId)).toEqual([open.subscriptionId]);
     expect(await env.db.select().from(checkoutTries)).toEqual([]);
-    expect(await violations(env)).toEqual([]);
+    expect((await findings(env)).wrong).toEqual([]);
 
     // A second sweep deletes nothing more.
     await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });

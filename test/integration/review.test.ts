@@ -5,13 +5,12 @@ import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { paymentReviews } from '../../db/schema/payment-reviews.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { openBooks } from '../../tools/proof/verify/books.ts';
-import { checkBooks } from '../../tools/proof/verify/invariants.ts';
 import { reviewCommand } from '../../tools/scripts/review/command.ts';
 import { orderWorkflowId, recheck } from '../../workflows/orders/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
+import { findings } from '../support/findings.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { runCommand, runProgram } from '../support/run-command.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -91,25 +90,10 @@ const timeline = async (env: TestEnvironment, ref: SubscriptionRef) =>
 const eventsSince = async (env: TestEnvironment, ref: SubscriptionRef, before: number) =>
   (await env.events(ref)).slice(before).map((event) => event['eventType']);
 
-async function verified(env: TestEnvironment) {
-  const books = await openBooks({
-    databaseUrl: env.databaseUrl,
-    gateway: env.gatewayPlace,
-    receiverBook: null,
-    clientBook: null,
-  });
-  const results = await checkBooks(books);
-  await books.close();
-  return {
-    wrong: results.flatMap(({ wrong }) => wrong),
-    forPerson: results.flatMap(({ forPerson }) => forPerson),
-  };
-}
-
 describe('a payment in review', () => {
   test('is listed, settled once as not charged, and shown in the timeline', async ({ env }) => {
     const { ref, id } = await inReview(env);
-    expect(await verified(env)).toEqual({
+    expect(await findings(env)).toEqual({
       wrong: [],
       forPerson: [expect.stringMatching(new RegExp(`^attempt ${id} .* needs manual review since`))],
     });
@@ -167,7 +151,7 @@ describe('a payment in review', () => {
     expect(await list(env)).toEqual([]);
     const [kept] = (await list(env, '--settled')).filter((one) => one.id === id);
     expect(kept?.settled).toMatchObject({ by: 'Ada', note: 'asked the gateway on the phone' });
-    expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
+    expect(await findings(env)).toEqual({ wrong: [], forPerson: [] });
   });
 
   test('is settled as paid by the sweep when Temporal was unreachable at the decision', async ({
@@ -193,7 +177,7 @@ describe('a payment in review', () => {
       'subscription.cycle_charged',
       'subscription.active',
     ]);
-    expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
+    expect(await findings(env)).toEqual({ wrong: [], forPerson: [] });
   });
 
   test('is refunded once when its charge arrives after it was settled as not charged', async ({
@@ -229,7 +213,7 @@ describe('a payment in review', () => {
     expect(await payments.intent(attempt)).toMatchObject({ status: 'SUCCESS', refundedMinor: 0 });
     await env.advance(clock, '2027-03-10T00:00:00Z');
     expect(await env.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 3 });
-    expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
+    expect(await findings(env)).toEqual({ wrong: [], forPerson: [] });
   });
 
   test('is settled as paid against the operator’s decision when the gateway has the charge', async ({
@@ -246,7 +230,7 @@ describe('a payment in review', () => {
     });
     await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
     expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
-    expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
+    expect(await findings(env)).toEqual({ wrong: [], forPerson: [] });
   });
 });
 

@@ -15,6 +15,7 @@ import { enterAccount } from '../support/stripe-merchant.ts';
 import { onStripe } from '../support/stripe.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createEnvironment } from '../support/test-environment.ts';
+import { MONTHLY } from '../support/monthly.ts';
 
 /** Secrets and card numbers in Stripe's answers. They may appear nowhere in our output or stored data. */
 
@@ -30,16 +31,6 @@ const FORBIDDEN = [
   // The numbers in groups of four digits, as a form shows them.
   ...NUMBERS.map((number) => number.replaceAll(/(\d{4})(?=\d)/g, '$1 ')),
 ].flatMap(formsOf);
-
-const TERMS = {
-  amount: 1_999,
-  currency: 'USD',
-  interval: 'MONTH',
-  intervalCount: 1,
-  cycleCount: 12,
-  customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-  callbackUrl: 'https://shop.example/thanks',
-};
 
 /** The text in the fields of Stripe's answers: the key and a card number. */
 const SECRETIVE = `${KEY} for card ${NUMBERS[2]}`;
@@ -123,7 +114,7 @@ test('no key and no card number of Stripe’s error answers appears in the answe
   const { fwdUrl, subscriptionId } = await shop.merchant.post<{
     fwdUrl: string;
     subscriptionId: string;
-  }>('/subscription/create', TERMS);
+  }>('/subscription/create', MONTHLY);
   /** Opens Stripe's page for a card. */
   const open = async (): Promise<number> => {
     const page = see(await openPage(fwdUrl));

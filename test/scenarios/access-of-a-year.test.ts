@@ -2,6 +2,7 @@ import { describe, expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
 import { payOnPage } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
+import { MONTHLY } from '../support/monthly.ts';
 
 /** The commands to one subscription, by instant. The test clock stops at each of these instants. */
 type Commands = Record<string, (life: Life) => Promise<unknown>>;
@@ -73,16 +74,7 @@ async function begin(shop: Shop, terms: object): Promise<Life> {
   const { post } = shop.merchant;
   const { subscriptionId, fwdUrl } = await post<{ subscriptionId: string; fwdUrl: string }>(
     '/subscription/create',
-    {
-      customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-      callbackUrl: 'https://shop.example/thanks',
-      currency: 'USD',
-      amount: 1_999,
-      interval: 'MONTH',
-      intervalCount: 1,
-      cycleCount: 60,
-      ...terms,
-    },
+    { ...MONTHLY, cycleCount: 60, ...terms },
   );
   await payOnPage(fwdUrl);
   return {

@@ -6,6 +6,7 @@ import type { Browser, Page } from './browser.ts';
 import { submitCard, submitForm as answerPage } from './stripe.ts';
 import type { StripeWorld } from './stripe.ts';
 import type { TestEnvironment } from './test-environment.ts';
+import { MONTHLY } from './monthly.ts';
 
 /** A payer who enters a card on Stripe's page and confirms its charge on the page of the bank. */
 
@@ -15,15 +16,7 @@ export const PAYING_CARD = '4242424242424242';
 
 export const ADA = { name: 'Ada Example', email: 'ada@example.com' };
 /** A subscription of 19.99 USD a month, three cycles, without a trial. */
-export const ORDER = {
-  customerDetails: ADA,
-  callbackUrl: 'https://shop.example/thanks',
-  currency: 'USD',
-  amount: 1_999,
-  interval: 'MONTH',
-  intervalCount: 1,
-  cycleCount: 3,
-};
+export const ORDER = { ...MONTHLY, cycleCount: 3 };
 
 /** Opens the page in the browser, and then every page of our own site to which it reloads by itself. */
 export async function openAndWait(url: string, browser?: Browser): Promise<Page> {

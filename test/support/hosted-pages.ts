@@ -4,6 +4,7 @@ import { chromiumMissing, launchChromium } from './chromium.ts';
 import { onDevServer } from './environment.ts';
 import { openPayer, SHOP_URL } from './payer-browser.ts';
 import type { PayerOptions } from './payer-browser.ts';
+import { MONTHLY } from './monthly.ts';
 
 export const DECLINED =
   'Your payment was declined and nothing was charged. Check the details and try again, or use another card.';
@@ -34,14 +35,9 @@ export function onHostedPages() {
     /** Creates a subscription over HTTP, with access to its events and its charges. */
     .extend('subscribe', ({ env, shop }) => async (terms: object = {}) => {
       const { subscriptionId, fwdUrl } = await shop.merchant.post<Created>('/subscription/create', {
-        customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+        ...MONTHLY,
         callbackUrl: `${SHOP_URL}/thanks`,
         cancelUrl: `${SHOP_URL}/basket`,
-        currency: 'USD',
-        amount: 1_999,
-        interval: 'MONTH',
-        intervalCount: 1,
-        cycleCount: 12,
         productPage: { name: 'Garden Letters', description: 'One letter a month.' },
         ...terms,
       });

@@ -8,8 +8,6 @@ import { sql } from 'drizzle-orm';
 import { inject } from 'vitest';
 import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
 import type { PaymentGateway } from '../../gateways/port.ts';
-import { openBooks } from '../../tools/proof/verify/books.ts';
-import { checkBooks } from '../../tools/proof/verify/invariants.ts';
 import { runImport } from '../../tools/scripts/import/run.ts';
 import type { ReportLine } from '../../tools/scripts/import/report.ts';
 import { checkoutCommand } from './card-tokens.ts';
@@ -116,20 +114,4 @@ export function importsIn(env: TestEnvironment) {
     },
     close: () => rmSync(folder, { recursive: true, force: true }),
   };
-}
-
-/**
- * The violations that `npm run verify` finds. If `gateway` is null, the gateway's records are not compared.
- */
-export async function violations(
-  env: TestEnvironment,
-  gateway: TestEnvironment['gatewayPlace'] | null = env.gatewayPlace,
-): Promise<string[]> {
-  const { databaseUrl } = env;
-  const books = await openBooks({ databaseUrl, gateway, receiverBook: null, clientBook: null });
-  try {
-    return (await checkBooks(books)).flatMap(({ wrong }) => wrong);
-  } finally {
-    await books.close();
-  }
 }

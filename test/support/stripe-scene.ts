@@ -13,6 +13,7 @@ import { onStripe } from './stripe.ts';
 import type { StripeWorld } from './stripe.ts';
 import { stripeMerchant } from './stripe-seller.ts';
 import { connectDevServer } from './temporal-servers.ts';
+import { MONTHLY } from './monthly.ts';
 
 const file = { scope: 'file' } as const;
 /** The `test` function of tests of a merchant who charges at the Stripe double. The tests of a file share one `scene`. */
@@ -50,21 +51,12 @@ export interface Scene {
 /** A time limit, not an expectation. */
 export const SOON = { timeout: 60_000, interval: 50 };
 const START = Date.parse('2027-01-31T12:00:00Z');
-export const TERMS = {
-  amount: 1_999,
-  currency: 'USD',
-  interval: 'MONTH',
-  intervalCount: 1,
-  cycleCount: 12,
-  customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-  callbackUrl: 'https://shop.example/thanks',
-};
 
 export async function created({ env, shop }: Scene) {
   const testClockId = await env.createClock(START);
   const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
     '/subscription/create',
-    { ...TERMS, testClockId },
+    { ...MONTHLY, testClockId },
   );
   const made = { merchantId: env.merchantId, subscriptionId, testClockId };
   await env.confirmStart(made);

@@ -4,16 +4,9 @@ import { expectError } from '../../support/answers.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { readSubscription } from '../../support/fixtures/subscriptions.ts';
+import { MONTHLY } from '../../support/monthly.ts';
 
-const ORDER = {
-  amount: 1_999,
-  currency: 'USD',
-  interval: 'MONTH',
-  intervalCount: 1,
-  cycleCount: 12,
-  customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-  callbackUrl: 'https://merchant.example/thanks',
-};
+const ORDER = { ...MONTHLY, callbackUrl: 'https://merchant.example/thanks' };
 
 const create = (api: ApiEnvironment, fields: object) =>
   api.call('POST', '/subscription/create', { body: { ...ORDER, ...fields } });
