@@ -1,5 +1,5 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import { limitError } from '../check-limit.ts';
+import { limitError } from '../client-limits.ts';
 import { callerOf, pathParam } from '../context.ts';
 import type { Context } from '../context.ts';
 

@@ -1,14 +1,13 @@
 import { findCheckout } from '../../../db/repositories/checkouts/sessions.ts';
 import { findHostedPayment } from '../../../db/repositories/payments/hosted.ts';
-import type { Link } from '../../../db/repositories/subscriptions/links.ts';
+import type { Link, LinkPayer, LinkUse } from '../../../db/repositories/subscriptions/links.ts';
 import type { LinkPayment } from '../../../db/schema/subscription-links.ts';
 import type { Db } from '../../../db/client.ts';
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import { invariant } from '../../../domain/errors.ts';
 import type { Terms } from '../../../domain/subscription/state.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { writeHostedPayment } from '../../new-payment.ts';
-import { writeSubscription } from '../../new-subscription.ts';
+import { writeHostedPayment, writeSubscription, payerOf } from '../../new-orders.ts';
 import { checkoutPath, paymentPath } from '../../../runtime/payer-links.ts';
 import { saleFrom } from '../checkout/page.tsx';
 import { businessNow, stageOf } from '../checkout/stage.ts';
@@ -16,6 +15,7 @@ import { paymentSale } from '../payment/page.tsx';
 import { paymentStageOf } from '../payment/stage.ts';
 import type { PageDeps } from '../shared/card-page.tsx';
 import type { Sale } from '../shared/views.tsx';
+import { takeLinkUse } from '../../../db/repositories/subscriptions/links.ts';
 
 /** A use of a link that a payer begins: the page's token, the payer, and the time. */
 export interface NewUse {
@@ -121,4 +121,37 @@ function paymentGoods({ template, merchant }: Link, payment: LinkPayment): Goods
 
 function isUnpaid(stage: string): boolean {
   return stage === 'expired' || stage === 'cancelled';
+}
+
+/** Maximum lifetime, in ms, of an unpaid checkout that was started from a link. */
+const USE_HELD_MS = 3_600_000;
+
+/**
+ * Counts a use of the link and creates its subscription or payment, in one transaction. A repeat with the same token
+ * changes nothing. Never changes the template's customer, because any person may open a link.
+ */
+export async function beginUse(
+  deps: ApiDeps,
+  link: Link,
+  goods: Goods,
+  payer: LinkPayer,
+  given: CustomerDetails,
+): Promise<LinkUse> {
+  const { merchantId, customerId: known, customerDetails: details } = link.template;
+  const { use, afterCommit } = await deps.db.transaction(async (tx) => {
+    const createdAt = deps.now();
+    const use = await takeLinkUse(tx, link, payer, createdAt);
+    if (use.kind !== 'taken') return { use, afterCommit: null };
+    const customerDetails = { ...details, ...given };
+    const customerId = await payerOf(tx, deps, merchantId, {
+      customerId: known ?? undefined,
+      details: customerDetails,
+    });
+    const held = { ...deps, checkoutExpiryMs: Math.min(deps.checkoutExpiryMs, USE_HELD_MS) };
+    const token = payer.checkoutToken;
+    const created = await goods.create(tx, held, { token, customerId, customerDetails, createdAt });
+    return { use, afterCommit: created };
+  });
+  await afterCommit?.();
+  return use;
 }

@@ -12,8 +12,7 @@ import { languageFor } from '../shared/language.ts';
 import { hashAddress } from '../shared/limits.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { seeOther, sendPage } from '../shared/page.tsx';
-import { beginUse } from './begin.ts';
-import { goodsOf } from './goods.ts';
+import { beginUse, goodsOf } from './goods.ts';
 import {
   busyPage,
   foreignFormPage,

@@ -13,7 +13,7 @@ import type { PageDeps, PageRequest } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { savedCardReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
-import { setupStageOf } from './stage.ts';
+import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
 /** Returns the page of a setup session in its present stage. */
 export function setupPage(request: PageRequest, setup: HostedSetup, nowAt: number): Page {
@@ -74,4 +74,20 @@ function withFacts(setup: HostedSetup, nowAt: number): string {
     customer_id: setup.customerId,
     status: setupMethodStatusAt(setup, nowAt),
   });
+}
+
+/** The stage of a setup session. `locked`: too many cards were declined. */
+export type SetupStage = 'open' | 'locked' | 'saved' | 'expired';
+
+export function setupStageOf(setup: HostedSetup, nowAt: number): SetupStage {
+  switch (setupMethodStatusAt(setup, nowAt)) {
+    case 'CREATED':
+      return setup.tries >= CARD_TRIES_MAX[setup.mode] ? 'locked' : 'open';
+    case 'SUCCESS':
+      return 'saved';
+    case 'FAILED':
+      return 'locked';
+    case 'CANCELLED':
+      return 'expired';
+  }
 }

@@ -13,8 +13,7 @@ import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { PageLimits } from '../shared/limits.ts';
-import { setupPage } from './page.tsx';
-import { setupStageOf } from './stage.ts';
+import { setupPage, setupStageOf } from './page.tsx';
 
 export function setupMethodPageRoutes(
   router: Router<RequestState>,

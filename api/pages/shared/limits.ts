@@ -1,6 +1,5 @@
 import { RateLimiterMemory } from 'rate-limiter-flexible';
-import { checkLimit } from '../../check-limit.ts';
-import { addressOf } from '../../client-address.ts';
+import { checkLimit, addressOf } from '../../client-limits.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { sign } from './signed.ts';

@@ -24,11 +24,10 @@ import type { Page } from '../shared/page.tsx';
 import { paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
 import type { Purchase } from '../shared/receipt.ts';
 import type { ListRow, Offer, Sale } from '../shared/views.tsx';
-import { REASONS } from './reasons.ts';
-import type { Reason } from './reasons.ts';
 import { withConfirmation } from './confirmation.tsx';
 import { confirmationOf, isLatestKept, isLatestUnconfirmed, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
+import type { DeclineCode } from '../../../domain/declines.ts';
 
 /** Returns the page of a card change in its present stage, without a link to the merchant. */
 export function updatePage(request: PageRequest, update: MethodUpdate, nowAt: number): Page {
@@ -217,3 +216,26 @@ function nextTryRows({ say, dateTime }: Language, update: MethodUpdate): ListRow
 function owedText({ money }: Language, { state }: MethodUpdate): string {
   return money(state.owed?.amountMinor ?? state.terms.amountMinor, state.terms.currency);
 }
+
+/**
+ * Texts that say to the payer why a payment was declined. Codes share a text, so that a thief does not learn that the
+ * card was reported as lost or stolen.
+ */
+export const REASONS = {
+  card_declined: 'reasonDeclined',
+  insufficient_funds: 'reasonFunds',
+  expired_card: 'reasonExpired',
+  invalid_cvc: 'reasonDetails',
+  incorrect_card_number: 'reasonDetails',
+  lost_card: 'reasonUnusable',
+  stolen_card: 'reasonUnusable',
+  fraudulent: 'reasonUnusable',
+  authentication_required: 'reasonDeclined',
+  processing_error: 'reasonTechnical',
+  issuer_unavailable: 'reasonTechnical',
+  payment_method_removed: 'reasonUnusable',
+  account_closed: 'reasonUnusable',
+  authorisation_revoked: 'reasonUnusable',
+} as const satisfies Record<DeclineCode, string>;
+
+export type Reason = (typeof REASONS)[DeclineCode];

@@ -8,9 +8,8 @@ import { customerDetails as customerDetailsField } from '../../customer-details.
 import { httpUrl, optional, refuseProblems } from '../../fields.ts';
 import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import { inTransaction } from '../../idempotency.ts';
-import { writeHostedPayment } from '../../new-payment.ts';
+import { writeHostedPayment, payerOf } from '../../new-orders.ts';
 import { paymentPath } from '../../../runtime/payer-links.ts';
-import { payerOf } from '../../payer.ts';
 import {
   cancelUrl,
   chargeFields,

@@ -21,7 +21,7 @@ import { customerDetails } from '../../customer-details.ts';
 import { httpUrl, optional } from '../../fields.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { setupMethodPath } from '../../page-links.ts';
-import { payerOf } from '../../payer.ts';
+import { payerOf } from '../../new-orders.ts';
 import {
   currency,
   knownCustomerId,
