@@ -3,18 +3,15 @@ import type { Db } from '../../../db/client.ts';
 import { findIntent, withdrawPayment } from '../../../db/repositories/payments/orders.ts';
 import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import { DomainError, ERRORS } from '../../../domain/errors.ts';
-import { idOfCommand } from '../../../domain/ids.ts';
 import type { IntentRef, PaymentOutcome } from '../../../domain/payment-intent.ts';
 import { declineCode, declineMessage, id } from '../../answer-fields.ts';
 import type { Answer } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { refuseProblems } from '../../fields.ts';
 import type { Shape } from '../../fields.ts';
 import { gatewayAmountProblems } from '../../gateway-amounts.ts';
-import { withOutcome } from '../../idempotency.ts';
 import type { chargeFields } from '../../payment-fields.ts';
 import type { Call } from '../../route.ts';
-import { handOver } from './hand-over.ts';
+import { withOrder } from './hand-over.ts';
 import { chargeStatus } from './intent.ts';
 
 const chargeError = z
@@ -73,46 +70,21 @@ export async function withCharge<Body>(
   deps: ApiDeps,
   { insert, answer }: ChargeKind<Body>,
 ): Promise<Answer<Body>> {
-  const { db } = deps;
+  const { db, orders } = deps;
   const { amount, currency } = call.body;
-  const problems = await gatewayAmountProblems(deps, call.merchant.id, { amount }, currency);
-  return withOutcome(
-    call,
-    deps,
-    async ({ commandId, isRepeat, giveUp }) => {
-      const ref = { merchantId: call.merchant.id, intentId: idOfCommand('in', commandId) };
-      // If an earlier call has written the intent, this call neither validates the request again nor writes the intent
-      // again.
-      const isWritten = isRepeat && (await findIntent(db, ref.merchantId, ref.intentId)) !== null;
-      if (!isWritten) {
-        refuseProblems(problems);
-        await db.transaction((tx) => insert(tx, ref));
-      }
-      const charged = await charge(deps, ref, giveUp);
-      const { kind } = charged;
-      const isDefinite = kind !== 'pending';
-      return { ...answer(ref.intentId, charged), isDefinite, isDeclined: kind === 'declined' };
+  const refOf = (intentId: string) => ({ merchantId: call.merchant.id, intentId });
+  return withOrder(call, deps, {
+    prefix: 'in',
+    problems: await gatewayAmountProblems(deps, call.merchant.id, { amount }, currency),
+    isWritten: async (intentId) => (await findIntent(db, call.merchant.id, intentId)) !== null,
+    write: (tx, intentId) => insert(tx, refOf(intentId)),
+    give: (intentId) => orders.execute('payment', { ...refOf(intentId), token: null }),
+    withdraw: (intentId) => withdrawPayment(db, refOf(intentId)),
+    answer: (intentId, outcome) => {
+      if (outcome.kind === 'refused') throw new DomainError(outcome.code, outcome.message);
+      const { kind } = outcome;
+      const flags = { isDefinite: kind !== 'pending', isDeclined: kind === 'declined' };
+      return { ...answer(intentId, outcome), ...flags };
     },
-    'in',
-  );
-}
-
-/**
- * Charges the intent's payment method and waits for the outcome.
- *
- * @throws DomainError with the code and reason of a refusal; `service_unavailable` if the charge's workflow
- * could not be started.
- */
-async function charge(
-  { db, orders }: ApiDeps,
-  ref: IntentRef,
-  giveUp: AbortSignal | null,
-): Promise<Charged> {
-  const order = {
-    give: () => orders.execute('payment', { ...ref, token: null }),
-    withdraw: () => withdrawPayment(db, ref),
-  };
-  const outcome = await handOver(order, giveUp);
-  if (outcome.kind === 'refused') throw new DomainError(outcome.code, outcome.message);
-  return outcome;
+  });
 }

@@ -1,5 +1,13 @@
+import type { Db } from '../../../db/client.ts';
 import { DomainError } from '../../../domain/errors.ts';
+import { idOfCommand } from '../../../domain/ids.ts';
 import { outsideRequest } from '../../../runtime/request-scope.ts';
+import type { Answer } from '../../answers.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { refuseProblems } from '../../fields.ts';
+import type { Problem } from '../../fields.ts';
+import { withOutcome } from '../../idempotency.ts';
+import type { KeyedCall, OutcomeAnswer } from '../../idempotency.ts';
 
 /** Time limit in ms to void an order. Less than the 3 s between `giveUp` and the 503. */
 const WITHDRAW_WITHIN_MS = 2_000;
@@ -8,6 +16,40 @@ interface Order<Outcome> {
   readonly give: () => Promise<Outcome>;
   /** Voids the order unless its execution has begun. True if the order will never be executed. */
   readonly withdraw: () => Promise<boolean>;
+}
+
+/** An order to charge or refund. `id`: the id of its intent or refund, the same for all calls with one key. */
+interface MerchantOrder<Outcome, Body> {
+  readonly prefix: 'in' | 'rf';
+  /** The problems of the request, which are not checked again after the order was written. */
+  readonly problems: readonly Problem[];
+  readonly isWritten: (id: string) => Promise<boolean>;
+  readonly write: (tx: Db, id: string) => Promise<void>;
+  readonly give: (id: string) => Promise<Outcome>;
+  readonly withdraw: (id: string) => Promise<boolean>;
+  readonly answer: (id: string, outcome: Outcome | { kind: 'pending' }) => OutcomeAnswer<Body>;
+}
+
+/** Writes an order, hands it over to its workflow, and answers with the outcome. A repeat with the key goes on. */
+export async function withOrder<Outcome, Body>(
+  call: KeyedCall,
+  deps: ApiDeps,
+  { prefix, problems, isWritten, write, give, withdraw, answer }: MerchantOrder<Outcome, Body>,
+): Promise<Answer<Body>> {
+  return withOutcome(
+    call,
+    deps,
+    async ({ commandId, isRepeat, giveUp }) => {
+      const id = idOfCommand(prefix, commandId);
+      if (!isRepeat || !(await isWritten(id))) {
+        refuseProblems(problems);
+        await deps.db.transaction((tx) => write(tx, id));
+      }
+      const order = { give: () => give(id), withdraw: () => withdraw(id) };
+      return answer(id, await handOver(order, giveUp));
+    },
+    prefix,
+  );
 }
 
 /**

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { Db } from '../../../db/client.ts';
 import {
   findRefund,
   insertRefund,
@@ -8,18 +7,15 @@ import {
 import { findIntent } from '../../../db/repositories/payments/orders.ts';
 import type { Refund } from '../../../db/repositories/payments/refunds.ts';
 import { DomainError, invariant } from '../../../domain/errors.ts';
-import { idOfCommand } from '../../../domain/ids.ts';
 import type { RefundOutcome, RefundRef } from '../../../domain/refund.ts';
 import { currencyCode, epochMs, id, minorAmount } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idText, optional, refuseProblems } from '../../fields.ts';
+import { idText, optional } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
 import { gatewayAmountProblems } from '../../gateway-amounts.ts';
-import { withOutcome } from '../../idempotency.ts';
-import type { Execution } from '../../idempotency.ts';
 import { route } from '../../route.ts';
-import { handOver } from './hand-over.ts';
+import { withOrder } from './hand-over.ts';
 import { INTENT_ID } from './intent.ts';
 
 /** Accepts every positive integer, also as text. `insertRefund` refuses more than the intent's remaining amount. */
@@ -84,31 +80,27 @@ export const createRefund = route({
   },
   refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
   handle: async (call, deps) => {
-    const problems = await amountProblemsOf(deps, call.merchant.id, call.body);
-    return withOutcome(
-      call,
-      deps,
-      async (execution) => {
-        // If an earlier call has written the refund, this call does not validate the amount again.
-        if (!(await isWritten(deps.db, call.merchant.id, execution))) refuseProblems(problems);
-        const refund = await refundIntent(deps, call.merchant.id, call.body, execution);
-        const { id: refundId, intentId, amountMinor, currency, refundedAt } = refund;
-        invariant(refundedAt !== null, 'a refund with an outcome has its time');
-        return ok({ refundId, intentId, amount: amountMinor, currency, refundedAt });
+    const { db, now } = deps;
+    const merchantId = call.merchant.id;
+    const refOf = (refundId: string) => ({ merchantId, refundId });
+    return withOrder(call, deps, {
+      prefix: 'rf',
+      problems: await amountProblemsOf(deps, merchantId, call.body),
+      isWritten: async (refundId) => (await findRefund(db, merchantId, refundId)) !== null,
+      write: async (tx, refundId) => {
+        const { xIntentId: intentId, amount: amountMinor = null } = call.body;
+        const order = { ...refOf(refundId), intentId, amountMinor, nowAt: now() };
+        const inserted = await insertRefund(tx, order);
+        if (inserted.kind !== 'refused') return;
+        if (inserted.code === 'resource_not_found') throw notFound('payment intent');
+        throw new DomainError(inserted.code, inserted.message);
       },
-      'rf',
-    );
+      give: (refundId) => executeRefund(deps, refOf(refundId)),
+      withdraw: (refundId) => withdrawRefund(db, refOf(refundId)),
+      answer: (_refundId, outcome) => ok(presentRefund(outcome)),
+    });
   },
 });
-
-/** True if an earlier call with the same key has written the refund. */
-async function isWritten(
-  db: Db,
-  merchantId: string,
-  { commandId, isRepeat }: Execution,
-): Promise<boolean> {
-  return isRepeat && (await findRefund(db, merchantId, idOfCommand('rf', commandId))) !== null;
-}
 
 /**
  * Returns the problems of an amount that the gateway cannot refund; empty for a request without an amount or with an
@@ -128,39 +120,15 @@ const DECIDED_LATER =
   'The gateway has accepted the refund and decides it later, perhaps in days. The event intent.refunded or ' +
   'intent.refund_failed reports the outcome.';
 
-/**
- * Refunds a payment and waits for the outcome. A repeat of the command returns the same refund.
- * @throws DomainError with the refusal, `payment_outcome_pending`, or `service_unavailable` if the workflow could not
- * be started.
- */
-async function refundIntent(
-  deps: ApiDeps,
-  merchantId: string,
-  body: Fields<typeof fields>,
-  { commandId, giveUp }: Execution,
-): Promise<Refund> {
-  const { db, now } = deps;
-  const ref = { merchantId, refundId: idOfCommand('rf', commandId) };
-  const inserted = await db.transaction((tx) =>
-    insertRefund(tx, {
-      ...ref,
-      intentId: body.xIntentId,
-      amountMinor: body.amount ?? null,
-      nowAt: now(),
-    }),
-  );
-  if (inserted.kind === 'refused') {
-    if (inserted.code === 'resource_not_found') throw notFound('payment intent');
-    throw new DomainError(inserted.code, inserted.message);
-  }
-  const order = { give: () => executeRefund(deps, ref), withdraw: () => withdrawRefund(db, ref) };
-  const outcome = await handOver(order, giveUp);
+function presentRefund(outcome: ExecutedRefund) {
   if (outcome.kind === 'pending') {
     const isAccepted = 'isAccepted' in outcome;
     throw new DomainError('payment_outcome_pending', isAccepted ? DECIDED_LATER : undefined);
   }
   if (outcome.kind === 'refused') throw new DomainError('operation_not_allowed', outcome.message);
-  return outcome.refund;
+  const { id: refundId, intentId, amountMinor, currency, refundedAt } = outcome.refund;
+  invariant(refundedAt !== null, 'a refund with an outcome has its time');
+  return { refundId, intentId, amount: amountMinor, currency, refundedAt };
 }
 
 type ExecutedRefund =
