@@ -18,7 +18,7 @@ import { createSealing } from './runtime/sealing.ts';
 import { announceReady, onShutdown } from './runtime/shutdown.ts';
 import { createGatewaySubjects } from './temporal/gateway-subjects.ts';
 import { createOrders } from './temporal/orders.ts';
-import { createSubscriptionWorkflows } from './temporal/subscription-workflows.ts';
+import { createSubscriptionWorkflows } from './temporal/subscriptions/workflows.ts';
 import {
   createTemporalClient,
   temporalConnectionOptions,

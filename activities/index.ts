@@ -1,17 +1,17 @@
-import { createChargingActivities } from './charging.ts';
-import type { ChargingDeps } from './charging.ts';
+import { createChargingActivities } from './subscription/charge-attempt.ts';
+import type { ChargingDeps } from './subscription/charge-attempt.ts';
 import { withoutQueryData } from './failures.ts';
-import { createGatewayEventActivities } from './gateway-events.ts';
-import type { GatewayEventDeps } from './gateway-events.ts';
+import { createGatewayEventActivities } from './gateway-events/handle-events.ts';
+import type { GatewayEventDeps } from './gateway-events/handle-events.ts';
 import { createLateChargeActivities } from './orders/late-charges.ts';
-import { createMaintenanceActivities } from './maintenance.ts';
-import type { MaintenanceDeps } from './maintenance.ts';
+import { createMaintenanceActivities } from './repair/sweep.ts';
+import type { MaintenanceDeps } from './repair/sweep.ts';
 import { createPaymentActivities } from './orders/payments.ts';
 import type { PaymentDeps } from './orders/payments.ts';
 import { createRefundActivities } from './orders/refunds.ts';
 import { createSetupMethodActivities } from './orders/setup-methods.ts';
-import { createTransitionActivities } from './transitions.ts';
-import type { TransitionDeps } from './transitions.ts';
+import { createTransitionActivities } from './subscription/transitions.ts';
+import type { TransitionDeps } from './subscription/transitions.ts';
 import type { WebhookActivities } from './webhooks/delivery.ts';
 
 export type ActivityDeps = ChargingDeps &

@@ -1,7 +1,7 @@
 import { DomainError } from '../domain/errors.ts';
 import type { Command, CommandResult } from '../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
-import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
+import type { SubscriptionWorkflows } from '../temporal/subscriptions/workflows.ts';
 
 /**
  * Sends a command to the subscription's workflow. A repeat with the same command id returns the same result.

@@ -8,9 +8,9 @@ import type { Sealing } from '../runtime/sealing.ts';
 import type { CardPage } from '../temporal/cards.ts';
 import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
 import type { Orders } from '../temporal/orders.ts';
-import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
+import type { SubscriptionWorkflows } from '../temporal/subscriptions/workflows.ts';
 import type { WebhookQueues } from '../temporal/webhook-queues.ts';
-import type { WorkflowStarts } from '../temporal/workflow-starts.ts';
+import type { WorkflowStarts } from '../temporal/subscriptions/start-queue.ts';
 import type { RateLimits } from './middleware/rate-limit.ts';
 import type { HomeLink } from './routes/documents/home.ts';
 

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../domain/errors.ts';
 import type { PaymentOutcome } from '../domain/payment-intent.ts';
 import type { SetupOutcome } from '../domain/setup-method.ts';
 import type { Orders } from './orders.ts';
-import type { CommandAnswer, SubscriptionWorkflows } from './subscription-workflows.ts';
+import type { CommandAnswer, SubscriptionWorkflows } from './subscriptions/workflows.ts';
 
 /** The workflows that take a card. */
 export interface CardTakers {

@@ -9,10 +9,10 @@ import type { OrderStep } from '../../domain/order.ts';
 import { isLastLateLook } from '../../domain/review.ts';
 import type { AttemptRef, LateChargeOutcome } from '../../domain/review.ts';
 import type { GatewayRegistry } from '../../gateways/registry.ts';
-import { chargeRefOf } from '../charge-exchange.ts';
-import { unlessRejected } from '../gateway-exchange.ts';
+import { chargeRefOf } from '../charging/charge-exchange.ts';
+import { unlessRejected } from '../charging/gateway-exchange.ts';
 import type { Orders } from '../../temporal/orders.ts';
-import type { SubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
+import type { SubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 
 export interface LateChargeDeps {
   db: Db;

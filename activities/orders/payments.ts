@@ -10,13 +10,13 @@ import type { OrderStep } from '../../domain/order.ts';
 import type { PaymentOrder, PaymentOutcome } from '../../domain/payment-intent.ts';
 import type { GatewayRegistry } from '../../gateways/registry.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
-import type { ChargingDeps } from '../charging.ts';
-import { collect } from '../charge-exchange.ts';
-import { sendDeadline } from '../gateway-exchange.ts';
-import type { SendBudgetDeps } from '../gateway-exchange.ts';
+import type { ChargingDeps } from '../subscription/charge-attempt.ts';
+import { collect } from '../charging/charge-exchange.ts';
+import { sendDeadline } from '../charging/gateway-exchange.ts';
+import type { SendBudgetDeps } from '../charging/gateway-exchange.ts';
 import { watchUnproven } from './late-charges.ts';
-import { presentPayerOf } from '../present-payer.ts';
-import { redeemToken } from '../redeem-token.ts';
+import { presentPayerOf } from '../charging/present-payer.ts';
+import { redeemToken } from '../charging/redeem-token.ts';
 
 export interface PaymentDeps extends SendBudgetDeps {
   db: Db;

@@ -19,8 +19,8 @@ import {
   sendDeadline,
   unknownOrReview,
   unlessRejected,
-} from '../gateway-exchange.ts';
-import type { SendLimits } from '../gateway-exchange.ts';
+} from '../charging/gateway-exchange.ts';
+import type { SendLimits } from '../charging/gateway-exchange.ts';
 import type { PaymentDeps } from './payments.ts';
 
 export function createRefundActivities(deps: PaymentDeps) {

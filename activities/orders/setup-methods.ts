@@ -8,7 +8,7 @@ import { setupMethodStatusAt } from '../../domain/setup-method.ts';
 import type { SetupOutcome } from '../../domain/setup-method.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
 import type { PaymentDeps } from './payments.ts';
-import { redeemToken } from '../redeem-token.ts';
+import { redeemToken } from '../charging/redeem-token.ts';
 
 export function createSetupMethodActivities(deps: PaymentDeps) {
   return {

@@ -7,7 +7,7 @@ import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { oneGateway } from '../../gateways/registry.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
-import { createChargingActivities } from '../../activities/charging.ts';
+import { createChargingActivities } from '../../activities/subscription/charge-attempt.ts';
 import { onDevServerWith } from '../support/environment.ts';
 import { DUE_AT, februaryInput, paidForJanuary } from '../support/february-charge.ts';
 import type { PaidSubscription } from '../support/february-charge.ts';

@@ -1,6 +1,6 @@
 import { asc, eq, isNotNull } from 'drizzle-orm';
 import { describe, expect, test as base, vi } from 'vitest';
-import { NOTHING_FOUND } from '../../activities/maintenance.ts';
+import { NOTHING_FOUND } from '../../activities/repair/sweep.ts';
 import { tryKey } from '../../db/repositories/checkouts/tries.ts';
 import { checkoutTries } from '../../db/schema/checkout-tries.ts';
 import { gatewayEvents } from '../../db/schema/gateway-events.ts';

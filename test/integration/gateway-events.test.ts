@@ -6,7 +6,7 @@ import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
 import { disputes } from '../../db/schema/disputes.ts';
 import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { refunds } from '../../db/schema/refunds.ts';
-import { NOTHING_FOUND } from '../../activities/maintenance.ts';
+import { NOTHING_FOUND } from '../../activities/repair/sweep.ts';
 import { openPage, submitForm } from '../support/browser.ts';
 import { submitCard, WEBHOOK_SECRET } from '../support/stripe.ts';
 import {

@@ -16,7 +16,7 @@ import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
+import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';

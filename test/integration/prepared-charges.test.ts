@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { collect } from '../../activities/charge-exchange.ts';
-import type { SendLimits } from '../../activities/gateway-exchange.ts';
+import { collect } from '../../activities/charging/charge-exchange.ts';
+import type { SendLimits } from '../../activities/charging/gateway-exchange.ts';
 import { markSending } from '../../db/repositories/subscriptions/attempts.ts';
 import { openPaymentAttempt } from '../../db/repositories/payments/charges.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';

@@ -7,7 +7,7 @@ import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createOrders } from '../../temporal/orders.ts';
-import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
+import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import {
   SUBSCRIPTION_WORKFLOW,

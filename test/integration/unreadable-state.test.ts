@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
-import { NOTHING_FOUND } from '../../activities/maintenance.ts';
+import { NOTHING_FOUND } from '../../activities/repair/sweep.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { recheck, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { payCheckout } from '../support/pay-checkout.ts';

@@ -5,7 +5,7 @@ import { msToTs } from '@temporalio/common';
 import { describe, expect, vi } from 'vitest';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
+import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
-import { NOTHING_FOUND } from '../../activities/maintenance.ts';
+import { NOTHING_FOUND } from '../../activities/repair/sweep.ts';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import {
   GATEWAY_SUBJECT_WORKFLOW,

@@ -1,4 +1,4 @@
-import { redeemToken } from '../../activities/redeem-token.ts';
+import { redeemToken } from '../../activities/charging/redeem-token.ts';
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
 import { insertCustomer } from '../../db/repositories/customers/customers.ts';

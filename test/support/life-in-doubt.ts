@@ -276,7 +276,7 @@ export class LifeInDoubt extends Simulation {
     return this.open.state === 'REVIEW' ? 'in review' : 'sent';
   }
 
-  /** A copy of the rules of `activities/charging.ts`. */
+  /** A copy of the rules of `activities/subscription/charge-attempt.ts`. */
   protected override askGateway(owed: OwedCycle, attempt: OpenAttempt): Exchange {
     const key = chargeKey(owed.intentId, attempt.attemptNumber);
     const row = this.rows.get(key) ?? this.begin(key, owed, attempt);
@@ -373,7 +373,7 @@ export class LifeInDoubt extends Simulation {
   }
 
   /**
-   * A copy of the rules of `activities/gateway-exchange.ts`. An unknown answer ends the exchange, as with a
+   * A copy of the rules of `activities/charging/gateway-exchange.ts`. An unknown answer ends the exchange, as with a
    * send budget of 0.
    */
   private collect(row: AttemptRow, owed: OwedCycle, attempt: OpenAttempt): Exchange {

@@ -1,5 +1,5 @@
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import type { CommandAnswer } from '../../temporal/subscription-workflows.ts';
+import type { CommandAnswer } from '../../temporal/subscriptions/workflows.ts';
 import { checkoutCommand } from './card-tokens.ts';
 import type { TestEnvironment } from './test-environment.ts';
 

@@ -12,7 +12,7 @@ import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
-import { createWorkflowStarts } from '../../temporal/workflow-starts.ts';
+import { createWorkflowStarts } from '../../temporal/subscriptions/start-queue.ts';
 import { eventually } from './eventually.ts';
 import { KEEP_ALIVE_MS } from './keep-alive.ts';
 import { LINKS } from './links.ts';

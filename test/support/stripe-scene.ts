@@ -1,6 +1,6 @@
 import { asc, eq, isNotNull } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { NOTHING_FOUND } from '../../activities/maintenance.ts';
+import { NOTHING_FOUND } from '../../activities/repair/sweep.ts';
 import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';

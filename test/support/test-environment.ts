@@ -6,7 +6,7 @@ import { Worker } from '@temporalio/worker';
 import { expect, inject, vi } from 'vitest';
 import { activityInterceptor } from '../../activities/interceptors.ts';
 import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
-import type { SendBudget } from '../../activities/gateway-exchange.ts';
+import type { SendBudget } from '../../activities/charging/gateway-exchange.ts';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
 import { createWebhookDelivery } from '../../activities/webhooks/delivery.ts';
@@ -34,11 +34,11 @@ import { createLogger } from '../../runtime/logger.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { createGatewaySubjects } from '../../temporal/gateway-subjects.ts';
 import { createOrders } from '../../temporal/orders.ts';
-import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
+import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import type {
   CommandAnswer,
   SubscriptionWorkflows,
-} from '../../temporal/subscription-workflows.ts';
+} from '../../temporal/subscriptions/workflows.ts';
 import { taskQueuesOf, WORKFLOW_QUEUES, workerOptionsOf } from '../../runtime/worker-options.ts';
 import type { TaskQueueName } from '../../runtime/worker-options.ts';
 import { createWebhookQueues } from '../../temporal/webhook-queues.ts';

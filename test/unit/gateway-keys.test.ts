@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { saveKey } from '../../activities/redeem-token.ts';
+import { saveKey } from '../../activities/charging/redeem-token.ts';
 import { newId } from '../../domain/ids.ts';
 import { chargeKey } from '../../domain/payment-intent.ts';
 import { refundKey } from '../../domain/refund.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { EARLIER_MOST, renewalPriority } from '../../temporal/subscription-start.ts';
+import { EARLIER_MOST, renewalPriority } from '../../temporal/subscriptions/start.ts';
 
 test.each([
   [0, 1],

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import type { CommandAnswer } from '../../temporal/subscription-workflows.ts';
+import type { CommandAnswer } from '../../temporal/subscriptions/workflows.ts';
 import { recheck, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';

@@ -11,7 +11,7 @@ import { findSettings } from '../../db/repositories/merchants/settings.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createTemporalClient } from '../../temporal/client.ts';
-import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
+import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import { commandLine } from './client/options.ts';
 import { jsonText, print, runScript } from './client/terminal.ts';
 import { gatewaysOf, placeOf } from './import/place.ts';

@@ -15,7 +15,7 @@ import { secretsOfStart } from './client/start-secrets.ts';
 import { grouped, print, printable, runScript } from './client/terminal.ts';
 import { createTemporalClient } from '../../temporal/client.ts';
 import type { TemporalSettings } from '../../temporal/client.ts';
-import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
+import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import { adopt } from '../proof/verify/adopt.ts';
 import { openBooks } from '../proof/verify/books.ts';
 import type { Places } from '../proof/verify/books.ts';

@@ -7,7 +7,7 @@ import {
 import type { TokenCommand } from '../../domain/subscription/actions.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
-import type { RedeemTokenResult } from '../../activities/redeem-token.ts';
+import type { RedeemTokenResult } from '../../activities/charging/redeem-token.ts';
 import type { Answer } from './inbox.ts';
 import type { Run } from './run.ts';
 import type { Outcome, Steps } from './steps.ts';

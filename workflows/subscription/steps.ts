@@ -1,5 +1,5 @@
 import { ActivityFailure, ApplicationFailure, log } from '@temporalio/workflow';
-import type { ChargeAttemptResult } from '../../activities/charging.ts';
+import type { ChargeAttemptResult } from '../../activities/subscription/charge-attempt.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { assertNever, UNREADABLE_STATE } from '../../domain/errors.ts';
 import {

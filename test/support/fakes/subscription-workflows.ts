@@ -2,8 +2,8 @@ import { LINKS } from '../links.ts';
 import { randomBytes } from 'node:crypto';
 import type { ApiDeps } from '../../../api/deps.ts';
 import { oneGateway } from '../../../gateways/registry.ts';
-import { createChargingActivities } from '../../../activities/charging.ts';
-import { createTransitionActivities } from '../../../activities/transitions.ts';
+import { createChargingActivities } from '../../../activities/subscription/charge-attempt.ts';
+import { createTransitionActivities } from '../../../activities/subscription/transitions.ts';
 import type { Db } from '../../../db/client.ts';
 import {
   findCommand,
@@ -31,7 +31,7 @@ import type { PaymentGateway } from '../../../gateways/port.ts';
 import type {
   CommandAnswer,
   SubscriptionWorkflows,
-} from '../../../temporal/subscription-workflows.ts';
+} from '../../../temporal/subscriptions/workflows.ts';
 
 /**
  * Creates a fake of the port to subscription workflows, without Temporal. The fake validates and executes a

@@ -17,7 +17,7 @@ export interface Mutant {
 export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'every send of an attempt uses a new gateway key',
-    file: 'activities/charge-exchange.ts',
+    file: 'activities/charging/charge-exchange.ts',
     find: '    ...chargeRefOf(attempt),\n    gatewayMethodId',
     replace:
       '    ...chargeRefOf(attempt),\n    key: `${attempt.gatewayKey}:${performance.now()}`,\n    gatewayMethodId',
@@ -212,7 +212,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a payment that the payer does not confirm is never withdrawn',
-    file: 'activities/present-payer.ts',
+    file: 'activities/charging/present-payer.ts',
     find: '(isLate || payerLeftAt !== null || isSuperseded)',
     replace: '(payerLeftAt !== null || isSuperseded)',
     project: 'integration',

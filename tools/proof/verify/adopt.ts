@@ -17,7 +17,7 @@ import { intentIdOfCycle } from '../../../domain/ids.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
 import { minuteText } from '../../scripts/client/terminal.ts';
 import { ACCEPT_WITHIN_MS, describeWorkflow } from '../../../temporal/client.ts';
-import type { SubscriptionRuns } from '../../../temporal/subscription-runs.ts';
+import type { SubscriptionRuns } from '../../../temporal/subscriptions/runs.ts';
 import { stateQuery, subscriptionWorkflowId } from '../../../workflows/subscription/messages.ts';
 import type { LostRecords } from './lost-records.ts';
 

@@ -1,6 +1,6 @@
 import PQueue from 'p-queue';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
-import type { SubscriptionRuns } from '../../../temporal/subscription-runs.ts';
+import type { SubscriptionRuns } from '../../../temporal/subscriptions/runs.ts';
 
 /** Maximum number of concurrent starts. */
 const AT_ONCE = 8;

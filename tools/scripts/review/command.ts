@@ -11,10 +11,10 @@ import type { ListedReview } from '../../../db/repositories/payments/reviews.ts'
 import { subscriptionRows } from '../../../db/repositories/subscriptions/transitions.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import { loadOperatorConfig } from '../../config.ts';
-import { followUp } from '../../../activities/decided-reviews.ts';
+import { followUp } from '../../../activities/repair/decided-reviews.ts';
 import { createLogger } from '../../../runtime/logger.ts';
 import { createOrders } from '../../../temporal/orders.ts';
-import { createSubscriptionWorkflows } from '../../../temporal/subscription-workflows.ts';
+import { createSubscriptionWorkflows } from '../../../temporal/subscriptions/workflows.ts';
 import { createTemporalClient } from '../../../temporal/client.ts';
 import { decisionOf } from './decision.ts';
 import type { SettleOptions } from './decision.ts';

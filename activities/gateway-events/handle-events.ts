@@ -1,26 +1,26 @@
-import type { Db } from '../db/client.ts';
-import { failSpentSetup } from '../db/repositories/setup-methods/hosted.ts';
-import { admitTry, declineTry, tryKey } from '../db/repositories/checkouts/tries.ts';
-import { recordMethodChange } from '../db/repositories/customers/payment-methods.ts';
-import { markHandled, unhandledHints } from '../db/repositories/gateway-events/events.ts';
-import type { GatewayAccount } from '../db/repositories/gateway-events/events.ts';
+import type { Db } from '../../db/client.ts';
+import { failSpentSetup } from '../../db/repositories/setup-methods/hosted.ts';
+import { admitTry, declineTry, tryKey } from '../../db/repositories/checkouts/tries.ts';
+import { recordMethodChange } from '../../db/repositories/customers/payment-methods.ts';
+import { markHandled, unhandledHints } from '../../db/repositories/gateway-events/events.ts';
+import type { GatewayAccount } from '../../db/repositories/gateway-events/events.ts';
 import {
   findNamedAttempt,
   findNamedMethod,
   findNamedRefund,
   findNamedSession,
   isUndecided,
-} from '../db/repositories/gateway-events/subjects.ts';
-import type { NamedSession } from '../db/repositories/gateway-events/subjects.ts';
-import { recordDispute } from '../db/repositories/payments/disputes.ts';
-import { hasReplacedCard } from '../db/repositories/subscriptions/method-updates.ts';
-import type { GatewayHint, GatewaySubject } from '../domain/gateway-hint.ts';
-import { CARD_TRIES_MAX } from '../domain/payment-method.ts';
-import type { GatewayRegistry } from '../gateways/registry.ts';
-import { submitCard } from '../temporal/cards.ts';
-import type { Orders } from '../temporal/orders.ts';
-import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
-import { outcomeUnknown } from './failures.ts';
+} from '../../db/repositories/gateway-events/subjects.ts';
+import type { NamedSession } from '../../db/repositories/gateway-events/subjects.ts';
+import { recordDispute } from '../../db/repositories/payments/disputes.ts';
+import { hasReplacedCard } from '../../db/repositories/subscriptions/method-updates.ts';
+import type { GatewayHint, GatewaySubject } from '../../domain/gateway-hint.ts';
+import { CARD_TRIES_MAX } from '../../domain/payment-method.ts';
+import type { GatewayRegistry } from '../../gateways/registry.ts';
+import { submitCard } from '../../temporal/cards.ts';
+import type { Orders } from '../../temporal/orders.ts';
+import type { SubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
+import { outcomeUnknown } from '../failures.ts';
 
 export interface GatewayEventDeps {
   db: Db;

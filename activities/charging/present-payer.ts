@@ -1,9 +1,9 @@
-import { findPaidSession } from '../db/repositories/checkouts/sessions.ts';
-import type { Attempt } from '../db/repositories/subscriptions/attempts.ts';
-import type { Db } from '../db/client.ts';
-import { AUTHENTICATION_MS } from '../domain/subscription/authentication.ts';
-import { bankReturnUrl } from '../runtime/payer-links.ts';
-import type { LinkSettings } from '../runtime/payer-links.ts';
+import { findPaidSession } from '../../db/repositories/checkouts/sessions.ts';
+import type { Attempt } from '../../db/repositories/subscriptions/attempts.ts';
+import type { Db } from '../../db/client.ts';
+import { AUTHENTICATION_MS } from '../../domain/subscription/authentication.ts';
+import { bankReturnUrl } from '../../runtime/payer-links.ts';
+import type { LinkSettings } from '../../runtime/payer-links.ts';
 import type { SendLimits } from './gateway-exchange.ts';
 
 /**

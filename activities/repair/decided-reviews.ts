@@ -1,5 +1,5 @@
-import type { Orders } from '../temporal/orders.ts';
-import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
+import type { Orders } from '../../temporal/orders.ts';
+import type { SubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 
 /**
  * A manual review of an attempt or a refund that has a decision: an operator's, or the automatic `not_charged` for a

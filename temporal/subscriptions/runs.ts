@@ -5,18 +5,18 @@ import type {
   WorkflowHandle,
   WorkflowStartOptions,
 } from '@temporalio/client';
-import { DomainError } from '../domain/errors.ts';
-import { UnreadableStateError } from '../domain/subscription/recorded-state.ts';
-import type { CommandResult } from '../domain/subscription/commands.ts';
-import type { SubscriptionRef } from '../domain/subscription/state.ts';
+import { DomainError } from '../../domain/errors.ts';
+import { UnreadableStateError } from '../../domain/subscription/recorded-state.ts';
+import type { CommandResult } from '../../domain/subscription/commands.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import {
   advanceClock,
   recheck,
   RECEIPT_ID_ATTRIBUTE,
   SUBSCRIPTION_WORKFLOW,
   subscriptionWorkflowId,
-} from '../workflows/subscription/messages.ts';
-import type { Logger } from '../runtime/logger.ts';
+} from '../../workflows/subscription/messages.ts';
+import type { Logger } from '../../runtime/logger.ts';
 import {
   ACCEPT_WITHIN_MS,
   accepted,
@@ -24,12 +24,12 @@ import {
   hasFailedTask,
   hasWorkPending,
   isUnregistered,
-} from './client.ts';
-import { closedSince, countRunning } from './closed-subscriptions.ts';
-import { STUCK_AFTER_MS, terminateIfStuck } from './stuck-workflows.ts';
-import type { StuckOptions } from './stuck-workflows.ts';
-import { EARLIER_MOST, startOptions } from './subscription-start.ts';
-import type { Snapshot } from './subscription-start.ts';
+} from '../client.ts';
+import { closedSince, countRunning } from './closed.ts';
+import { STUCK_AFTER_MS, terminateIfStuck } from '../stuck-workflows.ts';
+import type { StuckOptions } from '../stuck-workflows.ts';
+import { EARLIER_MOST, startOptions } from './start.ts';
+import type { Snapshot } from './start.ts';
 
 export interface SubscriptionRows {
   /** Returns the part of a workflow's argument that the row determines; null for an unknown subscription. */

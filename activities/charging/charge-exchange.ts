@@ -1,8 +1,8 @@
-import { findAttempt, markSending } from '../db/repositories/subscriptions/attempts.ts';
-import type { Attempt } from '../db/repositories/subscriptions/attempts.ts';
-import { findDecision } from '../db/repositories/payments/reviews.ts';
-import type { Db } from '../db/client.ts';
-import type { Settlement } from '../domain/settlement.ts';
+import { findAttempt, markSending } from '../../db/repositories/subscriptions/attempts.ts';
+import type { Attempt } from '../../db/repositories/subscriptions/attempts.ts';
+import { findDecision } from '../../db/repositories/payments/reviews.ts';
+import type { Db } from '../../db/client.ts';
+import type { Settlement } from '../../domain/settlement.ts';
 import type {
   ChargeOutcome,
   ChargeRef,
@@ -11,8 +11,8 @@ import type {
   PaymentGateway,
   PresentPayer,
   WithdrawOutcome,
-} from '../gateways/port.ts';
-import { failpoint } from '../runtime/failpoints.ts';
+} from '../../gateways/port.ts';
+import { failpoint } from '../../runtime/failpoints.ts';
 import {
   inProgressOrReview,
   pauseIfTimeLeft,

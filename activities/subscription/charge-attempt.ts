@@ -1,39 +1,39 @@
-import { loadRetryPlan } from '../db/repositories/merchants/settings.ts';
-import { recordUnanswered } from '../db/repositories/subscriptions/attempts.ts';
-import type { Attempt } from '../db/repositories/subscriptions/attempts.ts';
+import { loadRetryPlan } from '../../db/repositories/merchants/settings.ts';
+import { recordUnanswered } from '../../db/repositories/subscriptions/attempts.ts';
+import type { Attempt } from '../../db/repositories/subscriptions/attempts.ts';
 import {
   isChargeable,
   openAttemptRow,
   settleCycle,
-} from '../db/repositories/subscriptions/cycles.ts';
-import type { ChargeableState, Opening } from '../db/repositories/subscriptions/cycles.ts';
-import type { Settlement } from '../domain/settlement.ts';
-import { findCommand, recordLookup } from '../db/repositories/subscriptions/transitions.ts';
-import type { Db } from '../db/client.ts';
-import { withUpdateLink } from '../domain/events.ts';
+} from '../../db/repositories/subscriptions/cycles.ts';
+import type { ChargeableState, Opening } from '../../db/repositories/subscriptions/cycles.ts';
+import type { Settlement } from '../../domain/settlement.ts';
+import { findCommand, recordLookup } from '../../db/repositories/subscriptions/transitions.ts';
+import type { Db } from '../../db/client.ts';
+import { withUpdateLink } from '../../domain/events.ts';
 import {
   applyOutcome,
   isEarlyLookup,
   postponed,
   resultOf,
-} from '../domain/subscription/apply-attempt.ts';
-import type { AttemptOutcome } from '../domain/subscription/apply-attempt.ts';
-import { isSuperseded } from '../domain/subscription/authentication.ts';
-import type { Change } from '../domain/subscription/change.ts';
-import type { CommandResult } from '../domain/subscription/commands.ts';
-import { takesNewMethod } from '../domain/subscription/state.ts';
-import type { SubscriptionState } from '../domain/subscription/state.ts';
-import type { GatewayRegistry } from '../gateways/registry.ts';
-import { failpoint } from '../runtime/failpoints.ts';
-import { updateMethodLink } from '../runtime/payer-links.ts';
-import type { LinkSettings } from '../runtime/payer-links.ts';
-import { invalidInput } from './failures.ts';
-import { collect } from './charge-exchange.ts';
-import { sendDeadline } from './gateway-exchange.ts';
-import type { SendBudgetDeps } from './gateway-exchange.ts';
-import { watchUnproven } from './orders/late-charges.ts';
-import { presentPayerOf } from './present-payer.ts';
-import type { Orders } from '../temporal/orders.ts';
+} from '../../domain/subscription/apply-attempt.ts';
+import type { AttemptOutcome } from '../../domain/subscription/apply-attempt.ts';
+import { isSuperseded } from '../../domain/subscription/authentication.ts';
+import type { Change } from '../../domain/subscription/change.ts';
+import type { CommandResult } from '../../domain/subscription/commands.ts';
+import { takesNewMethod } from '../../domain/subscription/state.ts';
+import type { SubscriptionState } from '../../domain/subscription/state.ts';
+import type { GatewayRegistry } from '../../gateways/registry.ts';
+import { failpoint } from '../../runtime/failpoints.ts';
+import { updateMethodLink } from '../../runtime/payer-links.ts';
+import type { LinkSettings } from '../../runtime/payer-links.ts';
+import { invalidInput } from '../failures.ts';
+import { collect } from '../charging/charge-exchange.ts';
+import { sendDeadline } from '../charging/gateway-exchange.ts';
+import type { SendBudgetDeps } from '../charging/gateway-exchange.ts';
+import { watchUnproven } from '../orders/late-charges.ts';
+import { presentPayerOf } from '../charging/present-payer.ts';
+import type { Orders } from '../../temporal/orders.ts';
 
 export interface ChargingDeps extends SendBudgetDeps {
   db: Db;

@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { Db } from '../db/client.ts';
-import { findCardSession } from '../db/repositories/checkouts/tries.ts';
-import { savePaymentMethod } from '../db/repositories/customers/payment-methods.ts';
-import { newId } from '../domain/ids.ts';
-import type { SaveMethodOutcome } from '../gateways/port.ts';
-import type { GatewayRegistry } from '../gateways/registry.ts';
-import { failpoint } from '../runtime/failpoints.ts';
-import { outcomeUnknown } from './failures.ts';
+import type { Db } from '../../db/client.ts';
+import { findCardSession } from '../../db/repositories/checkouts/tries.ts';
+import { savePaymentMethod } from '../../db/repositories/customers/payment-methods.ts';
+import { newId } from '../../domain/ids.ts';
+import type { SaveMethodOutcome } from '../../gateways/port.ts';
+import type { GatewayRegistry } from '../../gateways/registry.ts';
+import { failpoint } from '../../runtime/failpoints.ts';
+import { outcomeUnknown } from '../failures.ts';
 
 export interface RedeemTokenInput {
   merchantId: string;

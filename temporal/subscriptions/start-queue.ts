@@ -1,6 +1,6 @@
 import PQueue from 'p-queue';
-import type { SubscriptionRef } from '../domain/subscription/state.ts';
-import { outsideRequest } from '../runtime/request-scope.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { outsideRequest } from '../../runtime/request-scope.ts';
 
 /** Maximum number of concurrent starts. A higher number would slow down the API's other calls. */
 const AT_ONCE = 4;

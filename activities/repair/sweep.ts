@@ -1,6 +1,6 @@
-import type { Db } from '../db/client.ts';
-import { stalledEndpoints } from '../db/repositories/webhooks/deliveries.ts';
-import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
+import type { Db } from '../../db/client.ts';
+import { stalledEndpoints } from '../../db/repositories/webhooks/deliveries.ts';
+import type { EndpointRef } from '../../db/repositories/webhooks/deliveries.ts';
 import {
   countLive,
   forgetExpiredKeys,
@@ -14,26 +14,26 @@ import {
   takeOverdue,
   takeUnkeyedPayments,
   takeUnkeyedRefunds,
-} from '../db/repositories/sweeps/queries.ts';
-import { takeUnhandled } from '../db/repositories/gateway-events/events.ts';
-import { withdrawPayment } from '../db/repositories/payments/orders.ts';
-import { withdrawRefund } from '../db/repositories/payments/refunds.ts';
-import { takeDecidedReviews } from '../db/repositories/payments/reviews.ts';
+} from '../../db/repositories/sweeps/queries.ts';
+import { takeUnhandled } from '../../db/repositories/gateway-events/events.ts';
+import { withdrawPayment } from '../../db/repositories/payments/orders.ts';
+import { withdrawRefund } from '../../db/repositories/payments/refunds.ts';
+import { takeDecidedReviews } from '../../db/repositories/payments/reviews.ts';
 import {
   countDeleted,
   deleteClosedSessions,
   deleteOldEvents,
   deleteOldGatewayEvents,
   deleteOldLinkUses,
-} from '../db/repositories/sweeps/retention.ts';
-import type { Deletion } from '../db/repositories/sweeps/retention.ts';
-import { countRepairs } from '../db/repositories/sweeps/counts.ts';
-import type { IntentRef } from '../domain/payment-intent.ts';
-import type { RefundRef } from '../domain/refund.ts';
-import type { SubscriptionRef } from '../domain/subscription/state.ts';
-import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
-import type { Orders } from '../temporal/orders.ts';
-import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
+} from '../../db/repositories/sweeps/retention.ts';
+import type { Deletion } from '../../db/repositories/sweeps/retention.ts';
+import { countRepairs } from '../../db/repositories/sweeps/counts.ts';
+import type { IntentRef } from '../../domain/payment-intent.ts';
+import type { RefundRef } from '../../domain/refund.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import type { GatewaySubjects } from '../../temporal/gateway-subjects.ts';
+import type { Orders } from '../../temporal/orders.ts';
+import type { SubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import { followUp } from './decided-reviews.ts';
 
 export interface MaintenanceDeps {

@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
-import type { SubscriptionRef } from '../domain/subscription/state.ts';
-import { SUBSCRIPTION_WORKFLOW } from '../workflows/subscription/messages.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { SUBSCRIPTION_WORKFLOW } from '../../workflows/subscription/messages.ts';
 
 /** Time limit in ms for all pages of the list together. */
 const LIST_WITHIN_MS = 10_000;

@@ -1,7 +1,7 @@
 import { WorkflowUpdateRPCTimeoutOrCancelledError, WorkflowUpdateStage } from '@temporalio/client';
 import type { Client, WorkflowUpdateHandle } from '@temporalio/client';
-import { ACCEPT_QUEUED_WITHIN_MS, ACCEPT_WITHIN_MS, isQueueMoving } from './client.ts';
-import { WORKFLOW_QUEUES } from '../runtime/worker-options.ts';
+import { ACCEPT_QUEUED_WITHIN_MS, ACCEPT_WITHIN_MS, isQueueMoving } from '../client.ts';
+import { WORKFLOW_QUEUES } from '../../runtime/worker-options.ts';
 
 interface UpdateRequest {
   workflowId: string;

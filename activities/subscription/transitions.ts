@@ -1,4 +1,4 @@
-import type { Db } from '../db/client.ts';
+import type { Db } from '../../db/client.ts';
 import {
   endHold,
   findOtherVersion,
@@ -6,20 +6,20 @@ import {
   recordClockReached,
   recordHold,
   recordTransition,
-} from '../db/repositories/subscriptions/transitions.ts';
+} from '../../db/repositories/subscriptions/transitions.ts';
 import type {
   Recorded,
   Snapshot,
   Transition,
   VersionRef,
-} from '../db/repositories/subscriptions/transitions.ts';
-import type { SubscriptionState } from '../domain/subscription/state.ts';
-import type { GatewayRegistry } from '../gateways/registry.ts';
-import { failpoint } from '../runtime/failpoints.ts';
-import { isOpenAttemptDecided } from '../db/repositories/payments/reviews.ts';
-import { invalidInput } from './failures.ts';
-import { redeemToken } from './redeem-token.ts';
-import type { RedeemTokenInput, RedeemTokenResult } from './redeem-token.ts';
+} from '../../db/repositories/subscriptions/transitions.ts';
+import type { SubscriptionState } from '../../domain/subscription/state.ts';
+import type { GatewayRegistry } from '../../gateways/registry.ts';
+import { failpoint } from '../../runtime/failpoints.ts';
+import { isOpenAttemptDecided } from '../../db/repositories/payments/reviews.ts';
+import { invalidInput } from '../failures.ts';
+import { redeemToken } from '../charging/redeem-token.ts';
+import type { RedeemTokenInput, RedeemTokenResult } from '../charging/redeem-token.ts';
 
 export interface TransitionDeps {
   db: Db;

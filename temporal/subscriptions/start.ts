@@ -1,12 +1,12 @@
-import { summarize } from '../domain/subscription/describe.ts';
-import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
+import { summarize } from '../../domain/subscription/describe.ts';
+import { WORKFLOW_TASK_TIMEOUT } from '../../workflows/messages.ts';
 import {
   attributesOf,
   fixedAttributesOf,
   memoOf,
   subscriptionWorkflowId,
-} from '../workflows/subscription/messages.ts';
-import type { SubscriptionInput } from '../workflows/subscription/messages.ts';
+} from '../../workflows/subscription/messages.ts';
+import type { SubscriptionInput } from '../../workflows/subscription/messages.ts';
 
 /** The part of a workflow's start that comes from the row. */
 export interface Snapshot extends Pick<SubscriptionInput, 'state' | 'clock'> {

@@ -1,8 +1,8 @@
-import type { Db } from '../db/client.ts';
-import { isAskedLongEnough, isPendingTooLong } from '../domain/lookup-delays.ts';
-import { GatewayRejectedRequest } from '../gateways/port.ts';
-import type { PresentPayer } from '../gateways/port.ts';
-import type { GatewayRegistry } from '../gateways/registry.ts';
+import type { Db } from '../../db/client.ts';
+import { isAskedLongEnough, isPendingTooLong } from '../../domain/lookup-delays.ts';
+import { GatewayRejectedRequest } from '../../gateways/port.ts';
+import type { PresentPayer } from '../../gateways/port.ts';
+import type { GatewayRegistry } from '../../gateways/registry.ts';
 
 /** Time limits of one activity for its requests to the gateway about one charge or refund. */
 export interface SendBudget {

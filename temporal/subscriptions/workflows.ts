@@ -6,19 +6,19 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import { DomainError, isErrorCode } from '../domain/errors.ts';
-import type { ErrorCode } from '../domain/errors.ts';
-import type { Command, CommandResult } from '../domain/subscription/commands.ts';
-import { UnreadableStateError } from '../domain/subscription/recorded-state.ts';
-import { validateCommand } from '../domain/subscription/validate-command.ts';
-import type { SubscriptionRef } from '../domain/subscription/state.ts';
-import { subscriptionWorkflowId } from '../workflows/subscription/messages.ts';
-import { failpoint } from '../runtime/failpoints.ts';
+import { DomainError, isErrorCode } from '../../domain/errors.ts';
+import type { ErrorCode } from '../../domain/errors.ts';
+import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
+import { UnreadableStateError } from '../../domain/subscription/recorded-state.ts';
+import { validateCommand } from '../../domain/subscription/validate-command.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { failpoint } from '../../runtime/failpoints.ts';
 import { acceptedUpdate } from './accepted-update.ts';
-import { ANSWER_WITHIN_MS, isNotReady } from './client.ts';
-import { isOver, SubscriptionRuns } from './subscription-runs.ts';
-import type { SubscriptionRunsDeps } from './subscription-runs.ts';
-import type { Snapshot } from './subscription-start.ts';
+import { ANSWER_WITHIN_MS, isNotReady } from '../client.ts';
+import { isOver, SubscriptionRuns } from './runs.ts';
+import type { SubscriptionRunsDeps } from './runs.ts';
+import type { Snapshot } from './start.ts';
 
 export type CommandAnswer =
   | { kind: 'result'; result: CommandResult }
