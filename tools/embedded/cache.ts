@@ -11,12 +11,8 @@ const ABANDONED_AFTER_MS = 3_600_000;
 const LOCK_POLL_MS = 500;
 
 /**
- * Returns the folder `<root>/<entry>`. If this folder is missing, `build` fills a temporary folder, which is
- * renamed after `build` has succeeded. The entry is therefore complete or absent, even if the process dies.
- *
- * Of several processes on one machine, one builds and the others wait. Processes on different machines that
- * share `root` may build at the same time. Then the entry of the first process to finish stays, and the other
- * processes return its path.
+ * Returns the folder `<root>/<entry>`, which `build` fills if it is missing. The entry is complete or absent. Of
+ * several processes on one machine, one builds and the others wait.
  */
 export async function cachedFolder(
   root: string,

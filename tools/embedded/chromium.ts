@@ -18,11 +18,9 @@ type ChromiumConfig = Pick<EmbeddedConfig, 'chromiumPath'> & {
 };
 
 /**
- * Path of a Chromium or Chrome for tests in a real browser. The search order is: `CHROMIUM_PATH`;
- * `chromium`, `chromium-browser`, `google-chrome` on PATH; an installation with apt-get, as root. Safe
- * to call from several processes at once.
- *
- * @throws ComponentMissingError if no browser was found or installed. The message lists what to do.
+ * Path of a Chromium for tests: `CHROMIUM_PATH`, PATH, or an installation with apt-get as root. Safe to call from
+ * several processes.
+ * @throws ComponentMissingError saying what to do.
  */
 export async function chromium(config: ChromiumConfig, report: Report): Promise<string> {
   if (config.chromiumPath !== undefined) {

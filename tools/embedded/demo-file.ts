@@ -25,14 +25,12 @@ export interface DemoFile {
     readonly url: string;
     /** The address of the fault proxy, through which API and worker call the double. */
     readonly proxyUrl: string;
-    /** The demo merchant's account at the double. */
     readonly accountId: string;
   };
 }
 
 const path = (dataDir: string): string => join(dataDir, 'demo.json');
 
-/** Writes `demo.json`, readable only by its owner. */
 export function writeDemoFile(dataDir: string, content: DemoFile): void {
   writeForOwner(path(dataDir), content);
 }

@@ -12,7 +12,6 @@ export interface DemoMerchant {
   readonly merchantId: string;
   readonly keyId: string;
   readonly secret: string;
-  /** The path of a link to subscribe, which many payers may use. */
   readonly linkPath: string;
 }
 

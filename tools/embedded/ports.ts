@@ -5,7 +5,6 @@ export interface WantedPort {
   readonly port: number;
   /** The service that needs the port, for the error message. */
   readonly purpose: string;
-  /** The variable that sets the port. */
   readonly variable: string;
 }
 

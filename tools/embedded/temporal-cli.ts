@@ -28,11 +28,9 @@ export class ComponentMissingError extends Error {
 }
 
 /**
- * Path of a Temporal CLI, whose command `server start-dev` is the embedded Temporal server. The search order
- * is: `TEMPORAL_CLI_PATH`; `temporal` on PATH; the cache; the SDK's download; a build from Go modules. The
- * results of the last two are stored in the cache. Safe to call from several processes at once.
- *
- * @throws ComponentMissingError if every way failed.
+ * Path of a Temporal CLI: `TEMPORAL_CLI_PATH`, PATH, the cache, the SDK's download, or a build from Go modules. Safe
+ * to call from several processes.
+ * @throws ComponentMissingError.
  */
 export async function temporalCli(config: CliConfig, report: Report): Promise<string> {
   if (config.temporalCliPath !== undefined) {
@@ -53,7 +51,6 @@ export async function requireExecutable(path: string, variable: string): Promise
   });
 }
 
-/** Full path of a program on PATH, or undefined. */
 export async function onPath(program: string): Promise<string | undefined> {
   try {
     const found = await runCommand('sh', ['-c', `command -v ${program}`], { timeoutMs: 5_000 });

@@ -32,7 +32,6 @@ const RETENTION = '3 days';
 /** A Temporal cluster on Postgres. One process runs all four services. */
 export interface TemporalClusterSettings {
   readonly programs: { readonly server: string; readonly sqlTool: string };
-  /** URL of the Postgres server for the cluster's two databases. */
   readonly databaseUrl: string;
   readonly host: string;
   readonly port: number;

@@ -4,7 +4,6 @@ import { dirname } from 'node:path';
 import type { Service } from './services.ts';
 
 export interface TemporalServerSettings {
-  /** Path of the Temporal CLI. */
   readonly cli: string;
   readonly host: string;
   readonly port: number;
@@ -85,7 +84,6 @@ export function temporalService(settings: TemporalServerSettings): Service {
   };
 }
 
-/** `host:port` of the server for clients on this machine. */
 export function temporalAddress({ host, port }: { host: string; port: number }): string {
   return `${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`;
 }

@@ -31,12 +31,9 @@ const mavenEntry = `temporal-test-server-${TEST_SERVER_VERSION}-archived`;
 const sdkEntry = (): string => `temporal-test-server-sdk-${sdkVersion()}`;
 
 /**
- * Path of Temporal's time-skipping test server, for an `existing-path` executable of the SDK's test
- * environment. The search order is: `TEMPORAL_TEST_SERVER_PATH`; the cache; the SDK's download; the Java
- * server from Maven. The results of the last two are stored in the cache. Safe to call from several processes
- * at once.
- *
- * @throws ComponentMissingError if none of these succeeded.
+ * Path of Temporal's time-skipping test server: `TEMPORAL_TEST_SERVER_PATH`, the cache, the SDK's download, or the
+ * Java server from Maven. Safe to call from several processes.
+ * @throws ComponentMissingError.
  */
 export async function temporalTestServer(
   config: TestServerConfig,
@@ -111,9 +108,8 @@ const JAVA_CLASS = 'io.temporal.testserver.TestServer';
 const ARCHIVE = 'classes.jsa';
 
 /**
- * To stop the server, the SDK kills the process that it started. `exec` makes the JVM this process; without
- * `exec` only the shell would end. The flags and the archive of loaded classes make the JVM start within the
- * SDK's limit of 5 s, also on a busy machine. A JVM that cannot use the archive starts without it.
+ * The SDK kills the process that it started: `exec` makes the JVM this process. The flags and the archive of loaded
+ * classes make it start within the SDK's limit of 5 s.
  */
 const WRAPPER = `#!/bin/sh
 cd "$(dirname "$0")" &&

@@ -9,14 +9,9 @@ import type { Fields } from '../../gateways/http-server/fields.ts';
 import { matches } from './path-pattern.ts';
 
 /**
- * - `lose_answer`: the request is forwarded, then the connection is closed without an answer.
- * - `lose_request`: the connection is closed and nothing is forwarded.
- * - `reset`: the connection is reset (RST).
- * - `hang`: the client gets no answer and the connection stays open.
- * - `answer`: the client gets `status`, `headers` and `body` of the fault.
- * - `delay`: the request is forwarded after `delayMs`.
- * - `add_headers`: the request is forwarded with the fault's headers, for example with the header that makes the
- *   Stripe double answer 500.
+ * `lose_answer`: forwarded, then closed without an answer. `lose_request`: closed, not forwarded. `reset`: RST.
+ * `hang`: no answer. `answer`: that of the fault. `delay`: forwarded after `delayMs`. `add_headers`: forwarded with
+ * the fault's headers.
  */
 export const FAULTS = [
   'lose_answer',
@@ -37,11 +32,9 @@ const EFFECTS = ['done', 'none'] as const;
 export interface Fault {
   readonly fault: (typeof FAULTS)[number];
   readonly effect: (typeof EFFECTS)[number];
-  /** Null matches every method. */
   readonly method: string | null;
   /** A path in which `*` stands for one segment, such as `/v1/charges/*`. Null matches every path. */
   readonly path: string | null;
-  /** Number of requests to which the fault applies. */
   readonly count: number;
   /** From 0 to 1: the share of matching requests to which the fault applies. */
   readonly chance: number;
@@ -52,7 +45,6 @@ export interface Fault {
 }
 
 export interface ServedFault extends Fault {
-  /** Number of requests to which the fault has applied. */
   readonly hits: number;
 }
 

@@ -26,7 +26,6 @@ export interface FaultProxyOptions extends ListenOptions {
 
 export interface FaultProxy {
   readonly url: string;
-  /** Closes all connections, also those of a `hang`. */
   close(): Promise<void>;
 }
 

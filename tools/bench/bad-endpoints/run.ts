@@ -25,9 +25,7 @@ export type BadEndpoint = (typeof BAD_ENDPOINTS)[number];
 export interface EndpointOptions {
   /** Number of subscriptions whose first event waits for the bad endpoint. */
   readonly streams: number;
-  /** Number of bad endpoints. Each gets every event. */
   readonly endpoints: number;
-  /** Length of each measurement in seconds. */
   readonly seconds: number;
   readonly temporal: TemporalKind;
 }
@@ -42,15 +40,12 @@ export interface Health {
 
 export interface EndpointFigures {
   readonly endpoint: BadEndpoint;
-  /** Measured before the first event for the bad endpoint. */
   readonly before: Health;
   /** Measured while the events of the subscriptions wait for the bad endpoint. */
   readonly meanwhile: Health;
-  /** The requests that created the subscriptions. */
   readonly create: Throughput;
   /** Number of pending deliveries to the bad endpoints, at the start and at the end of the measurement. */
   readonly pending: { readonly first: number; readonly last: number };
-  /** Number of delivery attempts recorded during the measurement. */
   readonly attemptsRecorded: number;
   /**
    * Renewals that fall due 4 s after an event for the bad endpoint: their lateness in seconds, and the

@@ -11,7 +11,6 @@ export interface LoadFigures {
   readonly checkoutMs: Distribution;
   readonly repeats: number;
   readonly payersAnswered503: number;
-  /** Errors of the calls without a definite answer. */
   readonly failures: readonly string[];
 }
 

@@ -32,11 +32,9 @@ export interface DayOptions {
    * (`tools/bench/floors/`).
    */
   readonly floor: number;
-  /** Event types of the measured merchant's webhook configuration. */
   readonly events: readonly string[];
 }
 
-/** All results of one billing day. */
 export interface DayFigures {
   readonly setUp: { readonly create: Throughput; readonly pay: Throughput };
   readonly idle: { readonly cpu: CpuPercent | null; readonly databasePerSecond: DatabaseWork };
@@ -50,7 +48,6 @@ export interface DayFigures {
   readonly floors: Record<Shape, Floor>;
   /** Number of repairs by the maintenance sweeps until the end of the last wave, by kind. Empty in a healthy run. */
   readonly repairs: Readonly<Record<string, number>>;
-  /** True if Postgres counted statements. */
   readonly countsStatements: boolean;
   /**
    * One sentence for each kind of fault, such as renewals not charged exactly once or events not delivered.

@@ -14,10 +14,8 @@ export interface Renewal {
   readonly deliveredAt: number | null;
 }
 
-/** The webhook deliveries of the selected events. */
 export interface Deliveries {
   readonly events: number;
-  /** Deliveries that are not DELIVERED. */
   readonly undelivered: number;
   /** Time from the commit of each event to its first arrival, in ms. */
   readonly firstDeliveryMs: readonly number[];
@@ -33,7 +31,6 @@ interface BookedCharge {
   readonly reference: { readonly subscriptionId: string | null };
 }
 
-/** Reads the renewals of `subscriptionIds` that fell due at `dueAt`. */
 export async function readRenewals(
   stack: MeasuredStack,
   subscriptionIds: readonly string[],

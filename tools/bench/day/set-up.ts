@@ -9,7 +9,6 @@ import type { Distribution } from '../measure/percentiles.ts';
 import { inParallel } from '../measure/parallel.ts';
 import type { ClientOf, MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
 
-/** Calls of one kind: calls a second, and the time of each call in ms. */
 export interface Throughput {
   readonly perSecond: number;
   readonly latencyMs: Distribution;
@@ -42,7 +41,6 @@ const STARTED_WITHIN_MS = 60_000;
 const PAY_WITHIN_MS = 180_000;
 const BETWEEN_LOOKS_MS = 300;
 
-/** Counts repeats and 503 answers. */
 export class Troubles {
   repeats = 0;
   payersAnswered503 = 0;
@@ -62,7 +60,6 @@ export async function createOne(merchant: MerchantClient): Promise<CreatedSubscr
 
 let payers = 0;
 
-/** Pays on the hosted page, as a payer with a new IP address. */
 export async function payOne(fwdUrl: string, troubles: Troubles): Promise<void> {
   payers += 1;
   const address = `10.${(payers >> 16) & 255}.${(payers >> 8) & 255}.${payers & 255}`;

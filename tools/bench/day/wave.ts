@@ -33,7 +33,6 @@ export interface WaveFigures {
   readonly dueAt: number;
   readonly charged: number;
   readonly delivered: number;
-  /** Number of subscriptions that the gateway charged more than once. */
   readonly chargedTwice: number;
   readonly undeliveredEvents: number;
   readonly notAsleep: number;

@@ -3,7 +3,6 @@ import type { MeasuredStack } from '../stack/measured-stack.ts';
 
 const { EventType, WorkflowExecutionStatus } = proto.temporal.api.enums.v1;
 
-/** The state of one run of a workflow. */
 export interface RunPosition {
   readonly runId: string;
   readonly events: number;
@@ -15,13 +14,11 @@ export interface RunPosition {
 
 export interface LastEvent {
   readonly type: string;
-  /** Epoch ms by Temporal's clock. */
   readonly at: number;
   /** The next run, if the event is continue-as-new. */
   readonly nextRunId: string | null;
 }
 
-/** Number of events and bytes added to a workflow's history. */
 export interface HistorySize {
   readonly events: number;
   readonly bytes: number;
@@ -30,7 +27,6 @@ export interface HistorySize {
 const CALL_WITHIN_MS = 10_000;
 const MAX_RUNS = 20;
 
-/** Reads workflow histories through Temporal's public API. */
 export function historiesOf({ temporal: connection, demo }: MeasuredStack) {
   const namespace = demo.temporalNamespace;
   const call = <Answer>(work: () => Promise<Answer>): Promise<Answer> =>

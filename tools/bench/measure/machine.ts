@@ -3,12 +3,9 @@ import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
 import { coreTime } from '../../proof/chaos/machine.ts';
 import type { CoreTime } from '../../proof/chaos/machine.ts';
 
-/** The machine and the commit of a measurement. */
 export interface RunConditions {
-  /** ISO-8601. */
   readonly date: string;
   readonly commit: string;
-  /** True if the checkout had uncommitted changes. */
   readonly hasChanges: boolean;
   readonly node: string;
   readonly platform: string;

@@ -3,14 +3,12 @@ import type { MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
 import { PROCESSES } from '../stack/measured-stack.ts';
 import { cpuBetween, readCpu } from './cpu.ts';
 
-/** CPU use of each process, in per cent of one core. */
 export type CpuPercent = Record<ProcessName, number>;
 
 const LOOK_MS = 500;
 /** A stack is quiet if it uses at most this much more CPU than the measured idle stack, in per cent of a core. */
 const ABOVE_IDLE_PERCENT = 20;
 
-/** CPU use of each process during `ms`. Null if CPU time cannot be read. */
 export async function cpuPercentOver(stack: MeasuredStack, ms: number): Promise<CpuPercent | null> {
   const pids = stack.pids();
   const before = readCpu(pids);

@@ -2,9 +2,8 @@ import type { DayFigures } from '../day/billing-day.ts';
 import type { Shape } from '../floors/run.ts';
 
 /**
- * The product's renewals a second, divided by those of each floor. A renewal counts when its events are delivered and
- * its workflow is asleep. The product's value is the mean of all waves but the last one, which has background load, or
- * the value of the only wave.
+ * The product's renewals a second, divided by those of each floor: the mean of all waves but the last one, which has
+ * background load, or the only wave.
  */
 export type RatiosToFloors = Record<Shape, number>;
 

@@ -17,7 +17,6 @@ const TITLES = {
   silent: 'An endpoint that never answers',
 } as const;
 
-/** Prints how the bad endpoints affected other work. */
 export function printEndpoints(
   { streams, endpoints, temporal }: EndpointOptions,
   runConditions: RunConditions,

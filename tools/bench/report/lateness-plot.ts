@@ -3,7 +3,6 @@ import { svgOf } from '../../scripts/client/svg.ts';
 
 export interface LatenessPlot {
   readonly title: string;
-  /** For each month: the lateness of each charge in seconds, ascending. */
   readonly months: readonly (readonly number[])[];
 }
 

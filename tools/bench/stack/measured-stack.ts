@@ -17,7 +17,6 @@ import type { Closer } from '../../../runtime/shutdown.ts';
 
 export type TemporalKind = 'dev' | 'cluster';
 
-/** The processes of one stack, with their names in the process table. */
 export const PROCESSES = ['worker', 'api', 'gateway', 'temporal', 'postgres'] as const;
 export type ProcessName = (typeof PROCESSES)[number];
 
@@ -28,16 +27,12 @@ export type ClientOf = (onRepeat?: (reason: string) => void) => MerchantClient;
 export interface MeasuredStack {
   readonly demo: DemoFile;
   readonly temporalKind: TemporalKind;
-  /** Connection to the product's database. */
   readonly sql: postgres.Sql;
   /** Connection to the database `postgres`. Commits in this database do not count as the product's. */
   readonly statistics: postgres.Sql;
-  /** True if Postgres counts statements (pg_stat_statements). */
   readonly countsStatements: boolean;
   readonly temporal: Connection;
-  /** Current pids. A restarted process has a new pid. */
   pids(): ReadonlyMap<ProcessName, number>;
-  /** Makes a client of the demo merchant. */
   readonly merchant: ClientOf;
   /** Creates another merchant in test mode. Returns the function that makes its clients. */
   addMerchant(name: string): Promise<ClientOf>;

@@ -18,7 +18,6 @@ const STOP_WITHIN_MS = 90_000;
 /** Exit code of a run that a signal ended. */
 const INTERRUPTED = 130;
 
-/** The options of every benchmark that runs on a separate stack. */
 export interface OwnRunOptions {
   readonly temporal: TemporalKind;
   readonly json?: string;
@@ -45,9 +44,8 @@ export interface OwnRun {
 }
 
 /**
- * Runs a benchmark with a temporary data folder, and writes its figures as JSON if `json` is set. At the
- * end, or on a signal, calls all `closers` in order and removes the folder; with `keep`, or after a failure,
- * the folder stays. Then exits this process, with 1 if `problems` is not empty.
+ * Runs a benchmark with a temporary data folder, calls all `closers` in order at its end or on a signal, and exits:
+ * with 1 if `problems` is not empty. With `keep` or after a failure the folder stays.
  */
 export function runOnOwnStack(
   name: string,

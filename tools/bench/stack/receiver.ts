@@ -3,14 +3,11 @@ import type { Closer } from '../../../runtime/shutdown.ts';
 import type { MerchantClient } from '../../../test/support/merchant-client.ts';
 import { startChild } from './child-process.ts';
 
-/** One webhook request at the receiver. */
 export interface Arrival {
-  /** The URL path, which identifies the configuration. */
   readonly path: string;
   /** Arrival of the request's headers, in epoch ms with fractions. */
   readonly at: number;
   readonly eventId: string;
-  /** True if this event had arrived before. */
   readonly isRepeat: boolean;
   readonly eventType: string;
   readonly eventTime: number;
@@ -19,7 +16,6 @@ export interface Arrival {
 
 interface Selection {
   readonly path: string;
-  /** Epoch ms. */
   readonly since: number;
   readonly eventType?: string;
 }
@@ -32,9 +28,7 @@ export type ReceiverRequest =
 export interface Receiver {
   readonly pid: number;
   arrivals(selection: Selection): Promise<Arrival[]>;
-  /** Number of different subscriptions among the arrivals that match `selection`. */
   subscriptions(selection: Selection): Promise<number>;
-  /** Number of connections that the silent port has accepted so far. */
   silentConnections(): Promise<number>;
   /** URL of a port that accepts connections and never answers. */
   readonly silentUrl: string;
@@ -47,7 +41,6 @@ export interface Receiver {
   ): Promise<string>;
 }
 
-/** Starts the webhook receiver in a separate process. */
 export async function startReceiver(closers: Closer[]): Promise<Receiver> {
   const child = await startChild('tools/bench/stack/receiver-main.ts', [], closers);
   const ports = await child.ask<{ answering: number; silent: number }>({ kind: 'ports' });

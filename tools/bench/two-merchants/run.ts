@@ -9,9 +9,7 @@ import type { ClientOf, MeasuredStack, TemporalKind } from '../stack/measured-st
 import type { OwnRun } from '../stack/own-run.ts';
 
 export interface TwoMerchantsOptions {
-  /** Number of subscriptions of the small merchant. */
   readonly small: number;
-  /** Number of subscriptions of the big merchant. */
   readonly big: number;
   readonly temporal: TemporalKind;
 }

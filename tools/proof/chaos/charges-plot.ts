@@ -4,7 +4,6 @@ import type postgres from 'postgres';
 import { KILL_KINDS } from './killer.ts';
 import type { Kill } from './killer.ts';
 
-/** A charge of a chaos run. Times are in seconds. */
 export interface PlottedCharge {
   /** The time from the start of the run to the first send of the charge. */
   readonly sentAfter: number;

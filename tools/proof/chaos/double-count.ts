@@ -6,7 +6,6 @@ import type { Figure } from './gateway-faults.ts';
 /** The comparison of our rows with the list of charges of the Stripe double. */
 export interface DoubleCount {
   readonly figures: readonly Figure[];
-  /** One line for each difference. */
   readonly wrong: readonly string[];
 }
 

@@ -24,7 +24,6 @@ export const UP_WITHIN_MS = 120_000;
 /** Temporal becomes unreachable when this share of the requested cycles is paid. */
 const OUTAGE_AT = 0.25;
 
-/** The result of the fault phase. */
 export interface FaultPhaseResult {
   readonly groups: readonly Group[];
   /** For each fault of the gateway, the number of requests that the fault has hit. */

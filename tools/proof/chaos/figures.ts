@@ -3,14 +3,12 @@ import { grouped } from '../../scripts/client/terminal.ts';
 import type { Figure } from './gateway-faults.ts';
 import type { Load } from './load.ts';
 
-/** Number of paid cycles, first payments included. */
 export async function countCycles(sql: postgres.Sql): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     select coalesce(sum(cycles_charged), 0)::int as n from subscription`;
   return row?.n ?? 0;
 }
 
-/** The results of a run, as pairs of label and text. */
 export async function figuresOf(
   sql: postgres.Sql,
   load: Load,

@@ -1,10 +1,8 @@
 import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { grouped } from '../../scripts/client/terminal.ts';
 
-/** A result of a run: a label and a text. */
 export type Figure = [label: string, text: string];
 
-/** The faults of a gateway during the fault phase. */
 export interface GatewayFaults {
   begin(): Promise<void>;
   /** Ends all faults, and returns how often each fault has hit. */
@@ -28,7 +26,6 @@ const SANDBOX_FAULTS = [
   { operation: 'refund', fault: 'lose_answer', chance: 0.15 },
 ] as const;
 
-/** The faults of the sandbox. */
 export function sandboxFaults(start: RunningStart): GatewayFaults {
   return {
     begin: async () => {

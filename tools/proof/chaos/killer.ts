@@ -23,12 +23,10 @@ export const KILL_KINDS = Object.keys(KILLS) as KillKind[];
 
 export interface Kill {
   readonly kind: KillKind;
-  /** Epoch ms. */
   readonly at: number;
 }
 
 export interface WatchedSystem {
-  /** True if the API answers its health check. */
   isServing(): Promise<boolean>;
   /** True if a charge was settled after `at` (epoch ms). False if the database does not answer. */
   hasChargedSince(at: number): Promise<boolean>;
@@ -72,7 +70,6 @@ export class Killer {
     return this.kills.filter((kill) => kill.kind === kind).length;
   }
 
-  /** Kills at random moments until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.waitUntilUp(signal);

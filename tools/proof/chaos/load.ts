@@ -45,11 +45,9 @@ export interface Load {
   readonly random: Random;
   made: number;
   paid: number;
-  /** Checkouts that expired before they were paid. */
   tooLate: number;
   pagesRepeated: number;
   commands: number;
-  /** Requests for refunds, without repeats. */
   refunds: number;
 }
 
@@ -125,7 +123,6 @@ async function keepCommanding(load: Load, group: Group, enough: AbortSignal): Pr
   }
 }
 
-/** Waits for `ms`, or until `enough` aborts. */
 async function rest(ms: number, enough: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal: enough }).catch(() => undefined);
 }
@@ -185,7 +182,6 @@ function pickCommand(random: Random, amount: number, date: number): [path: strin
   return ['/subscription/merchant/cancel', {}];
 }
 
-/** Sends a random command for a subscription. Refusals are expected. */
 async function command(load: Load, group: Group, subscriptionId: string): Promise<void> {
   const { random, client } = load;
   const amount = random.between(101, 90_000);

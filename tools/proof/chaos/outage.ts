@@ -3,17 +3,13 @@ import { waitFor } from '../../scripts/client/wait-for.ts';
 import type { Killer } from './killer.ts';
 import type { Load } from './load.ts';
 
-/** Measurements of an outage of Temporal. */
 export interface Outage {
-  /** Length of the outage, including the server's restart. */
   readonly seconds: number;
-  /** Cycles paid during the outage. */
   readonly cyclesMeanwhile: number;
   /** Requests of clients that still waited for a definite answer when the outage ended. */
   readonly waiting: number;
   /** Seconds from the end of the outage until the last of these requests had its definite answer. */
   readonly drainSeconds: number;
-  /** Cycles paid in these `drainSeconds`. */
   readonly cyclesDrained: number;
 }
 

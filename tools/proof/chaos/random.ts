@@ -6,7 +6,6 @@ export class Random {
     this.state = seed >>> 0;
   }
 
-  /** A number in [0, 1). */
   next(): number {
     this.state = (this.state + 0x6d2b79f5) >>> 0;
     let mixed = this.state;
@@ -15,7 +14,6 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   }
 
-  /** An integer from `least` to `most`, both included. */
   between(least: number, most: number): number {
     return least + Math.floor(this.next() * (most - least + 1));
   }
@@ -24,7 +22,6 @@ export class Random {
     return items[this.between(0, items.length - 1)];
   }
 
-  /** True with this chance, from 0 to 1. */
   isTrue(chance: number): boolean {
     return this.next() < chance;
   }

@@ -6,7 +6,6 @@ import type { Random } from './random.ts';
 const REFUNDED = 0.2;
 /** Share of the refunded cycles that are refunded in parts. */
 const IN_PARTS = 0.6;
-/** Number of cycles that are refunded concurrently. */
 const AT_ONCE = 8;
 const BETWEEN_LOOKS_MS = 200;
 
@@ -40,7 +39,6 @@ export class PaidCycles {
   }
 }
 
-/** Refunds paid cycles until `enough` aborts. Refunds in progress are completed. */
 export async function keepRefunding(
   load: Load,
   cycles: PaidCycles,

@@ -6,19 +6,16 @@ import { KILL_KINDS } from './killer.ts';
 import type { Kill, KillKind } from './killer.ts';
 import type { Outage } from './outage.ts';
 
-/** The results of a run. */
 export interface RunReport {
   readonly commit: string;
   readonly command: string;
   readonly startedAt: number;
   readonly seconds: number;
   readonly figures: readonly (readonly [label: string, text: string])[];
-  /** Null if there was no outage. */
   readonly outage: Outage | null;
   readonly recovery: readonly Recovery[];
   readonly charges: Omit<ChargesPlot, 'title'>;
   readonly results: readonly CheckResult[];
-  /** Problems other than violated invariants, one line each. */
   readonly wrong: readonly string[];
 }
 
@@ -93,7 +90,6 @@ export function recoveryText({ kind, kills, p50, p99 }: Recovery): string {
   return `${kind}: ${kills} times, next charge after ${p50.toFixed(1)} s (p50), ${p99.toFixed(1)} s (p99)`;
 }
 
-/** The report as a Markdown page for docs/. */
 export function toMarkdown(report: RunReport): string {
   const day = new Date(report.startedAt).toISOString().slice(0, 10);
   const figures = report.figures.map(([label, text]) => `| ${label} | ${text} |`);

@@ -29,7 +29,6 @@ const MAX_WAIT_MS = 2_000;
 export class RetryingClient {
   asked = 0;
   repeated = 0;
-  /** Requests that got no definite answer within {@link DEFINITE_WITHIN_MS}. */
   readonly unanswered: string[] = [];
   private readonly options: RetryingClientOptions;
   private readonly open = new Set<Promise<unknown>>();
@@ -38,7 +37,6 @@ export class RetryingClient {
     this.options = options;
   }
 
-  /** Number of requests that still wait for a definite answer. */
   get waiting(): number {
     return this.open.size;
   }

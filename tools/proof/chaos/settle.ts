@@ -9,12 +9,9 @@ const WITHIN_MS = 300_000;
 const HURRY_EVERY_MS = 5_000;
 
 /**
- * Waits until no attempt and no refund is in CREATED, SENDING or UNKNOWN, no refund and no delivery is PENDING, and
- * every subscription has reached the target of its test clock.
- * Makes failed deliveries due at once in the database, because their backoff is minutes to hours. Changes nothing else
- * in the database.
- *
- * @throws Error with the counts of open work if this takes longer than 5 minutes.
+ * Waits until no order, attempt or delivery is open and every test clock is at its target. Makes failed deliveries
+ * due at once; changes nothing else.
+ * @throws Error with the open work after 5 minutes.
  */
 export async function settle(sql: postgres.Sql): Promise<void> {
   let hurriedAt = 0;

@@ -29,7 +29,6 @@ export interface RunOptions {
   readonly temporalAway?: number;
 }
 
-/** The system, the load and the faults of a run. */
 export type Surroundings = Awaited<ReturnType<typeof prepare>>;
 
 /**
@@ -96,7 +95,6 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
   };
 }
 
-/** Returns the id of the system's only merchant. */
 async function demoMerchantId(sql: postgres.Sql): Promise<string> {
   const [row] = await sql<{ id: string }[]>`select id from merchant`;
   if (row === undefined) throw new Error('there is no merchant');

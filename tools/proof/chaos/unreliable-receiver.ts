@@ -35,12 +35,10 @@ export async function startUnreliableReceiver(
     subscribedEventTypes: EVENT_TYPES,
   });
   return {
-    /** Ends the faults: from now on every delivery is answered 2xx. */
     recover: () => {
       isGood = true;
     },
     received: () => receiver.received.length,
-    /** Writes the received webhooks to a file that `npm run verify` reads. */
     writeBook: (file: string) => {
       const lines = receiver.received.map(
         ({ event, answered, isStandardSignatureValid, isXpaySignatureValid }) =>

@@ -1,11 +1,9 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-/** One call and its answer. */
 export interface Call {
   /** Method and path as in the OpenAPI document: `GET /customer/{customerId}`. */
   readonly operation: string;
-  /** HTTP status; 0 without an answer. */
   readonly status: number;
 }
 
@@ -19,7 +17,6 @@ interface ReportLine {
   };
 }
 
-/** Reads every call of a run from Schemathesis' report. */
 export async function readCalls(reportFile: string): Promise<Call[]> {
   const calls: Call[] = [];
   if (!existsSync(reportFile)) return calls;
@@ -35,7 +32,6 @@ export async function readCalls(reportFile: string): Promise<Call[]> {
   return calls;
 }
 
-/** Number of answers for each status, sorted by status. */
 export function countStatuses(calls: readonly Call[]): [status: number, count: number][] {
   const counts = new Map<number, number>();
   for (const { status } of calls) counts.set(status, (counts.get(status) ?? 0) + 1);

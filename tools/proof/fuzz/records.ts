@@ -3,7 +3,6 @@ import { payOnPage } from '../../../test/support/payer.ts';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { advanceTestClock, createTestClock } from '../../scripts/client/test-clock.ts';
 
-/** Ids of one merchant's records, by kind. */
 export interface Records {
   readonly subscriptions: readonly string[];
   /** Subscriptions for the cancel operation only, so that the other operations get active ones. */
@@ -94,7 +93,6 @@ async function saveMethod(merchant: MerchantClient) {
   return { setupMethodId, customerId: session.customerId, pmId: session.pmId };
 }
 
-/** Creates an unpaid payment, which can be cancelled. Returns its id. */
 async function createIntent(merchant: MerchantClient): Promise<string> {
   const { xIntentId } = await merchant.post<{ xIntentId: string }>('/payments/create-intent', {
     amount: 4_900,
@@ -105,7 +103,6 @@ async function createIntent(merchant: MerchantClient): Promise<string> {
   return xIntentId;
 }
 
-/** Runs `make` several times, one after another. */
 async function times<T>(count: number, make: () => Promise<T>): Promise<T[]> {
   const made: T[] = [];
   for (let i = 0; i < count; i += 1) made.push(await make());

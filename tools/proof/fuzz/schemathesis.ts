@@ -44,7 +44,6 @@ export interface FuzzRun {
   readonly documentUrl: string;
   readonly credential: { readonly keyId: string; readonly secret: string };
   readonly seconds: number;
-  /** Arguments of Schemathesis that select operations of the document. */
   readonly select: readonly string[];
   /** TOML with values to use in addition to generated ones. */
   readonly dictionaries: string;

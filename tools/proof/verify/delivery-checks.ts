@@ -2,10 +2,8 @@ import type { Check } from './check.ts';
 import { PAID_BEFORE } from './sql-parts.ts';
 
 /**
- * SQL for the age from which a violation is reported: of a due delivery, a workflow that was not started, or
- * a test clock's target that was not reached. The age exceeds the sum of a dead worker's claim (45 s), the
- * longest wait for a probe of a failing endpoint (60 s + 20 %) and the time until the next sweep finds the work
- * (30 s + 10 s).
+ * Age from which a violation is reported. More than a dead worker's claim (45 s), the longest wait for a probe (72 s)
+ * and the time until the next sweep finds the work (40 s).
  */
 const REPAIRED = `interval '10 minutes'`;
 

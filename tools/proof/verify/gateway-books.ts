@@ -3,10 +3,8 @@ import { accountBinding } from '../../../gateways/merchant-gateways.ts';
 import { listCharges, listRefunds } from './stripe-charges.ts';
 import { createStripeClient } from '../../../gateways/stripe/client.ts';
 
-/** A row of `book_charge` or `book_refund`. */
 export type BookRow = Record<string, string | number | null>;
 
-/** Charges and refunds in a gateway's book. */
 export interface BookPage {
   readonly charges: BookRow[];
   readonly refunds: BookRow[];
@@ -19,7 +17,6 @@ export interface GatewayBook {
   readonly pages: AsyncIterable<BookPage>;
 }
 
-/** The merchants' accounts at Stripe. */
 export interface StripePlace {
   readonly sealing: { open(sealed: Uint8Array, boundTo: string): string };
   /** The address of a Stripe double instead of Stripe's. */
@@ -28,7 +25,6 @@ export interface StripePlace {
   readonly days: number;
 }
 
-/** The sandbox adapter's name. */
 const SANDBOX = 'sandbox';
 const TIMEOUT_MS = 30_000;
 const DAY_MS = 86_400_000;
@@ -41,7 +37,6 @@ interface SandboxPlace {
   readonly key: string;
 }
 
-/** The sandbox gateway's book, from its beginning. */
 export async function sandboxBook(place: SandboxPlace): Promise<GatewayBook> {
   const first = await readPage(place, 0);
   return { gateway: SANDBOX, from: new Date(0), pages: readSandbox(place, first) };
