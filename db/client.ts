@@ -3,9 +3,7 @@ import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import { PgTransaction } from 'drizzle-orm/pg-core';
 import postgres from 'postgres';
 import { LastingSocket } from './lasting-socket.ts';
-import { withOneUsePerConnection } from './one-use-per-connection.ts';
-import { withPreparedStatements } from './prepared-statements.ts';
-import { createReplaceablePool } from './replaceable-pool.ts';
+import { openPool } from './pool.ts';
 
 /** A database or a transaction: the first parameter of every repository function. */
 export type Db = PostgresJsDatabase;
@@ -51,13 +49,12 @@ export function createDb(options: DbOptions): DbHandle {
       plan_cache_mode: 'force_custom_plan',
     },
   };
-  const pool = createReplaceablePool(() =>
-    withPreparedStatements(postgres(options.url, settings), options.beforeEach),
+  const { client, close } = openPool(
+    () => postgres(options.url, settings),
+    options.poolSize,
+    options.beforeEach ?? (() => undefined),
   );
-  return {
-    db: drizzle({ client: withOneUsePerConnection(pool, options.poolSize) }),
-    close: (timeoutMs = 5_000) => pool.close(timeoutMs),
-  };
+  return { db: drizzle({ client }), close: (timeoutMs = 5_000) => close(timeoutMs) };
 }
 
 /**
@@ -65,11 +62,7 @@ export function createDb(options: DbOptions): DbHandle {
  * fails, the caller must let the whole transaction fail.
  */
 export function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
-  return isTransaction(db) ? work(db) : db.transaction(work);
-}
-
-function isTransaction(db: Db): boolean {
-  return db instanceof PgTransaction;
+  return db instanceof PgTransaction ? work(db) : db.transaction(work);
 }
 
 /**
