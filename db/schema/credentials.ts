@@ -1,4 +1,4 @@
-import { index, integer, pgTable, text } from 'drizzle-orm/pg-core';
+import { index, pgTable, text } from 'drizzle-orm/pg-core';
 import { bytes, instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
@@ -12,7 +12,6 @@ export const credentials = pgTable(
     keyId: text('key_id').primaryKey(),
     merchantId: merchantId().references(() => merchants.id),
     secretHash: bytes('secret_hash').notNull(),
-    pepperVersion: integer('pepper_version').notNull(),
     createdAt: instant('created_at').notNull(),
     expiresAt: instant('expires_at'),
     revokedAt: instant('revoked_at'),

@@ -12,7 +12,6 @@ export * from './payment-intents.ts';
 export * from './payment-attempts.ts';
 export * from './refunds.ts';
 export * from './payment-reviews.ts';
-export * from './late-charges.ts';
 export * from './setup-methods.ts';
 export * from './checkout-sessions.ts';
 export * from './checkout-tries.ts';

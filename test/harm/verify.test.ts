@@ -298,16 +298,16 @@ const DAMAGES: Damage[] = [
     name: 'a cancelled subscription that has not ended after its period',
     damage: `update subscription set state = jsonb_set(${STATE_OF('currentPeriodEndAt', '1801440000000')},
       '{cancelAtPeriodEnd}', 'true') where id = ${PAYING}`,
-    undo: `update subscription set state = ${STATE_OF('currentPeriodEndAt', '1809129600000')}
-      - 'cancelAtPeriodEnd' where id = ${PAYING}`,
+    undo: `update subscription set state = jsonb_set(${STATE_OF('currentPeriodEndAt', '1809129600000')},
+      '{cancelAtPeriodEnd}', 'false') where id = ${PAYING}`,
     found: [/^2: sub_\w+ is ACTIVE, but it was cancelled at the end of its period, 2027-02-01 /],
   },
   {
     name: 'a pause that has not ended after its date',
     damage: `update subscription set status = 'PAUSED', state = jsonb_set(
       ${STATE_OF('status', '"PAUSED"')}, '{resumeAt}', '1801440000000') where id = ${UNPAID}`,
-    undo: `update subscription set status = 'UNPAID', state = ${STATE_OF('status', '"UNPAID"')}
-      - 'resumeAt' where id = ${UNPAID}`,
+    undo: `update subscription set status = 'UNPAID', state = jsonb_set(
+      ${STATE_OF('status', '"UNPAID"')}, '{resumeAt}', 'null') where id = ${UNPAID}`,
     found: [
       /^2: sub_\w+ is PAUSED, but its pause was to end at 2027-02-01 /,
       /^8: sub_\w+ is PAUSED, but its last event says UNPAID$/,
@@ -402,12 +402,15 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
-    name: 'a late charge without a refund',
-    damage: `insert into late_charge (merchant_id, attempt_id, gateway_charge_id, amount_minor, currency)
-      select merchant_id, id, 'ch_late', amount_minor, currency from payment_attempt
-      where intent_id = ${SECOND_PAID}`,
-    undo: `delete from late_charge`,
-    found: [/^1: late charge ch_late of attempt charge:in_\w+:1 has no refund$/],
+    name: 'a late charge whose refund is refused',
+    damage: `insert into refund (merchant_id, id, intent_id, late_attempt_id, gateway_charge_id, gateway_key,
+        state, amount_minor, currency, created_at)
+      select merchant_id, 'rf_late', intent_id, id, 'ch_late', 'late', 'REFUSED', amount_minor, currency, now()
+      from payment_attempt where intent_id = ${SECOND_PAID}`,
+    undo: `delete from refund where id = 'rf_late'`,
+    found: [
+      /^1: late charge ch_late of attempt charge:in_\w+:1 has a refund of 1001 that is REFUSED$/,
+    ],
   },
   {
     name: 'a manual review whose decision has not settled the attempt',

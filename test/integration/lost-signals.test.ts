@@ -7,6 +7,7 @@ import { oneGateway } from '../../gateways/registry.ts';
 import { bookLateCharge } from '../../db/repositories/payments/late-charges.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import type { Decision } from '../../db/repositories/payments/reviews.ts';
+import { settleRefund } from '../../db/repositories/payments/refunds.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { paymentReviews } from '../../db/schema/payment-reviews.ts';
@@ -276,13 +277,8 @@ test('the sweep settles a refund once when a review found it refunded and no sig
 }) => {
   const paid = await payments.paid();
   const { ref } = await payments.refund(paid, 1_200);
-  // The refund was first sent 366 days ago, so the gateway no longer honours its key.
-  await env.db
-    .update(refunds)
-    .set({ state: 'UNKNOWN', firstSentAt: sql`now() - interval '366 days'` })
-    .where(eq(refunds.id, ref.refundId));
-  await env.orders.ensureRunning('refund', ref);
-  await vi.waitFor(async () => expect((await payments.refundRow(ref)).state).toBe('REVIEW'), SOON);
+  const row = await payments.refundRow(ref);
+  await settleRefund(env.db, row, { kind: 'review', reason: 'asked for 24 h' }, Date.now());
   await decide(env, ref.refundId, { outcome: 'refunded', gatewayId: 're_by_hand' });
 
   expect(await sweep(env)).toEqual({ decidedReviews: 1 });

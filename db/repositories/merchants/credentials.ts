@@ -6,9 +6,6 @@ import { credentials } from '../../schema/credentials.ts';
 import { merchants } from '../../schema/merchants.ts';
 import type { MerchantMode } from '../../schema/merchants.ts';
 
-/** Version of the pepper, stored with every hash. So far there is one version. */
-const PEPPER_VERSION = 1;
-
 /** 43 base62 characters hold 256 bits. */
 const SECRET_LENGTH = 43;
 
@@ -80,7 +77,6 @@ export async function issueCredential(db: Db, order: CredentialOrder): Promise<I
     keyId,
     merchantId,
     secretHash: hashSecret(pepper, secret),
-    pepperVersion: PEPPER_VERSION,
     createdAt: nowAt,
   });
   return { keyId, secret };

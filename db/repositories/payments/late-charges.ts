@@ -6,7 +6,6 @@ import type { AttemptRef } from '../../../domain/review.ts';
 import { applyLateCharge } from '../../../domain/subscription/apply-attempt.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
-import { lateCharges } from '../../schema/late-charges.ts';
 import { paymentReviews } from '../../schema/payment-reviews.ts';
 import { refunds } from '../../schema/refunds.ts';
 import { findAttempt } from '../subscriptions/attempts.ts';
@@ -69,9 +68,6 @@ export async function bookLateCharge(
     if (known.kind === 'found') return { refundId: known.refundId, subscription };
     const at = await businessNow(tx, intent, nowAt);
     const refundId = newId('rf', nowAt, randomBytes);
-    await tx
-      .insert(lateCharges)
-      .values({ merchantId, attemptId, gatewayChargeId, amountMinor, currency });
     await tx.insert(refunds).values({
       merchantId,
       id: refundId,

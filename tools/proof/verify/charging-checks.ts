@@ -7,8 +7,8 @@ const PAID = `('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED')`;
  * Gateway keys of late charges. A late charge is found after its attempt was settled as not paid. The late
  * charge is then refunded.
  */
-const LATE = `(select a.gateway_key from late_charge l
-  join payment_attempt a on a.merchant_id = l.merchant_id and a.id = l.attempt_id)`;
+const LATE = `(select a.gateway_key from refund l
+  join payment_attempt a on a.merchant_id = l.merchant_id and a.id = l.late_attempt_id)`;
 
 /**
  * SQL that is true if a manual review settled the attempt as paid. The charge of such an attempt may have

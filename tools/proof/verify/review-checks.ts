@@ -8,25 +8,22 @@ import { REFUNDED } from './sql-parts.ts';
 export const reviewChecks: readonly Check[] = [
   {
     invariant: 1,
-    counted: `select count(*) as n from late_charge`,
-    wrong: `select format('late charge %s of attempt %s %s', l.gateway_charge_id, a.gateway_key,
-        coalesce('has a refund that is ' || r.state, 'has no refund')) as wrong
-      from late_charge l
-      join payment_attempt a on a.merchant_id = l.merchant_id and a.id = l.attempt_id
-      left join refund r on r.merchant_id = l.merchant_id and r.late_attempt_id = l.attempt_id
-      where r.id is null or r.state = 'REFUSED' or r.amount_minor <> l.amount_minor
-        or r.gateway_charge_id <> l.gateway_charge_id`,
+    counted: `select count(*) as n from refund where late_attempt_id is not null`,
+    wrong: `select format('late charge %s of attempt %s has a refund of %s that is %s', r.gateway_charge_id,
+        a.gateway_key, r.amount_minor, r.state) as wrong
+      from refund r
+      join payment_attempt a on a.merchant_id = r.merchant_id and a.id = r.late_attempt_id
+      where r.state = 'REFUSED' or r.amount_minor <> a.amount_minor`,
   },
   {
     invariant: 1,
     needs: 'gateway',
-    counted: `select count(*) as n from late_charge`,
+    counted: `select count(*) as n from refund where late_attempt_id is not null`,
     wrong: `select format('late charge %s: the gateway refunded %s of %s, its refund is %s', b.key,
         ${REFUNDED}, b.amount_minor, r.state) as wrong
-      from late_charge l
-      join payment_attempt a on a.merchant_id = l.merchant_id and a.id = l.attempt_id
+      from refund r
+      join payment_attempt a on a.merchant_id = r.merchant_id and a.id = r.late_attempt_id
       join book_charge b on b.key = a.gateway_key
-      join refund r on r.merchant_id = l.merchant_id and r.late_attempt_id = l.attempt_id
       where r.state = 'SUCCEEDED' and ${REFUNDED} <> b.amount_minor`,
   },
   {
