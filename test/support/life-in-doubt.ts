@@ -51,8 +51,6 @@ export const ASKS_PAYER = 'authentication_required';
 const CONFIRM_WITHIN_MS = 1_200_000;
 /** The workflow's backoff after a failed activity. */
 const BACKOFF_MS = 10_000;
-/** An attempt is not resent after 80 % of the gateway's key lifetime of one day. */
-const KEY_TOO_OLD_MS = 0.8 * DAY;
 
 /** The statuses in which an attempt may begin, by its trigger. */
 const START_STATUSES: Partial<Record<AttemptTrigger, readonly SubscriptionStatus[]>> = {
@@ -396,9 +394,6 @@ export class LifeInDoubt extends Simulation {
           return found;
         case 'absent':
           if (isVoided) return this.voided(row);
-          if (this.now - (row.firstSentAt ?? this.now) > KEY_TOO_OLD_MS) {
-            return { kind: 'review', reason: 'key too old' };
-          }
           this.see('sent again under its key');
           mayBeAtGateway = false;
           continue;

@@ -330,7 +330,6 @@ const SITUATIONS = [
   'refunded after it was voided',
   'review: rejected',
   'review: asked for 24 h',
-  'review: key too old',
   'a person says paid',
   'a person says declined',
   'a person says not_charged',

@@ -85,51 +85,41 @@ describe('the name of a timer', () => {
   });
 });
 
-describe('the details for operators name the signals that the subscription accepts now', () => {
-  test('before the first payment: cancel', () => {
-    expect(operatorLine(new Simulation('2026-01-10T00:00:00Z'))).toBe(
-      `**An operator can now** send these signals: \`cancel\`. ${REST}`,
-    );
-  });
-
-  test('while it is ACTIVE: edit, pause and cancel', () => {
-    expect(operatorLine(subscribed())).toBe(
-      `**An operator can now** send these signals: \`edit\`, \`pause\`, \`cancel\`. ${REST}`,
-    );
-  });
-
-  test('while it is cancelled at the end of its period: edit, resume and cancel', () => {
-    const simulation = subscribed();
-    simulation.command('cancel', { reason: 'cancelled', atPeriodEnd: true });
-    expect(operatorLine(simulation)).toBe(
-      `**An operator can now** send these signals: \`edit\`, \`resume\`, \`cancel\`. ${REST}`,
-    );
-  });
-
-  test('while it is PAUSED: edit, unpause and cancel', () => {
-    const simulation = subscribed();
-    simulation.command('pause', {});
-    expect(operatorLine(simulation)).toBe(
-      `**An operator can now** send these signals: \`edit\`, \`unpause\`, \`cancel\`. ${REST}`,
-    );
-  });
-
-  test('while it is UNPAID: manualRetry too, but not during its cooldown', () => {
-    const simulation = subscribed();
-    simulation.replies.push(declined, declined);
-    simulation.runTo(FEB_10);
-    expect(operatorLine(simulation)).toBe(
-      `**An operator can now** send these signals: \`edit\`, \`pause\`, \`manualRetry\`, \`cancel\`. ${REST}`,
-    );
-    simulation.command('manualRetry', {});
-    expect(operatorLine(simulation)).toBe(
-      `**An operator can now** send these signals: \`edit\`, \`pause\`, \`cancel\`. ${REST}`,
-    );
-  });
-
-  test('after its end: nothing', () => {
-    const simulation = subscribed();
-    simulation.command('cancel', { reason: 'cancelled' });
-    expect(operatorLine(simulation)).toBeUndefined();
-  });
+test.for<[state: string, signals: string, begin: (simulation: Simulation) => void]>([
+  ['ACTIVE', '`edit`, `pause`, `cancel`', () => undefined],
+  [
+    'cancelled at the end of its period',
+    '`edit`, `resume`, `cancel`',
+    (simulation) => simulation.command('cancel', { reason: 'cancelled', atPeriodEnd: true }),
+  ],
+  ['PAUSED', '`edit`, `unpause`, `cancel`', (simulation) => simulation.command('pause', {})],
+  ['UNPAID', '`edit`, `pause`, `manualRetry`, `cancel`', decline],
+  [
+    'UNPAID during the cooldown',
+    '`edit`, `pause`, `cancel`',
+    (simulation) => {
+      decline(simulation);
+      simulation.command('manualRetry', {});
+    },
+  ],
+])('the details for operators of a subscription that is %s name %s', ([, signals, begin]) => {
+  const simulation = subscribed();
+  begin(simulation);
+  expect(operatorLine(simulation)).toBe(
+    `**An operator can now** send these signals: ${signals}. ${REST}`,
+  );
 });
+
+test('the details for operators name only cancel before the first payment, and nothing after the end', () => {
+  const simulation = new Simulation('2026-01-10T00:00:00Z');
+  expect(operatorLine(simulation)).toBe(
+    `**An operator can now** send these signals: \`cancel\`. ${REST}`,
+  );
+  simulation.command('cancel', { reason: 'cancelled' });
+  expect(operatorLine(simulation)).toBeUndefined();
+});
+
+function decline(simulation: Simulation): void {
+  simulation.replies.push(declined, declined);
+  simulation.runTo(FEB_10);
+}
