@@ -22,7 +22,7 @@ import { endpointProblem } from '../runtime/webhook-address.ts';
 import { createWebhookQueues } from '../temporal/webhook-queues.ts';
 import { createWorkflowStarts } from '../temporal/subscriptions/start-queue.ts';
 import { createApp } from './app.ts';
-import { useCurrencies } from './currencies.ts';
+import { useCurrencies } from './amounts.ts';
 import { limitsPerSecond } from './middleware/rate-limit.ts';
 import { createApiServer } from './server.ts';
 

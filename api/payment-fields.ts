@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { amountProblem, currencyProblem, normaliseCurrency } from '../domain/currencies.ts';
 import type { AmountUse } from '../domain/currencies.ts';
 import { LOCALES } from '../domain/locales.ts';
-import { currencies } from './currencies.ts';
+import { currencies } from './amounts.ts';
 import { EXTENSION } from './answer-fields.ts';
 import { httpUrl, idText, metadata, optional, text } from './fields.ts';
 import type { Fields, Problem } from './fields.ts';

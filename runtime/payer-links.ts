@@ -157,3 +157,16 @@ function isSignature(given: string, right: Buffer): boolean {
   // The last Base64 character has unused bits, so several texts decode to the same signature.
   return bytes.toString('base64url') === given && timingSafeEqual(bytes, right);
 }
+
+/** Paths of hosted pages. The token or intent id in a path is the payer's only credential. */
+
+export const INTENT_PATH = '/payment';
+export const INTENT_PARAMETER = 'xpay_intent_id';
+
+/**
+ * Returns the path of a setup session's page. It must not begin with `/setup-method/`, under which merchants read a
+ * session by its id.
+ */
+export function setupMethodPath(token: string): string {
+  return `/setup/${token}`;
+}

@@ -1,6 +1,7 @@
 import type { Router } from '@koa/router';
 import { DomainError } from '../../domain/errors.ts';
 import type { Context, RequestState } from '../context.ts';
+import { INTENT_PARAMETER, INTENT_PATH } from '../../runtime/payer-links.ts';
 
 type Authentication = (ctx: Context, next: () => Promise<unknown>) => Promise<void>;
 
@@ -30,6 +31,31 @@ export function knownRoute(routers: readonly Router<RequestState>[], check: Auth
       throw new DomainError('method_not_allowed');
     }
     ctx.state.route = `${ctx.method} ${String(route.path)}`;
+    await next();
+  };
+}
+
+/**
+ * Changes the path of `/?xpay_intent_id=<id>` to {@link INTENT_PATH}, whose route then answers. Without this
+ * parameter, `/` is answered by `documentRoutes`.
+ */
+export function intentAddress() {
+  return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
+    const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
+    if (isRead && ctx.path === '/' && ctx.query[INTENT_PARAMETER] !== undefined) {
+      ctx.path = INTENT_PATH;
+    }
+    await next();
+  };
+}
+
+/** Refuses an HTTP/1.1 request without a Host header with 400, as HTTP demands. */
+export function hostHeader() {
+  return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
+    const { httpVersion, headers } = ctx.req;
+    if (httpVersion === '1.1' && headers.host === undefined) {
+      throw new DomainError('bad_request', 'The request has no Host header.');
+    }
     await next();
   };
 }

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { DrizzleQueryError } from 'drizzle-orm';
-import { useCurrencies } from '../../api/currencies.ts';
+import { useCurrencies } from '../../api/amounts.ts';
 import { createDb } from '../../db/client.ts';
 import { findSettings } from '../../db/repositories/merchants/settings.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';

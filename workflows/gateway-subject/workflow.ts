@@ -1,8 +1,7 @@
 import { proxyActivities, setHandler } from '@temporalio/workflow';
 import type { Activities } from '../../activities/index.ts';
 import type { GatewaySubject } from '../../domain/gateway-hint.ts';
-import { GATEWAY_EVENT } from '../options.ts';
-import { siblingTaskQueue } from '../task-queues.ts';
+import { GATEWAY_EVENT, siblingTaskQueue } from '../options.ts';
 import { wake } from './messages.ts';
 
 /**

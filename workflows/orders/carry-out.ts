@@ -20,8 +20,7 @@ import type { OrderKind, OrderOutcome, OrderStep } from '../../domain/order.ts';
 import { lateLookDelayMs } from '../../domain/review.ts';
 import { localFirst } from '../local-first.ts';
 import type { Call } from '../local-first.ts';
-import { INSIDE_WORKFLOW_TASK, MONEY_MOVEMENT } from '../options.ts';
-import { siblingTaskQueue } from '../task-queues.ts';
+import { INSIDE_WORKFLOW_TASK, MONEY_MOVEMENT, siblingTaskQueue } from '../options.ts';
 import { recheck } from './messages.ts';
 import type { OrderInput, OrderResult } from './messages.ts';
 

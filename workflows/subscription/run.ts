@@ -20,8 +20,12 @@ import { jitterOf } from '../../domain/subscription/jitter.ts';
 import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { localFirst } from '../local-first.ts';
-import { DATABASE_WRITE, INSIDE_WORKFLOW_TASK, MONEY_MOVEMENT } from '../options.ts';
-import { siblingTaskQueue } from '../task-queues.ts';
+import {
+  DATABASE_WRITE,
+  INSIDE_WORKFLOW_TASK,
+  MONEY_MOVEMENT,
+  siblingTaskQueue,
+} from '../options.ts';
 import { Clock } from './clock.ts';
 import { Inbox } from './inbox.ts';
 import type { Answer } from './inbox.ts';

@@ -1,6 +1,6 @@
 import { condition, makeContinueAsNewFunc, workflowInfo } from '@temporalio/workflow';
 import { WORKFLOW_TASK_TIMEOUT } from '../messages.ts';
-import { siblingTaskQueue } from '../task-queues.ts';
+import { siblingTaskQueue } from '../options.ts';
 import { attributesOf, fixedAttributesOf, memoOf, productNameOf, receiptIdIn } from './messages.ts';
 import type { SubscriptionInput, SubscriptionResult } from './messages.ts';
 import { interruptionOf } from './plan.ts';

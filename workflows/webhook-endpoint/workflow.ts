@@ -11,8 +11,7 @@ import {
 } from '@temporalio/workflow';
 import type { DrainEndpointResult } from '../../activities/webhooks/drain.ts';
 import type { WebhookActivities } from '../../activities/webhooks/delivery.ts';
-import { WEBHOOK_DELIVERY } from '../options.ts';
-import { siblingTaskQueue } from '../task-queues.ts';
+import { WEBHOOK_DELIVERY, siblingTaskQueue } from '../options.ts';
 import { breakerClosed, wake, WEBHOOK_ENDPOINT_PRIORITY } from './messages.ts';
 import type { WebhookEndpointInput } from './messages.ts';
 

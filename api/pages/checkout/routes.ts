@@ -11,8 +11,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { PageLimits } from '../shared/limits.ts';
-import { checkoutPage } from './page.tsx';
-import { businessNow, openedEvent, stageOf } from './stage.ts';
+import { checkoutPage, businessNow, openedEvent, stageOf } from './page.tsx';
 import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 
 export function checkoutRoutes(

@@ -4,7 +4,7 @@ import { detailsFields, detailsTitle, noGatewayPage } from '../shared/card-page.
 import type { PageDeps } from '../shared/card-page.tsx';
 import { hasProblem, missingDetails } from '../shared/details-form.ts';
 import type { DetailName, TypedDetails } from '../shared/details-form.ts';
-import { formToken } from '../shared/own-form.ts';
+import { formToken } from '../shared/own-requests.ts';
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { goodsOf } from './goods.ts';

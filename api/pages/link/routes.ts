@@ -7,7 +7,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { cardGatewayOf } from '../shared/card-gateway.ts';
 import { hasProblem, readDetails, valuesOf } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
-import { isOwnForm, readForm } from '../shared/own-form.ts';
+import { isOwnForm, readForm } from '../shared/own-requests.ts';
 import { languageFor } from '../shared/language.ts';
 import { hashAddress } from '../shared/limits.ts';
 import type { PageLimits } from '../shared/limits.ts';

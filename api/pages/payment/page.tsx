@@ -1,7 +1,7 @@
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
-import { INTENT_PARAMETER } from '../../page-links.ts';
-import { BankLink, declinedText, withBankAbove } from '../shared/bank.tsx';
+import { INTENT_PARAMETER } from '../../../runtime/payer-links.ts';
+import { BankLink, declinedText, withBankAbove, isAtBank } from '../shared/bank.tsx';
 import { callbackUrl } from '../shared/callback-url.ts';
 import {
   askPayer,
@@ -15,7 +15,7 @@ import type { PageDeps, PageRequest } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { paymentReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
-import { paymentStageOf } from './stage.ts';
+import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
 /** Returns the page of a hosted payment in its present stage. */
 export function paymentPage(request: PageRequest, payment: HostedPayment, nowAt: number): Page {
@@ -105,4 +105,35 @@ function withFacts(payment: HostedPayment, url: string | null, nowAt: number): s
     status: intentStatusAt(payment, nowAt),
     receipt_id: payment.receiptId,
   });
+}
+
+/**
+ * Computed from the intent, never stored. `processing`: the outcome of an attempt is unknown. `atBank`: the bank
+ * waits for the payer. `locked`: too many cards were declined.
+ */
+export type PaymentStage =
+  | 'open'
+  | 'locked'
+  | 'processing'
+  | 'atBank'
+  | 'paid'
+  | 'refunded'
+  | 'expired'
+  | 'cancelled';
+
+export function paymentStageOf(payment: HostedPayment, nowAt: number): PaymentStage {
+  switch (intentStatusAt(payment, nowAt)) {
+    case 'CREATED':
+    case 'FAILED':
+      return payment.tries >= CARD_TRIES_MAX[payment.mode] ? 'locked' : 'open';
+    case 'PENDING':
+      return isAtBank(payment.attempt) ? 'atBank' : 'processing';
+    case 'SUCCESS':
+    case 'PARTIALLY_REFUNDED':
+      return 'paid';
+    case 'REFUNDED':
+      return 'refunded';
+    case 'CANCELLED':
+      return payment.status === 'CANCELLED' ? 'cancelled' : 'expired';
+  }
 }

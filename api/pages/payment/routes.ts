@@ -8,15 +8,18 @@ import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts'
 import type { Language } from '../parts/language.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { INTENT_PARAMETER, INTENT_PATH } from '../../page-links.ts';
-import { paymentPath, readSessionToken } from '../../../runtime/payer-links.ts';
+import {
+  INTENT_PARAMETER,
+  INTENT_PATH,
+  paymentPath,
+  readSessionToken,
+} from '../../../runtime/payer-links.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import { languageFor } from '../shared/language.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { seeOther, sendPage } from '../shared/page.tsx';
-import { paymentPage } from './page.tsx';
-import { paymentStageOf } from './stage.ts';
+import { paymentPage, paymentStageOf } from './page.tsx';
 import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 
 /**

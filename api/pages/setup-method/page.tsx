@@ -1,7 +1,7 @@
 import type { HostedSetup } from '../../../db/repositories/setup-methods/hosted.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
 import { callbackUrl } from '../shared/callback-url.ts';
-import { cardText } from '../shared/card-text.ts';
+import { cardText, savedCardReceipt } from '../shared/receipt.ts';
 import {
   askPayer,
   closedPage,
@@ -11,7 +11,6 @@ import {
 } from '../shared/card-page.tsx';
 import type { PageDeps, PageRequest } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
-import { savedCardReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 

@@ -8,7 +8,7 @@ import type { HostedSetup } from '../../../db/repositories/setup-methods/hosted.
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { setupMethodPath } from '../../page-links.ts';
+import { setupMethodPath } from '../../../runtime/payer-links.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';

@@ -13,7 +13,7 @@ import type { CardPages, CardSubject } from './card-page-kind.ts';
 import { cardEntryPath, leavePage, unopenedPage } from './card-page.tsx';
 import { knownDetails, missingDetails } from './details-form.ts';
 import type { PageLimits } from './limits.ts';
-import { browserOf, returnUrl } from './own-return.ts';
+import { browserOf, returnUrl } from './own-requests.ts';
 import type { PageOpener } from './page-opener.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';

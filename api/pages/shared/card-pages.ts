@@ -9,7 +9,7 @@ import { returnRoutes } from './card-return.ts';
 import { hasProblem, missingDetails, readDetails, valuesOf } from './details-form.ts';
 import type { TypedDetails } from './details-form.ts';
 import type { PageLimits } from './limits.ts';
-import { browserOf } from './own-return.ts';
+import { browserOf } from './own-requests.ts';
 import { createOpener, isPreview } from './page-opener.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Language } from '../parts/language.ts';

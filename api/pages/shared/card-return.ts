@@ -12,7 +12,7 @@ import type { CardPages, CardSubject } from './card-page-kind.ts';
 import { confirmReturnPage } from './card-page.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { PageLimits } from './limits.ts';
-import { isOwnReturn } from './own-return.ts';
+import { isOwnReturn } from './own-requests.ts';
 import { isPreview } from './page-opener.ts';
 import type { PageOpener } from './page-opener.ts';
 import { seeOther, sendPage } from './page.tsx';

@@ -6,7 +6,7 @@ import { foreignFormPage } from './card-page.tsx';
 import { languageFor } from './language.ts';
 import { isPrefetch } from './limits.ts';
 import type { PageLimits } from './limits.ts';
-import { formToken, isOwnForm, readForm } from './own-form.ts';
+import { formToken, isOwnForm, readForm } from './own-requests.ts';
 import { sendPage } from './page.tsx';
 
 export type PageOpener<Subject> = ReturnType<typeof createOpener<Subject & CardSubject>>;

@@ -1,7 +1,5 @@
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
 import type { Language } from '../parts/language.ts';
-import { cardText } from './card-text.ts';
-import type { ShownCard } from './card-text.ts';
 import type { ListRow } from './views.tsx';
 
 export interface Purchase {
@@ -63,4 +61,22 @@ function receiptRows(
     ...row(say('dateLabel'), at === null ? null : date(at)),
     ...row(say('referenceLabel'), quote(reference)),
   ];
+}
+
+export interface ShownCard {
+  readonly brand: string;
+  readonly lastFourDigit: string;
+}
+
+const BRAND_NAMES: Readonly<Record<string, string>> = {
+  amex: 'American Express',
+  diners: 'Diners Club',
+  jcb: 'JCB',
+  unionpay: 'UnionPay',
+};
+
+/** Returns, for example, `Visa ending in 4242`. */
+export function cardText({ say }: Language, { brand, lastFourDigit: digits }: ShownCard): string {
+  const name = BRAND_NAMES[brand] ?? brand.charAt(0).toUpperCase() + brand.slice(1);
+  return say('cardEnding', { brand: name, digits });
 }

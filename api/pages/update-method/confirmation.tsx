@@ -1,5 +1,5 @@
 import { BankLink, withBankAbove } from '../shared/bank.tsx';
-import { formToken } from '../shared/own-form.ts';
+import { formToken } from '../shared/own-requests.ts';
 import type { PageRequest } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { confirmationOf, isLatestUnconfirmed } from './stage.ts';

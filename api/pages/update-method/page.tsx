@@ -18,7 +18,7 @@ import {
   shownTestCards,
 } from '../shared/card-page.tsx';
 import type { PageDeps, PageRequest, PageText } from '../shared/card-page.tsx';
-import { cardText } from '../shared/card-text.ts';
+import { cardText } from '../shared/receipt.ts';
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';

@@ -7,8 +7,7 @@ import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { createDocument } from '../../openapi/document.ts';
 import type { Operation } from '../../openapi/operation.ts';
-import { HOME_STYLE, homePage } from './home.ts';
-import { DOCS_PAGE, DOCS_POLICY, DOCS_SCRIPT } from './page.ts';
+import { HOME_STYLE, homePage, DOCS_PAGE, DOCS_POLICY, DOCS_SCRIPT } from './pages.ts';
 
 export const readDocument: Operation = {
   operationId: 'getDocument',

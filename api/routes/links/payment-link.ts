@@ -1,5 +1,5 @@
 import { httpUrl, optional } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../gateway-amounts.ts';
+import { gatewayAmountProblems } from '../../amounts.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { offeredMethods } from '../../../domain/payment-method.ts';
 import { chargeProblems, comments } from '../../payment-fields.ts';

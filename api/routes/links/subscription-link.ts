@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { httpUrl, optional } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../gateway-amounts.ts';
+import { gatewayAmountProblems } from '../../amounts.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { route } from '../../route.ts';
 import {

@@ -8,7 +8,7 @@ import { declineCode, declineMessage, id } from '../../answer-fields.ts';
 import type { Answer } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { Shape } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../gateway-amounts.ts';
+import { gatewayAmountProblems } from '../../amounts.ts';
 import type { chargeFields } from '../../payment-fields.ts';
 import type { Call } from '../../route.ts';
 import { withOrder } from './hand-over.ts';

@@ -6,7 +6,7 @@ import { offeredMethods } from '../../../domain/payment-method.ts';
 import { ok } from '../../answers.ts';
 import { customerDetails as customerDetailsField } from '../../customer-details.ts';
 import { httpUrl, optional, refuseProblems } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../gateway-amounts.ts';
+import { gatewayAmountProblems } from '../../amounts.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { writeHostedPayment, payerOf } from '../../new-orders.ts';
 import { paymentPath } from '../../../runtime/payer-links.ts';

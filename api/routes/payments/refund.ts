@@ -13,7 +13,7 @@ import { notFound, ok } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idText, optional } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../gateway-amounts.ts';
+import { gatewayAmountProblems } from '../../amounts.ts';
 import { route } from '../../route.ts';
 import { withOrder } from './hand-over.ts';
 import { INTENT_ID } from './intent.ts';

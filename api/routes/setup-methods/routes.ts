@@ -20,7 +20,7 @@ import { found, ok, withoutNulls } from '../../answers.ts';
 import { customerDetails } from '../../customer-details.ts';
 import { httpUrl, optional } from '../../fields.ts';
 import { inTransaction } from '../../idempotency.ts';
-import { setupMethodPath } from '../../page-links.ts';
+import { setupMethodPath } from '../../../runtime/payer-links.ts';
 import { payerOf } from '../../new-orders.ts';
 import {
   currency,

@@ -9,7 +9,7 @@ import type { Merchant } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idText, optional, refuseProblems } from '../../fields.ts';
 import type { Fields } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../gateway-amounts.ts';
+import { gatewayAmountProblems } from '../../amounts.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { writeSubscription, payerOf } from '../../new-orders.ts';
 import { route } from '../../route.ts';

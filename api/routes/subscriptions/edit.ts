@@ -1,11 +1,10 @@
 import { editProblems, editsNothing } from '../../../domain/subscription/edit-problems.ts';
 import type { EditFields } from '../../../domain/subscription/edit-problems.ts';
 import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
-import { changedCurrency } from '../../currencies.ts';
+import { changedCurrency, gatewayAmountProblems } from '../../amounts.ts';
 import { nothing } from '../../answer-fields.ts';
 import { idText, instant, optional, problemsError, refuseProblems } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../gateway-amounts.ts';
 import { amount } from '../../payment-fields.ts';
 import { route } from '../../route.ts';
 import { withCommand } from './commands.ts';

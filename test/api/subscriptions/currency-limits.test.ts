@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect } from 'vitest';
-import { useCurrencies } from '../../../api/currencies.ts';
+import { useCurrencies } from '../../../api/amounts.ts';
 import { CURRENCIES, withOverrides } from '../../../domain/currencies.ts';
 import { expectError } from '../../support/answers.ts';
 import { subscriptionBody, test } from '../../support/api-environment.ts';

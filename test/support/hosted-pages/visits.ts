@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { checkoutSessions } from '../../../db/schema/checkout-sessions.ts';
-import { returnUrl } from '../../../api/pages/shared/own-return.ts';
+import { returnUrl } from '../../../api/pages/shared/own-requests.ts';
 import { PUBLIC_URL, SESSION_KEY } from '../api-environment.ts';
 import type { Answer, ApiEnvironment, CallOptions } from '../api-environment.ts';
 import { fieldsOf } from './page-text.ts';

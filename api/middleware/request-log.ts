@@ -1,5 +1,7 @@
 import type { Logger } from '../../runtime/logger.ts';
 import type { Context } from '../context.ts';
+import { newId } from '../../domain/ids.ts';
+import type { ApiDeps } from '../deps.ts';
 
 /**
  * Logs one line for each request, with a fixed list of fields. The URL is not logged, because the URL
@@ -21,5 +23,15 @@ export function accessLog(logger: Logger) {
       },
       'request',
     );
+  };
+}
+
+/** Gives every request an id, which its answer and its log lines contain. */
+export function requestId({ now, random }: Pick<ApiDeps, 'now' | 'random'>) {
+  return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
+    ctx.state.requestId = newId('req', now(), random);
+    ctx.state.route = null;
+    ctx.set('Request-Id', ctx.state.requestId);
+    await next();
   };
 }
