@@ -13,7 +13,6 @@ export const ar: Texts = {
   termsLink: 'الشروط والأحكام',
   supportLink: 'المساعدة والتواصل',
   nothing: 'لا شيء',
-  nothingCharged: 'لم يتم خصم أي مبلغ.',
   nothingMoreCharged: 'لم يتم خصم أي مبلغ ولن يتم خصم شيء.',
   paymentReceived: 'شكرًا لك: تم استلام دفعتك',
 

@@ -13,7 +13,6 @@ export const de: Texts = {
   termsLink: 'Geschäftsbedingungen',
   supportLink: 'Hilfe und Kontakt',
   nothing: 'Nichts',
-  nothingCharged: 'Es wurde nichts abgebucht.',
   nothingMoreCharged: 'Es wurde nichts abgebucht, und es wird auch nichts abgebucht.',
   paymentReceived: 'Vielen Dank: Ihre Zahlung ist eingegangen',
 

@@ -15,7 +15,6 @@ export const en = {
   termsLink: 'Terms and conditions',
   supportLink: 'Help and contact',
   nothing: 'Nothing',
-  nothingCharged: 'Nothing was charged.',
   nothingMoreCharged: 'Nothing was charged, and nothing will be.',
   paymentReceived: 'Thank you: your payment was received',
 

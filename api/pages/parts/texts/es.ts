@@ -13,7 +13,6 @@ export const es: Texts = {
   termsLink: 'Términos y condiciones',
   supportLink: 'Ayuda y contacto',
   nothing: 'Nada',
-  nothingCharged: 'No se ha cobrado nada.',
   nothingMoreCharged: 'No se ha cobrado nada ni se cobrará.',
   paymentReceived: 'Gracias: hemos recibido su pago',
 

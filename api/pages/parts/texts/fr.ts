@@ -13,7 +13,6 @@ export const fr: Texts = {
   termsLink: 'Conditions générales',
   supportLink: 'Aide et contact',
   nothing: 'Rien',
-  nothingCharged: 'Rien n’a été débité.',
   nothingMoreCharged: 'Rien n’a été débité et rien ne le sera.',
   paymentReceived: 'Merci : votre paiement a bien été reçu',
 

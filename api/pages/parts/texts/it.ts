@@ -13,7 +13,6 @@ export const it: Texts = {
   termsLink: 'Termini e condizioni',
   supportLink: 'Assistenza e contatti',
   nothing: 'Niente',
-  nothingCharged: 'Non è stato addebitato nulla.',
   nothingMoreCharged: 'Non è stato addebitato nulla e nulla sarà addebitato.',
   paymentReceived: 'Grazie: il Suo pagamento è stato ricevuto',
 

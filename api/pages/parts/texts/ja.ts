@@ -13,7 +13,6 @@ export const ja: Texts = {
   termsLink: '利用規約',
   supportLink: 'ヘルプとお問い合わせ',
   nothing: 'なし',
-  nothingCharged: '請求は発生していません。',
   nothingMoreCharged: '請求は発生していません。今後も請求されることはありません。',
   paymentReceived: 'お支払いを受け付けました。ありがとうございます',
 

@@ -13,7 +13,6 @@ export const nl: Texts = {
   termsLink: 'Algemene voorwaarden',
   supportLink: 'Hulp en contact',
   nothing: 'Niets',
-  nothingCharged: 'Er is niets afgeschreven.',
   nothingMoreCharged: 'Er is niets afgeschreven en er wordt ook niets afgeschreven.',
   paymentReceived: 'Bedankt: uw betaling is ontvangen',
 

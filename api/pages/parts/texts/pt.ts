@@ -13,7 +13,6 @@ export const pt: Texts = {
   termsLink: 'Termos e condições',
   supportLink: 'Ajuda e contato',
   nothing: 'Nada',
-  nothingCharged: 'Nada foi cobrado.',
   nothingMoreCharged: 'Nada foi cobrado nem será cobrado.',
   paymentReceived: 'Obrigado: seu pagamento foi recebido',
 
