@@ -30,7 +30,6 @@ async function everyRow(): Promise<string> {
     where table_schema = 'sandbox_gateway' order by 1`;
   expect(tables.map((table) => table.name)).toEqual([
     'charge',
-    'event',
     'forced_decline',
     'method',
     'refund',
