@@ -83,7 +83,6 @@ function reportResult(calls: readonly Call[], exitCodes: readonly number[]): num
   return failures.length === 0 ? 0 : 1;
 }
 
-/** Creates two merchants, so that generated records do not mix with other records. */
 async function newMerchants({ demo, dataDir }: RunningStart) {
   const { givenSecrets } = loadEmbeddedConfig();
   const pepper =

@@ -182,7 +182,6 @@ UYI 0 Uruguayan indexed unit
 UYW 4 Uruguayan nominal wage unit
 `;
 
-/** Codes withdrawn since 2011: code, digits, name. */
 const RETIRED = `
 ANG 2 Netherlands Antillean guilder
 BGN 2 Bulgarian lev

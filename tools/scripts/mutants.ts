@@ -72,7 +72,6 @@ function mark(isFine: boolean): string {
   return isFine ? styled('green', '✓') : styled('red', '✗');
 }
 
-/** Copies all files that git tracks, with uncommitted changes. */
 function copyCheckout(folder: string): void {
   const listed = execFileSync('git', ['ls-files', '-z'], { encoding: 'utf8' });
   for (const file of listed.split('\0').filter(Boolean)) {
@@ -82,7 +81,6 @@ function copyCheckout(folder: string): void {
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
 }
 
-/** Every test file of these mutants, once, with its project. */
 function testsOf(mutants: readonly Mutant[]): [Mutant['project'], string][] {
   const tests = new Map(mutants.map(({ project, test }) => [test, project] as const));
   return [...tests].map(([test, project]) => [project, test]);

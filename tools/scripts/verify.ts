@@ -152,7 +152,6 @@ function placesOf(options: Options): Places {
   };
 }
 
-/** The database's name and host, without user and password. */
 function nameOf(databaseUrl: string): string {
   const { pathname, host } = new URL(databaseUrl);
   return `Database ${pathname.slice(1)} at ${host}`;

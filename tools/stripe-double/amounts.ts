@@ -41,7 +41,6 @@ const MINIMUM: Readonly<Record<string, number>> = {
 /** The maximum amount: eight digits, as Stripe documents. */
 const MAXIMUM = 99_999_999;
 
-/** Refuses an amount that Stripe refuses in this currency. */
 export function checkAmount(amount: number, currency: string): void {
   if (!/^[a-z]{3}$/.test(currency)) {
     throw invalid(`Invalid currency: ${currency}.`, { param: 'currency' });

@@ -4,7 +4,6 @@ import type { Sql } from 'postgres';
 /** Key of the advisory lock. The number is arbitrary. */
 const ADVISORY_LOCK = 7_312_026_112;
 
-/** Time limit of a statement in ms. */
 const STATEMENT_TIMEOUT_MS = 10_000;
 
 /**

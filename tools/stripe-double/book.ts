@@ -21,7 +21,6 @@ export interface Stored {
 
 export type Book = ReturnType<typeof bookOf>;
 
-/** Reads and writes one account's objects within a transaction. */
 export function bookOf(tx: TransactionSql, accountId: string) {
   const find = async (id: string, kind?: Kind): Promise<Stored | null> => {
     const [row] = await tx<Row[]>`
@@ -108,7 +107,6 @@ function fromRow(row: Row): Stored {
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** Returns an id in Stripe's form: the prefix and 24 letters and digits. */
 export function newId(prefix: string): string {
   const letters = [...randomBytes(24)].map((byte) => ALPHABET[byte % ALPHABET.length]);
   return `${prefix}_${letters.join('')}`;

@@ -1,4 +1,3 @@
-/** A decline as Stripe reports it. */
 export interface Decline {
   readonly code: string;
   readonly declineCode: string | null;
@@ -11,7 +10,6 @@ export interface Decline {
  */
 export type Authentication = 'never' | 'setup' | 'always';
 
-/** A test card and its behaviour. */
 export interface TestCard {
   readonly number: string;
   readonly brand: string;
@@ -76,7 +74,6 @@ const MESSAGES: Readonly<Record<string, string>> = {
   authentication_required: 'Your card was declined. This transaction requires authentication.',
 };
 
-/** Stripe's message for the payer. */
 export function declineMessage({ code, declineCode }: Decline): string {
   return MESSAGES[code] ?? MESSAGES[declineCode ?? ''] ?? 'Your card was declined.';
 }

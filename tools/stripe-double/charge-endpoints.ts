@@ -11,7 +11,6 @@ import { refund } from './shapes.ts';
 
 const PAGE = ['created', 'ending_before', 'expand', 'limit', 'starting_after'];
 
-/** Endpoints of charges, refunds and disputes. */
 export const chargeEndpoints: Endpoint[] = [
   ...readers('charge', '/v1/charges', ['customer', 'payment_intent'], 'charge'),
   ...readers('refund', '/v1/refunds', ['charge', 'payment_intent']),
@@ -99,7 +98,6 @@ async function createRefund(scope: Scope, params: Params) {
   return created.body;
 }
 
-/** Returns the charge to refund, with its row locked. */
 async function refundedCharge(scope: Scope, params: Params): Promise<Stored> {
   const { book } = scope;
   const intentId = text(params, 'payment_intent');

@@ -89,7 +89,6 @@ export async function declineCharge(
   return failIntent(scope, intent, error, { latest_charge: stored.id });
 }
 
-/** Records that the payer did not pass 3D Secure. No charge is made. */
 export function failAuthentication(
   scope: Scope,
   { intent, method }: Pick<Attempt, 'intent' | 'method'>,

@@ -47,7 +47,6 @@ export async function showChallenge(scope: Scope, intentId: string): Promise<Pag
   return { html: challengePage(intentId) };
 }
 
-/** Handles the payer's answer on the challenge page of 3D Secure. */
 export async function answerChallenge(
   scope: Scope,
   intentId: string,

@@ -182,7 +182,6 @@ function total(params: Params) {
   return { currency, amount_total: amount, amount_subtotal: amount, payment_status: 'unpaid' };
 }
 
-/** Returns the fields of the PaymentIntent that the session's page creates. */
 function intentData(params: Params) {
   const data = group(params, 'payment_intent_data');
   const allowed = ['metadata', 'description', 'setup_future_usage', 'statement_descriptor_suffix'];
@@ -202,7 +201,6 @@ export async function currentSession(scope: Scope, id: string): Promise<Stored> 
   return session.body['status'] === 'open' && isOver ? expireSession(scope, session) : session;
 }
 
-/** Expires an open session, whose page then takes no card. */
 async function expireSession(scope: Scope, session: Stored): Promise<Stored> {
   const { book } = scope;
   const intentId = session.body['payment_intent'];

@@ -6,7 +6,6 @@ import { account, customer } from './shapes.ts';
 
 const PAGE = ['created', 'ending_before', 'expand', 'limit', 'starting_after'];
 
-/** Endpoints of the account, customers, payment methods, SetupIntents and events. */
 export const customerEndpoints: Endpoint[] = [
   {
     method: 'GET',

@@ -1,7 +1,6 @@
 import type { Params } from './form.ts';
 import type { Scope, StripeAnswer } from './scope.ts';
 
-/** One endpoint of Stripe's API. */
 export interface Endpoint {
   readonly method: 'GET' | 'POST';
   /** `:id` stands for an object's id. */

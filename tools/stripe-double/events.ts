@@ -19,7 +19,6 @@ export interface EventRule {
   readonly action: (typeof EVENT_ACTIONS)[number];
   /** The type of the events to which the rule applies; null for all types. */
   readonly type: string | null;
-  /** Number of events to which the rule applies. */
   readonly count: number;
 }
 
@@ -79,7 +78,6 @@ export function createEvents(sql: Sql, nowMs: () => number) {
   };
 
   const running = new Set<Promise<void>>();
-  /** Sends the due deliveries now. */
   const kick = (): void => {
     if (isClosed) return;
     const run = claim()

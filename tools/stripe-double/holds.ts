@@ -7,7 +7,6 @@ import { matches } from '../fault-proxy/path-pattern.ts';
 export interface Holds {
   /** Holds the next `count` requests to this path, in which `*` stands for one segment. */
   add(path: string, count: number): void;
-  /** Number of requests that are held now. */
   held(): number;
   /** Continues the `count` requests that were held first. Without `count`, continues all and removes all holds. */
   release(count?: number): void;
@@ -15,7 +14,6 @@ export interface Holds {
   pass(path: string): Promise<void>;
 }
 
-/** Creates holds, which exist only in memory. */
 export function createHolds(): Holds {
   let armed: { path: string; left: number }[] = [];
   const waiting: (() => void)[] = [];

@@ -9,7 +9,6 @@ const KEY_LENGTH = 255;
 export interface StoredAnswer {
   readonly status: number;
   readonly body: string;
-  /** Id of the request that was executed. */
   readonly requestId: string;
 }
 

@@ -13,7 +13,6 @@ export interface ListOrder {
   readonly filters: readonly string[];
 }
 
-/** Returns a page of an account's objects, newest objects first. */
 export async function listPage(
   tx: TransactionSql,
   accountId: string,

@@ -2,7 +2,6 @@ import type { Stored } from './book.ts';
 
 /** The pages escape every text of the session. */
 
-/** The card form of an open session. */
 export function cardPage(session: Stored, error?: string): string {
   const cancelUrl = session.body['cancel_url'];
   return page(
@@ -19,7 +18,6 @@ ${typeof cancelUrl === 'string' ? `<a href="${escaped(cancelUrl)}">Back</a>` : '
   );
 }
 
-/** The page of a session that is complete or expired. */
 export function closedPage(session: Stored): string {
   return page('Checkout', `<p>This session is ${escaped(String(session.body['status']))}.</p>`);
 }

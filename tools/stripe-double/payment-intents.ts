@@ -158,7 +158,6 @@ async function confirm(scope: Scope, id: string, params: Params) {
   return attemptCharge(scope, { intent: ready, method, isOffSession, returnUrl });
 }
 
-/** Cancels a PaymentIntent, which then never charges. */
 async function cancel(scope: Scope, id: string, reason: string | null) {
   const intent = await scope.book.lock('payment_intent', id, 'intent');
   if (intent.hidden['sessionId'] !== undefined) {
@@ -170,7 +169,6 @@ async function cancel(scope: Scope, id: string, reason: string | null) {
   return cancelIntent(scope, intent, reason);
 }
 
-/** Cancels a PaymentIntent whose row is locked. */
 export async function cancelIntent(scope: Scope, intent: Stored, reason: string | null) {
   const status = String(intent.body['status']);
   if (!CANCELABLE.includes(status)) {

@@ -8,12 +8,10 @@ export interface StripeAnswer {
   readonly body: StripeObject;
 }
 
-/** One request's transaction on one account. */
 export interface Scope {
   readonly book: Book;
   /** Epoch seconds. */
   readonly now: number;
-  /** The origin of the hosted pages. */
   readonly publicUrl: string;
   /** Sends an event with `object` after the transaction has committed. */
   emit(type: string, object: StripeObject): void;

@@ -29,7 +29,6 @@ import type { Scope } from './scope.ts';
 
 export interface StripeDoubleOptions extends ListenOptions {
   readonly databaseUrl: string;
-  /** Bearer token of the control routes. */
   readonly controlKey: string;
   /**
    * stripe-mock checks every request, and Stripe's OpenAPI document checks every answer. With null nothing is
@@ -45,7 +44,6 @@ export interface StripeDoubleOptions extends ListenOptions {
 }
 
 export interface StripeDouble {
-  /** The origin at which the double listens. */
   readonly url: string;
   /** Refuses new requests, waits at most 3 s for running ones, and disconnects from the database. */
   close(): Promise<void>;

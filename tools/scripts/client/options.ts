@@ -60,12 +60,10 @@ export async function exitCodeOf(
 const GATEWAYS = ['sandbox', 'stripe-double'] as const;
 export type GatewayChoice = (typeof GATEWAYS)[number];
 
-/** The option `--gateway`, without a default. */
 export function gatewayOption(description: string): Option {
   return new Option('--gateway <name>', description).choices(GATEWAYS);
 }
 
-/** Reads the argument of an option that takes a whole number above 0. */
 export function wholeNumber(text: string): number {
   const value = Number(text);
   if (Number.isSafeInteger(value) && value > 0) return value;

@@ -7,7 +7,6 @@ import type {
   MerchantClientOptions,
 } from '../../../test/support/merchant-client.ts';
 
-/** A charge that the sandbox gateway recorded. */
 export interface BookedCharge {
   readonly sequence: number;
   readonly key: string;
@@ -31,9 +30,7 @@ export interface RunningStart {
   readonly demo: DemoFile;
   readonly dataDir: string;
   merchant(options?: Omit<MerchantClientOptions, 'apiUrl' | 'keyId' | 'secret'>): MerchantClient;
-  /** Makes the gateway decline the next `count` charges of a subscription. */
   declineNext(subscriptionId: string, code: string, count: number): Promise<void>;
-  /** Adds a fault. `gateways/README.md` describes the fields. */
   addFault(fault: Readonly<Record<string, unknown>>): Promise<void>;
   /** The faults that can still hit, in the order in which they were added. */
   faults(): Promise<OrderedFault[]>;
@@ -97,7 +94,6 @@ export async function findRunningStart(
   };
 }
 
-/** True if the server's health check succeeds within 3 s. */
 export async function isHealthy(url: string): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(HEALTH_WITHIN_MS);

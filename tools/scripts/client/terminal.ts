@@ -14,7 +14,6 @@ export function print(line = ''): void {
   console.log(line);
 }
 
-/** Every control character of a text. */
 const CONTROLS = new RegExp(CONTROL, 'gu');
 
 /** Escapes the control characters of text that comes from outside, so that it stays in its place on a terminal. */
@@ -63,7 +62,6 @@ export function cells(columns: readonly Column[], values: readonly string[]): st
   });
 }
 
-/** Formats a number like `1,234`. */
 export function grouped(count: number): string {
   return count.toLocaleString('en-US');
 }

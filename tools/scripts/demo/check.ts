@@ -5,7 +5,6 @@ import { minuteText } from '../client/terminal.ts';
 export class Differences {
   readonly list: string[] = [];
 
-  /** Compares every field of `expected` with the same field of `actual`. */
   fields(where: string, expected: object, actual: object): void {
     const found = actual as Readonly<Record<string, unknown>>;
     for (const [name, value] of Object.entries(expected)) {

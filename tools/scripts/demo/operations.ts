@@ -207,7 +207,6 @@ const BOOK: readonly string[] = [
   'succeeded 500 USD',
 ];
 
-/** Runs a second subscription and the merchant's commands on it. */
 export async function operate(demo: DemoRun): Promise<void> {
   const { merchant, start, differences } = demo;
   print();

@@ -40,9 +40,7 @@ export async function unlessStopped(year: Promise<void>): Promise<void> {
 
 /** The events of one subscription in the order of their arrival. */
 export interface EventsOfOne {
-  /** Number of events that were checked. */
   seen(): number;
-  /** Number of events that have arrived since the last check. */
   unseen(): number;
   /**
    * Waits at most 30 s until as many new events have arrived as `types` has entries. Then passes all new events to

@@ -13,7 +13,6 @@ import { unlocked } from './unlocked.ts';
 /** The result page links to this URL. The demo does not open it, so no server needs to answer there. */
 const CALLBACK_URL = 'https://shop.example/thanks?from=checkout';
 
-/** The state that the steps of the demo's year share. */
 interface YearRun extends DemoRun {
   readonly subscriptionId: string;
   readonly events: EventsOfOne;

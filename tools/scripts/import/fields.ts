@@ -66,7 +66,6 @@ export interface ReadImport {
   /** The method's id as the gateway's adapter expects it: with the customer, if the line names one. */
   readonly gatewayMethodId: string;
   readonly order: SubscriptionOrder;
-  /** The terms under their wire names, with the defaults. */
   readonly terms: ImportedTerms;
 }
 
@@ -113,7 +112,6 @@ function importIdOf(body: unknown): string | null {
   return FIELDS.importId.safeParse(given).success ? String(given) : null;
 }
 
-/** Checks the rules that concern more than one field, and returns the problems. */
 function lineProblems(given: Given): Problem[] {
   const bounds = termsFieldsProblems(given);
   return [

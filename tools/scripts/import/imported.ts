@@ -6,7 +6,6 @@ import type { SubscriptionState, Terms } from '../../../domain/subscription/stat
 export const IMPORT_STATUSES = ['ACTIVE', 'TRIALING'] as const;
 export type ImportStatus = (typeof IMPORT_STATUSES)[number];
 
-/** A calendar: date 0 is `anchorAt`, and a date follows every `intervalCount` units. */
 export interface Calendar {
   readonly anchorAt: number;
   readonly interval: IntervalUnit;
@@ -31,7 +30,6 @@ const indexAfter = ({ anchorAt, interval, intervalCount }: Calendar, at: number)
 const dateOf = ({ anchorAt, interval, intervalCount }: Calendar, index: number): number =>
   cycleAt(anchorAt, interval, intervalCount, index);
 
-/** A subscription that another system has billed until now. Instants are epoch ms. */
 export interface ImportedSubscription {
   readonly subscriptionId: string;
   readonly merchantId: string;
@@ -47,7 +45,6 @@ export interface ImportedSubscription {
   readonly nextIndex: number;
   readonly currentPeriodEndAt: number;
   readonly importedAt: number;
-  /** See `SubscriptionState.jitterMs`. */
   readonly jitterMs: number;
 }
 

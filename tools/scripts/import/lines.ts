@@ -7,7 +7,6 @@ export interface Line {
   /** Null if the line is too long or not UTF-8; `problem` then says which. */
   readonly text: string | null;
   readonly problem: string | null;
-  /** Length in bytes, with the line break. */
   readonly bytes: number;
 }
 

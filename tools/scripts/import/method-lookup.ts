@@ -7,7 +7,6 @@ import type { ReadImport } from './fields.ts';
 const REPEAT_AFTER_MS = [500, 1_000, 2_000, 4_000];
 /** After this number of successive lines without an answer the import ends: the gateway is unreachable. */
 const UNANSWERED_MAX = 20;
-/** HTTP statuses with which a gateway refuses the credentials. */
 const BAD_CREDENTIALS = [401, 403];
 
 /**

@@ -9,7 +9,6 @@ import { createSandboxClient } from '../../../gateways/sandbox/client.ts';
 import { loadOperatorConfig } from '../../config.ts';
 import { createSealing } from '../../../runtime/sealing.ts';
 
-/** Time limit in ms of a request to a gateway. */
 const GATEWAY_TIMEOUT_MS = 20_000;
 
 type Place = ReturnType<typeof placeOf>;
@@ -34,7 +33,6 @@ export function placeOf() {
   };
 }
 
-/** The gateways of all merchants. */
 export function gatewaysOf(place: Place, db: Db): GatewayRegistry {
   return createMerchantGateways({
     sandbox: createSandboxClient({

@@ -11,7 +11,6 @@ export function problemLine({ line, importId, problem }: ReportLine): string {
 interface Printed {
   readonly commit: boolean;
   readonly reportFile: string;
-  /** The first problems, at most 20. */
   readonly problems: readonly string[];
 }
 

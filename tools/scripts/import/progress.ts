@@ -6,9 +6,7 @@ const FILE_MS = 5_000;
 const BAR_WIDTH = 30;
 
 export interface Progress {
-  /** Counts a finished line of `bytes` bytes. */
   add(bytes: number): void;
-  /** Removes the bar from the terminal. */
   end(): void;
 }
 

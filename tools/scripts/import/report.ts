@@ -45,7 +45,6 @@ export interface Summary {
   readonly totals: readonly MonthTotal[];
 }
 
-/** Describes a line without a problem: its card and its first charge. */
 export function describeImport(given: ReadImport, card: SavedCard) {
   const { terms, cyclesCharged } = given.subscription;
   const { brand, lastFourDigit } = card;
@@ -104,7 +103,6 @@ function chargesOf({ subscription }: ReadImport, now: number): UpcomingCharge[] 
   return upcomingCharges(state, CHARGES_MAX, now);
 }
 
-/** Writes the report, one JSON object a line. Replaces the file. */
 export async function openReport(file: string) {
   const stream = createWriteStream(file);
   let failure: Error | null = null;

@@ -35,11 +35,8 @@ export interface ImportDeps {
 export interface ImportOptions {
   readonly file: string;
   readonly reportFile: string;
-  /** False: a dry run, which writes only the report. */
   readonly commit: boolean;
-  /** Called for each finished line with its length in bytes. */
   readonly onLine: (bytes: number) => void;
-  /** Called for each line with a problem, in the order of the file. */
   readonly onProblem: (line: ReportLine) => void;
 }
 

@@ -2,7 +2,6 @@ import PQueue from 'p-queue';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRuns } from '../../../temporal/subscriptions/runs.ts';
 
-/** Maximum number of concurrent starts. */
 const AT_ONCE = 8;
 /** The import waits while at least this number of starts is queued. */
 const MAX_WAITING = 200;

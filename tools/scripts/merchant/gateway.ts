@@ -14,7 +14,6 @@ import { accountBinding } from '../../../gateways/merchant-gateways.ts';
 import { createStripeClient } from '../../../gateways/stripe/client.ts';
 import type { Sealing } from '../../../runtime/sealing.ts';
 
-/** The options of `merchant gateway` as typed. */
 export interface GatewayOptions {
   readonly keyFile?: string;
   readonly webhookSecretFile?: string;
@@ -28,11 +27,9 @@ export interface GatewayPlace {
   readonly sealing: () => Sealing;
   /** Another address than Stripe's, for tests. */
   readonly stripeUrl: string | undefined;
-  /** What the file `-` reads. */
   readonly input: Readable;
 }
 
-/** A secret key that Stripe has accepted. */
 export interface CheckedKey {
   readonly secretKey: string;
   readonly accountId: string;

@@ -65,7 +65,6 @@ export async function reviewCommand(
       run((place) => settle(place, id, options, surroundings)),
     );
 
-  /** Opens the database for one command. */
   async function run(command: (place: Place) => Promise<void>): Promise<void> {
     const { databaseUrl, ...temporal } = placeOf(surroundings.environment);
     const database = createDb({

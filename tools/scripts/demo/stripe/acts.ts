@@ -17,7 +17,6 @@ export const CALLBACK_URL = 'https://shop.example/thanks?from=checkout';
 /** Time limit in ms of a page that waits for an outcome, and of an entry in the timeline. */
 const SHOWN_WITHIN_MS = 30_000;
 
-/** The state that the steps of the demo's year share. */
 export interface StripeRun extends DemoRun {
   readonly double: DoubleControl;
   readonly subscriptionId: string;
@@ -77,7 +76,6 @@ export async function replaceCardByNetwork(run: StripeRun): Promise<void> {
   printNote('(this event has the real time: a payment method has no test clock)');
 }
 
-/** The payer tells the bank that the payment is a fraud. */
 export async function disputePaymentOfMay(run: StripeRun): Promise<void> {
   const { id: chargeId } = await chargeOf(run, 5);
   const opened = await run.double.order('disputes', { chargeId, reason: 'fraudulent' });
@@ -91,7 +89,6 @@ export async function winDispute(run: StripeRun): Promise<void> {
   printNote('20 July: the bank decides the dispute for the merchant');
 }
 
-/** The merchant refunds a payment. Stripe accepts the refund and decides it later. */
 export async function refundPaymentOfJuly(run: StripeRun): Promise<void> {
   const { merchant, differences, double } = run;
   const { id: chargeId, metadata } = await chargeOf(run, 7);

@@ -5,11 +5,8 @@ import * as acts from './acts.ts';
 import type { StripeRun } from './acts.ts';
 
 export interface StripeStep {
-  /** The test clock advances to this time (UTC) for the step. */
   readonly at: string;
-  /** Called before the clock advances. */
   readonly before?: (run: StripeRun) => Promise<void>;
-  /** Called after the clock has advanced. */
   readonly act?: (run: StripeRun) => Promise<void>;
   /** Exactly these events must arrive, in this order. */
   readonly events: readonly string[];
@@ -151,7 +148,6 @@ function renewed(cycle: number, at: string, next: string, card: string): StripeS
   };
 }
 
-/** All charges of the subscription in the double's records. */
 export const CHARGES: readonly string[] = [
   ...['1', '2', '3', '4'].map((cycle) => `cycle ${cycle} succeeded 1999 usd`),
   'cycle 5 succeeded 1999 usd, disputed',

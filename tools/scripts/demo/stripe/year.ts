@@ -113,7 +113,6 @@ async function expectEvents(run: StripeRun, lines: readonly string[]): Promise<v
   });
 }
 
-/** An event in one line, with the fields that its type has. */
 function lineOf(event: ReceivedWebhook['event']): string {
   const body = event as unknown as EventFields;
   const time = body.eventType.startsWith('setup_method.')
