@@ -128,7 +128,7 @@ describe('cycleAt', () => {
     expect(formatInstant(cycleAt(anchorAt, 'MONTH', 1, 1))).toBe('2026-02-28T23:59:59.999Z');
   });
 
-  it('equals the result of the TC39 Temporal API on 100,000 random inputs [D-05]', () => {
+  it('equals the result of the TC39 Temporal API on 20,000 random inputs [D-05]', () => {
     const index = fc.integer({ min: 0, max: 1199 });
     fc.assert(
       fc.property(
