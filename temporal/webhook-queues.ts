@@ -37,12 +37,18 @@ const SIGNAL_WITHIN_MS = 1_000;
 export function createWebhookQueues(deps: WebhookQueuesDeps): WebhookQueues {
   const { client, taskQueuePrefix, logger } = deps;
 
-  const signal = async (
-    { merchantId, configId }: WebhookEndpointInput,
-    message: SignalDefinition,
-  ): Promise<void> => {
+  const orWarn = async (where: object, waking: () => Promise<unknown>): Promise<void> => {
     try {
-      await client.withDeadline(Date.now() + SIGNAL_WITHIN_MS, () =>
+      await waking();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      logger.warn({ ...where, error: reason }, 'endpoint queue not woken; the sweep will wake it');
+    }
+  };
+
+  const signal = ({ merchantId, configId }: WebhookEndpointInput, message: SignalDefinition) =>
+    orWarn({ merchantId, configId }, () =>
+      client.withDeadline(Date.now() + SIGNAL_WITHIN_MS, () =>
         client.workflow.signalWithStart(WEBHOOK_ENDPOINT_WORKFLOW, {
           workflowId: webhookEndpointWorkflowId(configId),
           taskQueue: `${taskQueuePrefix}billing`,
@@ -51,32 +57,16 @@ export function createWebhookQueues(deps: WebhookQueuesDeps): WebhookQueues {
           signalArgs: [],
           priority: { fairnessKey: merchantId, priorityKey: WEBHOOK_ENDPOINT_PRIORITY },
         }),
-      );
-    } catch (error) {
-      logger.warn(
-        { merchantId, configId, error: messageOf(error) },
-        'endpoint queue not woken; the sweep will wake it',
-      );
-    }
-  };
+      ),
+    );
 
   return {
     wakeEndpoint: (endpoint) => signal(endpoint, wake),
     breakerClosed: (endpoint) => signal(endpoint, breakerClosed),
-    async wakeStream(stream) {
-      try {
+    wakeStream: (stream) =>
+      orWarn(stream, async () => {
         const endpoints = await deps.endpointsOf(stream);
         await Promise.all(endpoints.map((endpoint) => signal(endpoint, wake)));
-      } catch (error) {
-        logger.warn(
-          { ...stream, error: messageOf(error) },
-          'endpoint queues of the stream not woken; the sweep will wake them',
-        );
-      }
-    },
+      }),
   };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
