@@ -3,7 +3,7 @@ import { findIntent } from '../../db/repositories/payments/orders.ts';
 import { streamOf } from '../../db/repositories/payments/events.ts';
 import {
   findRefund,
-  gatewayNameOf,
+  chargeOf,
   markRefundSending,
   refundOutcomeOf,
   settleRefund,
@@ -76,7 +76,8 @@ async function settlementOf(
   if (refund.state === 'REFUSED') return null;
   // A refund in REVIEW is not sent again, because an operator may be refunding by hand.
   if (refund.state === 'REVIEW') return outcomeInReview(deps.db, refund);
-  const gateway = await deps.gateways.of(refund.merchantId, await gatewayNameOf(deps.db, refund));
+  const charge = await chargeOf(deps.db, refund);
+  const gateway = await deps.gateways.of(refund.merchantId, charge.gateway);
   if (refund.state !== 'PENDING' && refund.state !== 'SUCCEEDED') {
     return sendRefund(deps, gateway, refund, limits);
   }

@@ -56,6 +56,8 @@ export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRe
   if (amountMinor > leftMinor) {
     return refused(`No more than ${formatAmount(leftMinor, intent.currency)} is left to refund.`);
   }
+  const { gatewayChargeId } = await chargeOf(tx, { merchantId, intentId, lateAttemptId: null });
+  if (gatewayChargeId === null) throw new Error(`the charge of ${intentId} has no id`);
   const [refund] = await tx
     .insert(refunds)
     .values({
@@ -66,7 +68,7 @@ export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRe
       amountMinor,
       currency: intent.currency,
       gatewayKey: refundKey(refundId),
-      gatewayChargeId: await chargeIdOf(tx, merchantId, intentId),
+      gatewayChargeId,
       createdAt: await businessNow(tx, intent, order.nowAt),
     })
     .returning();
@@ -92,21 +94,6 @@ async function claimedMinor(tx: Db, merchantId: string, intentId: string): Promi
   return Number(row?.sum ?? 0);
 }
 
-async function chargeIdOf(tx: Db, merchantId: string, intentId: string): Promise<string> {
-  const [paid] = await tx
-    .select({ gatewayChargeId: paymentAttempts.gatewayChargeId })
-    .from(paymentAttempts)
-    .where(
-      and(
-        eq(paymentAttempts.merchantId, merchantId),
-        eq(paymentAttempts.intentId, intentId),
-        eq(paymentAttempts.state, 'SUCCEEDED'),
-      ),
-    );
-  if (!paid?.gatewayChargeId) throw new Error(`${intentId} has no successful charge`);
-  return paid.gatewayChargeId;
-}
-
 /** Returns the merchant's refund; null for an unknown id and for another merchant's id. */
 export async function findRefund(
   db: Db,
@@ -117,11 +104,17 @@ export async function findRefund(
   return row ?? null;
 }
 
-/** Returns the name of the gateway that made the refund's charge. */
-export async function gatewayNameOf(db: Db, refund: Refund): Promise<string> {
-  const { merchantId, intentId, lateAttemptId } = refund;
+/** Returns the attempt that made the charge: the intent's successful one, or the one of a late charge. */
+export async function chargeOf(
+  db: Db,
+  {
+    merchantId,
+    intentId,
+    lateAttemptId,
+  }: Pick<Refund, 'merchantId' | 'intentId' | 'lateAttemptId'>,
+) {
   const [charge] = await db
-    .select({ gateway: paymentAttempts.gateway })
+    .select()
     .from(paymentAttempts)
     .where(
       lateAttemptId === null
@@ -132,8 +125,8 @@ export async function gatewayNameOf(db: Db, refund: Refund): Promise<string> {
           )
         : isRecord(paymentAttempts, merchantId, lateAttemptId),
     );
-  if (!charge) throw new Error(`${refund.id} has no charge`);
-  return charge.gateway;
+  if (!charge) throw new Error(`${intentId} has no charge to refund`);
+  return charge;
 }
 
 /**
@@ -190,7 +183,6 @@ export async function settleRefund(
   nowAt: number,
 ): Promise<RefundOutcome> {
   const { merchantId, intentId } = refund;
-  const ref = { merchantId, refundId: refund.id };
   return db.transaction(async (tx): Promise<RefundOutcome> => {
     const intent = await lockIntent(tx, { merchantId, intentId });
     const current = await findRefund(tx, merchantId, refund.id);
@@ -199,23 +191,10 @@ export async function settleRefund(
     const isReversed = current.state === 'SUCCEEDED' && hasFailed(settlement);
     if (known && !isReversed) return known;
     const at = await businessNow(tx, intent, nowAt);
+    const outcome = await recordOutcome(tx, current, settlement, at);
     if (settlement.kind === 'refunded') {
-      await tx
-        .update(refunds)
-        .set({
-          state: 'SUCCEEDED',
-          gatewayRefundId: settlement.gatewayRefundId,
-          reason: null,
-          refundedAt: at,
-          updatedAt: sql`now()`,
-        })
-        .where(isUndecidedRefund(ref));
-      await closeReview(tx, { merchantId, subjectId: refund.id });
       await moveIntent(tx, intent, current, { type: 'intent.refunded', at });
-      return { kind: 'refunded' };
-    }
-    const outcome = await recordNotGiven(tx, current, settlement);
-    if (hasFailed(settlement)) {
+    } else if (hasFailed(settlement)) {
       await moveIntent(tx, intent, current, { type: 'intent.refund_failed', at });
     }
     return outcome;
@@ -262,29 +241,31 @@ function statusAfterRefunds(amountMinor: number, refundedMinor: number): IntentS
   return refundedMinor === amountMinor ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
 }
 
-/** For each outcome except `refunded`: the refund's next state, and the states that the outcome replaces. */
-const NOT_GIVEN = {
+/** For each outcome: the refund's next state, and the states that the outcome replaces. */
+const OUTCOMES = {
+  refunded: { state: 'SUCCEEDED', from: UNDECIDED_STATES },
   refused: { state: 'REFUSED', from: UNDECIDED_STATES },
   review: { state: 'REVIEW', from: [...OPEN_STATES, 'PENDING'] },
   pending: { state: 'PENDING', from: [...OPEN_STATES, 'PENDING'] },
   unknown: { state: 'UNKNOWN', from: OPEN_STATES },
 } as const;
 
-/** Records an outcome other than `refunded` in the refund's row. The caller must hold the intent's lock. */
-async function recordNotGiven(
+/** Records an outcome in the refund's row and its manual review. The caller must hold the intent's lock. */
+async function recordOutcome(
   tx: Db,
   { merchantId, id }: Refund,
-  settlement: Exclude<RefundSettlement, { kind: 'refunded' }>,
+  settlement: RefundSettlement,
+  at: number,
 ): Promise<RefundOutcome> {
   const { kind } = settlement;
-  const { state, from } = NOT_GIVEN[kind];
+  const { state, from } = OUTCOMES[kind];
   await tx
     .update(refunds)
     .set({
       state,
-      reason: settlement.kind === 'pending' ? null : settlement.reason,
-      ...(settlement.kind === 'pending' ? { gatewayRefundId: settlement.gatewayRefundId } : {}),
-      refundedAt: null,
+      reason: 'reason' in settlement ? settlement.reason : null,
+      ...('gatewayRefundId' in settlement && { gatewayRefundId: settlement.gatewayRefundId }),
+      refundedAt: kind === 'refunded' ? at : null,
       updatedAt: sql`now()`,
     })
     .where(
@@ -295,6 +276,9 @@ async function recordNotGiven(
     );
   const subject = { merchantId, subjectId: id };
   switch (settlement.kind) {
+    case 'refunded':
+      await closeReview(tx, subject);
+      return { kind: 'refunded' };
     case 'refused':
       await closeReview(tx, subject);
       return { kind: 'refused', message: settlement.reason };
@@ -319,10 +303,6 @@ export function refundOutcomeOf(refund: Refund): RefundOutcome | null {
 
 function isRefund(ref: RefundRef) {
   return isRecord(refunds, ref.merchantId, ref.refundId);
-}
-
-function isUndecidedRefund(ref: RefundRef) {
-  return and(isRefund(ref), inArray(refunds.state, UNDECIDED_STATES));
 }
 
 function isOpenRefund(ref: RefundRef) {
