@@ -4,7 +4,8 @@ import type { TestEnvironment } from './test-environment.ts';
 export async function repairsOf(
   env: TestEnvironment,
   lookBackMs = 0,
+  nowAt = Date.now(),
 ): Promise<Record<string, number>> {
-  const report = await env.activities.sweep({ nowAt: Date.now(), lookBackMs });
+  const report = await env.activities.sweep({ nowAt, lookBackMs });
   return Object.fromEntries(Object.entries(report).filter(([, count]) => count > 0));
 }

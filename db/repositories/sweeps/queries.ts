@@ -168,95 +168,87 @@ function isUnkeyedRefund(): SQL {
 }
 
 /**
- * Returns undecided payments outside the billing cycles that have not changed for a minute, each at most once a
- * minute, except those of {@link takeUnkeyedPayments}.
+ * Takes at most `limit` rows with `condition` that have not changed for a minute, the oldest first. Taking a row changes
+ * it, so each is taken at most once a minute.
  */
-export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef[]> {
-  const open = db
-    .select({ row: sql`${paymentIntents}.ctid` })
-    .from(paymentIntents)
-    .where(
-      and(
-        ne(paymentIntents.kind, 'cycle'),
-        inArray(paymentIntents.status, ['CREATED', 'PENDING']),
-        // Omit hosted payments without an attempt, because they wait for their payers.
-        or(ne(paymentIntents.kind, 'hosted'), eq(paymentIntents.status, 'PENDING')),
-        lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`),
-        not(isUnkeyedPayment()),
-      ),
-    )
-    .orderBy(paymentIntents.updatedAt)
+function takeUnchanged(
+  db: Db,
+  table: typeof paymentIntents | typeof refunds,
+  condition: SQL | undefined,
+  limit: number,
+): Promise<{ merchantId: string; id: string }[]> {
+  const { merchantId, id, updatedAt } = table;
+  const due = db
+    .select({ row: sql`${table}.ctid` })
+    .from(table)
+    .where(and(lt(updatedAt, sql`now() - interval '1 minute'`), condition))
+    .orderBy(updatedAt)
     .limit(limit)
     .for('update', { skipLocked: true });
   return db
-    .update(paymentIntents)
+    .update(table)
     .set({ updatedAt: sql`now()` })
-    .where(sql`${paymentIntents}.ctid in (${open})`)
-    .returning({ merchantId: paymentIntents.merchantId, intentId: paymentIntents.id });
+    .where(sql`${table}.ctid in (${due})`)
+    .returning({ merchantId, id });
+}
+
+async function takeIntents(
+  db: Db,
+  condition: SQL | undefined,
+  limit: number,
+): Promise<IntentRef[]> {
+  const taken = await takeUnchanged(db, paymentIntents, condition, limit);
+  return taken.map(({ merchantId, id: intentId }) => ({ merchantId, intentId }));
+}
+
+async function takeRefunds(
+  db: Db,
+  condition: SQL | undefined,
+  limit: number,
+): Promise<RefundRef[]> {
+  const taken = await takeUnchanged(db, refunds, condition, limit);
+  return taken.map(({ merchantId, id: refundId }) => ({ merchantId, refundId }));
+}
+
+/** Takes undecided payments outside the billing cycles, except those of {@link takeUnkeyedPayments}. */
+export function takeOpenPayments(db: Db, limit: number): Promise<IntentRef[]> {
+  return takeIntents(
+    db,
+    and(
+      ne(paymentIntents.kind, 'cycle'),
+      inArray(paymentIntents.status, ['CREATED', 'PENDING']),
+      // Hosted payments without an attempt wait for their payers.
+      or(ne(paymentIntents.kind, 'hosted'), eq(paymentIntents.status, 'PENDING')),
+      not(isUnkeyedPayment()),
+    ),
+    limit,
+  );
+}
+
+/** Takes charges without an idempotency key and without an attempt. If no workflow runs for one, it must be voided. */
+export function takeUnkeyedPayments(db: Db, limit: number): Promise<IntentRef[]> {
+  return takeIntents(db, isUnkeyedPayment(), limit);
+}
+
+/** Takes refunds without an idempotency key that were not sent. If no workflow runs for one, it must be voided. */
+export function takeUnkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> {
+  return takeRefunds(db, isUnkeyedRefund(), limit);
 }
 
 /**
- * Returns charges without an idempotency key and without an attempt after a minute, each at most once a minute. If no
- * workflow runs for one, it must be voided.
+ * Takes undecided refunds that are not in REVIEW, except those of {@link takeUnkeyedRefunds}; a PENDING one, which may
+ * take days, at most once an hour.
  */
-export async function takeUnkeyedPayments(db: Db, limit: number): Promise<IntentRef[]> {
-  const unkeyed = db
-    .select({ row: sql`${paymentIntents}.ctid` })
-    .from(paymentIntents)
-    .where(and(lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`), isUnkeyedPayment()))
-    .orderBy(paymentIntents.updatedAt)
-    .limit(limit)
-    .for('update', { skipLocked: true });
-  return db
-    .update(paymentIntents)
-    .set({ updatedAt: sql`now()` })
-    .where(sql`${paymentIntents}.ctid in (${unkeyed})`)
-    .returning({ merchantId: paymentIntents.merchantId, intentId: paymentIntents.id });
-}
-
-/**
- * Returns refunds that were requested without an idempotency key and are not sent after a minute, as
- * {@link takeUnkeyedPayments} does.
- */
-export async function takeUnkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> {
-  const unkeyed = db
-    .select({ row: sql`${refunds}.ctid` })
-    .from(refunds)
-    .where(and(lt(refunds.updatedAt, sql`now() - interval '1 minute'`), isUnkeyedRefund()))
-    .orderBy(refunds.updatedAt)
-    .limit(limit)
-    .for('update', { skipLocked: true });
-  return db
-    .update(refunds)
-    .set({ updatedAt: sql`now()` })
-    .where(sql`${refunds}.ctid in (${unkeyed})`)
-    .returning({ merchantId: refunds.merchantId, refundId: refunds.id });
-}
-
-/**
- * Returns undecided refunds that are not in REVIEW, except those of {@link takeUnkeyedRefunds}, each at most once a
- * minute; a PENDING one, which may take days, once an hour.
- */
-export async function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[]> {
-  const open = db
-    .select({ row: sql`${refunds}.ctid` })
-    .from(refunds)
-    .where(
-      and(
-        inArray(refunds.state, ['CREATED', 'SENDING', 'UNKNOWN', 'PENDING']),
-        sql`${refunds.updatedAt} < now() - case ${refunds.state}
-          when 'PENDING' then interval '1 hour' else interval '1 minute' end`,
-        not(isUnkeyedRefund()),
-      ),
-    )
-    .orderBy(refunds.updatedAt)
-    .limit(limit)
-    .for('update', { skipLocked: true });
-  return db
-    .update(refunds)
-    .set({ updatedAt: sql`now()` })
-    .where(sql`${refunds}.ctid in (${open})`)
-    .returning({ merchantId: refunds.merchantId, refundId: refunds.id });
+export function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[]> {
+  return takeRefunds(
+    db,
+    and(
+      inArray(refunds.state, ['CREATED', 'SENDING', 'UNKNOWN', 'PENDING']),
+      or(ne(refunds.state, 'PENDING'), lt(refunds.updatedAt, sql`now() - interval '1 hour'`)),
+      not(isUnkeyedRefund()),
+    ),
+    limit,
+  );
 }
 
 /**

@@ -237,7 +237,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'a sweep sends a charge whose caller got no answer and cannot repeat it',
     file: 'db/repositories/sweeps/queries.ts',
-    find: '        not(isUnkeyedPayment()),\n',
+    find: '      not(isUnkeyedPayment()),\n',
     replace: '',
     project: 'integration',
     test: 'test/integration/temporal-away.test.ts',
