@@ -28,8 +28,7 @@ import {
 } from '../../db/repositories/sweeps/retention.ts';
 import type { Deletion } from '../../db/repositories/sweeps/retention.ts';
 import { countRepairs } from '../../db/repositories/sweeps/counts.ts';
-import type { IntentRef } from '../../domain/payment-intent.ts';
-import type { RefundRef } from '../../domain/refund.ts';
+import type { Order } from '../../domain/order.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import type { GatewaySubjects } from '../../temporal/gateway-subjects.ts';
 import type { Orders } from '../../temporal/orders.ts';
@@ -87,6 +86,8 @@ const DELETED_LIMIT = 1_000;
 const DEFAULT_RETENTION_MS = 30 * 24 * 3_600_000;
 /** Maximum number of repairs at the same time; each calls Temporal. */
 const AT_ONCE = 10;
+/** Time in ms between two counts of live subscriptions and running workflows, if none is missing. */
+const COMPARE_EVERY_MS = 300_000;
 
 /**
  * Creates `sweep`, which finds and repairs late or lost work and deletes expired records. It settles no attempt and calls no gateway. Two at once are safe. A failing query does not block the other kinds.
@@ -94,6 +95,17 @@ const AT_ONCE = 10;
 export function createMaintenanceActivities(deps: MaintenanceDeps) {
   const { db, subscriptionWorkflows, orders, gatewaySubjects, wakeEndpoint } = deps;
   const { retentionMs = DEFAULT_RETENTION_MS } = deps;
+  let compareAt = 0;
+  /** Takes held subscriptions and, while fewer workflows run than must after a restore of Temporal, also others. */
+  const takeRestored = async (nowAt: number): Promise<SubscriptionRef[]> => {
+    // No message reaches a held run, so only this finds that an operator has terminated it.
+    const held = await takeHeld(db, LIMIT);
+    if (nowAt < compareAt) return held;
+    const live = await countLive(db);
+    const isComplete = live === 0 || (await subscriptionWorkflows.countRunning()) >= live;
+    if (isComplete) compareAt = nowAt + COMPARE_EVERY_MS;
+    return isComplete ? held : [...held, ...(await takeLive(db, LIMIT))];
+  };
   return {
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
       const { report, errors, sweepKind, attempt } = createSweep(db);
@@ -111,18 +123,21 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
       );
       await sweepKind(
         'lost',
-        () => takeRestored(deps),
+        () => takeRestored(input.nowAt),
         (ref) => subscriptionWorkflows.ensureRunning(ref),
       );
       await sweepKind(
         'withdrawn',
         () => takeUnkeyedPayments(db, LIMIT),
-        (ref) => voidUnlessRunning(deps, ref),
+        (ref) =>
+          voidUnlessRunning(orders, 'payment', { ...ref, token: null }, () =>
+            withdrawPayment(db, ref),
+          ),
       );
       await sweepKind(
         'withdrawn',
         () => takeUnkeyedRefunds(db, LIMIT),
-        (ref) => voidRefundUnlessRunning(deps, ref),
+        (ref) => voidUnlessRunning(orders, 'refund', ref, () => withdrawRefund(db, ref)),
       );
       await sweepKind(
         'openPayments',
@@ -168,17 +183,6 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
   };
 }
 
-/**
- * Takes subscriptions whose workflow may be missing after a restore: held ones, whose run an operator may have
- * terminated, and others while fewer workflows run than must.
- */
-async function takeRestored({ db, subscriptionWorkflows }: MaintenanceDeps) {
-  const held = await takeHeld(db, LIMIT);
-  const live = await countLive(db);
-  const isComplete = live === 0 || (await subscriptionWorkflows.countRunning()) >= live;
-  return isComplete ? held : [...held, ...(await takeLive(db, LIMIT))];
-}
-
 /** Replaces a stuck run; else sends the test clock's target and makes the run read its row. A repeat is safe. */
 async function sendTarget(
   workflows: MaintenanceDeps['subscriptionWorkflows'],
@@ -191,26 +195,17 @@ async function sendTarget(
 }
 
 /**
- * Voids a charge whose caller got no answer, and returns true. If a workflow has the charge, returns false, and
- * replaces the workflow's run if it is stuck.
+ * Voids an order whose caller got no answer; true. If a workflow has the order, replaces the workflow's run if it is
+ * stuck; false.
  */
-async function voidUnlessRunning(
-  { db, orders }: MaintenanceDeps,
-  ref: IntentRef,
+async function voidUnlessRunning<Kind extends 'payment' | 'refund'>(
+  orders: MaintenanceDeps['orders'],
+  kind: Kind,
+  order: Order<Kind>,
+  withdraw: () => Promise<boolean>,
 ): Promise<boolean> {
-  const order = { ...ref, token: null };
-  if (!(await orders.isRunning('payment', order))) return withdrawPayment(db, ref);
-  await orders.ensureRunning('payment', order);
-  return false;
-}
-
-/** Like {@link voidUnlessRunning}, for a refund. */
-async function voidRefundUnlessRunning(
-  { db, orders }: MaintenanceDeps,
-  ref: RefundRef,
-): Promise<boolean> {
-  if (!(await orders.isRunning('refund', ref))) return withdrawRefund(db, ref);
-  await orders.ensureRunning('refund', ref);
+  if (!(await orders.isRunning(kind, order))) return withdraw();
+  await orders.ensureRunning(kind, order);
   return false;
 }
 

@@ -10,10 +10,11 @@ import {
   text,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import { IMPORT_STATUSES } from '../../tools/scripts/import/imported.ts';
-import type { ImportStatus } from '../../tools/scripts/import/imported.ts';
 import { instant, merchantId, oneOf } from './_columns.ts';
 import { subscriptions } from './subscriptions.ts';
+
+export const IMPORT_STATUSES = ['ACTIVE', 'TRIALING'] as const;
+export type ImportStatus = (typeof IMPORT_STATUSES)[number];
 
 /** The imported terms, under their wire names. A repeated import must have the same terms. */
 export type ImportedTerms = Readonly<Record<string, string | number | null>>;

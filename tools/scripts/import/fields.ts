@@ -1,3 +1,4 @@
+import { IMPORT_STATUSES } from '../../../db/schema/subscription-imports.ts';
 import { z } from 'zod';
 import { customerDetails } from '../../../api/customer-details.ts';
 import {
@@ -20,7 +21,7 @@ import {
 import type { SubscriptionOrder } from '../../../db/repositories/subscriptions/create.ts';
 import type { ImportedTerms } from '../../../db/schema/subscription-imports.ts';
 import { BILLING_HORIZON_AT, cycleAt, formatInstant } from '../../../domain/calendar.ts';
-import { datesAround, IMPORT_STATUSES, indexOfDate } from './imported.ts';
+import { datesAround, indexOfDate } from './imported.ts';
 import type { ImportedSubscription } from './imported.ts';
 
 const ID_MAX = 255;

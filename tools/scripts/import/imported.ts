@@ -1,10 +1,8 @@
+import type { ImportStatus } from '../../../db/schema/subscription-imports.ts';
 import { cycleAt, firstIndexAfter } from '../../../domain/calendar.ts';
 import type { IntervalUnit } from '../../../domain/calendar.ts';
 import { askedForBy } from '../../../domain/subscription/actor.ts';
 import type { SubscriptionState, Terms } from '../../../domain/subscription/state.ts';
-
-export const IMPORT_STATUSES = ['ACTIVE', 'TRIALING'] as const;
-export type ImportStatus = (typeof IMPORT_STATUSES)[number];
 
 export interface Calendar {
   readonly anchorAt: number;
