@@ -44,10 +44,7 @@ const variables = {
 /** The name of every variable that this project reads. Tests compare the documents with this list. */
 export const VARIABLE_NAMES = Object.keys(variables) as readonly (keyof typeof variables)[];
 
-/**
- * Settings of the Stripe double and of the fault proxy in front of it. `controlKey`: of the control routes of both.
- * @throws ConfigError with every problem at once.
- */
+/** `controlKey`: of the control routes of the double and of the proxy. Throws ConfigError with every problem. */
 export function loadStripeDoubleConfig(environment: Environment = processEnvironment()) {
   const names = [...SHARED, ...SERVER, 'STRIPE_DOUBLE_PORT', 'FAULT_PROXY_PORT'] as const;
   const env = read(variables, names, environment);
@@ -64,11 +61,7 @@ export function loadStripeDoubleConfig(environment: Environment = processEnviron
 
 export type EmbeddedConfig = ReturnType<typeof loadEmbeddedConfig>;
 
-/**
- * Settings of `npm start` and of the tests' servers. With `databaseUrl` or `temporalAddress` that embedded server is
- * not started.
- * @throws ConfigError with every problem at once.
- */
+/** Settings of `npm start` and the tests' servers. A given server is not started. Throws ConfigError. */
 export function loadEmbeddedConfig(environment: Environment = processEnvironment()) {
   const names = [
     'HOST',
@@ -125,7 +118,6 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     testServerPath: env.TEMPORAL_TEST_SERVER_PATH,
     chromiumPath: env.CHROMIUM_PATH,
     logLevel: env.LOG_LEVEL,
-    /** Secrets from the environment. The caller generates the missing ones. */
     givenSecrets: Object.fromEntries(
       SECRETS.flatMap((name) => {
         const value = present(environment[name]);
@@ -135,12 +127,7 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
   };
 }
 
-/**
- * Returns the settings of the operator's commands. If `databaseUrl` is undefined, the commands use the
- * servers that `npm start` runs with the data in `dataDir`.
- *
- * @throws ConfigError with every problem at once.
- */
+/** Without `databaseUrl` the commands use the servers of `npm start` on `dataDir`. Throws ConfigError. */
 export function loadOperatorConfig(environment: Environment = processEnvironment()) {
   const names = [
     ...TEMPORAL,

@@ -83,7 +83,6 @@ async function measure(
   return { latenciesMs, elapsedMs: performance.now() - startedAt };
 }
 
-/** Latency of one request in ms, from the call to the last byte of the answer. */
 async function createOnce(pool: Pool, authorization: string): Promise<number> {
   const startedAt = performance.now();
   const response = await pool.request({

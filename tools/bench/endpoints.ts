@@ -50,7 +50,6 @@ runOnOwnStack('endpoints', options, async (run) => {
   return { figures: { cases }, problems: cases.flatMap(({ problems }) => problems) };
 });
 
-/** Runs one kind of bad endpoint, then stops its stack, so that the kinds do not affect each other. */
 async function runCase(kind: BadEndpoint, run: OwnRun): Promise<EndpointFigures> {
   const dataDir = join(run.dataDir, kind);
   mkdirSync(dataDir, { recursive: true });

@@ -11,8 +11,8 @@ const ABANDONED_AFTER_MS = 3_600_000;
 const LOCK_POLL_MS = 500;
 
 /**
- * Returns the folder `<root>/<entry>`, which `build` fills if it is missing. The entry is complete or absent. Of
- * several processes on one machine, one builds and the others wait.
+ * Returns `<root>/<entry>`, which `build` fills if it is missing. It is complete or absent; one process builds at a
+ * time.
  */
 export async function cachedFolder(
   root: string,

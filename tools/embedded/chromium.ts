@@ -13,15 +13,10 @@ const INSTALL_WITHIN_MS = 8 * 60_000;
 const VERSION_WITHIN_MS = 20_000;
 
 type ChromiumConfig = Pick<EmbeddedConfig, 'chromiumPath'> & {
-  /** True if packages may be installed on this machine. Default: true for root. */
   readonly mayInstall?: boolean;
 };
 
-/**
- * Path of a Chromium for tests: `CHROMIUM_PATH`, PATH, or an installation with apt-get as root. Safe to call from
- * several processes.
- * @throws ComponentMissingError saying what to do.
- */
+/** From CHROMIUM_PATH, PATH, or as root apt-get. Throws ComponentMissingError, which lists what to do. */
 export async function chromium(config: ChromiumConfig, report: Report): Promise<string> {
   if (config.chromiumPath !== undefined) {
     await requireExecutable(config.chromiumPath, 'CHROMIUM_PATH');
@@ -42,10 +37,7 @@ export async function chromium(config: ChromiumConfig, report: Report): Promise<
   );
 }
 
-/**
- * Path of a browser on PATH, or undefined. Runs each program found, because on some distributions such a
- * program only prints how to install the browser.
- */
+/** Runs each program found: on some distributions it only prints how to install the browser. */
 async function chromiumOnPath(): Promise<string | undefined> {
   for (const program of PROGRAMS) {
     const path = await onPath(program);
@@ -60,7 +52,6 @@ async function chromiumOnPath(): Promise<string | undefined> {
   return undefined;
 }
 
-/** Installs Chromium with apt-get. Returns the reason of a failure, or undefined after a success. */
 async function install(config: ChromiumConfig, report: Report): Promise<string | undefined> {
   const { mayInstall = userInfo().uid === 0 } = config;
   if (!mayInstall) return 'no installation: only root can install packages';

@@ -9,7 +9,6 @@ export interface CommandOptions {
   readonly gid?: number;
 }
 
-/** A command could not start, failed or exceeded its time limit. The message says which. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
@@ -17,15 +16,9 @@ export class CommandError extends Error {
 /** Maximum length of a failed command's output in the error. The start of the output is cut off. */
 const OUTPUT_TAIL_CHARACTERS = 1_500;
 
-/** Time in ms between SIGTERM and SIGKILL. */
 const KILL_AFTER_MS = 3_000;
 
-/**
- * Runs a program to its end and returns its stdout.
- *
- * @throws CommandError if the program is missing, exits with a code other than 0, or takes longer than
- * `timeoutMs`. A program that takes too long is killed before the error is thrown.
- */
+/** Returns stdout. Throws CommandError if the program is missing, fails, or is killed after `timeoutMs`. */
 export async function runCommand(
   command: string,
   args: readonly string[],

@@ -17,14 +17,10 @@ export interface DemoMerchant {
 
 type Credential = Omit<DemoMerchant, 'linkPath' | 'merchantId'>;
 
-/** The receipt id of the demo merchant's link to subscribe. */
 const LINK_RECEIPT = 'npm-start';
 const DAY_MS = 24 * 3_600_000;
 
-/**
- * Migrates the database. Returns the credentials of a merchant in test mode, and the merchant's link to subscribe.
- * The credentials are those in the data folder's `demo.json` if the database has them, else those of a new merchant.
- */
+/** Migrates the database. Returns the merchant of `demo.json` if the database has it, else a new one, with a link. */
 export async function migrateAndFindDemoMerchant(options: {
   databaseUrl: string;
   dataDir: string;
@@ -57,10 +53,7 @@ export async function migrateAndFindDemoMerchant(options: {
   }
 }
 
-/**
- * Returns the demo merchant with its link to subscribe. Creates a link if the merchant has none, or only one that
- * expires within a day.
- */
+/** Creates a link if the merchant has none, or only one that expires within a day. */
 async function withLink(db: Db, merchantId: string, credential: Credential): Promise<DemoMerchant> {
   const nowAt = Date.now();
   const known = await findLinkByReceipt(db, merchantId, LINK_RECEIPT, nowAt + DAY_MS);

@@ -3,16 +3,9 @@ import { temporalConnectionOptions } from '../../temporal/client.ts';
 import type { Report } from './progress.ts';
 import { missingAttributes, SEARCH_ATTRIBUTES } from './temporal-server.ts';
 
-/** Numbers of Temporal's enum `IndexedValueType`. */
 const INDEXED_TYPES = { Keyword: 2, Int: 3, Datetime: 6 } as const;
 
-/**
- * Registers the search attributes of our workflows at the Temporal server at `address`, if the namespace does not
- * have them yet.
- *
- * @throws Error if the server does not answer, or refuses the registration. After a refusal the message has
- * the command that registers the search attributes by hand.
- */
+/** Registers missing search attributes. A refusal's error has the command that does it by hand. */
 export async function prepareGivenServer(
   address: string,
   namespace: string,

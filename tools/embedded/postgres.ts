@@ -38,11 +38,7 @@ export function postgresUrl(
   return `postgres://${USER}:${password}@127.0.0.1:${settings.port}/${database}`;
 }
 
-/**
- * The embedded Postgres as a service on 127.0.0.1, without a Unix socket. Before each launch the service
- * creates a missing data folder, stops a server that a killed `npm start` left running on this folder, and
- * removes a stale lock file.
- */
+/** Before each launch, creates a missing data folder and clears what a killed `npm start` left. */
 export function postgresService(settings: PostgresSettings, report: Report): Service {
   const programs = postgresPrograms();
   const { dataFolder, port, logFile } = settings;
@@ -77,7 +73,6 @@ export function postgresService(settings: PostgresSettings, report: Report): Ser
   };
 }
 
-/** Creates the database of `url` if its server does not have it. */
 export async function ensureDatabase(url: string): Promise<void> {
   const target = new URL(url);
   const name = decodeURIComponent(target.pathname.slice(1));
@@ -91,11 +86,7 @@ export async function ensureDatabase(url: string): Promise<void> {
   }
 }
 
-/**
- * Checks that the database can be used.
- *
- * @throws Error that names host and database, but never the password.
- */
+/** Throws an error that names host and database, but never the password. */
 export async function requireDatabase(url: string): Promise<void> {
   const { host, pathname } = new URL(url);
   await answers(url).catch((cause: unknown) => {
@@ -114,7 +105,6 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** Creates the folder under another name and renames it, so that the data folder is complete or absent. */
 async function createDataFolder(
   programs: PostgresPrograms,
   settings: PostgresSettings,
@@ -157,10 +147,7 @@ async function createDataFolder(
   await rename(unfinished, dataFolder);
 }
 
-/**
- * Stops a Postgres that a killed `npm start` left running on the folder. Removes the lock file of a killed
- * Postgres: if its pid now belongs to another process, Postgres would refuse to start.
- */
+/** Removes the lock file of a killed Postgres: its pid may now belong to another process. */
 async function clearLeftovers(dataFolder: string, report: Report): Promise<void> {
   const lockFile = join(dataFolder, 'postmaster.pid');
   if (!existsSync(lockFile)) return;

@@ -4,7 +4,6 @@ import { existsSync, readFileSync } from 'node:fs';
 /** Identifies a process by pid and start time. The pid alone is not unique, because the system reuses pids. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Opaque text, unique for each process. */
   readonly startedAs: string;
 }
 
@@ -31,10 +30,7 @@ export function commandLineOf(pid: number): string | undefined {
   }
 }
 
-/**
- * Sends the signals one after another until the process has ended. Waits `waitMs` after each signal.
- * Never signals a later process with the same pid. Returns false if the process survived all signals.
- */
+/** Waits `waitMs` after each signal. Never signals a later process with the pid. False if it survived all. */
 export async function endProcess(
   identity: ProcessIdentity,
   steps: readonly { readonly signal: NodeJS.Signals; readonly waitMs: number }[],

@@ -5,16 +5,12 @@ import type { ProcessIdentity } from './process-identity.ts';
 
 /** A process that runs for a data folder of `npm start`, as recorded in the folder's `processes.json`. */
 export interface ProcessRecord extends ProcessIdentity {
-  /** Name of the service; `start` is the process of `npm start` itself. */
   readonly name: string;
   readonly command: string;
   readonly startedAt: string;
 }
 
-/**
- * The processes of a data folder, recorded in a file. From this file the next `npm start` learns which
- * processes a killed `npm start` left running. Scripts read the pids of the processes from the file.
- */
+/** From this file the next `npm start` learns which processes a killed one left running. */
 export interface ProcessTable {
   running(): ProcessRecord[];
   add(name: string, pid: number): void;

@@ -17,7 +17,6 @@ export interface ProgramSettings extends ProgramPlaces {
 
 const READY_WITHIN_MS = 90_000;
 
-/** The sandbox gateway, the API and the worker as services. */
 export function ourPrograms(settings: ProgramSettings): {
   gateway: Service;
   api: Service;
@@ -44,13 +43,11 @@ export interface OurProgram {
   readonly name: string;
   readonly file: ProgramFile;
   readonly args?: readonly string[];
-  /** Time in ms between SIGTERM and SIGKILL. */
   readonly stopWaitMs: number;
   /** Default: true after the program's ready message. */
   readonly isReady?: Service['isReady'];
 }
 
-/** A bundled program of this project as a service. */
 export function ourProgram(places: ProgramPlaces, program: OurProgram): Service {
   const { name, file, args = [], stopWaitMs } = program;
   return {

@@ -1,10 +1,6 @@
-/** Receives one progress message, for the terminal or a test's log. */
 export type Report = (line: string) => void;
 
-/**
- * Runs `work` and returns its result. While `work` runs, reports every `everyMs` how many seconds it has
- * taken so far.
- */
+/** While `work` runs, reports every `everyMs` how long it has taken. */
 export async function withStillWorking<T>(
   report: Report,
   what: string,

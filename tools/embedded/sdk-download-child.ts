@@ -1,10 +1,7 @@
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import type { SdkServer } from './sdk-download.ts';
 
-/**
- * Makes the SDK download a server into a folder: starts the server, then stops it. Arguments: the server's
- * name and the folder.
- */
+/** Makes the SDK download a server into a folder: starts the server, then stops it. */
 const [server, downloadDir] = process.argv.slice(2) as [SdkServer, string];
 const executable = { type: 'cached-download', downloadDir } as const;
 

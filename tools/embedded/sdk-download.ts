@@ -15,16 +15,12 @@ const DONE_WITHIN_MS = 300_000;
 
 const CHILD = fileURLToPath(new URL('sdk-download-child.ts', import.meta.url));
 
-/** The version of the SDK, which determines which server the SDK downloads. */
 export function sdkVersion(): string {
   const packageFile: unknown = createRequire(import.meta.url)('@temporalio/common/package.json');
   return (packageFile as { version: string }).version;
 }
 
-/**
- * Lets the SDK download a server to `target`; returns the reason of a failure. The SDK can only start a server and
- * not cancel, so a separate process calls it, which is killed after the time limit.
- */
+/** Returns why it failed. The SDK cannot cancel a download, so a separate process calls it and is killed. */
 export async function downloadWithSdk(
   server: SdkServer,
   target: string,

@@ -2,9 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/**
- * The secrets of one `npm start` data folder. The first four have the names of their environment variables.
- */
+/** The first four have the names of their environment variables. */
 export interface EmbeddedSecrets {
   readonly GATEWAY_KEY: string;
   readonly CREDENTIAL_PEPPER: string;
@@ -19,10 +17,7 @@ export function secretsFile(dataDir: string): string {
   return join(dataDir, 'secrets.json');
 }
 
-/**
- * Reads the secrets in `file`, which only its owner can read, and adds missing secrets to it. An existing
- * secret never changes, because credentials and webhook secrets in the database depend on it.
- */
+/** Adds missing secrets. An existing secret never changes: rows in the database depend on it. */
 export function loadOrMakeSecrets(file: string): EmbeddedSecrets {
   const kept = existsSync(file)
     ? (JSON.parse(readFileSync(file, 'utf8')) as Partial<EmbeddedSecrets>)

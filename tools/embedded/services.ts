@@ -16,23 +16,16 @@ export interface Program {
   readonly gid?: number;
 }
 
-/** A server that runs as a child process on this machine. */
 export interface Service {
   readonly name: string;
   readonly program: () => Program;
   readonly environment?: Readonly<Record<string, string>>;
   readonly logFile: string;
-  /**
-   * True once the service is ready. Called every 100 ms. `saysReady` is true after the process has sent
-   * its ready message over IPC.
-   */
+  /** Called every 100 ms. `saysReady`: the process has sent its ready message over IPC. */
   readonly isReady: (saysReady: boolean) => Promise<boolean>;
   readonly readyWithinMs: number;
   readonly beforeLaunch?: () => Promise<void>;
-  /**
-   * The signals that stop the process, one after another. After each signal the supervisor waits up to
-   * `waitMs` for the end of the process.
-   */
+  /** After each signal the supervisor waits up to `waitMs` for the end of the process. */
   readonly stopSteps: readonly { readonly signal: NodeJS.Signals; readonly waitMs: number }[];
   /** True for our own programs, which exit when their stdin closes and thus end with this process. */
   readonly isOurProgram: boolean;
@@ -40,12 +33,7 @@ export interface Service {
 
 export interface SupervisedService {
   readonly name: string;
-  /**
-   * Resolves when the service is ready. After that, a process that ends is restarted.
-   *
-   * @throws ServiceFailedError if the service is not ready in time, or if its process ends before it is ready at the
-   * last launch (see `FOREIGN_LAUNCHES`).
-   */
+  /** Resolves when ready; from then on a process that ends is restarted. Throws ServiceFailedError. */
   start(): Promise<void>;
   /** Stops the service in any state and does not restart it. Resolves when its process has ended. */
   stop(): Promise<void>;
@@ -69,17 +57,10 @@ const RECOVERED_AFTER_MS = 60_000;
 
 const READY_POLL_MS = 100;
 
-/**
- * Maximum number of launches of Postgres or Temporal if the server ends before it is ready. Such a server
- * chooses some ports itself, and another process may have taken one of them. Our own programs get one launch,
- * because a second launch would fail for the same reason.
- */
+/** Postgres and Temporal choose some ports themselves, which another process may have taken. */
 const FOREIGN_LAUNCHES = 3;
 
-/**
- * Supervises a service: whenever its process ends, reports this and restarts the process. The wait before a
- * restart doubles from 0.25 s to 5 s while each process runs for less than 60 s.
- */
+/** Restarts the process whenever it ends, after 0.25 s, doubling to 5 s while it runs less than 60 s. */
 export function supervise(
   service: Service,
   { table, report }: ServiceSurroundings,
@@ -215,10 +196,7 @@ function failed(service: Service, what: string): ServiceFailedError {
   );
 }
 
-/**
- * The last 12 lines of the log. If a Go program panicked before these lines, the line of the panic comes
- * first.
- */
+/** The last 12 lines of the log, after the line of a Go program's panic before them. */
 function endOf(file: string): string {
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
   const reason = lines.slice(-200, -12).findLast((line) => /^(panic|fatal error):/.test(line));

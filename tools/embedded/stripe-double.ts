@@ -12,10 +12,6 @@ export interface StripeDoublePorts {
   readonly faultProxyPort: number;
 }
 
-/**
- * stripe-mock, the Stripe double and the fault proxy in front of the double, as services. The double needs
- * stripe-mock for each request, and the proxy needs the double.
- */
 export function stripeDoubleServices(
   files: StripeMockFiles,
   ports: StripeDoublePorts,
@@ -51,17 +47,13 @@ export function stripeDoubleServices(
   };
 }
 
-/** A Stripe account of the demo merchant at the double. */
 export interface DoubleAccount {
   readonly accountId: string;
   readonly secretKey: string;
   readonly webhookSecret: string;
 }
 
-/**
- * Registers an account at the double, which sends the account's events to the API. The secrets are derived
- * from the control key, so a repeat returns the same account.
- */
+/** The secrets are derived from the control key, so a repeat returns the same account. */
 export async function registerAccount(
   doubleUrl: string,
   controlKey: string,

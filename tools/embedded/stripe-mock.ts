@@ -11,10 +11,7 @@ import type { Report } from './progress.ts';
 import type { Service } from './services.ts';
 import { ComponentMissingError, onPath } from './temporal-cli.ts';
 
-/**
- * The OpenAPI document of this version of stripe-mock has the API version 2026-08-26.dahlia, which the npm
- * package `stripe` 22.6.2 sends.
- */
+/** Its OpenAPI document has API version 2026-08-26.dahlia, which `stripe` 22.6.2 sends. */
 const VERSION = '0.203.0';
 const GO_MODULE = `github.com/stripe/stripe-mock@v${VERSION}`;
 
@@ -23,18 +20,12 @@ const READY_WITHIN_MS = 60_000;
 const READY_POLL_MS = 50;
 
 export interface StripeMockFiles {
-  /** Path of the program. */
   readonly program: string;
   /** Path of Stripe's OpenAPI 3.0 document, 8 MB of JSON, in the version that the program embeds. */
   readonly specFile: string;
 }
 
-/**
- * Paths of stripe-mock and of its OpenAPI document in our cache. The first call builds the program from its
- * Go module, about 13 s. Safe to call from several processes at once.
- *
- * @throws ComponentMissingError if Go is missing or the build fails.
- */
+/** Builds the program from its Go module, once. Throws ComponentMissingError. */
 export async function stripeMockFiles(cacheDir: string, report: Report): Promise<StripeMockFiles> {
   const folder = await cachedFolder(
     cacheDir,
@@ -93,10 +84,7 @@ export function stripeMockService(program: string, port: number, logFile: string
   };
 }
 
-/**
- * Returns the arguments with which stripe-mock listens on `port` of 127.0.0.1. Without an address for HTTPS it would
- * also listen on port 12112 of every interface.
- */
+/** Without an address for HTTPS stripe-mock would also listen on port 12112 of every interface. */
 function argumentsFor(port: number): string[] {
   const addresses = ['-http-addr', `127.0.0.1:${port}`, '-https-addr', '127.0.0.1:0'];
   return [...addresses, '-strict-version-check'];
@@ -107,13 +95,7 @@ export interface StripeMock {
   stop(): Promise<void>;
 }
 
-/**
- * Starts stripe-mock on a free port of 127.0.0.1 and waits until it answers. stripe-mock listens on no other
- * interface, refuses requests with a `Stripe-Version` other than its own, and ends with this process, also
- * after a kill.
- *
- * @throws Error with the program's output if stripe-mock ends or does not answer within 60 s.
- */
+/** It refuses another `Stripe-Version`, and ends with this process, also after a kill. Throws with its output. */
 export async function startStripeMock(program: string): Promise<StripeMock> {
   const child = spawn('sh', ['-c', WITH_PARENT, program, ...argumentsFor(0)], {
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -139,10 +121,7 @@ export async function startStripeMock(program: string): Promise<StripeMock> {
   }
 }
 
-/**
- * Runs a program until it ends or the shell's stdin, a pipe from this process, closes. The shell copies its stdin to
- * descriptor 3, because a background command gets /dev/null.
- */
+/** Ends the program when our stdin closes. A background command gets /dev/null as stdin, so stdin is copied to 3. */
 const WITH_PARENT = `
 exec 3<&0
 "$0" "$@" </dev/null 3<&- &
@@ -174,7 +153,6 @@ async function announcedUrl(child: ChildProcess, gone: Promise<void>): Promise<s
   }
 }
 
-/** True if stripe-mock answers at `url` within 1 s. */
 async function answers(url: string): Promise<boolean> {
   try {
     const response = await fetch(`${url}/v1/account`, {

@@ -11,10 +11,7 @@ import { downloadWithSdk, sdkVersion } from './sdk-download.ts';
 
 type CliConfig = Pick<EmbeddedConfig, 'temporalCliPath' | 'cacheDir'>;
 
-/**
- * The newest version whose go.mod has no replace directive. `go install` refuses a module with a replace
- * directive.
- */
+/** The newest version whose go.mod has no replace directive, which `go install` refuses. */
 const GO_CLI_VERSION = '1.5.1';
 
 const GO_MODULE = `github.com/temporalio/cli/cmd/temporal@v${GO_CLI_VERSION}`;
@@ -22,16 +19,11 @@ const GO_MODULE = `github.com/temporalio/cli/cmd/temporal@v${GO_CLI_VERSION}`;
 /** Time limit in ms to download 300 modules and compile them on a slow machine. */
 const GO_INSTALL_TIMEOUT_MS = 30 * 60_000;
 
-/** A program is missing or cannot be executed. The message says what to do. */
 export class ComponentMissingError extends Error {
   override readonly name = 'ComponentMissingError';
 }
 
-/**
- * Path of a Temporal CLI: `TEMPORAL_CLI_PATH`, PATH, the cache, the SDK's download, or a build from Go modules. Safe
- * to call from several processes.
- * @throws ComponentMissingError.
- */
+/** From TEMPORAL_CLI_PATH, PATH, the cache, the SDK's download or Go. Throws ComponentMissingError. */
 export async function temporalCli(config: CliConfig, report: Report): Promise<string> {
   if (config.temporalCliPath !== undefined) {
     await requireExecutable(config.temporalCliPath, 'TEMPORAL_CLI_PATH');
@@ -40,11 +32,6 @@ export async function temporalCli(config: CliConfig, report: Report): Promise<st
   return (await onPath('temporal')) ?? inCache(config.cacheDir) ?? (await prepare(config, report));
 }
 
-/**
- * Checks that `path`, the value of `variable`, can be executed.
- *
- * @throws ComponentMissingError if not.
- */
 export async function requireExecutable(path: string, variable: string): Promise<void> {
   await access(path, constants.X_OK).catch(() => {
     throw new ComponentMissingError(`${variable} is ${path}, which is not an executable file.`);

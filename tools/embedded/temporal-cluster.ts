@@ -12,10 +12,7 @@ import type { Report } from './progress.ts';
 import type { Service } from './services.ts';
 import { ComponentMissingError, onPath } from './temporal-cli.ts';
 
-/**
- * The newest version whose go.mod has no replace directive. `go install` refuses a module with a replace
- * directive.
- */
+/** The newest version whose go.mod has no replace directive, which `go install` refuses. */
 const VERSION = '1.32.1';
 const MODULE = 'go.temporal.io/server/cmd';
 const BUILD_TIMEOUT_MS = 30 * 60_000;
@@ -38,12 +35,7 @@ export interface TemporalClusterSettings {
   readonly logFile: string;
 }
 
-/**
- * Paths of the Temporal server and of its schema tool. Both programs are built once from Go modules into the
- * cache.
- *
- * @throws ComponentMissingError if a program cannot be built.
- */
+/** Builds the server and its schema tool once into the cache. Throws ComponentMissingError. */
 export async function temporalClusterPrograms(
   { cacheDir }: Pick<EmbeddedConfig, 'cacheDir'>,
   report: Report,
@@ -132,11 +124,7 @@ const INNER_PORTS_FROM = 2_001;
 /** Maximum port. The cluster stores the ports of its services in a signed column of two bytes. */
 const PORT_MAX = 32_767;
 
-/**
- * The ports for the traffic between the services of a cluster whose frontend listens at `port`.
- *
- * @throws Error if a port exceeds the cluster's limit.
- */
+/** The ports between the cluster's services, behind a frontend at `port`. Throws if one is too high. */
 export function innerPorts(port: number): Record<(typeof INNER_PORTS)[number], number> {
   const last = port + INNER_PORTS_FROM + INNER_PORTS.length - 1;
   if (last > PORT_MAX) {
@@ -147,7 +135,6 @@ export function innerPorts(port: number): Record<(typeof INNER_PORTS)[number], n
   ) as Record<(typeof INNER_PORTS)[number], number>;
 }
 
-/** The cluster as a service, which is ready when its frontend answers. The cluster's schema must exist. */
 export function temporalClusterService(settings: TemporalClusterSettings): Service {
   const { hostname, port, username, password } = new URL(settings.databaseUrl);
   const ports = Object.entries(innerPorts(settings.port)).map(([name, inner]) => [
@@ -183,10 +170,7 @@ export function temporalClusterService(settings: TemporalClusterSettings): Servi
   };
 }
 
-/**
- * Registers the namespace and waits 12 s, after which every service of the cluster knows it. An existing
- * namespace is not changed.
- */
+/** Waits 12 s after the registration: then every service of the cluster knows the namespace. */
 export async function ensureNamespace(address: string, namespace: string): Promise<void> {
   const connection = await Connection.connect({ address, connectTimeout: 5_000 });
   try {
@@ -203,11 +187,7 @@ export async function ensureNamespace(address: string, namespace: string): Promi
   }
 }
 
-/**
- * Returns true if the server answers.
- *
- * @throws Error if no server answers.
- */
+/** True, or throws if no server answers. */
 export async function isServing(address: string): Promise<boolean> {
   const connection = await Connection.connect({ address, connectTimeout: 1_000 });
   try {

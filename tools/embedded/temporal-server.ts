@@ -15,10 +15,7 @@ export interface TemporalServerSettings {
   readonly logFile: string;
 }
 
-/**
- * The search attributes that the workflows set. A workflow task that sets an unregistered search attribute
- * fails.
- */
+/** A workflow task that sets an unregistered search attribute fails. */
 export const SEARCH_ATTRIBUTES = {
   MerchantId: 'Keyword',
   SubscriptionStatus: 'Keyword',
@@ -28,10 +25,7 @@ export const SEARCH_ATTRIBUTES = {
 
 const READY_WITHIN_MS = 60_000;
 
-/**
- * A write-ahead log that is synced only at its checkpoints has 3.5 times the throughput of the default. A
- * killed server loses no data; a power failure may lose the latest writes.
- */
+/** Synced only at checkpoints: 3.5 times the throughput. Only a power failure may lose the latest writes. */
 const SQLITE_PRAGMAS = ['journal_mode=wal', 'synchronous=1'] as const;
 
 const DYNAMIC_CONFIG = [
@@ -44,10 +38,7 @@ const DYNAMIC_CONFIG = [
   'matching.enableFairness=true',
 ] as const;
 
-/**
- * The Temporal dev server as a service, which is ready when the server knows the namespace and the search
- * attributes.
- */
+/** Ready when the server knows the namespace and the search attributes. */
 export function temporalService(settings: TemporalServerSettings): Service {
   const { cli, host, port, namespace, uiPort, stateFile } = settings;
   const flag = (name: string, values: readonly string[]): string[] =>
@@ -98,7 +89,6 @@ async function isServing(address: string, namespace: string): Promise<boolean> {
   }
 }
 
-/** Names of our search attributes that the namespace does not have. */
 export async function missingAttributes(
   connection: Connection,
   namespace: string,

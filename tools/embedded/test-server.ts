@@ -17,10 +17,7 @@ import { ComponentMissingError, onPath, requireExecutable } from './temporal-cli
 
 type TestServerConfig = Pick<EmbeddedConfig, 'testServerPath' | 'cacheDir'>;
 
-/**
- * Older versions of the test server lose the memo at continue-as-new, and do not suggest continue-as-new at
- * 4,096 events.
- */
+/** Older versions lose the memo at continue-as-new, and do not suggest continue-as-new at 4,096 events. */
 const TEST_SERVER_VERSION = '1.38.0';
 
 const SLF4J_VERSION = '1.7.36';
@@ -30,11 +27,7 @@ const MAVEN_TIMEOUT_MS = 10 * 60_000;
 const mavenEntry = `temporal-test-server-${TEST_SERVER_VERSION}-archived`;
 const sdkEntry = (): string => `temporal-test-server-sdk-${sdkVersion()}`;
 
-/**
- * Path of Temporal's time-skipping test server: `TEMPORAL_TEST_SERVER_PATH`, the cache, the SDK's download, or the
- * Java server from Maven. Safe to call from several processes.
- * @throws ComponentMissingError.
- */
+/** From TEMPORAL_TEST_SERVER_PATH, the cache, the SDK's download or Maven. Throws ComponentMissingError. */
 export async function temporalTestServer(
   config: TestServerConfig,
   report: Report,
@@ -107,10 +100,7 @@ const JAVA_FLAGS = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', 'lib/*
 const JAVA_CLASS = 'io.temporal.testserver.TestServer';
 const ARCHIVE = 'classes.jsa';
 
-/**
- * The SDK kills the process that it started: `exec` makes the JVM this process. The flags and the archive of loaded
- * classes make it start within the SDK's limit of 5 s.
- */
+/** `exec`: the SDK kills the process that it started. The class archive makes the JVM start within its limit of 5 s. */
 const WRAPPER = `#!/bin/sh
 cd "$(dirname "$0")" &&
 exec java -XX:SharedArchiveFile=${ARCHIVE} ${JAVA_FLAGS.map((flag) => `'${flag}'`).join(' ')} ${JAVA_CLASS} "$@"
@@ -118,10 +108,7 @@ exec java -XX:SharedArchiveFile=${ARCHIVE} ${JAVA_FLAGS.map((flag) => `'${flag}'
 
 const ARCHIVE_WITHIN_MS = 60_000;
 
-/**
- * Starts the server once and stops it, so that the JVM writes the archive of the loaded classes. Versions of
- * Java before 13 refuse the flag and exit; the server then starts without an archive.
- */
+/** Makes the JVM write the archive of loaded classes. Java before 13 refuses the flag and starts without. */
 async function archiveClasses(folder: string): Promise<void> {
   const port = await freePort();
   const args = [`-XX:ArchiveClassesAtExit=${ARCHIVE}`, ...JAVA_FLAGS, JAVA_CLASS, String(port)];

@@ -23,10 +23,7 @@ export const FAULTS = [
   'add_headers',
 ] as const;
 
-/**
- * For the faults `reset`, `hang` and `answer`. `done`: the request is forwarded before the fault. `none`: the
- * request is not forwarded.
- */
+/** For `reset`, `hang` and `answer`. `done`: the request is forwarded before the fault. */
 const EFFECTS = ['done', 'none'] as const;
 
 export interface Fault {
@@ -36,7 +33,6 @@ export interface Fault {
   /** A path in which `*` stands for one segment, such as `/v1/charges/*`. Null matches every path. */
   readonly path: string | null;
   readonly count: number;
-  /** From 0 to 1: the share of matching requests to which the fault applies. */
   readonly chance: number;
   readonly delayMs: number;
   readonly status: number;
@@ -85,7 +81,6 @@ export function createFaults(random: () => number = Math.random): Faults {
 const COUNT_LIMIT = 1_000_000;
 const DELAY_LIMIT_MS = 120_000;
 
-/** Reads a fault of a control request. Refuses a wrong field with 400 and its name. */
 export function readFault(fields: Fields): Fault {
   const fault = oneOf(fields, 'fault', FAULTS);
   return {
@@ -119,7 +114,6 @@ function readHeaders(fields: Fields): Record<string, string> {
   );
 }
 
-/** Returns a text as it is, and any other value as JSON text. */
 function readBody(value: unknown): string {
   if (value === undefined) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);

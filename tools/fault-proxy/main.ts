@@ -3,7 +3,6 @@ import { createLogger } from '../../runtime/logger.ts';
 import { announceReady, onShutdown } from '../../runtime/shutdown.ts';
 import { createFaultProxy } from './proxy.ts';
 
-/** The fault proxy in front of the Stripe double, as its own program. */
 const config = loadStripeDoubleConfig();
 const logger = createLogger({ name: 'fault-proxy', level: config.logLevel });
 

@@ -18,7 +18,6 @@ import { createFaults, readFault } from './faults.ts';
 import type { Fault, Faults } from './faults.ts';
 
 export interface FaultProxyOptions extends ListenOptions {
-  /** The origin to which requests are forwarded. */
   readonly targetUrl: string;
   /** Bearer token of `/control/faults` of the proxy. Other control routes are forwarded. */
   readonly controlKey: string;
@@ -39,11 +38,7 @@ const OF_THE_CONNECTION = new Set([
   'content-length',
 ]);
 
-/**
- * Starts an HTTP proxy that forwards every request and answer unchanged, except those to which a fault
- * applies. On `/control/faults`, POST adds a fault, GET lists the faults with their hits, and DELETE removes
- * all faults.
- */
+/** Forwards everything unchanged but what a fault hits. `/control/faults`: POST adds, GET lists, DELETE removes all. */
 export async function createFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
   const faults = createFaults();
   const closing = new AbortController();

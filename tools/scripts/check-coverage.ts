@@ -30,7 +30,6 @@ else if (!isWritten) {
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) process.exitCode = 1;
 
-/** The TypeScript files below the paths, tracked or new, by their path. */
 function readFiles(below: readonly string[]): Map<string, string> {
   const listed = execFileSync('git', ['ls-files', '-co', '--exclude-standard', ...below]);
   const paths = listed.toString().split('\n').toSorted();

@@ -62,7 +62,6 @@ await runScript(async () => {
   return reportResult([...first.calls, ...second.calls], [first.exitCode, second.exitCode]);
 });
 
-/** Prints the result of the calls. Returns 0 if there were enough calls and no failure. */
 function reportResult(calls: readonly Call[], exitCodes: readonly number[]): number {
   print();
   print(`${grouped(calls.length)} requests:`);

@@ -204,7 +204,6 @@ const DEFAULT_MAXIMUM = 99_999_999n;
 /** If a maximum is worth less than this amount in USD, nines are appended to the maximum. */
 const MAXIMUM_WORTH_USD = 10_000n;
 
-/** Rates are integers in units of 10^-12, so no multiplication rounds. */
 const RATE_DIGITS = 12;
 
 function scaledRate(code: string, rates: Record<string, unknown>): bigint {

@@ -102,15 +102,10 @@ async function main(): Promise<number> {
   }
 }
 
-/**
- * Returns the cause of a failed query, because the query's own message contains the payers' data. Returns any
- * other error unchanged.
- */
 function withoutData(error: unknown): unknown {
   return error instanceof DrizzleQueryError ? error.cause : error;
 }
 
-/** True if both paths lead to one file, also through links. */
 function isSameFile(one: string, other: string): boolean {
   const [a, b] = [one, other].map((path) =>
     statSync(path, { bigint: true, throwIfNoEntry: false }),

@@ -86,7 +86,6 @@ function testsOf(mutants: readonly Mutant[]): [Mutant['project'], string][] {
   return [...tests].map(([test, project]) => [project, test]);
 }
 
-/** Plants a defect. The returned function removes it. */
 function plant(folder: string, { file, find, replace, defect }: Mutant): () => void {
   const path = join(folder, file);
   const text = readFileSync(path, 'utf8');
@@ -139,9 +138,7 @@ interface VitestResults {
   }[];
 }
 
-/**
- * Reads the failed tests. A file that does not compile has no failed test, so it does not detect a defect.
- */
+/** A file that does not compile has no failed test, so it does not detect a defect. */
 function readResults(file: string): Outcome {
   const { testResults } = JSON.parse(readFileSync(file, 'utf8')) as VitestResults;
   const tests = testResults.flatMap(({ assertionResults }) => assertionResults);

@@ -82,10 +82,7 @@ function checkNodeVersion() {
   if (difference < 0) fail(`This needs Node ${wanted}; this is Node ${process.versions.node}.`);
 }
 
-/**
- * Runs `npm ci` if node_modules does not match package-lock.json, with its output on stderr. A file in
- * node_modules stores the hash of the package-lock.json from which it was installed.
- */
+/** Runs `npm ci` unless a mark in node_modules has the hash of package-lock.json. */
 async function installPackages() {
   const lockHash = createHash('sha256').update(readFileSync('package-lock.json')).digest('hex');
   const platform = `${process.platform}-${process.arch}`;
@@ -121,11 +118,7 @@ async function check() {
   return failures.length === 0 ? 0 : 1;
 }
 
-/**
- * Runs a program on our terminal, forwards signals, and returns its exit code. With `endsWithUs` the
- * program's stdin is a pipe. The pipe closes when this process ends, even by SIGKILL, and the program then
- * stops everything that it started.
- */
+/** With `endsWithUs` stdin is a pipe that closes with this process, even by SIGKILL: the program then stops. */
 function run(program, args, { endsWithUs = false, stdout = 'inherit' } = {}) {
   return new Promise((done) => {
     const child = spawn(program, args, {

@@ -197,7 +197,6 @@ async function run(service: Service): Promise<void> {
   if (!isStopping) say(`${service.name} is up`);
 }
 
-/** Returns DATABASE_URL if it is set. Otherwise starts the embedded Postgres and returns the URL. */
 async function startDatabase(password: string): Promise<string> {
   if (config.databaseUrl !== undefined) {
     await requireDatabase(config.databaseUrl);
@@ -216,7 +215,6 @@ async function startDatabase(password: string): Promise<string> {
   return url;
 }
 
-/** Returns TEMPORAL_ADDRESS if it is set. Otherwise starts the dev server and returns its address. */
 async function startTemporal(): Promise<string> {
   if (config.temporalAddress !== undefined) {
     await prepareGivenServer(config.temporalAddress, config.temporalNamespace, say);
@@ -235,7 +233,6 @@ async function startTemporal(): Promise<string> {
   return temporalAddress(settings);
 }
 
-/** Starts an embedded cluster that stores its state in the given Postgres. Returns its address. */
 async function startCluster(databaseUrl: string): Promise<string> {
   if (config.temporalAddress !== undefined) return startTemporal();
   const settings = {
@@ -253,7 +250,6 @@ async function startCluster(databaseUrl: string): Promise<string> {
   return address;
 }
 
-/** The settings of our programs that the registration of an account needs. */
 type Secrets = Readonly<Record<'DATABASE_URL' | 'GATEWAY_KEY' | 'ENCRYPTION_KEY', string>>;
 
 /** Starts the Stripe double behind its proxy, and gives the demo merchant an account there. */
@@ -294,10 +290,7 @@ async function startStripeDouble(
   return { url, proxyUrl: localUrl(config.faultProxyPort), accountId: account.accountId };
 }
 
-/**
- * Bundles the workflows once, so that a restarted worker does not bundle them again. Returns the path of the
- * bundle.
- */
+/** Bundled once, so that a restarted worker does not bundle them again. */
 async function bundleWorkflows(): Promise<string> {
   const file = join(config.dataDir, 'workflow-bundle.js');
   await runCommand(process.execPath, ['--import', 'tsx', 'runtime/bundle-workflows.ts', file], {

@@ -84,7 +84,6 @@ await runScript(async () => {
   }
 });
 
-/** Books what the rows have lost, and returns one line for each record. Needs Temporal and a worker. */
 async function adoptInto(places: Places): Promise<string[]> {
   const database = createDb({
     url: places.databaseUrl,
@@ -165,10 +164,7 @@ function stripePlace(
   return { sealing: createSealing(Buffer.from(encryptionKey, 'base64')), ...rest };
 }
 
-/**
- * Repairs are no violations, because they are expected after a crash. If the count grows without crashes, an
- * operator must find the cause.
- */
+/** Repairs are expected after a crash. A count that grows without crashes needs an operator. */
 function printRepairs(repairs: readonly Repairs[]): void {
   print(`  Repairs by the sweeps so far: ${repairs.length === 0 ? 'none' : ''}`);
   for (const { kind, repaired, lastAt } of repairs) {

@@ -6,11 +6,8 @@ import { newId } from './book.ts';
 
 export interface NewAccount {
   readonly secretKey: string;
-  /**
-   * The platform account, whose key may act for this account by the header `Stripe-Account`; null without a platform.
-   */
+  /** Its key may act for this account by the header `Stripe-Account`. Null without a platform. */
   readonly platformId: string | null;
-  /** The URL for this account's events; null if the account gets no events. */
   readonly webhookUrl: string | null;
   readonly webhookSecret: string | null;
 }
@@ -33,11 +30,7 @@ export async function replaceKey(sql: Sql, accountId: string, secretKey: string)
   await sql`update stripe_double.account set key_hash = ${hash(secretKey)} where id = ${accountId}`;
 }
 
-/**
- * Returns the id of a request's account: the account of the secret key, or one of its connected accounts if
- * the request has the header `Stripe-Account`. Refuses a missing, unknown or live key with 401, and any other account
- * with 403.
- */
+/** The account of the key, or by `Stripe-Account` one of its connected ones. Refuses with 401 or 403. */
 export async function accountOf(sql: Sql, headers: IncomingHttpHeaders): Promise<string> {
   const key = secretKey(headers.authorization ?? '');
   if (key === null) {

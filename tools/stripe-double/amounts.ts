@@ -38,7 +38,6 @@ const MINIMUM: Readonly<Record<string, number>> = {
   thb: 1_000,
 };
 
-/** The maximum amount: eight digits, as Stripe documents. */
 const MAXIMUM = 99_999_999;
 
 export function checkAmount(amount: number, currency: string): void {

@@ -5,7 +5,6 @@ import type { StripeObject } from './errors.ts';
 import { API_VERSION } from './events.ts';
 import { KINDS } from './kinds.ts';
 
-/** Returns the differences between an answer of an endpoint and Stripe's OpenAPI document. */
 export type AnswerCheck = (
   endpoint: { readonly method: string; readonly path: string },
   status: number,
@@ -14,11 +13,7 @@ export type AnswerCheck = (
 
 const ROOT = 'https://stripe/';
 
-/**
- * Reads Stripe's OpenAPI document and returns a check of answers against this document. The check also
- * refuses fields that the document does not have. The check interprets the schemas and does not compile them:
- * a compilation takes seconds, because every object of Stripe can contain every other object.
- */
+/** Also refuses unknown fields. Interprets the schemas: compiling them takes seconds, as all objects nest. */
 export async function createAnswerCheck(
   specFile: string,
   endpoints: readonly { readonly method: string; readonly path: string }[],
@@ -78,10 +73,7 @@ function keyOf(method: string, path: string): string {
 const EXPANDED = new Set<string>(Object.keys(KINDS));
 const PLACE = '#/components/schemas/';
 
-/**
- * Converts a schema of OpenAPI 3.0 to JSON Schema, without descriptions. Every object allows only the listed
- * fields.
- */
+/** Converts OpenAPI 3.0 to JSON Schema, in which every object allows only the listed fields. */
 function converted(schema: unknown, onReference: (name: string) => void): Schema {
   const { properties, nullable, ...rest } = schema as StripeObject;
   const isExpandable = 'x-expansionResources' in rest;
@@ -104,10 +96,7 @@ function converted(schema: unknown, onReference: (name: string) => void): Schema
   return nullable === true ? { anyOf: [{ type: 'null' }, own] } : own;
 }
 
-/**
- * Returns the alternatives of a field. If the field contains an id that can be expanded, an object is an
- * alternative only if the double has objects of its kind.
- */
+/** If an id can be expanded, an object is an alternative only if the double has its kind. */
 function choices(value: unknown, isExpandable: boolean): unknown[] {
   const all = value as { readonly $ref?: string }[];
   if (!isExpandable) return all;

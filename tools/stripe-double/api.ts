@@ -21,10 +21,7 @@ import { paymentIntentEndpoints } from './payment-intents.ts';
 import type { RequestCheck } from './request-check.ts';
 import type { Scope, StripeAnswer } from './scope.ts';
 
-/**
- * Request header by which a proxy makes the double answer 500. The answer is stored and replayed like every
- * other answer. `done`: the request is executed. `none`: the request is not executed.
- */
+/** A proxy's header: answer 500, stored and replayed. `done`: the request is executed; `none`: it is not. */
 export const STORED_500_HEADER = 'stripe-double-stored-500';
 
 export const ENDPOINTS = [
@@ -151,10 +148,7 @@ interface Work {
   readonly headers: IncomingHttpHeaders;
 }
 
-/**
- * Runs the endpoint. If the endpoint throws a refusal, its effects are undone. A declined card is an answer,
- * so its effects stay.
- */
+/** A refusal undoes the effects. A declined card is an answer, so its effects stay. */
 async function execute(
   tx: Transaction,
   work: Work,
@@ -198,10 +192,7 @@ class AnswerInvalid extends Error {
 
 const ERROR_500 = { error: { type: 'api_error', message: 'An unknown error occurred' } } as const;
 
-/**
- * Returns Stripe's refusal if Postgres reports a lock timeout: another request locks the object, and this
- * request has no effect. Returns null for any other error.
- */
+/** Another request locks the object, and this one has no effect. Null for any other error. */
 function lockTimeout(error: unknown): StripeRefusal | null {
   if ((error as { code?: unknown } | null)?.code !== '55P03') return null;
   return new StripeRefusal(429, {

@@ -6,16 +6,10 @@ const ADVISORY_LOCK = 7_312_026_112;
 
 const STATEMENT_TIMEOUT_MS = 10_000;
 
-/**
- * Longest wait, in ms, for another request on the same object. After this wait the double answers `lock_timeout`.
- */
+/** After this wait, in ms, for another request on the object the double answers `lock_timeout`. */
 const LOCK_TIMEOUT_MS = 5_000;
 
-/**
- * Connects to the database and creates the schema `stripe_double` with the tables that are missing. Only one
- * double at a time may use a database, because this function deletes the keys of unfinished requests. Rejects
- * if the database cannot be reached within 10 s.
- */
+/** Creates missing tables. One double at a time: it deletes the keys of unfinished requests. */
 export async function openBook(databaseUrl: string): Promise<Sql> {
   const sql = postgres(databaseUrl, {
     // One process on one core cannot use more connections.
@@ -42,10 +36,7 @@ export async function openBook(databaseUrl: string): Promise<Sql> {
   return sql;
 }
 
-/**
- * Card numbers are Stripe's published test numbers. No CVC is stored. For a secret key only the SHA-256 is
- * stored.
- */
+/** Only published test numbers, no CVC, and the SHA-256 of a secret key. */
 const TABLES = `
 create schema if not exists stripe_double;
 

@@ -8,10 +8,7 @@ import type { Kind } from './kinds.ts';
 import { listPage } from './lists.ts';
 import type { ListOrder } from './lists.ts';
 
-/**
- * A stored object. `body`: the object as Stripe sends it. `hidden`: data that only the double reads, such as
- * a card number.
- */
+/** `body`: as Stripe sends it. `hidden`: what only the double reads, such as a card number. */
 export interface Stored {
   readonly id: string;
   readonly accountId: string;
@@ -44,9 +41,7 @@ export function bookOf(tx: TransactionSql, accountId: string) {
       return { id, accountId, body, hidden };
     },
 
-    /**
-     * Throws `resource_missing` for an unknown id. `param`: the request's parameter that contained the id.
-     */
+    /** Throws `resource_missing`. `param`: the request's parameter that contained the id. */
     async get(kind: Kind, id: string, param?: string): Promise<Stored> {
       const found = await find(id, kind);
       if (found === null) throw noSuch(KINDS[kind], id, param);
@@ -80,7 +75,6 @@ export function bookOf(tx: TransactionSql, accountId: string) {
       return next;
     },
 
-    /** The objects of a kind whose field `field` has this value, oldest first. */
     async where(kind: Kind, field: string, value: string): Promise<Stored[]> {
       const rows = await tx<Row[]>`
         select id, account_id, body, hidden from stripe_double.object
@@ -89,7 +83,6 @@ export function bookOf(tx: TransactionSql, accountId: string) {
       return rows.map(fromRow);
     },
 
-    /** Returns a page of a list, newest objects first. */
     list: (order: ListOrder, params: Params) => listPage(tx, accountId, order, params),
   };
 }

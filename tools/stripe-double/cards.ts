@@ -4,10 +4,7 @@ export interface Decline {
   readonly adviceCode: string | null;
 }
 
-/**
- * When a card needs 3D Secure. `setup`: once, at its set-up or its first charge. `always`: at its set-up and at
- * every charge. A charge that needs 3D Secure is declined if the payer is absent.
- */
+/** `setup`: 3D Secure once, at set-up or first charge. `always`: at each. Declined if the payer is absent. */
 export type Authentication = 'never' | 'setup' | 'always';
 
 export interface TestCard {

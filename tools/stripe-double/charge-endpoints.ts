@@ -46,7 +46,6 @@ function readers(kind: Kind, url: string, filters: string[], param?: string): En
   ];
 }
 
-/** Refunds all or part of a charge. All refunds of a charge together never exceed the charge. */
 async function createRefund(scope: Scope, params: Params) {
   const { book } = scope;
   const charge = await refundedCharge(scope, params);
@@ -116,10 +115,7 @@ async function refundedCharge(scope: Scope, params: Params): Promise<Stored> {
   throw invalid(`This PaymentIntent (${owner}) does not have a successful charge to refund.`);
 }
 
-/**
- * Decides a refund: succeeded if `failure` is null, else failed. The amount of a failed refund can be refunded
- * again, even if the refund had succeeded before.
- */
+/** Null: succeeded. A failed refund's amount can be refunded again, even if it had succeeded before. */
 export async function settleRefund(scope: Scope, id: string, failure: string | null) {
   const { book } = scope;
   const before = await book.lock('refund', id);

@@ -2,12 +2,10 @@ import type { Sql } from 'postgres';
 import { wholeNumber } from '../../gateways/http-server/fields.ts';
 import type { StripeObject } from './errors.ts';
 
-/** Maximum number of charges in one page. */
 const PAGE_LIMIT = 1_000;
 
 /** A charge as the control route lists it. Instants are epoch ms. */
 export interface ListedCharge {
-  /** Number of the charge. A later charge has a higher number. */
   readonly sequence: number;
   readonly id: string;
   readonly accountId: string;
@@ -26,7 +24,6 @@ export interface ListedCharge {
   readonly createdAt: number;
 }
 
-/** Lists all charges, also failed ones, in the order in which they were made. */
 export async function listCharges(
   sql: Sql,
   query: Readonly<Record<string, string>>,

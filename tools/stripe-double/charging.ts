@@ -12,14 +12,10 @@ export interface Attempt {
   readonly intent: Stored;
   readonly method: Stored;
   readonly isOffSession: boolean;
-  /** The URL to which the payer's browser returns after 3D Secure, or null. */
   readonly returnUrl: string | null;
 }
 
-/**
- * Charges a PaymentIntent whose row is locked and whose status allows a charge. A declined card is answered
- * 402 and changes the PaymentIntent, which then needs another payment method.
- */
+/** Needs a locked intent that may be charged. A declined card is answered 402. */
 export async function attemptCharge(scope: Scope, attempt: Attempt): Promise<StripeAnswer> {
   const { method, isOffSession } = attempt;
   const forced = await takeForcedOutcome(scope, attempt.intent, method.id);

@@ -10,7 +10,6 @@ import type { Scope } from './scope.ts';
 import { customer, paymentIntent, paymentMethod } from './shapes.ts';
 import type { EnteredCard } from './shapes.ts';
 
-/** The answer of a hosted page: a page, or the URL of the next page. */
 export type PageAnswer = { readonly html: string } | { readonly redirect: string };
 
 export async function showCheckout(scope: Scope, id: string): Promise<PageAnswer> {
@@ -18,10 +17,7 @@ export async function showCheckout(scope: Scope, id: string): Promise<PageAnswer
   return { html: session.body['status'] === 'open' ? cardPage(session) : closedPage(session) };
 }
 
-/**
- * Handles a card that the payer submits. Shows the form again for a declined card, and the challenge page for
- * a card that needs 3D Secure. Redirects to `success_url` for every other card. A session completes once.
- */
+/** Shows the form again for a decline, the challenge for 3D Secure, else redirects. A session completes once. */
 export async function submitCard(
   scope: Scope,
   id: string,

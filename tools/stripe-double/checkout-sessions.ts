@@ -33,9 +33,7 @@ const CREATE_PARAMS = [
 const LEAST_LIFETIME = 30 * 60;
 const MOST_LIFETIME = 24 * 3_600;
 
-/**
- * Endpoints of Checkout Sessions in the modes `setup` and `payment`. `checkout-pages.ts` has the hosted page.
- */
+/** Modes `setup` and `payment`. `checkout-pages.ts` has the hosted page. */
 export const checkoutEndpoints: Endpoint[] = [
   {
     method: 'POST',
@@ -127,10 +125,7 @@ async function create(scope: Scope, params: Params) {
   return session.body;
 }
 
-/**
- * Returns `customer_creation`, by which the session creates a customer when the card is saved; null if absent.
- * Refuses `customer_creation` and `customer_email` together with `customer`.
- */
+/** `always` creates a customer when the card is saved. Refuses it, and `customer_email`, with `customer`. */
 function customerCreationOf(params: Params, mode: string, customerId: string | null) {
   const creation = text(params, 'customer_creation');
   const both = ['customer_creation', 'customer_email'].find((name) => text(params, name) !== null);

@@ -208,10 +208,7 @@ function openDispute(fields: Fields, onObject: ControlOptions['onObject']): Prom
   });
 }
 
-/**
- * Replaces the card of a payment method, as the card network does when it reports a new card. The card's
- * behaviour does not change.
- */
+/** As the card network does. The card's behaviour does not change. */
 function updateCard(fields: Fields, onObject: ControlOptions['onObject']): Promise<StripeObject> {
   const id = text(fields, 'paymentMethodId');
   return onObject(id, async (scope) => {

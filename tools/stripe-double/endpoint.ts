@@ -16,7 +16,6 @@ export interface Endpoint {
 
 export interface FoundEndpoint {
   readonly endpoint: Endpoint;
-  /** The `:id` of the path; empty if the path has none. */
   readonly id: string;
 }
 

@@ -7,10 +7,7 @@ export interface StripeErrorBody extends StripeObject {
   readonly message: string;
 }
 
-/**
- * Refuses a request with an error in Stripe's form. The request then has no effect. A declined card is not a
- * refusal: the decline changes the PaymentIntent, so the endpoint returns the error as its answer.
- */
+/** The request has no effect. A declined card is no refusal, because it changes the PaymentIntent. */
 export class StripeRefusal extends Error {
   override readonly name = 'StripeRefusal';
   readonly status: number;
@@ -23,18 +20,12 @@ export class StripeRefusal extends Error {
   }
 }
 
-/**
- * Returns a refusal with status 400. `more` has further fields of the error, such as `code`, `param` and
- * `payment_intent`.
- */
+/** Status 400. `more`: further fields, such as `code`, `param` and `payment_intent`. */
 export function invalid(message: string, more: StripeObject = {}): StripeRefusal {
   return new StripeRefusal(400, { type: 'invalid_request_error', message, ...more });
 }
 
-/**
- * Returns the refusal of an id that this account does not have: 404 for an id in the path, 400 for an id in a
- * parameter.
- */
+/** 404 for an id in the path, 400 for an id in a parameter. */
 export function noSuch(what: string, id: string, param?: string): StripeRefusal {
   return new StripeRefusal(param === undefined ? 404 : 400, {
     type: 'invalid_request_error',
@@ -45,10 +36,7 @@ export function noSuch(what: string, id: string, param?: string): StripeRefusal 
   });
 }
 
-/**
- * Returns the refusal of a request that Stripe accepts and the double does not support. Stripe never gives
- * this answer, so a test that gets it must fail.
- */
+/** Stripe would accept the request. Stripe never gives this answer, so a test that gets it must fail. */
 export function notInDouble(what: string): StripeRefusal {
   return new StripeRefusal(501, {
     type: 'api_error',

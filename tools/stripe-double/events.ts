@@ -17,7 +17,6 @@ export const EVENT_ACTIONS = ['hold', 'drop', 'duplicate', 'before_answer'] as c
 
 export interface EventRule {
   readonly action: (typeof EVENT_ACTIONS)[number];
-  /** The type of the events to which the rule applies; null for all types. */
   readonly type: string | null;
   readonly count: number;
 }
@@ -27,7 +26,6 @@ export interface Emitted {
   readonly object: StripeObject;
 }
 
-/** Time limit in ms of one delivery. */
 const DELIVERY_TIMEOUT_MS = 10_000;
 /** Longest wait before a repeat, in ms. The waits are 1 s, 2 s, 4 s and so on. Stripe waits for hours. */
 const LONGEST_WAIT_MS = 60_000;
@@ -36,10 +34,6 @@ const POLL_MS = 500;
 
 export type Events = ReturnType<typeof createEvents>;
 
-/**
- * Stores an event in the transaction of its cause, and sends the event to the account's URL until the URL
- * answers 2xx: at least once and in no guaranteed order. The rules of `addRule` exist only in memory.
- */
 export function createEvents(sql: Sql, nowMs: () => number) {
   let rules: { rule: EventRule; left: number }[] = [];
   let isClosed = false;
@@ -62,9 +56,7 @@ export function createEvents(sql: Sql, nowMs: () => number) {
       where sequence = ${row.sequence}`;
   };
 
-  /**
-   * Claims the due deliveries for `LEASE_MS`. If this process dies, the deliveries are due again after this time.
-   */
+  /** Claims them for `LEASE_MS`. If this process dies, they are due again after it. */
   const claim = async (): Promise<DeliveryRow[]> => {
     const rows = await sql<DeliveryRow[]>`
       update stripe_double.event_delivery d set next_ms = ${nowMs() + LEASE_MS}
@@ -90,9 +82,7 @@ export function createEvents(sql: Sql, nowMs: () => number) {
   timer.unref();
 
   return {
-    /**
-     * Stores the events of a request. Returns the deliveries that must be sent before the request's answer.
-     */
+    /** Returns the deliveries that must be sent before the request's answer. */
     async store(book: Book, emitted: readonly Emitted[], cause: Cause): Promise<string[]> {
       const early: string[] = [];
       for (const event of emitted) {
@@ -126,7 +116,6 @@ export function createEvents(sql: Sql, nowMs: () => number) {
   };
 }
 
-/** The request that caused an event. Instants are epoch seconds. */
 interface Cause {
   readonly now: number;
   readonly requestId: string | null;
@@ -139,10 +128,7 @@ interface Storing {
   readonly take: (type: string) => EventRule['action'] | null;
 }
 
-/**
- * Stores an event and its deliveries. Returns the deliveries that must be sent before the answer of the
- * request.
- */
+/** Returns the deliveries that must be sent before the request's answer. */
 async function storeEvent(
   book: Book,
   { type, object }: Emitted,
@@ -185,7 +171,6 @@ interface DeliveryRow {
   readonly webhook_secret: string;
 }
 
-/** True if the receiver answered 2xx. */
 async function post(row: DeliveryRow, nowMs: number): Promise<boolean> {
   const seconds = Math.floor(nowMs / 1_000);
   const mac = createHmac('sha256', row.webhook_secret)

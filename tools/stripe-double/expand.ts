@@ -2,10 +2,7 @@ import type { Book } from './book.ts';
 import { invalid } from './errors.ts';
 import type { StripeObject } from './errors.ts';
 
-/**
- * Replaces the ids in the fields that `expand` names by their objects. `data.x` expands the field `x` of each
- * object of a list.
- */
+/** Replaces ids by their objects. `data.x` expands the field `x` of each object of a list. */
 export async function expand(
   book: Book,
   body: StripeObject,

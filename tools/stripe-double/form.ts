@@ -4,9 +4,7 @@ import { invalid, notInDouble } from './errors.ts';
 export type Param = string | Param[] | { [name: string]: Param };
 export type Params = Readonly<Record<string, Param>>;
 
-/**
- * Decodes form-encoded parameters: `a[b]=1` is an object, `a[]=1` and `a[0]=1` are lists. All values are text.
- */
+/** `a[b]=1` is an object, `a[]=1` and `a[0]=1` are lists. All values are text. */
 export function parseForm(text: string): Params {
   const root: Record<string, Param> = Object.create(null);
   for (const [name, value] of new URLSearchParams(text)) {

@@ -1,9 +1,6 @@
 import { matches } from '../fault-proxy/path-pattern.ts';
 
-/**
- * Holds the requests that a control route selects. A held request has claimed its idempotency key and
- * is not executed yet.
- */
+/** A held request has claimed its idempotency key and is not executed yet. Only in memory. */
 export interface Holds {
   /** Holds the next `count` requests to this path, in which `*` stands for one segment. */
   add(path: string, count: number): void;

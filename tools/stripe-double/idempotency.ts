@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Sql, TransactionSql } from 'postgres';
 import { invalid, StripeRefusal } from './errors.ts';
 
-/** Age in ms at which the double forgets a key, as Stripe may. */
 const KEY_LIFETIME_MS = 24 * 3_600_000;
 const KEY_LENGTH = 255;
 
@@ -18,17 +17,10 @@ export interface Claim {
   readonly requestId: string;
 }
 
-/**
- * Stores the answers by `Idempotency-Key`. A key is claimed before its request is executed, and the answer is
- * stored in the transaction of the effects. The answer to a request that was not executed is not stored: for example a
- * 401, a 429 or a refusal by stripe-mock.
- */
+/** Claimed before, stored with the effects. A request that was not executed (401, 429) stores nothing. */
 export function createIdempotency(sql: Sql, nowMs: () => number) {
   return {
-    /**
-     * Returns null if the caller must execute the request, else the stored answer. Refuses a key of another
-     * request with 400, and a key whose request is still in progress with 409.
-     */
+    /** Null: execute it. Refuses a key of another request with 400, and one in progress with 409. */
     async claim(claim: Claim, request: string): Promise<StoredAnswer | null> {
       const { accountId, key, requestId } = claim;
       if (key.length > KEY_LENGTH) {
@@ -65,7 +57,6 @@ export function createIdempotency(sql: Sql, nowMs: () => number) {
         where account_id = ${accountId} and key = ${key}`;
     },
 
-    /** Releases the key of a request that was not executed. */
     release: async ({ accountId, key }: Claim) => {
       await sql`
         delete from stripe_double.idempotency

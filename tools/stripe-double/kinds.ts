@@ -10,8 +10,5 @@ export const KINDS = {
   event: 'event',
 } as const;
 
-/**
- * The kind of an object: the value of its field `object`. `KINDS` has the name of each kind in Stripe's
- * messages.
- */
+/** The value of an object's field `object`. `KINDS` has its name in Stripe's messages. */
 export type Kind = keyof typeof KINDS;

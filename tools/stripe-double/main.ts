@@ -4,11 +4,7 @@ import { createLogger } from '../../runtime/logger.ts';
 import { announceReady, onShutdown } from '../../runtime/shutdown.ts';
 import { createStripeDouble } from './server.ts';
 
-/**
- * `--stripe-mock-url`: the server that checks every request. `--spec-file`: Stripe's OpenAPI document, which checks
- * every answer. `--unchecked` switches both checks off, for load tests. Everything else is an environment variable,
- * because other users of the machine can read the arguments of a process.
- */
+/** `--unchecked`: for load tests. Secrets are variables: other users can read a process's arguments. */
 const { values } = parseArgs({
   options: {
     'stripe-mock-url': { type: 'string', default: '' },

@@ -1,7 +1,5 @@
 import type { Stored } from './book.ts';
 
-/** The pages escape every text of the session. */
-
 export function cardPage(session: Stored, error?: string): string {
   const cancelUrl = session.body['cancel_url'];
   return page(

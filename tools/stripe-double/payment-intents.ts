@@ -31,10 +31,7 @@ const CREATE_PARAMS = [
 const CONFIRMABLE = ['requires_payment_method', 'requires_confirmation', 'requires_action'];
 const CANCELABLE = CONFIRMABLE;
 
-/**
- * Endpoints of PaymentIntents, with the states of https://docs.stripe.com/payments/paymentintents/lifecycle.
- * A PaymentIntent succeeds at most once, and a cancelled PaymentIntent never charges.
- */
+/** The states of https://docs.stripe.com/payments/paymentintents/lifecycle. */
 export const paymentIntentEndpoints: Endpoint[] = [
   {
     method: 'POST',

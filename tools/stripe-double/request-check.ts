@@ -3,7 +3,6 @@ import type { StripeAnswer } from './scope.ts';
 /** Returns stripe-mock's refusal of a request; null if stripe-mock accepts the request. */
 export type RequestCheck = (request: {
   readonly method: string;
-  /** Path and query. */
   readonly target: string;
   readonly contentType: string | undefined;
   readonly version: string;
@@ -12,10 +11,7 @@ export type RequestCheck = (request: {
 
 const TIMEOUT_MS = 30_000;
 
-/**
- * Creates a check by stripe-mock, which refuses an unknown endpoint or parameter, a wrong type or enum value, a
- * missing required parameter, and another API version.
- */
+/** Refuses unknown endpoints, parameters and versions, wrong types and missing parameters. */
 export function createRequestCheck(stripeMockUrl: string): RequestCheck {
   return async ({ method, target, contentType, version, body }) => {
     const response = await fetch(`${stripeMockUrl}${target}`, {

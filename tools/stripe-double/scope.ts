@@ -10,17 +10,13 @@ export interface StripeAnswer {
 
 export interface Scope {
   readonly book: Book;
-  /** Epoch seconds. */
   readonly now: number;
   readonly publicUrl: string;
   /** Sends an event with `object` after the transaction has committed. */
   emit(type: string, object: StripeObject): void;
 }
 
-/**
- * The outcome that a control route has set for the next charge. `processing`: the charge is decided later.
- * `authentication`: the charge needs 3D Secure, so it is declined if the payer is absent.
- */
+/** `processing`: decided later. `authentication`: needs 3D Secure, declined if the payer is absent. */
 export type ForcedOutcome =
   | ({ readonly kind: 'decline' } & Decline)
   | { readonly kind: 'processing' | 'authentication' };

@@ -30,14 +30,10 @@ import type { Scope } from './scope.ts';
 export interface StripeDoubleOptions extends ListenOptions {
   readonly databaseUrl: string;
   readonly controlKey: string;
-  /**
-   * stripe-mock checks every request, and Stripe's OpenAPI document checks every answer. With null nothing is
-   * checked, for load tests only.
-   */
+  /** stripe-mock checks every request, Stripe's OpenAPI document every answer. Null: for load tests only. */
   readonly check: { readonly stripeMockUrl: string; readonly specFile: string } | null;
   /** The origin of the hosted pages. Default: the origin of the double. */
   readonly publicUrl?: string;
-  /** Epoch ms. Default: real time. */
   readonly now?: () => number;
   /** Called for every failure of the double itself. Default: writes the failure to stderr. */
   readonly onFailure?: (error: unknown, route: string) => void;
@@ -52,11 +48,7 @@ export interface StripeDouble {
 const BODY_LIMIT_BYTES = 65_536;
 const EXPIRY_POLL_MS = 1_000;
 
-/**
- * Starts a double of Stripe's API that moves no money. gateways/README.md lists its endpoints and
- * rules. The double stores its data in the schema `stripe_double`, so a restart loses no data. If the database,
- * the port or the OpenAPI document is not available, rejects and leaves nothing open.
- */
+/** Moves no money. gateways/README.md lists its endpoints. A restart loses no data. Rejects with nothing open. */
 export async function createStripeDouble(options: StripeDoubleOptions): Promise<StripeDouble> {
   const { check } = options;
   const nowMs = options.now ?? Date.now;
@@ -68,7 +60,6 @@ export async function createStripeDouble(options: StripeDoubleOptions): Promise<
   let url = '';
   const publicUrl = (): string => options.publicUrl ?? url;
 
-  /** Runs work of a page or a control route on the account that has the object `id`. */
   const onObject = async <T>(id: string, work: (scope: Scope) => Promise<T>): Promise<T> => {
     const now = Math.floor(nowMs() / 1_000);
     const { result, early } = await sql.begin(async (tx) => {

@@ -30,7 +30,6 @@ export interface EndpointOptions {
   readonly temporal: TemporalKind;
 }
 
-/** The stack's CPU use, and the latencies for a merchant whose endpoint answers. */
 export interface Health {
   /** CPU use without requests. Null if CPU time cannot be read. */
   readonly idleCpu: CpuPercent | null;
@@ -47,10 +46,7 @@ export interface EndpointFigures {
   /** Number of pending deliveries to the bad endpoints, at the start and at the end of the measurement. */
   readonly pending: { readonly first: number; readonly last: number };
   readonly attemptsRecorded: number;
-  /**
-   * Renewals that fall due 4 s after an event for the bad endpoint: their lateness in seconds, and the
-   * duration in ms of the edit that set their date.
-   */
+  /** Renewals that fall due 4 s after an event for the bad endpoint: seconds late, and ms of the edit before. */
   readonly renewals: { readonly lateSeconds: Distribution; readonly editMs: Distribution };
   readonly problems: readonly string[];
 }
@@ -64,9 +60,7 @@ const LOOK_MS = 250;
 /** Wait in ms after the last create request. At its end every first delivery attempt has failed or hangs. */
 const REST_MS = 10_000;
 
-/**
- * Measures one kind of bad endpoint on a separate stack. Adds the functions that stop the stack to `closers`.
- */
+/** Adds the functions that stop the stack to `closers`. */
 export async function runBadEndpoint(
   endpoint: BadEndpoint,
   options: EndpointOptions,
@@ -153,10 +147,7 @@ async function deliveriesTo(
   return row ?? { pending: 0, attempts: 0 };
 }
 
-/**
- * Creates and pays 6 subscriptions, each of which causes events for the bad endpoint. After each payment, an edit
- * lets the subscription's next payment fall due 4 s later.
- */
+/** Pays 6 subscriptions, each with events for the bad endpoint, and edits each to fall due 4 s later. */
 async function measureRenewals(
   stack: MeasuredStack,
 ): Promise<{ renewals: EndpointFigures['renewals']; missing: number }> {

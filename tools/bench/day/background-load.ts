@@ -19,10 +19,7 @@ export interface BackgroundLoad {
   end(): Promise<LoadFigures>;
 }
 
-/**
- * Time between the starts of two rounds, in ms. A round is four reads, one new subscription and its
- * payment. Rounds start on time, even if earlier rounds are still running.
- */
+/** Time between the starts of two rounds, in ms. Rounds start on time, even if earlier ones are still running. */
 const ROUND_MS = 2_000;
 const READS_A_ROUND = 4;
 /** Maximum number of concurrent rounds. With more, the load itself would dominate the measurement. */

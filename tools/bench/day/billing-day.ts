@@ -21,16 +21,8 @@ import type { WaveFigures, WaveSetting } from './wave.ts';
 
 export interface DayOptions {
   readonly subscriptions: number;
-  /**
-   * Number of waves. In a wave the next monthly payments of all subscriptions fall due at one time. Before
-   * each wave, edits move these payments to the wave's time.
-   */
   readonly months: number;
   readonly temporal: TemporalKind;
-  /**
-   * Number of workflows of each shape in the baseline, which measures Temporal with activities that do nothing
-   * (`tools/bench/floors/`).
-   */
   readonly floor: number;
   readonly events: readonly string[];
 }
@@ -38,7 +30,6 @@ export interface DayOptions {
 export interface DayFigures {
   readonly setUp: { readonly create: Throughput; readonly pay: Throughput };
   readonly idle: { readonly cpu: CpuPercent | null; readonly databasePerSecond: DatabaseWork };
-  /** The wave of each month, with the edits before the wave. The background load runs in the last wave. */
   readonly waves: readonly (WaveFigures & { readonly edit: Throughput })[];
   /** The background load during the last wave, of the merchant whose subscriptions fall due and of another merchant. */
   readonly duringWave: {
@@ -49,10 +40,6 @@ export interface DayFigures {
   /** Number of repairs by the maintenance sweeps until the end of the last wave, by kind. Empty in a healthy run. */
   readonly repairs: Readonly<Record<string, number>>;
   readonly countsStatements: boolean;
-  /**
-   * One sentence for each kind of fault, such as renewals not charged exactly once or events not delivered.
-   * Empty without faults.
-   */
   readonly problems: readonly string[];
 }
 
@@ -62,7 +49,6 @@ const DELIVERED_WITHIN_MS = 120_000;
 const IDLE_MS = 10_000;
 const QUIET_WITHIN_MS = 60_000;
 
-/** Runs a billing day on a separate stack. Adds the functions that stop the stack to `closers`. */
 export async function runBillingDay(
   options: DayOptions,
   { dataDir, closers, say }: OwnRun,

@@ -5,9 +5,7 @@ import type { MeasuredStack } from '../stack/measured-stack.ts';
 import type { Receiver } from '../stack/receiver.ts';
 import { readDeliveries } from './renewals.ts';
 
-/** Deliveries to a merchant whose endpoint answers at once. */
 export interface HealthyDeliveries {
-  /** Time from an event's commit to its first arrival, in ms. */
   readonly firstDeliveryMs: Distribution;
   readonly undelivered: number;
 }
@@ -15,10 +13,7 @@ export interface HealthyDeliveries {
 const DELIVERED_WITHIN_MS = 60_000;
 const LOOK_MS = 250;
 
-/**
- * Waits at most 60 s until all deliveries of a configuration since `since` (epoch ms) are DELIVERED. Returns
- * the figures of these deliveries.
- */
+/** Waits at most 60 s until all deliveries of a configuration since `since` (epoch ms) are DELIVERED. */
 export async function settledDeliveries(
   stack: MeasuredStack,
   receiver: Receiver,

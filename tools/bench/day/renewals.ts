@@ -4,20 +4,17 @@ import type { Arrival } from '../stack/receiver.ts';
 /** One renewal, with the time of each step in epoch ms. The time of a step that has not happened is null. */
 export interface Renewal {
   readonly subscriptionId: string;
-  /** Time of the charge at the gateway, by the gateway's clock. */
   readonly chargedAt: number | null;
   /** Number of charges that the gateway recorded for this renewal. Only 1 is correct. */
   readonly charges: number;
   /** Time at which the attempt was settled, by Postgres' clock. */
   readonly settledAt: number | null;
-  /** Arrival of the renewal's `subscription.cycle_charged` at the receiver. */
   readonly deliveredAt: number | null;
 }
 
 export interface Deliveries {
   readonly events: number;
   readonly undelivered: number;
-  /** Time from the commit of each event to its first arrival, in ms. */
   readonly firstDeliveryMs: readonly number[];
   /** Time of the last recorded delivery, in epoch ms by the worker's clock. Null if there is none. */
   readonly lastRecordedAt: number | null;
@@ -69,7 +66,6 @@ export async function readRenewals(
   });
 }
 
-/** Counts the renewals at `dueAt` that are not paid, and the pending deliveries of the subscriptions. */
 export async function countOpen(
   { sql }: MeasuredStack,
   subscriptionIds: readonly string[],
@@ -88,10 +84,7 @@ export async function countOpen(
   };
 }
 
-/**
- * Reads the deliveries of events since `since`, in epoch ms: either of the given streams or of one webhook
- * configuration.
- */
+/** The deliveries of events since `since` (epoch ms), of the given streams or of one configuration. */
 export async function readDeliveries(
   { sql }: MeasuredStack,
   which: { readonly streamIds: readonly string[] } | { readonly configId: string },
@@ -124,7 +117,6 @@ export async function readDeliveries(
   };
 }
 
-/** Reads all charges that the gateway recorded, oldest first. */
 async function readBook({ demo }: MeasuredStack): Promise<BookedCharge[]> {
   const book: BookedCharge[] = [];
   for (let after: number | null = 0; after !== null;) {

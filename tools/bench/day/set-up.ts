@@ -12,11 +12,8 @@ import type { ClientOf, MeasuredStack, ProcessName } from '../stack/measured-sta
 export interface Throughput {
   readonly perSecond: number;
   readonly latencyMs: Distribution;
-  /**
-   * Number of repeats: calls sent again under the same key after 409, 429, 5xx or no answer, and pages loaded again.
-   */
+  /** Calls repeated under the same key after 409, 429, 5xx or no answer, and pages loaded again. */
   readonly repeats: number;
-  /** Number of pages that a payer received with status 503. */
   readonly payersAnswered503: number;
   /** CPU ms of each process during the calls, divided by the number of calls. Null without /proc. */
   readonly cpuMsPerCall: Record<ProcessName | 'bench', number> | null;
@@ -31,10 +28,7 @@ export interface CreatedSubscription {
 export const LEFT_CHECKOUT_MS = 35_000;
 
 const EDIT_TRIES = 3;
-/**
- * The due time allows for this multiple of the expected time of the edits. The expected time follows from the
- * rate of earlier calls.
- */
+/** The due time allows for this multiple of the time of the edits that the rate of earlier calls foretells. */
 const EDIT_ALLOWANCE = 1.5;
 const IN_PARALLEL = 12;
 const STARTED_WITHIN_MS = 60_000;
@@ -73,9 +67,6 @@ export async function payOne(fwdUrl: string, troubles: Troubles): Promise<void> 
   if (end !== 'paid') throw new Error(`${fwdUrl} had expired`);
 }
 
-/**
- * Creates `count` subscriptions of one merchant, 12 at a time, and waits until their workflows are started.
- */
 export async function createAll(
   stack: MeasuredStack,
   count: number,
@@ -110,7 +101,6 @@ export async function payAll(
   return throughput;
 }
 
-/** Moves the next payment of every subscription to `dueAt`, in epoch ms. */
 export async function editAll(
   stack: MeasuredStack,
   subscriptionIds: readonly string[],
@@ -125,12 +115,7 @@ export async function editAll(
   return throughput;
 }
 
-/**
- * Lets `edit` move `count` subscriptions to one due time. If the edits end less than `restMs` before the due
- * time, repeats all edits with a later due time.
- *
- * @throws Error after three tries.
- */
+/** Repeats all edits with a later due time if they end less than `restMs` before it. Throws after three tries. */
 export async function moveToOneInstant<Result>(
   { count, perSecond, restMs }: { count: number; perSecond: number; restMs: number },
   edit: (dueAt: number) => Promise<Result>,

@@ -22,7 +22,6 @@ export type CpuParts = Record<ProcessName | 'receiver' | 'bench', number>;
 export interface RenewalCost {
   /** CPU ms of each process. Null where CPU time cannot be read. */
   readonly cpuMs: CpuParts | null;
-  /** Growth of the workflow's history, averaged over at most 20 workflows. */
   readonly history: HistorySize;
   /** WAL bytes, and the commits and statements minus those of the idle stack in the same time. */
   readonly database: DatabaseWork;
@@ -39,10 +38,7 @@ export interface WaveFigures {
   /** Time until the last charge is settled, and the number of renewals divided by this time. */
   readonly settledSeconds: number;
   readonly chargesPerSecond: number;
-  /**
-   * Time until all charges are settled, all events are delivered and all workflows are asleep, and the number
-   * of renewals divided by this time.
-   */
+  /** Time until all charges are settled, all events delivered and all workflows asleep; and renewals by this time. */
   readonly asleepSeconds: number;
   readonly asleepPerSecond: number;
   readonly lateness: {
@@ -50,7 +46,6 @@ export interface WaveFigures {
     readonly bySettled: Distribution;
     readonly byDelivered: Distribution;
   };
-  /** Time from an event's commit to its first arrival, in ms. */
   readonly firstDeliveryMs: Distribution;
   readonly deliveriesPerRenewal: number;
   readonly cost: RenewalCost;
@@ -82,10 +77,7 @@ const ASLEEP_WITHIN_MS = 60_000;
 const SAMPLE = 20;
 const CONCURRENT_READS = 8;
 
-/**
- * Waits at most 3 s until the stack is idle: the caller has just edited every subscription, to move it to `dueAt`.
- * Then reads the sizes of a sample of the histories, and Postgres' counters 2 s before `dueAt`.
- */
+/** Waits at most 3 s for the edits' load to end, then reads a sample of histories, and counters 2 s before `dueAt`. */
 async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting, dueAt: number) {
   await waitUntilQuiet(stack, idle.cpu, QUIET_WITHIN_MS);
   const histories = historiesOf(stack);
@@ -98,10 +90,6 @@ async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting, dueAt:
   return { positions, counters: await readCounters(stack, 'now') };
 }
 
-/**
- * Measures the wave at `dueAt`, when the next payment of every subscription is due. Calls `whileDue` 0.5 s before the
- * wave. After the wave, calls the function that `whileDue` returned.
- */
 export async function measureWave(
   setting: WaveSetting,
   dueAt: number,
@@ -134,10 +122,7 @@ export async function measureWave(
   };
 }
 
-/**
- * Waits until all renewals are settled and their events are delivered. Returns without an error at the time
- * limit; the caller counts the renewals that are not finished.
- */
+/** At the time limit returns without an error: the caller counts the renewals that are not finished. */
 async function waitForWave(setting: WaveSetting, dueAt: number): Promise<void> {
   const { stack, receiver, subscriptionIds } = setting;
   const n = subscriptionIds.length;
@@ -240,7 +225,6 @@ async function historyCost(
 
 const isCharged = ({ settledAt, charges }: Renewal): boolean => settledAt !== null && charges > 0;
 
-/** Seconds from `dueAt` to the latest of these times. */
 function lastOf(times: readonly (number | null)[], dueAt: number): number {
   const known = times.filter((at) => at !== null);
   return known.length === 0 ? Number.NaN : (Math.max(...known) - dueAt) / 1_000;

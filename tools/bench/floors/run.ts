@@ -11,10 +11,7 @@ import type { ChildProgram } from '../stack/child-process.ts';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 import { WEBHOOKS_QUEUE, WORKFLOW_QUEUE } from './queues.ts';
 
-/**
- * The shapes of a baseline renewal, named as their workflow types, each with the task queue of its last
- * activity.
- */
+/** The shapes of a baseline renewal, named as workflow types, each with the task queue of its last activity. */
 const SHAPES = {
   twoActivitiesAndNewRun: WEBHOOKS_QUEUE,
   oneLocalActivity: WORKFLOW_QUEUE,
@@ -33,23 +30,16 @@ export interface Floor {
 
 const CONCURRENT_STARTS = 16;
 const CONCURRENT_READS = 8;
-/** Time in ms between the last start and the due time. All starts are processed in this time. */
 const REST_MS = 3_000;
-/**
- * Number of workflows that are started first, to measure how long a start takes. These workflows never fall
- * due.
- */
+/** Number of workflows that are started first and never fall due, to measure how long a start takes. */
 const PROBES = 32;
 const NEVER_DUE_MS = 30 * 86_400_000;
-/** The due time allows for this multiple of the expected time of the starts. */
 const START_ALLOWANCE = 2;
 const WAVE_WITHIN_MS = 120_000;
 const WAVE_WITHIN_MS_EACH = 500;
 const ASLEEP_WITHIN_MS = 60_000;
 
-/**
- * Runs `count` workflows of each shape, one shape after another. All workflows of one shape fall due at once.
- */
+/** Runs `count` workflows of each shape, one shape after another. Those of one shape fall due at once. */
 export async function measureFloors(
   stack: MeasuredStack,
   count: number,

@@ -19,7 +19,6 @@ export async function twoActivitiesAndNewRun(dueAt: number): Promise<never> {
   return continueAsNew<typeof twoActivitiesAndNewRun>(dueAt + LATER_MS);
 }
 
-/** A renewal as one local activity. The same run continues. */
 export async function oneLocalActivity(dueAt: number): Promise<never> {
   for (let cycle = 0; ; cycle += 1) {
     await sleepUntil(dueAt + cycle * LATER_MS);

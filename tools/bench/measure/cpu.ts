@@ -1,15 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** CPU time in ms of a process and all its descendants since their start. */
 export type CpuTimes<Name extends string = string> = ReadonlyMap<Name, number>;
 
 /** Clock ticks a second in /proc/<pid>/stat. Linux fixes this number for user programs (USER_HZ). */
 const TICKS_PER_SECOND = 100;
 
-/**
- * Reads the CPU time of each process of `roots` (name and pid) with its descendants. Linux adds the time of
- * an ended child to its parent. Null without /proc.
- */
+/** CPU time with all descendants. Linux adds an ended child's time to its parent. Null without /proc. */
 export function readCpu<Name extends string>(
   roots: ReadonlyMap<Name, number>,
 ): CpuTimes<Name> | null {
@@ -42,10 +38,7 @@ export function cpuBetween<Name extends string>(
   ) as Record<Name, number>;
 }
 
-/**
- * Reads the CPU time of the `roots` and of this process. The returned function reads the CPU time again and
- * returns the difference in ms, divided by `count`; null if CPU time cannot be read.
- */
+/** The returned function gives the CPU ms since this call, divided by `count`; null without /proc. */
 export function countCpu<Name extends string>(
   roots: ReadonlyMap<Name, number>,
 ): (count: number) => Record<Name | 'bench', number> | null {

@@ -1,13 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 
-/** Postgres' counters since its start. */
 export interface DatabaseCounters {
   /** `performance.now()` in ms when statements and commits were read. */
   readonly at: { readonly statements: number; readonly commits: number };
   readonly walBytes: number;
   readonly ours: Counts;
-  /** Counters of Temporal's databases. Null if Temporal does not store its state in Postgres. */
   readonly temporal: Counts | null;
 }
 
@@ -25,10 +23,7 @@ const REPORTED_AFTER_MS = 10_500;
 const OURS = 'perennial';
 const TEMPORAL = ['temporal', 'temporal_visibility'];
 
-/**
- * Reads the counters. Postgres counts WAL and statements at once, but commits only when its backends report
- * them. With `afterReports` the function waits 10.5 s before it reads the commits.
- */
+/** Postgres counts commits only when its backends report them: `afterReports` waits 10.5 s before it reads them. */
 export async function readCounters(
   stack: MeasuredStack,
   reports: 'now' | 'afterReports',
@@ -58,10 +53,7 @@ export async function readCounters(
   };
 }
 
-/**
- * The work between two readings. The idle system's share is subtracted from commits and statements, but not
- * from the WAL, because the idle system's WAL varies too much.
- */
+/** The idle system's share is subtracted from commits and statements; its WAL varies too much. */
 export function workBetween(
   before: DatabaseCounters,
   after: DatabaseCounters,
@@ -89,7 +81,6 @@ export function workBetween(
   };
 }
 
-/** Divides every field by `by`: by seconds for a rate, by renewals for a cost. */
 export function divided(work: DatabaseWork, by: number): DatabaseWork {
   const counts = ({ commits, statements }: Counts): Counts => ({
     commits: commits / by,

@@ -12,9 +12,7 @@ export interface RunConditions {
   readonly cores: number;
   readonly processor: string;
   readonly memoryGigabytes: number;
-  /**
-   * Load average of the minute before the start. A value well above 0 shows that other programs were running.
-   */
+  /** Load average of the minute before the start. Well above 0: other programs were running. */
   readonly loadAtStart: number;
 }
 

@@ -1,7 +1,3 @@
-/**
- * Runs `work` on every item, at most `width` at a time, starting in the order of the items. After the first
- * failure, starts no further item, waits for the running ones and throws the failure.
- */
 export async function inParallel<Item, Result>(
   items: readonly Item[],
   width: number,

@@ -1,13 +1,9 @@
-/**
- * The smallest value such that at least `percent` % of the values are less than or equal to it. NaN without
- * values.
- */
+/** The smallest value that is at least as large as `percent` % of the values. NaN without values. */
 export function percentile(values: readonly number[], percent: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? Number.NaN;
 }
 
-/** Statistics of a set of values, in their unit. Null without values. */
 export interface Distribution {
   readonly count: number;
   readonly p50: number | null;

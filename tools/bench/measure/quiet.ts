@@ -22,9 +22,7 @@ export async function cpuPercentOver(stack: MeasuredStack, ms: number): Promise<
   ) as CpuPercent;
 }
 
-/**
- * Waits until the stack uses little more CPU than `idle`, but at most `withinMs`. A null `idle` counts as no CPU use.
- */
+/** Waits at most `withinMs` until the stack uses little more CPU than `idle`. Null counts as no CPU use. */
 export async function waitUntilQuiet(
   stack: MeasuredStack,
   idle: CpuPercent | null,

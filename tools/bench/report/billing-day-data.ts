@@ -1,10 +1,7 @@
 import type { DayFigures } from '../day/billing-day.ts';
 import type { Shape } from '../floors/run.ts';
 
-/**
- * The product's renewals a second, divided by those of each floor: the mean of all waves but the last one, which has
- * background load, or the only wave.
- */
+/** Renewals a second (asleep and delivered) divided by those of each floor; all waves but a last one with load. */
 export type RatiosToFloors = Record<Shape, number>;
 
 export function ratiosOf({ waves, floors }: DayFigures): RatiosToFloors {

@@ -13,7 +13,6 @@ export function shown(value: number | null | undefined): string {
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
-/** Count, p50, p99 and maximum, for tables with these columns. */
 export function p50p99(distribution: Distribution): string[] {
   const { count, p50, p99, max } = distribution;
   return [String(count), shown(p50), shown(p99), shown(max)];
@@ -44,10 +43,7 @@ export function printRunConditions(runConditions: RunConditions): void {
   );
 }
 
-/**
- * Prints the first 30 problems in red, and the number of the others. Without problems, prints `allRight` in
- * green.
- */
+/** Prints the first 30 problems and the number of the others; without problems, `allRight`. */
 export function printProblems(problems: readonly string[], allRight: string): void {
   print();
   for (const line of problems.slice(0, 30)) print(styled('red', `  ✗ ${line}`));

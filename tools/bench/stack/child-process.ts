@@ -6,11 +6,7 @@ import type { Closer } from '../../../runtime/shutdown.ts';
 /** A program of the benchmark in a separate process, so that its CPU time can be measured separately. */
 export interface ChildProgram {
   readonly pid: number;
-  /**
-   * Sends a request and returns its answer.
-   *
-   * @throws Error if the answer takes longer than 30 s or the process ends before it answers.
-   */
+  /** Throws if the answer takes longer than 30 s or the process ends first. */
   ask<Answer>(request: object): Promise<Answer>;
   stop(): Promise<void>;
 }
@@ -19,10 +15,7 @@ const READY_WITHIN_MS = 60_000;
 const ANSWER_WITHIN_MS = 30_000;
 const STOP_WITHIN_MS = 5_000;
 
-/**
- * Starts `file`, waits for its first message, and adds to `closers` a function that stops the child. The
- * child ends when this process ends, even by SIGKILL, because its stdin is a pipe of this process.
- */
+/** Waits for the child's first message. The child ends with this process, even by SIGKILL: its stdin is our pipe. */
 export async function startChild(
   file: string,
   args: readonly string[],

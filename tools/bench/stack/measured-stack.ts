@@ -23,7 +23,6 @@ export type ProcessName = (typeof PROCESSES)[number];
 /** Makes an API client of one merchant. The client calls `onRepeat` for every repeated request. */
 export type ClientOf = (onRepeat?: (reason: string) => void) => MerchantClient;
 
-/** A separate system that runs all processes, with connections for measurements. */
 export interface MeasuredStack {
   readonly demo: DemoFile;
   readonly temporalKind: TemporalKind;
@@ -34,7 +33,6 @@ export interface MeasuredStack {
   readonly temporal: Connection;
   pids(): ReadonlyMap<ProcessName, number>;
   readonly merchant: ClientOf;
-  /** Creates another merchant in test mode. Returns the function that makes its clients. */
   addMerchant(name: string): Promise<ClientOf>;
 }
 
@@ -42,15 +40,11 @@ const MERCHANT_WITHIN_MS = 60_000;
 const STOP_WITHIN_MS = 50_000;
 /** While the API is busy or unavailable, a request is repeated for this time in ms. */
 const RETRIES_WITHIN_MS = 120_000;
-/**
- * Highest port of Temporal's frontend. A cluster's other ports are up to 2,008 higher; their limit is 32,767.
- */
+/** Highest port of Temporal's frontend. A cluster's other ports are up to 2,008 higher, at most 32,767. */
 const TEMPORAL_PORT_MAX = 30_000;
 
 /**
- * Starts a stack with its data in `dataDir`. The stack's Postgres counts statements and stores commit times,
- * which slows Postgres down by a few per cent. Adds to `closers` the functions that stop the stack, also if
- * the start fails.
+ * Its Postgres counts statements and stores commit times, a few per cent slower. `closers` stop it, also if it fails.
  */
 export async function startMeasuredStack(
   dataDir: string,
@@ -131,10 +125,7 @@ async function stackPorts(temporalKind: TemporalKind): Promise<StackPorts> {
   return { api, gateway, postgres: postgresPort, temporal, temporalUi };
 }
 
-/**
- * Creates Postgres' data folder and writes the settings that Postgres reads only at its start. Returns false
- * if this Postgres has no pg_stat_statements.
- */
+/** Writes the settings that Postgres reads only at its start. False without pg_stat_statements. */
 async function prepareStatistics(
   dataDir: string,
   port: number,

@@ -35,7 +35,6 @@ export function withOwnRunOptions(program: Command): Command {
     .option('--keep', 'keep the data folder');
 }
 
-/** The data folder and the closers of a benchmark's run. `say` prints a line of progress. */
 export interface OwnRun {
   readonly dataDir: string;
   readonly closers: Closer[];
@@ -43,10 +42,7 @@ export interface OwnRun {
   readonly say: (line: string) => void;
 }
 
-/**
- * Runs a benchmark with a temporary data folder, calls all `closers` in order at its end or on a signal, and exits:
- * with 1 if `problems` is not empty. With `keep` or after a failure the folder stays.
- */
+/** Calls `closers` at the end or on a signal, and exits: with 1 for problems. A failure keeps the data folder. */
 export function runOnOwnStack(
   name: string,
   { json, keep, ...options }: OwnRunOptions,
@@ -111,12 +107,7 @@ export function runOnOwnStack(
   })();
 }
 
-/**
- * Calls all closers from first to last and empties the list. A closer may use connections and servers that
- * later closers close.
- *
- * @throws Error naming every closer that failed.
- */
+/** Calls all closers in order and empties the list. Throws an error that names each that failed. */
 export async function closeAll(closers: Closer[]): Promise<void> {
   const failures: string[] = [];
   for (let closer = closers.shift(); closer !== undefined; closer = closers.shift()) {

@@ -30,7 +30,6 @@ export interface Receiver {
   arrivals(selection: Selection): Promise<Arrival[]>;
   subscriptions(selection: Selection): Promise<number>;
   silentConnections(): Promise<number>;
-  /** URL of a port that accepts connections and never answers. */
   readonly silentUrl: string;
   /** Creates a webhook configuration and returns its id. Default endpoint: this receiver under `path`. */
   subscribe(

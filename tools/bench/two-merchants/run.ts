@@ -19,7 +19,6 @@ export interface TwoMerchantsFigures {
   readonly smallAlone: Distribution;
   readonly smallBesideBig: Distribution;
   readonly big: Distribution;
-  /** A sentence for each merchant with renewals that were not charged exactly once. Empty without faults. */
   readonly problems: readonly string[];
 }
 
@@ -32,19 +31,13 @@ interface Merchant {
 const QUIET_WITHIN_MS = 60_000;
 /** Minimum time in ms from the last edit to the due time. */
 const REST_BEFORE_MS = 15_000;
-/**
- * Assumed number of edits a second, lower than in every measured run. A slower run repeats the edits with a later
- * due time.
- */
+/** Fewer edits a second than in every measured run. A slower run repeats the edits with a later due time. */
 const EDITS_PER_SECOND = 45;
 const WAVE_WITHIN_MS = 120_000;
 const WAVE_WITHIN_MS_EACH = 500;
 const LOOK_MS = 500;
 
-/**
- * Lets a small merchant's renewals fall due alone, and then at the same time as a big merchant's. The big
- * merchant's dates are set first: its timers are older, which is the worse case for the small merchant.
- */
+/** The big merchant's dates are set first: older timers are the worse case for the small merchant. */
 export async function runTwoMerchants(
   options: TwoMerchantsOptions,
   { dataDir, closers, say }: OwnRun,
@@ -76,7 +69,6 @@ export async function runTwoMerchants(
   };
 }
 
-/** Moves all renewals to one due time, in the given order. Returns the lateness of each merchant's renewals. */
 async function measureTogether(
   stack: MeasuredStack,
   merchants: readonly Merchant[],

@@ -5,7 +5,6 @@ import { KILL_KINDS } from './killer.ts';
 import type { Kill } from './killer.ts';
 
 export interface PlottedCharge {
-  /** The time from the start of the run to the first send of the charge. */
   readonly sentAfter: number;
   /** The time from the first send of the charge to its recorded outcome. */
   readonly took: number;

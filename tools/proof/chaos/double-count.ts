@@ -3,16 +3,12 @@ import type { DoubleControl } from '../../scripts/client/double-control.ts';
 import { grouped } from '../../scripts/client/terminal.ts';
 import type { Figure } from './gateway-faults.ts';
 
-/** The comparison of our rows with the list of charges of the Stripe double. */
 export interface DoubleCount {
   readonly figures: readonly Figure[];
   readonly wrong: readonly string[];
 }
 
-/**
- * Counts intents that the Stripe double has charged more than once, paid intents without a charge, charges without a
- * paid intent, and attempts in REVIEW whose PaymentIntent the double has charged or declined. Reads only.
- */
+/** Counts intents charged twice, paid ones without a charge, the reverse, and attempts in REVIEW that it decided. */
 export async function countAtDouble(
   sql: postgres.Sql,
   double: DoubleControl,

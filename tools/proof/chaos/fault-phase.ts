@@ -12,10 +12,7 @@ import type { Figure } from './gateway-faults.ts';
 import { keepRefunding } from './refunds.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/**
- * Number of test clocks. The clocks advance independently, so cycles fall due at every moment. An advance of a clock
- * lasts until the clock's slowest subscription is done, so only a few subscriptions share a clock.
- */
+/** They advance independently. An advance waits for its slowest subscription, so few share a clock. */
 const CLOCKS = 30;
 const REPORT_EVERY_MS = 15_000;
 const WATCH_EVERY_MS = 1_000;
@@ -26,12 +23,10 @@ const OUTAGE_AT = 0.25;
 
 export interface FaultPhaseResult {
   readonly groups: readonly Group[];
-  /** For each fault of the gateway, the number of requests that the fault has hit. */
   readonly faults: readonly Figure[];
   readonly outage: Outage | null;
 }
 
-/** Runs load, faults and kills until `options.cycles` cycles are paid or `options.minutes` have passed. */
 export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPhaseResult> {
   const { options, load, killer, gatewayFaults, paidCycles } = surroundings;
   const progress = new Progress(surroundings);
@@ -62,9 +57,7 @@ export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPh
   }
 }
 
-/**
- * Makes Temporal unreachable for `temporalAway` seconds and measures the outage. Null without this option.
- */
+/** Null without `temporalAway`. */
 async function runOutage(
   { options, start, sql, load, killer }: Surroundings,
   paid: (share: number) => Promise<void>,
@@ -94,7 +87,6 @@ function endedEarly(): never {
   throw new Error('The load ended before the end of the fault phase.');
 }
 
-/** Counts the paid cycles and prints the progress. */
 class Progress {
   private readonly surroundings: Surroundings;
   private readonly timers: readonly NodeJS.Timeout[];

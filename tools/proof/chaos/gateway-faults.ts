@@ -5,17 +5,13 @@ export type Figure = [label: string, text: string];
 
 export interface GatewayFaults {
   begin(): Promise<void>;
-  /** Ends all faults, and returns how often each fault has hit. */
   end(): Promise<Figure[]>;
 }
 
 /** Number of requests that a fault may hit: more than a run has. */
 export const FAULT_COUNT = 1_000_000;
 
-/**
- * The sandbox's faults. A request gets at most one fault: the first fault of this list whose chance hits. Each
- * chance is therefore the wanted share of all charges, divided by the share that the earlier faults leave.
- */
+/** A request gets the first fault whose chance hits: a chance is its share of what the earlier ones leave. */
 const SANDBOX_FAULTS = [
   { operation: 'charge', fault: 'lose_answer', chance: 0.15 },
   { operation: 'charge', fault: 'lose_answer', effect: 'none', chance: 0.03 / 0.85 },

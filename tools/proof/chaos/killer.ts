@@ -32,16 +32,11 @@ export interface WatchedSystem {
   hasChargedSince(at: number): Promise<boolean>;
 }
 
-/**
- * Longest wait in ms for a settled charge after a kill. If no charge is settled in this time, the killer
- * assumes that none is due.
- */
+/** Longest wait in ms for a settled charge after a kill. After it the killer assumes that none is due. */
 const WORKS_WITHIN_MS = 45_000;
 const FROZEN_MS = 10_000;
 const POLL_MS = 50;
-/**
- * Time in ms between two queries for settled charges. The time is long, because the query reads all attempts.
- */
+/** Time in ms between two queries for settled charges, which read all attempts. */
 const LOOK_FOR_CHARGES_MS = 500;
 
 export class Killer {
@@ -52,10 +47,7 @@ export class Killer {
   private readonly maxPauseMs: number;
   private upcoming: KillKind[] = [];
 
-  /**
-   * After each recovery the next kill follows in `maxPauseMs` / 4 to `maxPauseMs`. In this pause new work
-   * starts, which the kill can interrupt.
-   */
+  /** After each recovery the next kill follows in `maxPauseMs` / 4 to `maxPauseMs`, in which new work starts. */
   constructor(dataDir: string, random: Random, system: WatchedSystem, maxPauseMs: number) {
     this.table = openProcessTable(join(dataDir, 'processes.json'));
     this.random = random;
@@ -79,7 +71,6 @@ export class Killer {
     }
   }
 
-  /** Resolves when all processes run and serve, or when `signal` aborts. */
   async waitUntilUp(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const areThere = PROGRAMS.every((program) => this.find(program) !== undefined);
@@ -88,10 +79,7 @@ export class Killer {
     }
   }
 
-  /**
-   * Waits at most 45 s until a charge is settled, which shows that the worker has recovered from the last
-   * kill.
-   */
+  /** Waits at most 45 s for a settled charge, which shows that the worker has recovered. */
   private async waitUntilCharging(signal: AbortSignal): Promise<void> {
     const last = this.kills.at(-1)?.at ?? 0;
     const giveUpAt = performance.now() + WORKS_WITHIN_MS;
@@ -101,11 +89,7 @@ export class Killer {
     }
   }
 
-  /**
-   * Makes a program unreachable for `ms`. In the first half the process is frozen, so connections are
-   * accepted and never answered. In the second half every new process is killed, so connections are
-   * refused. The outage does not count as a kill.
-   */
+  /** First half: frozen, so connections are never answered. Second half: killed, so they are refused. No kill. */
   async keepAway(program: Program, ms: number): Promise<void> {
     const target = this.find(program);
     if (target === undefined) throw new Error(`There is no ${program} to keep away.`);
@@ -159,10 +143,7 @@ async function freeze(pid: number, ms: number): Promise<void> {
   }
 }
 
-/**
- * True if the process `starterPid` is the parent of `pid` and has our working directory. On systems other
- * than Linux, always true.
- */
+/** True if `starterPid` is the parent and has our working directory. Always true outside Linux. */
 function isChildOf(pid: number, starterPid: number): boolean {
   if (process.platform !== 'linux') return true;
   try {

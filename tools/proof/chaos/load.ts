@@ -6,26 +6,16 @@ import type { RetryingClient } from './retrying-client.ts';
 import type { Random } from './random.ts';
 
 const DAY_MS = 86_400_000;
-/**
- * Time at which the first test clock starts. Each further clock starts a day later than the clock before. So some
- * clocks start on the 29th to 31st, which do not exist in every month.
- */
+/** Each further clock starts a day later, so some start on the 29th to 31st, which some months lack. */
 const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 
 const BETWEEN_LOOKS_MS = 300;
-/** Number of subscriptions that are created concurrently. */
 const CREATED_TOGETHER = 8;
-/**
- * One subscription in ten has no test clock. An edit moves the next payment of such a subscription to 2 to 40 s after
- * the edit.
- */
+/** One subscription in ten has no test clock: an edit moves its next payment to 2 to 40 s from now. */
 const REAL_TIME_EVERY = 10;
 const TRIAL_CHANCE = 0.2;
 
-/**
- * Most intervals are short. An advance of a test clock lasts until the clock's slowest subscription, the one with the
- * most cycles, is done. With similar intervals the other subscriptions are charged about as often in this time.
- */
+/** An advance lasts until the slowest subscription is done: similar intervals are charged about as often. */
 const INTERVALS = [
   { interval: 'DAY', intervalCount: 1 },
   { interval: 'DAY', intervalCount: 1 },
@@ -58,7 +48,6 @@ export interface Group {
   nowAt: number;
 }
 
-/** Creates the test clocks and `count` subscriptions, and pays for the subscriptions. */
 export async function makeGroups(load: Load, count: number, clocks: number): Promise<Group[]> {
   const inRealTime: Group = { testClockId: null, subscriptionIds: [], nowAt: Date.now() };
   const groups: Group[] = [inRealTime];
@@ -85,10 +74,7 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
   return groups;
 }
 
-/**
- * Range of the days by which one advance moves a test clock. At the end of the fault phase the run waits for every
- * advance in progress, so advances are short.
- */
+/** Days of one advance. Short, because the end of the fault phase waits for every advance in progress. */
 const ADVANCE_DAYS = [3, 21] as const;
 /** Range of the wait between two advances of a clock, in ms. */
 const BETWEEN_ADVANCES = [500, 2_000] as const;
@@ -97,7 +83,6 @@ const BETWEEN_COMMANDS = [8_000, 35_000] as const;
 /** Chance of a new subscription after each command, to replace subscriptions that end. */
 const NEW_CUSTOMER_CHANCE = 0.05;
 
-/** Advances the group's test clock, sends commands and creates subscriptions, until `enough` aborts. */
 export async function applyLoad(load: Load, group: Group, enough: AbortSignal): Promise<void> {
   await Promise.all([keepAdvancing(load, group, enough), keepCommanding(load, group, enough)]);
 }
@@ -112,7 +97,6 @@ async function keepAdvancing(load: Load, group: Group, enough: AbortSignal): Pro
   }
 }
 
-/** Sends commands one at a time, and waits for each answer before the next command. */
 async function keepCommanding(load: Load, group: Group, enough: AbortSignal): Promise<void> {
   const { random } = load;
   while (!enough.aborted) {
@@ -167,10 +151,7 @@ async function make(load: Load, group: Group): Promise<void> {
   group.subscriptionIds.push(subscriptionId);
 }
 
-/**
- * Picks a random command. A manual retry has the highest chance, because most manual retries are refused: few
- * subscriptions are UNPAID.
- */
+/** Most manual retries are refused, because few subscriptions are UNPAID, so they are the most frequent. */
 function pickCommand(random: Random, amount: number, date: number): [path: string, body: object] {
   const dice = random.next();
   if (dice < 0.3) return ['/subscription/manual-retry', {}];

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-/** CPU time of all cores since the machine started, in ticks, and the part taken by the hypervisor (steal). */
 export interface CoreTime {
   readonly all: number;
   readonly stolen: number;

@@ -6,20 +6,14 @@ import type { Load } from './load.ts';
 export interface Outage {
   readonly seconds: number;
   readonly cyclesMeanwhile: number;
-  /** Requests of clients that still waited for a definite answer when the outage ended. */
   readonly waiting: number;
-  /** Seconds from the end of the outage until the last of these requests had its definite answer. */
   readonly drainSeconds: number;
   readonly cyclesDrained: number;
 }
 
 const BACK_WITHIN_MS = 120_000;
 
-/**
- * Makes Temporal unreachable under full load, then measures the time to process the backlog. A client repeats
- * the request to advance a test clock until every cycle up to the new date has an outcome. So when all
- * waiting requests are answered, the backlog is processed.
- */
+/** An advance is answered when every cycle up to its date has an outcome: all answered, the backlog is processed. */
 export async function measureOutage(
   seconds: number,
   system: {

@@ -2,9 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Load } from './load.ts';
 import type { Random } from './random.ts';
 
-/** Share of the paid cycles that are refunded. */
 const REFUNDED = 0.2;
-/** Share of the refunded cycles that are refunded in parts. */
 const IN_PARTS = 0.6;
 const AT_ONCE = 8;
 const BETWEEN_LOOKS_MS = 200;
@@ -54,10 +52,7 @@ export async function keepRefunding(
   await Promise.all(Array.from({ length: AT_ONCE }, refundNext));
 }
 
-/**
- * Refunds a cycle wholly, or a part of it and perhaps the rest. Some refunds of one cycle are sent concurrently.
- * The service must refuse a refund of more than is left.
- */
+/** Wholly, or a part and perhaps the rest, some at once. More than is left must be refused. */
 async function refundCycle(load: Load, { intentId, amount }: PaidCycle): Promise<void> {
   const { random } = load;
   const part = random.between(1, amount - 1);

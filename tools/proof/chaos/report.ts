@@ -22,23 +22,15 @@ export interface RunReport {
 export interface Recovery {
   readonly kind: KillKind;
   readonly kills: number;
-  /**
-   * Median and 99th percentile of the seconds from a kill to the first charge settled more than 250 ms later.
-   * Null without such a charge.
-   */
+  /** Seconds from a kill to the first charge settled more than 250 ms later. Null without one. */
   readonly p50: number | null;
   readonly p99: number | null;
 }
 
-/**
- * A charge that is settled within this time, in ms, after a kill may have been sent before the kill, so it
- * does not show that the system has recovered.
- */
+/** A charge settled within this time, in ms, after a kill may have been sent before the kill. */
 const AFTERMATH_MS = 250;
 
-/**
- * Time of the first charge settled more than 250 ms after a kill, in epoch ms; null without such a charge.
- */
+/** First charge settled more than 250 ms after a kill, in epoch ms; null without one. */
 export async function chargedAfter(sql: postgres.Sql, killedAt: number): Promise<number | null> {
   const [row] = await sql<{ settled_at: Date | null }[]>`
     select min(settled_at) as settled_at from payment_attempt
@@ -46,7 +38,6 @@ export async function chargedAfter(sql: postgres.Sql, killedAt: number): Promise
   return row?.settled_at?.getTime() ?? null;
 }
 
-/** For each kind of kill, the time to the next charge that {@link chargedAfter} finds. */
 export async function recoveries(sql: postgres.Sql, kills: readonly Kill[]): Promise<Recovery[]> {
   const seconds = new Map<KillKind, number[]>();
   for (const { kind, at } of kills) {

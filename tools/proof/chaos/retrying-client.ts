@@ -22,10 +22,7 @@ const ANSWER_WITHIN_MS = 40_000;
 const FIRST_WAIT_MS = 250;
 const MAX_WAIT_MS = 2_000;
 
-/**
- * A client that repeats a request with the same idempotency key until the answer is definite, as the API
- * requires of merchants.
- */
+/** Repeats a request with the same key until the answer is definite, as the API requires of merchants. */
 export class RetryingClient {
   asked = 0;
   repeated = 0;
@@ -41,17 +38,12 @@ export class RetryingClient {
     return this.open.size;
   }
 
-  /**
-   * Resolves when every request sent before this call has its definite answer or has reached its time limit.
-   */
+  /** Resolves when every request sent before this call is answered or has reached its time limit. */
   async answered(): Promise<void> {
     await Promise.all(this.open);
   }
 
-  /**
-   * Sends a request and repeats it until its answer is definite. Returns null, and adds the request to
-   * {@link unanswered}, if there is no definite answer within {@link DEFINITE_WITHIN_MS}.
-   */
+  /** Null, and an entry in {@link unanswered}, without a definite answer in {@link DEFINITE_WITHIN_MS}. */
   async post(
     path: string,
     body: object,

@@ -18,10 +18,6 @@ import { settle } from './settle.ts';
 import { prepare } from './surroundings.ts';
 import type { RunOptions, Surroundings } from './surroundings.ts';
 
-/**
- * Runs the fault phase, the recovery and the verification on the system `start`. The clients' answers and the
- * received webhooks are recorded in `folder`.
- */
 export async function run(
   start: RunningStart,
   options: RunOptions,
@@ -69,10 +65,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
   };
 }
 
-/**
- * Waits until all processes run, ends the faults of the receiver, advances every test clock by 7 days, and waits until
- * no work is open.
- */
+/** Ends the receiver's faults, advances every test clock by 7 days, and waits until no work is open. */
 async function recover(
   { sql, load, killer, receiver }: Surroundings,
   groups: readonly Group[],

@@ -1,18 +1,11 @@
 import type postgres from 'postgres';
 import { waitFor } from '../../scripts/client/wait-for.ts';
 
-/**
- * Time limit of `settle` in ms. In this time the claims of killed workers expire, the sweeps after that find
- * the open work, and the first gateway look-ups end.
- */
+/** In this time, in ms, the claims of killed workers expire and the sweeps find their work. */
 const WITHIN_MS = 300_000;
 const HURRY_EVERY_MS = 5_000;
 
-/**
- * Waits until no order, attempt or delivery is open and every test clock is at its target. Makes failed deliveries
- * due at once; changes nothing else.
- * @throws Error with the open work after 5 minutes.
- */
+/** Waits 5 minutes at most until no work is open. Only makes failed deliveries due at once. Throws what is left. */
 export async function settle(sql: postgres.Sql): Promise<void> {
   let hurriedAt = 0;
   let left = '';

@@ -21,10 +21,7 @@ const refusal = (status: number, code: string) =>
     body: { error: { type: 'invalid_request_error', code, message: 'by order of the chaos run' } },
   }) as const;
 
-/**
- * The proxy's faults, with their names in the report. A request gets the first fault whose chance hits. The
- * worker waits 5 s for an answer, so after a hang and after a delay of 6 s it does not know the outcome.
- */
+/** A request gets the first fault whose chance hits. The worker waits 5 s: less than a delay of 6 s. */
 const FAULTS: readonly (readonly [name: string, fault: Readonly<Record<string, unknown>>])[] = [
   ['confirm: answer lost', { ...CONFIRM, fault: 'lose_answer', chance: 0.1 }],
   ['confirm: request lost', { ...CONFIRM, fault: 'lose_request', chance: 0.03 }],
@@ -54,9 +51,7 @@ const FAULTS: readonly (readonly [name: string, fault: Readonly<Record<string, u
 const STORM = { ...refusal(429, 'rate_limit'), count: 25 };
 /** Range of the wait between two storms, in ms. */
 const BETWEEN_STORMS = [10_000, 25_000] as const;
-/**
- * Range of the wait between two requests to the double for a decline, and between two for an event fault, in ms.
- */
+/** Range of the wait between two orders of a decline, and of an event fault, in ms. */
 const BETWEEN_ORDERS = [500, 2_500] as const;
 const DECLINE = { kind: 'decline', code: 'card_declined', declineCode: 'insufficient_funds' };
 const EVENT_ACTIONS = ['drop', 'duplicate', 'before_answer'] as const;

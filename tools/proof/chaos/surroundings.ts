@@ -17,7 +17,6 @@ import { startUnreliableReceiver } from './unreliable-receiver.ts';
 
 export interface RunOptions {
   readonly gateway: GatewayChoice;
-  /** The measurement of an outage (`temporalAway`) needs a cluster. */
   readonly temporal: 'cluster' | 'dev';
   readonly cycles: number;
   readonly subscriptions: number;
@@ -25,16 +24,11 @@ export interface RunOptions {
   readonly minutes: number;
   /** Longest time in seconds between recovery and the next kill. */
   readonly pause: number;
-  /** Seconds for which Temporal is unreachable, once a quarter of the cycles is paid. */
   readonly temporalAway?: number;
 }
 
 export type Surroundings = Awaited<ReturnType<typeof prepare>>;
 
-/**
- * Prepares the load, the faults and the webhook receiver on the running system `start`. The client's
- * answers and the received webhooks are written to files in `folder`.
- */
 export async function prepare(start: RunningStart, options: RunOptions, folder: string) {
   const { demo } = start;
   const sql = postgres(demo.databaseUrl, { max: 2, onnotice: () => undefined });
@@ -84,7 +78,6 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
     killer,
     receiver,
     paidCycles,
-    /** Null with the sandbox. */
     double,
     gatewayFaults,
     books,

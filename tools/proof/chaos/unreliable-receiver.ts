@@ -11,10 +11,7 @@ const FAILS = 0.2;
 /** Share of the other deliveries whose answer is lost after they were received. */
 const DROPS = 0.1;
 
-/**
- * Starts a merchant's unreliable webhook endpoint and subscribes it to every event type. `hear` gets every received
- * event.
- */
+/** Subscribes to every event type. `hear` gets every received event. */
 export async function startUnreliableReceiver(
   merchant: MerchantClient,
   random: Random,

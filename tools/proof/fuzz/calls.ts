@@ -38,10 +38,7 @@ export function countStatuses(calls: readonly Call[]): [status: number, count: n
   return [...counts].toSorted(([a], [b]) => a - b);
 }
 
-/**
- * Operations that never answered 2xx, so only their refusals were tested. A method that the API answers only with 405
- * is no operation.
- */
+/** Operations that never answered 2xx: only their refusals were tested. 405 is no operation. */
 export function neverSucceeded(calls: readonly Call[]): string[] {
   const done = new Set(
     calls.filter(({ status }) => status >= 200 && status < 300).map(({ operation }) => operation),

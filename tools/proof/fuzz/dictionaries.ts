@@ -5,10 +5,7 @@ const DAY_MS = 86_400_000;
 /** Share of cases in which a parameter gets a value of its dictionary instead of a generated one. */
 const DICTIONARY_SHARE = 0.6;
 
-/**
- * Values that Schemathesis uses in addition to generated ones, as TOML: ids of existing records, and valid
- * amounts and dates.
- */
+/** TOML with values for Schemathesis: ids of existing records, and valid amounts and dates. */
 export function dictionariesOf(records: Records): string {
   const values = {
     ...records,

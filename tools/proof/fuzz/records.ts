@@ -21,10 +21,7 @@ const CALLBACK_URL = 'https://merchant.example/thanks';
 
 type Changes = Record<string, unknown>;
 
-/**
- * Creates a few records of each kind through the API and the hosted pages, with subscriptions in every status
- * but ENDED. Returns their ids.
- */
+/** Subscriptions in every status but ENDED, made through the API and the hosted pages. */
 export async function makeRecords(start: RunningStart, merchant: MerchantClient): Promise<Records> {
   const subscribe = (changes: Changes = {}) => createSubscription(merchant, changes);
   const subscribeAndPay = async (changes: Changes = {}) => {

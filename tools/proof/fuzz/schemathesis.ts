@@ -14,12 +14,7 @@ const INSTALL_TIMEOUT_MS = 10 * 60_000;
 /** Extra time of a run in ms, for loading, shrinking a failure and writing the report. */
 const OVERTIME_MS = 120_000;
 
-/**
- * Path of a Python that has Schemathesis, in a virtual environment in `cacheDir`. The first call installs
- * Schemathesis from the Python package registry.
- *
- * @throws CommandError if Python 3 with venv is missing, or the registry is unreachable.
- */
+/** Installs Schemathesis once, in a virtual environment in `cacheDir`. Throws CommandError. */
 export async function schemathesis(cacheDir: string, report: Report): Promise<string> {
   const folder = await cachedFolder(cacheDir, `schemathesis-${VERSION}`, report, async (place) => {
     report(`installing Schemathesis ${VERSION} (about a minute, once)`);
@@ -31,10 +26,7 @@ export async function schemathesis(cacheDir: string, report: Report): Promise<st
   return python(folder);
 }
 
-/**
- * Path of the environment's Python. The environment's scripts cannot be called: they contain the path of the
- * temporary folder in which the environment was built.
- */
+/** The environment's scripts contain the path of its temporary folder, so only its Python can be called. */
 function python(folder: string): string {
   return join(folder, 'bin', 'python');
 }
@@ -45,14 +37,10 @@ export interface FuzzRun {
   readonly credential: { readonly keyId: string; readonly secret: string };
   readonly seconds: number;
   readonly select: readonly string[];
-  /** TOML with values to use in addition to generated ones. */
   readonly dictionaries: string;
 }
 
-/**
- * Runs Schemathesis with its output on our terminal. Returns its calls and its exit code: 1 if it found a
- * failure, 124 if it did not end in time.
- */
+/** The exit code is 1 if Schemathesis found a failure, 124 if it did not end in time. */
 export async function fuzz(run: FuzzRun): Promise<{ exitCode: number; calls: Call[] }> {
   const folder = await mkdtemp(join(tmpdir(), 'perennial-fuzz-'));
   try {
@@ -96,10 +84,7 @@ function runToEnd(run: FuzzRun, cwd: string, args: readonly string[]): Promise<n
   });
 }
 
-/**
- * Enables every check of Schemathesis but `positive_data_acceptance`. The API must refuse much data that is
- * valid by its schema: an amount below the currency's minimum, an unknown id, a command in a wrong status.
- */
+/** `positive_data_acceptance` is off: the API must refuse much that is valid by its schema, such as unknown ids. */
 function configOf({ seconds, dictionaries }: FuzzRun, reportFile: string): string {
   return `
 max-time = ${seconds}

@@ -1,6 +1,4 @@
-/** A plausible defect in reliability code, and the tests that must detect it. */
 export interface Mutant {
-  /** One line, printed and written to `docs/mutants.md`. */
   readonly defect: string;
   readonly file: string;
   /** Text that occurs exactly once in the file. */
@@ -8,9 +6,7 @@ export interface Mutant {
   readonly replace: string;
   readonly project: 'unit' | 'api' | 'workflows' | 'integration' | 'harm';
   readonly test: string;
-  /**
-   * Runs only the tests whose name contains this text. For a defect that makes many tests of the file hang.
-   */
+  /** Runs only the tests whose name contains this text, if the defect makes many others hang. */
   readonly only?: string;
 }
 

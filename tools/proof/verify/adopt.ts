@@ -30,10 +30,7 @@ interface AdoptDeps {
 /** Time in ms within which a run reads its row again after a recheck. */
 const RECHECKED_WITHIN_MS = 10_000;
 
-/**
- * Books what the gateways have into a restored database, and then releases the runs that are newer than their rows.
- * Sends nothing to a gateway. Returns one line for each record: `+` done, `!` for the operator. A repeat is safe.
- */
+/** Sends nothing to a gateway. One line for each record: `+` done, `!` for the operator. A repeat is safe. */
 export async function adopt(lost: LostRecords, deps: AdoptDeps): Promise<string[]> {
   const lines: string[] = [];
   /** Returns false if the record is not booked. */
@@ -126,10 +123,7 @@ async function bookOrder(db: Db, charge: LostCharge): Promise<string> {
 
 const amountOf = ({ amountMinor, currency }: LostCharge): string => `${amountMinor} ${currency}`;
 
-/**
- * Ends a held run, and starts a run from the row. Names what the held run knew and the row does not have. With
- * `isUnbooked`, the run stays held: a new run might charge again after the gateway forgot the key.
- */
+/** Ends a held run, and starts one from the row. With `isUnbooked` it stays held: a new one might charge again. */
 async function release(
   deps: AdoptDeps,
   ref: SubscriptionRef,
@@ -183,10 +177,7 @@ interface HeldState {
   readonly row: SubscriptionState;
 }
 
-/**
- * Makes the run read its row, and waits until it is held or has the row's version. Returns the two states of a held
- * run; null for any other, and for a subscription without a row.
- */
+/** Waits until the run is held or has the row's version. The two states of a held run; null for any other. */
 async function heldState({ db, client, workflows }: AdoptDeps, ref: SubscriptionRef) {
   const workflowId = subscriptionWorkflowId(ref.subscriptionId);
   const giveUpAt = performance.now() + RECHECKED_WITHIN_MS;

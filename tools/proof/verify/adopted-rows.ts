@@ -23,8 +23,7 @@ import { attemptsOf, insertPayment, lockIntent } from '../../../db/repositories/
 import { insertRefund, settleRefund } from '../../../db/repositories/payments/refunds.ts';
 
 /**
- * Rows that a restored database lost, written again from the gateway's book. Nothing is sent to the gateway, so this
- * also holds after the gateway forgot the keys. Each function changes nothing if it throws.
+ * Nothing is sent to the gateway, so this also holds after it forgot the keys. A function that throws changes nothing.
  */
 
 type Intent = typeof paymentIntents.$inferSelect;
@@ -41,7 +40,6 @@ export interface LostCharge extends IntentRef {
   readonly createdAt: number;
 }
 
-/** A refund in the gateway's book that the rows do not have or have not settled. */
 export interface LostRefund extends RefundRef {
   readonly intentId: string;
   readonly gatewayRefundId: string;
@@ -53,11 +51,7 @@ export interface LostRefund extends RefundRef {
 /** The rows do not have what the record refers to. The message is for the operator. */
 export class NotAdopted extends Error {}
 
-/**
- * Writes the intent of a cycle and its attempt as SENDING, with the gateway's id. The subscription's run then looks
- * the charge up instead of sending it.
- * @throws NotAdopted
- */
+/** As SENDING, with the gateway's id: the run looks the charge up and does not send it. Throws NotAdopted. */
 export async function adoptCycleCharge(
   db: Db,
   subscription: SubscriptionRef,
@@ -100,12 +94,7 @@ function dueDate(state: SubscriptionState, cycleNumber: number): number {
   return calendarDate(state, state.nextIndex + cycleNumber - state.cyclesCharged - 1);
 }
 
-/**
- * Writes a charge outside the billing cycles, and its outcome if the gateway has decided it. Without a row of its
- * intent, the charge is a one-time charge of its subscription.
- *
- * @throws NotAdopted
- */
+/** Without a row of its intent, the charge is a one-time charge of its subscription. Throws NotAdopted. */
 export async function adoptOrder(db: Db, lost: LostCharge): Promise<void> {
   const { gatewayChargeId, outcome, createdAt } = lost;
   await db.transaction(async (tx) => {
@@ -160,12 +149,7 @@ interface AdoptedAttempt {
   readonly trigger: AttemptTrigger;
 }
 
-/**
- * Locks the intent, and writes its next attempt. The attempt's number may differ from the number in the gateway's key,
- * because earlier declined attempts may be lost, too.
- *
- * @throws NotAdopted
- */
+/** The number may differ from that in the key: earlier declined attempts may be lost, too. Throws NotAdopted. */
 async function adoptAttempt(tx: Db, lost: LostCharge, facts: AdoptedAttempt): Promise<Attempt> {
   const { merchantId, intentId, gateway, key, amountMinor, currency, outcome } = lost;
   const intent = await lockIntent(tx, lost);
@@ -216,10 +200,7 @@ async function adoptAttempt(tx: Db, lost: LostCharge, facts: AdoptedAttempt): Pr
   return attempt;
 }
 
-/**
- * Stores the gateway's id of a charge whose open attempt has none, so that the attempt is looked up and not sent.
- * False if the attempt has an id or is settled.
- */
+/** So an open attempt without the gateway's id is looked up and not sent. False if it has an id or is settled. */
 export async function recordChargeId(
   db: Db,
   { key, gatewayChargeId }: LostCharge,
@@ -238,11 +219,7 @@ export async function recordChargeId(
   return found.length > 0;
 }
 
-/**
- * Writes a refund with the outcome that the gateway has.
- *
- * @throws NotAdopted
- */
+/** Throws NotAdopted. */
 export async function adoptRefund(db: Db, lost: LostRefund): Promise<void> {
   const { merchantId, refundId, gatewayRefundId, createdAt: nowAt } = lost;
   await db.transaction(async (tx) => {

@@ -5,21 +5,13 @@ import { stateProblem } from '../../../domain/subscription/recorded-state.ts';
 import { sandboxBook, stripeBooks } from './gateway-books.ts';
 import type { GatewayBook, StripePlace } from './gateway-books.ts';
 
-/**
- * The places of the books. A book is one party's own record: the rows in Postgres, charges and refunds of a gateway,
- * the webhooks that receivers got, or the answers that clients got. The checks never write to a book.
- */
+/** A book is one party's own record: our rows, a gateway's charges, a receiver's webhooks, a client's answers. */
 export interface Places {
   readonly databaseUrl: string;
-  /** The sandbox gateway. Null skips its book. */
   readonly gateway: { readonly url: string; readonly key: string } | null;
   /** The merchants' accounts at Stripe. Absent: their books are not read. */
   readonly stripe?: StripePlace | undefined;
-  /**
-   * A file with one JSON object a line for each received webhook: `{ eventId, eventType,
-   * isSignatureValid }`. `isAcknowledged: false` marks a webhook that the receiver answered with an error
-   * or not at all.
-   */
+  /** JSON lines `{ eventId, eventType, isSignatureValid, isAcknowledged }`; the last is true if absent. */
   readonly receiverBook: string | null;
   /** A file with one JSON object a line for each answer of the API: `{ key, status, body }`. */
   readonly clientBook: string | null;
@@ -32,11 +24,9 @@ export interface Books {
   close(): Promise<void>;
 }
 
-/** Time limit in ms for a query, because a long query slows down the system that is checked. */
 const STATEMENT_TIMEOUT_MS = 120_000;
 const BATCH = 2_000;
 
-/** The temporary tables for the books, which exist only on this connection. */
 const TABLES = `
   create temp table book_charge (
     gateway text, key text, merchant_id text, intent_id text, subscription_id text, amount_minor bigint,
@@ -53,20 +43,12 @@ const TABLES = `
   create temp table book_answer (key text, status integer, body text);
   create temp table unreadable (merchant_id text, id text, problem text);`;
 
-/**
- * A temporary view `subscription`, which hides the rows of the table `subscription` whose state is
- * unreadable. The queries of the checks would fail on these rows.
- */
+/** Hides the rows whose state is unreadable, on which the queries of the checks would fail. */
 const READABLE = `
   create temp view subscription as select * from public.subscription s where not exists (
     select from unreadable u where u.merchant_id = s.merchant_id and u.id = s.id)`;
 
-/**
- * Opens the books. The snapshot of Postgres is taken before the gateway's book is read, which may take minutes. A
- * charge or refund that only the gateway's book has is therefore newer than the snapshot, or wrong.
- *
- * @throws Error if a book cannot be read.
- */
+/** The snapshot is older than the gateways' books: what only they have is newer, or wrong. Throws. */
 export async function openBooks(places: Places): Promise<Books> {
   const client = postgres(places.databaseUrl, {
     max: 1,
@@ -115,7 +97,6 @@ async function fill(session: ReservedSql, table: string, rows: readonly Row[]): 
   }
 }
 
-/** Returns the subscriptions whose recorded state cannot be read, with the reason. */
 async function readStates(session: ReservedSql): Promise<Row[]> {
   const wrong: Row[] = [];
   const batches = session<{ merchantId: string; id: string; state: unknown }[]>`

@@ -6,9 +6,7 @@ const had = (kinds: string): string => `exists (
     and c.subscription_id = s.id and c.kind in (${kinds}))`;
 
 /**
- * SQL that is true for a subscription whose dates cannot have moved: a subscription without an edit, pause, unpause or
- * retry. A retry is automatic or manual, or follows a new payment method or a confirmation by the payer. After a retry,
- * dates may be skipped.
+ * True if the dates cannot have moved: without an edit, pause, unpause, or a retry, after which dates may be skipped.
  */
 const KEEPS_DATES = `not ${had(`'edit', 'pause', 'unpause'`)} and not exists (
   select from payment_intent ri join payment_attempt ra

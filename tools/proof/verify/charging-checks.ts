@@ -3,24 +3,15 @@ import { MAYBE_NEWER } from './sql-parts.ts';
 
 const PAID = `('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED')`;
 
-/**
- * Gateway keys of late charges. A late charge is found after its attempt was settled as not paid. The late
- * charge is then refunded.
- */
+/** A late charge is found after its attempt was settled as not paid, and is then refunded. */
 const LATE = `(select a.gateway_key from refund l
   join payment_attempt a on a.merchant_id = l.merchant_id and a.id = l.late_attempt_id)`;
 
-/**
- * SQL that is true if a manual review settled the attempt as paid. The charge of such an attempt may have
- * another key.
- */
+/** The charge of an attempt that a manual review settled as paid may have another key. */
 const PAID_BY_PERSON = `exists (select from payment_review v
   where v.merchant_id = a.merchant_id and v.subject_id = a.id and v.outcome = 'paid')`;
 
-/**
- * Invariant 1: every owed amount was charged exactly once. Invariant 3: the gateway charged the owed amount.
- * While an attempt is open, Postgres and the gateway may differ.
- */
+/** Invariants 1 (charged exactly once) and 3 (the owed amount). An open attempt may differ. */
 export const chargingChecks: readonly Check[] = [
   {
     invariant: 1,

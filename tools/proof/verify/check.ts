@@ -1,6 +1,5 @@
 import type { Books } from './books.ts';
 
-/** One check: two SQL queries on a snapshot of all records. */
 export interface Check {
   /** 1 to 10. The titles are in `invariants.ts`. */
   readonly invariant: number;

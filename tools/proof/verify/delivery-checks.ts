@@ -1,22 +1,13 @@
 import type { Check } from './check.ts';
 import { PAID_BEFORE } from './sql-parts.ts';
 
-/**
- * Age from which a violation is reported. More than a dead worker's claim (45 s), the longest wait for a probe (72 s)
- * and the time until the next sweep finds the work (40 s).
- */
+/** Longer than a dead worker's claim (45 s), a failing endpoint's probe (72 s) and the next sweep (40 s) together. */
 const REPAIRED = `interval '10 minutes'`;
 
-/**
- * SQL for the age from which an UNKNOWN attempt or refund is a violation. Such an attempt or refund goes to REVIEW
- * after 24 h of look-ups without an answer.
- */
+/** An UNKNOWN attempt or refund goes to REVIEW after 24 h of look-ups without an answer. */
 const LOOKED_UP = `interval '26 hours'`;
 
-/**
- * Invariant 5: every event was stored in order and delivered with a signature. Invariant 6: every idempotency
- * key has one answer. Invariant 7: nothing is open for longer than its repair takes.
- */
+/** Invariants 5 (events), 6 (idempotency keys) and 7 (nothing is open for longer than its repair takes). */
 export const deliveryChecks: readonly Check[] = [
   {
     invariant: 5,

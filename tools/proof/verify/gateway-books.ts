@@ -19,7 +19,6 @@ export interface GatewayBook {
 
 export interface StripePlace {
   readonly sealing: { open(sealed: Uint8Array, boundTo: string): string };
-  /** The address of a Stripe double instead of Stripe's. */
   readonly url?: string | undefined;
   /** The number of past days whose charges and refunds are compared. */
   readonly days: number;
@@ -31,7 +30,6 @@ const DAY_MS = 86_400_000;
 /** Stripe's clock may differ from ours by this time, in ms. */
 const CLOCK_MARGIN_MS = 60_000;
 
-/** The address of the sandbox gateway, and the gateway key, for reading the gateway's book. */
 interface SandboxPlace {
   readonly url: string;
   readonly key: string;
@@ -43,7 +41,6 @@ export async function sandboxBook(place: SandboxPlace): Promise<GatewayBook> {
 }
 
 interface ListedRefund {
-  /** Null if the refund was made without the service. */
   readonly key: string | null;
   readonly gatewayRefundId: string;
   readonly amountMinor: number;
@@ -77,7 +74,6 @@ interface ListedCharge {
   readonly createdAt: number;
 }
 
-/** The ids by which the checks find the charge of a row. */
 interface ChargeIds extends OrderIds {
   readonly gatewayChargeId: string;
 }

@@ -25,7 +25,6 @@ export interface CheckResult {
   readonly title: string;
   /** Number of checked records; null if none of the invariant's checks could run. */
   readonly counted: number | null;
-  /** The parts that could not be checked. Each names the book that was not read. */
   readonly unchecked: readonly Unchecked[];
   readonly wrong: readonly string[];
   /** Records that need manual review (`npm run review`), which are no violations. */
@@ -78,7 +77,6 @@ export async function checkBooks(books: Books): Promise<CheckResult[]> {
   return results;
 }
 
-/** Returns the gateways of decided attempts whose books were not read. */
 async function attemptsWithoutBook(books: Books): Promise<Unchecked[]> {
   const rows = await books.ask<{ gateway: string; n: string }>(`
     select gateway, count(*) as n from payment_attempt

@@ -17,10 +17,7 @@ const TOLD = `(select e.merchant_id, e.type, e.body::json->>'refundId' as refund
   from outbox_event e
   where e.type in ('intent.refunded', 'intent.refund_failed') and e.body_deleted_at is null)`;
 
-/**
- * Invariant 10: every refund was made exactly once, and gateway, rows and events agree on its amount. While a refund is
- * open, Postgres and the gateway may differ. A refund that failed after it had succeeded moved no money.
- */
+/** Invariant 10. An open refund may differ. A refund that failed after it had succeeded moved no money. */
 export const refundChecks: readonly Check[] = [
   {
     invariant: 10,

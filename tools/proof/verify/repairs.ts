@@ -1,13 +1,9 @@
 import type { Books } from './books.ts';
 
-/**
- * The repairs of one kind that the maintenance sweeps made. A repair is no violation, but shows that a process crashed
- * or a message was lost before the repair.
- */
+/** A repair is no violation, but shows that a process crashed or a message was lost before. */
 export interface Repairs {
   readonly kind: string;
   readonly repaired: number;
-  /** ISO 8601. */
   readonly lastAt: string;
 }
 

@@ -1,10 +1,7 @@
 import type { Check } from './check.ts';
 import { REFUNDED } from './sql-parts.ts';
 
-/**
- * Late charges under invariant 1 (every owed amount was charged exactly once), and manual reviews and
- * held subscriptions under invariant 7 (nothing is open for longer than its repair takes).
- */
+/** Late charges under invariant 1; manual reviews and held subscriptions under invariant 7. */
 export const reviewChecks: readonly Check[] = [
   {
     invariant: 1,

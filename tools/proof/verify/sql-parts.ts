@@ -1,26 +1,17 @@
-/**
- * SQL for the due date with number `index` of a subscription, in UTC. Postgres adds months to the anchor. If
- * the day does not exist in the month, Postgres uses the month's last day, as the service does.
- */
+/** SQL for the due date `index`, in UTC. As in the service, a missing day becomes the month's last. */
 export const dateOf = (index: string): string => `
   (to_timestamp((state->>'anchorAt')::bigint / 1000.0) at time zone 'UTC'
     + (${index}) * (state->'terms'->>'intervalCount')::int
       * ('1 ' || (state->'terms'->>'interval'))::interval)`;
 
-/**
- * SQL for the time from which a charge or a refund of a gateway may be missing in the snapshot of our rows. `now()` is
- * the start of the snapshot's transaction, however long the gateway's book was read. The clocks may differ by 5 s.
- */
+/** From this time a gateway's charge may miss in the snapshot, which begins at `now()`. Clocks may differ by 5 s. */
 export const MAYBE_NEWER = `(now() - interval '5 seconds')`;
 
 /** SQL for the gateways' refunds, without those that are newer than the snapshot of our rows. */
 export const REFUNDS_IN_SNAPSHOT = `(select * from book_refund n where n.created_at < ${MAYBE_NEWER}
   or exists (select from refund known where known.gateway_key = n.key))`;
 
-/**
- * SQL for the amount that the gateway had refunded of its charge `b` of `book_charge` when the snapshot was taken.
- * Includes pending refunds, and those that were made without the service.
- */
+/** SQL for what the gateway had refunded of its charge `b` at the snapshot: also pending, or without the service. */
 export const REFUNDED = `(
   select coalesce(sum(f.amount_minor), 0) from ${REFUNDS_IN_SNAPSHOT} f
   where f.gateway = b.gateway and f.charge_id = b.charge_id and f.status <> 'failed')`;
@@ -32,11 +23,7 @@ export const ENTERED = `(
   where type in ('subscription.created', 'subscription.trialing', 'subscription.active',
     'subscription.unpaid', 'subscription.paused', 'subscription.ended'))`;
 
-/**
- * SQL for a column of the import of subscription `id`; null for a subscription that was not imported. The import
- * keeps status, number of paid cycles and index of the next date at the import. It stores no event. The arguments
- * must be qualified column names.
- */
+/** SQL for a column of the import of subscription `id`, null without one. The arguments are qualified columns. */
 export const atImport = (column: string, merchantId: string, id: string): string => `(
   select m.${column} from subscription_import m
   where m.merchant_id = ${merchantId} and m.subscription_id = ${id})`;

@@ -1,12 +1,10 @@
 import type { Stripe } from 'stripe';
 import { ourAmount } from '../../../gateways/stripe/amounts.ts';
 
-/** A charge at Stripe that one of our attempts made. Amounts are in our minor units, `createdAt` is epoch ms. */
 export interface ListedCharge {
   readonly key: string;
   readonly merchantId: string;
   readonly intentId: string;
-  /** Null for a charge outside a subscription. */
   readonly subscriptionId: string | null;
   readonly gatewayChargeId: string;
   readonly outcome: 'succeeded' | 'pending' | 'declined';
@@ -15,13 +13,11 @@ export interface ListedCharge {
   readonly createdAt: number;
 }
 
-/** A refund at Stripe of one of our charges. Amounts are in our minor units, `createdAt` is epoch ms. */
 export interface ListedRefund {
   /** Our key of the refund. Null if it was made without the service, for example in Stripe's Dashboard. */
   readonly key: string | null;
   readonly gatewayRefundId: string;
   readonly merchantId: string;
-  /** The id of the PaymentIntent of the refunded charge. */
   readonly gatewayChargeId: string;
   readonly createdAt: number;
   readonly amountMinor: number;
@@ -32,10 +28,7 @@ const PAGE = 100;
 /** Stripe's only other status is `failed`, whose outcome here is `declined`. */
 const OUTCOMES = ['succeeded', 'pending'] as const;
 
-/**
- * Lists Stripe's charges from `fromAt` (epoch ms) on, newest first. Leaves out charges without our metadata: the
- * merchant may have other sales. Throws the SDK's error.
- */
+/** From `fromAt` (epoch ms) on, newest first, without other sales of the merchant. Throws the SDK's error. */
 export async function* listCharges(stripe: Stripe, fromAt: number): AsyncGenerator<ListedCharge[]> {
   let after: string | undefined;
   for (;;) {
@@ -50,10 +43,7 @@ export async function* listCharges(stripe: Stripe, fromAt: number): AsyncGenerat
   }
 }
 
-/**
- * Lists the refunds from `fromAt` on, as {@link listCharges} lists the charges. Only the refunded charge tells
- * whose refund it is, so Stripe answers each refund with its charge.
- */
+/** Only the refunded charge tells whose refund it is, so Stripe answers each refund with its charge. */
 export async function* listRefunds(stripe: Stripe, fromAt: number): AsyncGenerator<ListedRefund[]> {
   let after: string | undefined;
   for (;;) {

@@ -6,10 +6,7 @@ const DUE_AT = dateOf(`(state->>'nextIndex')::int`);
 /** SQL for the subscription's business time: the time of its test clock, or else the present time. */
 const OWN_NOW = `coalesce(clock_reached_at, now()) at time zone 'UTC'`;
 
-/**
- * SQL for the allowed lateness: the jitter of renewals, and in real time 5 minutes, longer than a process needs to
- * restart. A test clock has executed every step before it reaches an instant.
- */
+/** The jitter, and in real time 5 minutes for a restart. A test clock executes every step before an instant. */
 const LATE = `case when clock_reached_at is null then interval '5 minutes' else interval '0' end
   + coalesce((state->>'jitterMs')::bigint, 0) * interval '1 millisecond'`;
 
@@ -19,9 +16,7 @@ const ENDS_WITH_PERIOD = `coalesce((state->>'cancelAtPeriodEnd')::boolean, false
 const instantAt = (path: string): string =>
   `to_timestamp((${path})::bigint / 1000.0) at time zone 'UTC'`;
 
-/**
- * SQL that is true for a subscription that is UNPAID, or that is TRIALING or ACTIVE and has a planned retry.
- */
+/** UNPAID, or TRIALING or ACTIVE with a planned retry. */
 const IS_RETRIED = `(status = 'UNPAID' or (status in ('TRIALING', 'ACTIVE') and state->'owed'->>'nextRetryAt' is not null))`;
 
 const STATUS_CHANGES = `
@@ -29,11 +24,7 @@ const STATUS_CHANGES = `
     over (partition by stream_id order by sequence) as before
   from ${ENTERED} entered`;
 
-/**
- * Invariant 2: no cycle is missing or overdue. Invariant 4: the number of remaining cycles is right.
- * Invariant 8: every change of status is allowed and has its event. Invariant 9: every recorded state can be
- * read.
- */
+/** Invariants 2 (cycles), 4 (remaining cycles), 8 (changes of status) and 9 (readable states). */
 export const subscriptionChecks: readonly Check[] = [
   {
     invariant: 2,

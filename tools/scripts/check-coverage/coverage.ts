@@ -4,9 +4,7 @@ import { readTitles } from './titles.ts';
 const RULE_ID = /\b(?:D-\d\d[a-z]?|IF-\d{1,2}(?:\.\d{1,2})?)\b|\bD-§\d/g;
 
 export interface Coverage {
-  /** The page that lists for each rule the test files whose titles cite it. */
   readonly document: string;
-  /** Rules without a test, and cited ids that are no rules. */
   readonly problems: readonly string[];
 }
 

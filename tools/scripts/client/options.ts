@@ -5,7 +5,6 @@ import { errorText, reasonOf } from './terminal.ts';
 
 /** Where a command gets its settings and its input, and prints: the process, or a test. */
 export interface Surroundings {
-  /** Undefined: the variables of the process and of `.env`. */
   readonly environment: Environment | undefined;
   readonly input: Readable;
   readonly print: (line: string) => void;
@@ -19,10 +18,7 @@ export const processSurroundings: Surroundings = {
   printError: (line) => console.error(line),
 };
 
-/**
- * Returns the command line of an npm command. A wrong option prints the error and the usage, and the process
- * exits with 1. `--help` prints the usage.
- */
+/** A wrong option prints the error and the usage, and the process exits with 1. */
 export function commandLine(npmCommand: string, description: string): Command {
   return new Command(`npm ${npmCommand} --`).description(description).showHelpAfterError();
 }

@@ -13,12 +13,8 @@ export interface Stack {
 }
 
 export interface StackOptions {
-  /** Created if missing. */
   readonly dataDir: string;
-  /**
-   * `dev`: the dev server with a state file, as in `npm start`. `cluster`: a cluster on the same
-   * Postgres.
-   */
+  /** `dev`: the dev server with a state file. `cluster`: a cluster on the same Postgres. */
   readonly temporal: 'dev' | 'cluster';
   /** Default: `sandbox`. `stripe-double` needs its three ports. */
   readonly gateway?: GatewayChoice;
@@ -43,12 +39,7 @@ export interface StackPorts {
 const READY_WITHIN_MS = 20 * 60_000;
 const STOP_WITHIN_MS = 45_000;
 
-/**
- * Starts a separate system by `npm start` with its own data folder and ports. A running system is not
- * affected.
- *
- * @throws Error with the output of `npm start` if the system does not start.
- */
+/** Starts a separate system by `npm start`. Throws with its output if it does not start. */
 export async function startStack(options: StackOptions): Promise<Stack> {
   const { dataDir, temporal, gateway, ports } = options;
   mkdirSync(dataDir, { recursive: true });

@@ -3,7 +3,6 @@ import { Browser, openPage, PageOutOfReach } from '../../../test/support/browser
 import { payOn } from '../../../test/support/payer.ts';
 
 export interface RetryingPayerOptions {
-  /** The payer's IP address, sent in X-Forwarded-For. */
   readonly address: string;
   readonly withinMs: number;
   readonly betweenLooksMs: number;
@@ -18,12 +17,7 @@ export interface PaidCheckout {
   readonly answered503: number;
 }
 
-/**
- * Pays a hosted checkout by card as a new payer. If a page does not load, reloads it or opens the checkout's
- * link again. `too late` means that the checkout has expired.
- *
- * @throws Error with the last page if the checkout is not paid within `withinMs`.
- */
+/** Pays as a new payer, and reloads pages that fail. `too late`: the checkout has expired. Throws the last page. */
 export async function payUntilAnswered(
   fwdUrl: string,
   options: RetryingPayerOptions,

@@ -17,7 +17,6 @@ export interface BookedCharge {
   readonly reference: { readonly intentId: string; readonly subscriptionId: string | null };
 }
 
-/** A fault of the sandbox gateway, and the number of requests that it has hit. */
 export interface OrderedFault {
   readonly operation: string;
   readonly fault: string;
@@ -32,7 +31,6 @@ export interface RunningStart {
   merchant(options?: Omit<MerchantClientOptions, 'apiUrl' | 'keyId' | 'secret'>): MerchantClient;
   declineNext(subscriptionId: string, code: string, count: number): Promise<void>;
   addFault(fault: Readonly<Record<string, unknown>>): Promise<void>;
-  /** The faults that can still hit, in the order in which they were added. */
   faults(): Promise<OrderedFault[]>;
   clearFaults(): Promise<void>;
   /** All charges that the gateway recorded for a subscription, also declined ones, oldest first. */
@@ -42,11 +40,7 @@ export interface RunningStart {
 const HEALTH_WITHIN_MS = 3_000;
 const CONTROL_WITHIN_MS = 10_000;
 
-/**
- * Finds the running `npm start` of a data folder, by default that of this checkout.
- *
- * @throws Error if `npm start` does not run. The message says what to do.
- */
+/** By default that of this checkout. Throws an error that says what to do if it does not run. */
 export async function findRunningStart(
   dataDir: string = loadEmbeddedConfig().dataDir,
 ): Promise<RunningStart> {

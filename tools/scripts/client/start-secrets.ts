@@ -3,11 +3,7 @@ import { findDemoFile } from '../../embedded/demo-file.ts';
 import { loadOrMakeSecrets, secretsFile } from '../../embedded/secrets.ts';
 import type { EmbeddedSecrets } from '../../embedded/secrets.ts';
 
-/**
- * Returns the secrets of the data folder of `npm start`. Returns none before the first start, and none if
- * `databaseUrl` is given and `npm start` last used another database: rows written with the secrets of another
- * database cannot be used by its API and worker.
- */
+/** None before the first start, and none for another database: its rows were written with other secrets. */
 export function secretsOfStart(
   dataDir: string,
   databaseUrl: string | undefined,

@@ -30,10 +30,7 @@ export function errorText(message: string): string {
   return lines.map((line, i) => (i === 0 || line.startsWith('  ') ? line : `  ${line}`)).join('\n');
 }
 
-/**
- * Returns JSON whose texts have no control character. A bigint becomes a number, or a string of digits if it
- * exceeds 2^53 - 1.
- */
+/** JSON whose texts have no control character. A bigint above 2^53 - 1 becomes a string. */
 export function jsonText(value: unknown, indent?: number): string {
   const json = JSON.stringify(
     value,
@@ -71,18 +68,12 @@ export function minuteText(at: number): string {
   return new Date(at).toISOString().slice(0, 16).replace('T', ' ');
 }
 
-/**
- * Returns the message of the error's innermost cause. The message of a database error itself contains only the
- * SQL statement.
- */
+/** The innermost cause: the message of a database error itself contains only the SQL statement. */
 export function reasonOf(error: Error): string {
   return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 }
 
-/**
- * Runs `main` and exits with the code that it returns. If `main` throws, prints the error's message and
- * exits with 1. A TypeError or ReferenceError is a bug, so its stack is printed too.
- */
+/** Exits with the code of `main`, or prints its error and exits with 1; a bug with its stack. */
 export async function runScript(main: () => Promise<number>): Promise<never> {
   try {
     process.exit(await main());

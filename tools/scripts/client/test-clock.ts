@@ -13,11 +13,7 @@ export async function createTestClock(merchant: MerchantClient, nowAt: number): 
   return clock.testClockId;
 }
 
-/**
- * Advances a test clock to `to` and waits until the clock is READY: every step due by then has been executed.
- *
- * @throws Error if the clock is not READY within `withinMs`.
- */
+/** Waits until every step due by then has been executed. Throws after `withinMs`. */
 export async function advanceTestClock(
   merchant: MerchantClient,
   testClockId: string,

@@ -2,11 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const POLL_MS = 25;
 
-/**
- * Waits until `find` returns a value.
- *
- * @throws Error after `withinMs`, with `what` and the result of `soFar` in the message.
- */
+/** Throws after `withinMs`, with `what` and the result of `soFar` in the message. */
 export async function waitFor<Found>(
   what: string,
   withinMs: number,

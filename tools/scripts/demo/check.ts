@@ -1,7 +1,6 @@
 import { ApiRefusal } from '../../../test/support/merchant-client.ts';
 import { minuteText } from '../client/terminal.ts';
 
-/** Collects the differences between expected and actual values, to list them at the end. */
 export class Differences {
   readonly list: string[] = [];
 

@@ -1,7 +1,6 @@
 // The expected events and states of the demo's subscription in its year, exact to the millisecond and the cent. No
 // value here is computed from the service's answers.
 
-/** The expected fields of an event. Fields that are absent here are not compared. */
 export interface ExpectedEvent {
   readonly eventType: string;
   readonly eventTime: number;
@@ -14,7 +13,6 @@ export interface ExpectedEvent {
   readonly currentPeriodEnd?: number | null;
 }
 
-/** The expected fields of the subscription, as the API returns it after a step. */
 export interface ExpectedSubscription {
   readonly status: string;
   readonly remainingCycleCount: number;
@@ -22,17 +20,12 @@ export interface ExpectedSubscription {
   readonly currentPeriodEnd: number | null;
 }
 
-/**
- * After the test clock has advanced to `to`, exactly `events` must have arrived, and the API must return
- * `subscription`.
- */
+/** After an advance to `to`, exactly `events` must have arrived, and the API must return `subscription`. */
 export interface Step {
   readonly to: number;
   readonly events: readonly ExpectedEvent[];
   readonly subscription: ExpectedSubscription;
-  /** Before the step, the gateway is set to decline the next charge with this code. */
   readonly declineCode?: string;
-  /** A note that the demo prints before the events. */
   readonly note?: string;
 }
 
@@ -142,7 +135,6 @@ export const MONTHS: readonly Step[] = [
   paid(12, '2027-12-31', '2028-01-31', { enters: 'subscription.ended' }),
 ];
 
-/** A time more than a year after the last cycle. */
 export const LONG_AFTER = noon('2029-01-31');
 
 function paid(

@@ -20,15 +20,12 @@ interface OperationsRun extends DemoRun {
 }
 
 interface Step {
-  /** The test clock advances to this time (UTC) before the step. */
   readonly at: string;
   readonly note: string;
   /** The amount charged in this step, or `declined`, as printed. */
   readonly charged?: string;
   readonly run?: (merchant: MerchantClient, subscriptionId: string) => Promise<unknown>;
-  /** Expected fields of the answer, or of the refusal. */
   readonly answer?: object;
-  /** Expected fields of the subscription, as the API returns it after the step. */
   readonly reads: { status: string; nextPaymentDate: number | null; remainingCycleCount: number };
 }
 
@@ -54,10 +51,7 @@ const ORDER = {
 } as const;
 const STARTS_AT = '2027-02-10 12:00';
 
-/**
- * After each step the demo checks the answer and the subscription that the API returns. At the end it checks the
- * events and the gateway's record of charges.
- */
+/** Checked after each step: the answer and the subscription; at the end the events and the gateway's record. */
 const STEPS: readonly Step[] = [
   {
     at: STARTS_AT,

@@ -23,10 +23,7 @@ export interface DemoYear {
   readonly events: number;
 }
 
-/**
- * Thrown if an expected event is missing, because the steps after it would be meaningless. Ends the part of the
- * demo that takes a subscription through a year.
- */
+/** An expected event is missing, so the steps after it would be meaningless. */
 class YearStopped extends Error {}
 
 /** Waits for `year`. Resolves also if the year was stopped: the reason is then in the differences. */
@@ -42,11 +39,7 @@ export async function unlessStopped(year: Promise<void>): Promise<void> {
 export interface EventsOfOne {
   seen(): number;
   unseen(): number;
-  /**
-   * Waits at most 30 s until as many new events have arrived as `types` has entries. Then passes all new events to
-   * `check`, also if there are more or fewer. If there are fewer, adds a difference and rejects with
-   * {@link YearStopped}. Compares only the number of events: `check` has to compare their types.
-   */
+  /** Waits 30 s for as many new events as `types`, and gives all to `check`. Throws {@link YearStopped} if too few. */
   expect(
     types: readonly string[],
     check: (received: readonly ReceivedWebhook[]) => void,

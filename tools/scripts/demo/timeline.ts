@@ -25,9 +25,7 @@ export function printNote(text: string): void {
   print(styled('dim', `  ${' '.repeat(16)}  ${text}`));
 }
 
-/**
- * Prints one line for each event. If several events have the same time, only the first line shows the time.
- */
+/** If several events have the same time, only the first line shows the time. */
 export function printEvents(webhooks: readonly ReceivedWebhook[]): void {
   let previousDate = '';
   for (const webhook of webhooks) {

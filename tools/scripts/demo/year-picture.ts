@@ -30,10 +30,7 @@ const SHORTEST_MS = 3 * DAY_MS;
 /** A period shorter than this, in ms, has its status below the bar. */
 const LABELLED_MS = 20 * DAY_MS;
 
-/**
- * Returns an SVG picture of a subscription, from its webhooks in the order in which they were emitted: a bar of
- * its statuses, and a dot for each charge.
- */
+/** A bar of the statuses and a dot for each charge, from webhooks in the order of their emission. */
 export function lifeSvg(title: string, webhooks: readonly ReceivedWebhook[]): string {
   const events = webhooks.map(({ event }) => event);
   const charges = events.flatMap(chargeOf);
@@ -93,10 +90,7 @@ function chargeOf({ eventType, eventTime, amount }: ReceivedWebhook['event']): C
   return [{ at, text: (Number(amount) / 100).toFixed(2), outcome: 'paid' }];
 }
 
-/**
- * Returns the periods of the statuses. A status lasts from the first `subscription.*` event with it to the next event
- * with another status. The last status has no period.
- */
+/** A status lasts until the next `subscription.*` event with another. The last status has no period. */
 function periodsOf(events: readonly ReceivedWebhook['event'][]): Period[] {
   const changes = events
     .filter(({ eventType }) => eventType.startsWith('subscription.'))

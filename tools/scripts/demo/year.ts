@@ -18,7 +18,6 @@ interface YearRun extends DemoRun {
   readonly events: EventsOfOne;
 }
 
-/** Runs one year of a subscription, prints it, and adds every difference to `demo.differences`. */
 export async function liveThroughYear(demo: DemoRun): Promise<DemoYear> {
   const { merchant, receiver, differences } = demo;
   const testClockId = await createTestClock(merchant, expected.STARTS_AT);
@@ -57,7 +56,6 @@ async function runYear(run: YearRun, fwdUrl: string, testClockId: string): Promi
   await expectNothingFurther(run, testClockId);
 }
 
-/** Starts the trial as a payer does, with only the URL and the text of the hosted page. */
 async function payOnHostedPage(run: YearRun, fwdUrl: string): Promise<void> {
   const { differences } = run;
   const page = unlocked(await openPage(fwdUrl));

@@ -32,7 +32,6 @@ const id = () => text(ID_MAX).min(1, { error: 'must not be empty' });
 const gatewayId = () =>
   text(ID_MAX).regex(/^[^\s/]+$/, { error: 'must not be empty or contain spaces or slashes' });
 
-/** The fields of a line. A field with the name of an API field has the same meaning. */
 const FIELDS = {
   importId: id(),
   customerDetails,
@@ -74,10 +73,7 @@ export type Reading =
   | { readonly kind: 'read'; readonly given: ReadImport }
   | { readonly kind: 'problem'; readonly importId: string | null; readonly problem: string };
 
-/**
- * Reads the text of a line. A problem names every invalid field and every unknown field by its path. An
- * unknown field may be a misspelled optional field, whose default could lead to a charge on a wrong date.
- */
+/** Names every invalid and unknown field: a misspelled optional field could lead to a charge on a wrong date. */
 export function readImport(line: string): Reading {
   let body: unknown;
   try {
@@ -218,7 +214,6 @@ function importOf(fields: Fields<typeof FIELDS>): ReadImport {
   };
 }
 
-/** Returns the problem if the next payment or the period's end is not in the future; otherwise null. */
 export function dateProblem(
   { nextPaymentAt, subscription }: ReadImport,
   now: number,

@@ -10,7 +10,6 @@ export interface Calendar {
   readonly intervalCount: number;
 }
 
-/** Returns the index of the calendar's date `at`; null if the calendar has no such date. */
 export function indexOfDate(calendar: Calendar, at: number): number | null {
   const index = indexAfter(calendar, at) - 1;
   return index >= 0 && dateOf(calendar, index) === at ? index : null;
@@ -35,7 +34,6 @@ export interface ImportedSubscription {
   readonly paymentMethodId: string;
   readonly status: ImportStatus;
   readonly terms: Omit<Terms, 'upfrontAmountMinor' | 'trial'>;
-  /** Number of cycles that the other system has charged. 0 in TRIALING. */
   readonly cyclesCharged: number;
   /** Date 0 of the calendar. In TRIALING the end of the trial. */
   readonly anchorAt: number;
@@ -46,7 +44,6 @@ export interface ImportedSubscription {
   readonly jitterMs: number;
 }
 
-/** Returns the state of an imported subscription. The subscription is created in `status`, without a checkout. */
 export function importedSubscription(input: ImportedSubscription): SubscriptionState {
   const { terms, importedAt, ...fields } = input;
   return {

@@ -12,7 +12,6 @@ export interface Line {
 
 const NEWLINE = 10;
 
-/** Splits a stream of bytes into lines. Keeps at most one line and one chunk in memory. */
 export async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<Line> {
   let number = 0;
   let bytes = 0;

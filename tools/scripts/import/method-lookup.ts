@@ -9,11 +9,7 @@ const REPEAT_AFTER_MS = [500, 1_000, 2_000, 4_000];
 const UNANSWERED_MAX = 20;
 const BAD_CREDENTIALS = [401, 403];
 
-/**
- * Returns a function that reads the card of a line's payment method at the gateway, or returns the line's problem.
- * A line without `gatewayCustomerId` has a problem if the gateway stores the card with a customer. The function
- * throws if the gateway refuses the credentials or did not answer for 20 successive lines.
- */
+/** Reads the card of a line's method, or returns the line's problem. Throws for bad credentials or a silent gateway. */
 export function createMethodLookup(gateway: PaymentGateway) {
   const { name } = gateway;
   let unanswered = 0;
@@ -42,10 +38,7 @@ async function untilAnswered(lookup: () => Promise<MethodLookup>): Promise<Metho
   return once(lookup);
 }
 
-/**
- * Looks the method up once. If the gateway refuses the request, the method counts as removed, which is the
- * problem of one line. Throws if the gateway refuses the credentials.
- */
+/** A refused request counts as a removed method: the problem of one line. Throws for refused credentials. */
 async function once(lookup: () => Promise<MethodLookup>): Promise<MethodLookup> {
   try {
     return await lookup();

@@ -13,10 +13,7 @@ const GATEWAY_TIMEOUT_MS = 20_000;
 
 type Place = ReturnType<typeof placeOf>;
 
-/**
- * Returns the import's settings: those of the environment if DATABASE_URL is set, else the database, gateway and
- * Temporal addresses of the running `npm start`.
- */
+/** Without DATABASE_URL, the database, gateway and Temporal of the running `npm start`. */
 export function placeOf() {
   const { databaseUrl, dataDir, encryptionKey, ...config } = loadOperatorConfig();
   if (databaseUrl !== undefined) {

@@ -1,6 +1,5 @@
 import { grouped } from '../client/terminal.ts';
 
-/** Interval in ms between two outputs: on a terminal, and into a file. */
 const TERMINAL_MS = 200;
 const FILE_MS = 5_000;
 const BAR_WIDTH = 30;

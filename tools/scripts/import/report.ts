@@ -30,7 +30,6 @@ export interface ReportLine {
 /** Number of calendar months in the totals: the rest of this month, and three more. */
 const MONTHS = 4;
 
-/** The charges of a month in a currency. `month` is like `2027-01`, in UTC. */
 export interface MonthTotal {
   readonly month: string;
   readonly currency: string;

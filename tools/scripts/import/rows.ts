@@ -53,7 +53,6 @@ export interface SubscriptionImport {
     ImportedSubscription,
     'subscriptionId' | 'customerId' | 'paymentMethodId' | 'jitterMs'
   >;
-  /** The longest jitter of the merchant's subscriptions, in ms. */
   readonly jitterWindowMs: number;
 }
 
@@ -63,10 +62,7 @@ export type ImportOutcome =
   | { readonly kind: 'repeated' }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/**
- * Writes an imported subscription in one transaction. Imports of one gateway customer share a customer. Stores no
- * event. The caller must start the workflow afterwards, else the sweep does.
- */
+/** One transaction, no event. Imports of one gateway customer share a customer. The caller starts the workflow. */
 export async function importSubscription(
   db: Db,
   given: SubscriptionImport,
@@ -105,10 +101,7 @@ interface Payer {
   readonly paymentMethodId: string | null;
 }
 
-/**
- * Returns the customer and the payment method that the merchant already has for the gateway's customer and
- * method, or why the method cannot be imported. Serialises imports of one gateway customer.
- */
+/** What the merchant already has of this payer, or why not. Serialises imports of one gateway customer. */
 async function payerOf(tx: Db, given: SubscriptionImport): Promise<Payer | string> {
   const { gateway, gatewayCustomerId, card, subscription } = given;
   const { merchantId } = subscription;

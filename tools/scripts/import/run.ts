@@ -16,9 +16,7 @@ import type { ReportLine, Summary } from './report.ts';
 import { createStarts } from './starts.ts';
 import type { Starter } from './starts.ts';
 
-/** Number of lines that are read, checked and reported together. */
 const BATCH = 200;
-/** Number of lines of a batch that are checked and imported at the same time. */
 const AT_ONCE = 10;
 /** Maximum number of lines of a file: the ids of all lines are kept in memory. */
 const LINES_MAX = 1_000_000;
@@ -52,11 +50,7 @@ interface Checked {
 
 type Batch = readonly { readonly line: Line; readonly reading: ReturnType<typeof readLine> }[];
 
-/**
- * Checks the lines of a file and, with `commit`, imports those without a problem, each in its own
- * transaction. A line with a problem does not stop the others. A repeat imports only the missing lines, so it
- * completes a killed import. Throws if the gateway or the database fails.
- */
+/** With `commit`, each line is one transaction. A repeat completes a killed import. Throws if a server fails. */
 export async function runImport(deps: ImportDeps, options: ImportOptions): Promise<ImportResult> {
   const { jitterMs: jitterWindowMs = 0 } = await loadSettings(deps.db, deps.merchantId);
   const lookup = createMethodLookup(deps.gateway);
@@ -152,7 +146,6 @@ function readLine({ number, text, problem: unreadable }: Line, lineOfId: Map<str
     : { kind: 'problem' as const, importId, problem: repeats };
 }
 
-/** Returns the problem if the gateway cannot charge the amount; else null. */
 function amountRefusal(gateway: PaymentGateway, { subscription }: ReadImport): string | null {
   const { amountMinor, currency } = subscription.terms;
   const refusal = gateway.amountProblem(amountMinor, currency, 'charge');

@@ -10,10 +10,7 @@ const FAILURES_MAX = 10;
 
 export type Starter = Pick<SubscriptionRuns, 'start' | 'ensureRunning'>;
 
-/**
- * Starts the workflows of imported subscriptions while the import runs. `begin` waits while 200 starts are queued.
- * `end` waits for all starts and returns how many workflows the maintenance sweep must start.
- */
+/** `begin` waits while 200 starts are queued. `end` returns how many the maintenance sweep must start. */
 export function createStarts(workflows: Starter) {
   const queue = new PQueue({ concurrency: AT_ONCE });
   let failures = 0;
@@ -33,10 +30,7 @@ export function createStarts(workflows: Starter) {
   };
 }
 
-/**
- * Starts a workflow and returns whether it is started. If `start` has not succeeded in 1 s, `ensureRunning` tries
- * again with a longer time limit, because a busy server may need longer.
- */
+/** If `start` has not succeeded in 1 s, `ensureRunning` has longer: the server may be busy. */
 async function isStarted(workflows: Starter, subscription: SubscriptionRef): Promise<boolean> {
   if (await workflows.start(subscription)) return true;
   return workflows.ensureRunning(subscription).then(

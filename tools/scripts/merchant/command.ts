@@ -38,13 +38,11 @@ interface CreateOptions extends Pick<GatewayOptions, 'keyFile' | 'webhookSecretF
   readonly mode: MerchantMode;
 }
 
-/** The result of a command, as lines of text and as data for `--json`. */
 interface Report {
   readonly lines: readonly string[];
   readonly data: unknown;
 }
 
-/** Runs `npm run merchant -- …args` and returns its exit code. A failure prints one line. */
 export async function merchantCommand(
   args: readonly string[],
   surroundings: Surroundings,

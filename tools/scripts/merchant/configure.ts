@@ -8,7 +8,6 @@ import type { RetryPlan, UnpaidFrom } from '../../../domain/retry-plan.ts';
 import { JITTER_WINDOW_MAX_MS } from '../../../domain/subscription/jitter.ts';
 import { formatDuration, parseDuration } from './duration.ts';
 
-/** The options of `merchant configure` as typed. An absent option leaves its setting unchanged. */
 export interface ConfigureOptions {
   readonly retryPlan?: string;
   readonly afterExhausted?: RetryPlan['afterExhausted'];
@@ -21,7 +20,6 @@ export interface ConfigureOptions {
   readonly support?: string;
 }
 
-/** The options of the hosted pages' appearance, and the setting that each changes. */
 const BRANDING = {
   logo: 'logoUrl',
   colour: 'colour',
@@ -33,11 +31,7 @@ const BRANDING_OPTIONS = Object.keys(BRANDING) as BrandingOption[];
 
 export const AFTER_EXHAUSTED = ['stay_unpaid', 'end'] as const;
 
-/**
- * Returns the settings that `options` change. `current` are the settings before the change.
- *
- * @throws Error naming every wrong option and its expected form.
- */
+/** Throws an error that names every wrong option and its expected form. */
 export function settingsChanges(
   options: ConfigureOptions,
   current: MerchantSettings,
@@ -91,7 +85,6 @@ function brandingProblem(option: BrandingOption, text: string): string | null {
   return option === 'colour' ? colourProblem(text) : brandUrlProblem(text);
 }
 
-/** Returns the delays in ms. If `text` is not a valid list, returns the reason. */
 function delaysOf(text: string): number[] | string {
   const parts = text === 'none' ? [] : listOf(text);
   const delaysMs = parts.map(parseDuration).filter((ms) => ms !== null);

@@ -13,10 +13,7 @@ export function parseDuration(text: string): number | null {
   return count === undefined || unitMs === undefined ? null : Number(count) * unitMs;
 }
 
-/**
- * Formats ms in the largest unit that gives a whole number. {@link parseDuration} reads the result for whole seconds
- * above 0.
- */
+/** In the largest unit that gives a whole number. {@link parseDuration} reads whole seconds above 0. */
 export function formatDuration(ms: number): string {
   const unit = UNITS.find(([, unitMs]) => ms >= unitMs && ms % unitMs === 0);
   return unit === undefined ? `${ms}ms` : `${ms / unit[1]}${unit[0]}`;

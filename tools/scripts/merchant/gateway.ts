@@ -39,12 +39,7 @@ export interface CheckedKey {
 
 const CHECK_TIMEOUT_MS = 20_000;
 
-/**
- * Reads a secret key from a file, or from the standard input if the file is `-`, and asks Stripe for the
- * account of the key. Changes nothing. No error contains the key.
- *
- * @throws Error with the reason in one line.
- */
+/** `-` reads the standard input. Asks Stripe for the account. Throws the reason, never with the key. */
 export async function readKey(
   file: string,
   mode: MerchantMode,
@@ -64,12 +59,7 @@ export async function readKey(
   return { secretKey, accountId: account.id, canCharge: account.charges_enabled };
 }
 
-/**
- * Lists a merchant's accounts, or changes one of them. Returns lines and data for the operator, without any
- * secret.
- *
- * @throws Error with the reason in one line. Nothing was changed.
- */
+/** Lists the accounts, or changes one. Returns no secret. An error says that nothing was changed. */
 export async function configureGateway(
   place: GatewayPlace,
   merchantId: string,
@@ -108,11 +98,7 @@ export async function configureGateway(
   return { ...report, lines };
 }
 
-/**
- * Stores an account with its sealed secrets.
- *
- * @throws Error if the account belongs to another merchant, or if it is not stored yet and `entry` has no key.
- */
+/** Seals the secrets. Throws if another merchant has the account, or if a new one has no key. */
 export async function storeAccount(
   { db, sealing }: Pick<GatewayPlace, 'db' | 'sealing'>,
   entry: {

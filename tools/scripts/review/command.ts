@@ -22,11 +22,9 @@ import { reviewData, reviewLines } from './listing.ts';
 import { commandLineIn, exitCodeOf } from '../client/options.ts';
 import type { Surroundings } from '../client/options.ts';
 
-/** Maximum number of listed reviews. */
 const LIMIT = 1_000;
 const BOOKED_WITHIN_MS = 10_000;
 
-/** Runs `npm run review -- …args` and returns its exit code. A failure prints one line. */
 export async function reviewCommand(
   args: readonly string[],
   surroundings: Surroundings,
@@ -102,11 +100,7 @@ async function settle(
   }
 }
 
-/**
- * Makes the workflow of the attempt or refund record the decision, and waits for this at most 10 s. If the
- * attempt was decided as not paid, also starts the watch for a late charge. Returns false if the maintenance
- * sweep must do this work later.
- */
+/** Waits at most 10 s until the decision is booked; false if the sweep must do it later. */
 async function haveBooked(place: Place, review: ListedReview): Promise<boolean> {
   const temporal = createTemporalClient(place);
   const { taskQueuePrefix } = place;

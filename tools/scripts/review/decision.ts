@@ -12,11 +12,7 @@ export interface SettleOptions {
   readonly note: string;
 }
 
-/**
- * Reads the decision for an attempt or refund from the options of `settle`.
- *
- * @throws Error naming missing, surplus or wrong options.
- */
+/** Throws an error that names missing, surplus or wrong options. */
 export function decisionOf(id: string, options: SettleOptions): Decision {
   const given = found(options);
   const isRefund = id.startsWith('rf_');

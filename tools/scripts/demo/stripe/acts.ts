@@ -22,13 +22,11 @@ export interface StripeRun extends DemoRun {
   readonly subscriptionId: string;
   readonly testClockId: string;
   readonly events: EventsOfOne;
-  /** The open page of the checkout. */
   readonly checkout: Page;
   /** The double's id of the dispute, once it is open. */
   readonly opened: { disputeId?: string };
 }
 
-/** The subscription's charges in the records of the double, also failed ones, oldest first. */
 export async function chargesOf({ double, subscriptionId }: StripeRun): Promise<ListedCharge[]> {
   const found: ListedCharge[] = [];
   for await (const page of double.charges()) {
@@ -46,7 +44,6 @@ async function chargeOf(run: StripeRun, cycleNumber: number): Promise<ListedChar
   return charge;
 }
 
-/** The payer leaves our page for Stripe's, enters a card there, and comes back. */
 export async function payOnStripesPage(run: StripeRun): Promise<void> {
   const { checkout, differences, start, subscriptionId } = run;
   const leaving = await payOn(checkout);
@@ -103,7 +100,6 @@ export async function refundPaymentOfJuly(run: StripeRun): Promise<void> {
   printNote("5 August: the merchant refunds July's payment; the refund is pending at Stripe");
 }
 
-/** The payer's bank does not accept the refund, so Stripe returns the money to the merchant. */
 export async function failRefund(run: StripeRun): Promise<void> {
   const { merchant, differences, double } = run;
   const { id: chargeId, metadata } = await chargeOf(run, 7);
@@ -115,10 +111,7 @@ export async function failRefund(run: StripeRun): Promise<void> {
   differences.fields('the payment of July', { status: 'SUCCESS', refundedAmount: undefined }, read);
 }
 
-/**
- * The bank requires 3D Secure for the next two charges: the renewal, which is declined because the payer is absent,
- * and the charge that the payer then confirms.
- */
+/** For the renewal, which is declined because the payer is absent, and for the charge that the payer confirms. */
 export async function askForPayerAtNextPayment({
   double,
   subscriptionId,

@@ -8,9 +8,7 @@ export interface StripeStep {
   readonly at: string;
   readonly before?: (run: StripeRun) => Promise<void>;
   readonly act?: (run: StripeRun) => Promise<void>;
-  /** Exactly these events must arrive, in this order. */
   readonly events: readonly string[];
-  /** The expected last entry of the timeline after the step, with its reason in parentheses. */
   readonly timeline?: string;
   /** The expected fields of a read of the subscription after the step. */
   readonly reads: readonly [
@@ -23,7 +21,6 @@ export interface StripeStep {
 }
 
 export const STARTS_AT = '2027-01-31 12:00';
-/** A time more than a year after the last cycle. */
 export const LONG_AFTER = '2029-01-31 12:00';
 
 /** Stands for the time of an event of a payment method, which is the real time: a method has no test clock. */

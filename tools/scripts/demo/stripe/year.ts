@@ -15,10 +15,7 @@ import type { StripeStep } from './steps.ts';
 
 const at = (minute: string): number => Date.parse(`${minute.replace(' ', 'T')}:00.000Z`);
 
-/**
- * Runs one year of a subscription whose merchant has an account at the Stripe double, prints it, and adds every
- * difference to `demo.differences`.
- */
+/** Adds every difference to `demo.differences`. */
 export async function liveThroughStripeYear(demo: DemoRun): Promise<DemoYear> {
   const { merchant, receiver, differences, start } = demo;
   const testClockId = await createTestClock(merchant, at(expected.STARTS_AT));
