@@ -65,7 +65,7 @@ export async function startStripe(options: Partial<StripeDoubleOptions> = {}) {
 
   let keys = 0;
   /** Creates an account with its own key, and a client of this account. */
-  const account = async (more: { webhookUrl?: string; platformId?: string } = {}) => {
+  const account = async (more: { webhookUrl?: string } = {}) => {
     const secretKey = `sk_test_contract_${(keys += 1)}`;
     const { accountId } = await control('POST', 'accounts', {
       secretKey,

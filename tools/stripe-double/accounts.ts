@@ -6,19 +6,17 @@ import { newId } from './book.ts';
 
 export interface NewAccount {
   readonly secretKey: string;
-  /** Its key may act for this account by the header `Stripe-Account`. Null without a platform. */
-  readonly platformId: string | null;
   readonly webhookUrl: string | null;
   readonly webhookSecret: string | null;
 }
 
 /** Registers an account, or changes the account that already has this key. Returns the account's id. */
 export async function saveAccount(sql: Sql, account: NewAccount, now: number): Promise<string> {
-  const { secretKey, platformId, webhookUrl, webhookSecret } = account;
+  const { secretKey, webhookUrl, webhookSecret } = account;
   const [row] = await sql<{ id: string }[]>`
-    insert into stripe_double.account (id, key_hash, platform_id, webhook_url, webhook_secret, created)
-    values (${newId('acct')}, ${hash(secretKey)}, ${platformId}, ${webhookUrl}, ${webhookSecret}, ${now})
-    on conflict (key_hash) do update set platform_id = excluded.platform_id,
+    insert into stripe_double.account (id, key_hash, webhook_url, webhook_secret, created)
+    values (${newId('acct')}, ${hash(secretKey)}, ${webhookUrl}, ${webhookSecret}, ${now})
+    on conflict (key_hash) do update set
       webhook_url = excluded.webhook_url, webhook_secret = excluded.webhook_secret
     returning id`;
   if (row === undefined) throw new Error('no account was stored');
@@ -30,7 +28,7 @@ export async function replaceKey(sql: Sql, accountId: string, secretKey: string)
   await sql`update stripe_double.account set key_hash = ${hash(secretKey)} where id = ${accountId}`;
 }
 
-/** The account of the key, or by `Stripe-Account` one of its connected ones. Refuses with 401 or 403. */
+/** Refuses a missing, unknown or live key with 401. */
 export async function accountOf(sql: Sql, headers: IncomingHttpHeaders): Promise<string> {
   const key = secretKey(headers.authorization ?? '');
   if (key === null) {
@@ -43,17 +41,7 @@ export async function accountOf(sql: Sql, headers: IncomingHttpHeaders): Promise
   if (own === undefined || !/^[sr]k_test_/.test(key)) {
     throw unauthorized(`Invalid API Key provided: ${masked(key)}`);
   }
-  const wanted = headers['stripe-account'];
-  if (wanted === undefined || wanted === own.id) return own.id;
-  const [connected] = await sql<{ id: string }[]>`
-    select id from stripe_double.account
-    where id = ${String(wanted)} and platform_id = ${own.id}`;
-  if (connected !== undefined) return connected.id;
-  throw new StripeRefusal(403, {
-    type: 'invalid_request_error',
-    code: 'account_invalid',
-    message: `The provided key '${masked(key)}' does not have access to account '${String(wanted)}' (or that account does not exist). Application access may have been revoked.`,
-  });
+  return own.id;
 }
 
 function secretKey(authorization: string): string | null {

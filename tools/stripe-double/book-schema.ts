@@ -43,7 +43,6 @@ create schema if not exists stripe_double;
 create table if not exists stripe_double.account (
   id             text primary key,
   key_hash       text not null unique,
-  platform_id    text,
   webhook_url    text,
   webhook_secret text,
   created        bigint not null

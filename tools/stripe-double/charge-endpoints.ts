@@ -1,20 +1,19 @@
 import { display } from './amounts.ts';
 import { newId } from './book.ts';
 import type { Stored } from './book.ts';
-import type { Kind } from './kinds.ts';
 import { docUrl, invalid } from './errors.ts';
 import { integer, metadata, text } from './form.ts';
 import type { Params } from './form.ts';
+import { listing, reading } from './endpoint.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { Scope } from './scope.ts';
 import { refund } from './shapes.ts';
 
-const PAGE = ['created', 'ending_before', 'expand', 'limit', 'starting_after'];
-
 export const chargeEndpoints: Endpoint[] = [
-  ...readers('charge', '/v1/charges', ['customer', 'payment_intent'], 'charge'),
-  ...readers('refund', '/v1/refunds', ['charge', 'payment_intent']),
-  ...readers('dispute', '/v1/disputes', ['charge', 'payment_intent']),
+  listing('charge', '/v1/charges', ['customer', 'payment_intent']),
+  listing('refund', '/v1/refunds', ['charge', 'payment_intent']),
+  reading('refund', '/v1/refunds'),
+  reading('dispute', '/v1/disputes'),
   {
     method: 'POST',
     path: '/v1/refunds',
@@ -22,29 +21,6 @@ export const chargeEndpoints: Endpoint[] = [
     handle: async (scope, { params }) => ({ status: 200, body: await createRefund(scope, params) }),
   },
 ];
-
-function readers(kind: Kind, url: string, filters: string[], param?: string): Endpoint[] {
-  return [
-    {
-      method: 'GET',
-      path: url,
-      params: [...PAGE, ...filters],
-      handle: async ({ book }, { params }) => ({
-        status: 200,
-        body: await book.list({ kind, url, filters }, params),
-      }),
-    },
-    {
-      method: 'GET',
-      path: `${url}/:id`,
-      params: ['expand'],
-      handle: async ({ book }, { id }) => ({
-        status: 200,
-        body: (await (param === undefined ? book.get(kind, id) : book.get(kind, id, param))).body,
-      }),
-    },
-  ];
-}
 
 async function createRefund(scope: Scope, params: Params) {
   const { book } = scope;

@@ -1,4 +1,4 @@
-import { attemptCharge, cardError, failAuthentication, succeed } from './charging.ts';
+import { cardError, failAuthentication, succeed } from './charging.ts';
 import { declineMessage, hasCheckDigit, NOT_A_TEST_CARD, TEST_CARDS } from './cards.ts';
 import type { Decline } from './cards.ts';
 import { currentSession } from './checkout-sessions.ts';
@@ -7,7 +7,7 @@ import type { Stored } from './book.ts';
 import { docUrl, invalid } from './errors.ts';
 import { cardPage, challengePage, closedPage } from './page-html.ts';
 import type { Scope } from './scope.ts';
-import { customer, paymentIntent, paymentMethod } from './shapes.ts';
+import { customer, paymentMethod } from './shapes.ts';
 import type { EnteredCard } from './shapes.ts';
 
 export type PageAnswer = { readonly html: string } | { readonly redirect: string };
@@ -32,9 +32,7 @@ export async function submitCard(
     paymentMethod(newId('pm'), scope.now, entered),
     { number: entered.card.number },
   );
-  return session.body['mode'] === 'setup'
-    ? setUp(scope, session, method, entered)
-    : pay(scope, session, method);
+  return setUp(scope, session, method, entered);
 }
 
 export async function showChallenge(scope: Scope, intentId: string): Promise<PageAnswer> {
@@ -49,33 +47,24 @@ export async function answerChallenge(
   isPassed: boolean,
 ): Promise<PageAnswer> {
   const { book } = scope;
-  const seen = await book.find(intentId);
-  const isSetup = seen?.body['object'] === 'setup_intent';
-  const sessionId = isSetup
-    ? (await book.where('checkout.session', 'setup_intent', intentId))[0]?.id
-    : seen?.hidden['sessionId'];
+  const [opened] = await book.where('checkout.session', 'setup_intent', intentId);
   // All code locks a session before its intent, to avoid deadlocks.
-  const session = typeof sessionId === 'string' ? await currentSession(scope, sessionId) : null;
-  const intent = await book.lock(isSetup ? 'setup_intent' : 'payment_intent', intentId);
+  const session = opened === undefined ? null : await currentSession(scope, opened.id);
+  const intent = await book.lock(session === null ? 'payment_intent' : 'setup_intent', intentId);
   if (intent.body['status'] !== 'requires_action') return { redirect: lateReturn(intent) };
   const method = await book.lock('payment_method', String(intent.body['payment_method']));
-  if (isSetup && session !== null) {
+  if (session !== null) {
     if (isPassed) return completeSetup(scope, session, intent, method, true);
     return failSetup(scope, session, intent, setupFailure(method));
   }
   if (!isPassed) {
     await failAuthentication(scope, { intent, method });
-    if (session !== null) return { html: cardPage(session, AUTHENTICATION_FAILED) };
     return { redirect: returnUrl(intent, 'failed') };
   }
   const authenticated = await book.update(method, {}, { isAuthenticated: true });
   await succeed(scope, { intent, method: authenticated });
-  if (session !== null) return completePayment(scope, session, intent.id);
   return { redirect: returnUrl(intent, 'succeeded') };
 }
-
-const AUTHENTICATION_FAILED =
-  'We are unable to authenticate your payment method. Please choose a different payment method and try again.';
 
 function setupFailure(method: Stored) {
   const code = 'setup_intent_authentication_failure';
@@ -146,7 +135,10 @@ async function completeSetup(
     last_setup_error: null,
     next_action: null,
   });
-  return complete(scope, session, owner);
+  const done = await book.update(session, { ...owner, status: 'complete', url: null });
+  scope.emit('checkout.session.completed', done.body);
+  const target = String(session.body['success_url']);
+  return { redirect: target.replaceAll('{CHECKOUT_SESSION_ID}', session.id) };
 }
 
 /** Returns the session's customer. Creates a missing one if `customer_creation` is `always`, else returns null. */
@@ -157,62 +149,6 @@ async function customerOf(scope: Scope, session: Stored, method: Stored): Promis
   const { name } = method.body['billing_details'] as { name: string | null };
   const created = customer(newId('cus'), scope.now, { email, name });
   return (await scope.book.insert('customer', created)).id;
-}
-
-async function pay(scope: Scope, session: Stored, method: Stored): Promise<PageAnswer> {
-  const { book } = scope;
-  const intentId = session.body['payment_intent'];
-  const intent =
-    typeof intentId === 'string'
-      ? await book.lock('payment_intent', intentId)
-      : await createIntent(scope, session);
-  const opened = await book.update(session, { payment_intent: intent.id });
-  const { status, body } = await attemptCharge(scope, {
-    intent,
-    method,
-    isOffSession: false,
-    returnUrl: String(session.body['success_url']),
-  });
-  if (status === 402) {
-    const error = body['error'] as { message: string };
-    return { html: cardPage(opened, error.message) };
-  }
-  if (body['status'] === 'requires_action') {
-    return { redirect: `${scope.publicUrl}/challenge/${intent.id}` };
-  }
-  return body['status'] === 'succeeded'
-    ? completePayment(scope, opened, intent.id)
-    : complete(scope, opened, {});
-}
-
-async function createIntent(scope: Scope, session: Stored): Promise<Stored> {
-  const intent = await scope.book.insert(
-    'payment_intent',
-    paymentIntent(newId('pi'), scope.now, {
-      amount: session.body['amount_total'],
-      currency: session.body['currency'],
-      customer: session.body['customer'],
-      ...(session.hidden['intentData'] as Record<string, unknown>),
-    }),
-    { sessionId: session.id },
-  );
-  scope.emit('payment_intent.created', intent.body);
-  return intent;
-}
-
-function completePayment(scope: Scope, session: Stored, intentId: string): Promise<PageAnswer> {
-  return complete(scope, session, { payment_status: 'paid', payment_intent: intentId });
-}
-
-async function complete(
-  scope: Scope,
-  session: Stored,
-  changes: Readonly<Record<string, unknown>>,
-): Promise<PageAnswer> {
-  const done = await scope.book.update(session, { ...changes, status: 'complete', url: null });
-  scope.emit('checkout.session.completed', done.body);
-  const target = String(session.body['success_url']);
-  return { redirect: target.replaceAll('{CHECKOUT_SESSION_ID}', session.id) };
 }
 
 /** Returns the URL for a payer who answers after the payment was decided or cancelled. The answer has no effect. */

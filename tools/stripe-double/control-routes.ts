@@ -58,7 +58,6 @@ function accountRoutes({ sql, nowMs }: ControlOptions): Route[] {
     post('accounts', async (fields) => {
       const account = {
         secretKey: testKey(fields),
-        platformId: optionalText(fields, 'platformId'),
         webhookUrl: optionalText(fields, 'webhookUrl'),
         webhookSecret: optionalText(fields, 'webhookSecret'),
       };

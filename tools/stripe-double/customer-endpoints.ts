@@ -1,10 +1,9 @@
 import { newId } from './book.ts';
 import { invalid } from './errors.ts';
 import { metadata, text } from './form.ts';
+import { reading } from './endpoint.ts';
 import type { Endpoint } from './endpoint.ts';
 import { account, customer } from './shapes.ts';
-
-const PAGE = ['created', 'ending_before', 'expand', 'limit', 'starting_after'];
 
 export const customerEndpoints: Endpoint[] = [
   {
@@ -33,42 +32,8 @@ export const customerEndpoints: Endpoint[] = [
       return { status: 200, body: (await book.insert('customer', customer(id, now, fields))).body };
     },
   },
-  {
-    method: 'GET',
-    path: '/v1/customers',
-    params: [...PAGE, 'email'],
-    handle: async ({ book }, { params }) => ({
-      status: 200,
-      body: await book.list({ kind: 'customer', url: '/v1/customers', filters: ['email'] }, params),
-    }),
-  },
-  {
-    method: 'GET',
-    path: '/v1/customers/:id',
-    params: ['expand'],
-    handle: async ({ book }, { id }) => ({
-      status: 200,
-      body: (await book.get('customer', id)).body,
-    }),
-  },
-  {
-    method: 'GET',
-    path: '/v1/setup_intents/:id',
-    params: ['client_secret', 'expand'],
-    handle: async ({ book }, { id }) => ({
-      status: 200,
-      body: (await book.get('setup_intent', id, 'intent')).body,
-    }),
-  },
-  {
-    method: 'GET',
-    path: '/v1/payment_methods/:id',
-    params: ['expand'],
-    handle: async ({ book }, { id }) => ({
-      status: 200,
-      body: (await book.get('payment_method', id, 'payment_method')).body,
-    }),
-  },
+  reading('customer', '/v1/customers'),
+  reading('payment_method', '/v1/payment_methods', 'payment_method'),
   {
     method: 'POST',
     path: '/v1/payment_methods/:id/detach',
@@ -84,20 +49,5 @@ export const customerEndpoints: Endpoint[] = [
       scope.emit('payment_method.detached', detached.body);
       return { status: 200, body: detached.body };
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/events',
-    params: [...PAGE, 'type'],
-    handle: async ({ book }, { params }) => ({
-      status: 200,
-      body: await book.list({ kind: 'event', url: '/v1/events', filters: ['type'] }, params),
-    }),
-  },
-  {
-    method: 'GET',
-    path: '/v1/events/:id',
-    params: ['expand'],
-    handle: async ({ book }, { id }) => ({ status: 200, body: (await book.get('event', id)).body }),
   },
 ];

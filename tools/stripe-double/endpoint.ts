@@ -1,4 +1,5 @@
 import type { Params } from './form.ts';
+import type { Kind } from './kinds.ts';
 import type { Scope, StripeAnswer } from './scope.ts';
 
 export interface Endpoint {
@@ -31,4 +32,31 @@ export function findEndpoint(
     if (match !== null) return { endpoint, id: match[1] ?? '' };
   }
   return null;
+}
+
+const PAGE = ['created', 'ending_before', 'expand', 'limit', 'starting_after'];
+
+export function listing(kind: Kind, url: string, filters: readonly string[]): Endpoint {
+  return {
+    method: 'GET',
+    path: url,
+    params: [...PAGE, ...filters],
+    handle: async ({ book }, { params }) => ({
+      status: 200,
+      body: await book.list({ kind, url, filters }, params),
+    }),
+  };
+}
+
+/** `param`: the name of the id in the refusal of an unknown one. */
+export function reading(kind: Kind, url: string, param?: string): Endpoint {
+  return {
+    method: 'GET',
+    path: `${url}/:id`,
+    params: ['expand'],
+    handle: async ({ book }, { id }) => ({
+      status: 200,
+      body: (await book.get(kind, id, param)).body,
+    }),
+  };
 }

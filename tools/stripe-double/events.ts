@@ -136,7 +136,7 @@ async function storeEvent(
 ): Promise<string[]> {
   const [account] = await book.tx<{ webhook_url: string | null }[]>`
     select webhook_url from stripe_double.account where id = ${book.accountId}`;
-  const hasReceiver = account?.webhook_url !== null;
+  if (account?.webhook_url === null) return [];
   const body = {
     id: newId('evt'),
     object: 'event',
@@ -144,12 +144,10 @@ async function storeEvent(
     created: cause.now,
     data: { object },
     livemode: false,
-    pending_webhooks: hasReceiver ? 1 : 0,
+    pending_webhooks: 1,
     request: { id: cause.requestId, idempotency_key: cause.idempotencyKey },
     type,
   };
-  await book.insert('event', body);
-  if (!hasReceiver) return [];
   const action = take(type);
   const state = action === 'hold' ? 'held' : action === 'drop' ? 'dropped' : 'pending';
   // The request sends an early delivery itself. If the process dies before that, the delivery is due after `LEASE_MS`.

@@ -71,7 +71,7 @@ export function group(params: Params, name: string): Params {
   throw invalid('Invalid object', { param: name });
 }
 
-export function list(params: Params, name: string): Param[] {
+function list(params: Params, name: string): Param[] {
   const value = params[name];
   if (value === undefined || value === '') return [];
   if (Array.isArray(value)) return value;

@@ -7,7 +7,6 @@ export const KINDS = {
   charge: 'charge',
   refund: 'refund',
   dispute: 'dispute',
-  event: 'event',
 } as const;
 
 /** The value of an object's field `object`. `KINDS` has its name in Stripe's messages. */

@@ -10,7 +10,7 @@ export function cardPage(session: Stored, error?: string): string {
 <label for="expiry">Expiry</label> <input id="expiry" name="expiry" placeholder="MM / YY" autocomplete="cc-exp" required><br>
 <label for="cvc">CVC</label> <input id="cvc" name="cvc" autocomplete="cc-csc" required><br>
 <label for="name">Cardholder name</label> <input id="name" name="name" autocomplete="cc-name"><br>
-<button>${session.body['mode'] === 'setup' ? 'Save card' : 'Pay'}</button>
+<button>Save card</button>
 </form>
 ${typeof cancelUrl === 'string' ? `<a href="${escaped(cancelUrl)}">Back</a>` : ''}`,
   );

@@ -6,6 +6,7 @@ import { docUrl, invalid, notInDouble } from './errors.ts';
 import type { StripeRefusal } from './errors.ts';
 import { flag, group, integer, metadata, requiredText, text, texts } from './form.ts';
 import type { Params } from './form.ts';
+import { listing, reading } from './endpoint.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { Scope } from './scope.ts';
 import { paymentIntent } from './shapes.ts';
@@ -27,9 +28,8 @@ const CREATE_PARAMS = [
   'expand',
 ];
 
-/** Statuses from which a PaymentIntent can be confirmed, and statuses from which it can be cancelled. */
-const CONFIRMABLE = ['requires_payment_method', 'requires_confirmation', 'requires_action'];
-const CANCELABLE = CONFIRMABLE;
+/** Statuses from which a PaymentIntent can be confirmed or cancelled. */
+const OPEN = ['requires_payment_method', 'requires_confirmation', 'requires_action'];
 
 /** The states of https://docs.stripe.com/payments/paymentintents/lifecycle. */
 export const paymentIntentEndpoints: Endpoint[] = [
@@ -39,27 +39,8 @@ export const paymentIntentEndpoints: Endpoint[] = [
     params: CREATE_PARAMS,
     handle: async (scope, { params }) => ({ status: 200, body: await create(scope, params) }),
   },
-  {
-    method: 'GET',
-    path: '/v1/payment_intents',
-    params: ['created', 'customer', 'ending_before', 'expand', 'limit', 'starting_after'],
-    handle: async ({ book }, { params }) => ({
-      status: 200,
-      body: await book.list(
-        { kind: 'payment_intent', url: '/v1/payment_intents', filters: ['customer'] },
-        params,
-      ),
-    }),
-  },
-  {
-    method: 'GET',
-    path: '/v1/payment_intents/:id',
-    params: ['client_secret', 'expand'],
-    handle: async ({ book }, { id }) => ({
-      status: 200,
-      body: (await book.get('payment_intent', id, 'intent')).body,
-    }),
-  },
+  listing('payment_intent', '/v1/payment_intents', ['customer']),
+  reading('payment_intent', '/v1/payment_intents', 'intent'),
   {
     method: 'POST',
     path: '/v1/payment_intents/:id/confirm',
@@ -127,7 +108,7 @@ async function confirm(scope: Scope, id: string, params: Params) {
   const { book } = scope;
   const intent = await book.lock('payment_intent', id, 'intent');
   const status = String(intent.body['status']);
-  if (!CONFIRMABLE.includes(status)) {
+  if (!OPEN.includes(status)) {
     const why =
       status === 'succeeded'
         ? 'it has already succeeded after being previously confirmed'
@@ -157,18 +138,8 @@ async function confirm(scope: Scope, id: string, params: Params) {
 
 async function cancel(scope: Scope, id: string, reason: string | null) {
   const intent = await scope.book.lock('payment_intent', id, 'intent');
-  if (intent.hidden['sessionId'] !== undefined) {
-    throw unexpectedState(
-      intent,
-      'You cannot cancel this PaymentIntent because it was created by a Checkout Session. Expire the Checkout Session instead.',
-    );
-  }
-  return cancelIntent(scope, intent, reason);
-}
-
-export async function cancelIntent(scope: Scope, intent: Stored, reason: string | null) {
   const status = String(intent.body['status']);
-  if (!CANCELABLE.includes(status)) {
+  if (!OPEN.includes(status)) {
     throw unexpectedState(
       intent,
       `You cannot cancel this PaymentIntent because it has a status of ${status}. Only a PaymentIntent with one of the following statuses may be canceled: requires_payment_method, requires_capture, requires_confirmation, requires_action, processing.`,

@@ -3,28 +3,28 @@ import type { TestCard } from './cards.ts';
 
 /** New objects with every field that Stripe always sends. Instants are epoch seconds, like Stripe's. */
 
-const NO_ADDRESS = {
-  city: null,
-  country: null,
-  line1: null,
-  line2: null,
-  postal_code: null,
-  state: null,
-};
+/** Fields that are null in a new object, by their names. */
+function nulls(names: string): StripeObject {
+  return Object.fromEntries(
+    names
+      .trim()
+      .split(/\s+/)
+      .map((name) => [name, null]),
+  );
+}
+
+const NO_ADDRESS = nulls('city country line1 line2 postal_code state');
 
 export function customer(id: string, created: number, fields: StripeObject): StripeObject {
   return {
     id,
     object: 'customer',
-    address: null,
+    ...nulls(`
+      address currency default_source description discount email name phone shipping
+      test_clock`),
     balance: 0,
     created,
-    currency: null,
-    default_source: null,
     delinquent: false,
-    description: null,
-    discount: null,
-    email: null,
     invoice_prefix: id.slice(-8).toUpperCase(),
     invoice_settings: {
       custom_fields: null,
@@ -34,13 +34,9 @@ export function customer(id: string, created: number, fields: StripeObject): Str
     },
     livemode: false,
     metadata: {},
-    name: null,
     next_invoice_sequence: 1,
-    phone: null,
     preferred_locales: [],
-    shipping: null,
     tax_exempt: 'none',
-    test_clock: null,
     ...fields,
   };
 }
@@ -91,29 +87,18 @@ export function setupIntent(id: string, created: number, fields: StripeObject): 
   return {
     id,
     object: 'setup_intent',
-    application: null,
-    automatic_payment_methods: null,
-    cancellation_reason: null,
+    ...nulls(`
+      application automatic_payment_methods cancellation_reason customer customer_account
+      description flow_directions last_setup_error latest_attempt mandate next_action
+      on_behalf_of payment_method payment_method_configuration_details single_use_mandate`),
     client_secret: `${id}_secret_${id.slice(-12)}`,
     created,
-    customer: null,
-    customer_account: null,
-    description: null,
-    flow_directions: null,
-    last_setup_error: null,
-    latest_attempt: null,
     livemode: false,
-    mandate: null,
     metadata: {},
-    next_action: null,
-    on_behalf_of: null,
-    payment_method: null,
-    payment_method_configuration_details: null,
     payment_method_options: {
       card: { mandate_options: null, network: null, request_three_d_secure: 'automatic' },
     },
     payment_method_types: ['card'],
-    single_use_mandate: null,
     status: 'requires_payment_method',
     usage: 'off_session',
     ...fields,
@@ -124,31 +109,23 @@ export function paymentIntent(id: string, created: number, fields: StripeObject)
   return {
     id,
     object: 'payment_intent',
+    ...nulls(`
+      application application_fee_amount automatic_payment_methods canceled_at
+      cancellation_reason customer customer_account description last_payment_error
+      latest_charge next_action on_behalf_of payment_method
+      payment_method_configuration_details processing receipt_email review setup_future_usage
+      shipping statement_descriptor statement_descriptor_suffix transfer_data transfer_group`),
     amount: 0,
     amount_capturable: 0,
     amount_details: { tip: {} },
     amount_received: 0,
-    application: null,
-    application_fee_amount: null,
-    automatic_payment_methods: null,
-    canceled_at: null,
-    cancellation_reason: null,
     capture_method: 'automatic_async',
     client_secret: `${id}_secret_${id.slice(-12)}`,
     confirmation_method: 'automatic',
     created,
     currency: 'usd',
-    customer: null,
-    customer_account: null,
-    description: null,
-    last_payment_error: null,
-    latest_charge: null,
     livemode: false,
     metadata: {},
-    next_action: null,
-    on_behalf_of: null,
-    payment_method: null,
-    payment_method_configuration_details: null,
     payment_method_options: {
       card: {
         installments: null,
@@ -158,16 +135,7 @@ export function paymentIntent(id: string, created: number, fields: StripeObject)
       },
     },
     payment_method_types: ['card'],
-    processing: null,
-    receipt_email: null,
-    review: null,
-    setup_future_usage: null,
-    shipping: null,
-    statement_descriptor: null,
-    statement_descriptor_suffix: null,
     status: 'requires_payment_method',
-    transfer_data: null,
-    transfer_group: null,
     ...fields,
   };
 }
@@ -183,45 +151,31 @@ export function charge(
   return {
     id,
     object: 'charge',
+    ...nulls(`
+      application application_fee application_fee_amount balance_transaction
+      calculated_statement_descriptor failure_balance_transaction failure_code failure_message
+      on_behalf_of outcome receipt_email receipt_number receipt_url review shipping
+      source_transfer statement_descriptor statement_descriptor_suffix transfer_data
+      transfer_group`),
     amount: intent['amount'],
     amount_captured: 0,
     amount_refunded: 0,
-    application: null,
-    application_fee: null,
-    application_fee_amount: null,
-    balance_transaction: null,
     billing_details: method['billing_details'],
-    calculated_statement_descriptor: null,
     captured: false,
     created,
     currency: intent['currency'],
     customer: intent['customer'],
     description: intent['description'],
     disputed: false,
-    failure_balance_transaction: null,
-    failure_code: null,
-    failure_message: null,
     fraud_details: {},
     livemode: false,
     metadata: intent['metadata'],
-    on_behalf_of: null,
-    outcome: null,
     paid: false,
     payment_intent: intent['id'],
     payment_method: method['id'],
     payment_method_details: { card: chargedCard(card, intent), type: 'card' },
-    receipt_email: null,
-    receipt_number: null,
-    receipt_url: null,
     refunded: false,
-    review: null,
-    shipping: null,
-    source_transfer: null,
-    statement_descriptor: null,
-    statement_descriptor_suffix: null,
     status: 'pending',
-    transfer_data: null,
-    transfer_group: null,
   };
 }
 
@@ -257,9 +211,10 @@ export function refund(id: string, created: number, fields: StripeObject): Strip
   return {
     id,
     object: 'refund',
+    ...nulls(`
+      balance_transaction charge payment_intent reason receipt_number source_transfer_reversal
+      transfer_reversal`),
     amount: 0,
-    balance_transaction: null,
-    charge: null,
     created,
     currency: 'usd',
     destination_details: {
@@ -271,45 +226,19 @@ export function refund(id: string, created: number, fields: StripeObject): Strip
       type: 'card',
     },
     metadata: {},
-    payment_intent: null,
-    reason: null,
-    receipt_number: null,
-    source_transfer_reversal: null,
     status: 'succeeded',
-    transfer_reversal: null,
     ...fields,
   };
 }
 
-const EVIDENCE = [
-  'access_activity_log',
-  'billing_address',
-  'cancellation_policy',
-  'cancellation_policy_disclosure',
-  'cancellation_rebuttal',
-  'customer_communication',
-  'customer_email_address',
-  'customer_name',
-  'customer_purchase_ip',
-  'customer_signature',
-  'duplicate_charge_documentation',
-  'duplicate_charge_explanation',
-  'duplicate_charge_id',
-  'product_description',
-  'receipt',
-  'refund_policy',
-  'refund_policy_disclosure',
-  'refund_refusal_explanation',
-  'service_date',
-  'service_documentation',
-  'shipping_address',
-  'shipping_carrier',
-  'shipping_date',
-  'shipping_documentation',
-  'shipping_tracking_number',
-  'uncategorized_file',
-  'uncategorized_text',
-];
+const EVIDENCE = `
+  access_activity_log billing_address cancellation_policy cancellation_policy_disclosure
+  cancellation_rebuttal customer_communication customer_email_address customer_name
+  customer_purchase_ip customer_signature duplicate_charge_documentation
+  duplicate_charge_explanation duplicate_charge_id product_description receipt refund_policy
+  refund_policy_disclosure refund_refusal_explanation service_date service_documentation
+  shipping_address shipping_carrier shipping_date shipping_documentation
+  shipping_tracking_number uncategorized_file uncategorized_text`;
 
 /** Time, in s, for a merchant to answer a dispute. */
 const EVIDENCE_TIME = 7 * 86_400;
@@ -325,7 +254,7 @@ export function dispute(id: string, created: number, fields: StripeObject): Stri
     currency: 'usd',
     enhanced_eligibility_types: [],
     evidence: {
-      ...Object.fromEntries(EVIDENCE.map((name) => [name, null])),
+      ...nulls(EVIDENCE),
       enhanced_evidence: {},
     },
     evidence_details: {
@@ -360,5 +289,42 @@ export function account(id: string, created: number): StripeObject {
     metadata: {},
     payouts_enabled: true,
     type: 'standard',
+  };
+}
+
+/** A new Checkout Session with every field that Stripe always sends. */
+export function checkoutSession(id: string, created: number, fields: StripeObject): StripeObject {
+  return {
+    id,
+    object: 'checkout.session',
+    ...nulls(`
+      adaptive_pricing after_expiration allow_promotion_codes amount_subtotal amount_total
+      billing_address_collection cancel_url client_reference_id client_secret
+      collected_information consent consent_collection currency currency_conversion customer
+      customer_account customer_creation customer_details customer_email discounts invoice
+      invoice_creation locale origin_context payment_intent payment_link
+      payment_method_collection payment_method_configuration_details permissions
+      recovered_from saved_payment_method_options setup_intent shipping_address_collection
+      shipping_cost submit_type subscription success_url total_details url wallet_options`),
+    automatic_tax: { enabled: false, liability: null, provider: null, status: null },
+    created,
+    custom_fields: [],
+    custom_text: {
+      after_submit: null,
+      shipping_address: null,
+      submit: null,
+      terms_of_service_acceptance: null,
+    },
+    livemode: false,
+    metadata: {},
+    mode: 'setup',
+    payment_method_options: {},
+    payment_method_types: ['card'],
+    payment_status: 'no_payment_required',
+    phone_number_collection: { enabled: false },
+    shipping_options: [],
+    status: 'open',
+    ui_mode: 'hosted_page',
+    ...fields,
   };
 }
