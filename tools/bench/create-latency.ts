@@ -10,20 +10,14 @@ import type { RunningStart } from '../scripts/client/running-start.ts';
 import { cells, print, runScript, styled } from '../scripts/client/terminal.ts';
 import type { Column } from '../scripts/client/terminal.ts';
 import { readRunConditions } from './measure/machine.ts';
+import { inParallel } from './measure/parallel.ts';
 import { distributionOf, percentile } from './measure/percentiles.ts';
 
 const CONCURRENCIES = [1, 8] as const;
 /** Number of first requests that are not measured, because the API compiles code and opens connections for them. */
 const WARM_UP = 30;
 
-const COLUMNS: readonly Column[] = [
-  { width: 11, align: 'right' },
-  { width: 8, align: 'right' },
-  { width: 10, align: 'right' },
-  { width: 10, align: 'right' },
-  { width: 10, align: 'right' },
-  { width: 10, align: 'right' },
-];
+const COLUMNS = [11, 8, 10, 10, 10, 10].map((width): Column => ({ width, align: 'right' }));
 
 const program = commandLine('run bench:create', 'Latency of POST /subscription/create.')
   .option('--requests <count>', 'number of requests at each concurrency', wholeNumber, 300)
@@ -66,21 +60,15 @@ async function measure(
 ): Promise<{ latenciesMs: number[]; elapsedMs: number }> {
   const pool = new Pool(demo.apiUrl, { connections: concurrency });
   const authorization = `Basic ${Buffer.from(`${demo.keyId}:${demo.secret}`).toString('base64')}`;
-  const latenciesMs: number[] = [];
-  let left = requests;
-  const next = async (): Promise<void> => {
-    while (left > 0) {
-      left -= 1;
-      latenciesMs.push(await createOnce(pool, authorization));
-    }
-  };
   const startedAt = performance.now();
   try {
-    await Promise.all(Array.from({ length: concurrency }, next));
+    const latenciesMs = await inParallel(Array.from({ length: requests }), concurrency, () =>
+      createOnce(pool, authorization),
+    );
+    return { latenciesMs, elapsedMs: performance.now() - startedAt };
   } finally {
     await pool.close();
   }
-  return { latenciesMs, elapsedMs: performance.now() - startedAt };
 }
 
 async function createOnce(pool: Pool, authorization: string): Promise<number> {

@@ -3,14 +3,13 @@
 // charged exactly once.
 
 import { commandLine, wholeNumber } from '../scripts/client/options.ts';
-import { print, styled } from '../scripts/client/terminal.ts';
 import {
   p50p99,
   printHeading,
   printNote,
   printProblems,
   printRow,
-  printRunConditions,
+  printTitle,
   shown,
 } from './report/text.ts';
 import { runOnOwnStack, withOwnRunOptions } from './stack/own-run.ts';
@@ -30,16 +29,8 @@ const options = withOwnRunOptions(command).parse().opts<TwoMerchantsOptions & Ow
 runOnOwnStack('two-merchants', options, async (run) => {
   const figures = await runTwoMerchants(options, run);
   const { smallAlone, smallBesideBig, big, problems } = figures;
-  const server =
-    options.temporal === 'dev' ? 'dev server with a state file' : 'cluster on Postgres';
-  print();
-  print(
-    styled(
-      'bold',
-      `  Small merchant: ${options.small} renewals, big merchant: ${options.big}, ${server}`,
-    ),
-  );
-  printRunConditions(run.runConditions);
+  const title = `Small merchant: ${options.small} renewals, big merchant: ${options.big}`;
+  printTitle(title, options.temporal, run.runConditions);
   printHeading('Settled in Postgres, s late', ['renewals', 'p50', 'p99', 'max']);
   printRow('small merchant, alone', p50p99(smallAlone));
   printRow('small merchant, beside the big one', p50p99(smallBesideBig));

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { tmpdir } from 'node:os';
 import { childEnvironment } from '../../runtime/environment.ts';
 
 export interface CommandOptions {
@@ -70,4 +71,10 @@ export async function runCommand(
     clearTimeout(killTimer);
     process.off('exit', onExit);
   }
+}
+
+/** Installs into `folder`, outside the checkout, so that no go.mod or go.work of another project applies. */
+export function runGo(folder: string, args: readonly string[], timeoutMs: number): Promise<string> {
+  const environment = { GOBIN: folder, CGO_ENABLED: '0' };
+  return runCommand('go', args, { timeoutMs, cwd: tmpdir(), environment });
 }

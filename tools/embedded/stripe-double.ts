@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { join } from 'node:path';
+import { askControl } from './control.ts';
 import { ourProgram } from './programs.ts';
 import type { ProgramPlaces } from './programs.ts';
 import type { Service } from './services.ts';
@@ -64,14 +65,9 @@ export async function registerAccount(
   const secretKey = `sk_test_${derived('stripe-account')}`;
   const webhookSecret = `whsec_${derived('stripe-webhooks')}`;
   const register = async (fields: object): Promise<string> => {
-    const response = await fetch(`${doubleUrl}/control/accounts`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${controlKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ secretKey, ...fields }),
-      signal: AbortSignal.timeout(10_000),
-    });
-    if (!response.ok) throw new Error(`the Stripe double answered ${response.status}`);
-    return ((await response.json()) as { accountId: string }).accountId;
+    const account = { secretKey, ...fields };
+    const made = await askControl(`${doubleUrl}/control/accounts`, controlKey, 'POST', account);
+    return (made as { accountId: string }).accountId;
   };
   const accountId = await register({});
   // The URL contains the id of the account, which the first request returned.

@@ -1,11 +1,10 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { copyFile, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { childEnvironment } from '../../runtime/environment.ts';
 import { cachedFolder } from './cache.ts';
-import { CommandError, runCommand } from './commands.ts';
+import { CommandError, runGo } from './commands.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
 import type { Service } from './services.ts';
@@ -43,23 +42,12 @@ export async function stripeMockFiles(cacheDir: string, report: Report): Promise
 async function build(folder: string, report: Report): Promise<void> {
   if ((await onPath('go')) === undefined) throw new CommandError('`go` is not on PATH');
   report(`building stripe-mock ${VERSION} from its Go module (about 13 s, once)`);
-  // Outside the checkout, so that no go.mod or go.work of another project applies.
-  const cwd = await mkdtemp(join(tmpdir(), 'perennial-go-'));
-  const options = {
-    timeoutMs: GO_TIMEOUT_MS,
-    cwd,
-    environment: { GOBIN: folder, CGO_ENABLED: '0' },
-  };
-  try {
-    await withStillWorking(report, 'building stripe-mock', () =>
-      runCommand('go', ['install', '-ldflags=-s -w', GO_MODULE], options),
-    );
-    const listed = await runCommand('go', ['mod', 'download', '-json', GO_MODULE], options);
-    const { Dir } = JSON.parse(listed) as { Dir: string };
-    await copyFile(join(Dir, 'tools/embedded/openapi/spec3.json'), join(folder, 'spec3.json'));
-  } finally {
-    await rm(cwd, { recursive: true, force: true });
-  }
+  await withStillWorking(report, 'building stripe-mock', () =>
+    runGo(folder, ['install', '-ldflags=-s -w', GO_MODULE], GO_TIMEOUT_MS),
+  );
+  const listed = await runGo(folder, ['mod', 'download', '-json', GO_MODULE], GO_TIMEOUT_MS);
+  const { Dir } = JSON.parse(listed) as { Dir: string };
+  await copyFile(join(Dir, 'tools/embedded/openapi/spec3.json'), join(folder, 'spec3.json'));
 }
 
 function missing(reason: string): ComponentMissingError {

@@ -1,10 +1,9 @@
 import { constants, existsSync } from 'node:fs';
-import { access, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EmbeddedConfig } from '../config.ts';
 import { cachedFolder } from './cache.ts';
-import { CommandError, runCommand } from './commands.ts';
+import { CommandError, runCommand, runGo } from './commands.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
 import { downloadWithSdk, sdkVersion } from './sdk-download.ts';
@@ -96,19 +95,10 @@ async function fromGo(cacheDir: string, report: Report): Promise<string> {
   const folder = await cachedFolder(cacheDir, goEntry, report, async (building) => {
     report('download failed; building the Temporal server once from Go modules:');
     report('  about 3 minutes on two cores, longer on a slow line');
-    const binFolder = await mkdtemp(join(tmpdir(), 'perennial-go-'));
-    try {
-      await withStillWorking(report, 'building the Temporal server', () =>
-        runCommand('go', ['install', '-ldflags=-s -w', GO_MODULE], {
-          timeoutMs: GO_INSTALL_TIMEOUT_MS,
-          // Outside the checkout, so that no go.mod or go.work of another project applies.
-          cwd: binFolder,
-          environment: { GOBIN: building, CGO_ENABLED: '0' },
-        }),
-      );
-    } finally {
-      await rm(binFolder, { recursive: true, force: true });
-    }
+    const args = ['install', '-ldflags=-s -w', GO_MODULE];
+    await withStillWorking(report, 'building the Temporal server', () =>
+      runGo(building, args, GO_INSTALL_TIMEOUT_MS),
+    );
   });
   return join(folder, 'temporal');
 }

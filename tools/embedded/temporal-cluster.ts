@@ -1,12 +1,10 @@
 import { Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common';
-import { mkdtemp, rename, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { EmbeddedConfig } from '../config.ts';
 import { cachedFolder } from './cache.ts';
-import { CommandError, runCommand } from './commands.ts';
+import { CommandError, runCommand, runGo } from './commands.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
 import type { Service } from './services.ts';
@@ -59,24 +57,10 @@ export async function temporalClusterPrograms(
 }
 
 async function build(folder: string): Promise<void> {
-  const empty = await mkdtemp(join(tmpdir(), 'perennial-go-'));
-  try {
-    for (const program of ['server', 'tools/sql']) {
-      const module = `${MODULE}/${program}@v${VERSION}`;
-      await runCommand(
-        'go',
-        ['install', '-ldflags=-s -w', '-tags', 'disable_grpc_modules', module],
-        {
-          timeoutMs: BUILD_TIMEOUT_MS,
-          // Outside the checkout, so that no go.mod or go.work of another project applies.
-          cwd: empty,
-          environment: { GOBIN: empty, CGO_ENABLED: '0' },
-        },
-      );
-    }
-    for (const name of ['server', 'sql']) await rename(join(empty, name), join(folder, name));
-  } finally {
-    await rm(empty, { recursive: true, force: true });
+  for (const program of ['server', 'tools/sql']) {
+    const module = `${MODULE}/${program}@v${VERSION}`;
+    const args = ['install', '-ldflags=-s -w', '-tags', 'disable_grpc_modules', module];
+    await runGo(folder, args, BUILD_TIMEOUT_MS);
   }
 }
 

@@ -1,3 +1,4 @@
+import { recordedCharges } from '../../embedded/control.ts';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 import type { Arrival } from '../stack/receiver.ts';
 
@@ -19,8 +20,6 @@ export interface Deliveries {
   /** Time of the last recorded delivery, in epoch ms by the worker's clock. Null if there is none. */
   readonly lastRecordedAt: number | null;
 }
-
-const GATEWAY_WITHIN_MS = 30_000;
 
 interface BookedCharge {
   readonly outcome: string;
@@ -45,10 +44,13 @@ export async function readRenewals(
     ).map((row) => [row.subscription_id, row.settled_at.getTime()]),
   );
   const booked = new Map<string | null, number[]>();
-  for (const { outcome, createdAt, reference } of await readBook(stack)) {
-    if (outcome !== 'succeeded' || createdAt < dueAt) continue;
-    const earlier = booked.get(reference.subscriptionId) ?? [];
-    booked.set(reference.subscriptionId, [...earlier, createdAt]);
+  const { gatewayUrl, gatewayKey } = stack.demo;
+  for await (const page of recordedCharges<BookedCharge>(gatewayUrl, gatewayKey)) {
+    for (const { outcome, createdAt, reference } of page) {
+      if (outcome !== 'succeeded' || createdAt < dueAt) continue;
+      const earlier = booked.get(reference.subscriptionId) ?? [];
+      booked.set(reference.subscriptionId, [...earlier, createdAt]);
+    }
   }
   const delivered = new Map<string | null, number>();
   for (const { subscriptionId, at } of arrivals) {
@@ -115,19 +117,4 @@ export async function readDeliveries(
     }),
     lastRecordedAt: recordedAt.length === 0 ? null : Math.max(...recordedAt),
   };
-}
-
-async function readBook({ demo }: MeasuredStack): Promise<BookedCharge[]> {
-  const book: BookedCharge[] = [];
-  for (let after: number | null = 0; after !== null;) {
-    const response = await fetch(`${demo.gatewayUrl}/control/charges?after=${after}`, {
-      headers: { authorization: `Bearer ${demo.gatewayKey}` },
-      signal: AbortSignal.timeout(GATEWAY_WITHIN_MS),
-    });
-    if (!response.ok) throw new Error(`the gateway's book answered ${response.status}`);
-    const page = (await response.json()) as { charges: BookedCharge[]; next: number | null };
-    book.push(...page.charges);
-    after = page.next;
-  }
-  return book;
 }

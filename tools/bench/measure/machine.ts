@@ -1,7 +1,5 @@
 import { execFileSync } from 'node:child_process';
 import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
-import { coreTime } from '../../proof/chaos/machine.ts';
-import type { CoreTime } from '../../proof/chaos/machine.ts';
 
 export interface RunConditions {
   readonly date: string;
@@ -30,11 +28,4 @@ export function readRunConditions(): RunConditions {
     memoryGigabytes: Math.round(totalmem() / 1e9),
     loadAtStart: loadavg()[0] ?? 0,
   };
-}
-
-/** Steal time: the share of all cores' time that the hypervisor gave to other machines, in per cent. */
-export function stolenPercent(before: CoreTime | null): number | null {
-  const now = coreTime();
-  if (before === null || now === null) return null;
-  return ((now.stolen - before.stolen) / Math.max(1, now.all - before.all)) * 100;
 }

@@ -1,23 +1,11 @@
-export async function inParallel<Item, Result>(
+import PQueue from 'p-queue';
+
+/** At most `width` items at a time. After the first failure, starts no further item. */
+export function inParallel<Item, Result>(
   items: readonly Item[],
   width: number,
-  work: (item: Item, index: number) => Promise<Result>,
+  work: (item: Item) => Promise<Result>,
 ): Promise<Result[]> {
-  const results: Result[] = [];
-  let next = 0;
-  let failure: { readonly error: unknown } | undefined;
-  const run = async (): Promise<void> => {
-    while (next < items.length && failure === undefined) {
-      const index = next;
-      next += 1;
-      try {
-        results[index] = await work(items[index] as Item, index);
-      } catch (error) {
-        failure ??= { error };
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(width, items.length) }, run));
-  if (failure !== undefined) throw failure.error;
-  return results;
+  const queue = new PQueue({ concurrency: width });
+  return queue.addAll(items.map((item) => () => work(item))).finally(() => queue.clear());
 }

@@ -1,4 +1,3 @@
-import { print, styled } from '../../scripts/client/terminal.ts';
 import type { DayFigures, DayOptions } from '../day/billing-day.ts';
 import type { LoadFigures } from '../day/background-load.ts';
 import type { Throughput } from '../day/set-up.ts';
@@ -12,7 +11,7 @@ import {
   printNote,
   printProblems,
   printRow,
-  printRunConditions,
+  printTitle,
   shown,
 } from './text.ts';
 
@@ -25,12 +24,8 @@ export function printBillingDay(
   ratios: RatiosToFloors,
 ): void {
   const { subscriptions, months, temporal } = options;
-  const server = temporal === 'dev' ? 'dev server with a state file' : 'cluster on Postgres';
-  print();
-  print(
-    styled('bold', `  A billing day: subscriptions ${subscriptions}, months ${months}, ${server}`),
-  );
-  printRunConditions(runConditions);
+  const title = `A billing day: subscriptions ${subscriptions}, months ${months}`;
+  printTitle(title, temporal, runConditions);
   printSetUp(figures);
   printWaves(figures.waves);
   printCosts(figures);

@@ -1,4 +1,3 @@
-import { print, styled } from '../../scripts/client/terminal.ts';
 import type { EndpointFigures, EndpointOptions, Health } from '../bad-endpoints/run.ts';
 import type { RunConditions } from '../measure/machine.ts';
 import { PROCESSES } from '../stack/measured-stack.ts';
@@ -8,7 +7,7 @@ import {
   printNote,
   printProblems,
   printRow,
-  printRunConditions,
+  printTitle,
   shown,
 } from './text.ts';
 
@@ -22,15 +21,8 @@ export function printEndpoints(
   runConditions: RunConditions,
   cases: readonly EndpointFigures[],
 ): void {
-  const server = temporal === 'dev' ? 'dev server with a state file' : 'cluster on Postgres';
-  print();
-  print(
-    styled(
-      'bold',
-      `  Bad endpoints: ${streams} streams wait for ${endpoints} of each kind, ${server}`,
-    ),
-  );
-  printRunConditions(runConditions);
+  const title = `Bad endpoints: ${streams} streams wait for ${endpoints} of each kind`;
+  printTitle(title, temporal, runConditions);
   for (const figures of cases) printCase(figures);
   const problems = cases.flatMap((figures) => figures.problems);
   printProblems(

@@ -2,6 +2,7 @@ import { cells, print, styled } from '../../scripts/client/terminal.ts';
 import type { Column } from '../../scripts/client/terminal.ts';
 import type { Distribution } from '../measure/percentiles.ts';
 import type { RunConditions } from '../measure/machine.ts';
+import type { TemporalKind } from '../stack/measured-stack.ts';
 
 const LABEL_WIDTH = 44;
 const COLUMN_WIDTH = 11;
@@ -33,7 +34,15 @@ export function printNote(text: string): void {
   print(styled('dim', `  ${text}`));
 }
 
-export function printRunConditions(runConditions: RunConditions): void {
+/** The title of a benchmark on its own stack, the machine and the commit. */
+export function printTitle(
+  title: string,
+  temporal: TemporalKind,
+  runConditions: RunConditions,
+): void {
+  const server = temporal === 'dev' ? 'dev server with a state file' : 'cluster on Postgres';
+  print();
+  print(styled('bold', `  ${title}, ${server}`));
   const { cores, processor, memoryGigabytes, node, platform } = runConditions;
   const changed = runConditions.hasChanges ? ' with changes' : '';
   printNote(`${cores} cores (${processor}), ${memoryGigabytes} GB, ${platform}, Node ${node}`);

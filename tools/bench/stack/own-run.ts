@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { Option } from 'commander';
 import type { Command } from 'commander';
 import { Agent, setGlobalDispatcher } from 'undici';
-import { coreTime } from '../../proof/chaos/machine.ts';
+import { coreTime, stolenPercent } from '../../proof/chaos/machine.ts';
 import { onShutdown } from '../../../runtime/shutdown.ts';
 import type { Closer } from '../../../runtime/shutdown.ts';
 import { print, styled } from '../../scripts/client/terminal.ts';
-import { readRunConditions, stolenPercent } from '../measure/machine.ts';
+import { readRunConditions } from '../measure/machine.ts';
 import type { RunConditions } from '../measure/machine.ts';
 import type { TemporalKind } from './measured-stack.ts';
 

@@ -15,11 +15,15 @@ export function coreTime(): CoreTime | null {
   return { all: ticks.reduce((sum, each) => sum + each, 0), stolen: ticks[7] ?? 0 };
 }
 
-/** Text with the number of cores and the share of their time that the hypervisor gave to other machines. */
-export function coresSince(before: CoreTime | null): string {
-  const cores = String(availableParallelism());
+/** Steal time: the share of all cores' time that the hypervisor gave to other machines, in per cent. */
+export function stolenPercent(before: CoreTime | null): number | null {
   const now = coreTime();
-  if (before === null || now === null) return cores;
-  const share = (now.stolen - before.stolen) / Math.max(1, now.all - before.all);
-  return `${cores}, with ${(share * 100).toFixed(0)} % steal time`;
+  if (before === null || now === null) return null;
+  return ((now.stolen - before.stolen) / Math.max(1, now.all - before.all)) * 100;
+}
+
+export function coresSince(before: CoreTime | null): string {
+  const stolen = stolenPercent(before);
+  const cores = String(availableParallelism());
+  return stolen === null ? cores : `${cores}, with ${stolen.toFixed(0)} % steal time`;
 }

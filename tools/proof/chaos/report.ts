@@ -1,5 +1,6 @@
 import type postgres from 'postgres';
 import type { CheckResult } from '../verify/invariants.ts';
+import { distributionOf } from '../../bench/measure/percentiles.ts';
 import { grouped } from '../../scripts/client/terminal.ts';
 import type { ChargesPlot } from './charges-plot.ts';
 import { KILL_KINDS } from './killer.ts';
@@ -48,18 +49,9 @@ export async function recoveries(sql: postgres.Sql, kills: readonly Kill[]): Pro
     seconds.set(kind, list);
   }
   return KILL_KINDS.map((kind) => {
-    const sorted = (seconds.get(kind) ?? []).toSorted((a, b) => a - b);
-    return {
-      kind,
-      kills: kills.filter((kill) => kill.kind === kind).length,
-      p50: percentile(sorted, 0.5),
-      p99: percentile(sorted, 0.99),
-    };
+    const { p50, p99 } = distributionOf(seconds.get(kind) ?? []);
+    return { kind, kills: kills.filter((kill) => kill.kind === kind).length, p50, p99 };
   });
-}
-
-function percentile(sorted: readonly number[], share: number): number | null {
-  return sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? null;
 }
 
 export function isRight(report: RunReport): boolean {

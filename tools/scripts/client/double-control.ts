@@ -1,3 +1,4 @@
+import { askControl, recordedCharges } from '../../embedded/control.ts';
 import type { DemoFile } from '../../embedded/demo-file.ts';
 import type { ListedCharge } from '../../stripe-double/charge-list.ts';
 
@@ -16,8 +17,6 @@ export interface DoubleControl {
   removeFaults(): Promise<void>;
 }
 
-const WITHIN_MS = 30_000;
-
 /** @throws Error if `npm start` runs without the Stripe double. */
 export function controlDouble({ stripeDouble, gatewayKey }: DemoFile): DoubleControl {
   if (stripeDouble === undefined) {
@@ -27,42 +26,22 @@ export function controlDouble({ stripeDouble, gatewayKey }: DemoFile): DoubleCon
     );
   }
   const { url, proxyUrl, accountId } = stripeDouble;
-  const ask = async (method: string, address: string, body?: object): Promise<unknown> => {
-    const response = await fetch(address, {
-      method,
-      headers: {
-        authorization: `Bearer ${gatewayKey}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(WITHIN_MS),
-    });
-    if (response.ok) return response.json();
-    throw new Error(`${method} ${address}: ${response.status} ${await response.text()}`);
-  };
   const faults = `${proxyUrl}/control/faults`;
   return {
     accountId,
-    order: (route, fields) => ask('POST', `${url}/control/${route}`, fields),
-    charges: async function* () {
-      for (let after: number | null = 0; after !== null;) {
-        const query = `accountId=${accountId}&after=${after}`;
-        const page = (await ask('GET', `${url}/control/charges?${query}`)) as {
-          charges: ListedCharge[];
-          next: number | null;
-        };
-        yield page.charges;
-        after = page.next;
-      }
-    },
+    order: (route, fields) => askControl(`${url}/control/${route}`, gatewayKey, 'POST', fields),
+    charges: () => recordedCharges<ListedCharge>(url, gatewayKey, { accountId }),
     addFault: async (fault) => {
-      await ask('POST', faults, fault);
+      await askControl(faults, gatewayKey, 'POST', fault);
     },
     faults: async () =>
-      ((await ask('GET', faults)) as { faults: Awaited<ReturnType<DoubleControl['faults']>> })
-        .faults,
+      (
+        (await askControl(faults, gatewayKey)) as {
+          faults: Awaited<ReturnType<DoubleControl['faults']>>;
+        }
+      ).faults,
     removeFaults: async () => {
-      await ask('DELETE', faults);
+      await askControl(faults, gatewayKey, 'DELETE');
     },
   };
 }

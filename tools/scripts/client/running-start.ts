@@ -1,3 +1,4 @@
+import { askControl, recordedCharges } from '../../embedded/control.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import type { DemoFile } from '../../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../../config.ts';
@@ -38,7 +39,6 @@ export interface RunningStart {
 }
 
 const HEALTH_WITHIN_MS = 3_000;
-const CONTROL_WITHIN_MS = 10_000;
 
 /** By default that of this checkout. Throws an error that says what to do if it does not run. */
 export async function findRunningStart(
@@ -52,8 +52,8 @@ export async function findRunningStart(
         'terminal, wait until it says that it is running, and try again.',
     );
   }
-  const control = (path: string, body?: object) =>
-    askGateway(demo, body === undefined ? 'GET' : 'POST', path, body);
+  const { gatewayUrl, gatewayKey } = demo;
+  const faults = `${gatewayUrl}/control/faults`;
   return {
     demo,
     dataDir,
@@ -62,27 +62,21 @@ export async function findRunningStart(
       return createMerchantClient({ apiUrl, keyId, secret, ...options });
     },
     declineNext: async (subscriptionId, code, count) => {
-      await control('/control/declines', { subscriptionId, code, count });
+      const order = { subscriptionId, code, count };
+      await askControl(`${gatewayUrl}/control/declines`, gatewayKey, 'POST', order);
     },
     addFault: async (fault) => {
-      await control('/control/faults', fault);
+      await askControl(faults, gatewayKey, 'POST', fault);
     },
-    faults: async () => ((await control('/control/faults')) as { faults: OrderedFault[] }).faults,
+    faults: async () =>
+      ((await askControl(faults, gatewayKey)) as { faults: OrderedFault[] }).faults,
     clearFaults: async () => {
-      await askGateway(demo, 'DELETE', '/control/faults');
+      await askControl(faults, gatewayKey, 'DELETE');
     },
     book: async (subscriptionId) => {
       const booked: BookedCharge[] = [];
-      let after: number | null = 0;
-      while (after !== null) {
-        const query = `subscriptionId=${subscriptionId}&after=${after}`;
-        const page = (await control(`/control/charges?${query}`)) as {
-          charges: BookedCharge[];
-          next: number | null;
-        };
-        booked.push(...page.charges);
-        after = page.next;
-      }
+      const pages = recordedCharges<BookedCharge>(gatewayUrl, gatewayKey, { subscriptionId });
+      for await (const page of pages) booked.push(...page);
       return booked;
     },
   };
@@ -97,27 +91,4 @@ export async function isHealthy(url: string): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-async function askGateway(
-  demo: DemoFile,
-  method: string,
-  path: string,
-  body?: object,
-): Promise<unknown> {
-  const response = await fetch(demo.gatewayUrl + path, {
-    method,
-    headers: {
-      authorization: `Bearer ${demo.gatewayKey}`,
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(CONTROL_WITHIN_MS),
-  });
-  if (!response.ok) {
-    throw new Error(
-      `the gateway answered ${path} with ${response.status}: ${await response.text()}`,
-    );
-  }
-  return response.json();
 }
