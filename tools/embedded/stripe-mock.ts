@@ -47,7 +47,7 @@ async function build(folder: string, report: Report): Promise<void> {
   );
   const listed = await runGo(folder, ['mod', 'download', '-json', GO_MODULE], GO_TIMEOUT_MS);
   const { Dir } = JSON.parse(listed) as { Dir: string };
-  await copyFile(join(Dir, 'tools/embedded/openapi/spec3.json'), join(folder, 'spec3.json'));
+  await copyFile(join(Dir, 'embedded/openapi/spec3.json'), join(folder, 'spec3.json'));
 }
 
 function missing(reason: string): ComponentMissingError {
