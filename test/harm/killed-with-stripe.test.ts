@@ -91,7 +91,7 @@ test('a worker that crashes at the failpoint after_prepare leaves a PaymentInten
   await shop.cardSaved();
   const first = shop.ask();
   expect(await crashing.gone).toMatchObject(KILLED);
-  expect(await shop.attempts()).toEqual(['1 CREATED']);
+  expect(await shop.attempts()).toEqual(['1 SENDING']);
   expect(await shop.atStripe()).toEqual(['requires_confirmation 2500']);
 
   await scenario.goOn();

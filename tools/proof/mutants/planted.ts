@@ -40,7 +40,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'two attempts of one intent may be open at once',
-    file: 'db/migrations/0029_attempts_begin_as_sending.sql',
+    file: 'db/migrations/0000_1.0.0.sql',
     find: 'CREATE UNIQUE INDEX "payment_attempt__one_open__uq"',
     replace: 'CREATE INDEX "payment_attempt__one_open__uq"',
     project: 'harm',
@@ -48,7 +48,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'an intent may be paid twice',
-    file: 'db/migrations/0000_initial.sql',
+    file: 'db/migrations/0000_1.0.0.sql',
     find: 'CREATE UNIQUE INDEX "payment_attempt__one_success__uq"',
     replace: 'CREATE INDEX "payment_attempt__one_success__uq"',
     project: 'harm',

@@ -1,4 +1,0 @@
-CREATE INDEX "payment_attempt__charge__idx" ON "payment_attempt" USING btree ("gateway_charge_id") WHERE "payment_attempt"."gateway_charge_id" is not null;--> statement-breakpoint
-CREATE UNIQUE INDEX "refund__late_attempt__uq" ON "refund" USING btree ("merchant_id","late_attempt_id") WHERE "refund"."late_attempt_id" is not null;--> statement-breakpoint
-CREATE UNIQUE INDEX "payment_review__found__uq" ON "payment_review" USING btree ("outcome","gateway_id") WHERE "payment_review"."gateway_id" is not null;--> statement-breakpoint
-CREATE INDEX "idempotency_key__command__idx" ON "idempotency_key" USING btree ("merchant_id","command_id");

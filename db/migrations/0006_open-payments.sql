@@ -1,2 +1,0 @@
-DROP INDEX "payment_intent__open__idx";--> statement-breakpoint
-CREATE INDEX "payment_intent__open__idx" ON "payment_intent" USING btree ("updated_at") WHERE "payment_intent"."kind" <> 'cycle' and "payment_intent"."status" in ('CREATED', 'PENDING') and ("payment_intent"."kind" <> 'hosted' or "payment_intent"."status" = 'PENDING');

@@ -1,1 +1,0 @@
-ALTER TABLE "test_clock" ADD COLUMN "sent_at" timestamp(3) with time zone DEFAULT now() NOT NULL;

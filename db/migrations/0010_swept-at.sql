@@ -1,1 +1,0 @@
-ALTER TABLE "subscription" ADD COLUMN "swept_at" timestamp(3) with time zone;

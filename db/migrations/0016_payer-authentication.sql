@@ -1,3 +1,0 @@
-ALTER TABLE "payment_attempt" DROP CONSTRAINT "payment_attempt__trigger__ck";--> statement-breakpoint
-ALTER TABLE "payment_attempt" ADD COLUMN "payer_url" text;--> statement-breakpoint
-ALTER TABLE "payment_attempt" ADD CONSTRAINT "payment_attempt__trigger__ck" CHECK ("payment_attempt"."trigger" in ('checkout', 'scheduled', 'automatic_retry', 'manual_retry', 'new_method', 'authentication', 'one_time', 'tokenised'));

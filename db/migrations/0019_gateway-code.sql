@@ -1,1 +1,0 @@
-ALTER TABLE "payment_attempt" ADD COLUMN "gateway_code" text;

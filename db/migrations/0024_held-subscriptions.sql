@@ -1,3 +1,0 @@
-ALTER TABLE "subscription" ADD COLUMN "held_at" timestamp(3) with time zone;--> statement-breakpoint
-CREATE INDEX "subscription__live__idx" ON "subscription" USING btree ("workflow_started_at") WHERE "subscription"."status" <> 'ENDED' and "subscription"."held_at" is null;--> statement-breakpoint
-CREATE INDEX "subscription__held__idx" ON "subscription" USING btree ("held_at") WHERE "subscription"."held_at" is not null;
