@@ -57,24 +57,32 @@ function inCache(cacheDir: string): string | undefined {
 }
 
 async function prepare({ cacheDir }: CliConfig, report: Report): Promise<string> {
-  const failures: string[] = [];
-  for (const way of [fromSdk, fromGo]) {
-    try {
-      return await way(cacheDir, report);
-    } catch (error) {
-      failures.push(error instanceof Error ? error.message : String(error));
-    }
-  }
-  throw new ComponentMissingError(
+  return firstOf(
+    [fromSdk, fromGo].map((way) => () => way(cacheDir, report)),
     [
       'No Temporal server found. Do one of these:',
       '  - install the Temporal CLI so that `temporal` is on PATH, or set TEMPORAL_CLI_PATH;',
       `  - install Go 1.25 or newer, which can build it (${GO_MODULE});`,
       '  - set TEMPORAL_ADDRESS to a running Temporal server.',
-      'These attempts failed:',
-      ...failures.map((failure) => `  - ${failure.replaceAll('\n', '\n    ')}`),
-    ].join('\n'),
+    ],
   );
+}
+
+/** The result of the first way that works. Throws ComponentMissingError with `advice` and every failure. */
+export async function firstOf(
+  ways: readonly (() => Promise<string>)[],
+  advice: readonly string[],
+): Promise<string> {
+  const failures: string[] = [];
+  for (const way of ways) {
+    try {
+      return await way();
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      failures.push(`  - ${text.replaceAll('\n', '\n    ')}`);
+    }
+  }
+  throw new ComponentMissingError([...advice, 'These attempts failed:', ...failures].join('\n'));
 }
 
 async function fromSdk(cacheDir: string, report: Report): Promise<string> {

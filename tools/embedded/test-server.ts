@@ -13,7 +13,7 @@ import { freePort, isFree } from './ports.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
 import { downloadWithSdk, sdkVersion } from './sdk-download.ts';
-import { ComponentMissingError, onPath, requireExecutable } from './temporal-cli.ts';
+import { firstOf, onPath, requireExecutable } from './temporal-cli.ts';
 
 type TestServerConfig = Pick<EmbeddedConfig, 'testServerPath' | 'cacheDir'>;
 
@@ -46,23 +46,14 @@ function inCache(cacheDir: string): string | undefined {
 }
 
 async function prepare({ cacheDir }: TestServerConfig, report: Report): Promise<string> {
-  const failures: string[] = [];
-  for (const way of [fromSdk, fromMaven]) {
-    try {
-      return await way(cacheDir, report);
-    } catch (error) {
-      failures.push(error instanceof Error ? error.message : String(error));
-    }
-  }
-  throw new ComponentMissingError(
+  return firstOf(
+    [fromSdk, fromMaven].map((way) => () => way(cacheDir, report)),
     [
       'No time-skipping Temporal test server found. Do one of these:',
       '  - set TEMPORAL_TEST_SERVER_PATH to its path;',
       '  - give this machine access to the download server of the Temporal SDK;',
       '  - install Java 11 or newer and Maven, which can download it.',
-      'These attempts failed:',
-      ...failures.map((failure) => `  - ${failure.replaceAll('\n', '\n    ')}`),
-    ].join('\n'),
+    ],
   );
 }
 

@@ -5,10 +5,9 @@
 // The requests use two merchants made for this run. Only one merchant gets webhook configurations, and
 // this merchant has no subscriptions or payments. So no event is ever sent to a generated address.
 
-import { join } from 'node:path';
 import { createDb } from '../../db/client.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
-import { loadOrMakeSecrets } from '../embedded/secrets.ts';
+import { loadOrMakeSecrets, secretsFile } from '../embedded/secrets.ts';
 import { loadEmbeddedConfig } from '../config.ts';
 import { createMerchantClient } from '../../test/support/merchant-client.ts';
 import { findRunningStart } from './client/running-start.ts';
@@ -85,8 +84,7 @@ function reportResult(calls: readonly Call[], exitCodes: readonly number[]): num
 async function newMerchants({ demo, dataDir }: RunningStart) {
   const { givenSecrets } = loadEmbeddedConfig();
   const pepper =
-    givenSecrets.CREDENTIAL_PEPPER ??
-    loadOrMakeSecrets(join(dataDir, 'secrets.json')).CREDENTIAL_PEPPER;
+    givenSecrets.CREDENTIAL_PEPPER ?? loadOrMakeSecrets(secretsFile(dataDir)).CREDENTIAL_PEPPER;
   const database = createDb({
     url: demo.databaseUrl,
     poolSize: 1,

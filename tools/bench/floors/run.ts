@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
 import { waitFor } from '../../scripts/client/wait-for.ts';
 import type { Closer } from '../../../runtime/shutdown.ts';
-import { cpuBetween, readCpu } from '../measure/cpu.ts';
+import { countCpu } from '../measure/cpu.ts';
 import { historiesOf } from '../measure/histories.ts';
 import type { Histories } from '../measure/histories.ts';
 import { inParallel } from '../measure/parallel.ts';
@@ -25,7 +25,7 @@ export interface Floor {
   readonly seconds: number;
   readonly asleepPerSecond: number;
   /** Null if CPU time cannot be read. */
-  readonly cpuMsPerRenewal: Record<'worker' | 'temporal' | 'postgres', number> | null;
+  readonly cpuMsPerRenewal: Record<'worker' | 'temporal' | 'postgres' | 'bench', number> | null;
 }
 
 const CONCURRENT_STARTS = 16;
@@ -89,7 +89,7 @@ async function measureFloor(
   await sleep(leftMs);
 
   const roots = new Map([['worker', worker.pid] as const, ...serversOf(stack)]);
-  const cpuBefore = readCpu(roots);
+  const cpuMsFor = countCpu(roots);
   await waitFor(
     `${count} baseline workflows (${shape}) to finish their renewal`,
     WAVE_WITHIN_MS + count * WAVE_WITHIN_MS_EACH,
@@ -100,7 +100,7 @@ async function measureFloor(
     },
   );
   await sleep(1_000);
-  const cpu = cpuBetween(cpuBefore, readCpu(roots));
+  const cpuMsPerRenewal = cpuMsFor(count);
   const histories = historiesOf(stack);
   const asleepAt = await inParallel(ids, CONCURRENT_READS, (id) =>
     sleptAgainAt(histories, id, dueAt),
@@ -110,14 +110,7 @@ async function measureFloor(
     workflows: count,
     seconds,
     asleepPerSecond: count / seconds,
-    cpuMsPerRenewal:
-      cpu === null
-        ? null
-        : {
-            worker: cpu.worker / count,
-            temporal: cpu.temporal / count,
-            postgres: cpu.postgres / count,
-          },
+    cpuMsPerRenewal,
   };
 }
 

@@ -11,32 +11,23 @@ import { answerParent } from './child-process.ts';
 import type { Arrival, ReceiverRequest } from './receiver.ts';
 
 const arrivals: Arrival[] = [];
-const seen = new Set<string>();
 
 const server = createServer((request, response) => {
   const at = performance.timeOrigin + performance.now();
   void (async () => {
     const event = JSON.parse(await textOf(request)) as Record<string, unknown>;
     response.writeHead(200).end();
-    const path = request.url ?? '';
-    const eventId = String(event['eventId']);
-    const isRepeat = seen.has(`${path} ${eventId}`);
-    seen.add(`${path} ${eventId}`);
     const subscriptionId = event['subscriptionId'];
     arrivals.push({
-      path,
+      path: request.url ?? '',
       at,
-      eventId,
-      isRepeat,
+      eventId: String(event['eventId']),
       eventType: String(event['eventType']),
-      eventTime: Number(event['eventTime']),
       subscriptionId: typeof subscriptionId === 'string' ? subscriptionId : null,
     });
   })();
 });
-let silentConnections = 0;
 const silent = createTcpServer((socket) => {
-  silentConnections += 1;
   socket.on('error', () => undefined);
   socket.resume();
 });
@@ -57,7 +48,6 @@ onShutdown(
 answerParent((message) => {
   const request = message as ReceiverRequest;
   if (request.kind === 'ports') return ports;
-  if (request.kind === 'silentConnections') return silentConnections;
   const matching = arrivals.filter(
     ({ path, at, eventType }) =>
       path === request.path &&

@@ -8,9 +8,7 @@ export interface Arrival {
   /** Arrival of the request's headers, in epoch ms with fractions. */
   readonly at: number;
   readonly eventId: string;
-  readonly isRepeat: boolean;
   readonly eventType: string;
-  readonly eventTime: number;
   readonly subscriptionId: string | null;
 }
 
@@ -22,14 +20,12 @@ interface Selection {
 
 export type ReceiverRequest =
   | { readonly kind: 'ports' }
-  | { readonly kind: 'silentConnections' }
   | ({ readonly kind: 'arrivals' | 'subscriptions' } & Selection);
 
 export interface Receiver {
   readonly pid: number;
   arrivals(selection: Selection): Promise<Arrival[]>;
   subscriptions(selection: Selection): Promise<number>;
-  silentConnections(): Promise<number>;
   readonly silentUrl: string;
   /** Creates a webhook configuration and returns its id. Default endpoint: this receiver under `path`. */
   subscribe(
@@ -47,7 +43,6 @@ export async function startReceiver(closers: Closer[]): Promise<Receiver> {
     pid: child.pid,
     arrivals: (selection) => child.ask({ kind: 'arrivals', ...selection }),
     subscriptions: (selection) => child.ask({ kind: 'subscriptions', ...selection }),
-    silentConnections: () => child.ask({ kind: 'silentConnections' }),
     silentUrl: `http://127.0.0.1:${ports.silent}/webhooks`,
     subscribe: async (merchant, path, eventTypes, endpoint) => {
       const made = await merchant.post<{ webhookConfigId: string }>('/webhook', {

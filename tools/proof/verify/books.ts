@@ -70,7 +70,7 @@ export async function openBooks(places: Places): Promise<Books> {
     await session`select count(*) from merchant`; // the first query takes the snapshot
     await fill(session, 'unreadable', await readStates(session));
     const gateways = [
-      ...(places.gateway ? [await sandboxBook(places.gateway)] : []),
+      ...(places.gateway ? [sandboxBook(places.gateway)] : []),
       ...(places.stripe ? await stripeBooks(session, places.stripe) : []),
     ];
     for (const gateway of gateways) await readGateway(session, gateway);

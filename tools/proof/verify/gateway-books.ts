@@ -1,5 +1,6 @@
 import type { ReservedSql } from 'postgres';
 import { accountBinding } from '../../../gateways/merchant-gateways.ts';
+import { recordedCharges } from '../../embedded/control.ts';
 import { listCharges, listRefunds } from './stripe-charges.ts';
 import { createStripeClient } from '../../../gateways/stripe/client.ts';
 
@@ -35,9 +36,8 @@ interface SandboxPlace {
   readonly key: string;
 }
 
-export async function sandboxBook(place: SandboxPlace): Promise<GatewayBook> {
-  const first = await readPage(place, 0);
-  return { gateway: SANDBOX, from: new Date(0), pages: readSandbox(place, first) };
+export function sandboxBook(place: SandboxPlace): GatewayBook {
+  return { gateway: SANDBOX, from: new Date(0), pages: readSandbox(place) };
 }
 
 interface ListedRefund {
@@ -46,11 +46,6 @@ interface ListedRefund {
   readonly amountMinor: number;
   readonly status: string;
   readonly createdAt: number;
-}
-
-interface SandboxPage {
-  readonly charges: readonly SandboxCharge[];
-  readonly next: number | null;
 }
 
 interface OrderIds {
@@ -78,30 +73,16 @@ interface ChargeIds extends OrderIds {
   readonly gatewayChargeId: string;
 }
 
-async function readPage({ url, key }: SandboxPlace, after: number): Promise<SandboxPage> {
-  const response = await fetch(`${url}/control/charges?after=${after}`, {
-    headers: { authorization: `Bearer ${key}` },
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-  });
-  if (!response.ok) throw new Error(`the gateway's book answered ${response.status}`);
-  return (await response.json()) as SandboxPage;
-}
-
-async function* readSandbox(place: SandboxPlace, first: SandboxPage): AsyncGenerator<BookPage> {
-  for (let page = first; ; page = await readPage(place, page.next)) {
+async function* readSandbox({ url, key }: SandboxPlace): AsyncGenerator<BookPage> {
+  for await (const page of recordedCharges<SandboxCharge>(url, key)) {
     yield {
-      charges: page.charges.map((charge) =>
-        rowOf(SANDBOX, {
-          ...charge,
-          ...charge.reference,
-          gatewayChargeId: charge.id,
-        }),
+      charges: page.map((charge) =>
+        rowOf(SANDBOX, { ...charge, ...charge.reference, gatewayChargeId: charge.id }),
       ),
-      refunds: page.charges.flatMap(({ id, refunds }) =>
+      refunds: page.flatMap(({ id, refunds }) =>
         refunds.map((refund) => refundRowOf(SANDBOX, { ...refund, gatewayChargeId: id })),
       ),
     };
-    if (page.next === null) return;
   }
 }
 

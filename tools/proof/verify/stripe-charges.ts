@@ -30,32 +30,28 @@ const OUTCOMES = ['succeeded', 'pending'] as const;
 
 /** From `fromAt` (epoch ms) on, newest first, without other sales of the merchant. Throws the SDK's error. */
 export async function* listCharges(stripe: Stripe, fromAt: number): AsyncGenerator<ListedCharge[]> {
-  let after: string | undefined;
-  for (;;) {
-    const page = await stripe.charges.list({
-      limit: PAGE,
-      created: { gte: Math.floor(fromAt / 1_000) },
-      ...(after === undefined ? {} : { starting_after: after }),
-    });
-    yield page.data.flatMap(ourCharge);
-    after = page.data.at(-1)?.id;
-    if (!page.has_more || after === undefined) return;
-  }
+  const created = { gte: Math.floor(fromAt / 1_000) };
+  const pages = pagesOf((page) => stripe.charges.list({ ...page, created }));
+  for await (const page of pages) yield page.flatMap(ourCharge);
 }
 
 /** Only the refunded charge tells whose refund it is, so Stripe answers each refund with its charge. */
 export async function* listRefunds(stripe: Stripe, fromAt: number): AsyncGenerator<ListedRefund[]> {
-  let after: string | undefined;
+  const created = { gte: Math.floor(fromAt / 1_000) };
+  const expand = ['data.charge'];
+  const pages = pagesOf((page) => stripe.refunds.list({ ...page, created, expand }));
+  for await (const page of pages) yield page.flatMap(ourRefund);
+}
+
+async function* pagesOf<Item extends { readonly id: string }>(
+  list: (page: Stripe.PaginationParams) => Promise<Stripe.ApiList<Item>>,
+): AsyncGenerator<Item[]> {
+  let last: Item | undefined;
   for (;;) {
-    const page = await stripe.refunds.list({
-      limit: PAGE,
-      created: { gte: Math.floor(fromAt / 1_000) },
-      expand: ['data.charge'],
-      ...(after === undefined ? {} : { starting_after: after }),
-    });
-    yield page.data.flatMap(ourRefund);
-    after = page.data.at(-1)?.id;
-    if (!page.has_more || after === undefined) return;
+    const page = await list({ limit: PAGE, ...(last && { starting_after: last.id }) });
+    yield page.data;
+    last = page.data.at(-1);
+    if (!page.has_more || last === undefined) return;
   }
 }
 

@@ -45,52 +45,45 @@ export const ORDER = {
   trialPeriodInterval: 'DAY',
 } as const;
 
-const TRIAL = {
-  amount: AMOUNT,
-  remainingCycleCount: 12,
-  currentPeriodEnd: null,
-} as const;
+const TRIAL_ENDS_AT = noon('2027-01-31');
+
+function ofTrial(eventType: string, status: string, endsAt: number | null): ExpectedEvent {
+  return {
+    eventType,
+    eventTime: STARTS_AT,
+    status,
+    amount: AMOUNT,
+    remainingCycleCount: 12,
+    nextPaymentDate: endsAt,
+    currentPeriodEnd: endsAt,
+  };
+}
 
 /** The expected events of the creation of the subscription and of the first opening of its page, before the payment. */
 export const BEFORE_PAYING: readonly ExpectedEvent[] = [
-  {
-    ...TRIAL,
-    eventType: 'subscription.created',
-    eventTime: STARTS_AT,
-    status: 'CREATED',
-    nextPaymentDate: null,
-  },
-  {
-    ...TRIAL,
-    eventType: 'subscription.checkout_opened',
-    eventTime: STARTS_AT,
-    status: 'CREATED',
-    nextPaymentDate: null,
-  },
+  ofTrial('subscription.created', 'CREATED', null),
+  ofTrial('subscription.checkout_opened', 'CREATED', null),
 ];
 
 export const TRIALING: Step = {
   to: STARTS_AT,
-  events: [
-    {
-      ...TRIAL,
-      eventType: 'subscription.trialing',
-      eventTime: STARTS_AT,
-      status: 'TRIALING',
-      nextPaymentDate: noon('2027-01-31'),
-      currentPeriodEnd: noon('2027-01-31'),
-    },
-  ],
+  events: [ofTrial('subscription.trialing', 'TRIALING', TRIAL_ENDS_AT)],
   subscription: {
     status: 'TRIALING',
     remainingCycleCount: 12,
-    nextPaymentDate: noon('2027-01-31'),
-    currentPeriodEnd: noon('2027-01-31'),
+    nextPaymentDate: TRIAL_ENDS_AT,
+    currentPeriodEnd: TRIAL_ENDS_AT,
   },
 };
 
 const DECLINED_AT = noon('2027-08-31');
 const RETRIED_AT = Date.parse('2027-08-31T16:00:00.000Z');
+const UNPAID: ExpectedSubscription = {
+  status: 'UNPAID',
+  remainingCycleCount: 5,
+  nextPaymentDate: RETRIED_AT,
+  currentPeriodEnd: DECLINED_AT,
+};
 
 export const MONTHS: readonly Step[] = [
   paid(1, '2027-01-31', '2027-02-28', { enters: 'subscription.active' }),
@@ -107,22 +100,9 @@ export const MONTHS: readonly Step[] = [
     events: [
       intent('intent.created', DECLINED_AT, 'CREATED', null),
       intent('intent.failed', DECLINED_AT, 'FAILED', 'insufficient_funds'),
-      {
-        eventType: 'subscription.unpaid',
-        eventTime: DECLINED_AT,
-        status: 'UNPAID',
-        amount: AMOUNT,
-        remainingCycleCount: 5,
-        nextPaymentDate: RETRIED_AT,
-        currentPeriodEnd: DECLINED_AT,
-      },
+      { ...UNPAID, eventType: 'subscription.unpaid', eventTime: DECLINED_AT, amount: AMOUNT },
     ],
-    subscription: {
-      status: 'UNPAID',
-      remainingCycleCount: 5,
-      nextPaymentDate: RETRIED_AT,
-      currentPeriodEnd: DECLINED_AT,
-    },
+    subscription: UNPAID,
   },
   paid(8, '2027-08-31', '2027-09-30', {
     enters: 'subscription.active',

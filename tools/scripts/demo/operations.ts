@@ -7,12 +7,10 @@ import { waitFor } from '../client/wait-for.ts';
 import { advanceTestClock, createTestClock } from '../client/test-clock.ts';
 import { minuteText, print, styled } from '../client/terminal.ts';
 import { refusalOf } from './check.ts';
-import { ADVANCE_WITHIN_MS, EVENTS_WITHIN_MS } from './run.ts';
+import { ADVANCE_WITHIN_MS, at, EVENTS_WITHIN_MS } from './run.ts';
 import type { DemoRun } from './run.ts';
 import { printStep } from './timeline.ts';
 import { unlocked } from './unlocked.ts';
-
-const at = (minute: string): number => Date.parse(`${minute.replace(' ', 'T')}:00.000Z`);
 
 interface OperationsRun extends DemoRun {
   readonly subscriptionId: string;

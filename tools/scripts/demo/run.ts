@@ -10,6 +10,8 @@ import type { Differences } from './check.ts';
 export const ADVANCE_WITHIN_MS = 60_000;
 export const EVENTS_WITHIN_MS = 30_000;
 
+export const at = (minute: string): number => Date.parse(`${minute.replace(' ', 'T')}:00.000Z`);
+
 export interface DemoRun {
   readonly start: RunningStart;
   readonly merchant: MerchantClient;

@@ -1,8 +1,7 @@
-import { join } from 'node:path';
 import type { Db } from '../../../db/client.ts';
 import { findMerchantGateways } from '../../../db/repositories/merchants/gateways.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
-import { loadOrMakeSecrets } from '../../embedded/secrets.ts';
+import { loadOrMakeSecrets, secretsFile } from '../../embedded/secrets.ts';
 import { createMerchantGateways } from '../../../gateways/merchant-gateways.ts';
 import type { GatewayRegistry } from '../../../gateways/registry.ts';
 import { createSandboxClient } from '../../../gateways/sandbox/client.ts';
@@ -21,7 +20,7 @@ export function placeOf() {
     return { ...config, databaseUrl, encryptionKey };
   }
   const demo = readDemoFile(dataDir);
-  const { ENCRYPTION_KEY } = loadOrMakeSecrets(join(dataDir, 'secrets.json'));
+  const { ENCRYPTION_KEY } = loadOrMakeSecrets(secretsFile(dataDir));
   return {
     ...config,
     ...demo,

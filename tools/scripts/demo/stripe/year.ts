@@ -4,7 +4,7 @@ import type { ReceivedWebhook } from '../../../../test/support/webhook-receiver.
 import { controlDouble } from '../../client/double-control.ts';
 import { minuteText } from '../../client/terminal.ts';
 import { advanceTestClock, createTestClock } from '../../client/test-clock.ts';
-import { ADVANCE_WITHIN_MS, eventsOf, unlessStopped } from '../run.ts';
+import { ADVANCE_WITHIN_MS, at, eventsOf, unlessStopped } from '../run.ts';
 import type { DemoRun, DemoYear } from '../run.ts';
 import { printEvents, printHeading } from '../timeline.ts';
 import { unlocked } from '../unlocked.ts';
@@ -12,8 +12,6 @@ import { CALLBACK_URL, chargesOf, expectInTimeline } from './acts.ts';
 import type { StripeRun } from './acts.ts';
 import * as expected from './steps.ts';
 import type { StripeStep } from './steps.ts';
-
-const at = (minute: string): number => Date.parse(`${minute.replace(' ', 'T')}:00.000Z`);
 
 /** Adds every difference to `demo.differences`. */
 export async function liveThroughStripeYear(demo: DemoRun): Promise<DemoYear> {
