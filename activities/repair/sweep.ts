@@ -90,22 +90,13 @@ const AT_ONCE = 10;
 const COMPARE_EVERY_MS = 300_000;
 
 /**
- * Creates `sweep`, which finds and repairs late or lost work and deletes expired records. It settles no attempt and calls no gateway. Two at once are safe. A failing query does not block the other kinds.
+ * Creates `sweep`, which repairs late or lost work and deletes expired records. It settles no attempt and calls no
+ * gateway. Two at once are safe. A failing query does not block the other kinds.
  */
 export function createMaintenanceActivities(deps: MaintenanceDeps) {
   const { db, subscriptionWorkflows, orders, gatewaySubjects, wakeEndpoint } = deps;
   const { retentionMs = DEFAULT_RETENTION_MS } = deps;
-  let compareAt = 0;
-  /** Takes held subscriptions and, while fewer workflows run than must after a restore of Temporal, also others. */
-  const takeRestored = async (nowAt: number): Promise<SubscriptionRef[]> => {
-    // No message reaches a held run, so only this finds that an operator has terminated it.
-    const held = await takeHeld(db, LIMIT);
-    if (nowAt < compareAt) return held;
-    const live = await countLive(db);
-    const isComplete = live === 0 || (await subscriptionWorkflows.countRunning()) >= live;
-    if (isComplete) compareAt = nowAt + COMPARE_EVERY_MS;
-    return isComplete ? held : [...held, ...(await takeLive(db, LIMIT))];
-  };
+  const takeRestored = restoredTaker(db, subscriptionWorkflows);
   return {
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
       const { report, errors, sweepKind, attempt } = createSweep(db);
@@ -180,6 +171,23 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
       if (errors.length > 0) throw errors[0];
       return report;
     },
+  };
+}
+
+/**
+ * Returns a function that takes held subscriptions and, while fewer workflows run than must after a restore of
+ * Temporal, also others.
+ */
+function restoredTaker(db: Db, workflows: MaintenanceDeps['subscriptionWorkflows']) {
+  let compareAt = 0;
+  return async (nowAt: number): Promise<SubscriptionRef[]> => {
+    // No message reaches a held run, so only this finds that an operator has terminated it.
+    const held = await takeHeld(db, LIMIT);
+    if (nowAt < compareAt) return held;
+    const live = await countLive(db);
+    const isComplete = live === 0 || (await workflows.countRunning()) >= live;
+    if (isComplete) compareAt = nowAt + COMPARE_EVERY_MS;
+    return isComplete ? held : [...held, ...(await takeLive(db, LIMIT))];
   };
 }
 
