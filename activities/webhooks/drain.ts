@@ -110,7 +110,7 @@ export class Drain {
   private breaker: Breaker = CLOSED_BREAKER;
   /** True if the stored breaker differs from {@link breaker}, or other processes may have changed it. */
   private isBreakerChanged = false;
-  /** Null before the first claim. Grows with successes after a probe. */
+  /** Null before the first claim. Shrinks by each failure, and grows with successes. */
   private window: number | null = null;
   private successes = 0;
   private isProbing = false;
@@ -291,7 +291,10 @@ export class Drain {
     this.isBreakerChanged ||= !isSuccess || this.breaker.failingSince !== null;
     this.breaker = afterAttempt(this.breaker, outcome);
     this.successes = isSuccess ? this.successes + 1 : 0;
-    if (this.window === null || this.successes < this.window) return;
+    if (this.window === null) return;
+    // A failed request makes no room for another: those in flight may fail, too, and open the breaker.
+    if (!isSuccess) this.window = Math.max(1, this.window - 1);
+    if (this.successes < this.window) return;
     this.window = widerWindow(this.window);
     this.successes = 0;
   }
