@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { Pool } from 'undici';
+import { MONTHLY } from '../../test/support/monthly.ts';
 import { commandLine, wholeNumber } from '../scripts/client/options.ts';
 import { findRunningStart } from '../scripts/client/running-start.ts';
 import type { RunningStart } from '../scripts/client/running-start.ts';
@@ -81,15 +82,7 @@ async function createOnce(pool: Pool, authorization: string): Promise<number> {
       'content-type': 'application/json',
       'idempotency-key': randomUUID(),
     },
-    body: JSON.stringify({
-      amount: 1_999,
-      currency: 'USD',
-      interval: 'MONTH',
-      intervalCount: 1,
-      cycleCount: 12,
-      customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-      callbackUrl: 'https://shop.example/thanks',
-    }),
+    body: JSON.stringify(MONTHLY),
   });
   const text = await response.body.text();
   if (response.statusCode !== 200) throw new Error(`answered ${response.statusCode}: ${text}`);

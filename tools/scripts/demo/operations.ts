@@ -2,6 +2,7 @@
 
 import { openPage } from '../../../test/support/browser.ts';
 import type { MerchantClient } from '../../../test/support/merchant-client.ts';
+import { MONTHLY } from '../../../test/support/monthly.ts';
 import { payOn } from '../../../test/support/payer.ts';
 import { waitFor } from '../client/wait-for.ts';
 import { advanceTestClock, createTestClock } from '../client/test-clock.ts';
@@ -38,13 +39,7 @@ const reads = (status: string, next: string | null, remainingCycleCount: number)
 });
 
 const ORDER = {
-  amount: 1_999,
-  currency: 'USD',
-  interval: 'MONTH',
-  intervalCount: 1,
-  cycleCount: 12,
-  customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-  callbackUrl: 'https://shop.example/thanks',
+  ...MONTHLY,
   productPage: { name: 'Tea Club', description: 'One tea a month.' },
 } as const;
 const STARTS_AT = '2027-02-10 12:00';
