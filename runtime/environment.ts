@@ -47,7 +47,7 @@ export function childEnvironment(overrides: Environment): NodeJS.ProcessEnv {
   return { ...process.env, ...overrides };
 }
 
-/** Returns what is wrong beyond one variable, if anything is. */
+/** Checks several variables or a file that a variable names. Returns the problem, if there is one. */
 export type Check = (environment: Environment) => string | undefined;
 
 /** @throws ConfigError with every problem at once. */

@@ -26,8 +26,8 @@ import type { PaymentDeps } from './payments.ts';
 export function createRefundActivities(deps: PaymentDeps) {
   return {
     /**
-     * Finds the outcome of a refund: sends, looks up, or returns what is recorded. Repeats refund once. A SUCCEEDED one may turn out failed. `pending`: call again later. Throws a retryable error. `nowAt` is real
-     * time.
+     * Sends or looks up a refund, also a SUCCEEDED one, which may fail later. Repeats refund once. `pending`: the caller
+     * must call again later. Throws a retryable error. `nowAt` is real time.
      */
     async refundPayment(step: OrderStep<'refund'>): Promise<RefundOutcome> {
       const { merchantId, refundId, nowAt, lookups = 0 } = step;

@@ -15,7 +15,7 @@ import { verify } from '../support/verify-command.ts';
 
 const DAY_MS = 86_400_000;
 
-/** Restores the rows, and dates the gateway's book back: the command leaves out what is younger than 5 s. */
+/** Restores the rows and makes the gateway's charges 6 s older, because the command leaves out those of the last 5 s. */
 async function restoreOldRows(env: TestEnvironment, restore: () => Promise<void>): Promise<void> {
   await restore();
   for (const table of ['charge', 'refund']) {

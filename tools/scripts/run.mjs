@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Runs a command of this project. Before that, it checks the Node version, and installs the packages of
-// package-lock.json if they are missing or outdated. An operator's command installs none: see BESIDE_A_START. This file is plain JavaScript, because it runs before
-// any package is installed.
+// package-lock.json if they are missing or outdated. An operator's command installs none: see BESIDE_A_START. This file is
+// plain JavaScript, because it runs before any package is installed.
 //
 //   node tools/scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|import|verify|fuzz|
 //     bench:create|bench:billing-day|bench:endpoints|bench:two-merchants [arguments]

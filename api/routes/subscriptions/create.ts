@@ -25,8 +25,8 @@ const fields = {
 };
 
 /**
- * Writes the rows and queues the start of the workflow after the commit. The answer waits only while the queue is
- * full: the sweep starts what was not started.
+ * Writes the rows and, after the commit, queues the start of the workflow. The answer waits only while the queue is
+ * full. If the process dies before the start, the sweep starts the workflow.
  */
 export const createSubscription = route({
   operationId: 'createSubscription',

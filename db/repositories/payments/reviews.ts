@@ -166,8 +166,8 @@ export interface Decision {
 export type Decided = { ok: true; review: ListedReview } | { ok: false; message: string };
 
 /**
- * Stores an operator's decision, which a workflow applies later. Refuses, with the reason, what is not in REVIEW or
- * decided, and a `gatewayId` of another charge or refund.
+ * Stores an operator's decision, which a workflow applies later. Refuses, with the reason, a payment or refund that is
+ * not in REVIEW or is decided already, and a `gatewayId` of another one.
  */
 export async function decideReview(
   db: Db,

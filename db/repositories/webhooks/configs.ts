@@ -145,7 +145,7 @@ export async function deleteWebhookConfig(
 
 /**
  * Applies the outcomes of attempts to the stored breaker, except those sent before the configuration's last change.
- * Returns what is then stored; null for an unknown configuration.
+ * Returns the stored breaker and the time of that change; null for an unknown configuration.
  */
 export async function applyOutcomes(
   db: Db,

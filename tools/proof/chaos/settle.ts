@@ -5,7 +5,7 @@ import { waitFor } from '../../scripts/client/wait-for.ts';
 const WITHIN_MS = 300_000;
 const HURRY_EVERY_MS = 5_000;
 
-/** Waits 5 minutes at most until no work is open. Only makes failed deliveries due at once. Throws what is left. */
+/** Waits until no work is open, and makes failed deliveries due at once. After 5 minutes throws, with the open work. */
 export async function settle(sql: postgres.Sql): Promise<void> {
   let hurriedAt = 0;
   let left = '';

@@ -1,6 +1,6 @@
 /**
- * The rules of the contract: `IF-` are the sections of the interface, `D-` the answers to what it leaves open.
- * A rule without a test fails `npm run check:coverage`.
+ * The rules of the contract. `IF-` is a section of the interface; `D-` is a decision about a point that the interface
+ * leaves open. A rule without a test fails `npm run check:coverage`.
  */
 export const RULES: Readonly<Record<string, string>> = {
   'IF-1': 'What the service does; integer amounts, JSON bodies',
