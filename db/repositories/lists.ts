@@ -5,7 +5,7 @@ import type { IntentStatus } from '../../domain/payment-intent.ts';
 import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
 import type { Db } from '../client.ts';
 import { customers } from '../schema/customers.ts';
-import { paymentIntents } from '../schema/payment-intents.ts';
+import { paymentIntents } from '../schema/payments.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import type { Customer } from './customers/customers.ts';
 import { selectIntents, withAttempts } from './payments/read.ts';

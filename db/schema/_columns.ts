@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { bigint, char, customType, text } from 'drizzle-orm/pg-core';
+import { bigint, char, customType, foreignKey, text } from 'drizzle-orm/pg-core';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { readState } from '../../domain/subscription/recorded-state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
@@ -13,6 +13,12 @@ export const instant = customType<{ data: number; driverData: string }>({
   toDriver: (value) => new Date(value).toISOString(),
   fromDriver: (value) => Date.parse(`${value.replace(' ', 'T').replace(/\+00$/, '')}Z`),
 });
+
+/** The real time of the insert, unless a statement sets another one. */
+export const realTime = (name: string) =>
+  instant(name)
+    .notNull()
+    .default(sql`now()`);
 
 /**
  * The state of a subscription, as `jsonb`.
@@ -34,6 +40,13 @@ export const amountMinor = (name = 'amount_minor') => bigint(name, { mode: 'numb
 export const currency = (name = 'currency') => char(name, { length: 3 });
 
 export const merchantId = () => text('merchant_id').notNull();
+
+/** Returns the foreign key from the column `id` to the parent of the same merchant. */
+export const childOf = (
+  { merchantId: ownerId }: { merchantId: AnyPgColumn },
+  id: AnyPgColumn,
+  parent: { merchantId: AnyPgColumn; id: AnyPgColumn },
+) => foreignKey({ columns: [ownerId, id], foreignColumns: [parent.merchantId, parent.id] });
 
 /** Returns the SQL CHECK that a row has a normal form if its details have an e-mail address, and only then. */
 export const matchesEmail = (details: AnyPgColumn, normalEmail: AnyPgColumn) =>

@@ -1,7 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { check, index, json, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import {
+  check,
+  index,
+  json,
+  pgTable,
+  primaryKey,
+  text,
+  integer,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../domain/customer.ts';
-import { instant, matchesEmail, merchantId } from './_columns.ts';
+import { childOf, instant, matchesEmail, merchantId, oneOf } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
 /**
@@ -26,5 +35,47 @@ export const customers = pgTable(
     index('customer__normal_email__idx')
       .on(table.merchantId, table.normalEmail)
       .where(sql`${table.normalEmail} is not null`),
+  ],
+);
+
+/**
+ * PENDING: redeemed from a token, its first use not successful. LIVE: can be charged again. DELETED: replaced, or
+ * removed at the gateway; a charge that was ordered before may still be made.
+ */
+export const PAYMENT_METHOD_STATUSES = ['PENDING', 'LIVE', 'DELETED'] as const;
+export type PaymentMethodStatus = (typeof PAYMENT_METHOD_STATUSES)[number];
+
+/**
+ * A payment method that the gateway stores for us. `gatewayMethodId` is the gateway's id of the method. We
+ * store only the card details that the gateway returns: no number, no CVC.
+ */
+export const paymentMethods = pgTable(
+  'payment_method',
+  {
+    merchantId: merchantId(),
+    id: text('id').notNull(),
+    customerId: text('customer_id').notNull(),
+    kind: text('kind').$type<'CARD'>().notNull(),
+    gateway: text('gateway').notNull(),
+    gatewayMethodId: text('gateway_method_id').notNull(),
+    brand: text('brand').notNull(),
+    country: text('country'),
+    lastFourDigit: text('last_four_digit').notNull(),
+    expiryMonth: integer('expiry_month').notNull(),
+    expiryYear: integer('expiry_year').notNull(),
+    status: text('status').$type<PaymentMethodStatus>().notNull(),
+    /** When the payer entered the card, by the gateway's clock. Null for imports. */
+    enteredAt: instant('entered_at'),
+    createdAt: instant('created_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.id] }),
+    childOf(table, table.customerId, customers),
+    // A token that is redeemed twice gives one row, and a gateway method belongs to one merchant.
+    uniqueIndex('payment_method__gateway_method__uq').on(table.gateway, table.gatewayMethodId),
+    check(
+      'payment_method__status__ck',
+      sql`${table.status} in (${oneOf(PAYMENT_METHOD_STATUSES)})`,
+    ),
   ],
 );

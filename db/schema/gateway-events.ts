@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { index, json, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import type { GatewayHint } from '../../domain/gateway-hint.ts';
-import { instant, merchantId } from './_columns.ts';
+import { instant, merchantId, realTime } from './_columns.ts';
 
 /**
  * One event that a gateway sent about an account of a merchant. The row is committed before the gateway gets
@@ -22,9 +22,7 @@ export const gatewayEvents = pgTable(
      */
     subjectId: text('subject_id'),
     hint: json('hint').$type<GatewayHint>().notNull(),
-    receivedAt: instant('received_at')
-      .notNull()
-      .default(sql`now()`),
+    receivedAt: realTime('received_at'),
     /** When the event was handled, or when it was stored if nothing waited for it. Null: not handled yet. */
     handledAt: instant('handled_at'),
     /** When a sweep last took the event; null if none did. */

@@ -1,9 +1,20 @@
 import { sql } from 'drizzle-orm';
-import { check, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
+import {
+  check,
+  jsonb,
+  pgTable,
+  text,
+  boolean,
+  primaryKey,
+  uniqueIndex,
+  index,
+  integer,
+  uuid,
+} from 'drizzle-orm/pg-core';
 import type { Branding } from '../../domain/branding.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
-import { instant, oneOf } from './_columns.ts';
+import { instant, oneOf, bytes, merchantId } from './_columns.ts';
 
 export const MERCHANT_MODES = ['test', 'live'] as const;
 export type MerchantMode = (typeof MERCHANT_MODES)[number];
@@ -32,4 +43,86 @@ export const merchants = pgTable(
     createdAt: instant('created_at').notNull(),
   },
   (table) => [check('merchant__mode__ck', sql`${table.mode} in (${oneOf(MERCHANT_MODES)})`)],
+);
+
+/**
+ * An account of a merchant at a real gateway, with its secrets sealed (AES-256-GCM). The current account saves new
+ * payment methods; the others charge those that they have saved.
+ */
+export const merchantGateways = pgTable(
+  'merchant_gateway',
+  {
+    merchantId: merchantId().references(() => merchants.id),
+    name: text('name').notNull(),
+    mode: text('mode').$type<MerchantMode>().notNull(),
+    sealedKey: bytes('sealed_key').notNull(),
+    /** The last four characters of the key, which the operator sees. */
+    keyEnding: text('key_ending').notNull(),
+    /** Verifies the gateway's events. Null if no secret was given. */
+    sealedWebhookSecret: bytes('sealed_webhook_secret'),
+    /** The previous secret, which also verifies events until `previousWebhookSecretUntil`. */
+    sealedPreviousWebhookSecret: bytes('sealed_previous_webhook_secret'),
+    previousWebhookSecretUntil: instant('previous_webhook_secret_until'),
+    isCurrent: boolean('is_current').notNull(),
+    createdAt: instant('created_at').notNull(),
+    updatedAt: instant('updated_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.name] }),
+    uniqueIndex('merchant_gateway__account__uq').on(table.name, table.mode),
+    uniqueIndex('merchant_gateway__current__uq')
+      .on(table.merchantId)
+      .where(sql`${table.isCurrent}`),
+    check('merchant_gateway__mode__ck', sql`${table.mode} in (${oneOf(MERCHANT_MODES)})`),
+  ],
+);
+
+/**
+ * One API credential. Only HMAC-SHA256(pepper, secret) is stored, never the secret. A merchant may have
+ * several valid credentials. A rotated credential has `expiresAt`.
+ */
+export const credentials = pgTable(
+  'credential',
+  {
+    keyId: text('key_id').primaryKey(),
+    merchantId: merchantId().references(() => merchants.id),
+    secretHash: bytes('secret_hash').notNull(),
+    createdAt: instant('created_at').notNull(),
+    expiresAt: instant('expires_at'),
+    revokedAt: instant('revoked_at'),
+  },
+  (table) => [index('credential__merchant__idx').on(table.merchantId)],
+);
+
+export const IDEMPOTENCY_STATES = ['IN_FLIGHT', 'DONE'] as const;
+export type IdempotencyState = (typeof IDEMPOTENCY_STATES)[number];
+
+/**
+ * One use of an Idempotency-Key, IN_FLIGHT under a lease until the definite answer is stored. `commandId` stays the
+ * same when another request gets the lease, so that a repeat finds the first command.
+ */
+export const idempotencyKeys = pgTable(
+  'idempotency_key',
+  {
+    merchantId: merchantId(),
+    route: text('route').notNull(),
+    key: text('key').notNull(),
+    fingerprint: bytes('fingerprint').notNull(),
+    state: text('state').$type<IdempotencyState>().notNull(),
+    owner: uuid('owner').notNull(),
+    lockedUntil: instant('locked_until').notNull(),
+    commandId: text('command_id').notNull(),
+    httpStatus: integer('http_status'),
+    body: text('body'),
+    createdAt: instant('created_at').notNull(),
+    expiresAt: instant('expires_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.route, table.key] }),
+    check('idempotency_key__state__ck', sql`${table.state} in (${oneOf(IDEMPOTENCY_STATES)})`),
+    check('idempotency_key__fingerprint__ck', sql`octet_length(${table.fingerprint}) = 32`),
+    // The periodic sweep checks by this index whether a charge or a refund was requested with a key.
+    index('idempotency_key__command__idx').on(table.merchantId, table.commandId),
+    index('idempotency_key__expiry__idx').on(table.expiresAt),
+  ],
 );

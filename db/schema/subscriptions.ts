@@ -1,32 +1,136 @@
 import { sql } from 'drizzle-orm';
 import {
-  boolean,
-  check,
-  foreignKey,
-  index,
-  integer,
-  json,
   pgTable,
   primaryKey,
   text,
+  boolean,
+  check,
+  integer,
+  json,
+  jsonb,
+  uniqueIndex,
+  index,
 } from 'drizzle-orm/pg-core';
-import type { Locale } from '../../domain/locales.ts';
-import type { CustomerDetails } from '../../domain/customer.ts';
-import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
-import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
 import {
   amountMinor,
+  bytes,
+  childOf,
   currency,
   instant,
   matchesEmail,
   merchantId,
   oneOf,
+  realTime,
   recordedState,
 } from './_columns.ts';
+import { merchants } from './merchants.ts';
+import type { Locale } from '../../domain/locales.ts';
+import type { CustomerDetails } from '../../domain/customer.ts';
+import type { PaymentMethodKind } from '../../domain/payment-method.ts';
+import type { Terms, SubscriptionStatus } from '../../domain/subscription/state.ts';
+import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
 import { customers } from './customers.ts';
-import { subscriptionLinks } from './subscription-links.ts';
-import type { ProductPage } from './subscription-links.ts';
-import { testClocks } from './test-clocks.ts';
+import type { CommandResult } from '../../domain/subscription/commands.ts';
+
+/**
+ * Its time changes only when the merchant advances it. The advance is complete when every subscription on the clock
+ * is ENDED or has `clockReachedAt >= targetAt`.
+ */
+export const testClocks = pgTable(
+  'test_clock',
+  {
+    merchantId: merchantId().references(() => merchants.id),
+    id: text('id').notNull(),
+    targetAt: instant('target_at').notNull(),
+    /** Real time of the last advance. */
+    sentAt: realTime('sent_at'),
+    createdAt: instant('created_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.merchantId, table.id] })],
+);
+
+export interface ProductPage {
+  name?: string | undefined;
+  description?: string | undefined;
+}
+
+/** The payment that a link to pay once offers. An absent field becomes null or false in the intent. */
+export interface LinkPayment {
+  amountMinor: number;
+  currency: string;
+  comments?: string | undefined;
+  metadata?: Record<string, string> | undefined;
+  /** The methods that the page offers; null if the request named none. */
+  paymentMethods: PaymentMethodKind[] | null;
+  storeFrontId?: string | undefined;
+  tokenise?: boolean | undefined;
+}
+
+/**
+ * A shareable link: the template of its subscriptions or of its payments, and the number of uses. Opening the link
+ * takes no use; submitting the page's form takes one.
+ */
+export const subscriptionLinks = pgTable(
+  'subscription_link',
+  {
+    merchantId: merchantId().references(() => merchants.id),
+    id: text('id').notNull(),
+    /** The random part of `shortUrl`. */
+    code: text('code').notNull(),
+    /** For a link to subscribe. Exactly one of `terms` and `payment` is set. */
+    terms: jsonb('terms').$type<Terms>(),
+    payment: json('payment').$type<LinkPayment>(),
+    customerId: text('customer_id'),
+    customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
+    receiptId: text('receipt_id'),
+    description: text('description'),
+    callbackUrl: text('callback_url'),
+    cancelUrl: text('cancel_url'),
+    productPage: json('product_page').$type<ProductPage>(),
+    phoneNumberRequired: boolean('phone_number_required').notNull(),
+    locale: text('locale').$type<Locale>(),
+    multiUseLimit: integer('multi_use_limit').notNull(),
+    uses: integer('uses').notNull().default(0),
+    createdAt: instant('created_at').notNull(),
+    expiresAt: instant('expires_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.id] }),
+    uniqueIndex('subscription_link__code__uq').on(table.code),
+    check('subscription_link__goods__ck', sql`num_nonnulls(${table.terms}, ${table.payment}) = 1`),
+    check('subscription_link__uses__ck', sql`${table.uses} between 0 and ${table.multiUseLimit}`),
+  ],
+);
+
+/**
+ * One use of a link, with a hash of the client's address. The rows of the last 10 minutes limit the uses that one
+ * address can take.
+ */
+export const linkUses = pgTable(
+  'link_use',
+  {
+    merchantId: merchantId(),
+    linkId: text('link_id').notNull(),
+    /** HMAC-SHA256 of the client's address; for IPv6 of its /64 network. */
+    addressHash: bytes('address_hash').notNull(),
+    /** SHA-256 of the checkout's token, as in `checkout_session`. */
+    tokenHash: bytes('token_hash').notNull(),
+    /** Real time. */
+    begunAt: instant('begun_at').notNull(),
+  },
+  (table) => [
+    childOf(table, table.linkId, subscriptionLinks),
+    primaryKey({ columns: [table.tokenHash] }),
+    index('link_use__address__idx').on(
+      table.merchantId,
+      table.linkId,
+      table.addressHash,
+      table.begunAt,
+    ),
+    // The periodic sweep finds rows past their retention by this index.
+    index('link_use__begun__idx').on(table.begunAt),
+  ],
+);
 
 /**
  * One subscription: the merchant's order, and the last recorded state of its workflow. `state` is complete,
@@ -68,12 +172,8 @@ export const subscriptions = pgTable(
     /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),
     /** Real time of the insert. By it the periodic sweep finds subscriptions whose workflow was not started. */
-    insertedAt: instant('inserted_at')
-      .notNull()
-      .default(sql`now()`),
-    updatedAt: instant('updated_at')
-      .notNull()
-      .default(sql`now()`),
+    insertedAt: realTime('inserted_at'),
+    updatedAt: realTime('updated_at'),
     /** Real time when a sweep last took the row; null if none did. A sweep takes the oldest values first. */
     sweptAt: instant('swept_at'),
     /** Real time when a newer run of the workflow was found, which is held; null if there is none. */
@@ -83,18 +183,9 @@ export const subscriptions = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
-    foreignKey({
-      columns: [table.merchantId, table.customerId],
-      foreignColumns: [customers.merchantId, customers.id],
-    }),
-    foreignKey({
-      columns: [table.merchantId, table.testClockId],
-      foreignColumns: [testClocks.merchantId, testClocks.id],
-    }),
-    foreignKey({
-      columns: [table.merchantId, table.linkId],
-      foreignColumns: [subscriptionLinks.merchantId, subscriptionLinks.id],
-    }),
+    childOf(table, table.customerId, customers),
+    childOf(table, table.testClockId, testClocks),
+    childOf(table, table.linkId, subscriptionLinks),
     check('subscription__status__ck', sql`${table.status} in (${oneOf(SUBSCRIPTION_STATUSES)})`),
     check('subscription__amount__ck', sql`${table.amountMinor} between 0 and 9007199254740991`),
     check('subscription__cycles__ck', sql`${table.cyclesCharged} <= ${table.cycleCount}`),
@@ -130,5 +221,66 @@ export const subscriptions = pgTable(
     index('subscription__clock__idx')
       .on(table.merchantId, table.testClockId, table.clockReachedAt)
       .where(sql`${table.status} <> 'ENDED' and ${table.testClockId} is not null`),
+  ],
+);
+
+export const IMPORT_STATUSES = ['ACTIVE', 'TRIALING'] as const;
+export type ImportStatus = (typeof IMPORT_STATUSES)[number];
+
+/** The imported terms, under their wire names. A repeated import must have the same terms. */
+export type ImportedTerms = Readonly<Record<string, string | number | null>>;
+
+/**
+ * The import of one subscription from another system, under the merchant's own id. The row keeps the state at
+ * the import. The subscription's own row changes later.
+ */
+export const subscriptionImports = pgTable(
+  'subscription_import',
+  {
+    merchantId: merchantId(),
+    importId: text('import_id').notNull(),
+    subscriptionId: text('subscription_id').notNull(),
+    gateway: text('gateway').notNull(),
+    /** The gateway's id of the payer; null if the gateway stores the payment method without a payer. */
+    gatewayCustomerId: text('gateway_customer_id'),
+    terms: jsonb('terms').$type<ImportedTerms>().notNull(),
+    /** Status, number of paid cycles and index of the next date at the import. */
+    status: text('status').$type<ImportStatus>().notNull(),
+    cyclesCharged: integer('cycles_charged').notNull(),
+    nextIndex: integer('next_index').notNull(),
+    /** Real time. */
+    importedAt: instant('imported_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.importId] }),
+    childOf(table, table.subscriptionId, subscriptions),
+    uniqueIndex('subscription_import__subscription__uq').on(table.merchantId, table.subscriptionId),
+    // Finds the earlier import of a payer.
+    index('subscription_import__payer__idx').on(
+      table.merchantId,
+      table.gateway,
+      table.gatewayCustomerId,
+    ),
+    check('subscription_import__status__ck', sql`${table.status} in (${oneOf(IMPORT_STATUSES)})`),
+  ],
+);
+
+/**
+ * An executed command, inserted in the transaction of its transition. A repeat of the command finds the row
+ * and returns its result. `result` is null while the outcome of the command's payment is unknown.
+ */
+export const subscriptionCommands = pgTable(
+  'subscription_command',
+  {
+    merchantId: merchantId(),
+    subscriptionId: text('subscription_id').notNull(),
+    commandId: text('command_id').notNull(),
+    kind: text('kind').notNull(),
+    result: jsonb('result').$type<CommandResult>(),
+    acceptedAt: instant('accepted_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.subscriptionId, table.commandId] }),
+    childOf(table, table.subscriptionId, subscriptions),
   ],
 );

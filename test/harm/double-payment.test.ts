@@ -3,7 +3,7 @@ import { sql as raw, eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
-import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { paymentIntents } from '../../db/schema/payments.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { onDevServerWith } from '../support/environment.ts';

@@ -2,7 +2,7 @@ import { eq, sql as raw } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { withdrawRefund } from '../../db/repositories/payments/refunds.ts';
-import { refunds } from '../../db/schema/refunds.ts';
+import { refunds } from '../../db/schema/payments.ts';
 import type { RefundRef } from '../../domain/refund.ts';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { onDevServerWith } from '../support/environment.ts';

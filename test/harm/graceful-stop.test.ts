@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
-import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { freePort } from '../../tools/embedded/ports.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { TemporalPlace } from '../support/temporal-servers.ts';

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { subscriptions } from '../../db/schema/subscriptions.ts';
-import { testClocks } from '../../db/schema/test-clocks.ts';
+import { subscriptions, testClocks } from '../../db/schema/subscriptions.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { findings } from '../support/findings.ts';

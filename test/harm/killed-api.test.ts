@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, describe, expect } from 'vitest';
-import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
-import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { idempotencyKeys } from '../../db/schema/merchants.ts';
+import { paymentIntents } from '../../db/schema/payments.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { Failpoint } from '../../runtime/failpoints.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';

@@ -1,7 +1,7 @@
 import { asc, eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { gatewayEvents } from '../../db/schema/gateway-events.ts';
-import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { paymentAttempts } from '../../db/schema/payments.ts';
 import type { Failpoint } from '../../runtime/failpoints.ts';
 import { apiProcesses } from '../support/api-process.ts';
 import { paymentsIn } from '../support/payments.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
-import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { webhookDeliveries } from '../../db/schema/webhooks.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
 import { onDevServer } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,10 +1,9 @@
 import { linkSync, readFileSync, symlinkSync } from 'node:fs';
 import { eq, like } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { outboxEvents } from '../../db/schema/webhooks.ts';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
-import { subscriptionImports } from '../../db/schema/subscription-imports.ts';
-import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { subscriptionImports, subscriptions } from '../../db/schema/subscriptions.ts';
 import { jitterOf } from '../../domain/subscription/jitter.ts';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { ImportResult } from '../../tools/scripts/import/run.ts';

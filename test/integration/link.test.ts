@@ -1,7 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
-import { subscriptionLinks } from '../../db/schema/subscription-links.ts';
-import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { subscriptionLinks, subscriptions } from '../../db/schema/subscriptions.ts';
 import { onTimeSkippingServer as test } from '../support/environment.ts';
 import { openPage, submitForm } from '../support/browser.ts';
 import type { Page } from '../support/browser.ts';

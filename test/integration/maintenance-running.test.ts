@@ -5,7 +5,7 @@ import { Client, Connection } from '@temporalio/client';
 import { eq, sql } from 'drizzle-orm';
 import { beforeEach, expect, inject, vi } from 'vitest';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
-import { sweepCounts } from '../../db/schema/sweep-counts.ts';
+import { sweepCounts } from '../../db/schema/sweeps.ts';
 import { keepMaintenanceRunning } from '../../temporal/maintenance.ts';
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';

@@ -8,11 +8,10 @@ import { subscriptionRows } from '../../db/repositories/subscriptions/transition
 import { claimKey } from '../../db/repositories/merchants/idempotency-keys.ts';
 import { forgetExpiredKeys, isOverdue } from '../../db/repositories/sweeps/queries.ts';
 import { sendTestClock } from '../../db/repositories/merchants/test-clocks.ts';
-import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
-import { refunds } from '../../db/schema/refunds.ts';
-import { subscriptions } from '../../db/schema/subscriptions.ts';
-import { testClocks } from '../../db/schema/test-clocks.ts';
-import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { idempotencyKeys } from '../../db/schema/merchants.ts';
+import { refunds } from '../../db/schema/payments.ts';
+import { subscriptions, testClocks } from '../../db/schema/subscriptions.ts';
+import { webhookDeliveries } from '../../db/schema/webhooks.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';

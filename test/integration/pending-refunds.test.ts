@@ -1,7 +1,7 @@
 import { eq, sql as raw } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
-import { refunds } from '../../db/schema/refunds.ts';
+import { refunds } from '../../db/schema/payments.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
 import type { RefundRef } from '../../domain/refund.ts';
 import { refundKey } from '../../domain/refund.ts';

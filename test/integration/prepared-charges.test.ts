@@ -4,7 +4,7 @@ import { collect } from '../../activities/charging/charge-exchange.ts';
 import type { SendLimits } from '../../activities/charging/gateway-exchange.ts';
 import { markSending } from '../../db/repositories/subscriptions/attempts.ts';
 import { openPaymentAttempt } from '../../db/repositories/payments/charges.ts';
-import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { paymentAttempts } from '../../db/schema/payments.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import type { PaymentGateway } from '../../gateways/port.ts';
 import { oneGateway } from '../../gateways/registry.ts';

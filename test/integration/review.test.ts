@@ -1,9 +1,8 @@
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, inject } from 'vitest';
 import { findRefund, settleRefund } from '../../db/repositories/payments/refunds.ts';
-import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
-import { paymentMethods } from '../../db/schema/payment-methods.ts';
-import { paymentReviews } from '../../db/schema/payment-reviews.ts';
+import { paymentAttempts, paymentReviews } from '../../db/schema/payments.ts';
+import { paymentMethods } from '../../db/schema/customers.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { reviewCommand } from '../../tools/scripts/review/command.ts';
 import { orderWorkflowId, recheck } from '../../workflows/orders/messages.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import { paymentMethods } from '../../db/schema/customers.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';

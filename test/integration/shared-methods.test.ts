@@ -2,7 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { savePaymentMethod } from '../../db/repositories/customers/payment-methods.ts';
 import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
-import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import { paymentMethods } from '../../db/schema/customers.ts';
 import { applyNewPaymentMethod } from '../../domain/subscription/apply-command.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';

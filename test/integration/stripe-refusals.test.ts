@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { refunds } from '../../db/schema/refunds.ts';
+import { refunds } from '../../db/schema/payments.ts';
 import {
   active,
   eventsOf,

@@ -9,7 +9,7 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
 import { CURRENCIES } from '../../domain/currencies.ts';
 import { applyCancel, applyEdit } from '../../domain/subscription/apply-command.ts';
-import { eventStreams } from '../../db/schema/event-streams.ts';
+import { eventStreams } from '../../db/schema/webhooks.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';

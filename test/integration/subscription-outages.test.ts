@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
-import { paymentIntents } from '../../db/schema/payment-intents.ts';
-import { paymentReviews } from '../../db/schema/payment-reviews.ts';
+import { paymentAttempts, paymentIntents, paymentReviews } from '../../db/schema/payments.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { cycleAt } from '../../domain/calendar.ts';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';

@@ -1,10 +1,8 @@
 import { eq, sql } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { bookLateCharge } from '../../db/repositories/payments/late-charges.ts';
-import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
-import { refunds } from '../../db/schema/refunds.ts';
-import { subscriptions } from '../../db/schema/subscriptions.ts';
-import { testClocks } from '../../db/schema/test-clocks.ts';
+import { paymentAttempts, refunds } from '../../db/schema/payments.ts';
+import { subscriptions, testClocks } from '../../db/schema/subscriptions.ts';
 import { openBooks } from '../../tools/proof/verify/books.ts';
 import { readRepairs } from '../../tools/proof/verify/repairs.ts';
 import { onDevServer as test } from '../support/environment.ts';

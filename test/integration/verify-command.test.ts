@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, inject, test as base } from 'vitest';
 import { createDb } from '../../db/client.ts';
-import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { paymentIntents } from '../../db/schema/payments.ts';
 import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { KEEP_ALIVE_MS } from '../support/keep-alive.ts';

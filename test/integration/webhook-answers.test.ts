@@ -5,7 +5,7 @@ import {
   deleteWebhookConfig,
   updateWebhookConfig,
 } from '../../db/repositories/webhooks/configs.ts';
-import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
+import { webhookConfigs } from '../../db/schema/webhooks.ts';
 import { eventually } from '../support/eventually.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { SECRET, onWebhookQueues as it } from '../support/webhook-environment.ts';

@@ -1,7 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
-import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { updateWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { gate } from '../support/gate.ts';
 import { onWebhookQueues as it } from '../support/webhook-environment.ts';

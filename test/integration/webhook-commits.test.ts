@@ -1,7 +1,6 @@
 import { describe, expect, vi } from 'vitest';
 import type { Db } from '../../db/client.ts';
-import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
-import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { gate } from '../support/gate.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';

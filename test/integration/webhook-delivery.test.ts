@@ -5,8 +5,7 @@ import {
   deleteWebhookConfig,
   updateWebhookConfig,
 } from '../../db/repositories/webhooks/configs.ts';
-import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
-import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { eventually } from '../support/eventually.ts';

@@ -11,9 +11,7 @@ import {
   listWebhookConfigs,
   updateWebhookConfig,
 } from '../../db/repositories/webhooks/configs.ts';
-import { outboxEvents } from '../../db/schema/outbox-events.ts';
-import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
-import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { outboxEvents, webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { onWebhookQueues as it } from '../support/webhook-environment.ts';
 import type { WebhookEnvironment } from '../support/webhook-environment.ts';
 

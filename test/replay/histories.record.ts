@@ -1,7 +1,7 @@
 import { describe, expect, vi } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
-import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { paymentAttempts } from '../../db/schema/payments.ts';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/messages.ts';

@@ -5,7 +5,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import type { TestAPI, TestFunction } from 'vitest';
-import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import { paymentMethods } from '../../db/schema/customers.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';

@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
-import { refunds } from '../../db/schema/refunds.ts';
+import { refunds } from '../../db/schema/payments.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { recheck } from '../../workflows/subscription/messages.ts';

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
+import { checkoutSessions } from '../../db/schema/checkouts.ts';
 import { onHostedPages } from '../support/hosted-pages.ts';
 import { PAYING_CARD } from '../support/payer.ts';
 import { clickThrough, fieldsOf, focused, heading, payByCard } from '../support/payer-browser.ts';

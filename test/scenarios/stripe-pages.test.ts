@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm';
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import { changeGateway } from '../../db/repositories/merchants/gateways.ts';
-import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import { paymentMethods } from '../../db/schema/customers.ts';
 import { freePort } from '../../tools/embedded/ports.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
 import { DECLINED, onHostedPages } from '../support/hosted-pages.ts';

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { asc, eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
-import { merchantGateways } from '../../db/schema/merchant-gateways.ts';
-import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
-import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { merchantGateways } from '../../db/schema/merchants.ts';
+import { paymentAttempts, paymentIntents } from '../../db/schema/payments.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
 import { openShop } from './shop.ts';
 import type { Shop } from './shop.ts';

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { vi } from 'vitest';
-import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { paymentAttempts } from '../../db/schema/payments.ts';
 import { openPage, submitForm } from './browser.ts';
 import type { Browser, Page } from './browser.ts';
 import { submitCard, submitForm as answerPage } from './stripe.ts';

@@ -1,6 +1,5 @@
 import { and, eq } from 'drizzle-orm';
-import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
-import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { paymentAttempts, paymentIntents } from '../../db/schema/payments.ts';
 import { openAttempt, owe } from '../../domain/subscription/apply-attempt.ts';
 import { payCheckout } from './pay-checkout.ts';
 import type { TestEnvironment } from './test-environment.ts';

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { merchantGateways } from '../../db/schema/merchant-gateways.ts';
+import { merchantGateways } from '../../db/schema/merchants.ts';
 import type { MerchantMode } from '../../db/schema/merchants.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
 import { SESSION } from './card-tokens.ts';

@@ -2,13 +2,12 @@ import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { expect } from 'vitest';
 import { changeGateway } from '../../db/repositories/merchants/gateways.ts';
-import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
+import { checkoutSessions } from '../../db/schema/checkouts.ts';
 import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
 import { eventually } from './eventually.ts';
 import type { Shop } from './shop.ts';
-import { WEBHOOK_SECRET } from './stripe.ts';
-import { submitCard } from './stripe.ts';
+import { WEBHOOK_SECRET, submitCard } from './stripe.ts';
 import type { StripeWorld } from './stripe.ts';
 import type { TestEnvironment } from './test-environment.ts';
 

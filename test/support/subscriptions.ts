@@ -4,7 +4,7 @@ import { eq } from 'drizzle-orm';
 import type { Db } from '../../db/client.ts';
 import { createSubscription } from '../../db/repositories/subscriptions/create.ts';
 import { insertCustomer } from '../../db/repositories/customers/customers.ts';
-import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { outboxEvents } from '../../db/schema/webhooks.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { newId, randomToken } from '../../domain/ids.ts';
 import type { SubscriptionRef, SubscriptionState, Terms } from '../../domain/subscription/state.ts';

@@ -2,7 +2,7 @@ import { Worker } from '@temporalio/worker';
 import { and, eq, gt, sql } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { activityInterceptor } from '../../activities/interceptors.ts';
-import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { eventually } from './eventually.ts';
 import { startOurProcess } from './our-process.ts';
 import type { OurProcess } from './our-process.ts';

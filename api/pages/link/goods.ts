@@ -1,7 +1,7 @@
 import { findCheckout } from '../../../db/repositories/checkouts/sessions.ts';
 import { findHostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import type { Link, LinkPayer, LinkUse } from '../../../db/repositories/subscriptions/links.ts';
-import type { LinkPayment } from '../../../db/schema/subscription-links.ts';
+import type { LinkPayment } from '../../../db/schema/subscriptions.ts';
 import type { Db } from '../../../db/client.ts';
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import { invariant } from '../../../domain/errors.ts';

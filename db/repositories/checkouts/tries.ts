@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
-import { checkoutSessions } from '../../schema/checkout-sessions.ts';
-import { checkoutTries } from '../../schema/checkout-tries.ts';
-import { paymentMethods } from '../../schema/payment-methods.ts';
+import { checkoutSessions, checkoutTries } from '../../schema/checkouts.ts';
+import { paymentMethods } from '../../schema/customers.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { isRecord } from '../is-record.ts';
 

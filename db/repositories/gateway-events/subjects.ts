@@ -1,12 +1,9 @@
 import { and, eq, inArray, isNull, like, or } from 'drizzle-orm';
 import type { GatewayHint } from '../../../domain/gateway-hint.ts';
 import type { Db } from '../../client.ts';
-import { checkoutSessions } from '../../schema/checkout-sessions.ts';
-import { paymentAttempts } from '../../schema/payment-attempts.ts';
-import { paymentIntents } from '../../schema/payment-intents.ts';
-import { paymentMethods } from '../../schema/payment-methods.ts';
-import { paymentReviews } from '../../schema/payment-reviews.ts';
-import { refunds } from '../../schema/refunds.ts';
+import { checkoutSessions } from '../../schema/checkouts.ts';
+import { paymentAttempts, paymentIntents, paymentReviews, refunds } from '../../schema/payments.ts';
+import { paymentMethods } from '../../schema/customers.ts';
 import type { PaymentMethod } from '../customers/payment-methods.ts';
 import { isRecord } from '../is-record.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';

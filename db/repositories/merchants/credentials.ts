@@ -2,8 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { and, asc, eq, gt, isNull, or } from 'drizzle-orm';
 import { randomToken } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
-import { credentials } from '../../schema/credentials.ts';
-import { merchants } from '../../schema/merchants.ts';
+import { credentials, merchants } from '../../schema/merchants.ts';
 import type { MerchantMode } from '../../schema/merchants.ts';
 
 /** 43 base62 characters hold 256 bits. */

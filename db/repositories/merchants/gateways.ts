@@ -1,7 +1,6 @@
 import { and, asc, eq, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
-import { merchantGateways } from '../../schema/merchant-gateways.ts';
-import { merchants } from '../../schema/merchants.ts';
+import { merchantGateways, merchants } from '../../schema/merchants.ts';
 import type { MerchantMode } from '../../schema/merchants.ts';
 
 /** Time in ms for which the previous webhook secret stays valid. Stripe keeps a rolled secret for at most 24 h. */

@@ -3,9 +3,8 @@ import { and, eq, isNull, lte, or, sql } from 'drizzle-orm';
 import { DomainError } from '../../../domain/errors.ts';
 import { commandIdFrom, idOfCommand } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
-import { idempotencyKeys } from '../../schema/idempotency-keys.ts';
-import { paymentIntents } from '../../schema/payment-intents.ts';
-import { refunds } from '../../schema/refunds.ts';
+import { idempotencyKeys } from '../../schema/merchants.ts';
+import { paymentIntents, refunds } from '../../schema/payments.ts';
 import { isRecord } from '../is-record.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,8 +1,7 @@
 import { and, count, eq, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
-import { subscriptions } from '../../schema/subscriptions.ts';
-import { testClocks } from '../../schema/test-clocks.ts';
+import { subscriptions, testClocks } from '../../schema/subscriptions.ts';
 import { isRecord } from '../is-record.ts';
 
 export interface TestClock {

@@ -5,8 +5,8 @@ import type { PaymentOrder, PaymentOutcome } from '../../../domain/payment-inten
 import type { RefundOutcome, RefundRef } from '../../../domain/refund.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Db } from '../../client.ts';
-import { paymentAttempts } from '../../schema/payment-attempts.ts';
-import type { paymentIntents } from '../../schema/payment-intents.ts';
+import { paymentAttempts } from '../../schema/payments.ts';
+import type { paymentIntents } from '../../schema/payments.ts';
 import { insertAttempt, setPending, settleAttempt } from '../subscriptions/attempts.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import type { Settlement } from '../../../domain/settlement.ts';

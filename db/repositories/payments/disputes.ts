@@ -6,7 +6,7 @@ import { intentEvent } from '../../../domain/subscription/change.ts';
 import { applyDispute } from '../../../domain/subscription/apply-dispute.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
-import { disputes } from '../../schema/disputes.ts';
+import { disputes } from '../../schema/payments.ts';
 import { isRecord } from '../is-record.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { businessNow } from '../subscriptions/business-time.ts';

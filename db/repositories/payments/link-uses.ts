@@ -1,7 +1,7 @@
 import { and, eq, inArray, lte, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
-import { paymentIntents } from '../../schema/payment-intents.ts';
-import { subscriptionLinks } from '../../schema/subscription-links.ts';
+import { paymentIntents } from '../../schema/payments.ts';
+import { subscriptionLinks } from '../../schema/subscriptions.ts';
 import { isRecord } from '../is-record.ts';
 
 export interface LinkRef {

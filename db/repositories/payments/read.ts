@@ -1,9 +1,8 @@
 import { and, asc, eq, inArray } from 'drizzle-orm';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
-import { paymentAttempts } from '../../schema/payment-attempts.ts';
-import { paymentIntents } from '../../schema/payment-intents.ts';
-import { paymentMethods } from '../../schema/payment-methods.ts';
+import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
+import { paymentMethods } from '../../schema/customers.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import type { PaymentMethod } from '../customers/payment-methods.ts';
 import { disputesOf } from './disputes.ts';

@@ -3,8 +3,8 @@ import type { SQL } from 'drizzle-orm';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
-import { paymentIntents } from '../../schema/payment-intents.ts';
-import { paymentMethods } from '../../schema/payment-methods.ts';
+import { paymentIntents } from '../../schema/payments.ts';
+import { paymentMethods } from '../../schema/customers.ts';
 import { isRecord } from '../is-record.ts';
 
 export interface PaidPayment {

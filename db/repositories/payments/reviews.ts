@@ -4,10 +4,7 @@ import { formatInstant } from '../../../domain/calendar.ts';
 import type { ReviewOutcome } from '../../../domain/review.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
-import { paymentAttempts } from '../../schema/payment-attempts.ts';
-import { paymentIntents } from '../../schema/payment-intents.ts';
-import { paymentReviews } from '../../schema/payment-reviews.ts';
-import { refunds } from '../../schema/refunds.ts';
+import { paymentAttempts, paymentIntents, paymentReviews, refunds } from '../../schema/payments.ts';
 import { isRecord } from '../is-record.ts';
 
 export type Review = typeof paymentReviews.$inferSelect;

@@ -1,7 +1,7 @@
 import { and, desc, eq, isNotNull, sql } from 'drizzle-orm';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import type { Db } from '../../client.ts';
-import { paymentAttempts } from '../../schema/payment-attempts.ts';
+import { paymentAttempts } from '../../schema/payments.ts';
 
 /**
  * Records that the payer gave another card instead of a confirmation of the intent's charge. The next look-up

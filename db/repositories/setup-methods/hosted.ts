@@ -1,11 +1,8 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
-import { checkoutSessions } from '../../schema/checkout-sessions.ts';
-import { checkoutTries } from '../../schema/checkout-tries.ts';
-import { customers } from '../../schema/customers.ts';
+import { checkoutSessions, checkoutTries, setupMethods } from '../../schema/checkouts.ts';
+import { customers, paymentMethods } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
-import { paymentMethods } from '../../schema/payment-methods.ts';
-import { setupMethods } from '../../schema/setup-methods.ts';
 import { fillInCustomer, filledIn, opensWith } from '../checkouts/sessions.ts';
 import type { GivenDetails } from '../checkouts/sessions.ts';
 import { isRecord } from '../is-record.ts';

@@ -1,6 +1,6 @@
 import { and, eq, isNotNull, max } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
-import { outboxEvents } from '../../schema/outbox-events.ts';
+import { outboxEvents } from '../../schema/webhooks.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 
 /**

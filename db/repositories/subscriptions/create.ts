@@ -4,7 +4,7 @@ import { jitterOf } from '../../../domain/subscription/jitter.ts';
 import { newSubscription } from '../../../domain/subscription/state.ts';
 import type { NewSubscription, SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
-import { checkoutSessions } from '../../schema/checkout-sessions.ts';
+import { checkoutSessions } from '../../schema/checkouts.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import { loadSettings } from '../merchants/settings.ts';

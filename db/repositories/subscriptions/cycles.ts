@@ -11,8 +11,7 @@ import type {
   SubscriptionState,
 } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
-import { paymentAttempts } from '../../schema/payment-attempts.ts';
-import { paymentIntents } from '../../schema/payment-intents.ts';
+import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { isRecord } from '../is-record.ts';
 import { factsOf } from '../payments/events.ts';

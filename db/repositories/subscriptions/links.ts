@@ -1,12 +1,10 @@
 import { and, desc, eq, gt, sql } from 'drizzle-orm';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
-import { checkoutSessions } from '../../schema/checkout-sessions.ts';
+import { checkoutSessions } from '../../schema/checkouts.ts';
 import { customers } from '../../schema/customers.ts';
-import { linkUses } from '../../schema/link-uses.ts';
+import { linkUses, subscriptionLinks, subscriptions } from '../../schema/subscriptions.ts';
 import { merchants } from '../../schema/merchants.ts';
-import { subscriptionLinks } from '../../schema/subscription-links.ts';
-import { subscriptions } from '../../schema/subscriptions.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import { countExpiredUses, releaseExpiredUses } from '../payments/link-uses.ts';
 import { isRecord } from '../is-record.ts';

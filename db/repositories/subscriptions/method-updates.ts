@@ -3,14 +3,11 @@ import type { IntentRef, IntentStatus } from '../../../domain/payment-intent.ts'
 import type { CommandResult } from '../../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
-import { checkoutSessions } from '../../schema/checkout-sessions.ts';
-import { checkoutTries } from '../../schema/checkout-tries.ts';
-import { customers } from '../../schema/customers.ts';
+import { checkoutSessions, checkoutTries } from '../../schema/checkouts.ts';
+import { customers, paymentMethods } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
-import { paymentIntents } from '../../schema/payment-intents.ts';
-import { paymentMethods } from '../../schema/payment-methods.ts';
-import { subscriptionCommands } from '../../schema/subscription-commands.ts';
-import { subscriptions } from '../../schema/subscriptions.ts';
+import { paymentIntents } from '../../schema/payments.ts';
+import { subscriptionCommands, subscriptions } from '../../schema/subscriptions.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import type { SessionRef } from '../checkouts/tries.ts';
 import { isRecord } from '../is-record.ts';

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
-import { paymentMethods } from '../../schema/payment-methods.ts';
+import { paymentMethods } from '../../schema/customers.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { isRecord } from '../is-record.ts';
 

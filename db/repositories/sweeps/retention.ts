@@ -1,8 +1,8 @@
 import { lt, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
 import { gatewayEvents } from '../../schema/gateway-events.ts';
-import { linkUses } from '../../schema/link-uses.ts';
-import { retentionCounts } from '../../schema/retention-counts.ts';
+import { linkUses } from '../../schema/subscriptions.ts';
+import { retentionCounts } from '../../schema/sweeps.ts';
 
 /**
  * Selects the records to delete: those older than `before` (real time, epoch ms), at most `limit` in one call.

@@ -4,8 +4,7 @@ import type { Breaker, BreakerOutcome } from '../../../domain/endpoint-breaker.t
 import type { EventType } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
 import { merchants } from '../../schema/merchants.ts';
-import { webhookConfigs } from '../../schema/webhook-configs.ts';
-import { webhookDeliveries } from '../../schema/webhook-deliveries.ts';
+import { webhookConfigs, webhookDeliveries } from '../../schema/webhooks.ts';
 import { isRecord } from '../is-record.ts';
 
 export type WebhookConfig = typeof webhookConfigs.$inferSelect;

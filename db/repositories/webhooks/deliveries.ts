@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { HOLDS_BACK_FAILURES } from '../../../domain/delivery-schedule.ts';
 import { OPENS_AFTER_FAILURES } from '../../../domain/endpoint-breaker.ts';
 import type { Db } from '../../client.ts';
-import type { DeliveryState } from '../../schema/webhook-deliveries.ts';
+import type { DeliveryState } from '../../schema/webhooks.ts';
 
 export interface StreamRef {
   merchantId: string;

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { changeSettings } from '../../../db/repositories/merchants/settings.ts';
-import { subscriptionLinks } from '../../../db/schema/subscription-links.ts';
+import { subscriptionLinks } from '../../../db/schema/subscriptions.ts';
 import type { PaymentMethodKind } from '../../../domain/payment-method.ts';
 import { PUBLIC_URL, subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';

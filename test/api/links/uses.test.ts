@@ -4,7 +4,7 @@ import {
   loadSnapshot,
   recordTransition,
 } from '../../../db/repositories/subscriptions/transitions.ts';
-import { linkUses } from '../../../db/schema/link-uses.ts';
+import { linkUses } from '../../../db/schema/subscriptions.ts';
 import { applyCheckoutExpiry } from '../../../domain/subscription/apply-command.ts';
 import { untilAvailable } from '../../support/answers.ts';
 import { test as apiTest } from '../../support/api-environment.ts';

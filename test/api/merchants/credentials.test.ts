@@ -8,7 +8,7 @@ import {
   rotateCredential,
   ROTATION_OVERLAP_MS,
 } from '../../../db/repositories/merchants/credentials.ts';
-import { credentials } from '../../../db/schema/credentials.ts';
+import { credentials } from '../../../db/schema/merchants.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 

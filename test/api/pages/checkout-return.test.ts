@@ -1,7 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { paymentAttempts } from '../../../db/schema/payment-attempts.ts';
-import { paymentIntents } from '../../../db/schema/payment-intents.ts';
+import { paymentAttempts, paymentIntents } from '../../../db/schema/payments.ts';
 import { test } from '../../support/api-environment.ts';
 import { statusOf } from '../../support/fixtures/subscriptions.ts';
 import { openCheckout, sessionOf } from '../../support/hosted-pages/checkouts.ts';

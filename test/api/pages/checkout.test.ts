@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { paymentIntents } from '../../../db/schema/payment-intents.ts';
+import { paymentIntents } from '../../../db/schema/payments.ts';
 import { TOKENISER_URL, test } from '../../support/api-environment.ts';
 import { eventTypes } from '../../support/fixtures/events.ts';
 import { statusOf } from '../../support/fixtures/subscriptions.ts';

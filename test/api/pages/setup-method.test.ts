@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { customers } from '../../../db/schema/customers.ts';
-import { setupMethods } from '../../../db/schema/setup-methods.ts';
+import { setupMethods } from '../../../db/schema/checkouts.ts';
 import { test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { consentOf, fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';

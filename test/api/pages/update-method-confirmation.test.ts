@@ -1,8 +1,7 @@
 import { and, eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { paymentAttempts } from '../../../db/schema/payment-attempts.ts';
-import { paymentIntents } from '../../../db/schema/payment-intents.ts';
-import { paymentMethods } from '../../../db/schema/payment-methods.ts';
+import { paymentAttempts, paymentIntents } from '../../../db/schema/payments.ts';
+import { paymentMethods } from '../../../db/schema/customers.ts';
 import { formToken } from '../../../api/pages/shared/own-requests.ts';
 import { sessionIdOf } from '../../../runtime/payer-links.ts';
 import { PUBLIC_URL, SESSION_KEY, test as apiTest } from '../../support/api-environment.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { checkoutSessions } from '../../../db/schema/checkout-sessions.ts';
+import { checkoutSessions } from '../../../db/schema/checkouts.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
 import {

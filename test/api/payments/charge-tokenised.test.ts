@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { paymentIntents } from '../../../db/schema/payment-intents.ts';
+import { paymentIntents } from '../../../db/schema/payments.ts';
 import { test as apiTest } from '../../support/api-environment.ts';
 import type { CallOptions } from '../../support/api-environment.ts';
 import { eventTypes } from '../../support/fixtures/events.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { checkoutSessions } from '../../../db/schema/checkout-sessions.ts';
-import { paymentIntents } from '../../../db/schema/payment-intents.ts';
+import { checkoutSessions } from '../../../db/schema/checkouts.ts';
+import { paymentIntents } from '../../../db/schema/payments.ts';
 import { PUBLIC_URL, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {

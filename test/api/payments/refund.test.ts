@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { refunds } from '../../../db/schema/refunds.ts';
+import { refunds } from '../../../db/schema/payments.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
 import {

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { PgTable } from 'drizzle-orm/pg-core';
 import { describe, expect } from 'vitest';
 import { customers } from '../../../db/schema/customers.ts';
-import { paymentIntents } from '../../../db/schema/payment-intents.ts';
+import { paymentIntents } from '../../../db/schema/payments.ts';
 import { subscriptions } from '../../../db/schema/subscriptions.ts';
 import { subscriptionBody, test as apiTest } from '../../support/api-environment.ts';
 import type { Answer, ApiEnvironment } from '../../support/api-environment.ts';

@@ -5,7 +5,7 @@ import {
   KEY_LIFETIME_MS,
 } from '../../../db/repositories/merchants/idempotency-keys.ts';
 import { customers } from '../../../db/schema/customers.ts';
-import { idempotencyKeys } from '../../../db/schema/idempotency-keys.ts';
+import { idempotencyKeys } from '../../../db/schema/merchants.ts';
 import { subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { expectError, untilAvailable } from '../../support/answers.ts';

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { paymentIntents } from '../../../db/schema/payment-intents.ts';
+import { paymentIntents } from '../../../db/schema/payments.ts';
 import { test as apiTest, subscriptionBody } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { intentBody } from '../../support/fixtures/payments.ts';

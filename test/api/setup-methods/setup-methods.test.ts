@@ -1,7 +1,6 @@
 import { expect } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { checkoutSessions } from '../../../db/schema/checkout-sessions.ts';
-import { setupMethods } from '../../../db/schema/setup-methods.ts';
+import { checkoutSessions, setupMethods } from '../../../db/schema/checkouts.ts';
 import { PUBLIC_URL, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { makeCustomer, outcome, setupBody } from '../../support/fixtures/payments.ts';

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { idempotencyKeys } from '../../../db/schema/idempotency-keys.ts';
+import { idempotencyKeys } from '../../../db/schema/merchants.ts';
 import { SUBSCRIPTION_STATUSES } from '../../../domain/subscription/state.ts';
 import type { SubscriptionStatus } from '../../../domain/subscription/state.ts';
 import { test } from '../../support/api-environment.ts';

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { idempotencyKeys } from '../../../db/schema/idempotency-keys.ts';
+import { idempotencyKeys } from '../../../db/schema/merchants.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { paymentIntents } from '../../../db/schema/payment-intents.ts';
+import { paymentIntents } from '../../../db/schema/payments.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
 import { UNAVAILABLE, outcome, readIntent, refusal } from '../../support/fixtures/payments.ts';

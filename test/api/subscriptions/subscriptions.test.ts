@@ -1,8 +1,8 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { createHash } from 'node:crypto';
-import { checkoutSessions } from '../../../db/schema/checkout-sessions.ts';
-import { paymentIntents } from '../../../db/schema/payment-intents.ts';
+import { checkoutSessions } from '../../../db/schema/checkouts.ts';
+import { paymentIntents } from '../../../db/schema/payments.ts';
 import { subscriptions } from '../../../db/schema/subscriptions.ts';
 import { PUBLIC_URL, subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';

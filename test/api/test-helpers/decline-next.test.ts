@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { paymentMethods } from '../../../db/schema/payment-methods.ts';
+import { paymentMethods } from '../../../db/schema/customers.ts';
 import { expectError } from '../../support/answers.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';

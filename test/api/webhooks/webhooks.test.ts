@@ -1,8 +1,7 @@
 import { and, eq, isNull } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { deactivateWebhookConfig } from '../../../db/repositories/webhooks/configs.ts';
-import { webhookConfigs } from '../../../db/schema/webhook-configs.ts';
-import { webhookDeliveries } from '../../../db/schema/webhook-deliveries.ts';
+import { webhookConfigs, webhookDeliveries } from '../../../db/schema/webhooks.ts';
 import { untilAvailable } from '../../support/answers.ts';
 import { subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { checkoutSessions } from '../../../db/schema/checkout-sessions.ts';
+import { checkoutSessions } from '../../../db/schema/checkouts.ts';
 import type { ApiEnvironment } from '../api-environment.ts';
 import { createSubscription } from '../fixtures/subscriptions.ts';
 import { createClock } from '../fixtures/test-clocks.ts';

@@ -1,8 +1,7 @@
 import { and, eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { paymentIntents } from '../../../db/schema/payment-intents.ts';
-import { subscriptionLinks } from '../../../db/schema/subscription-links.ts';
-import { subscriptions } from '../../../db/schema/subscriptions.ts';
+import { paymentIntents } from '../../../db/schema/payments.ts';
+import { subscriptionLinks, subscriptions } from '../../../db/schema/subscriptions.ts';
 import { PUBLIC_URL, subscriptionBody } from '../api-environment.ts';
 import type { Answer, ApiEnvironment } from '../api-environment.ts';
 import { fieldsOf } from './page-text.ts';

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { checkoutSessions } from '../../../db/schema/checkout-sessions.ts';
+import { checkoutSessions } from '../../../db/schema/checkouts.ts';
 import { returnUrl } from '../../../api/pages/shared/own-requests.ts';
 import { PUBLIC_URL, SESSION_KEY } from '../api-environment.ts';
 import type { Answer, ApiEnvironment, CallOptions } from '../api-environment.ts';

@@ -1,4 +1,4 @@
-import { IMPORT_STATUSES } from '../../../db/schema/subscription-imports.ts';
+import { IMPORT_STATUSES } from '../../../db/schema/subscriptions.ts';
 import { z } from 'zod';
 import { customerDetails } from '../../../api/customer-details.ts';
 import {
@@ -8,8 +8,10 @@ import {
   optional,
   readFields,
   text,
+  FieldsError,
+  wholeNumber,
+  withoutEmpty,
 } from '../../../api/fields.ts';
-import { FieldsError, wholeNumber, withoutEmpty } from '../../../api/fields.ts';
 import type { Fields, Problem } from '../../../api/fields.ts';
 import { amount, currency, description, receiptId } from '../../../api/payment-fields.ts';
 import {
@@ -19,7 +21,7 @@ import {
   termsFieldsProblems,
 } from '../../../api/routes/subscriptions/fields.ts';
 import type { SubscriptionOrder } from '../../../db/repositories/subscriptions/create.ts';
-import type { ImportedTerms } from '../../../db/schema/subscription-imports.ts';
+import type { ImportedTerms } from '../../../db/schema/subscriptions.ts';
 import { BILLING_HORIZON_AT, cycleAt, formatInstant } from '../../../domain/calendar.ts';
 import { datesAround, indexOfDate } from './imported.ts';
 import type { ImportedSubscription } from './imported.ts';

@@ -1,4 +1,4 @@
-import type { ImportStatus } from '../../../db/schema/subscription-imports.ts';
+import type { ImportStatus } from '../../../db/schema/subscriptions.ts';
 import { cycleAt, firstIndexAfter } from '../../../domain/calendar.ts';
 import type { IntervalUnit } from '../../../domain/calendar.ts';
 import { askedForBy } from '../../../domain/subscription/actor.ts';

@@ -7,11 +7,9 @@ import type { ImportedSubscription } from './imported.ts';
 import { jitterOf } from '../../../domain/subscription/jitter.ts';
 import type { EventCard } from '../../../domain/events.ts';
 import type { Db } from '../../../db/client.ts';
-import { customers } from '../../../db/schema/customers.ts';
-import { paymentMethods } from '../../../db/schema/payment-methods.ts';
-import { subscriptionImports } from '../../../db/schema/subscription-imports.ts';
-import type { ImportedTerms } from '../../../db/schema/subscription-imports.ts';
-import { subscriptions } from '../../../db/schema/subscriptions.ts';
+import { customers, paymentMethods } from '../../../db/schema/customers.ts';
+import { subscriptionImports, subscriptions } from '../../../db/schema/subscriptions.ts';
+import type { ImportedTerms } from '../../../db/schema/subscriptions.ts';
 import type { SubscriptionOrder } from '../../../db/repositories/subscriptions/create.ts';
 import { rowOf } from '../../../db/repositories/subscriptions/row.ts';
 

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { paymentAttempts } from '../../../../db/schema/payment-attempts.ts';
+import { paymentAttempts } from '../../../../db/schema/payments.ts';
 import type { Locale } from '../../../../domain/locales.ts';
 import { updateMethodLink } from '../../../../runtime/payer-links.ts';
 import { PUBLIC_URL, SESSION_KEY } from '../../api-environment.ts';

@@ -1,0 +1,137 @@
+import { sql } from 'drizzle-orm';
+import {
+  boolean,
+  check,
+  json,
+  pgTable,
+  primaryKey,
+  text,
+  index,
+  integer,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
+import type { Locale } from '../../domain/locales.ts';
+import type { CustomerDetails } from '../../domain/customer.ts';
+import type { PaymentMethodKind } from '../../domain/payment-method.ts';
+import { SETUP_METHOD_STATUSES } from '../../domain/setup-method.ts';
+import type { SetupMethodStatus } from '../../domain/setup-method.ts';
+import { bytes, childOf, currency, instant, merchantId, oneOf, realTime } from './_columns.ts';
+import { customers, paymentMethods } from './customers.ts';
+import { paymentIntents } from './payments.ts';
+import { subscriptions } from './subscriptions.ts';
+
+/**
+ * A session in which a payer saves a payment method and pays nothing. After `expiresAt` a session in CREATED
+ * counts as CANCELLED, without a change of the row.
+ */
+export const setupMethods = pgTable(
+  'setup_method',
+  {
+    merchantId: merchantId(),
+    id: text('id').notNull(),
+    customerId: text('customer_id').notNull(),
+    status: text('status').$type<SetupMethodStatus>().notNull(),
+    currency: currency().notNull(),
+    paymentMethods: json('payment_methods').$type<PaymentMethodKind[]>().notNull(),
+    paymentMethodId: text('payment_method_id'),
+    storeFrontId: text('store_front_id'),
+    billingDetails: json('billing_details').$type<CustomerDetails>().notNull(),
+    callbackUrl: text('callback_url').notNull(),
+    metadata: json('metadata').$type<Record<string, string>>(),
+    phoneNumberRequired: boolean('phone_number_required').notNull(),
+    locale: text('locale').$type<Locale>(),
+    createdAt: instant('created_at').notNull(),
+    expiresAt: instant('expires_at').notNull(),
+    completedAt: instant('completed_at'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.id] }),
+    childOf(table, table.customerId, customers),
+    childOf(table, table.paymentMethodId, paymentMethods),
+    check('setup_method__status__ck', sql`${table.status} in (${oneOf(SETUP_METHOD_STATUSES)})`),
+  ],
+);
+
+/** The purpose of a hosted page: the payer subscribes, pays once, saves a payment method, or replaces one. */
+export const CHECKOUT_PURPOSES = [
+  'subscription',
+  'payment',
+  'setup_method',
+  'update_method',
+] as const;
+export type CheckoutPurpose = (typeof CHECKOUT_PURPOSES)[number];
+
+/**
+ * One session on a hosted page. The bearer token of the page's URL is stored as SHA-256. The status of the
+ * subscription, intent or setup method decides whether the session is open.
+ */
+export const checkoutSessions = pgTable(
+  'checkout_session',
+  {
+    merchantId: merchantId(),
+    id: text('id').notNull(),
+    tokenHash: bytes('token_hash').notNull(),
+    purpose: text('purpose').$type<CheckoutPurpose>().notNull().default('subscription'),
+    /** Exactly one of these three ids is set, according to `purpose`. */
+    subscriptionId: text('subscription_id'),
+    intentId: text('intent_id'),
+    setupMethodId: text('setup_method_id'),
+    /**
+     * For the first checkout of a subscription: business time (the time of its test clock, else real time). For
+     * every other purpose: real time.
+     */
+    expiresAt: instant('expires_at').notNull(),
+    openedAt: instant('opened_at'),
+    /** Number of card tries, declined ones included. Equals the session's number of rows in `checkout_try`. */
+    tries: integer('tries').notNull().default(0),
+    /** The gateways whose card pages were opened for the session, the first one first: `stripe:acct_…`. */
+    gateways: text('gateways').array().notNull().default([]),
+    /** Error code of the last failed try; null if no try failed. */
+    lastErrorCode: text('last_error_code'),
+    createdAt: instant('created_at').notNull(),
+    /** Real time of the insert, for the retention sweep. */
+    insertedAt: realTime('inserted_at'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.id] }),
+    childOf(table, table.subscriptionId, subscriptions),
+    childOf(table, table.intentId, paymentIntents),
+    childOf(table, table.setupMethodId, setupMethods),
+    check('checkout_session__purpose__ck', sql`${table.purpose} in (${oneOf(CHECKOUT_PURPOSES)})`),
+    check(
+      'checkout_session__subject__ck',
+      sql`num_nonnulls(${table.subscriptionId}, ${table.intentId}, ${table.setupMethodId}) = 1`,
+    ),
+    uniqueIndex('checkout_session__token__uq').on(table.tokenHash),
+    index('checkout_session__subscription__idx').on(table.merchantId, table.subscriptionId),
+    // The periodic sweep finds rows past their retention by this index.
+    index('checkout_session__inserted__idx').on(table.insertedAt),
+    // `intentId` comes first, because the look-up of a page by its intent's id has no merchant id.
+    index('checkout_session__intent__idx').on(table.intentId, table.merchantId),
+  ],
+);
+
+/**
+ * One try with a card on a hosted page. If a payer reloads the return page, the primary key prevents a second
+ * try.
+ */
+export const checkoutTries = pgTable(
+  'checkout_try',
+  {
+    merchantId: merchantId(),
+    sessionId: text('session_id').notNull(),
+    /**
+     * SHA-256 of the one-time token. If the gateway refused the card and returned no token: SHA-256 of the decline
+     * code together with the gateway's id of this refusal.
+     */
+    key: bytes('key').notNull(),
+    /** Error code of a failed try. Null if the try succeeded, and while its outcome is unknown. */
+    errorCode: text('error_code'),
+    /** Real time. */
+    createdAt: instant('created_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.sessionId, table.key] }),
+    childOf(table, table.sessionId, checkoutSessions),
+  ],
+);

@@ -1,0 +1,143 @@
+import {
+  boolean,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  bigint,
+  uniqueIndex,
+  check,
+} from 'drizzle-orm/pg-core';
+import type { EventType } from '../../domain/events.ts';
+import { bytes, childOf, instant, merchantId, oneOf, realTime } from './_columns.ts';
+import { merchants } from './merchants.ts';
+import { sql } from 'drizzle-orm';
+
+/**
+ * A webhook endpoint: its URL, its event types and its signing secret, sealed with AES-256-GCM. A
+ * deleted configuration keeps its row, with `deletedAt`, because deliveries refer to it.
+ */
+export const webhookConfigs = pgTable(
+  'webhook_config',
+  {
+    merchantId: merchantId().references(() => merchants.id),
+    id: text('id').notNull(),
+    url: text('url').notNull(),
+    sealedSigner: bytes('sealed_signer').notNull(),
+    /**
+     * The previous secret. `webhook-signature` also contains a signature with this secret until
+     * `previousSignerUntil`.
+     */
+    sealedPreviousSigner: bytes('sealed_previous_signer'),
+    previousSignerUntil: instant('previous_signer_until'),
+    eventTypes: text('event_types').array().$type<EventType[]>().notNull(),
+    isActive: boolean('is_active').notNull(),
+    deactivatedReason: text('deactivated_reason'),
+    /** Time of the first failure since the last success; null after a success. */
+    failingSince: instant('failing_since'),
+    /**
+     * Number of failed attempts since the last success, except those that ended during a pause. This number,
+     * `pausedUntil` and `failingSince` are the state of the circuit breaker.
+     */
+    consecutiveFailures: integer('consecutive_failures').notNull().default(0),
+    /** No request is sent before this time, in real time. Null while the breaker is closed. */
+    pausedUntil: instant('paused_until'),
+    createdAt: instant('created_at').notNull(),
+    updatedAt: instant('updated_at').notNull(),
+    deletedAt: instant('deleted_at'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.id] }),
+    index('webhook_config__active__idx').on(table.merchantId, table.isActive),
+  ],
+);
+
+/**
+ * The event counter of a stream: of a subscription, of an intent or setup session without one, or of a payment
+ * method. Raising it locks the row, so the sequence order is the commit order.
+ */
+export const eventStreams = pgTable(
+  'event_stream',
+  {
+    merchantId: merchantId(),
+    id: text('id').notNull(),
+    lastSequence: bigint('last_sequence', { mode: 'number' }).notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.merchantId, table.id] })],
+);
+
+/**
+ * One event, written in the transaction of the change that it reports. `body` is the exact text that is signed and
+ * sent, the same on every delivery attempt.
+ */
+export const outboxEvents = pgTable(
+  'outbox_event',
+  {
+    merchantId: merchantId(),
+    id: text('id').notNull(),
+    streamId: text('stream_id').notNull(),
+    sequence: bigint('sequence', { mode: 'number' }).notNull(),
+    type: text('type').$type<EventType>().notNull(),
+    body: text('body').notNull(),
+    /** Business time: the time of the subscription's test clock, else real time. */
+    occurredAt: instant('occurred_at').notNull(),
+    insertedAt: realTime('inserted_at'),
+    /** Real time when the retention sweep shortened `body` to the intent's id and the status; null before. */
+    bodyDeletedAt: instant('body_deleted_at'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.id] }),
+    uniqueIndex('outbox_event__sequence__uq').on(table.merchantId, table.streamId, table.sequence),
+    // The periodic sweep finds rows past their retention by this index.
+    index('outbox_event__body__idx')
+      .on(table.insertedAt)
+      .where(sql`${table.bodyDeletedAt} is null`),
+  ],
+);
+
+/** FAILED: every attempt of the schedule failed. DROPPED: the configuration was deleted or deactivated. */
+export const DELIVERY_STATES = ['PENDING', 'DELIVERED', 'FAILED', 'DROPPED'] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+
+/**
+ * The delivery of one event to one endpoint, inserted in the transaction of the event. Each endpoint has its
+ * own rows, so an endpoint that is down delays no other endpoint.
+ */
+export const webhookDeliveries = pgTable(
+  'webhook_delivery',
+  {
+    merchantId: merchantId(),
+    eventId: text('event_id').notNull(),
+    configId: text('config_id').notNull(),
+    streamId: text('stream_id').notNull(),
+    sequence: bigint('sequence', { mode: 'number' }).notNull(),
+    state: text('state').$type<DeliveryState>().notNull(),
+    attempts: integer('attempts').notNull().default(0),
+    /** Real time, like every time in this table. */
+    nextAttemptAt: realTime('next_attempt_at'),
+    lastHttpStatus: integer('last_http_status'),
+    lastError: text('last_error'),
+    settledAt: instant('settled_at'),
+    /**
+     * End of the claim, by the database's clock: until then one process may send the delivery. Null without a
+     * claim. The value also identifies the claim: a release must name the same value.
+     */
+    claimedUntil: instant('claimed_until'),
+    insertedAt: realTime('inserted_at'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.eventId, table.configId] }),
+    childOf(table, table.eventId, outboxEvents),
+    childOf(table, table.configId, webhookConfigs),
+    check('webhook_delivery__state__ck', sql`${table.state} in (${oneOf(DELIVERY_STATES)})`),
+    // The pending deliveries of one stream to one endpoint, in sequence order.
+    index('webhook_delivery__pending_stream__idx')
+      .on(table.merchantId, table.streamId, table.configId, table.sequence)
+      .where(sql`${table.state} = 'PENDING'`),
+    // The queue of one endpoint, ordered by due time. The sweep reads this index for every endpoint.
+    index('webhook_delivery__pending_endpoint__idx')
+      .on(table.merchantId, table.configId, table.nextAttemptAt)
+      .where(sql`${table.state} = 'PENDING'`),
+  ],
+);
