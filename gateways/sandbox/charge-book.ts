@@ -85,15 +85,11 @@ export function createChargeBook(sql: Sql) {
       return { charge: bookedCharge(row), isReplay: row.is_replay };
     },
 
-    /** Returns the charge of this key, with the ids that a fault can match; null if there is no charge. */
-    async find(key: string) {
+    /** Returns the charge of this key; null if there is none. */
+    async find(key: string): Promise<BookedCharge | null> {
       const [row] = await sql<ChargeRow[]>`
         select * from sandbox_gateway.charge where key = ${key}`;
-      if (row === undefined) return null;
-      return {
-        charge: bookedCharge(row),
-        target: { subscriptionId: row.subscription_id, paymentMethodId: row.payment_method_id },
-      };
+      return row === undefined ? null : bookedCharge(row);
     },
 
     async list(filter: ListFilter): Promise<ListedCharge[]> {

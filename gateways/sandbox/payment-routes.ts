@@ -1,12 +1,11 @@
 import { KEY_LENGTH_MAX } from '../port.ts';
 import type { CardBook } from './card-book.ts';
 import type { ChargeBook, ChargeOrder } from './charge-book.ts';
-import type { Faults } from './faults.ts';
-import type { RefundBook, RefundStatus } from './refund-book.ts';
+import type { RefundBook } from './refund-book.ts';
 import { currency, object, optionalText, text, wholeNumber } from '../http-server/fields.ts';
 import type { Fields } from '../http-server/fields.ts';
 import { json, readJson, RequestRefused } from '../http-server/http.ts';
-import type { Call, Handler, Route } from '../http-server/http.ts';
+import type { Call, GatewayAnswer, Handler, Reply, Route } from '../http-server/http.ts';
 
 /** Header of an answer that repeats the result of an earlier request with the same key. */
 const REPLAYED_HEADER = 'idempotent-replayed';
@@ -15,9 +14,22 @@ export interface PaymentRouteOptions {
   readonly cards: CardBook;
   readonly charges: ChargeBook;
   readonly refunds: RefundBook;
-  readonly faults: Faults;
+  readonly serve: Serve;
   readonly now: () => number;
 }
+
+/** Serves one request by calling `work`. The ids are null if the request does not contain them. */
+export type Serve = (
+  request: {
+    readonly operation: 'charge' | 'lookup' | 'methods' | 'refund' | 'refund_lookup';
+    readonly key: string;
+    readonly subscriptionId: string | null;
+    readonly paymentMethodId: string | null;
+  },
+  work: () => Promise<GatewayAnswer>,
+) => Promise<Reply>;
+
+const NO_IDS = { subscriptionId: null, paymentMethodId: null };
 
 /** Routes for our own processes, which send the gateway key as a bearer token. */
 export function paymentRoutes(options: PaymentRouteOptions): Route[] {
@@ -41,7 +53,7 @@ export function paymentRoutes(options: PaymentRouteOptions): Route[] {
   ];
 }
 
-function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
+function chargeHandlers({ charges, serve, now }: PaymentRouteOptions) {
   // The number of unanswered charge requests, by key.
   const inFlight = new Map<string, number>();
 
@@ -51,19 +63,13 @@ function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
     try {
       const order = chargeOrder(key, await readJson(call.request));
       const { subscriptionId, paymentMethodId } = order.reference;
-      return await faults.serve('charge', order.reference, {
-        work: async () => {
+      return await serve(
+        { operation: 'charge', key, subscriptionId, paymentMethodId },
+        async () => {
           const { charge: booked, isReplay } = await charges.charge(order, now());
           return json(200, { charge: booked }, replayed(isReplay));
         },
-        decline: () =>
-          charges.forceDeclines({
-            subscriptionId,
-            paymentMethodId: subscriptionId === null ? paymentMethodId : null,
-            code: 'insufficient_funds',
-            count: 1,
-          }),
-      });
+      );
     } finally {
       const left = (inFlight.get(key) ?? 1) - 1;
       if (left === 0) inFlight.delete(key);
@@ -77,19 +83,16 @@ function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
     // database.
     const isInFlight = inFlight.has(key);
     const found = await charges.find(key);
-    const target = found?.target ?? { subscriptionId: null, paymentMethodId: null };
-    return faults.serve('lookup', target, {
-      work: async () => {
-        if (found !== null) return json(200, { state: 'booked', charge: found.charge });
-        return json(200, { state: isInFlight ? 'in_progress' : 'absent' });
-      },
+    return serve({ operation: 'lookup', key, ...NO_IDS }, async () => {
+      if (found !== null) return json(200, { state: 'booked', charge: found });
+      return json(200, { state: isInFlight ? 'in_progress' : 'absent' });
     });
   };
 
   return { charge, lookup };
 }
 
-function methodHandler({ cards, faults, now }: PaymentRouteOptions): Handler {
+function methodHandler({ cards, serve, now }: PaymentRouteOptions): Handler {
   return async ({ request }) => {
     const fields = await readJson(request);
     const reference = object(fields, 'reference');
@@ -101,47 +104,38 @@ function methodHandler({ cards, faults, now }: PaymentRouteOptions): Handler {
       paymentMethodId: optionalText(reference, 'paymentMethodId'),
       customerId: optionalText(reference, 'customerId'),
     };
-    const target = { subscriptionId: null, paymentMethodId: order.paymentMethodId };
-    return faults.serve('methods', target, {
-      work: async () => {
-        const result = await cards.save(order, now());
-        if ('refused' in result) return json(200, { refused: result });
-        const { card: method, enteredAt, isReplay } = result;
-        return json(200, { method, enteredAt }, replayed(isReplay));
-      },
+    const { key, paymentMethodId } = order;
+    return serve({ operation: 'methods', key, subscriptionId: null, paymentMethodId }, async () => {
+      const result = await cards.save(order, now());
+      if ('refused' in result) return json(200, { refused: result });
+      const { card: method, enteredAt, isReplay } = result;
+      return json(200, { method, enteredAt }, replayed(isReplay));
     });
   };
 }
 
-function refundHandlers({ refunds, faults, now }: PaymentRouteOptions) {
-  const target = { subscriptionId: null, paymentMethodId: null };
-
+function refundHandlers({ refunds, serve, now }: PaymentRouteOptions) {
   const refund: Handler = async ({ request }) => {
     const fields = await readJson(request);
+    const key = text(fields, 'key');
     const order = {
-      key: text(fields, 'key'),
+      key,
       gatewayChargeId: text(fields, 'gatewayChargeId'),
       amountMinor: amountMinor(fields),
       currency: currency(fields, 'currency'),
     };
-    let status: RefundStatus = 'succeeded';
-    return faults.serve('refund', target, {
-      work: async () => {
-        const result = await refunds.refund(order, status, now());
-        if ('refused' in result) return json(200, { refused: result.refused });
-        return json(200, { refund: result.refund }, replayed(result.isReplay));
-      },
-      leavePending: () => void (status = 'pending'),
+    return serve({ operation: 'refund', key, ...NO_IDS }, async () => {
+      const result = await refunds.refund(order, now());
+      if ('refused' in result) return json(200, { refused: result.refused });
+      return json(200, { refund: result.refund }, replayed(result.isReplay));
     });
   };
 
   const lookupRefund: Handler = async ({ url }) => {
     const key = text(Object.fromEntries(url.searchParams), 'key');
-    return faults.serve('refund_lookup', target, {
-      work: async () => {
-        const found = await refunds.find(key);
-        return json(200, found === null ? { state: 'absent' } : { refund: found });
-      },
+    return serve({ operation: 'refund_lookup', key, ...NO_IDS }, async () => {
+      const found = await refunds.find(key);
+      return json(200, found === null ? { state: 'absent' } : { refund: found });
     });
   };
 

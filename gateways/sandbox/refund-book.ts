@@ -9,13 +9,10 @@ export interface RefundOrder {
   readonly currency: string;
 }
 
-/** A `pending` refund is decided later. A refund that succeeded can fail later. */
-export const REFUND_STATUSES = ['succeeded', 'pending', 'failed'] as const;
-export type RefundStatus = (typeof REFUND_STATUSES)[number];
-
 export interface BookedRefund {
   readonly id: string;
-  readonly status: RefundStatus;
+  /** The sandbox stores only `succeeded`. A tool can make a refund `pending`, or let it fail later. */
+  readonly status: 'succeeded' | 'pending' | 'failed';
 }
 
 export type RefundResult =
@@ -31,8 +28,8 @@ export function createRefundBook(sql: Sql) {
      * never exceed it.
      * @throws RequestRefused 422 if the key had other parameters.
      */
-    refund: (order: RefundOrder, status: RefundStatus, now: number): Promise<RefundResult> =>
-      sql.begin((tx) => refundWithin(tx, order, status, now)),
+    refund: (order: RefundOrder, now: number): Promise<RefundResult> =>
+      sql.begin((tx) => refundWithin(tx, order, now)),
 
     /** Returns the refund of this key; null if there is none. */
     async find(key: string): Promise<BookedRefund | null> {
@@ -40,20 +37,12 @@ export function createRefundBook(sql: Sql) {
         select id, status from sandbox_gateway.refund where key = ${key}`;
       return refund ?? null;
     },
-
-    /** Sets the status of the refund of this key. Returns false if there is no such refund. */
-    async decide(key: string, status: RefundStatus): Promise<boolean> {
-      const decided = await sql`
-        update sandbox_gateway.refund set status = ${status} where key = ${key}`;
-      return decided.count === 1;
-    },
   };
 }
 
 async function refundWithin(
   tx: TransactionSql,
   order: RefundOrder,
-  status: RefundStatus,
   now: number,
 ): Promise<RefundResult> {
   const [charge] = await tx<{ is_paid: boolean; currency: string; amount_minor: string }[]>`
@@ -83,12 +72,12 @@ async function refundWithin(
   const [row] = await tx<{ id: string }[]>`
     insert into sandbox_gateway.refund (id, key, charge_id, amount_minor, status, created_at)
     values (${newId('re')}, ${order.key}, ${order.gatewayChargeId}, ${order.amountMinor},
-      ${status}, ${now})
+      'succeeded', ${now})
     on conflict (key) do nothing
     returning id`;
   // A concurrent refund of another charge has used the key.
   if (row === undefined) throw keyReused();
-  return { refund: { id: row.id, status }, isReplay: false };
+  return { refund: { id: row.id, status: 'succeeded' }, isReplay: false };
 }
 
 interface RefundRow extends BookedRefund {

@@ -1,16 +1,24 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { expectKey, expectLoopback } from '../http-server/access.ts';
+import type { Sql } from 'postgres';
 import { openBook } from './book-schema.ts';
 import { createCardBook } from './card-book.ts';
 import { createChargeBook } from './charge-book.ts';
+import type { ChargeBook } from './charge-book.ts';
 import { controlRoutes } from './control-routes.ts';
-import { createFaults } from './faults.ts';
-import { json, refusal, RequestRefused, writeAnswer } from '../http-server/http.ts';
+import {
+  expectKey,
+  expectLoopback,
+  json,
+  refusal,
+  RequestRefused,
+  writeAnswer,
+} from '../http-server/http.ts';
 import type { Access, Reply, Route } from '../http-server/http.ts';
 import { listen, stop } from '../http-server/listening.ts';
 import type { ListenOptions } from '../http-server/listening.ts';
 import { paymentRoutes } from './payment-routes.ts';
+import type { Serve } from './payment-routes.ts';
 import { createRefundBook } from './refund-book.ts';
 import { tokeniserRoute } from './tokeniser.ts';
 
@@ -24,6 +32,8 @@ export interface SandboxGatewayOptions extends ListenOptions {
   readonly now?: () => number;
   /** Called for every error that is answered 500. The error's message may contain values of the request. */
   readonly onFailure?: (error: unknown, route: string) => void;
+  /** Further routes, and the function that serves the requests for payments. Only for tools. */
+  readonly extend?: (book: { sql: Sql; charges: ChargeBook }) => { routes: Route[]; serve: Serve };
 }
 
 export interface SandboxGateway {
@@ -40,18 +50,19 @@ export async function createSandboxGateway(
   options: SandboxGatewayOptions,
 ): Promise<SandboxGateway> {
   const now = options.now ?? Date.now;
-  const closing = new AbortController();
   const sql = await openBook(options.databaseUrl);
   const cards = createCardBook(sql);
   const charges = createChargeBook(sql);
   const refunds = createRefundBook(sql);
-  const faults = createFaults(closing.signal);
+  const extension = options.extend?.({ sql, charges });
+  const serve: Serve = extension?.serve ?? ((_request, work) => work());
 
   const routes: Route[] = [
     { method: 'GET', path: '/health', access: 'public', handle: async () => json(200, {}) },
     tokeniserRoute({ cards, allowedReturnOrigins: options.allowedReturnOrigins, now }),
-    ...paymentRoutes({ cards, charges, refunds, faults, now }),
-    ...controlRoutes({ charges, refunds, faults }),
+    ...paymentRoutes({ cards, charges, refunds, serve, now }),
+    ...controlRoutes(charges),
+    ...(extension?.routes ?? []),
   ];
   const server = createServer(createListener(routes, options));
   let url: string;
@@ -66,7 +77,6 @@ export async function createSandboxGateway(
   return {
     url,
     close: async () => {
-      closing.abort();
       await stop(server);
       await sql.end({ timeout: 1 });
     },

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
-import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
+import { createFaultySandbox } from '../../tools/faulty-sandbox/server.ts';
 import type { SandboxGatewayOptions } from '../../gateways/sandbox/server.ts';
 import { TEST_CARDS } from '../../gateways/sandbox/test-cards.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -16,7 +16,7 @@ export const RETURN_ORIGIN = 'http://127.0.0.1:8080';
 /** Starts the sandbox gateway on its own database, with a client and plain HTTP access. */
 export async function startSandbox(options: Partial<SandboxGatewayOptions> = {}) {
   const database = await createTestDatabase();
-  const server = await createSandboxGateway({
+  const server = await createFaultySandbox({
     databaseUrl: database.url,
     apiKey: API_KEY,
     allowedReturnOrigins: [RETURN_ORIGIN],

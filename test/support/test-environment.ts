@@ -28,7 +28,7 @@ import { newId } from '../../domain/ids.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
-import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
+import { createFaultySandbox } from '../../tools/faulty-sandbox/server.ts';
 import { QUEUES } from '../../runtime/config.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createSealing } from '../../runtime/sealing.ts';
@@ -120,7 +120,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
       beforeEach: onStatement,
     });
   const returnOrigins = [RETURN_ORIGIN];
-  const gatewayServer = await createSandboxGateway({
+  const gatewayServer = await createFaultySandbox({
     databaseUrl: database.url,
     apiKey: GATEWAY_KEY,
     allowedReturnOrigins: returnOrigins,

@@ -12,7 +12,7 @@ const PROGRAMS = [
   'worker.ts',
   WORKFLOW_THREADS,
   'api/main.ts',
-  'gateways/sandbox/main.ts',
+  'tools/faulty-sandbox/main.ts',
   'tools/stripe-double/main.ts',
   'tools/fault-proxy/main.ts',
   'tools/scripts/merchant.ts',

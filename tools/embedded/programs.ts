@@ -25,7 +25,7 @@ export function ourPrograms(settings: ProgramSettings): {
   return {
     gateway: ourProgram(settings, {
       name: 'gateway',
-      file: 'gateways/sandbox/main.ts',
+      file: 'tools/faulty-sandbox/main.ts',
       stopWaitMs: 2_000,
       isReady: () => isHealthy(settings.gatewayUrl),
     }),

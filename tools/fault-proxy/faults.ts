@@ -13,7 +13,7 @@ import { matches } from './path-pattern.ts';
  * `hang`: no answer. `answer`: that of the fault. `delay`: forwarded after `delayMs`. `add_headers`: forwarded with
  * the fault's headers.
  */
-export const FAULTS = [
+const FAULTS = [
   'lose_answer',
   'lose_request',
   'reset',
@@ -24,7 +24,7 @@ export const FAULTS = [
 ] as const;
 
 /** For `reset`, `hang` and `answer`. `done`: the request is forwarded before the fault. */
-const EFFECTS = ['done', 'none'] as const;
+export const EFFECTS = ['done', 'none'] as const;
 
 export interface Fault {
   readonly fault: (typeof FAULTS)[number];
@@ -78,8 +78,8 @@ export function createFaults(random: () => number = Math.random): Faults {
   };
 }
 
-const COUNT_LIMIT = 1_000_000;
-const DELAY_LIMIT_MS = 120_000;
+export const COUNT_LIMIT = 1_000_000;
+export const DELAY_LIMIT_MS = 120_000;
 
 export function readFault(fields: Fields): Fault {
   const fault = oneOf(fields, 'fault', FAULTS);
@@ -99,7 +99,7 @@ export function readFault(fields: Fields): Fault {
 }
 
 /** Returns the share of requests to which the fault applies. Without `chance`, all requests. */
-function share(value: unknown): number {
+export function share(value: unknown): number {
   if (value === undefined) return 1;
   if (typeof value === 'number' && value > 0 && value <= 1) return value;
   throw wrong('chance', 'above 0 and at most 1');

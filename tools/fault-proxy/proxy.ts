@@ -3,9 +3,9 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
-import { expectControlKey } from '../../gateways/http-server/access.ts';
 import {
   endAnswer,
+  expectControlKey,
   json,
   readJson,
   refusal,

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
+  expectControlKey,
   json,
   readText,
   refusal,
@@ -18,7 +19,6 @@ import { openBook } from './book-schema.ts';
 import { answerChallenge, showChallenge, showCheckout, submitCard } from './checkout-pages.ts';
 import type { PageAnswer } from './checkout-pages.ts';
 import { currentSession } from './checkout-sessions.ts';
-import { expectControlKey } from '../../gateways/http-server/access.ts';
 import { controlRoutes } from './control-routes.ts';
 import { StripeRefusal } from './errors.ts';
 import { createEvents } from './events.ts';

@@ -1,0 +1,142 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Sql } from 'postgres';
+import { object, oneOf, wholeNumber } from '../../gateways/http-server/fields.ts';
+import type { Fields } from '../../gateways/http-server/fields.ts';
+import { json, LOST } from '../../gateways/http-server/http.ts';
+import type { GatewayAnswer, Reply } from '../../gateways/http-server/http.ts';
+import type { ChargeBook } from '../../gateways/sandbox/charge-book.ts';
+import { readTarget } from '../../gateways/sandbox/control-routes.ts';
+import type { Serve } from '../../gateways/sandbox/payment-routes.ts';
+import { COUNT_LIMIT, DELAY_LIMIT_MS, EFFECTS, share } from '../fault-proxy/faults.ts';
+
+const OPERATIONS = ['charge', 'lookup', 'methods', 'refund', 'refund_lookup'] as const;
+
+/**
+ * `decline`: only for `charge`. `delay`: served after `delayMs`. `lose_answer`: the server closes the connection.
+ * `pending`: the refund is decided later.
+ */
+const FAULTS = ['decline', 'delay', 'error_500', 'lose_answer', 'pending'] as const;
+
+export const REFUND_STATUSES = ['succeeded', 'pending', 'failed'] as const;
+
+type Request = Parameters<Serve>[0];
+type Target = Omit<Request, 'operation' | 'key'>;
+
+interface Fault extends Target {
+  readonly operation: Request['operation'];
+  readonly fault: (typeof FAULTS)[number];
+  /** For `error_500` and `lose_answer`. `done`: the request is executed before the fault. */
+  readonly effect: (typeof EFFECTS)[number];
+  /** 0 for a fault other than `delay`. */
+  readonly delayMs: number;
+  readonly count: number;
+  /** From 0 to 1: the share of matching requests to which the fault applies. */
+  readonly chance: number;
+}
+
+/**
+ * The faults exist only in memory, so a restart clears them. Of several matching faults, the one that was added first
+ * applies. If `closing` aborts, delayed requests fail.
+ */
+export function createFaults(
+  closing: AbortSignal,
+  { sql, charges }: { sql: Sql; charges: ChargeBook },
+) {
+  let armed: { fault: Fault; left: number }[] = [];
+  let release = new AbortController();
+
+  const take = (request: Request): Fault | undefined => {
+    const hit = armed.find(
+      ({ fault }) => matches(fault, request) && (fault.chance >= 1 || Math.random() < fault.chance),
+    );
+    if (hit === undefined) return undefined;
+    hit.left -= 1;
+    if (hit.left === 0) armed = armed.filter((each) => each !== hit);
+    return hit.fault;
+  };
+
+  const decide = (key: string, status: (typeof REFUND_STATUSES)[number]) =>
+    sql`update sandbox_gateway.refund set status = ${status} where key = ${key}`;
+
+  const decline = ({ subscriptionId, paymentMethodId }: Target) =>
+    charges.forceDeclines({
+      subscriptionId,
+      paymentMethodId: subscriptionId === null ? paymentMethodId : null,
+      code: 'insufficient_funds',
+      count: 1,
+    });
+
+  const delay = async (delayMs: number): Promise<void> => {
+    const { signal: released } = release;
+    const signal = AbortSignal.any([closing, released]);
+    await sleep(delayMs, undefined, { signal }).catch((error: unknown) => {
+      if (!released.aborted) throw error;
+    });
+  };
+
+  /** A new refund is booked as succeeded and made pending before its answer, which the repeat gives. */
+  const leavePending = async (key: string, work: () => Promise<GatewayAnswer>) => {
+    const answer = await work();
+    if ('idempotent-replayed' in answer.headers) return answer;
+    await decide(key, 'pending');
+    return work();
+  };
+
+  const serve: Serve = async (request, work): Promise<Reply> => {
+    const { operation, key } = request;
+    const ids = operation === 'lookup' ? await idsOf(sql, key) : {};
+    const fault = take({ ...request, ...ids });
+    const kind = fault?.fault;
+    if (kind === 'error_500' || kind === 'lose_answer') {
+      if (fault?.effect === 'done') await work();
+      return kind === 'lose_answer' ? LOST : json(500, { error: 'fault_asked_for' });
+    }
+    if (kind === 'pending' && operation === 'refund') return leavePending(key, work);
+    if (kind === 'decline' && operation === 'charge') await decline(request);
+    if (kind === 'delay') await delay(fault?.delayMs ?? 0);
+    return work();
+  };
+
+  return {
+    serve,
+    decide,
+    add: (fault: Fault) => void armed.push({ fault, left: fault.count }),
+    list: () => armed.map(({ fault, left }) => ({ ...fault, hits: fault.count - left })),
+    /** A request that a `delay` holds is served now. */
+    clear: () => {
+      armed = [];
+      release.abort();
+      release = new AbortController();
+    },
+  };
+}
+
+/** A look-up has only the key. Its fault is found by the ids of the charge. */
+async function idsOf(sql: Sql, key: string): Promise<Target | undefined> {
+  const [ids] = await sql<Target[]>`
+    select subscription_id as "subscriptionId", payment_method_id as "paymentMethodId"
+    from sandbox_gateway.charge where key = ${key}`;
+  return ids;
+}
+
+function matches(fault: Fault, request: Request): boolean {
+  return (
+    fault.operation === request.operation &&
+    (fault.subscriptionId === null || fault.subscriptionId === request.subscriptionId) &&
+    (fault.paymentMethodId === null || fault.paymentMethodId === request.paymentMethodId)
+  );
+}
+
+export function readFault(fields: Fields): Fault {
+  const fault = oneOf(fields, 'fault', FAULTS);
+  return {
+    operation: oneOf(fields, 'operation', OPERATIONS),
+    fault,
+    effect: fields['effect'] === undefined ? 'done' : oneOf(fields, 'effect', EFFECTS),
+    delayMs:
+      fault === 'delay' ? wholeNumber(fields, 'delayMs', { from: 1, to: DELAY_LIMIT_MS }) : 0,
+    count: wholeNumber(fields, 'count', { from: 1, to: COUNT_LIMIT }),
+    chance: share(fields['chance']),
+    ...readTarget(object(fields, 'match')),
+  };
+}
