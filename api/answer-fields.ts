@@ -3,6 +3,8 @@ import { DISPUTE_STATUSES } from '../domain/dispute.ts';
 import { PAYMENT_METHOD_KINDS } from '../domain/payment-method.ts';
 import { DECLINES } from '../domain/declines.ts';
 import { SHOWN_INTENT_KINDS } from '../domain/payment-intent.ts';
+import type { EventCard } from '../domain/events.ts';
+import type { PaymentMethodKind } from '../domain/payment-method.ts';
 
 /** Schemas for the fields of answers and events. Only tests validate answers with these schemas. */
 
@@ -97,3 +99,41 @@ export const disputeStatus = z.enum(DISPUTE_STATUSES).meta({
     'OPEN: the payer’s bank has not decided. WON: you keep the money. LOST: the payer keeps the money. CLOSED: the ' +
     'dispute ended without a decision about the money.',
 });
+
+const cardMetadata = z
+  .object({
+    brand: z.string(),
+    country: z.string().optional().meta({ description: 'ISO 3166 alpha-2. Absent when unknown.' }),
+    lastFourDigit: z.string().regex(/^\d{4}$/),
+    expiryMonth: z.int().min(1).max(12),
+    expiryYear: z.int().min(2000),
+  })
+  .meta({ id: 'CardMetadata', description: 'Details of a card.' });
+
+export const cardFields = { paymentMethod: paymentMethodKind, cardMetadata };
+
+/** Returns a saved card as fields of an answer. Omits the country if it is unknown. */
+export function presentCard({ kind, ...card }: EventCard & { kind: PaymentMethodKind }) {
+  const { brand, country, lastFourDigit, expiryMonth, expiryYear } = card;
+  return {
+    paymentMethod: kind,
+    cardMetadata: {
+      brand,
+      ...(country === null ? {} : { country }),
+      lastFourDigit,
+      expiryMonth,
+      expiryYear,
+    },
+  };
+}
+
+export const exampleCard = {
+  paymentMethod: 'CARD' as const,
+  cardMetadata: {
+    brand: 'visa',
+    country: 'US',
+    lastFourDigit: '4242',
+    expiryMonth: 12,
+    expiryYear: 2030,
+  },
+};

@@ -12,7 +12,11 @@ import type { SubscriptionWorkflows } from '../temporal/subscriptions/workflows.
 import type { WebhookQueues } from '../temporal/webhook-queues.ts';
 import type { WorkflowStarts } from '../temporal/subscriptions/start-queue.ts';
 import type { RateLimits } from './middleware/rate-limit.ts';
-import type { HomeLink } from './routes/documents/pages.ts';
+
+export interface HomeLink {
+  readonly url: string;
+  readonly text: string;
+}
 
 export interface ApiDeps {
   readonly db: Db;

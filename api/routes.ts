@@ -8,12 +8,11 @@ import {
 import { readDocument } from './routes/documents/routes.ts';
 import type { Operation } from './openapi/operation.ts';
 import type { Route } from './route.ts';
-import { generatePaymentLink } from './routes/links/payment-link.ts';
-import { generateLink } from './routes/links/subscription-link.ts';
+import { generateLink, generatePaymentLink } from './routes/links/routes.ts';
 import { cancelIntent } from './routes/payments/cancel.ts';
 import { chargeTokenised } from './routes/payments/charge-tokenised.ts';
 import { createIntent } from './routes/payments/create-intent.ts';
-import { getIntent, getIntents, getIntentV1 } from './routes/payments/read.ts';
+import { getIntent, getIntents, getIntentV1 } from './routes/payments/intent.ts';
 import { createRefund } from './routes/payments/refund.ts';
 import { createSetupMethod, getSetupMethod } from './routes/setup-methods/routes.ts';
 import {

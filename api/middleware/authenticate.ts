@@ -4,7 +4,7 @@ import type { Db } from '../../db/client.ts';
 import { findCredential, hashSecret } from '../../db/repositories/merchants/credentials.ts';
 import type { Credential } from '../../db/repositories/merchants/credentials.ts';
 import { DomainError } from '../../domain/errors.ts';
-import { checkLimit, addressOf } from '../client-limits.ts';
+import { checkLimit, addressOf } from './rate-limit.ts';
 import type { Context, Merchant } from '../context.ts';
 
 /** Time in ms for which a credential is cached. A revoked credential stays valid for at most this time. */

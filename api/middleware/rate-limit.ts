@@ -1,7 +1,8 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import { limitError } from '../client-limits.ts';
 import { callerOf, pathParam } from '../context.ts';
 import type { Context } from '../context.ts';
+import { DomainError } from '../../domain/errors.ts';
+import ipaddr from 'ipaddr.js';
 
 /** Limits of one merchant in one API process. A time window starts with its first request. */
 export interface RateLimits {
@@ -47,4 +48,25 @@ function createLimiter(points: number, { windowSeconds }: RateLimits) {
       throw refusal instanceof RateLimiterRes ? limitError(refusal) : refusal;
     }
   };
+}
+
+/** Throws `rate_limit_exceeded` if the limiter has counted its points for `key`. Counts nothing. */
+export async function checkLimit(limiter: RateLimiterMemory, key: string): Promise<void> {
+  const counted = await limiter.get(key);
+  if (counted === null || counted.consumedPoints < limiter.points) return;
+  throw limitError(counted);
+}
+
+function limitError({ msBeforeNext }: RateLimiterRes): DomainError {
+  const retryAfterSeconds = Math.max(1, Math.ceil(msBeforeNext / 1_000));
+  return new DomainError('rate_limit_exceeded', undefined, { retryAfterSeconds });
+}
+
+/** Returns the client's address; for IPv6 its /64 network, because one client has all addresses of a /64. */
+export function addressOf({ ip }: Context): string {
+  if (!ipaddr.isValid(ip)) return ip;
+  const address = ipaddr.process(ip);
+  return address.kind() === 'ipv6'
+    ? address.toByteArray().slice(0, 8).join('.')
+    : address.toString();
 }

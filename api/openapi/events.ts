@@ -4,7 +4,7 @@ import type { EventType } from '../../domain/events.ts';
 import { INTENT_STATUSES } from '../../domain/payment-intent.ts';
 import { ACTORS } from '../../domain/subscription/actor.ts';
 import { END_REASONS, SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
-import { customerDetails } from '../customer-details.ts';
+import { customerDetails } from '../payment-fields.ts';
 import {
   count,
   currencyCode,

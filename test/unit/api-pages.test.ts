@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { callbackUrl } from '../../api/pages/shared/callback-url.ts';
+import { callbackUrl } from '../../api/pages/shared/card-page.tsx';
 import { offerOf } from '../../api/pages/checkout/offer.ts';
 import type { Terms } from '../../domain/subscription/state.ts';
 import { languageOf } from '../../api/pages/parts/language.ts';

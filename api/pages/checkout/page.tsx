@@ -1,17 +1,30 @@
+import type { Router } from '@koa/router';
+import {
+  fillInDetails,
+  findCheckout,
+  markOpened,
+} from '../../../db/repositories/checkouts/sessions.ts';
 import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
-import { nextPaymentAt } from '../../../domain/subscription/state.ts';
-import type { Terms } from '../../../domain/subscription/state.ts';
-import type { Language } from '../parts/language.ts';
-import { BankLink, declinedText, withBankAbove, isAtBank } from '../shared/bank.tsx';
-import { callbackUrl } from '../shared/callback-url.ts';
+import { checkoutPath, readSessionToken } from '../../../runtime/payer-links.ts';
+import type { RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
 import {
   askPayer,
+  callbackUrl,
   closedPage,
   lockedPage,
   processingPage,
   resultPage,
   shownTestCards,
+  unknownPage,
 } from '../shared/card-page.tsx';
+import { cardPageRoutes } from '../shared/card-pages.ts';
+import type { PageLimits } from '../shared/limits.ts';
+import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
+import { nextPaymentAt } from '../../../domain/subscription/state.ts';
+import type { Terms } from '../../../domain/subscription/state.ts';
+import type { Language } from '../parts/language.ts';
+import { BankLink, declinedText, isAtBank, withBankAbove } from '../shared/bank.tsx';
 import type { PageDeps, PageRequest, PageText } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
@@ -21,8 +34,53 @@ import { intentEvent, subscriptionEvent } from '../../../domain/subscription/cha
 import type { EventDraft } from '../../../domain/events.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
+export function checkoutRoutes(
+  router: Router<RequestState>,
+  deps: ApiDeps,
+  limits: PageLimits,
+): void {
+  const { db, webhooks, workflows } = deps;
+  const nowOf = (checkout: Checkout): number => businessNow(checkout, deps.now());
+
+  cardPageRoutes<Checkout>(router, deps, limits, {
+    pathOf: checkoutPath,
+    unknown: (language) => unknownPage(language, 'unknownCheckout'),
+    find: (token) => findCheckout(db, readSessionToken(deps, token) ?? token),
+    show: (request, checkout) => checkoutPage(request, checkout, nowOf(checkout)),
+    asks: (checkout) => ['open', 'atBank'].includes(stageOf(checkout, nowOf(checkout))),
+    isDecided: ({ state }) => state.status !== 'CREATED',
+    // `expiresAt` is real time. On a test clock `checkoutExpiresAt` is the clock's time, so it sets no limit here.
+    limitsOf: ({ tries, state, clockReachedAt }) => ({
+      tries,
+      expiresAt: clockReachedAt === null ? state.checkoutExpiresAt : Infinity,
+    }),
+    purpose: 'subscription',
+    subjectId: ({ subscriptionId }) => subscriptionId,
+    processing: processingPage,
+    bank: {
+      intentOf: ({ state }) => state.owed?.intentId ?? null,
+      attemptOf: async ({ merchantId, state }, intentId) =>
+        state.owed?.intentId === intentId ? latestAttempt(db, { merchantId, intentId }) : null,
+      lookUp: ({ merchantId, subscriptionId }) => workflows.recheck({ merchantId, subscriptionId }),
+    },
+    fillIn: (checkout, given) => fillInDetails(db, checkout, given),
+    /**
+     * Emits `intent.checkout_opened` at the first opening, or `subscription.checkout_opened` if no cycle is owed.
+     *
+     */
+    async opened(checkout) {
+      if (checkout.openedAt !== null) return;
+      const nowAt = nowOf(checkout);
+      const isFirst = await markOpened(db, checkout, openedEvent(checkout, nowAt), nowAt);
+      const { merchantId, subscriptionId: streamId } = checkout;
+      // Not awaited. If the wake-up fails, the maintenance sweep wakes the endpoint queue.
+      if (isFirst) void webhooks.wakeStream({ merchantId, streamId });
+    },
+  });
+}
+
 /** Returns the page of a checkout in its present stage. `nowAt` is the result of `businessNow`. */
-export function checkoutPage(request: PageRequest, checkout: Checkout, nowAt: number): Page {
+function checkoutPage(request: PageRequest, checkout: Checkout, nowAt: number): Page {
   const name = checkout.merchantName;
   const { language, home } = request;
   const { say } = language;
@@ -153,14 +211,7 @@ function withFacts({ subscriptionId, state, receiptId }: Checkout, url: string):
  * Computed from the state, never stored. `processing`: the outcome of a payment is unknown. `atBank`: the bank waits
  * for the payer. `locked`: too many cards were declined.
  */
-export type CheckoutStage =
-  | 'open'
-  | 'locked'
-  | 'processing'
-  | 'atBank'
-  | 'done'
-  | 'expired'
-  | 'cancelled';
+type CheckoutStage = 'open' | 'locked' | 'processing' | 'atBank' | 'done' | 'expired' | 'cancelled';
 
 /** Returns the subscription's business time: the time of its test clock if it has one, else real time. */
 export function businessNow(checkout: Checkout, realNowAt: number): number {
@@ -184,7 +235,7 @@ export function stageOf({ state, tries, mode, attempt }: Checkout, nowAt: number
   return 'done';
 }
 
-export function openedEvent({ state }: Checkout, nowAt: number): EventDraft {
+function openedEvent({ state }: Checkout, nowAt: number): EventDraft {
   return state.owed === null
     ? { ...subscriptionEvent('subscription.checkout_opened', state, nowAt), actor: 'payer' }
     : intentEvent('intent.checkout_opened', state.owed.intentId, nowAt, 'CREATED');

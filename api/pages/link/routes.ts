@@ -4,14 +4,13 @@ import type { Link } from '../../../db/repositories/subscriptions/links.ts';
 import { pathParam } from '../../context.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { cardGatewayOf } from '../shared/card-gateway.ts';
+import { cardGatewayOf } from '../shared/card-page.tsx';
 import { hasProblem, readDetails, valuesOf } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
 import { isOwnForm, readForm } from '../shared/own-requests.ts';
-import { languageFor } from '../shared/language.ts';
+import { languageFor, seeOther, sendPage } from '../shared/page.tsx';
 import { hashAddress } from '../shared/limits.ts';
 import type { PageLimits } from '../shared/limits.ts';
-import { seeOther, sendPage } from '../shared/page.tsx';
 import { beginUse, goodsOf } from './goods.ts';
 import {
   busyPage,

@@ -1,7 +1,7 @@
 import { base62, randomToken } from '../../../domain/ids.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { isSame, setCookie, sign } from '../shared/signed.ts';
+import { isSame, setCookie, sign } from '../shared/own-requests.ts';
 
 /**
  * A visit is a random id for one browser on one link, in a signed cookie and in the page's form. It gives the

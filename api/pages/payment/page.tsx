@@ -1,24 +1,95 @@
+import type { Router } from '@koa/router';
+import {
+  fillInPaymentDetails,
+  findHostedPayment,
+  markPaymentOpened,
+} from '../../../db/repositories/payments/hosted.ts';
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
-import { intentStatusAt } from '../../../domain/payment-intent.ts';
-import { INTENT_PARAMETER } from '../../../runtime/payer-links.ts';
-import { BankLink, declinedText, withBankAbove, isAtBank } from '../shared/bank.tsx';
-import { callbackUrl } from '../shared/callback-url.ts';
+import type { Language } from '../parts/language.ts';
+import type { RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+import {
+  INTENT_PARAMETER,
+  INTENT_PATH,
+  paymentPath,
+  readSessionToken,
+} from '../../../runtime/payer-links.ts';
 import {
   askPayer,
+  callbackUrl,
   closedPage,
   lockedPage,
   processingPage,
   resultPage,
   shownTestCards,
+  unknownPage,
 } from '../shared/card-page.tsx';
+import { cardPageRoutes } from '../shared/card-pages.ts';
+import { languageFor, seeOther, sendPage } from '../shared/page.tsx';
+import type { PageLimits } from '../shared/limits.ts';
+import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
+import { intentStatusAt } from '../../../domain/payment-intent.ts';
+import { BankLink, declinedText, isAtBank, withBankAbove } from '../shared/bank.tsx';
 import type { PageDeps, PageRequest } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { paymentReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
+/**
+ * Registers the routes of the hosted page of a one-time payment. The path contains the page's token or the intent's
+ * id.
+ */
+export function paymentPageRoutes(
+  router: Router<RequestState>,
+  deps: ApiDeps,
+  limits: PageLimits,
+): void {
+  const { db, now, orders, webhooks } = deps;
+  const unknown = (language: Language) => unknownPage(language, 'unknownPayment');
+
+  router.get(INTENT_PATH, async (ctx) => {
+    const intentId = String(ctx.query[INTENT_PARAMETER]);
+    const payment = await limits.lookUp(ctx, () => findHostedPayment(db, intentId));
+    if (payment === null) sendPage(deps, ctx, unknown(languageFor(ctx)));
+    else seeOther(ctx, paymentPath(payment.intentId));
+  });
+
+  cardPageRoutes<HostedPayment>(router, deps, limits, {
+    pathOf: paymentPath,
+    unknown,
+    find: (token) => findHostedPayment(db, readSessionToken(deps, token) ?? token),
+    show: (request, payment) => paymentPage(request, payment, now()),
+    asks: (payment) => ['open', 'atBank'].includes(paymentStageOf(payment, now())),
+    isDecided: (payment) =>
+      !['open', 'locked', 'processing', 'atBank'].includes(paymentStageOf(payment, now())),
+    limitsOf: ({ tries, checkoutExpiresAt }) => ({
+      tries,
+      expiresAt: checkoutExpiresAt ?? Infinity,
+    }),
+    purpose: 'payment',
+    subjectId: ({ intentId }) => intentId,
+    processing: processingPage,
+    bank: {
+      intentOf: ({ intentId }) => intentId,
+      attemptOf: async ({ merchantId, intentId: own }, intentId) =>
+        own === intentId ? latestAttempt(db, { merchantId, intentId }) : null,
+      lookUp: ({ merchantId, intentId }) =>
+        orders.recheck('payment', { merchantId, intentId, token: null }),
+    },
+    fillIn: (payment, given) => fillInPaymentDetails(db, payment, given),
+    /** Emits `intent.checkout_opened` at the first opening. */
+    async opened(payment) {
+      if (payment.openedAt !== null) return;
+      const stream = await markPaymentOpened(db, payment, now());
+      // Not awaited. If the wake-up fails, the maintenance sweep wakes the endpoint queue.
+      if (stream !== null) void webhooks.wakeStream(stream);
+    },
+  });
+}
+
 /** Returns the page of a hosted payment in its present stage. */
-export function paymentPage(request: PageRequest, payment: HostedPayment, nowAt: number): Page {
+function paymentPage(request: PageRequest, payment: HostedPayment, nowAt: number): Page {
   const { merchantName: name, callbackUrl: doneUrl } = payment;
   const back = { name, url: leaveUrl(payment, nowAt) };
   const onward = { name, url: withFacts(payment, doneUrl, nowAt) };
@@ -111,7 +182,7 @@ function withFacts(payment: HostedPayment, url: string | null, nowAt: number): s
  * Computed from the intent, never stored. `processing`: the outcome of an attempt is unknown. `atBank`: the bank
  * waits for the payer. `locked`: too many cards were declined.
  */
-export type PaymentStage =
+type PaymentStage =
   | 'open'
   | 'locked'
   | 'processing'

@@ -1,21 +1,57 @@
+import type { Router } from '@koa/router';
+import {
+  failSpentSetup,
+  fillInSetupDetails,
+  findHostedSetup,
+} from '../../../db/repositories/setup-methods/hosted.ts';
 import type { HostedSetup } from '../../../db/repositories/setup-methods/hosted.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
-import { callbackUrl } from '../shared/callback-url.ts';
-import { cardText, savedCardReceipt } from '../shared/receipt.ts';
+import type { RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { setupMethodPath } from '../../../runtime/payer-links.ts';
 import {
   askPayer,
+  callbackUrl,
   closedPage,
   lockedPage,
+  processingPage,
   resultPage,
   shownTestCards,
+  unknownPage,
 } from '../shared/card-page.tsx';
+import { cardPageRoutes } from '../shared/card-pages.ts';
+import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
+import type { PageLimits } from '../shared/limits.ts';
+import { cardText, savedCardReceipt } from '../shared/receipt.ts';
 import type { PageDeps, PageRequest } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
 import type { Sale } from '../shared/views.tsx';
-import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
+
+export function setupMethodPageRoutes(
+  router: Router<RequestState>,
+  deps: ApiDeps,
+  limits: PageLimits,
+): void {
+  const { db, now } = deps;
+
+  cardPageRoutes<HostedSetup>(router, deps, limits, {
+    pathOf: setupMethodPath,
+    unknown: (language) => unknownPage(language, 'unknownSetup'),
+    find: (token) => findHostedSetup(db, token),
+    show: (request, setup) => setupPage(request, setup, now()),
+    asks: (setup) => setupStageOf(setup, now()) === 'open',
+    isDecided: (setup) => setupMethodStatusAt(setup, now()) !== 'CREATED',
+    limitsOf: ({ tries, expiresAt }) => ({ tries, expiresAt }),
+    purpose: 'setup_method',
+    subjectId: ({ setupMethodId }) => setupMethodId,
+    processing: (language, url) => processingPage(language, url, 'savingCard'),
+    fillIn: (setup, given) => fillInSetupDetails(db, setup, given),
+    afterDecline: (setup) => failSpentSetup(db, setup, CARD_TRIES_MAX[setup.mode]),
+  });
+}
 
 /** Returns the page of a setup session in its present stage. */
-export function setupPage(request: PageRequest, setup: HostedSetup, nowAt: number): Page {
+function setupPage(request: PageRequest, setup: HostedSetup, nowAt: number): Page {
   const name = setup.merchantName;
   const { language } = request;
   const { say } = language;
@@ -76,9 +112,9 @@ function withFacts(setup: HostedSetup, nowAt: number): string {
 }
 
 /** The stage of a setup session. `locked`: too many cards were declined. */
-export type SetupStage = 'open' | 'locked' | 'saved' | 'expired';
+type SetupStage = 'open' | 'locked' | 'saved' | 'expired';
 
-export function setupStageOf(setup: HostedSetup, nowAt: number): SetupStage {
+function setupStageOf(setup: HostedSetup, nowAt: number): SetupStage {
   switch (setupMethodStatusAt(setup, nowAt)) {
     case 'CREATED':
       return setup.tries >= CARD_TRIES_MAX[setup.mode] ? 'locked' : 'open';

@@ -1,7 +1,8 @@
 import type { Language } from '../parts/language.ts';
 import { CARD_SCRIPT } from '../parts/scripts.ts';
 import type { ApiDeps } from '../../deps.ts';
-import type { CardGateway } from './card-gateway.ts';
+import { DomainError } from '../../../domain/errors.ts';
+import type { PaymentGateway } from '../../../gateways/port.ts';
 import { hasProblem, knownDetails, missingDetails } from './details-form.ts';
 import type { DetailName, Payer, TypedDetails } from './details-form.ts';
 import { formToken, returnUrl } from './own-requests.ts';
@@ -9,6 +10,31 @@ import { notice } from './page.tsx';
 import type { Page } from './page.tsx';
 import { CardPage, ConfirmPage, DetailsPage, EntryPage } from './views.tsx';
 import type { DetailsField, ListRow, Sale } from './views.tsx';
+
+/**
+ * The part of a gateway that a hosted page needs. Payers enter a card either in the hosted card form, which posts to
+ * `tokeniserUrl`, or on the gateway's own page, which `openCardEntry` opens.
+ */
+export type CardGateway = Pick<
+  PaymentGateway,
+  'name' | 'company' | 'tokeniserUrl' | 'testCards' | 'openCardEntry'
+>;
+
+/**
+ * Returns the gateway that saves the merchant's new payment methods; null if the merchant has none, so that no
+ * page can take a card.
+ */
+export async function cardGatewayOf(
+  { gateways }: Pick<ApiDeps, 'gateways'>,
+  merchantId: string,
+): Promise<CardGateway | null> {
+  try {
+    return await gateways.forNewMethods(merchantId);
+  } catch (error) {
+    if (error instanceof DomainError && error.code === 'operation_not_allowed') return null;
+    throw error;
+  }
+}
 
 export type PageDeps = Pick<ApiDeps, 'publicUrl' | 'sessionKey'> & {
   /** The gateway of a page that asks for a card; null if the merchant has none. */
@@ -243,4 +269,22 @@ export function foreignFormPage(language: Language, home: string): Page {
   const link = { href: home, text: language.say('openPage') };
   const texts = [language.say('foreignForm')];
   return notice(language, 403, language.say('foreignFormTitle'), texts, link);
+}
+
+/**
+ * Returns the merchant's URL with those `facts` that are not null appended as query parameters. The URL's own
+ * query string and fragment stay unchanged. The parameters are unsigned, so they do not prove a payment.
+ */
+export function callbackUrl(
+  merchantUrl: string,
+  facts: Readonly<Record<string, string | null>>,
+): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(facts)) {
+    if (value !== null) parameters.set(name, value);
+  }
+  const [address = '', ...fragment] = merchantUrl.split('#');
+  const separator = !address.includes('?') ? '?' : /[?&]$/.test(address) ? '' : '&';
+  const suffix = fragment.length === 0 ? '' : `#${fragment.join('#')}`;
+  return `${address}${separator}${parameters.toString()}${suffix}`;
 }

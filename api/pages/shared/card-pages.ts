@@ -1,9 +1,9 @@
 import type { Router } from '@koa/router';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { bankRoutes } from './bank-routes.ts';
+import { bankRoutes } from './bank.tsx';
 import { entryRoutes } from './card-entry.ts';
-import { cardGatewayOf } from './card-gateway.ts';
+import { cardGatewayOf } from './card-page.tsx';
 import type { CardPages, CardSubject } from './card-page-kind.ts';
 import { returnRoutes } from './card-return.ts';
 import { hasProblem, missingDetails, readDetails, valuesOf } from './details-form.ts';

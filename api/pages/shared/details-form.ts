@@ -1,6 +1,6 @@
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import { hasAtMost, isStorable } from '../../../domain/storable-text.ts';
-import { EMAIL_PATTERN } from '../../customer-details.ts';
+import { EMAIL_PATTERN } from '../../payment-fields.ts';
 
 export type DetailName = 'name' | 'email' | 'contactNumber';
 

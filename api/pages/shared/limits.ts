@@ -1,8 +1,8 @@
 import { RateLimiterMemory } from 'rate-limiter-flexible';
-import { checkLimit, addressOf } from '../../client-limits.ts';
+import { checkLimit, addressOf } from '../../middleware/rate-limit.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { sign } from './signed.ts';
+import { sign } from './own-requests.ts';
 
 /** Declined cards per live merchant, client address and hour, counted over all pages of the merchant. */
 const DECLINES_PER_HOUR = 30;

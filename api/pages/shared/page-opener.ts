@@ -3,11 +3,10 @@ import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { CardPages, CardSubject } from './card-page-kind.ts';
 import { foreignFormPage } from './card-page.tsx';
-import { languageFor } from './language.ts';
+import { languageFor, sendPage } from './page.tsx';
 import { isPrefetch } from './limits.ts';
 import type { PageLimits } from './limits.ts';
 import { formToken, isOwnForm, readForm } from './own-requests.ts';
-import { sendPage } from './page.tsx';
 
 export type PageOpener<Subject> = ReturnType<typeof createOpener<Subject & CardSubject>>;
 

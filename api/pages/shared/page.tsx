@@ -8,9 +8,11 @@ import type { Language } from '../parts/language.ts';
 import { renderPage } from '../parts/layout.tsx';
 import { WAIT_SCRIPT } from '../parts/scripts.ts';
 import type { PageScript } from '../parts/scripts.ts';
-import { languageFor } from './language.ts';
 import { NoticePage } from './views.tsx';
 import type { ListRow } from './views.tsx';
+import { LOCALES } from '../../../domain/locales.ts';
+import type { Locale } from '../../../domain/locales.ts';
+import { languageOf } from '../parts/language.ts';
 
 export interface Page {
   readonly language: Language;
@@ -132,4 +134,18 @@ function errorPage(code: string, ctx: Context): Page {
   return isTemporary && ctx.method === 'GET'
     ? { ...page, wait: { seconds: RELOAD_AFTER_S, url: ctx.url } }
     : page;
+}
+
+/**
+ * Returns the language of a page: the merchant's locale, else the best of `Accept-Language`, else English. `chosen`
+ * also holds for later calls with this request.
+ */
+export function languageFor(ctx: Context, chosen: Locale | null = null): Language {
+  if (chosen !== null) ctx.state.pageLocale = chosen;
+  return languageOf(ctx.state.pageLocale ?? acceptedLocale(ctx));
+}
+
+function acceptedLocale(ctx: Context): Locale {
+  const accepted = ctx.acceptsLanguages([...LOCALES]);
+  return LOCALES.find((locale) => locale === accepted) ?? 'en';
 }

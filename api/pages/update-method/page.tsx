@@ -1,8 +1,8 @@
 import {
   chargesNewMethod,
   earliestAttemptAt,
-  knownUntil,
   isDunned,
+  knownUntil,
   nextPaymentAt,
   nextRetryAt,
 } from '../../../domain/subscription/state.ts';
@@ -18,16 +18,16 @@ import {
   shownTestCards,
 } from '../shared/card-page.tsx';
 import type { PageDeps, PageRequest, PageText } from '../shared/card-page.tsx';
-import { cardText } from '../shared/receipt.ts';
+import { cardText, paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
-import { paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
 import type { Purchase } from '../shared/receipt.ts';
 import type { ListRow, Offer, Sale } from '../shared/views.tsx';
-import { withConfirmation } from './confirmation.tsx';
 import { confirmationOf, isLatestKept, isLatestUnconfirmed, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 import type { DeclineCode } from '../../../domain/declines.ts';
+import { BankLink, withBankAbove } from '../shared/bank.tsx';
+import { formToken } from '../shared/own-requests.ts';
 
 /** Returns the page of a card change in its present stage, without a link to the merchant. */
 export function updatePage(request: PageRequest, update: MethodUpdate, nowAt: number): Page {
@@ -239,3 +239,33 @@ export const REASONS = {
 } as const satisfies Record<DeclineCode, string>;
 
 export type Reason = (typeof REASONS)[DeclineCode];
+
+/** Returns the path of the form with which the payer begins to confirm the owed payment. `home`: the page's path. */
+export const confirmPath = (home: string): string => `${home}/bank`;
+
+/**
+ * Returns the page with the card form. If the bank asks the payer to confirm the owed payment, the page also offers
+ * this confirmation.
+ */
+function withConfirmation(
+  { sessionKey, language, home }: PageRequest,
+  update: MethodUpdate,
+  amount: string,
+  page: Page,
+): Page {
+  const confirmation = confirmationOf(update);
+  const { owed } = update.state;
+  const { say } = language;
+  if (confirmation === null || owed === null) return page;
+  const action =
+    confirmation === 'offered' ? (
+      <form method="post" action={confirmPath(home)}>
+        <input type="hidden" name="form_token" value={formToken(sessionKey, update.sessionId)} />
+        <button type="submit">{say('confirmWithBank')}</button>
+      </form>
+    ) : (
+      <BankLink language={language} home={home} intentId={owed.intentId} />
+    );
+  const alert = isLatestUnconfirmed(update) ? say('notConfirmed') : null;
+  return withBankAbove(language, page, { amount, alert, action });
+}

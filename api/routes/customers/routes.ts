@@ -10,10 +10,17 @@ import {
   nextPaymentAt,
   SUBSCRIPTION_STATUSES,
 } from '../../../domain/subscription/state.ts';
-import { epochMs, EXTENSION, id, page } from '../../answer-fields.ts';
+import {
+  cardFields,
+  epochMs,
+  exampleCard,
+  EXTENSION,
+  id,
+  page,
+  presentCard,
+} from '../../answer-fields.ts';
 import { found, ok, withoutNulls } from '../../answers.ts';
-import { cardFields, exampleCard, presentCard } from '../../card.ts';
-import { customerDetails } from '../../customer-details.ts';
+import { customerDetails } from '../../payment-fields.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { answerPage, FILTERS, listQuery } from '../../lists.ts';
 import { route } from '../../route.ts';

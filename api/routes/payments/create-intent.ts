@@ -4,16 +4,11 @@ import { invariant } from '../../../domain/errors.ts';
 import { randomToken } from '../../../domain/ids.ts';
 import { offeredMethods } from '../../../domain/payment-method.ts';
 import { ok } from '../../answers.ts';
-import { customerDetails as customerDetailsField } from '../../customer-details.ts';
-import { httpUrl, optional, refuseProblems } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../amounts.ts';
-import { inTransaction } from '../../idempotency.ts';
-import { writeHostedPayment, payerOf } from '../../new-orders.ts';
-import { paymentPath } from '../../../runtime/payer-links.ts';
 import {
   cancelUrl,
   chargeFields,
   chargeProblems,
+  customerDetails as customerDetailsField,
   description,
   knownCustomerId,
   locale,
@@ -24,6 +19,11 @@ import {
   receiptId,
   storeFrontId,
 } from '../../payment-fields.ts';
+import { httpUrl, optional, refuseProblems } from '../../fields.ts';
+import { gatewayAmountProblems } from '../../amounts.ts';
+import { inTransaction } from '../../idempotency.ts';
+import { writeHostedPayment, payerOf } from '../../new-orders.ts';
+import { paymentPath } from '../../../runtime/payer-links.ts';
 import { route } from '../../route.ts';
 import { CreatedIntent, exampleIntent, presentIntent } from './intent.ts';
 

@@ -1,11 +1,9 @@
 import { z } from 'zod';
-import type { Attempt } from '../../../db/repositories/subscriptions/attempts.ts';
-import type { IntentRecord } from '../../../db/repositories/payments/read.ts';
-import { formatInstant } from '../../../domain/calendar.ts';
-import { declineMessage as messageOf } from '../../../domain/declines.ts';
+import { listIntents } from '../../../db/repositories/lists.ts';
+import { findIntentRecord } from '../../../db/repositories/payments/read.ts';
 import { INTENT_STATUSES, intentStatusAt, shownKind } from '../../../domain/payment-intent.ts';
-import type { AttemptState } from '../../../domain/payment-intent.ts';
 import {
+  cardFields,
   count,
   currencyCode,
   dateTime,
@@ -13,18 +11,29 @@ import {
   declineMessage,
   disputeStatus,
   epochMs,
+  exampleCard,
   EXTENSION,
   id,
   intentComments,
   intentKind,
   minorAmount,
+  page,
   pairs,
+  presentCard,
   unavailablePaymentMethods,
   url,
 } from '../../answer-fields.ts';
-import { withoutNulls } from '../../answers.ts';
-import { cardFields, exampleCard, presentCard } from '../../card.ts';
-import { customerDetails } from '../../customer-details.ts';
+import { found, ok, withoutNulls } from '../../answers.ts';
+import { optional } from '../../fields.ts';
+import { answerPage, FILTERS, listQuery } from '../../lists.ts';
+import { route } from '../../route.ts';
+import type { Route } from '../../route.ts';
+import type { Attempt } from '../../../db/repositories/subscriptions/attempts.ts';
+import type { IntentRecord } from '../../../db/repositories/payments/read.ts';
+import { formatInstant } from '../../../domain/calendar.ts';
+import { declineMessage as messageOf } from '../../../domain/declines.ts';
+import type { AttemptState } from '../../../domain/payment-intent.ts';
+import { customerDetails } from '../../payment-fields.ts';
 
 export const chargeStatus = z.enum(['SUCCESS', 'FAILED', 'PENDING']).meta({
   description:
@@ -93,7 +102,7 @@ const intentFields = {
   disputes: z.array(DisputeAnswer).optional().meta({ description: 'Oldest first.' }),
 };
 
-export const IntentAnswer = z.object(intentFields).meta({ id: 'PaymentIntent', ...EXTENSION });
+const IntentAnswer = z.object(intentFields).meta({ id: 'PaymentIntent', ...EXTENSION });
 
 export const CreatedIntent = z
   .object({
@@ -197,7 +206,7 @@ const attempt = {
   createdAt: '2026-11-20T12:01:00.000Z',
 };
 
-export const examplePaidIntent = {
+const examplePaidIntent = {
   ...exampleIntent,
   status: 'SUCCESS' as const,
   succeededAt: 1_795_176_061_000,
@@ -205,3 +214,61 @@ export const examplePaidIntent = {
   chargeAttempts: [attempt],
   succeededCharge: attempt,
 };
+
+/** Answers with one intent and its attempts. */
+export const getIntent = route({
+  operationId: 'getIntent',
+  method: 'get',
+  path: '/payments/v2/get-intent/:xIntentId',
+  tag: 'Payments',
+  summary: 'Read a payment intent',
+  description:
+    'Reads every kind of intent: a billing cycle, a one-time or tokenised charge, a hosted payment.',
+  isExtension: true,
+  params: { xIntentId: intentIdParam },
+  answer: {
+    description: 'The intent with all its attempts.',
+    schema: IntentAnswer,
+    examples: [{ summary: 'Paid', value: examplePaidIntent }],
+  },
+  refusals: ['resource_not_found'],
+  handle: async ({ merchant, params }, { db, now }) => {
+    const record = await findIntentRecord(db, merchant.id, params.xIntentId);
+    return ok(presentIntent(found(record, 'payment intent'), now()));
+  },
+});
+
+/** The older path of {@link getIntent}. */
+export const getIntentV1: Route = {
+  ...getIntent,
+  operationId: 'getIntentV1',
+  path: '/payments/get-intent/:xIntentId',
+  summary: 'Read a payment intent by its older path',
+  description: 'Answers like `GET /payments/v2/get-intent/{xIntentId}`.',
+};
+
+export const getIntents = route({
+  operationId: 'listIntents',
+  method: 'get',
+  path: '/payments',
+  tag: 'Payments',
+  summary: 'List payment intents',
+  description: 'Newest first, in pages.',
+  isExtension: true,
+  query: {
+    ...listQuery('in'),
+    ...FILTERS,
+    status: optional(z.enum(INTENT_STATUSES)).describe('Only records with this status.'),
+  },
+  answer: {
+    description: 'A page of payment intents.',
+    schema: page(IntentAnswer),
+    examples: [{ summary: 'The last page', value: { data: [examplePaidIntent], metadata: {} } }],
+  },
+  handle: async (call, { db, now }) =>
+    answerPage(
+      call,
+      (query) => listIntents(db, query, call.query, now()),
+      (record) => presentIntent(record, now()),
+    ),
+});

@@ -17,13 +17,9 @@ import {
   url,
 } from '../../answer-fields.ts';
 import { found, ok, withoutNulls } from '../../answers.ts';
-import { customerDetails } from '../../customer-details.ts';
-import { httpUrl, optional } from '../../fields.ts';
-import { inTransaction } from '../../idempotency.ts';
-import { setupMethodPath } from '../../../runtime/payer-links.ts';
-import { payerOf } from '../../new-orders.ts';
 import {
   currency,
+  customerDetails,
   knownCustomerId,
   locale,
   ownPairs,
@@ -32,6 +28,10 @@ import {
   phoneNumberRequired,
   storeFrontId,
 } from '../../payment-fields.ts';
+import { httpUrl, optional } from '../../fields.ts';
+import { inTransaction } from '../../idempotency.ts';
+import { setupMethodPath } from '../../../runtime/payer-links.ts';
+import { payerOf } from '../../new-orders.ts';
 import { route } from '../../route.ts';
 
 const SETUP_METHOD_ID = 'sm_0002sSOLuS8nM4vBcX2zLkJh';

@@ -13,7 +13,7 @@ import { withOutcome } from '../../idempotency.ts';
 import type { Execution } from '../../idempotency.ts';
 import { route } from '../../route.ts';
 import type { Call } from '../../route.ts';
-import { SUBSCRIPTION_ID } from './subscription.ts';
+import { SUBSCRIPTION_ID } from './read.ts';
 
 const subscriptionId = idText().describe('Id of the subscription.');
 

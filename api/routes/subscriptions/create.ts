@@ -14,7 +14,7 @@ import { inTransaction } from '../../idempotency.ts';
 import { writeSubscription, payerOf } from '../../new-orders.ts';
 import { route } from '../../route.ts';
 import { datedProblems, termsFields, termsFieldsProblems, termsAndOrder } from './fields.ts';
-import { SUBSCRIPTION_ID } from './subscription.ts';
+import { SUBSCRIPTION_ID } from './read.ts';
 
 const fields = {
   ...termsFields,

@@ -9,7 +9,7 @@ import { amount } from '../../payment-fields.ts';
 import { route } from '../../route.ts';
 import { withCommand } from './commands.ts';
 import { cycleCount, interval, intervalCount } from './fields.ts';
-import { SUBSCRIPTION_ID } from './subscription.ts';
+import { SUBSCRIPTION_ID } from './read.ts';
 
 export const editFields = {
   subscriptionId: idText().describe('Id of the subscription.'),

@@ -10,14 +10,12 @@ import {
 import { sumProblem } from '../../../domain/subscription/state.ts';
 import type { Terms } from '../../../domain/subscription/state.ts';
 import { EXTENSION } from '../../answer-fields.ts';
-import { customerDetails } from '../../customer-details.ts';
-import { httpUrl, optional, text, wholeNumber } from '../../fields.ts';
-import type { Fields, Problem } from '../../fields.ts';
 import {
   amount,
   amountProblems,
   cancelUrl,
   currency,
+  customerDetails,
   description,
   knownCustomerId,
   locale,
@@ -26,6 +24,8 @@ import {
   phoneNumberRequired,
   receiptId,
 } from '../../payment-fields.ts';
+import { httpUrl, optional, text, wholeNumber } from '../../fields.ts';
+import type { Fields, Problem } from '../../fields.ts';
 
 const NAME_MAX = 255;
 

@@ -11,7 +11,7 @@ import { chargeFields, chargeProblems, comments } from '../../payment-fields.ts'
 import { route } from '../../route.ts';
 import { OneTimeCharge, presentCharge, withCharge } from '../payments/charge.ts';
 import { INTENT_ID } from '../payments/intent.ts';
-import { SUBSCRIPTION_ID } from './subscription.ts';
+import { SUBSCRIPTION_ID } from './read.ts';
 
 const fields = {
   subscriptionId: idText().describe('Id of the subscription.'),

@@ -1,19 +1,24 @@
 import { IMPORT_STATUSES } from '../../../db/schema/subscriptions.ts';
 import { z } from 'zod';
-import { customerDetails } from '../../../api/customer-details.ts';
 import {
+  amount,
+  currency,
+  customerDetails,
+  description,
+  receiptId,
+} from '../../../api/payment-fields.ts';
+import {
+  FieldsError,
   ignoredFields,
   instant,
   metadata,
   optional,
   readFields,
   text,
-  FieldsError,
   wholeNumber,
   withoutEmpty,
 } from '../../../api/fields.ts';
 import type { Fields, Problem } from '../../../api/fields.ts';
-import { amount, currency, description, receiptId } from '../../../api/payment-fields.ts';
 import {
   cycleCount,
   interval,

@@ -1,0 +1,275 @@
+import { z } from 'zod';
+import type { Db } from '../../../db/client.ts';
+import { findCustomer } from '../../../db/repositories/customers/customers.ts';
+import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
+import { insertLink } from '../../../db/repositories/subscriptions/links.ts';
+import type { NewLink } from '../../../db/repositories/subscriptions/links.ts';
+import { newId, randomToken } from '../../../domain/ids.ts';
+import {
+  fallbackDisclaimer,
+  offeredMethods,
+  PAYMENT_METHOD_KINDS,
+} from '../../../domain/payment-method.ts';
+import { url } from '../../answer-fields.ts';
+import { notFound, ok } from '../../answers.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { httpUrl, instant, optional, refuseProblems, wholeNumber } from '../../fields.ts';
+import type { Fields, Problem } from '../../fields.ts';
+import { gatewayAmountProblems } from '../../amounts.ts';
+import { inTransaction } from '../../idempotency.ts';
+import { chargeProblems, comments } from '../../payment-fields.ts';
+import { route } from '../../route.ts';
+import { hostedFields } from '../payments/create-intent.ts';
+import {
+  datedProblems,
+  termsAndOrder,
+  termsFields,
+  termsFieldsProblems,
+} from '../subscriptions/fields.ts';
+
+/** Fields and functions that links to subscribe and links to pay once share. */
+
+const CODE_LENGTH = 12;
+
+/** Maximum number of uses of a link. No link is expected to need more uses. */
+const MULTI_USE_LIMIT_MAX = 1_000_000;
+
+const usesFields = {
+  expiryDate: instant.describe('When the link expires. Epoch milliseconds in the future.'),
+  multiUseLimit: optional(
+    wholeNumber(1)
+      .refine((value) => value <= MULTI_USE_LIMIT_MAX, {
+        error: `must be at most ${MULTI_USE_LIMIT_MAX}`,
+      })
+      .meta({ maximum: MULTI_USE_LIMIT_MAX }),
+  ).describe('How often the link can be used. Default: 1.'),
+};
+
+const linkAnswer = {
+  description: 'The link was created.',
+  schema: z.object({
+    shortUrl: url('The link to share.'),
+    disclaimer: z.string().meta({
+      description:
+        'Names the payment methods that are not available in the currency, and the fallback. Empty when ' +
+        'all are available.',
+    }),
+  }),
+  examples: [
+    {
+      summary: 'Cards only',
+      value: {
+        shortUrl: 'https://pay.example/l/Ab3dEf6hIj9k',
+        disclaimer:
+          'GOOGLE_PAY with USD and APPLE_PAY with USD are not available; the checkout falls back to CARD.',
+      },
+    },
+  ],
+};
+
+interface LinkRequest {
+  /** The link without the fields that {@link writeLink} computes. */
+  link: Omit<NewLink, 'id' | 'code' | 'createdAt'>;
+  currency: string;
+  /** The names of the payment methods in the request. Undefined: the merchant's payment methods. */
+  wanted?: readonly string[] | undefined;
+  amountProblems: readonly Problem[];
+  dateProblems: (nowAt: number) => Problem[];
+}
+
+/**
+ * Writes a link inside the caller's transaction, and checks the problems after the claim of the key, so that a repeat
+ * gets its answer even after `expiryDate`.
+ * @throws DomainError `bad_request`, `resource_not_found`.
+ */
+async function writeLink(
+  tx: Db,
+  { now, random, publicUrl }: Pick<ApiDeps, 'now' | 'random' | 'publicUrl'>,
+  { link, currency, wanted, amountProblems, dateProblems }: LinkRequest,
+) {
+  const createdAt = now();
+  refuseProblems([...amountProblems, ...dateProblems(createdAt)]);
+  const { merchantId, customerId } = link;
+  if (customerId && !(await findCustomer(tx, merchantId, customerId))) throw notFound('customer');
+  const settings = await loadSettings(tx, merchantId);
+  const code = randomToken(random, CODE_LENGTH);
+  await insertLink(tx, { ...link, id: newId('lnk', createdAt, random), code, createdAt });
+  const methods = wanted ?? settings.paymentMethods ?? PAYMENT_METHOD_KINDS;
+  const disclaimer = fallbackDisclaimer(methods, currency);
+  return { answer: ok({ shortUrl: `${publicUrl}/l/${code}`, disclaimer }) };
+}
+
+function expiryProblems(expiryDate: number, nowAt: number): Problem[] {
+  return expiryDate <= nowAt ? [{ field: 'expiryDate', message: 'must lie in the future' }] : [];
+}
+
+export const generatePaymentLink = route({
+  operationId: 'generatePaymentLink',
+  method: 'post',
+  path: '/link/merchant/generate-link',
+  tag: 'Links',
+  summary: 'Generate a link to pay once',
+  description:
+    'A payer who submits the first form of the linked page takes one use of the link and gets a hosted ' +
+    'payment on these terms. Opening the link takes no use. If the payment is cancelled, or is not made ' +
+    'within an hour, its use can be taken again. One IP address can take at most 5 uses in 10 minutes.',
+  isExtension: true,
+  idempotencyKey: 'honoured',
+  body: {
+    fields: {
+      ...hostedFields,
+      callbackUrl: optional(httpUrl()).describe(
+        'Where the payer’s browser goes afterwards, with `xpay_intent_id` and `status` added. ' +
+          'Without a URL the payer stays on the result page.',
+      ),
+      comments: optional(comments).describe('Your own note, which every payment of the link gets.'),
+      ...usesFields,
+    },
+    problems: chargeProblems,
+    examples: [
+      {
+        summary: 'A link for 100 payers',
+        value: {
+          amount: 4_900,
+          currency: 'USD',
+          description: 'A teapot',
+          expiryDate: 1_798_761_600_000,
+          multiUseLimit: 100,
+        },
+      },
+    ],
+  },
+  answer: linkAnswer,
+  refusals: ['operation_not_allowed', 'resource_not_found'],
+  handle: async (call, deps) => {
+    const { amount, currency, comments: note, metadata, storeFrontId, tokenise } = call.body;
+    const {
+      customerDetails = {},
+      paymentMethods: wanted,
+      expiryDate,
+      multiUseLimit = 1,
+    } = call.body;
+    const { customerId, receiptId, description, callbackUrl, cancelUrl } = call.body;
+    const paymentMethods = wanted === undefined ? null : offeredMethods(wanted, currency).offered;
+    const problems = await gatewayAmountProblems(deps, call.merchant.id, { amount }, currency);
+    return inTransaction(call, deps, async (tx) =>
+      writeLink(tx, deps, {
+        amountProblems: problems,
+        link: {
+          merchantId: call.merchant.id,
+          payment: {
+            amountMinor: amount,
+            currency,
+            comments: note,
+            metadata,
+            paymentMethods,
+            storeFrontId,
+            tokenise,
+          },
+          customerId,
+          customerDetails,
+          receiptId,
+          description,
+          callbackUrl,
+          cancelUrl,
+          phoneNumberRequired: call.body.phoneNumberRequired,
+          locale: call.body.locale,
+          multiUseLimit,
+          expiresAt: expiryDate,
+        },
+        currency,
+        wanted,
+        dateProblems: (nowAt) => expiryProblems(expiryDate, nowAt),
+      }),
+    );
+  },
+});
+
+/** A link accepts the fields of a new subscription, but refuses `metadata`. */
+const fields = {
+  ...termsFields,
+  callbackUrl: optional(httpUrl()).describe(
+    'Where the payer’s browser goes afterwards, with `subscription_id` and `status` added. ' +
+      'Without a URL the payer stays on the result page.',
+  ),
+  metadata: z
+    .unknown()
+    .refine((value) => value === null, { error: 'is not accepted on a link' })
+    .meta({ type: 'null' })
+    .optional()
+    .describe('Not accepted on a link.'),
+  ...usesFields,
+};
+
+export const generateLink = route({
+  operationId: 'generateSubscriptionLink',
+  method: 'post',
+  path: '/subscription/link/merchant/generate-link',
+  tag: 'Links',
+  summary: 'Generate a link to subscribe',
+  description:
+    'A payer who submits the first form of the linked page takes one use of the link and gets a ' +
+    'subscription on these terms. Opening the link takes no use. An unpaid checkout expires after an hour, ' +
+    'and its use can then be taken again. One IP address can take at most 5 uses in 10 minutes.',
+  idempotencyKey: 'listed',
+  body: {
+    fields,
+    problems: termsFieldsProblems,
+    examples: [
+      {
+        summary: 'A link for 100 payers',
+        value: {
+          amount: 1_999,
+          currency: 'USD',
+          interval: 'MONTH',
+          intervalCount: 1,
+          cycleCount: 12,
+          customerDetails: {},
+          expiryDate: 1_798_761_600_000,
+          multiUseLimit: 100,
+        },
+      },
+    ],
+  },
+  answer: linkAnswer,
+  refusals: ['operation_not_allowed', 'resource_not_found'],
+  handle: async (call, deps) => {
+    const { merchant, body } = call;
+    const { terms, customerId, order: fieldsOfLink } = termsAndOrder(body);
+    const { expiryDate, multiUseLimit = 1, metadata: _never, ...order } = fieldsOfLink;
+    const { amount, upfrontAmount, currency } = body;
+    const amounts = { amount, upfrontAmount };
+    const problems = await gatewayAmountProblems(deps, merchant.id, amounts, currency);
+    return inTransaction(call, deps, async (tx) =>
+      writeLink(tx, deps, {
+        amountProblems: problems,
+        link: {
+          merchantId: merchant.id,
+          terms,
+          customerId,
+          ...order,
+          multiUseLimit,
+          expiresAt: expiryDate,
+        },
+        currency,
+        dateProblems: (nowAt) => [
+          ...datedProblems(body, nowAt),
+          ...expiryProblems(expiryDate, nowAt),
+          ...horizonProblems(body, nowAt),
+        ],
+      }),
+    );
+  },
+});
+
+/**
+ * Returns a problem if a subscription that begins when the link expires would have a billing date in 2200 or later. A
+ * subscription may begin at any instant before the expiry.
+ */
+function horizonProblems(body: Fields<typeof fields>, nowAt: number): Problem[] {
+  const { expiryDate } = body;
+  const isChecked = expiryDate > nowAt && datedProblems(body, nowAt).length === 0;
+  if (!isChecked || datedProblems(body, expiryDate).length === 0) return [];
+  const message = 'must leave every billing date of the subscription before the year 2200';
+  return [{ field: 'expiryDate', message }];
+}
