@@ -1,5 +1,4 @@
 import { expect } from 'vitest';
-import { cycleAt } from '../../domain/calendar.ts';
 import { chargeKey } from '../../domain/payment-intent.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
@@ -15,9 +14,11 @@ import { applyCooldownEnd } from '../../domain/subscription/apply-command.ts';
 import type { Change } from '../../domain/subscription/change.ts';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
 import { decide } from '../../domain/subscription/decide.ts';
+import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import type { Decision } from '../../domain/subscription/validate-command.ts';
-import { newSubscription } from '../../domain/subscription/state.ts';
+import { describe as inWords } from '../../domain/subscription/describe.ts';
+import { newSubscription, nextPaymentAt } from '../../domain/subscription/state.ts';
 import type {
   OpenAttempt,
   OwedCycle,
@@ -27,6 +28,18 @@ import type {
 
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
+export const TOKEN = { paymentToken: 'ptk', checkoutSessionId: 'cs' };
+
+export const at = (iso: string): number => Date.parse(iso);
+
+/** The instant as ISO text without zeros at its end: `2026-02-10`, `2026-02-10T04:00`. */
+export const iso = (instant: number | null): string | null =>
+  instant === null
+    ? null
+    : new Date(instant)
+        .toISOString()
+        .replace(/(:00)?\.000Z$/, '')
+        .replace(/T00:00$/, '');
 
 /** The gateway's answer to one charge or look-up. */
 export type Reply =
@@ -47,6 +60,22 @@ export type Reply =
  * failed without a result.
  */
 export type Exchange = Reply | { kind: 'nothing_new' } | { kind: 'gave_up' };
+
+export const declined = (code = 'card_declined') => ({ kind: 'declined', code }) as const;
+export const declines = (count: number) => Array.from({ length: count }, () => declined());
+export const UNKNOWN = { kind: 'unknown' } as const;
+
+/** The refusal of a command. */
+export const refused = (message: string, code = 'operation_not_allowed') => ({
+  ok: false,
+  code,
+  message,
+});
+
+type CommandFields<K extends Command['kind']> = Omit<
+  Extract<Command, { kind: K }>,
+  'kind' | 'commandId' | 'actor'
+>;
 
 export interface Send {
   key: string;
@@ -106,7 +135,7 @@ export class Simulation {
 
   command<K extends Command['kind']>(
     kind: K,
-    fields: Omit<Extract<Command, { kind: K }>, 'kind' | 'commandId' | 'actor'>,
+    fields: CommandFields<K>,
   ): { decision: Decision; result: CommandResult | null } {
     this.commands += 1;
     const command = { ...fields, kind, commandId: `cmd_${this.commands}` } as Command;
@@ -124,6 +153,30 @@ export class Simulation {
       checkoutSessionId: 'cs_1',
     }).result;
   }
+
+  /** Adds the gateway's answers to the next charges and look-ups. */
+  gives(...replies: Reply[]): this {
+    this.replies.push(...replies);
+    return this;
+  }
+
+  pause = (resumeAt?: string) =>
+    this.command('pause', resumeAt === undefined ? {} : { resumeAt: at(resumeAt) });
+
+  unpause = (date: string) => this.command('unpause', { newNextPaymentAt: at(date) });
+
+  edit = (date: string, fields: CommandFields<'edit'> = {}) =>
+    this.command('edit', { newNextPaymentAt: at(date), ...fields });
+
+  retry = () => this.command('manualRetry', {});
+
+  newCard = () => this.command('replacePaymentMethod', TOKEN);
+
+  cancel = () => this.command('cancel', { reason: 'cancelled' });
+
+  cancelAtPeriodEnd = () => this.command('cancel', { reason: 'cancelled', atPeriodEnd: true });
+
+  resume = () => this.command('resume', {});
 
   /** Takes every step that is due up to `at`, at most 10,000 steps. */
   runTo(at: string | number): void {
@@ -204,19 +257,57 @@ export class Simulation {
     this.events.push(...change.events.map((event) => event.type));
   }
 
-  /** The dates on which charges were sent, as ISO dates. */
-  get sentOn(): string[] {
-    return this.sends.map((send) => new Date(send.at).toISOString().slice(0, 10));
+  /** Instant, cycle and trigger of each charge, without the triggers `checkout` and `scheduled`. */
+  get sent(): string {
+    return this.sends
+      .map(({ at: sentAt, cycleNumber, trigger }) =>
+        [
+          iso(sentAt),
+          cycleNumber,
+          ...(/^(checkout|scheduled)$/.test(trigger) ? [] : [trigger]),
+        ].join(' '),
+      )
+      .join(', ');
   }
 
-  /** The calendar's date number `index`, counted from 0, in ISO format. */
-  date(index: number): string {
-    const { anchorAt, terms } = this.state;
-    return new Date(
-      cycleAt(anchorAt ?? 0, terms.interval, terms.intervalCount, index),
-    ).toISOString();
+  /** The events, without the prefix `subscription.`. */
+  get news(): string {
+    return this.events.map((type) => type.replace('subscription.', '')).join(', ');
+  }
+
+  get path(): string {
+    return this.statuses.join(' > ');
+  }
+
+  get nextAt(): string | null {
+    return iso(nextPaymentAt(this.state));
+  }
+
+  get paidUntil(): string | null {
+    return iso(this.state.currentPeriodEndAt);
+  }
+
+  /** Instant, cycle and amount of each of the next upcoming charges. */
+  upcoming(count = 10): string {
+    return upcomingCharges(this.state, count, this.now)
+      .map((charge) => `${iso(charge.at)} ${charge.cycleNumber} ${charge.amountMinor}`)
+      .join(', ');
+  }
+
+  get words(): string {
+    return inWords(this.state, this.now);
   }
 }
+
+/** A subscription of 19.99 USD a month, three cycles, with these changes, whose checkout was completed at `instant`. */
+export function subscribed(instant: string, ...rest: RestOf<typeof Simulation>): Simulation {
+  const simulation = new Simulation(instant, ...rest);
+  simulation.pay();
+  simulation.events.length = 0;
+  return simulation;
+}
+
+type RestOf<Class> = Class extends new (at: string, ...rest: infer Rest) => unknown ? Rest : never;
 
 /** Runs five more years and expects no further charge and no further event. */
 export function expectNothingFurther(simulation: Simulation): void {

@@ -2,29 +2,33 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { OpenAttempt, OwedCycle } from '../../domain/subscription/state.ts';
-import { DAY, expectNothingFurther, HOUR, Simulation } from '../support/simulation.ts';
+import {
+  DAY,
+  declined,
+  expectNothingFurther,
+  HOUR,
+  Simulation,
+  subscribed,
+} from '../support/simulation.ts';
 import type { Exchange, Reply } from '../support/simulation.ts';
 
-const TOKEN = { paymentToken: 'ptk', checkoutSessionId: 'cs' };
-const SOFT: Reply = { kind: 'declined', code: 'card_declined' };
-const NEVER: Reply = { ...SOFT, gatewayCode: 'generic_decline', retry: 'never' };
+const NEVER: Reply = { ...declined(), gatewayCode: 'generic_decline', retry: 'never' };
 const AUTOMATIC = ['scheduled', 'automatic_retry', 'new_method'];
 
-function subscribed(): Simulation {
-  const simulation = new Simulation('2026-01-31T00:00:00Z', { cycleCount: 3 });
-  simulation.pay();
+/** The charge of 28 February is answered with `reply`. */
+function until1March(reply: Reply): Simulation {
+  const simulation = subscribed('2026-01-31').gives(reply);
+  simulation.runTo('2026-03-01');
   return simulation;
 }
 
 describe('a declined charge', () => {
   test('is not retried when the gateway forbids another try, and keeps its decline code [D-30]', () => {
-    const simulation = subscribed();
-    simulation.replies.push(NEVER);
-    simulation.runTo('2026-03-01T00:00:00Z');
-    expect(simulation.sentOn).toEqual(['2026-01-31', '2026-02-28']);
-    expect(simulation.state).toMatchObject({
-      status: 'UNPAID',
-      owed: { retriesStopped: true, nextRetryAt: null, lastDeclineCode: 'card_declined' },
+    const simulation = until1March(NEVER);
+    const owed = { retriesStopped: true, nextRetryAt: null, lastDeclineCode: 'card_declined' };
+    expect(simulation).toMatchObject({
+      sent: '2026-01-31 1, 2026-02-28 2',
+      state: { status: 'UNPAID', owed },
     });
     expect(simulation.state.log.at(-1)?.what).toBe(
       'cycle 2 declined (card_declined, at the gateway generic_decline)',
@@ -33,26 +37,19 @@ describe('a declined charge', () => {
   });
 
   test('is repeated with another payment method although the gateway forbade another try [D-30, D-33]', () => {
-    const simulation = subscribed();
-    simulation.replies.push(NEVER);
-    simulation.runTo('2026-03-01T00:00:00Z');
-    simulation.command('replacePaymentMethod', TOKEN);
-    expect(simulation.sentOn).toEqual(['2026-01-31', '2026-02-28', '2026-03-01']);
-    expect(simulation.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+    const simulation = until1March(NEVER);
+    simulation.newCard();
+    expect(simulation).toMatchObject({
+      sent: '2026-01-31 1, 2026-02-28 2, 2026-03-01 2 new_method',
+      state: { status: 'ACTIVE', cyclesCharged: 2 },
+    });
   });
 
   test('is retried when the gateway does not forbid another try [D-30]', () => {
-    const simulation = subscribed();
-    simulation.replies.push({ ...SOFT, gatewayCode: 'card_declined' });
-    simulation.runTo('2026-03-01T00:00:00Z');
-    expect(simulation.sends.map(({ trigger }) => trigger)).toEqual([
-      'checkout',
-      'scheduled',
-      'automatic_retry',
-    ]);
-    expect(simulation.state.log.map(({ what }) => what)).toContain(
-      'cycle 2 declined (card_declined)',
-    );
+    const simulation = until1March({ ...declined(), gatewayCode: 'card_declined' });
+    expect(simulation.sent).toBe('2026-01-31 1, 2026-02-28 2, 2026-02-28T04:00 2 automatic_retry');
+    const entries = simulation.state.log.map(({ what }) => what);
+    expect(entries).toContain('cycle 2 declined (card_declined)');
   });
 });
 
@@ -76,61 +73,50 @@ class WithAdvice extends Simulation {
   }
 }
 
-type Move =
-  | { do: 'edit' | 'wait'; inMs: number }
-  | { do: 'replacePaymentMethod' | 'manualRetry' | 'next' | 'cancelAtPeriodEnd' | 'resume' };
-
-const inMs = fc.integer({ min: 1, max: 40 * DAY });
-const moves: fc.Arbitrary<Move> = fc.oneof(
-  inMs.map((ms) => ({ do: 'edit' as const, inMs: ms })),
-  inMs.map((ms) => ({ do: 'wait' as const, inMs: ms })),
-  fc.constantFrom<Move>(
-    { do: 'next' },
-    { do: 'next' },
-    { do: 'manualRetry' },
-    { do: 'replacePaymentMethod' },
-    { do: 'cancelAtPeriodEnd' },
-    { do: 'resume' },
-  ),
-);
-
-describe('any sequence of edits, retries, new cards and declines', () => {
-  test('has no automatic attempt after a decline with the advice never, until a charge succeeds or the payment method changes [D-30]', () => {
-    let stops = 0;
-    fc.assert(
-      fc.property(
-        fc.array(moves, { minLength: 10, maxLength: 60, size: 'max' }),
-        fc.array(fc.constantFrom<Reply>(SOFT, NEVER, { kind: 'succeeded' }), {
-          minLength: 60,
-          maxLength: 60,
-        }),
-        (sequence, answers) => {
-          const simulation = new WithAdvice('2026-01-31T00:00:00Z', {
-            interval: 'WEEK',
-            cycleCount: 40,
-          });
-          simulation.pay();
-          simulation.replies.push(...answers);
-          for (const move of sequence) {
-            if (move.do === 'wait') simulation.runTo(simulation.now + move.inMs);
-            else if (move.do === 'edit') {
-              simulation.command('edit', { newNextPaymentAt: simulation.now + move.inMs });
-            } else if (move.do === 'next') {
-              const nextAt = nextPaymentAt(simulation.state) ?? simulation.now + HOUR;
-              simulation.runTo(Math.max(simulation.now, nextAt));
-            } else if (move.do === 'cancelAtPeriodEnd') {
-              simulation.command('cancel', { reason: 'cancelled', atPeriodEnd: true });
-            } else if (move.do === 'replacePaymentMethod') {
-              simulation.isForbidden = false;
-              simulation.command(move.do, TOKEN);
-            } else simulation.command(move.do, {});
-          }
-          stops += simulation.stops;
-          expect(simulation.forbidden).toEqual([]);
-        },
-      ),
-      { numRuns: 500 },
-    );
-    expect(stops).toBeGreaterThan(500);
-  });
+test('after a decline with the advice never, any sequence of commands has no automatic attempt until a charge succeeds or the payment method changes [D-30]', () => {
+  type Move = (simulation: WithAdvice) => unknown;
+  const ms = fc.integer({ min: 1, max: 40 * DAY });
+  const next: Move = (one) =>
+    one.runTo(Math.max(one.now, nextPaymentAt(one.state) ?? one.now + HOUR));
+  const moves = fc.oneof(
+    ms.map(
+      (inMs): Move =>
+        (one) =>
+          one.command('edit', { newNextPaymentAt: one.now + inMs }),
+    ),
+    ms.map(
+      (inMs): Move =>
+        (one) =>
+          one.runTo(one.now + inMs),
+    ),
+    fc.constantFrom<Move>(
+      next,
+      next,
+      (one) => one.retry(),
+      (one) => {
+        one.isForbidden = false;
+        one.newCard();
+      },
+      (one) => one.cancelAtPeriodEnd(),
+      (one) => one.resume(),
+    ),
+  );
+  const replies = fc.constantFrom<Reply>(declined(), NEVER, { kind: 'succeeded' });
+  let stops = 0;
+  fc.assert(
+    fc.property(
+      fc.array(moves, { minLength: 10, maxLength: 60, size: 'max' }),
+      fc.array(replies, { minLength: 60, maxLength: 60 }),
+      (sequence, answers) => {
+        const simulation = new WithAdvice('2026-01-31', { interval: 'WEEK', cycleCount: 40 });
+        simulation.pay();
+        simulation.gives(...answers);
+        for (const move of sequence) move(simulation);
+        stops += simulation.stops;
+        expect(simulation.forbidden).toEqual([]);
+      },
+    ),
+    { numRuns: 500 },
+  );
+  expect(stops).toBeGreaterThan(500);
 });
