@@ -1,6 +1,6 @@
-import { and, eq } from 'drizzle-orm';
+import { and, eq, getTableColumns } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
-import type { AnyPgColumn } from 'drizzle-orm/pg-core';
+import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
 
 /**
  * Returns the SQL condition that selects or joins the row of `table` with this id. A row belongs to one
@@ -12,4 +12,18 @@ export function isRecord(
   id: string | AnyPgColumn | SQL,
 ) {
   return and(eq(table.merchantId, merchantId), eq(table.id, id));
+}
+
+/** Returns the SQL condition that each of these columns of `table` has its value. */
+export function hasValues<Table extends PgTable>(
+  table: Table,
+  values: {
+    [Name in keyof Table['$inferSelect']]?:
+      | NonNullable<Table['$inferSelect'][Name]>
+      | AnyPgColumn
+      | SQL;
+  },
+) {
+  const columns = Object.entries(getTableColumns(table)).filter(([name]) => name in values);
+  return and(...columns.map(([name, column]) => eq(column, values[name])));
 }

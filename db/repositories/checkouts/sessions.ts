@@ -14,7 +14,7 @@ import { isSession } from './tries.ts';
 import type { SessionRef } from './tries.ts';
 import { findFirstPaid } from '../payments/receipts.ts';
 import { appendDrafts } from '../subscriptions/events.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
 
 /** Returns the SHA-256 of the token in a checkout URL. Only this hash is stored. */
@@ -162,11 +162,11 @@ export async function fillInDetails(db: Db, ref: CheckoutRef, given: GivenDetail
       .update(paymentIntents)
       .set(filled)
       .where(
-        and(
-          eq(paymentIntents.merchantId, ref.merchantId),
-          eq(paymentIntents.subscriptionId, ref.subscriptionId),
-          eq(paymentIntents.status, 'CREATED'),
-        ),
+        hasValues(paymentIntents, {
+          merchantId: ref.merchantId,
+          subscriptionId: ref.subscriptionId,
+          status: 'CREATED',
+        }),
       );
     await fillInCustomer(tx, { merchantId: ref.merchantId, customerId: row.customerId }, given);
   });

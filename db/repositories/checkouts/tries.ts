@@ -4,7 +4,7 @@ import type { Db } from '../../client.ts';
 import { checkoutSessions, checkoutTries } from '../../schema/checkouts.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 
 export interface SessionRef {
   merchantId: string;
@@ -120,11 +120,11 @@ export async function declineTry(db: Db, ref: TryRef, errorCode: string): Promis
 }
 
 function isTry(ref: TryRef) {
-  return and(
-    eq(checkoutTries.merchantId, ref.merchantId),
-    eq(checkoutTries.sessionId, ref.sessionId),
-    eq(checkoutTries.key, ref.key),
-  );
+  return hasValues(checkoutTries, {
+    merchantId: ref.merchantId,
+    sessionId: ref.sessionId,
+    key: ref.key,
+  });
 }
 
 export function isSession(ref: SessionRef) {

@@ -1,4 +1,4 @@
-import { and, desc, eq, ne, sql } from 'drizzle-orm';
+import { and, desc, ne, sql } from 'drizzle-orm';
 import { methodEventBody } from '../../../domain/events.ts';
 import type { EventCard } from '../../../domain/events.ts';
 import { isId } from '../../../domain/ids.ts';
@@ -6,7 +6,7 @@ import type { Db } from '../../client.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import type { PaymentMethodStatus } from '../../schema/customers.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 
 export interface NewPaymentMethod {
@@ -44,11 +44,7 @@ export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promi
     .select({ id: paymentMethods.id, customerId: paymentMethods.customerId })
     .from(paymentMethods)
     .where(
-      and(
-        eq(paymentMethods.merchantId, merchantId),
-        eq(paymentMethods.gateway, gateway),
-        eq(paymentMethods.gatewayMethodId, card.gatewayMethodId),
-      ),
+      hasValues(paymentMethods, { merchantId, gateway, gatewayMethodId: card.gatewayMethodId }),
     );
   // Without a row, the gateway method belongs to another merchant.
   return row?.customerId === customerId ? row.id : null;
@@ -70,8 +66,7 @@ export async function listPaymentMethods(
     .from(paymentMethods)
     .where(
       and(
-        eq(paymentMethods.merchantId, merchantId),
-        eq(paymentMethods.customerId, customerId),
+        hasValues(paymentMethods, { merchantId, customerId }),
         ne(paymentMethods.status, 'PENDING'),
       ),
     )
@@ -90,13 +85,7 @@ export async function findGatewayMethod(
   const [row] = await db
     .select({ gatewayMethodId: paymentMethods.gatewayMethodId })
     .from(paymentMethods)
-    .where(
-      and(
-        eq(paymentMethods.merchantId, merchantId),
-        eq(paymentMethods.customerId, customerId),
-        eq(paymentMethods.gateway, gateway),
-      ),
-    )
+    .where(hasValues(paymentMethods, { merchantId, customerId, gateway }))
     .orderBy(desc(paymentMethods.createdAt), desc(paymentMethods.id))
     .limit(1);
   return row?.gatewayMethodId ?? null;
@@ -112,12 +101,12 @@ export async function hasLiveMethod(
     .select({ id: paymentMethods.id })
     .from(paymentMethods)
     .where(
-      and(
-        eq(paymentMethods.merchantId, method.merchantId),
-        eq(paymentMethods.id, method.id),
-        eq(paymentMethods.customerId, method.customerId),
-        eq(paymentMethods.status, 'LIVE'),
-      ),
+      hasValues(paymentMethods, {
+        merchantId: method.merchantId,
+        id: method.id,
+        customerId: method.customerId,
+        status: 'LIVE',
+      }),
     );
   return rows.length > 0;
 }
@@ -148,8 +137,7 @@ export async function deleteUnusedMethod(tx: Db, merchantId: string, id: string)
     .from(subscriptions)
     .where(
       and(
-        eq(subscriptions.merchantId, merchantId),
-        eq(subscriptions.customerId, method.customerId),
+        hasValues(subscriptions, { merchantId, customerId: method.customerId }),
         ne(subscriptions.status, 'ENDED'),
         sql`${subscriptions.state}->>'paymentMethodId' = ${id}`,
       ),

@@ -1,8 +1,9 @@
-import { and, eq, inArray, isNull, lt, or, sql } from 'drizzle-orm';
+import { and, inArray, isNull, lt, or, sql } from 'drizzle-orm';
 import { subjectIdOf } from '../../../domain/gateway-hint.ts';
 import type { GatewayHint, GatewaySubject } from '../../../domain/gateway-hint.ts';
 import type { Db } from '../../client.ts';
 import { gatewayEvents } from '../../schema/gateway-events.ts';
+import { hasValues } from '../is-record.ts';
 
 export type GatewayAccount = Pick<GatewaySubject, 'merchantId' | 'gateway'>;
 
@@ -89,9 +90,5 @@ export async function takeUnhandled(db: Db, limit: number): Promise<GatewaySubje
 }
 
 function isOf({ merchantId, gateway, subjectId }: GatewaySubject) {
-  return and(
-    eq(gatewayEvents.merchantId, merchantId),
-    eq(gatewayEvents.gateway, gateway),
-    eq(gatewayEvents.subjectId, subjectId),
-  );
+  return hasValues(gatewayEvents, { merchantId, gateway, subjectId });
 }

@@ -5,7 +5,7 @@ import { checkoutSessions } from '../../schema/checkouts.ts';
 import { paymentAttempts, paymentIntents, paymentReviews, refunds } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import type { PaymentMethod } from '../customers/payment-methods.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import type { GatewayAccount } from './events.ts';
 
@@ -37,18 +37,14 @@ export async function findNamedAttempt(
     .leftJoin(
       paymentReviews,
       and(
-        eq(paymentReviews.merchantId, paymentAttempts.merchantId),
-        eq(paymentReviews.subjectId, paymentAttempts.id),
+        hasValues(paymentReviews, {
+          merchantId: paymentAttempts.merchantId,
+          subjectId: paymentAttempts.id,
+        }),
         isNull(paymentReviews.closedAt),
       ),
     )
-    .where(
-      and(
-        eq(paymentAttempts.merchantId, merchantId),
-        eq(paymentAttempts.gateway, gateway),
-        eq(paymentAttempts.gatewayChargeId, gatewayChargeId),
-      ),
-    );
+    .where(hasValues(paymentAttempts, { merchantId, gateway, gatewayChargeId }));
   if (!row) return null;
   const { attempt, reviewId } = row;
   return {
@@ -77,12 +73,12 @@ export async function findNamedRefund(
     .from(refunds)
     .innerJoin(
       paymentAttempts,
-      and(
-        eq(paymentAttempts.merchantId, refunds.merchantId),
-        eq(paymentAttempts.intentId, refunds.intentId),
-        eq(paymentAttempts.gatewayChargeId, refunds.gatewayChargeId),
-        eq(paymentAttempts.gateway, gateway),
-      ),
+      hasValues(paymentAttempts, {
+        merchantId: refunds.merchantId,
+        intentId: refunds.intentId,
+        gatewayChargeId: refunds.gatewayChargeId,
+        gateway,
+      }),
     )
     .where(
       and(
@@ -105,7 +101,7 @@ export async function findNamedMethod(
   { merchantId, gateway }: GatewayAccount,
   gatewayMethodId: string,
 ): Promise<PaymentMethod | null> {
-  const isOwn = and(eq(paymentMethods.merchantId, merchantId), eq(paymentMethods.gateway, gateway));
+  const isOwn = hasValues(paymentMethods, { merchantId, gateway });
   const [row] = await db
     .select()
     .from(paymentMethods)

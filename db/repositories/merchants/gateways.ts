@@ -1,7 +1,8 @@
-import { and, asc, eq, sql } from 'drizzle-orm';
+import { asc, eq, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
 import { merchantGateways, merchants } from '../../schema/merchants.ts';
 import type { MerchantMode } from '../../schema/merchants.ts';
+import { hasValues } from '../is-record.ts';
 
 /** Time in ms for which the previous webhook secret stays valid. Stripe keeps a rolled secret for at most 24 h. */
 const SECRET_OVERLAP_MS = 24 * 3_600_000;
@@ -72,7 +73,7 @@ export async function changeGateway(
     const [stored] = await tx
       .select()
       .from(merchantGateways)
-      .where(and(eq(merchantGateways.name, name), eq(merchantGateways.mode, mode)));
+      .where(hasValues(merchantGateways, { name, mode }));
     if (stored !== undefined && stored.merchantId !== merchantId) return 'taken';
     if (stored === undefined && key === null) return 'unknown';
     if (stored === undefined || change.makeCurrent) {
@@ -107,7 +108,7 @@ export async function changeGateway(
           previousWebhookSecretUntil: nowAt + SECRET_OVERLAP_MS,
         }),
       })
-      .where(and(eq(merchantGateways.merchantId, merchantId), eq(merchantGateways.name, name)));
+      .where(hasValues(merchantGateways, { merchantId, name }));
     return 'changed';
   });
 }

@@ -5,7 +5,7 @@ import { commandIdFrom, idOfCommand } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { idempotencyKeys } from '../../schema/merchants.ts';
 import { paymentIntents, refunds } from '../../schema/payments.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 
 const DAY_MS = 86_400_000;
 /** Lifetime of a key. */
@@ -164,9 +164,5 @@ export async function deleteKey(db: Db, use: KeyUse, owner: string): Promise<voi
 }
 
 function isKey(use: KeyUse) {
-  return and(
-    eq(idempotencyKeys.merchantId, use.merchantId),
-    eq(idempotencyKeys.route, use.route),
-    eq(idempotencyKeys.key, use.key),
-  );
+  return hasValues(idempotencyKeys, { merchantId: use.merchantId, route: use.route, key: use.key });
 }

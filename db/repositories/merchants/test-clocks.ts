@@ -1,8 +1,8 @@
-import { and, count, eq, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import { and, count, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { subscriptions, testClocks } from '../../schema/subscriptions.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 
 export interface TestClock {
   merchantId: string;
@@ -61,8 +61,7 @@ export async function subscriptionsBehind(db: Db, clock: TestClock): Promise<str
 
 function isBehind(clock: TestClock) {
   return and(
-    eq(subscriptions.merchantId, clock.merchantId),
-    eq(subscriptions.testClockId, clock.id),
+    hasValues(subscriptions, { merchantId: clock.merchantId, testClockId: clock.id }),
     hasToReach(clock.targetAt),
   );
 }

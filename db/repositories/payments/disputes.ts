@@ -7,7 +7,7 @@ import { applyDispute } from '../../../domain/subscription/apply-dispute.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { disputes } from '../../schema/payments.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
 import { recordTransition } from '../subscriptions/transitions.ts';
@@ -38,7 +38,7 @@ export async function recordDispute(
     const [known] = await tx
       .select()
       .from(disputes)
-      .where(and(eq(disputes.gateway, gateway), eq(disputes.gatewayDisputeId, gatewayDisputeId)));
+      .where(hasValues(disputes, { gateway, gatewayDisputeId }));
     if (known && known.status !== 'OPEN' && status === 'OPEN') return recorded;
     const facts = {
       amountMinor,

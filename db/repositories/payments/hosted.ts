@@ -1,4 +1,4 @@
-import { and, eq } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import { emailNormalForm } from '../../../domain/email.ts';
 import { isId } from '../../../domain/ids.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
@@ -11,7 +11,7 @@ import { fillInCustomer, filledIn, opensWith, setOpened } from '../checkouts/ses
 import type { GivenDetails, SessionKey } from '../checkouts/sessions.ts';
 import { findPaid } from './receipts.ts';
 import { appendIntentEvent, streamOf } from './events.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 import { latestAttempt } from './shown-attempts.ts';
 
 export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPayment>>>;
@@ -58,7 +58,7 @@ export async function findHostedPayment(db: Db, key: SessionKey) {
     .innerJoin(merchants, eq(merchants.id, checkoutSessions.merchantId))
     .where(
       typeof key === 'string' && isId('in', key)
-        ? and(eq(checkoutSessions.intentId, key), eq(checkoutSessions.purpose, 'payment'))
+        ? hasValues(checkoutSessions, { intentId: key, purpose: 'payment' })
         : opensWith(key, 'payment'),
     );
   if (row === undefined) return null;

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { and, eq } from 'drizzle-orm';
+
 import { newId } from '../../../domain/ids.ts';
 import { refundKey } from '../../../domain/refund.ts';
 import type { AttemptRef } from '../../../domain/review.ts';
@@ -13,6 +13,7 @@ import { businessNow } from '../subscriptions/business-time.ts';
 import { lockWithSubscription } from './orders.ts';
 import { closeReview } from './reviews.ts';
 import { recordTransition } from '../subscriptions/transitions.ts';
+import { hasValues } from '../is-record.ts';
 
 /**
  * `waiting`: the attempt's settlement is not recorded yet. `watched`: the watch runs. `over`: it has ended, or there
@@ -28,14 +29,14 @@ export async function lateWatch(db: Db, { merchantId, attemptId }: AttemptRef): 
   const [refund] = await db
     .select({ id: refunds.id, gatewayChargeId: refunds.gatewayChargeId })
     .from(refunds)
-    .where(and(eq(refunds.merchantId, merchantId), eq(refunds.lateAttemptId, attemptId)));
+    .where(hasValues(refunds, { merchantId, lateAttemptId: attemptId }));
   if (refund) {
     return { kind: 'found', refundId: refund.id, gatewayChargeId: refund.gatewayChargeId };
   }
   const [review] = await db
     .select({ closedAt: paymentReviews.closedAt, outcome: paymentReviews.outcome })
     .from(paymentReviews)
-    .where(and(eq(paymentReviews.merchantId, merchantId), eq(paymentReviews.subjectId, attemptId)));
+    .where(hasValues(paymentReviews, { merchantId, subjectId: attemptId }));
   if (!review || review.closedAt !== null) return { kind: 'over' };
   const attempt = await findAttempt(db, { merchantId, id: attemptId });
   return attempt.state === 'DECLINED' ? { kind: 'watched', attempt } : { kind: 'waiting' };

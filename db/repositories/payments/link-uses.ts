@@ -2,7 +2,7 @@ import { and, eq, inArray, lte, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
 import { paymentIntents } from '../../schema/payments.ts';
 import { subscriptionLinks } from '../../schema/subscriptions.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 
 export interface LinkRef {
   merchantId: string;
@@ -55,8 +55,7 @@ async function returnUses(tx: Db, { merchantId, linkId }: LinkRef, count: number
 /** Returns the SQL condition for an unpaid payment of the link whose page has expired, as in `intentStatusAt`. */
 function isExpired({ merchantId, linkId }: LinkRef, nowAt: number) {
   return and(
-    eq(paymentIntents.merchantId, merchantId),
-    eq(paymentIntents.linkId, linkId),
+    hasValues(paymentIntents, { merchantId, linkId }),
     inArray(paymentIntents.status, ['CREATED', 'FAILED']),
     lte(paymentIntents.checkoutExpiresAt, nowAt),
   );

@@ -1,4 +1,4 @@
-import { and, asc, eq, sql } from 'drizzle-orm';
+import { asc, sql } from 'drizzle-orm';
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import { emailNormalForm } from '../../../domain/email.ts';
 import { isId } from '../../../domain/ids.ts';
@@ -16,7 +16,7 @@ import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import type { NewCheckout } from '../subscriptions/create.ts';
 import { appendIntentEvent } from './events.ts';
 import { releasePaymentUse } from './link-uses.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 
 type Intent = typeof paymentIntents.$inferSelect;
 type Method = typeof paymentMethods.$inferSelect;
@@ -215,8 +215,5 @@ function isIntent(ref: IntentRef) {
 }
 
 function isAttemptOn(ref: IntentRef) {
-  return and(
-    eq(paymentAttempts.merchantId, ref.merchantId),
-    eq(paymentAttempts.intentId, ref.intentId),
-  );
+  return hasValues(paymentAttempts, { merchantId: ref.merchantId, intentId: ref.intentId });
 }

@@ -5,7 +5,7 @@ import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { paymentIntents } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 
 export interface PaidPayment {
   readonly intentId: string;
@@ -44,10 +44,7 @@ export async function findPaidSince(
 }
 
 function isOf({ merchantId, subscriptionId }: SubscriptionRef) {
-  return and(
-    eq(paymentIntents.merchantId, merchantId),
-    eq(paymentIntents.subscriptionId, subscriptionId),
-  );
+  return hasValues(paymentIntents, { merchantId, subscriptionId });
 }
 
 async function readPaid(db: Db, condition: SQL | undefined): Promise<PaidPayment | null> {

@@ -11,7 +11,7 @@ import { businessNow } from '../subscriptions/business-time.ts';
 import { appendIntentEvent } from './events.ts';
 import { lockIntent } from './orders.ts';
 import { closeReview, openReview } from './reviews.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 
 export type Refund = typeof refunds.$inferSelect;
 
@@ -83,8 +83,7 @@ async function claimedMinor(tx: Db, merchantId: string, intentId: string): Promi
     .from(refunds)
     .where(
       and(
-        eq(refunds.merchantId, merchantId),
-        eq(refunds.intentId, intentId),
+        hasValues(refunds, { merchantId, intentId }),
         ne(refunds.state, 'REFUSED'),
         isNull(refunds.lateAttemptId),
       ),
@@ -116,11 +115,7 @@ export async function chargeOf(
     .from(paymentAttempts)
     .where(
       lateAttemptId === null
-        ? and(
-            eq(paymentAttempts.merchantId, merchantId),
-            eq(paymentAttempts.intentId, intentId),
-            eq(paymentAttempts.state, 'SUCCEEDED'),
-          )
+        ? hasValues(paymentAttempts, { merchantId, intentId, state: 'SUCCEEDED' })
         : isRecord(paymentAttempts, merchantId, lateAttemptId),
     );
   if (!charge) throw new Error(`${intentId} has no charge to refund`);

@@ -5,7 +5,7 @@ import type { ReviewOutcome } from '../../../domain/review.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents, paymentReviews, refunds } from '../../schema/payments.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 
 export type Review = typeof paymentReviews.$inferSelect;
 
@@ -69,11 +69,11 @@ export async function isOpenAttemptDecided(db: Db, state: SubscriptionState): Pr
     .select({ subjectId: paymentAttempts.id })
     .from(paymentAttempts)
     .where(
-      and(
-        eq(paymentAttempts.merchantId, merchantId),
-        eq(paymentAttempts.intentId, owed.intentId),
-        eq(paymentAttempts.attemptNumber, openAttempt.attemptNumber),
-      ),
+      hasValues(paymentAttempts, {
+        merchantId,
+        intentId: owed.intentId,
+        attemptNumber: openAttempt.attemptNumber,
+      }),
     );
   return attempt !== undefined && (await findDecision(db, { merchantId, ...attempt })) !== null;
 }
@@ -221,7 +221,7 @@ async function ownerOf(
   const [decided] = await tx
     .select({ id: paymentReviews.subjectId })
     .from(paymentReviews)
-    .where(and(eq(paymentReviews.outcome, outcome), eq(paymentReviews.gatewayId, gatewayId)));
+    .where(hasValues(paymentReviews, { outcome, gatewayId }));
   if (decided || outcome !== 'paid') return decided?.id ?? null;
   const [paid] = await tx
     .select({ id: paymentAttempts.id })
@@ -259,8 +259,5 @@ export async function takeDecidedReviews(db: Db, limit: number): Promise<ListedR
 }
 
 function isReview(ref: SubjectRef) {
-  return and(
-    eq(paymentReviews.merchantId, ref.merchantId),
-    eq(paymentReviews.subjectId, ref.subjectId),
-  );
+  return hasValues(paymentReviews, { merchantId: ref.merchantId, subjectId: ref.subjectId });
 }

@@ -1,7 +1,8 @@
-import { and, desc, eq, isNotNull, sql } from 'drizzle-orm';
+import { and, desc, isNotNull, sql } from 'drizzle-orm';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts } from '../../schema/payments.ts';
+import { hasValues } from '../is-record.ts';
 
 /**
  * Records that the payer gave another card instead of a confirmation of the intent's charge. The next look-up
@@ -19,9 +20,7 @@ export async function leaveBank(
     })
     .where(
       and(
-        eq(paymentAttempts.merchantId, merchantId),
-        eq(paymentAttempts.intentId, intentId),
-        eq(paymentAttempts.state, 'UNKNOWN'),
+        hasValues(paymentAttempts, { merchantId, intentId, state: 'UNKNOWN' }),
         isNotNull(paymentAttempts.payerUrl),
       ),
     )
@@ -43,7 +42,7 @@ export async function latestAttempt(
   const [row] = await db
     .select({ sessionId, trigger, state, errorCode, payerUrl, payerAskedAt })
     .from(paymentAttempts)
-    .where(and(eq(paymentAttempts.merchantId, merchantId), eq(paymentAttempts.intentId, intentId)))
+    .where(hasValues(paymentAttempts, { merchantId, intentId }))
     .orderBy(desc(paymentAttempts.attemptNumber))
     .limit(1);
   return row ?? null;

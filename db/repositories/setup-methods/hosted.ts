@@ -5,7 +5,7 @@ import { customers, paymentMethods } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
 import { fillInCustomer, filledIn, opensWith } from '../checkouts/sessions.ts';
 import type { GivenDetails } from '../checkouts/sessions.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 
 export type HostedSetup = NonNullable<Awaited<ReturnType<typeof findHostedSetup>>>;
 
@@ -82,8 +82,7 @@ export async function failSpentSetup(db: Db, setup: SetupSessionRef, limit: numb
     .from(checkoutTries)
     .where(
       and(
-        eq(checkoutTries.merchantId, setup.merchantId),
-        eq(checkoutTries.sessionId, setup.sessionId),
+        hasValues(checkoutTries, { merchantId: setup.merchantId, sessionId: setup.sessionId }),
         isNotNull(checkoutTries.errorCode),
       ),
     );

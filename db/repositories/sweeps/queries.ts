@@ -9,7 +9,7 @@ import { paymentIntents, refunds } from '../../schema/payments.ts';
 import { subscriptions, testClocks } from '../../schema/subscriptions.ts';
 import { hasToReach } from '../merchants/test-clocks.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 
 const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id };
 
@@ -63,11 +63,7 @@ export async function isOverdue(
   db: Db,
   { merchantId, subscriptionId }: SubscriptionRef,
 ): Promise<boolean> {
-  const isRow = and(
-    eq(subscriptions.merchantId, merchantId),
-    eq(subscriptions.id, subscriptionId),
-    IS_OVERDUE,
-  );
+  const isRow = and(hasValues(subscriptions, { merchantId, id: subscriptionId }), IS_OVERDUE);
   return (await db.$count(subscriptions, isRow)) > 0;
 }
 

@@ -5,7 +5,7 @@ import type { EventType } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
 import { merchants } from '../../schema/merchants.ts';
 import { webhookConfigs, webhookDeliveries } from '../../schema/webhooks.ts';
-import { isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../is-record.ts';
 
 export type WebhookConfig = typeof webhookConfigs.$inferSelect;
 
@@ -206,9 +206,11 @@ export async function dropPendingDeliveries(
     .set({ state: 'DROPPED', settledAt: config.at })
     .where(
       and(
-        eq(webhookDeliveries.merchantId, config.merchantId),
-        eq(webhookDeliveries.configId, config.configId),
-        eq(webhookDeliveries.state, 'PENDING'),
+        hasValues(webhookDeliveries, {
+          merchantId: config.merchantId,
+          configId: config.configId,
+          state: 'PENDING',
+        }),
         notExists(
           db
             .select({ id: webhookConfigs.id })
