@@ -21,13 +21,13 @@ import { withdrawRefund } from '../../db/repositories/payments/refunds.ts';
 import { takeDecidedReviews } from '../../db/repositories/payments/reviews.ts';
 import {
   countDeleted,
+  countRepairs,
   deleteClosedSessions,
   deleteOldEvents,
   deleteOldGatewayEvents,
   deleteOldLinkUses,
 } from '../../db/repositories/sweeps/retention.ts';
 import type { Deletion } from '../../db/repositories/sweeps/retention.ts';
-import { countRepairs } from '../../db/repositories/sweeps/counts.ts';
 import type { Order } from '../../domain/order.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import type { GatewaySubjects } from '../../temporal/gateway-subjects.ts';
@@ -94,66 +94,46 @@ const COMPARE_EVERY_MS = 300_000;
  * gateway. Two at once are safe. A failing query does not block the other kinds.
  */
 export function createMaintenanceActivities(deps: MaintenanceDeps) {
-  const { db, subscriptionWorkflows, orders, gatewaySubjects, wakeEndpoint } = deps;
+  const { db, subscriptionWorkflows: workflows, orders, gatewaySubjects, wakeEndpoint } = deps;
   const { retentionMs = DEFAULT_RETENTION_MS } = deps;
-  const takeRestored = restoredTaker(db, subscriptionWorkflows);
+  const takeRestored = restoredTaker(db, workflows);
   return {
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
       const { report, errors, sweepKind, attempt } = createSweep(db);
-      const recheck = (ref: SubscriptionRef) => subscriptionWorkflows.recheck(ref);
-      await sweepKind('neverStarted', () => takeNeverStarted(db, LIMIT), recheck);
-      await sweepKind(
-        'overdue',
-        () => takeOverdue(db, LIMIT),
-        (ref) => subscriptionWorkflows.recheckUnlessBusy(ref, () => isOverdue(db, ref)),
+      await sweepKind('neverStarted', takeNeverStarted, (ref) => workflows.recheck(ref));
+      await sweepKind('overdue', takeOverdue, (ref) =>
+        workflows.recheckUnlessBusy(ref, () => isOverdue(db, ref)),
       );
-      await sweepKind(
-        'behindTheirClock',
-        () => takeBehindTheirClock(db, LIMIT),
-        (one) => sendTarget(subscriptionWorkflows, one),
+      await sweepKind('behindTheirClock', takeBehindTheirClock, (one) =>
+        sendTarget(workflows, one),
       );
       await sweepKind(
         'lost',
         () => takeRestored(input.nowAt),
-        (ref) => subscriptionWorkflows.ensureRunning(ref),
+        (ref) => workflows.ensureRunning(ref),
       );
-      await sweepKind(
-        'withdrawn',
-        () => takeUnkeyedPayments(db, LIMIT),
-        (ref) =>
-          voidUnlessRunning(orders, 'payment', { ...ref, token: null }, () =>
-            withdrawPayment(db, ref),
-          ),
+      await sweepKind('withdrawn', takeUnkeyedPayments, (ref) =>
+        voidUnlessRunning(orders, 'payment', { ...ref, token: null }, () =>
+          withdrawPayment(db, ref),
+        ),
       );
-      await sweepKind(
-        'withdrawn',
-        () => takeUnkeyedRefunds(db, LIMIT),
-        (ref) => voidUnlessRunning(orders, 'refund', ref, () => withdrawRefund(db, ref)),
+      await sweepKind('withdrawn', takeUnkeyedRefunds, (ref) =>
+        voidUnlessRunning(orders, 'refund', ref, () => withdrawRefund(db, ref)),
       );
-      await sweepKind(
-        'openPayments',
-        () => takeOpenPayments(db, LIMIT),
-        (ref) => orders.ensureRunning('payment', { ...ref, token: null }),
+      await sweepKind('openPayments', takeOpenPayments, (ref) =>
+        orders.ensureRunning('payment', { ...ref, token: null }),
       );
-      await sweepKind(
-        'openRefunds',
-        () => takeOpenRefunds(db, LIMIT),
-        (ref) => orders.ensureRunning('refund', ref),
-      );
-      await sweepKind(
-        'decidedReviews',
-        () => takeDecidedReviews(db, LIMIT),
-        (review) => followUp(review, subscriptionWorkflows, orders),
+      await sweepKind('openRefunds', takeOpenRefunds, (ref) => orders.ensureRunning('refund', ref));
+      await sweepKind('decidedReviews', takeDecidedReviews, (review) =>
+        followUp(review, workflows, orders),
       );
       await sweepKind(
         'stalledStreams',
         () => stalledEndpoints(db, input.nowAt, LIMIT),
         (endpoint) => wakeEndpoint(endpoint),
       );
-      await sweepKind(
-        'gatewayEvents',
-        () => takeUnhandled(db, LIMIT),
-        (subject) => gatewaySubjects.ensureRunning(subject),
+      await sweepKind('gatewayEvents', takeUnhandled, (subject) =>
+        gatewaySubjects.ensureRunning(subject),
       );
       await attempt(() => forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT));
       const deletion = { before: input.nowAt - retentionMs, limit: DELETED_LIMIT };
@@ -163,8 +143,8 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
       const sinceAt = input.nowAt - input.lookBackMs;
       await sweepKind(
         'lost',
-        () => subscriptionWorkflows.closedSince(sinceAt),
-        (ref) => subscriptionWorkflows.ensureRunning(ref),
+        () => workflows.closedSince(sinceAt),
+        (ref) => workflows.ensureRunning(ref),
       );
       if (report.failed > 0) await countRepairs(db, 'failed', report.failed);
       // The workflow logs only the first error. The next sweep queries every kind again.
@@ -254,7 +234,7 @@ function createSweep(db: Db) {
   };
   const sweepKind = async <T>(
     kind: keyof SweepReport,
-    find: () => Promise<readonly T[]>,
+    find: (db: Db, limit: number) => Promise<readonly T[]>,
     /** Resolves to false if the case needed no repair. */
     act: (one: T) => Promise<void | boolean>,
   ): Promise<void> => {
@@ -268,7 +248,7 @@ function createSweep(db: Db) {
       }
     };
     await attempt(async () => {
-      const found = await find();
+      const found = await find(db, LIMIT);
       for (let at = 0; at < found.length; at += AT_ONCE) {
         await Promise.all(found.slice(at, at + AT_ONCE).map(repair));
       }

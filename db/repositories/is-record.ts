@@ -1,6 +1,7 @@
-import { and, eq, getTableColumns } from 'drizzle-orm';
+import { and, eq, getTableColumns, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
+import type { Db } from '../client.ts';
 
 /**
  * Returns the SQL condition that selects or joins the row of `table` with this id. A row belongs to one
@@ -26,4 +27,24 @@ export function hasValues<Table extends PgTable>(
 ) {
   const columns = Object.entries(getTableColumns(table)).filter(([name]) => name in values);
   return and(...columns.map(([name, column]) => eq(column, values[name])));
+}
+
+/** Returns the SQL condition of the first `limit` rows that no other transaction has locked; locks them. */
+export function areFirst(
+  db: Db,
+  table: PgTable,
+  {
+    condition,
+    order = [],
+    limit,
+  }: { condition: SQL | undefined; order?: (SQL | AnyPgColumn)[]; limit: number },
+): SQL {
+  const rows = db
+    .select({ row: sql`${table}.ctid` })
+    .from(table)
+    .where(condition)
+    .orderBy(...order)
+    .limit(limit)
+    .for('update', { skipLocked: true });
+  return sql`${table}.ctid in (${rows})`;
 }

@@ -3,7 +3,7 @@ import { subjectIdOf } from '../../../domain/gateway-hint.ts';
 import type { GatewayHint, GatewaySubject } from '../../../domain/gateway-hint.ts';
 import type { Db } from '../../client.ts';
 import { gatewayEvents } from '../../schema/gateway-events.ts';
-import { hasValues } from '../is-record.ts';
+import { areFirst, hasValues } from '../is-record.ts';
 
 export type GatewayAccount = Pick<GatewaySubject, 'merchantId' | 'gateway'>;
 
@@ -64,23 +64,16 @@ export async function markHandled(
  */
 export async function takeUnhandled(db: Db, limit: number): Promise<GatewaySubject[]> {
   const aMinuteAgo = sql`now() - interval '1 minute'`;
-  const late = db
-    .select({ row: sql`${gatewayEvents}.ctid` })
-    .from(gatewayEvents)
-    .where(
-      and(
-        isNull(gatewayEvents.handledAt),
-        lt(gatewayEvents.receivedAt, aMinuteAgo),
-        or(isNull(gatewayEvents.sweptAt), lt(gatewayEvents.sweptAt, aMinuteAgo)),
-      ),
-    )
-    .orderBy(sql`${gatewayEvents.sweptAt} asc nulls first`, gatewayEvents.receivedAt)
-    .limit(limit)
-    .for('update', { skipLocked: true });
+  const condition = and(
+    isNull(gatewayEvents.handledAt),
+    lt(gatewayEvents.receivedAt, aMinuteAgo),
+    or(isNull(gatewayEvents.sweptAt), lt(gatewayEvents.sweptAt, aMinuteAgo)),
+  );
+  const order = [sql`${gatewayEvents.sweptAt} asc nulls first`, gatewayEvents.receivedAt];
   const taken = await db
     .update(gatewayEvents)
     .set({ sweptAt: sql`now()` })
-    .where(sql`${gatewayEvents}.ctid in (${late})`)
+    .where(areFirst(db, gatewayEvents, { condition, order, limit }))
     .returning({
       merchantId: gatewayEvents.merchantId,
       gateway: gatewayEvents.gateway,

@@ -1,11 +1,11 @@
-import { and, asc, eq, inArray, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import { and, asc, eq, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import { formatInstant } from '../../../domain/calendar.ts';
 import type { ReviewOutcome } from '../../../domain/review.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents, paymentReviews, refunds } from '../../schema/payments.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { areFirst, hasValues, isRecord } from '../is-record.ts';
 
 export type Review = typeof paymentReviews.$inferSelect;
 
@@ -235,23 +235,16 @@ async function ownerOf(
  * still runs. Sets `updatedAt`, so that each review is returned at most once a minute.
  */
 export async function takeDecidedReviews(db: Db, limit: number): Promise<ListedReview[]> {
-  const due = db
-    .select({ row: sql`${paymentReviews}.ctid` })
-    .from(paymentReviews)
-    .where(
-      and(
-        isNull(paymentReviews.closedAt),
-        sql`${paymentReviews.outcome} is not null`,
-        lt(paymentReviews.updatedAt, sql`now() - interval '1 minute'`),
-      ),
-    )
-    .orderBy(paymentReviews.updatedAt)
-    .limit(limit)
-    .for('update', { skipLocked: true });
+  const condition = and(
+    isNull(paymentReviews.closedAt),
+    isNotNull(paymentReviews.outcome),
+    lt(paymentReviews.updatedAt, sql`now() - interval '1 minute'`),
+  );
+  const order = [paymentReviews.updatedAt];
   const taken = await db
     .update(paymentReviews)
     .set({ updatedAt: sql`now()` })
-    .where(sql`${paymentReviews}.ctid in (${due})`)
+    .where(areFirst(db, paymentReviews, { condition, order, limit }))
     .returning({ subjectId: paymentReviews.subjectId });
   if (taken.length === 0) return [];
   const ids = taken.map(({ subjectId }) => subjectId);

@@ -9,7 +9,7 @@ import { paymentIntents, refunds } from '../../schema/payments.ts';
 import { subscriptions, testClocks } from '../../schema/subscriptions.ts';
 import { hasToReach } from '../merchants/test-clocks.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { areFirst, isRecord } from '../is-record.ts';
 
 const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id };
 
@@ -19,19 +19,15 @@ const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscription
  */
 function takeSubscriptions(
   db: Db,
-  { condition, oldest, limit }: { condition: SQL | undefined; oldest: AnyPgColumn; limit: number },
+  condition: SQL | undefined,
+  oldest: AnyPgColumn,
+  limit: number,
 ): Promise<SubscriptionRef[]> {
-  const due = db
-    .select({ row: sql`${subscriptions}.ctid` })
-    .from(subscriptions)
-    .where(condition)
-    .orderBy(sql`${subscriptions.sweptAt} asc nulls first`, oldest)
-    .limit(limit)
-    .for('update', { skipLocked: true });
+  const order = [sql`${subscriptions.sweptAt} asc nulls first`, oldest];
   return db
     .update(subscriptions)
     .set({ sweptAt: sql`now()` })
-    .where(sql`${subscriptions}.ctid in (${due})`)
+    .where(areFirst(db, subscriptions, { condition, order, limit }))
     .returning(ref);
 }
 
@@ -41,7 +37,7 @@ export function takeNeverStarted(db: Db, limit: number): Promise<SubscriptionRef
     isNull(subscriptions.workflowStartedAt),
     lt(subscriptions.insertedAt, sql`now() - interval '10 seconds'`),
   );
-  return takeSubscriptions(db, { condition, oldest: subscriptions.insertedAt, limit });
+  return takeSubscriptions(db, condition, subscriptions.insertedAt, limit);
 }
 
 const IS_OVERDUE = and(
@@ -56,14 +52,14 @@ const IS_OVERDUE = and(
  * for a minute, also ENDED ones with an open attempt.
  */
 export function takeOverdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
-  return takeSubscriptions(db, { condition: IS_OVERDUE, oldest: subscriptions.wakeAt, limit });
+  return takeSubscriptions(db, IS_OVERDUE, subscriptions.wakeAt, limit);
 }
 
 export async function isOverdue(
   db: Db,
   { merchantId, subscriptionId }: SubscriptionRef,
 ): Promise<boolean> {
-  const isRow = and(hasValues(subscriptions, { merchantId, id: subscriptionId }), IS_OVERDUE);
+  const isRow = and(isRecord(subscriptions, merchantId, subscriptionId), IS_OVERDUE);
   return (await db.$count(subscriptions, isRow)) > 0;
 }
 
@@ -97,11 +93,7 @@ export async function takeBehindTheirClock(
       lt(subscriptions.wakeAt, sql`now() - interval '1 minute'`),
     ),
   );
-  const taken = await takeSubscriptions(db, {
-    condition,
-    oldest: subscriptions.insertedAt,
-    limit,
-  });
+  const taken = await takeSubscriptions(db, condition, subscriptions.insertedAt, limit);
   if (taken.length === 0) return [];
   const ids = taken.map(({ subscriptionId }) => subscriptionId);
   return db
@@ -123,13 +115,12 @@ export function countLive(db: Db): Promise<number> {
 }
 
 export function takeLive(db: Db, limit: number): Promise<SubscriptionRef[]> {
-  return takeSubscriptions(db, { condition: IS_LIVE, oldest: subscriptions.insertedAt, limit });
+  return takeSubscriptions(db, IS_LIVE, subscriptions.insertedAt, limit);
 }
 
 /** Takes held subscriptions, whose workflow an operator may have terminated. */
 export function takeHeld(db: Db, limit: number): Promise<SubscriptionRef[]> {
-  const condition = isNotNull(subscriptions.heldAt);
-  return takeSubscriptions(db, { condition, oldest: subscriptions.heldAt, limit });
+  return takeSubscriptions(db, isNotNull(subscriptions.heldAt), subscriptions.heldAt, limit);
 }
 
 export function countHeld(db: Db): Promise<number> {
@@ -168,39 +159,25 @@ function isUnkeyedRefund(): SQL {
 function takeUnchanged(
   db: Db,
   table: typeof paymentIntents | typeof refunds,
-  condition: SQL | undefined,
+  unchanged: SQL | undefined,
   limit: number,
 ): Promise<{ merchantId: string; id: string }[]> {
   const { merchantId, id, updatedAt } = table;
-  const due = db
-    .select({ row: sql`${table}.ctid` })
-    .from(table)
-    .where(and(lt(updatedAt, sql`now() - interval '1 minute'`), condition))
-    .orderBy(updatedAt)
-    .limit(limit)
-    .for('update', { skipLocked: true });
+  const condition = and(lt(updatedAt, sql`now() - interval '1 minute'`), unchanged);
   return db
     .update(table)
     .set({ updatedAt: sql`now()` })
-    .where(sql`${table}.ctid in (${due})`)
+    .where(areFirst(db, table, { condition, order: [updatedAt], limit }))
     .returning({ merchantId, id });
 }
 
-async function takeIntents(
-  db: Db,
-  condition: SQL | undefined,
-  limit: number,
-): Promise<IntentRef[]> {
-  const taken = await takeUnchanged(db, paymentIntents, condition, limit);
+async function takeIntents(db: Db, which: SQL | undefined, limit: number): Promise<IntentRef[]> {
+  const taken = await takeUnchanged(db, paymentIntents, which, limit);
   return taken.map(({ merchantId, id: intentId }) => ({ merchantId, intentId }));
 }
 
-async function takeRefunds(
-  db: Db,
-  condition: SQL | undefined,
-  limit: number,
-): Promise<RefundRef[]> {
-  const taken = await takeUnchanged(db, refunds, condition, limit);
+async function takeRefunds(db: Db, which: SQL | undefined, limit: number): Promise<RefundRef[]> {
+  const taken = await takeUnchanged(db, refunds, which, limit);
   return taken.map(({ merchantId, id: refundId }) => ({ merchantId, refundId }));
 }
 
@@ -245,16 +222,8 @@ export function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[]> {
   );
 }
 
-/**
- * Deletes expired idempotency keys, at most `limit`. Omits a key that a request claims again at the same time.
- * `nowAt` is real time.
- */
+/** Deletes expired idempotency keys, except keys that a request claims again at the same time. `nowAt` is real time. */
 export async function forgetExpiredKeys(db: Db, nowAt: number, limit: number): Promise<void> {
-  const expired = db
-    .select({ row: sql`${idempotencyKeys}.ctid` })
-    .from(idempotencyKeys)
-    .where(lt(idempotencyKeys.expiresAt, nowAt))
-    .limit(limit)
-    .for('update', { skipLocked: true });
-  await db.delete(idempotencyKeys).where(sql`${idempotencyKeys}.ctid in (${expired})`);
+  const condition = lt(idempotencyKeys.expiresAt, nowAt);
+  await db.delete(idempotencyKeys).where(areFirst(db, idempotencyKeys, { condition, limit }));
 }

@@ -1,8 +1,10 @@
 import { lt, sql } from 'drizzle-orm';
+import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { Db } from '../../client.ts';
 import { gatewayEvents } from '../../schema/gateway-events.ts';
 import { linkUses } from '../../schema/subscriptions.ts';
-import { retentionCounts } from '../../schema/sweeps.ts';
+import { retentionCounts, sweepCounts } from '../../schema/sweeps.ts';
+import { areFirst } from '../is-record.ts';
 
 /**
  * Selects the records to delete: those older than `before` (real time, epoch ms), at most `limit` in one call.
@@ -91,33 +93,24 @@ export async function deleteClosedSessions(db: Db, { before, limit }: Deletion):
 }
 
 /** Deletes old rows of link uses. A row limits the uses of its client address for 10 minutes. */
-export async function deleteOldLinkUses(db: Db, { before, limit }: Deletion): Promise<number> {
-  const old = db
-    .select({ row: sql`${linkUses}.ctid` })
-    .from(linkUses)
-    .where(lt(linkUses.begunAt, before))
-    .limit(limit);
-  const deleted = await db
-    .delete(linkUses)
-    .where(sql`${linkUses}.ctid in (${old})`)
-    .returning({ linkId: linkUses.linkId });
-  return deleted.length;
+export function deleteOldLinkUses(db: Db, deletion: Deletion): Promise<number> {
+  return deleteOld(db, linkUses, linkUses.begunAt, deletion);
 }
 
 /**
  * Deletes old events of gateways, handled or not. A repeat of a deleted event would be stored again, but Stripe
  * repeats an event only for 3 days.
  */
-export async function deleteOldGatewayEvents(db: Db, { before, limit }: Deletion): Promise<number> {
-  const old = db
-    .select({ row: sql`${gatewayEvents}.ctid` })
-    .from(gatewayEvents)
-    .where(lt(gatewayEvents.receivedAt, before))
-    .limit(limit);
+export function deleteOldGatewayEvents(db: Db, deletion: Deletion): Promise<number> {
+  return deleteOld(db, gatewayEvents, gatewayEvents.receivedAt, deletion);
+}
+
+async function deleteOld(db: Db, table: PgTable, at: AnyPgColumn, { before, limit }: Deletion) {
+  const condition = lt(at, before);
   const deleted = await db
-    .delete(gatewayEvents)
-    .where(sql`${gatewayEvents}.ctid in (${old})`)
-    .returning({ eventId: gatewayEvents.eventId });
+    .delete(table)
+    .where(areFirst(db, table, { condition, limit }))
+    .returning({ one: sql`1` });
   return deleted.length;
 }
 
@@ -130,6 +123,18 @@ export async function countDeleted(db: Db, kind: string, deleted: number): Promi
     .onConflictDoUpdate({
       target: retentionCounts.kind,
       set: { deleted: sql`${retentionCounts.deleted} + ${deleted}`, lastAt },
+    });
+}
+
+/** Adds a sweep's repairs of one kind to `sweep_count`. A repeat counts the repairs again. */
+export async function countRepairs(db: Db, kind: string, repaired: number): Promise<void> {
+  const lastAt = sql`now()`;
+  await db
+    .insert(sweepCounts)
+    .values({ kind, repaired, lastAt })
+    .onConflictDoUpdate({
+      target: sweepCounts.kind,
+      set: { repaired: sql`${sweepCounts.repaired} + ${repaired}`, lastAt },
     });
 }
 
