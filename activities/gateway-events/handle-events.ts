@@ -1,5 +1,5 @@
 import type { Db } from '../../db/client.ts';
-import { failSpentSetup } from '../../db/repositories/setup-methods/hosted.ts';
+import { failSpentSetup } from '../../db/repositories/setup-methods/sessions.ts';
 import { admitTry, declineTry, tryKey } from '../../db/repositories/checkouts/tries.ts';
 import { recordMethodChange } from '../../db/repositories/customers/payment-methods.ts';
 import { markHandled, unhandledHints } from '../../db/repositories/gateway-events/events.ts';

@@ -2,7 +2,7 @@ import {
   completeSetupMethod,
   findSetupMethod,
   setupIsOver,
-} from '../../db/repositories/setup-methods/orders.ts';
+} from '../../db/repositories/setup-methods/sessions.ts';
 import type { OrderStep } from '../../domain/order.ts';
 import { setupMethodStatusAt } from '../../domain/setup-method.ts';
 import type { SetupOutcome } from '../../domain/setup-method.ts';

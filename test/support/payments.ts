@@ -7,7 +7,7 @@ import { insertPayment } from '../../db/repositories/payments/orders.ts';
 import type { NewPayment } from '../../db/repositories/payments/orders.ts';
 import { insertRefund } from '../../db/repositories/payments/refunds.ts';
 import type { InsertedRefund } from '../../db/repositories/payments/refunds.ts';
-import { insertSetupMethod } from '../../db/repositories/setup-methods/orders.ts';
+import { insertSetupMethod } from '../../db/repositories/setup-methods/sessions.ts';
 import { outboxEvents } from '../../db/schema/webhooks.ts';
 import { paymentAttempts, paymentIntents, refunds } from '../../db/schema/payments.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';

@@ -3,8 +3,8 @@ import {
   failSpentSetup,
   fillInSetupDetails,
   findHostedSetup,
-} from '../../../db/repositories/setup-methods/hosted.ts';
-import type { HostedSetup } from '../../../db/repositories/setup-methods/hosted.ts';
+} from '../../../db/repositories/setup-methods/sessions.ts';
+import type { HostedSetup } from '../../../db/repositories/setup-methods/sessions.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import {
   findSetupMethod,
   insertSetupMethod,
-} from '../../../db/repositories/setup-methods/orders.ts';
-import type { SetupMethod } from '../../../db/repositories/setup-methods/orders.ts';
+} from '../../../db/repositories/setup-methods/sessions.ts';
+import type { SetupMethod } from '../../../db/repositories/setup-methods/sessions.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
 import { offeredMethods } from '../../../domain/payment-method.ts';
 import { SETUP_METHOD_STATUSES, setupMethodStatusAt } from '../../../domain/setup-method.ts';

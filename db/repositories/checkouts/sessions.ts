@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import { and, eq, isNull, sql } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import { emailNormalForm } from '../../../domain/email.ts';
 import type { EventDraft } from '../../../domain/events.ts';
@@ -35,6 +37,20 @@ export function opensWith(key: SessionKey, purpose: CheckoutPurpose) {
   );
 }
 
+/** What the page of every session shows of the session, its merchant and its payer. */
+export const HOSTED = {
+  merchantId: checkoutSessions.merchantId,
+  sessionId: checkoutSessions.id,
+  openedAt: checkoutSessions.openedAt,
+  tries: checkoutSessions.tries,
+  lastErrorCode: checkoutSessions.lastErrorCode,
+  savedDetails: customers.details,
+  merchantName: merchants.name,
+  merchantSettings: merchants.settings,
+  mode: merchants.mode,
+};
+export const CARD = { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit };
+
 export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;
 
 /**
@@ -44,17 +60,12 @@ export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;
 export async function findCheckout(db: Db, key: SessionKey) {
   const [row] = await db
     .select({
-      merchantId: checkoutSessions.merchantId,
-      sessionId: checkoutSessions.id,
-      openedAt: checkoutSessions.openedAt,
-      tries: checkoutSessions.tries,
-      lastErrorCode: checkoutSessions.lastErrorCode,
+      ...HOSTED,
       subscriptionId: subscriptions.id,
       customerId: subscriptions.customerId,
       state: subscriptions.state,
       clockReachedAt: subscriptions.clockReachedAt,
       customerDetails: subscriptions.customerDetails,
-      savedDetails: customers.details,
       receiptId: subscriptions.receiptId,
       metadata: subscriptions.metadata,
       description: subscriptions.description,
@@ -63,10 +74,7 @@ export async function findCheckout(db: Db, key: SessionKey) {
       productPage: subscriptions.productPage,
       phoneNumberRequired: subscriptions.phoneNumberRequired,
       locale: subscriptions.locale,
-      merchantName: merchants.name,
-      merchantSettings: merchants.settings,
-      mode: merchants.mode,
-      card: { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit },
+      card: CARD,
     })
     .from(checkoutSessions)
     .innerJoin(
@@ -110,94 +118,89 @@ export async function findPaidSession(db: Db, ref: SessionRef) {
   return { ...row, purpose: row.purpose };
 }
 
-export interface CheckoutRef extends SessionRef {
-  subscriptionId: string;
+/** Marks the session as opened, and writes its event with `append`. False, without effect, if it was opened before. */
+export async function setOpened(
+  db: Db,
+  ref: SessionRef,
+  nowAt: number,
+  append: (tx: Db) => Promise<void>,
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const opened = await tx
+      .update(checkoutSessions)
+      .set({ openedAt: nowAt })
+      .where(and(isSession(ref), isNull(checkoutSessions.openedAt)))
+      .returning({ id: checkoutSessions.id });
+    if (opened.length > 0) await append(tx);
+    return opened.length > 0;
+  });
 }
 
-/**
- * Marks the checkout as opened and stores the event `draft`. Changes nothing and returns false if the checkout was
- * opened before.
- */
-export async function markOpened(
+/** Marks the checkout as opened and stores the event `draft`. False, without effect, if it was opened before. */
+export function markOpened(
   db: Db,
   checkout: Checkout,
   draft: EventDraft,
   nowAt: number,
 ): Promise<boolean> {
-  return db.transaction(async (tx) => {
-    const isFirst = await setOpened(tx, checkout, nowAt);
-    if (isFirst) await appendDrafts(tx, checkout, [draft]);
-    return isFirst;
-  });
-}
-
-/** Marks the session as opened, inside the caller's transaction. False if the session was opened before. */
-export async function setOpened(tx: Db, ref: SessionRef, nowAt: number): Promise<boolean> {
-  const opened = await tx
-    .update(checkoutSessions)
-    .set({ openedAt: nowAt })
-    .where(and(isSession(ref), isNull(checkoutSessions.openedAt)))
-    .returning({ id: checkoutSessions.id });
-  return opened.length > 0;
+  return setOpened(db, checkout, nowAt, (tx) => appendDrafts(tx, checkout, [draft]));
 }
 
 export type GivenDetails = Pick<CustomerDetails, 'name' | 'email' | 'contactNumber'>;
 
-/**
- * Adds the payer's details to the subscription, its intents in CREATED and the customer. Fills in only empty
- * fields.
- */
-export async function fillInDetails(db: Db, ref: CheckoutRef, given: GivenDetails): Promise<void> {
-  await db.transaction(async (tx) => {
-    const [row] = await tx
-      .select({ details: subscriptions.customerDetails, customerId: subscriptions.customerId })
-      .from(subscriptions)
-      .where(isSubscription(ref))
-      .for('no key update');
-    if (!row) return;
-    const customerDetails = filledIn(row.details, given);
-    const filled = { customerDetails, normalEmail: emailNormalForm(customerDetails.email) };
-    await tx.update(subscriptions).set(filled).where(isSubscription(ref));
-    await tx
-      .update(paymentIntents)
-      .set(filled)
-      .where(
-        hasValues(paymentIntents, {
-          merchantId: ref.merchantId,
-          subscriptionId: ref.subscriptionId,
-          status: 'CREATED',
-        }),
-      );
-    await fillInCustomer(tx, { merchantId: ref.merchantId, customerId: row.customerId }, given);
+/** Adds the payer's details to the subscription, its intents in CREATED and the customer. */
+export function fillInDetails(db: Db, checkout: Checkout, given: GivenDetails): Promise<void> {
+  const { merchantId, subscriptionId } = checkout;
+  const isOrder = isRecord(subscriptions, merchantId, subscriptionId);
+  const isUnpaid = hasValues(paymentIntents, { merchantId, subscriptionId, status: 'CREATED' });
+  return fillIn(db, checkout, given, subscriptions.customerDetails, isOrder, async (tx, filled) => {
+    await tx.update(subscriptions).set(filled).where(isOrder);
+    await tx.update(paymentIntents).set(filled).where(isUnpaid);
   });
 }
 
-export async function fillInCustomer(
-  tx: Db,
+/** Adds the payer's details to an order, with `write`, and to its customer. Fills in only empty fields. */
+export async function fillIn(
+  db: Db,
   { merchantId, customerId }: { merchantId: string; customerId: string },
   given: GivenDetails,
+  orderDetails: PgColumn,
+  isOrder: SQL | undefined,
+  write: (tx: Db, filled: ReturnType<typeof withNormalForm>) => Promise<unknown>,
 ): Promise<void> {
   const isCustomer = isRecord(customers, merchantId, customerId);
-  const [customer] = await tx
-    .select({ details: customers.details })
-    .from(customers)
-    .where(isCustomer)
-    .for('no key update');
-  if (!customer) return;
-  const details = filledIn(customer.details, given);
-  await tx
-    .update(customers)
-    .set({ details, normalEmail: emailNormalForm(details.email) })
-    .where(isCustomer);
+  await db.transaction(async (tx) => {
+    const order = await lockFilled(tx, orderDetails, isOrder, given);
+    if (order) await write(tx, withNormalForm(order));
+    const details = await lockFilled(tx, customers.details, isCustomer, given);
+    if (!details) return;
+    const { normalEmail } = withNormalForm(details);
+    await tx.update(customers).set({ details, normalEmail }).where(isCustomer);
+  });
 }
 
-export function filledIn(details: CustomerDetails, given: GivenDetails): CustomerDetails {
+const withNormalForm = (customerDetails: CustomerDetails) => ({
+  customerDetails,
+  normalEmail: emailNormalForm(customerDetails.email),
+});
+
+/** Locks a row and returns its details with the empty fields filled in. */
+async function lockFilled(tx: Db, column: PgColumn, isRow: SQL | undefined, given: GivenDetails) {
+  const query = tx.select({ details: column }).from(column.table).where(isRow);
+  const [row] = (await query.for('no key update')) as { details: CustomerDetails }[];
   const missing = Object.entries(given).filter(
-    ([field, value]) => value && !details[field as keyof CustomerDetails],
+    ([field, value]) => value && !row?.details[field as keyof CustomerDetails],
   );
-  return { ...details, ...Object.fromEntries(missing) };
+  return row && { ...row.details, ...Object.fromEntries(missing) };
 }
 
-function isSubscription(ref: CheckoutRef) {
-  return isRecord(subscriptions, ref.merchantId, ref.subscriptionId);
+/** Writes the session of a hosted page. `token`: the bearer token of the page's URL; only its hash is stored. */
+export async function insertSession(
+  tx: Db,
+  {
+    token,
+    ...session
+  }: Omit<typeof checkoutSessions.$inferInsert, 'tokenHash'> & { token: string },
+): Promise<void> {
+  await tx.insert(checkoutSessions).values({ ...session, tokenHash: hashCheckoutToken(token) });
 }

@@ -1,5 +1,4 @@
 import { eq } from 'drizzle-orm';
-import { emailNormalForm } from '../../../domain/email.ts';
 import { isId } from '../../../domain/ids.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Db } from '../../client.ts';
@@ -7,7 +6,7 @@ import { checkoutSessions } from '../../schema/checkouts.ts';
 import { customers } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
 import { paymentIntents } from '../../schema/payments.ts';
-import { fillInCustomer, filledIn, opensWith, setOpened } from '../checkouts/sessions.ts';
+import { HOSTED, fillIn, opensWith, setOpened } from '../checkouts/sessions.ts';
 import type { GivenDetails, SessionKey } from '../checkouts/sessions.ts';
 import { findPaid } from './receipts.ts';
 import { appendIntentEvent, streamOf } from './events.ts';
@@ -23,11 +22,7 @@ export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPaym
 export async function findHostedPayment(db: Db, key: SessionKey) {
   const [row] = await db
     .select({
-      merchantId: checkoutSessions.merchantId,
-      sessionId: checkoutSessions.id,
-      openedAt: checkoutSessions.openedAt,
-      tries: checkoutSessions.tries,
-      lastErrorCode: checkoutSessions.lastErrorCode,
+      ...HOSTED,
       intentId: paymentIntents.id,
       subscriptionId: paymentIntents.subscriptionId,
       customerId: paymentIntents.customerId,
@@ -37,7 +32,6 @@ export async function findHostedPayment(db: Db, key: SessionKey) {
       currency: paymentIntents.currency,
       checkoutExpiresAt: paymentIntents.checkoutExpiresAt,
       customerDetails: paymentIntents.customerDetails,
-      savedDetails: customers.details,
       phoneNumberRequired: paymentIntents.phoneNumberRequired,
       tokenise: paymentIntents.tokenise,
       locale: paymentIntents.locale,
@@ -45,9 +39,6 @@ export async function findHostedPayment(db: Db, key: SessionKey) {
       description: paymentIntents.description,
       callbackUrl: paymentIntents.callbackUrl,
       cancelUrl: paymentIntents.cancelUrl,
-      merchantName: merchants.name,
-      merchantSettings: merchants.settings,
-      mode: merchants.mode,
     })
     .from(checkoutSessions)
     .innerJoin(
@@ -67,45 +58,23 @@ export async function findHostedPayment(db: Db, key: SessionKey) {
   return { ...row, paid, attempt };
 }
 
-/**
- * Marks the page as opened and writes `intent.checkout_opened`, once. Returns the event's stream, which the
- * caller must wake, or null if the page was opened before.
- */
-export async function markPaymentOpened(
-  db: Db,
-  payment: HostedPayment,
-  nowAt: number,
-): Promise<{ merchantId: string; streamId: string } | null> {
+/** Marks the page as opened and writes its event, once. Returns the stream to wake; null if it was opened before. */
+export async function markPaymentOpened(db: Db, payment: HostedPayment, nowAt: number) {
   const { merchantId, intentId, subscriptionId, status } = payment;
   const intent = { merchantId, id: intentId, subscriptionId };
-  return db.transaction(async (tx) => {
-    if (!(await setOpened(tx, payment, nowAt))) return null;
-    const draft = intentEvent('intent.checkout_opened', intentId, nowAt, status);
-    await appendIntentEvent(tx, intent, draft);
-    return streamOf(intent);
-  });
+  const draft = intentEvent('intent.checkout_opened', intentId, nowAt, status);
+  const isFirst = await setOpened(db, payment, nowAt, (tx) => appendIntentEvent(tx, intent, draft));
+  return isFirst ? streamOf(intent) : null;
 }
 
-/**
- * Adds the payer's details to the intent and the customer. Fills in only fields that the merchant left
- * empty.
- */
-export async function fillInPaymentDetails(
+/** Adds the payer's details to the intent and the customer. */
+export function fillInPaymentDetails(
   db: Db,
   payment: HostedPayment,
   given: GivenDetails,
 ): Promise<void> {
   const isIntent = isRecord(paymentIntents, payment.merchantId, payment.intentId);
-  await db.transaction(async (tx) => {
-    const [row] = await tx
-      .select({ details: paymentIntents.customerDetails })
-      .from(paymentIntents)
-      .where(isIntent)
-      .for('no key update');
-    if (!row) return;
-    const customerDetails = filledIn(row.details, given);
-    const normalEmail = emailNormalForm(customerDetails.email);
-    await tx.update(paymentIntents).set({ customerDetails, normalEmail }).where(isIntent);
-    await fillInCustomer(tx, payment, given);
-  });
+  return fillIn(db, payment, given, paymentIntents.customerDetails, isIntent, (tx, filled) =>
+    tx.update(paymentIntents).set(filled).where(isIntent),
+  );
 }

@@ -6,20 +6,17 @@ import { intentStatusAt } from '../../../domain/payment-intent.ts';
 import type { IntentKind, IntentRef } from '../../../domain/payment-intent.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Db } from '../../client.ts';
-import { checkoutSessions } from '../../schema/checkouts.ts';
 import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
-import { paymentMethods } from '../../schema/customers.ts';
 import { lockRow } from '../subscriptions/cycles.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
-import { hashCheckoutToken } from '../checkouts/sessions.ts';
+import { insertSession } from '../checkouts/sessions.ts';
 import type { NewCheckout } from '../subscriptions/create.ts';
 import { appendIntentEvent } from './events.ts';
 import { releasePaymentUse } from './link-uses.ts';
 import { hasValues, isRecord } from '../is-record.ts';
 
 type Intent = typeof paymentIntents.$inferSelect;
-type Method = typeof paymentMethods.$inferSelect;
 
 /** A requested payment outside the billing cycles. An absent field becomes null or false. */
 export interface NewPayment extends IntentRef, OptionalTerms {
@@ -76,15 +73,7 @@ export async function insertPayment(tx: Db, payment: NewPayment): Promise<boolea
     .returning({ id: paymentIntents.id });
   if (inserted.length === 0) return false;
   if (checkout) {
-    await tx.insert(checkoutSessions).values({
-      merchantId,
-      id: checkout.id,
-      tokenHash: hashCheckoutToken(checkout.token),
-      purpose: 'payment',
-      intentId,
-      expiresAt: checkout.expiresAt,
-      createdAt,
-    });
+    await insertSession(tx, { ...checkout, merchantId, purpose: 'payment', intentId, createdAt });
   }
   const created = intentEvent('intent.created', intentId, createdAt, 'CREATED');
   await appendIntentEvent(tx, { merchantId, id: intentId, subscriptionId }, created);
@@ -93,8 +82,6 @@ export async function insertPayment(tx: Db, payment: NewPayment): Promise<boolea
 
 export interface IntentView extends Intent {
   attempts: Attempt[];
-  /** The method of the latest attempt. A one-time or tokenised charge has a method before its first attempt. */
-  method: Method | null;
 }
 
 /** Returns the merchant's intent; null for an unknown id and for another merchant's id. */
@@ -104,20 +91,9 @@ export async function findIntent(
   intentId: string,
 ): Promise<IntentView | null> {
   if (!isId('in', intentId)) return null;
-  const [row] = await db
-    .select({ intent: paymentIntents, method: paymentMethods })
-    .from(paymentIntents)
-    .leftJoin(
-      paymentMethods,
-      isRecord(paymentMethods, paymentIntents.merchantId, paymentIntents.paymentMethodId),
-    )
-    .where(isIntent({ merchantId, intentId }));
-  if (!row) return null;
-  return {
-    ...row.intent,
-    method: row.method,
-    attempts: await attemptsOf(db, { merchantId, intentId }),
-  };
+  const ref = { merchantId, intentId };
+  const [intent] = await db.select().from(paymentIntents).where(isIntent(ref));
+  return intent ? { ...intent, attempts: await attemptsOf(db, ref) } : null;
 }
 
 /** Returns every attempt on an intent, oldest first. */

@@ -1,0 +1,163 @@
+import { setupEventBody } from '../../../domain/events.ts';
+import { isId } from '../../../domain/ids.ts';
+import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
+import type { SetupMethodRef, SetupOutcome } from '../../../domain/setup-method.ts';
+import type { Db } from '../../client.ts';
+import { checkoutSessions, setupMethods, checkoutTries } from '../../schema/checkouts.ts';
+import { CARD, HOSTED, fillIn, insertSession, opensWith } from '../checkouts/sessions.ts';
+import type { NewCheckout } from '../subscriptions/create.ts';
+import { appendEvents } from '../webhooks/outbox.ts';
+import { setMethodLive } from '../customers/payment-methods.ts';
+import { isRecord, hasValues } from '../is-record.ts';
+import { and, eq, isNotNull, sql } from 'drizzle-orm';
+import { customers, paymentMethods } from '../../schema/customers.ts';
+import { merchants } from '../../schema/merchants.ts';
+import type { GivenDetails } from '../checkouts/sessions.ts';
+
+export type SetupMethod = typeof setupMethods.$inferSelect;
+
+/** A setup session with its order data. An absent field becomes null. */
+export type NewSetupMethod = SetupMethodRef &
+  Omit<typeof setupMethods.$inferInsert, 'id' | 'status' | 'paymentMethodId'>;
+
+/**
+ * Writes a setup session and its checkout session, inside the caller's transaction. Writes nothing and returns
+ * false if the setup session exists already.
+ */
+export async function insertSetupMethod(
+  tx: Db,
+  session: NewSetupMethod,
+  checkout: NewCheckout,
+): Promise<boolean> {
+  const { merchantId, setupMethodId, createdAt, expiresAt } = session;
+  const inserted = await tx
+    .insert(setupMethods)
+    .values({ ...session, id: setupMethodId, status: 'CREATED' })
+    .onConflictDoNothing()
+    .returning({ id: setupMethods.id });
+  if (inserted.length === 0) return false;
+  const { id, token } = checkout;
+  const purpose = 'setup_method';
+  await insertSession(tx, { merchantId, id, token, purpose, setupMethodId, expiresAt, createdAt });
+  return true;
+}
+
+/** Returns the merchant's setup session; null for an unknown id and for another merchant's id. */
+export async function findSetupMethod(
+  db: Db,
+  merchantId: string,
+  setupMethodId: string,
+): Promise<SetupMethod | null> {
+  if (!isId('sm', setupMethodId)) return null;
+  const [row] = await db.select().from(setupMethods).where(isSetup({ merchantId, setupMethodId }));
+  return row ?? null;
+}
+
+/**
+ * Completes a setup session after its card was saved: records the session, its event and the method's status
+ * LIVE. Refuses a session that is not in CREATED. A repeat with the same method returns `saved`.
+ */
+export async function completeSetupMethod(
+  db: Db,
+  ref: SetupMethodRef,
+  paymentMethodId: string,
+  nowAt: number,
+): Promise<SetupOutcome> {
+  return db.transaction(async (tx): Promise<SetupOutcome> => {
+    const [session] = await tx.select().from(setupMethods).where(isSetup(ref)).for('update');
+    if (!session) throw new Error(`no setup session ${ref.setupMethodId}`);
+    if (session.status === 'SUCCESS' && session.paymentMethodId === paymentMethodId) {
+      return { kind: 'saved', paymentMethodId };
+    }
+    if (setupMethodStatusAt(session, nowAt) !== 'CREATED') return setupIsOver(session);
+    await tx
+      .update(setupMethods)
+      .set({ status: 'SUCCESS', paymentMethodId, completedAt: nowAt })
+      .where(isSetup(ref));
+    await setMethodLive(tx, ref.merchantId, paymentMethodId);
+    const { merchantId, setupMethodId } = ref;
+    const { customerId, metadata } = session;
+    const draft = { at: nowAt, setupMethodId, paymentMethodId, customerId, metadata };
+    await appendEvents(tx, { merchantId, streamId: setupMethodId }, [
+      {
+        type: 'setup_method.success',
+        occurredAt: nowAt,
+        body: (envelope) => setupEventBody(draft, envelope),
+      },
+    ]);
+    return { kind: 'saved', paymentMethodId };
+  });
+}
+
+export function setupIsOver(session: SetupMethod): SetupOutcome {
+  const message =
+    session.status === 'SUCCESS'
+      ? 'A payment method was saved in this session already.'
+      : 'The session is over; nothing was saved.';
+  return { kind: 'refused', code: 'operation_not_allowed', message };
+}
+
+export type HostedSetup = NonNullable<Awaited<ReturnType<typeof findHostedSetup>>>;
+
+type SetupSessionRef = Pick<HostedSetup, 'merchantId' | 'sessionId' | 'setupMethodId'>;
+
+/** Returns the setup session that a token opens; null if there is none. */
+export async function findHostedSetup(db: Db, token: string) {
+  const [row] = await db
+    .select({
+      ...HOSTED,
+      setupMethodId: setupMethods.id,
+      customerId: setupMethods.customerId,
+      status: setupMethods.status,
+      expiresAt: setupMethods.expiresAt,
+      completedAt: setupMethods.completedAt,
+      paymentMethodId: setupMethods.paymentMethodId,
+      customerDetails: setupMethods.billingDetails,
+      phoneNumberRequired: setupMethods.phoneNumberRequired,
+      locale: setupMethods.locale,
+      callbackUrl: setupMethods.callbackUrl,
+      card: CARD,
+    })
+    .from(checkoutSessions)
+    .innerJoin(
+      setupMethods,
+      isRecord(setupMethods, checkoutSessions.merchantId, checkoutSessions.setupMethodId),
+    )
+    .innerJoin(customers, isRecord(customers, setupMethods.merchantId, setupMethods.customerId))
+    .innerJoin(merchants, eq(merchants.id, checkoutSessions.merchantId))
+    .leftJoin(
+      paymentMethods,
+      isRecord(paymentMethods, setupMethods.merchantId, setupMethods.paymentMethodId),
+    )
+    .where(opensWith(token, 'setup_method'));
+  return row ?? null;
+}
+
+/** Adds the payer's details to the session and the customer. */
+export function fillInSetupDetails(db: Db, setup: HostedSetup, given: GivenDetails): Promise<void> {
+  const { billingDetails } = setupMethods;
+  return fillIn(db, setup, given, billingDetails, isSetup(setup), (tx, { customerDetails }) =>
+    tx.update(setupMethods).set({ billingDetails: customerDetails }).where(isSetup(setup)),
+  );
+}
+
+/**
+ * Sets the session to FAILED if `limit` of its cards were declined. A card with an unknown outcome does not
+ * count, because it may still be saved. Changes only a session in CREATED.
+ */
+export async function failSpentSetup(db: Db, setup: SetupSessionRef, limit: number): Promise<void> {
+  const { merchantId, sessionId } = setup;
+  const isDeclined = and(
+    hasValues(checkoutTries, { merchantId, sessionId }),
+    isNotNull(checkoutTries.errorCode),
+  );
+  const declined = db.$count(checkoutTries, isDeclined);
+  await db
+    .update(setupMethods)
+    .set({ status: 'FAILED' })
+    .where(and(isSetup(setup), eq(setupMethods.status, 'CREATED'), sql`${declined} >= ${limit}`));
+}
+
+function isSetup(setup: SetupMethodRef) {
+  return isRecord(setupMethods, setup.merchantId, setup.setupMethodId);
+}
