@@ -32,9 +32,7 @@ import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
 const POOL_SIZE = 20;
 /** Time limit in ms of a request to a gateway. `MONEY_MOVEMENT` in `workflows/options.ts` depends on this limit. */
 const GATEWAY_TIMEOUT_MS = 5_000;
-/**
- * Time limit in ms for the webhooks in flight: 15 s for a request, and 1 s to record its result.
- */
+/** Time limit in ms for webhooks in flight: 15 s for a request, 1 s to record it. */
 const DRAIN_MS = 16_000;
 
 const config = loadWorkerConfig();

@@ -18,10 +18,7 @@ function unreadableState({ message }: UnreadableStateError): ApplicationFailure 
   return ApplicationFailure.create({ type: UNREADABLE_STATE, message, nonRetryable: true });
 }
 
-/**
- * Removes the query and its parameters from database errors: they contain personal data, and Temporal writes errors
- * to the history. An unreadable state is not retried.
- */
+/** Removes SQL and parameters from errors: personal data, which histories would keep. */
 export function withoutQueryData<T extends object>(activities: T): T {
   const guarded = Object.entries(activities).map(([name, activity]) => [
     name,

@@ -8,10 +8,7 @@ const HEARTBEAT_EVERY_MS = 1_000;
 /** Time limit of a local activity, in ms, shorter than the timeout of a workflow task, 6 s. */
 const LOCAL_BUDGET_MS = 3_000;
 
-/**
- * Other activities than local ones send heartbeats, so Temporal retries them 5 s after a crash. A
- * local one fails after 3 s but runs on: activities must be safe beside their retry.
- */
+/** Heartbeats make retries start 5 s after a crash. A local activity fails after 3 s, runs on. */
 export const activityInterceptor: ActivityInterceptorsFactory = (context) => ({
   inbound: {
     execute: (input, next) =>

@@ -17,10 +17,7 @@ export interface DbOptions {
   url: string;
   poolSize: number;
   applicationName: string;
-  /**
-   * Called before each statement, each transaction and each COMMIT. If the function throws, the statement is
-   * not sent, and an open transaction is rolled back.
-   */
+  /** Called before each statement, transaction and COMMIT, which are not sent if it throws. */
   beforeEach?: () => void;
 }
 
@@ -57,18 +54,12 @@ export function createDb(options: DbOptions): DbHandle {
   return { db: drizzle({ client }), close: (timeoutMs = 5_000) => close(timeoutMs) };
 }
 
-/**
- * Runs `work` in `db` if `db` is a transaction, else in a new transaction. There is no savepoint: if `work`
- * fails, the caller must let the whole transaction fail.
- */
+/** Runs `work` in the transaction `db`, without a savepoint, or in a new transaction. */
 export function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
   return db instanceof PgTransaction ? work(db) : db.transaction(work);
 }
 
-/**
- * Opens the socket of a connection, for the driver's option `socket`, which the driver's types do not
- * declare.
- */
+/** For the driver's option `socket`, which its types do not declare. */
 function openSocket({ host, port, path }: { host: string[]; port: number[]; path?: string }) {
   const socket = new LastingSocket();
   if (path) return socket.connect(path);

@@ -1,9 +1,6 @@
 import { Socket } from 'node:net';
 
-/**
- * Time in ms between the error and the close event of a lost connection. Long enough for the rollbacks of the
- * transactions that fail with the error.
- */
+/** Time in ms from the error to the close of a lost connection, in which rollbacks can fail. */
 const LINGER_MS = 100;
 /** Maximum time in ms without an answer. Longer than the server's `statement_timeout` of 15 s. */
 const SILENCE_MS_MAX = 20_000;

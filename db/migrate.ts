@@ -14,10 +14,7 @@ export interface MigrateOptions {
   readonly report: (line: string) => void;
 }
 
-/**
- * Migrates the database to the schema of this build. A repeat changes nothing. An advisory lock serialises
- * processes that start together. Throws if the database is unreachable.
- */
+/** Migrates to this build's schema; processes that start together do it one by one. */
 export async function migrate(databaseUrl: string, options: MigrateOptions): Promise<void> {
   const client = connect(databaseUrl, options.applicationName);
   let endReports: (() => Promise<void>) | undefined;

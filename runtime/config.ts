@@ -16,10 +16,7 @@ const failpoint = z
   )
   .transform(([name, time]) => ({ name, time }));
 
-/**
- * Every variable of a running installation, with its form and default. Temporal's `envconfig` package reads
- * further variables for the connection to Temporal.
- */
+/** Every variable of an installation. `envconfig` reads those of the connection to Temporal. */
 export const variables = {
   NODE_ENV: z.string().optional(),
   FAILPOINT: failpoint.optional(),
@@ -222,10 +219,7 @@ function publicUrlOf(env: Read<'PUBLIC_URL' | 'HOST' | 'API_PORT'>): string {
   return env.PUBLIC_URL ?? `http://${urlHost(env.HOST)}:${env.API_PORT}`;
 }
 
-/**
- * Returns the host part of a URL. Replaces a wildcard address by loopback, because clients cannot connect to a
- * wildcard address.
- */
+/** Returns the host part of a URL, with loopback in place of a wildcard address. */
 export function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;

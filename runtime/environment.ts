@@ -5,10 +5,7 @@ import { z } from 'zod';
 /** The variables of a process. An empty variable counts as absent. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/**
- * Thrown for wrong or missing settings at the start of a process. The message names every wrong variable with
- * its expected form, one per line. The message contains no secret.
- */
+/** Names every wrong variable with its expected form, one per line; contains no secret. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly string[];

@@ -5,10 +5,7 @@ export type { Logger } from 'pino';
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
-/**
- * Fields whose values the logger replaces, at any depth. The replacement is only a second protection: code
- * must not log card numbers and secrets at all.
- */
+/** A second protection only: code must log no card number and no secret. */
 export const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'authorization',
   'cookie',
@@ -35,10 +32,7 @@ export const SECRET_FIELDS: ReadonlySet<string> = new Set([
 /** Maximum depth of a logged record. Deeper parts are cut off, because a record may be cyclic. */
 const DEEPEST = 5;
 
-/**
- * Returns a logger that writes one JSON object per line to stdout, with `name` and an ISO time. Replaces the
- * values of {@link SECRET_FIELDS}. Only tests pass `destination`.
- */
+/** Writes JSON lines to stdout, without the values of {@link SECRET_FIELDS}. */
 export function createLogger(
   options: { name: string; level?: LogLevel },
   destination?: DestinationStream,

@@ -1,7 +1,4 @@
-/**
- * Links to the page where a payer replaces a payment method, and links back to a page from the bank. The token in the
- * path is the only credential.
- */
+/** Links of hosted pages. The token in the path is the payer's only credential. */
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { base62, isId } from '../domain/ids.ts';
@@ -61,10 +58,7 @@ export interface PaidSession {
   readonly expiresAt: number;
 }
 
-/**
- * Returns the URL to which a bank sends the payer back after the payer has confirmed a payment. The page shows the
- * outcome of the intent.
- */
+/** Returns the URL to which a bank sends the payer back; it shows the outcome of the intent. */
 export function bankReturnUrl(deps: LinkSettings, session: PaidSession, intentId: string): string {
   return `${deps.publicUrl}${bankPath(pathOf(deps, session), intentId)}?${BANK_RETURN}=now`;
 }
@@ -90,10 +84,7 @@ export function paymentPath(key: string): string {
   return `/payment/${key}`;
 }
 
-/**
- * Returns `<merchant>.<session>.<signature>`. The database has only the hash of a page's own token, so a link back to
- * the page has this token instead.
- */
+/** `<merchant>.<session>.<signature>`: the database has only the hash of a page's own token. */
 function sessionToken(
   deps: Signer,
   { merchantId, sessionId }: Pick<PaidSession, 'merchantId' | 'sessionId'>,
@@ -135,10 +126,7 @@ export function readUpdateToken(deps: Signer, token: string): UpdateLink | null 
   return isOurs && isWhole ? { ...ref, expiresAt: parseInt(expiry ?? '', 36) } : null;
 }
 
-/**
- * Returns the id of a link's checkout session. The id is a hash of the token, because the session has no row
- * before the first card.
- */
+/** Returns the id of a link's session: a hash, because it has no row before the first card. */
 export function sessionIdOf(token: string): string {
   return `cs_${base62(createHash('sha256').update(token).digest().subarray(0, 16), 22)}`;
 }
@@ -163,10 +151,7 @@ function isSignature(given: string, right: Buffer): boolean {
 export const INTENT_PATH = '/payment';
 export const INTENT_PARAMETER = 'xpay_intent_id';
 
-/**
- * Returns the path of a setup session's page. It must not begin with `/setup-method/`, under which merchants read a
- * session by its id.
- */
+/** Not below `/setup-method/`, where merchants read a session by its id. */
 export function setupMethodPath(token: string): string {
   return `/setup/${token}`;
 }

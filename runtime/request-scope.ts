@@ -14,10 +14,7 @@ export function outsideRequest<T>(work: () => T): T {
   return answered.run(null, work);
 }
 
-/**
- * Throws `service_unavailable` if the request was answered at its deadline. Called before each step with an
- * effect, so that no step begins after the answer. Does nothing outside of requests.
- */
+/** Throws `service_unavailable` after the request's deadline: no later step may have an effect. */
 export function checkUnanswered(): void {
   if (answered.getStore()?.aborted) throw new DomainError('service_unavailable');
 }

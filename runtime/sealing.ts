@@ -1,14 +1,8 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 
-/**
- * Encrypts secrets that the database stores and that must be decrypted later, such as a webhook's signing
- * secret.
- */
+/** Encrypts secrets that must be decrypted later, such as a webhook's signing secret. */
 export interface Sealing {
-  /**
-   * Encrypts a text. `boundTo` identifies the text's row; with another value the result cannot be decrypted.
-   * A repeat returns different bytes.
-   */
+  /** Only the same `boundTo`, the id of the row, decrypts the result. Repeats give other bytes. */
   seal(secret: string, boundTo: string): Buffer;
   /** Decrypts a text. Throws {@link SealingError} for another key, another `boundTo` or changed bytes. */
   open(sealed: Uint8Array, boundTo: string): string;
@@ -27,10 +21,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES;
 
-/**
- * AES-256-GCM with a 32-byte key. Every sealed record has an id of the key, a hash that does not reveal it, by which
- * `open` tells a wrong key from changed bytes.
- */
+/** AES-256-GCM. A hash of the key in the record tells a wrong key from changed bytes. */
 export function createSealing(key: Buffer): Sealing {
   if (key.length !== 32) throw new SealingError('the sealing key must have 32 bytes');
   const keyId = createHash('sha256').update('sealing-key-id').update(key).digest();

@@ -8,9 +8,7 @@ export interface Closer {
   readonly timeoutMs?: number;
 }
 
-/**
- * Longest time in ms from the stop signal to the exit. A process manager must not kill the process earlier.
- */
+/** Longest time in ms from the stop signal to the exit; a process manager must wait as long. */
 export const STOP_WITHIN_MS = 60_000;
 
 export interface ShutdownOptions {
@@ -23,10 +21,7 @@ export interface ShutdownOptions {
 
 const DEFAULT_CLOSER_TIMEOUT_MS = 5_000;
 
-/**
- * A second signal within this time, in ms, is ignored, because one Ctrl-C sends a process two signals: one
- * from the terminal and one from npm.
- */
+/** One Ctrl-C sends two signals, from the terminal and from npm; the second is ignored for 2 s. */
 const REPEATED_SIGNAL_GRACE_MS = 2_000;
 
 /**

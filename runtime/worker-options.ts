@@ -16,23 +16,15 @@ export function taskQueuesOf(queues: readonly QueueName[]): TaskQueueName[] {
 /** Time in ms that running activities get to end after a stop, enough for a `drainEndpoint` activity. */
 export const GRACE_MS = 40_000;
 
-/**
- * Limits of a worker's concurrent workflow tasks. A workflow task runs a local activity, which mostly waits
- * for the gateway. If the gateway takes 1 s, a worker makes at most 40 charges per second.
- */
+/** Most workflow tasks wait for the gateway: if it takes 1 s, a worker makes 40 charges/s. */
 const WORKFLOW_TASKS = {
   maxConcurrentWorkflowTaskExecutions: 40,
   maxConcurrentWorkflowTaskPolls: 10,
-  /**
-   * The other 70 % of the polls are for the sticky queue, which has the tasks of this worker's cached runs.
-   */
+  /** The other 70 % of the polls are for the tasks of this worker's cached runs. */
   nonStickyToStickyPollRatio: 0.3,
 } as const;
 
-/**
- * Time for which a task waits for the worker that has cached its run. Longer delays the tasks of a killed worker;
- * shorter causes replays under load.
- */
+/** Longer delays the tasks of a killed worker; shorter causes replays under load. */
 const STICKY_QUEUE_TIMEOUT = '5s';
 
 /**

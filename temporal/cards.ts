@@ -20,10 +20,7 @@ export interface CardPage {
   readonly subjectId: string;
 }
 
-/**
- * Submits a card once for each token, which is also the id of a subscription's command. Throws `service_unavailable` if
- * it is unknown whether the card was submitted.
- */
+/** Submits a card once a token. Throws `service_unavailable` if the outcome is unknown. */
 export async function submitCard(
   { workflows, orders }: CardTakers,
   { merchantId, sessionId: checkoutSessionId, purpose, subjectId }: CardPage,

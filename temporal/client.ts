@@ -17,14 +17,9 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { Logger } from '../runtime/logger.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
 
-/**
- * Time limit in ms for Temporal to accept a call. The limit is below 5 s, because the API must refuse within
- * 5 s.
- */
+/** Time limit in ms for Temporal to accept a call, because the API must refuse within 5 s. */
 export const ACCEPT_WITHIN_MS = 4_500;
-/**
- * Additional time limit in ms if workers poll the task queue: the call then only waits behind other tasks.
- */
+/** Further time in ms if workers poll the queue: the call then waits behind other tasks. */
 export const ACCEPT_QUEUED_WITHIN_MS = 12_000;
 /** Time limit in ms from the start of a call to its outcome. After that, the caller gets `pending`. */
 export const ANSWER_WITHIN_MS = 25_000;
@@ -104,10 +99,7 @@ export async function startUnlessRunning(
   }
 }
 
-/**
- * True if the workflow runs; false if the workflow is closed or unknown. Throws if Temporal does not answer
- * within 4.5 s.
- */
+/** False also for an unknown workflow. Throws if Temporal does not answer within 4.5 s. */
 export async function isRunning(client: Client, workflowId: string): Promise<boolean> {
   return (await describeWorkflow(client, workflowId))?.status.name === 'RUNNING';
 }
@@ -144,10 +136,7 @@ export function isUnregistered(searchAttribute: string, error: unknown): boolean
 
 const FAILED_PRECONDITION = 9;
 
-/**
- * True if Temporal refused an update or a query at once, because the latest workflow tasks of the run failed. Temporal
- * refuses these calls until a workflow task completes.
- */
+/** True if the run's latest workflow tasks failed: Temporal refuses calls until one completes. */
 export function isNotReady(error: unknown): boolean {
   const cause = error instanceof ServiceError ? error.cause : null;
   const status: number | null = isGrpcServiceError(cause) ? cause.code : null;

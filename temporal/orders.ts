@@ -24,10 +24,7 @@ import type { StuckOptions } from './stuck-workflows.ts';
 /** The kinds of orders whose outcome a caller waits for. */
 export type AwaitedKind = 'payment' | 'refund' | 'setupMethod';
 
-/**
- * By kind: reads the outcome of an order from its rows; a refusal is an outcome. `pending`: it is decided later.
- * Null: only the workflow knows more.
- */
+/** Reads an order's outcome from its rows, refusals included. Null: only the workflow knows. */
 export type OrderRows = {
   readonly [Kind in AwaitedKind]: (
     order: Order<Kind>,

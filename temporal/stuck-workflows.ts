@@ -15,10 +15,7 @@ export interface StuckOptions {
   readonly logger: Logger;
 }
 
-/**
- * Number of latest history events that are searched for a completed task. A failed task and its retry make 4
- * events.
- */
+/** Latest history events to search. A failed task and its retry make 4 events. */
 const LATEST_EVENTS = 50;
 
 /**
@@ -47,10 +44,7 @@ export async function terminateIfStuck(
   return true;
 }
 
-/**
- * Returns the instant (epoch ms) of the first task failure after the last completed task; null without such a
- * failure.
- */
+/** Returns the epoch ms of the first task failure after the last completed task. */
 async function failingSince(
   client: Client,
   execution: { workflowId: string; runId: string },

@@ -12,9 +12,7 @@ import type { Logger } from '../runtime/logger.ts';
 
 /** Signals to the endpoint queues: the workflows that deliver an endpoint's events. */
 export interface WebhookQueues {
-  /**
-   * Wakes the endpoint queue, or starts it. Never throws: if the call fails, the maintenance sweep wakes the queue.
-   */
+  /** Wakes the endpoint queue, or starts it. Never throws: the sweep wakes it later. */
   wakeEndpoint: (endpoint: WebhookEndpointInput) => Promise<void>;
   /** Signals the queue that a change of the configuration has closed the circuit breaker. Never throws. */
   breakerClosed(endpoint: WebhookEndpointInput): Promise<void>;

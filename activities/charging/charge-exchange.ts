@@ -21,10 +21,7 @@ import {
 } from './gateway-exchange.ts';
 import type { ExchangeDeps, SendLimits } from './gateway-exchange.ts';
 
-/**
- * The outcome of a voided attempt: the gateway has no charge, and no charge will be sent. A request that is still in
- * transit may make the charge later; the late-charge watch then refunds it.
- */
+/** A voided attempt. A request in transit may still charge; a late-charge watch then refunds it. */
 const VOIDED = {
   kind: 'declined',
   code: 'processing_error',
@@ -123,19 +120,13 @@ function isInProgress({ state, unansweredAt }: Attempt): boolean {
   return state === 'UNKNOWN' && unansweredAt === null;
 }
 
-/**
- * True if an earlier send may have reached the gateway. With prepared charges: as soon as the row has the id, which
- * is stored before the first send.
- */
+/** True if the gateway may have the charge: after a send, or after `prepare` if it has one. */
 function mayBeAtGateway(gateway: PaymentGateway, attempt: Attempt, limits: SendLimits): boolean {
   if (gateway.prepare !== null) return attempt.gatewayChargeId !== null;
   return !limits.isFresh;
 }
 
-/**
- * Returns the outcome of an attempt in REVIEW, which is never sent again. A definite answer of the gateway overrides
- * the decision, unless it is *paid*: the operator found a charge that no look-up finds.
- */
+/** REVIEW is never sent again. A definite answer overrides every decision except *paid*. */
 async function outcomeInReview(
   db: Db,
   gateway: PaymentGateway,

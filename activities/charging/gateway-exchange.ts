@@ -6,10 +6,7 @@ import type { GatewayRegistry } from '../../gateways/registry.ts';
 
 /** Time limits of one activity for its requests to the gateway about one charge or refund. */
 export interface SendBudget {
-  /**
-   * Time after the activity's start, in ms, within which a send or a look-up may begin. This time plus the
-   * gateway client's timeout must be shorter than the activity's timeout of 15 s.
-   */
+  /** ms after the start in which a request may begin; 15 s less the client's timeout at most. */
   readonly newSendsForMs: number;
   /** Pause between two requests, in ms. */
   readonly pauseMs: number;
@@ -28,10 +25,7 @@ export interface ExchangeDeps extends SendBudgetDeps {
   gateways: GatewayRegistry;
 }
 
-/**
- * Returns the latest `performance.now()` at which an activity that starts now may repeat a request: none after a
- * look-up without an outcome, to spare a failing gateway.
- */
+/** Returns the last `performance.now()` for a repeated request: none after a look-up in vain. */
 export function sendDeadline(
   { sendBudget = DEFAULT_SEND_BUDGET }: SendBudgetDeps,
   lookups: number,
@@ -49,10 +43,7 @@ export async function pauseIfTimeLeft(
   return true;
 }
 
-/**
- * Calls the gateway and turns a {@link GatewayRejectedRequest}, a bug or a wrong setting on our side, into a result:
- * the outcome stays unknown until manual review.
- */
+/** Turns {@link GatewayRejectedRequest}, a bug or wrong setting of ours, into a result. */
 export async function unlessRejected<T>(
   call: () => Promise<T>,
 ): Promise<T | { kind: 'rejected'; reason: string }> {
@@ -64,20 +55,14 @@ export async function unlessRejected<T>(
   }
 }
 
-/**
- * Returns the result of a look-up without an outcome: `unknown`, or `review` after 24 h of earlier look-ups.
- * `lookups`: their number. `unansweredAt`: null if the gateway answered.
- */
+/** `review` after 24 h of look-ups, else `unknown`. `unansweredAt`: null if it was answered. */
 export function unknownOrReview(lookups: number, reason: string, unansweredAt: number | null) {
   return isAskedLongEnough(lookups)
     ? { kind: 'review' as const, reason: `asked for 24 h: ${reason}` }
     : { kind: 'unknown' as const, reason, unansweredAt };
 }
 
-/**
- * Returns the result of a look-up of a charge that the gateway has not decided: `unknown`, or `review` after 24 h and
- * 30 daily look-ups. `lookups`: the number of earlier ones.
- */
+/** `review` after 24 h and 30 daily look-ups of a charge that is in progress, else `unknown`. */
 export function inProgressOrReview(lookups: number) {
   return isPendingTooLong(lookups)
     ? { kind: 'review' as const, reason: 'the gateway has not decided the charge for 31 days' }

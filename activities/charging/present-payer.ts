@@ -6,10 +6,7 @@ import { bankReturnUrl } from '../../runtime/payer-links.ts';
 import type { LinkSettings } from '../../runtime/payer-links.ts';
 import type { SendLimits } from './gateway-exchange.ts';
 
-/**
- * Returns the payer of an attempt that was caused on a hosted page, and whether its charge must be withdrawn: not
- * confirmed in time, or another card was given. Else empty. `nowAt` is real time.
- */
+/** Returns the payer of an attempt from a hosted page; `isAbandoned`: they will not confirm it. */
 export async function presentPayerOf(
   { db, links }: { db: Db; links: LinkSettings },
   attempt: Attempt,

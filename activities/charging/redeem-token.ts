@@ -61,10 +61,7 @@ export async function redeemToken(
 
 const REFUSED = { kind: 'refused', errorCode: 'processing_error' } as const;
 
-/**
- * Redeems the token at the gateway that issued it: the gateways of the session's card pages, the last one first, else
- * the merchant's. A gateway refuses a foreign token with `processing_error`.
- */
+/** Tries the gateways of the session's card pages, the last first; one refuses a foreign token. */
 async function redeemAtOne(
   gateways: GatewayRegistry,
   [name, ...earlier]: readonly string[],
@@ -87,10 +84,7 @@ async function redeemAtOne(
     : { outcome, gateway: gateway.name };
 }
 
-/**
- * Returns the idempotency key of the redemption, of 48 characters. The same token has another key for another session
- * or customer.
- */
+/** Returns the redemption's idempotency key, of 48 characters. */
 export function saveKey(
   redemption: Pick<
     RedeemTokenInput,

@@ -73,10 +73,7 @@ function look(
   }
 }
 
-/**
- * Makes the workflow of an undecided attempt look its charge up. Wakes the late-charge watch of a declined
- * attempt, if the watch runs.
- */
+/** Makes the attempt's workflow, or the late-charge watch that runs, look the charge up. */
 async function recheckCharge(
   { db, subscriptionWorkflows, orders }: GatewayEventDeps,
   account: GatewayAccount,
@@ -168,10 +165,7 @@ async function takeEnteredCard(
   }
 }
 
-/**
- * True if the payer has already replaced the card in this session. A late event must not replace the new card by
- * an older one.
- */
+/** True if the payer has replaced the card: a late event must not restore an older card. */
 async function isOver(db: Db, session: NamedSession): Promise<boolean> {
   const { merchantId, id: sessionId, purpose, subscriptionId } = session;
   if (purpose !== 'update_method' || subscriptionId === null) return false;

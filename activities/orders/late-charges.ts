@@ -21,10 +21,7 @@ export interface LateChargeDeps {
   orders: Pick<Orders, 'ensureRunning'>;
 }
 
-/**
- * Creates the activity that looks for late charges. A late charge is a charge that the gateway made although
- * its attempt was settled as not paid.
- */
+/** A late charge was made by the gateway although its attempt was settled as not paid. */
 export function createLateChargeActivities(deps: LateChargeDeps) {
   return {
     /**
@@ -56,10 +53,7 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
   };
 }
 
-/**
- * Starts the late-charge watch if the attempt is settled as not paid and the gateway may still make the charge. Never
- * throws: the sweep starts a missing watch.
- */
+/** Starts the late-charge watch if the gateway may still make the charge. Never throws. */
 export async function watchUnproven(
   orders: Pick<Orders, 'ensureRunning'>,
   attempt: Attempt,

@@ -66,10 +66,7 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
   };
 }
 
-/**
- * Opens an attempt or finds the attempt that an earlier call of the order opened. Redeems the token only
- * after all other checks, so that a refused order does not use up its token.
- */
+/** Redeems the token after all other checks, so that a refused order does not use up its token. */
 async function openOrFindAttempt(
   deps: PaymentDeps,
   order: PaymentOrder,

@@ -84,10 +84,7 @@ async function settlementOf(
   return lookUpAccepted(deps, gateway, refund, limits);
 }
 
-/**
- * Sends the refund until the gateway answers or `stopAt` is reached. Returns null if another process has settled
- * the refund or changed it to PENDING or REVIEW.
- */
+/** Sends until the gateway answers or `stopAt`. Null if another process moved the refund on. */
 async function sendRefund(
   deps: PaymentDeps,
   gateway: PaymentGateway,
@@ -117,10 +114,7 @@ async function sendRefund(
   }
 }
 
-/**
- * Asks the gateway about a refund that it has accepted, as PENDING or as SUCCEEDED. Returns null if a
- * SUCCEEDED refund is not known to have failed, or was decided by manual review.
- */
+/** Looks up an accepted refund. Null: a SUCCEEDED one has not failed, or was decided by review. */
 async function lookUpAccepted(
   deps: PaymentDeps,
   gateway: PaymentGateway,

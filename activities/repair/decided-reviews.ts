@@ -1,10 +1,7 @@
 import type { Orders } from '../../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 
-/**
- * A manual review of an attempt or a refund that has a decision: an operator's, or the automatic `not_charged` for a
- * voided attempt.
- */
+/** A decided review of an attempt or refund; a voided attempt has the decision `not_charged`. */
 export interface DecidedReview {
   merchantId: string;
   subjectId: string;

@@ -49,18 +49,12 @@ export interface MaintenanceDeps {
   >;
   orders: Pick<Orders, 'ensureRunning' | 'isRunning' | 'recheck'>;
   gatewaySubjects: Pick<GatewaySubjects, 'ensureRunning'>;
-  /**
-   * Time in ms for which settled deliveries, bodies of events, closed sessions, uses of links and events of gateways
-   * are kept. Default: 30 days.
-   */
+  /** Time in ms for which records past their use are kept. Default: 30 days. */
   retentionMs?: number;
   wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;
 }
 
-/**
- * Cases that one sweep repaired, by kind; `failed` could not be repaired. All are 0 in a healthy system.
- * `sweep_count` has the sums.
- */
+/** Repaired cases by kind; all are 0 in a healthy system. `failed`: could not be repaired. */
 export type SweepReport = Record<
   | 'neverStarted'
   | 'lost'
@@ -154,10 +148,7 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
   };
 }
 
-/**
- * Returns a function that takes held subscriptions and, while fewer workflows run than must after a restore of
- * Temporal, also others.
- */
+/** Takes held subscriptions, and live ones while fewer workflows run than must. */
 function restoredTaker(db: Db, workflows: MaintenanceDeps['subscriptionWorkflows']) {
   let compareAt = 0;
   return async (nowAt: number): Promise<SubscriptionRef[]> => {
@@ -182,10 +173,7 @@ async function sendTarget(
   await workflows.recheck(one);
 }
 
-/**
- * Voids an order whose caller got no answer; true. If a workflow has the order, replaces the workflow's run if it is
- * stuck; false.
- */
+/** True if voided. If a workflow has the order, replaces its run if it is stuck; false. */
 async function voidUnlessRunning<Kind extends 'payment' | 'refund'>(
   orders: MaintenanceDeps['orders'],
   kind: Kind,

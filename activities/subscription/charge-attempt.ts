@@ -46,10 +46,7 @@ export interface ChargingDeps extends SendBudgetDeps {
 
 export interface ChargeAttemptInput {
   state: SubscriptionState;
-  /**
-   * The transition that opened the attempt, which the activity records before the send. Null if the
-   * transition is recorded already.
-   */
+  /** The attempt's transition, recorded before the send. Null if it is recorded already. */
   opening: Opening | null;
   /** Now, by the subscription's test clock; real time if it has none. */
   nowAt: number;
@@ -125,10 +122,7 @@ export function createChargingActivities(deps: ChargingDeps) {
   };
 }
 
-/**
- * True if the attempt was already UNKNOWN or in REVIEW and the look-up did not change this. The bank's first question
- * to the payer is a change.
- */
+/** True if a look-up changed nothing. The bank's first question to the payer is a change. */
 function isUnchanged({ state, payerAskedAt }: Attempt, settlement: Settlement): boolean {
   if (settlement.kind === 'review') return state === 'REVIEW';
   if (settlement.kind !== 'unknown' || state !== 'UNKNOWN') return false;
@@ -175,10 +169,7 @@ async function adoption(
   return { kind: 'adopt', state: row, result: known?.result ?? null };
 }
 
-/**
- * Adds a link to the events that report a declined cycle. Through this link the payer replaces the payment method.
- * Adds none if the subscription's status allows no replacement.
- */
+/** Adds the link for another payment method to events of a declined cycle, if the status allows. */
 function linked(links: LinkSettings, change: Change): Change {
   const { state, events } = change;
   const isDunning = events.some(({ dunning }) => dunning !== undefined);

@@ -49,10 +49,7 @@ export function createTransitionActivities(deps: TransitionDeps) {
       await deps.wakeStream(stream);
     },
 
-    /**
-     * Records that every step up to `reachedAt` on the test clock is executed. If the row has another version,
-     * returns its state; else null. A repeat is safe.
-     */
+    /** Records that the clock has reached `reachedAt`. Returns the row's state if it differs. */
     async clockReached(
       input: VersionRef & { reachedAt: number },
     ): Promise<SubscriptionState | null> {
@@ -80,10 +77,7 @@ export function createTransitionActivities(deps: TransitionDeps) {
       return isReviewDecided ? { ...snapshot, isReviewDecided } : snapshot;
     },
 
-    /**
-     * See `redeemToken`. If the row has another version than the run, sends nothing and returns the row's state with
-     * `adopt`.
-     */
+    /** See `redeemToken`. Sends nothing and returns `adopt` if the row has another version. */
     async redeemToken({
       at,
       ...input

@@ -66,10 +66,7 @@ const SEND_WITHIN_MS = 20_000;
 const CLAIM_MS = 45_000;
 /** Shortest interval between two claims, in ms, so that one statement claims the events of many commits. */
 const CLAIM_EVERY_MS = 25;
-/**
- * Interval in ms between claims while requests are in flight and no wake-up arrives. Also the delay to the next drain
- * while another process has claimed deliveries.
- */
+/** Interval in ms between claims while requests are in flight, or while others hold claims. */
 const LOOK_AGAIN_MS = 1_000;
 /** Longest time in ms from the end of an attempt to its record. If the process dies before, it is sent again. */
 const RECORD_AFTER_MS = 200;

@@ -18,10 +18,7 @@ const ANSWER_LIMIT_BYTES = 64 * 1024;
 /** Time limit in ms to read an answer's body, which is read only so that the connection can be reused. */
 const ANSWER_BODY_TIMEOUT_MS = 1_000;
 
-/**
- * Posts one webhook: at most 3 s to connect and 15 s in all, no redirect, at most 64 kB of the answer. Never throws:
- * a failure is a result.
- */
+/** Posts one webhook within 15 s, without redirects. Never throws: a failure is a result. */
 export function createWebhookSender(
   rules: AddressRules,
 ): (webhook: WebhookRequest) => Promise<SendResult> {

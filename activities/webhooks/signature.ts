@@ -12,10 +12,7 @@ export interface WebhookToSign {
 
 const BASE64_SECRET_PREFIX = 'whsec_';
 
-/**
- * `webhook-signature` has one signature for each secret and covers the timestamp, against replays. `xpay-signature`
- * uses only the present secret.
- */
+/** `webhook-signature`: one signature a secret, also of the time. `xpay-signature`: body only. */
 export function signatureHeaders(webhook: WebhookToSign): Record<string, string> {
   const { eventId, body, signers } = webhook;
   const timestamp = String(Math.floor(webhook.sentAt / 1_000));

@@ -3,10 +3,7 @@ import type { SQL } from 'drizzle-orm';
 import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { Db } from '../client.ts';
 
-/**
- * Returns the SQL condition that selects or joins the row of `table` with this id. A row belongs to one
- * merchant, so the condition always contains the merchant's id.
- */
+/** Selects or joins the row with this id. Always compares the merchant's id, too. */
 export function isRecord(
   table: { merchantId: AnyPgColumn; id: AnyPgColumn },
   merchantId: string | AnyPgColumn,

@@ -28,10 +28,7 @@ export interface ListQuery {
   after?: ListPosition | undefined;
 }
 
-/**
- * A list contains only records that match every filter. A list ignores a filter whose column it does not
- * have.
- */
+/** A list ignores a filter whose column it does not have. */
 export interface ListFilters {
   customerId?: string | undefined;
   subscriptionId?: string | undefined;

@@ -4,10 +4,7 @@ import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { readState } from '../../domain/subscription/recorded-state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 
-/**
- * A point in time: `timestamptz(3)` in Postgres, readable in psql, and epoch milliseconds in
- * TypeScript. Connections run with `TimeZone=UTC`, so the text form always ends in `+00`.
- */
+/** `timestamptz(3)`, read as epoch ms. Connections use UTC, so its text ends in `+00`. */
 export const instant = customType<{ data: number; driverData: string }>({
   dataType: () => 'timestamp(3) with time zone',
   toDriver: (value) => new Date(value).toISOString(),

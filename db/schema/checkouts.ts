@@ -20,10 +20,7 @@ import { customers, paymentMethods } from './customers.ts';
 import { paymentIntents } from './payments.ts';
 import { subscriptions } from './subscriptions.ts';
 
-/**
- * A session in which a payer saves a payment method and pays nothing. After `expiresAt` a session in CREATED
- * counts as CANCELLED, without a change of the row.
- */
+/** A session that saves a payment method. CREATED counts as CANCELLED after `expiresAt`. */
 export const setupMethods = pgTable(
   'setup_method',
   {
@@ -61,10 +58,7 @@ export const CHECKOUT_PURPOSES = [
 ] as const;
 export type CheckoutPurpose = (typeof CHECKOUT_PURPOSES)[number];
 
-/**
- * One session on a hosted page. The bearer token of the page's URL is stored as SHA-256. The status of the
- * subscription, intent or setup method decides whether the session is open.
- */
+/** A session of a hosted page; it is open while its subscription, intent or setup allows. */
 export const checkoutSessions = pgTable(
   'checkout_session',
   {
@@ -76,10 +70,7 @@ export const checkoutSessions = pgTable(
     subscriptionId: text('subscription_id'),
     intentId: text('intent_id'),
     setupMethodId: text('setup_method_id'),
-    /**
-     * For the first checkout of a subscription: business time (the time of its test clock, else real time). For
-     * every other purpose: real time.
-     */
+    /** For a subscription's first checkout: business time. Else real time. */
     expiresAt: instant('expires_at').notNull(),
     openedAt: instant('opened_at'),
     /** Number of card tries, declined ones included. Equals the session's number of rows in `checkout_try`. */
@@ -111,19 +102,13 @@ export const checkoutSessions = pgTable(
   ],
 );
 
-/**
- * One try with a card on a hosted page. If a payer reloads the return page, the primary key prevents a second
- * try.
- */
+/** One try with a card. The primary key makes a reload of the return page the same try. */
 export const checkoutTries = pgTable(
   'checkout_try',
   {
     merchantId: merchantId(),
     sessionId: text('session_id').notNull(),
-    /**
-     * SHA-256 of the one-time token. If the gateway refused the card and returned no token: SHA-256 of the decline
-     * code together with the gateway's id of this refusal.
-     */
+    /** SHA-256 of the one-time token, or of the decline code and the refusal's id. */
     key: bytes('key').notNull(),
     /** Error code of a failed try. Null if the try succeeded, and while its outcome is unknown. */
     errorCode: text('error_code'),

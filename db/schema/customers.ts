@@ -13,10 +13,7 @@ import type { CustomerDetails } from '../../domain/customer.ts';
 import { childOf, instant, matchesEmail, merchantId, oneOf } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
-/**
- * A payer. The merchant gives the details. The payer adds missing details on a hosted page. A read returns each
- * detail exactly as given.
- */
+/** A payer, with the details given by the merchant or by the payer on a hosted page. */
 export const customers = pgTable(
   'customer',
   {
@@ -45,10 +42,7 @@ export const customers = pgTable(
 export const PAYMENT_METHOD_STATUSES = ['PENDING', 'LIVE', 'DELETED'] as const;
 export type PaymentMethodStatus = (typeof PAYMENT_METHOD_STATUSES)[number];
 
-/**
- * A payment method that the gateway stores for us. `gatewayMethodId` is the gateway's id of the method. We
- * store only the card details that the gateway returns: no number, no CVC.
- */
+/** A method stored at the gateway, with only the card details it returns: no number, no CVC. */
 export const paymentMethods = pgTable(
   'payment_method',
   {

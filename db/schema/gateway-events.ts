@@ -3,10 +3,7 @@ import { index, json, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import type { GatewayHint } from '../../domain/gateway-hint.ts';
 import { instant, merchantId, realTime } from './_columns.ts';
 
-/**
- * One event that a gateway sent about an account of a merchant. The row is committed before the gateway gets
- * its answer. All times are real.
- */
+/** An event from a gateway, committed before it gets its answer. All times are real. */
 export const gatewayEvents = pgTable(
   'gateway_event',
   {
@@ -16,10 +13,7 @@ export const gatewayEvents = pgTable(
     /** The gateway's id of the event, the same when the gateway sends the event again. */
     eventId: text('event_id').notNull(),
     type: text('type').notNull(),
-    /**
-     * The gateway's id of the object that the event names, or our key if the event names only the key. Null for an
-     * ignored event.
-     */
+    /** The gateway's id of the named object, else our key. Null for an ignored event. */
     subjectId: text('subject_id'),
     hint: json('hint').$type<GatewayHint>().notNull(),
     receivedAt: realTime('received_at'),

@@ -29,10 +29,7 @@ export interface MerchantSettings {
   branding?: Branding;
 }
 
-/**
- * One merchant in one mode. A business with test and live credentials has two rows, so the separation of
- * merchants also separates test records from live records.
- */
+/** One merchant in one mode: live and test records have different merchants. */
 export const merchants = pgTable(
   'merchant',
   {
@@ -45,10 +42,7 @@ export const merchants = pgTable(
   (table) => [check('merchant__mode__ck', sql`${table.mode} in (${oneOf(MERCHANT_MODES)})`)],
 );
 
-/**
- * An account of a merchant at a real gateway, with its secrets sealed (AES-256-GCM). The current account saves new
- * payment methods; the others charge those that they have saved.
- */
+/** An account at a real gateway. The current one saves new methods; each charges its own. */
 export const merchantGateways = pgTable(
   'merchant_gateway',
   {
@@ -77,10 +71,7 @@ export const merchantGateways = pgTable(
   ],
 );
 
-/**
- * One API credential. Only HMAC-SHA256(pepper, secret) is stored, never the secret. A merchant may have
- * several valid credentials. A rotated credential has `expiresAt`.
- */
+/** Only HMAC-SHA256(pepper, secret) is stored. A rotated credential has `expiresAt`. */
 export const credentials = pgTable(
   'credential',
   {
@@ -97,10 +88,7 @@ export const credentials = pgTable(
 export const IDEMPOTENCY_STATES = ['IN_FLIGHT', 'DONE'] as const;
 export type IdempotencyState = (typeof IDEMPOTENCY_STATES)[number];
 
-/**
- * One use of an Idempotency-Key, IN_FLIGHT under a lease until the definite answer is stored. `commandId` stays the
- * same when another request gets the lease, so that a repeat finds the first command.
- */
+/** IN_FLIGHT under a lease until the answer is stored. Repeats keep the first `commandId`. */
 export const idempotencyKeys = pgTable(
   'idempotency_key',
   {

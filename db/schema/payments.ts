@@ -137,10 +137,7 @@ export const paymentIntents = pgTable(
   ],
 );
 
-/**
- * One attempt to charge an intent. The row is committed before the charge is sent. The row contains the
- * gateway's idempotency key, the same for every send of the attempt.
- */
+/** One attempt, committed before its charge is sent. Every send has the same gateway key. */
 export const paymentAttempts = pgTable(
   'payment_attempt',
   {
@@ -148,10 +145,7 @@ export const paymentAttempts = pgTable(
     id: text('id').notNull(),
     intentId: text('intent_id').notNull(),
     attemptNumber: integer('attempt_number').notNull(),
-    /**
-     * The command that requested an attempt outside the billing cycles. A repeat of the command finds the
-     * attempt by this id.
-     */
+    /** For attempts outside the billing cycles: a repeat of the command finds the attempt. */
     commandId: text('command_id'),
     /** The session of the hosted page on which the payer caused the attempt; null if the payer was absent. */
     sessionId: text('session_id'),
@@ -217,10 +211,7 @@ export const paymentAttempts = pgTable(
   ],
 );
 
-/**
- * A refund of a paid intent or of a late charge, committed before it is sent. Every refund of an intent that is not
- * REFUSED reduces the amount that can still be refunded.
- */
+/** A refund of a paid intent or a late charge, committed before it is sent. */
 export const refunds = pgTable(
   'refund',
   {
@@ -234,10 +225,7 @@ export const refunds = pgTable(
     gatewayChargeId: text('gateway_charge_id').notNull(),
     /** The gateway's id of the refund; null before the gateway has accepted the refund. */
     gatewayRefundId: text('gateway_refund_id'),
-    /**
-     * For the refund of a late charge: the attempt of the charge. Such a refund does not count as a refund of
-     * the intent.
-     */
+    /** The attempt whose late charge is refunded; such a refund is none of the intent. */
     lateAttemptId: text('late_attempt_id'),
     reason: text('reason'),
     /** Business time: the time of the subscription's test clock, else real time. */
@@ -268,10 +256,7 @@ export const refunds = pgTable(
   ],
 );
 
-/**
- * A manual review and its decision: one row for each attempt or refund that was ever in REVIEW, and for each
- * voided attempt whose charge may still arrive at the gateway.
- */
+/** One row for each attempt or refund ever in REVIEW, and for each voided attempt that was sent. */
 export const paymentReviews = pgTable(
   'payment_review',
   {
@@ -310,10 +295,7 @@ export const paymentReviews = pgTable(
   ],
 );
 
-/**
- * A payer's dispute of a charge, as the gateway last described it. A dispute changes neither the intent nor the
- * status of the subscription.
- */
+/** A payer's dispute as the gateway last described it. It changes no intent or subscription. */
 export const disputes = pgTable(
   'dispute',
   {

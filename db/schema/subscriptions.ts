@@ -32,10 +32,7 @@ import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
 import { customers } from './customers.ts';
 import type { CommandResult } from '../../domain/subscription/commands.ts';
 
-/**
- * Its time changes only when the merchant advances it. The advance is complete when every subscription on the clock
- * is ENDED or has `clockReachedAt >= targetAt`.
- */
+/** An advance is complete when every subscription is ENDED or has `clockReachedAt >= targetAt`. */
 export const testClocks = pgTable(
   'test_clock',
   {
@@ -66,10 +63,7 @@ export interface LinkPayment {
   tokenise?: boolean | undefined;
 }
 
-/**
- * A shareable link: the template of its subscriptions or of its payments, and the number of uses. Opening the link
- * takes no use; submitting the page's form takes one.
- */
+/** The template of a link's subscriptions or payments. Submitting its form takes a use. */
 export const subscriptionLinks = pgTable(
   'subscription_link',
   {
@@ -102,10 +96,7 @@ export const subscriptionLinks = pgTable(
   ],
 );
 
-/**
- * One use of a link, with a hash of the client's address. The rows of the last 10 minutes limit the uses that one
- * address can take.
- */
+/** A use of a link. The rows of 10 minutes limit the uses that one address can take. */
 export const linkUses = pgTable(
   'link_use',
   {
@@ -230,10 +221,7 @@ export type ImportStatus = (typeof IMPORT_STATUSES)[number];
 /** The imported terms, under their wire names. A repeated import must have the same terms. */
 export type ImportedTerms = Readonly<Record<string, string | number | null>>;
 
-/**
- * The import of one subscription from another system, under the merchant's own id. The row keeps the state at
- * the import. The subscription's own row changes later.
- */
+/** An import under the merchant's own id, with the state at that time. */
 export const subscriptionImports = pgTable(
   'subscription_import',
   {

@@ -14,10 +14,7 @@ import { bytes, childOf, instant, merchantId, oneOf, realTime } from './_columns
 import { merchants } from './merchants.ts';
 import { sql } from 'drizzle-orm';
 
-/**
- * A webhook endpoint: its URL, its event types and its signing secret, sealed with AES-256-GCM. A
- * deleted configuration keeps its row, with `deletedAt`, because deliveries refer to it.
- */
+/** A webhook endpoint. A deleted one keeps its row, because deliveries refer to it. */
 export const webhookConfigs = pgTable(
   'webhook_config',
   {
@@ -25,10 +22,7 @@ export const webhookConfigs = pgTable(
     id: text('id').notNull(),
     url: text('url').notNull(),
     sealedSigner: bytes('sealed_signer').notNull(),
-    /**
-     * The previous secret. `webhook-signature` also contains a signature with this secret until
-     * `previousSignerUntil`.
-     */
+    /** Also signs, in `webhook-signature`, until `previousSignerUntil`. */
     sealedPreviousSigner: bytes('sealed_previous_signer'),
     previousSignerUntil: instant('previous_signer_until'),
     eventTypes: text('event_types').array().$type<EventType[]>().notNull(),
@@ -36,10 +30,7 @@ export const webhookConfigs = pgTable(
     deactivatedReason: text('deactivated_reason'),
     /** Time of the first failure since the last success; null after a success. */
     failingSince: instant('failing_since'),
-    /**
-     * Number of failed attempts since the last success, except those that ended during a pause. This number,
-     * `pausedUntil` and `failingSince` are the state of the circuit breaker.
-     */
+    /** Failures since the last success, without those of a pause: a part of the circuit breaker. */
     consecutiveFailures: integer('consecutive_failures').notNull().default(0),
     /** No request is sent before this time, in real time. Null while the breaker is closed. */
     pausedUntil: instant('paused_until'),
@@ -53,10 +44,7 @@ export const webhookConfigs = pgTable(
   ],
 );
 
-/**
- * The event counter of a stream: of a subscription, of an intent or setup session without one, or of a payment
- * method. Raising it locks the row, so the sequence order is the commit order.
- */
+/** The event counter of a stream. Its lock makes the sequence order the commit order. */
 export const eventStreams = pgTable(
   'event_stream',
   {
@@ -67,10 +55,7 @@ export const eventStreams = pgTable(
   (table) => [primaryKey({ columns: [table.merchantId, table.id] })],
 );
 
-/**
- * One event, written in the transaction of the change that it reports. `body` is the exact text that is signed and
- * sent, the same on every delivery attempt.
- */
+/** One event, in the transaction of its change. Every delivery attempt signs and sends `body`. */
 export const outboxEvents = pgTable(
   'outbox_event',
   {
@@ -100,10 +85,7 @@ export const outboxEvents = pgTable(
 export const DELIVERY_STATES = ['PENDING', 'DELIVERED', 'FAILED', 'DROPPED'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
-/**
- * The delivery of one event to one endpoint, inserted in the transaction of the event. Each endpoint has its
- * own rows, so an endpoint that is down delays no other endpoint.
- */
+/** The delivery of one event to one endpoint, so that no endpoint delays another. */
 export const webhookDeliveries = pgTable(
   'webhook_delivery',
   {

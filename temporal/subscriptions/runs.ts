@@ -55,9 +55,7 @@ export interface SubscriptionRunsDeps {
   rows: SubscriptionRows;
   taskQueuePrefix: string;
   logger: Logger;
-  /**
-   * Time in ms for which the workflow tasks of a run must fail before the run is replaced. Default: 60,000.
-   */
+  /** Time in ms for which tasks must fail before a run is replaced. Default: 60,000. */
   stuckAfterMs?: number;
 }
 
@@ -95,10 +93,7 @@ export class SubscriptionRuns {
     }
   }
 
-  /**
-   * Starts a workflow from the row if none runs or has completed and the subscription is not over. Returns true if it
-   * started one.
-   */
+  /** Starts a workflow from the row, unless one runs or has completed. True if it started one. */
   async ensureRunning(ref: SubscriptionRef): Promise<boolean> {
     const status = (await this.describe(ref))?.status.name;
     return status === 'RUNNING' || status === 'COMPLETED' ? false : this.startFromRow(ref);
@@ -128,10 +123,7 @@ export class SubscriptionRuns {
     return true;
   }
 
-  /**
-   * Replaces the run by one from the row if its workflow tasks have failed for a minute; returns true then. Throws also
-   * for an unreadable row.
-   */
+  /** Replaces the run if its tasks have failed for a minute; true then. Throws: unreadable row. */
   async replaceIfStuck(ref: SubscriptionRef): Promise<boolean> {
     await this.snapshotOf(ref);
     const description = await this.describe(ref);

@@ -21,10 +21,7 @@ export interface WorkflowStarts {
   stop(): Promise<void>;
 }
 
-/**
- * `start` must not throw, and a repeat must have no effect. `start` returns false if the workflow was not
- * started; then all waiting starts are dropped.
- */
+/** `start` must not throw. After `false`, all waiting starts are dropped. */
 export function createWorkflowStarts(
   start: (subscription: SubscriptionRef) => Promise<boolean>,
 ): WorkflowStarts {

@@ -32,10 +32,7 @@ export function renewalPriority(earlierSubscriptions: number): number {
   return (tier === -1 ? SUBSCRIPTIONS_UP_TO.length : tier) + 1;
 }
 
-/**
- * Returns the options for the start of a subscription's workflow. `earlier` is the number of subscriptions
- * that the merchant had before this one.
- */
+/** `earlier`: the number of subscriptions that the merchant had before. */
 export function startOptions(snapshot: Snapshot, taskQueuePrefix: string, earlier: number) {
   const { state, clock, productName, receiptId } = snapshot;
   const { merchantId, subscriptionId } = state;

@@ -29,10 +29,7 @@ export type CommandAnswer =
    */
   | { kind: 'pending' };
 
-/**
- * Time in ms for which a repeat waits for the first call's outcome. Most outcomes come from a local activity, which
- * ends within this time.
- */
+/** Time in ms for which a repeat waits. Most outcomes come within the 3 s of a local activity. */
 const UNDER_WAY_MS = 3_000;
 const UNDER_WAY_POLL_MS = 100;
 
@@ -92,10 +89,7 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
     }
   }
 
-  /**
-   * Replaces a stuck run, for which Temporal refuses calls. The sweep replaces only runs that are late. Returns true if
-   * the run was replaced. Never throws.
-   */
+  /** Replaces a stuck run, for which Temporal refuses calls; true then. Never throws. */
   private async replaceAfter(ref: SubscriptionRef, error: unknown): Promise<boolean> {
     if (!isNotReady(error)) return false;
     try {

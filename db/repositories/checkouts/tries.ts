@@ -22,10 +22,7 @@ export async function recordCardPage(db: Db, ref: SessionRef, gateway: string): 
 export interface CardSession {
   /** The gateways whose card pages were opened for the session, the first one first. */
   gateways: string[];
-  /**
-   * The time at which the payer entered the present card of the subscription, if the session is for replacing that
-   * card. Null if no card is replaced, or if the card was imported.
-   */
+  /** When the payer entered the card that the session replaces. Null: none, or it was imported. */
   presentEnteredAt: number | null;
 }
 
@@ -60,10 +57,7 @@ export interface TryRef extends SessionRef {
   key: Buffer;
 }
 
-/**
- * Returns the SHA-256 of `text`: the gateway's one-time token, or for a refused card its decline code with the
- * gateway's id of the refusal.
- */
+/** `text`: the gateway's one-time token, or a refused card's decline code and refusal id. */
 export function tryKey(text: string): Buffer {
   return createHash('sha256').update(text, 'utf8').digest();
 }
@@ -77,10 +71,7 @@ export async function findTry(db: Db, ref: TryRef): Promise<{ errorCode: string 
   return row ?? null;
 }
 
-/**
- * Counts and admits a try. False if the session has `limit` tries already. A repeat of an admitted try
- * returns true and is not counted again. `nowAt` is real time.
- */
+/** Counts and admits a try; a repeat is counted once. False if the session has `limit` tries. */
 export async function admitTry(
   db: Db,
   ref: TryRef,

@@ -74,10 +74,7 @@ export async function listPaymentMethods(
   return rows as SavedMethod[]; // the query omits PENDING methods
 }
 
-/**
- * Returns the gateway's id of the payment method that the customer saved last at this gateway, in any
- * status. Null if the customer has no payment method there.
- */
+/** Returns the gateway's id of the method that the customer saved last there, in any status. */
 export async function findGatewayMethod(
   db: Db,
   { merchantId, customerId, gateway }: { merchantId: string; customerId: string; gateway: string },

@@ -58,10 +58,7 @@ export async function markHandled(
     );
 }
 
-/**
- * Takes at most `limit` events that were not handled within a minute, each at most once a minute, and returns
- * their subjects.
- */
+/** Takes events that were not handled within a minute, each at most once a minute. */
 export async function takeUnhandled(db: Db, limit: number): Promise<GatewaySubject[]> {
   const aMinuteAgo = sql`now() - interval '1 minute'`;
   const condition = and(

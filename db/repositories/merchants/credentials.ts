@@ -32,10 +32,7 @@ export function hashSecret(pepper: string, secret: string): Buffer {
   return createHmac('sha256', pepper).update(secret, 'utf8').digest();
 }
 
-/**
- * Returns the credential of a key id, also if the credential is revoked or expired; null for an unknown key
- * id.
- */
+/** Returns also a revoked or expired credential; null for an unknown key id. */
 export async function findCredential(db: Db, keyId: string): Promise<Credential | null> {
   const [row] = await selectCredentials(db).where(eq(credentials.keyId, keyId));
   return row ?? null;

@@ -9,9 +9,7 @@ const SECRET_OVERLAP_MS = 24 * 3_600_000;
 
 export type GatewayRow = typeof merchantGateways.$inferSelect;
 
-/**
- * Returns the merchant's mode and accounts at gateways, the oldest first. Null if there is no such merchant.
- */
+/** Returns the merchant's mode and accounts, the oldest first; null for an unknown merchant. */
 export async function findMerchantGateways(
   db: Db,
   merchantId: string,

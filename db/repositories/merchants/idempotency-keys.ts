@@ -128,10 +128,7 @@ async function storedAnswer(db: Db, use: KeyUse): Promise<StoredAnswer> {
   return { httpStatus: row.httpStatus, body: row.body };
 }
 
-/**
- * Stores the definite answer until `expiresAt`, by default for 45 days. False if the lease expired and
- * another call has claimed the key.
- */
+/** Stores the definite answer, for 45 days by default. False if another call has the key now. */
 export async function storeAnswer(
   db: Db,
   use: KeyUse,
@@ -155,10 +152,7 @@ export async function releaseKey(db: Db, use: KeyUse, owner: string, nowAt: numb
     .where(and(isKey(use), eq(idempotencyKeys.owner, owner)));
 }
 
-/**
- * Deletes a key under which nothing was executed, so that the key may be used for another request. Does nothing if
- * another call has claimed the key.
- */
+/** Deletes the key of a call that executed nothing, unless another call has claimed it. */
 export async function deleteKey(db: Db, use: KeyUse, owner: string): Promise<void> {
   await db.delete(idempotencyKeys).where(and(isKey(use), eq(idempotencyKeys.owner, owner)));
 }

@@ -16,10 +16,7 @@ export async function insertTestClock(db: Db, clock: TestClock): Promise<void> {
   await db.insert(testClocks).values(clock);
 }
 
-/**
- * Returns the merchant's test clock; null for an unknown or another merchant's id. `lock` holds the row: `share` for
- * a new subscription, `update` for an advance.
- */
+/** `lock`: `share` for a new subscription, `update` for an advance. Null for another merchant's. */
 export async function findTestClock(
   db: Db,
   merchantId: string,

@@ -18,10 +18,7 @@ import { findRefund, refundOutcomeOf } from './refunds.ts';
 
 type Intent = typeof paymentIntents.$inferSelect;
 
-/**
- * `goOn`: continue the order's undecided attempt. `open`: open one. `settled`: it has an outcome. `refused`: the
- * order must not be charged.
- */
+/** `goOn`: continue the undecided attempt. `open`: open one. `refused`: charge nothing. */
 export type PaymentTurn =
   | { kind: 'settled'; intent: Intent; outcome: PaymentOutcome }
   | { kind: 'refused'; outcome: PaymentOutcome }
@@ -122,10 +119,7 @@ function outcomeOf(attempt: Attempt): PaymentOutcome | null {
   return null;
 }
 
-/**
- * Returns the command id of an order, by which a repeat finds the first attempt. Null for a hosted payment without a
- * token: a sweep's, an event's or a review's order.
- */
+/** Identifies a repeat. Null for a hosted payment without a token: a sweep, event or review. */
 function commandOf(intent: Intent, { token }: PaymentOrder): string | null {
   return intent.kind === 'hosted' ? (token?.paymentToken ?? null) : DIRECT_COMMAND;
 }

@@ -22,10 +22,7 @@ export function streamOf(intent: IntentStreamRef) {
   return { merchantId: intent.merchantId, streamId: intent.subscriptionId ?? intent.id };
 }
 
-/**
- * Writes one event of an intent outside the billing cycles to the outbox, inside the caller's transaction. Reads the
- * intent's row if `facts` is absent, so the caller must change the row first.
- */
+/** Writes an event of an intent in the caller's transaction. Reads the row without `facts`. */
 export async function appendIntentEvent(
   tx: Db,
   intent: IntentStreamRef,
@@ -36,10 +33,7 @@ export async function appendIntentEvent(
   await appendEvents(tx, streamOf(intent), [toStore(draft)]);
 }
 
-/**
- * Returns a function that turns a draft into a storable event. `known`: the facts of the only intent. Without them,
- * reads the intents of `drafts`.
- */
+/** `known`: the facts of the only intent. Without them, reads the intents of `drafts`. */
 export async function intentEventsToStore(
   tx: Db,
   merchantId: string,

@@ -15,10 +15,7 @@ import { latestAttempt } from './shown-attempts.ts';
 
 export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPayment>>>;
 
-/**
- * Returns the payment of a hosted page, with its receipt if it is paid, and with its latest attempt; null for an
- * unknown key. `key`: opens the session, or is the id of the intent.
- */
+/** `key`: opens the session, or is the intent's id. `paid`: the receipt. */
 export async function findHostedPayment(db: Db, key: SessionKey) {
   const [row] = await db
     .select({

@@ -15,10 +15,7 @@ import { closeReview } from './reviews.ts';
 import { recordTransition } from '../subscriptions/transitions.ts';
 import { hasValues } from '../is-record.ts';
 
-/**
- * `waiting`: the attempt's settlement is not recorded yet. `watched`: the watch runs. `over`: it has ended, or there
- * is none. `found`: a late charge is recorded.
- */
+/** `waiting`: not settled yet. `watched`: the watch runs. `over`: none runs. `found`: recorded. */
 export type LateWatch =
   | { kind: 'waiting' }
   | { kind: 'over' }

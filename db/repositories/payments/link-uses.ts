@@ -9,10 +9,7 @@ export interface LinkRef {
   linkId: string;
 }
 
-/**
- * Returns the number of uses that are counted for a link's unpaid payments whose pages have expired at `nowAt`
- * (real time). Another payer may take these uses.
- */
+/** Returns the uses of unpaid payments expired at `nowAt` (real time), which others may take. */
 export function countExpiredUses(db: Db, link: LinkRef, nowAt: number): Promise<number> {
   return db.$count(paymentIntents, isExpired(link, nowAt));
 }
@@ -37,10 +34,7 @@ export async function releaseExpiredUses(tx: Db, link: LinkRef, nowAt: number): 
   return released.length;
 }
 
-/**
- * Subtracts a payment that was cancelled unpaid from the link's uses. A repeat subtracts again, so the caller must
- * call this once for each payment.
- */
+/** Releases the use of a payment that was cancelled unpaid. A repeat releases another one. */
 export async function releasePaymentUse(tx: Db, link: LinkRef): Promise<void> {
   await returnUses(tx, link, 1);
 }

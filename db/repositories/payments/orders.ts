@@ -111,10 +111,7 @@ export async function lockIntent(tx: Db, ref: IntentRef): Promise<Intent | null>
   return intent ?? null;
 }
 
-/**
- * Reads the intent and, if it belongs to a subscription, the subscription's state, and locks both until the
- * transaction ends. Throws if the intent does not exist.
- */
+/** Locks the intent and, first, its subscription. Throws if the intent does not exist. */
 export async function lockWithSubscription(tx: Db, ref: IntentRef) {
   const { merchantId, intentId } = ref;
   const [owner] = await tx
@@ -130,10 +127,7 @@ export async function lockWithSubscription(tx: Db, ref: IntentRef) {
   return { intent, subscription, state: row?.state ?? null };
 }
 
-/**
- * Voids a payment without an attempt. True if it is voided, also by an earlier call. Changes nothing for a payment
- * with an attempt and for a hosted one.
- */
+/** Voids a payment without an attempt that is not hosted. True if it is voided, also earlier. */
 export async function withdrawPayment(db: Db, ref: IntentRef): Promise<boolean> {
   return db.transaction(async (tx) => {
     // Code that opens an attempt takes the same lock and sets the intent to PENDING.

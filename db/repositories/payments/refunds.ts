@@ -122,10 +122,7 @@ export async function chargeOf(
   return charge;
 }
 
-/**
- * Voids a refund, unless its sending has begun. Returns true if the refund is voided, also by an earlier call.
- * Returns false for a refund that the gateway refused.
- */
+/** Voids a refund that was never sent. True if it is voided, also by an earlier call. */
 export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
   const reason = WITHDRAWN;
   await db
@@ -138,10 +135,7 @@ export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
 
 const WITHDRAWN = 'It was withdrawn before it was sent.';
 
-/**
- * Marks the refund as SENDING, which the caller must do before every send. Null if it is settled, PENDING or in
- * REVIEW; the caller must then not send it.
- */
+/** Must precede every send. Null: the refund must not be sent. */
 export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund | null> {
   const [sending] = await db
     .update(refunds)
@@ -155,10 +149,7 @@ export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund 
   return sending ?? null;
 }
 
-/**
- * The outcome of a refund. `pending`: the gateway decides it later. `hasFailed`: the gateway had accepted the
- * refund, perhaps as succeeded, and reports that the money did not reach the payer.
- */
+/** `pending`: decided later. `hasFailed`: an accepted refund did not reach the payer. */
 export type RefundSettlement =
   | { kind: 'refunded'; gatewayRefundId: string }
   | { kind: 'pending'; gatewayRefundId: string }
@@ -198,10 +189,7 @@ function hasFailed(settlement: RefundSettlement): boolean {
   return 'hasFailed' in settlement;
 }
 
-/**
- * Changes the refunded amount and the status of the intent, and writes the event. Does nothing for a late charge's
- * refund, and for one that failed without having succeeded.
- */
+/** Does nothing for a late charge's refund, and for one that failed without having succeeded. */
 async function moveIntent(
   tx: Db,
   intent: typeof paymentIntents.$inferSelect,

@@ -22,10 +22,7 @@ export async function openReview(tx: Db, ref: SubjectRef, reason: string): Promi
     .onConflictDoNothing();
 }
 
-/**
- * Inserts a review with the decision `not_charged` for a voided attempt, inside the caller's transaction.
- * While the review is open, a late-charge watch runs.
- */
+/** Records a voided attempt as `not_charged`. A late-charge watch runs until it is closed. */
 export async function watchWithdrawn(tx: Db, ref: SubjectRef): Promise<void> {
   const reason = 'the subscription ended or was paused before the gateway had got the charge';
   await tx
@@ -58,10 +55,7 @@ export async function findDecision(
   return row?.outcome ? { ...row, outcome: row.outcome } : null;
 }
 
-/**
- * True if an operator has decided the open attempt of `state` in manual review. No workflow has applied the decision
- * yet, because the attempt is still open.
- */
+/** True if an operator has decided the open attempt, and no workflow has applied this yet. */
 export async function isOpenAttemptDecided(db: Db, state: SubscriptionState): Promise<boolean> {
   const { merchantId, owed, openAttempt } = state;
   if (!owed || openAttempt?.reviewReason === undefined) return false;
@@ -90,9 +84,7 @@ export interface ListedReview extends Review {
   gatewayKey: string;
 }
 
-/**
- * Returns the reviews without a decision, oldest first. With `settled`, also returns reviews with a decision.
- */
+/** Returns reviews without a decision, oldest first; with `settled`, all. */
 export async function listReviews(
   db: Db,
   options: { settled: boolean; limit: number },
@@ -208,10 +200,7 @@ export async function decideReview(
   });
 }
 
-/**
- * Returns the id of another attempt or refund whose review names this gateway id with the same outcome, or whose
- * charge has it; null if there is none.
- */
+/** Returns another attempt or refund that this gateway id already settles; null if none. */
 async function ownerOf(
   tx: Db,
   subjectId: string,
@@ -230,10 +219,7 @@ async function ownerOf(
   return paid?.id ?? null;
 }
 
-/**
- * Returns decided reviews that are not closed: the decision is not recorded yet, or the late-charge watch
- * still runs. Sets `updatedAt`, so that each review is returned at most once a minute.
- */
+/** Takes decided reviews that are not closed, each at most once a minute. */
 export async function takeDecidedReviews(db: Db, limit: number): Promise<ListedReview[]> {
   const condition = and(
     isNull(paymentReviews.closedAt),

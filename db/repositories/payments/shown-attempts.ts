@@ -4,10 +4,7 @@ import type { Db } from '../../client.ts';
 import { paymentAttempts } from '../../schema/payments.ts';
 import { hasValues } from '../is-record.ts';
 
-/**
- * Records that the payer gave another card instead of a confirmation of the intent's charge. The next look-up
- * withdraws the charge. Returns false if the bank waits for no payer. A repeat is safe.
- */
+/** Records that the payer gave another card: the charge is withdrawn. False: no bank waits. */
 export async function leaveBank(
   db: Db,
   { merchantId, intentId }: IntentRef,

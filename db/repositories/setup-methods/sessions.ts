@@ -20,10 +20,7 @@ export type SetupMethod = typeof setupMethods.$inferSelect;
 export type NewSetupMethod = SetupMethodRef &
   Omit<typeof setupMethods.$inferInsert, 'id' | 'status' | 'paymentMethodId'>;
 
-/**
- * Writes a setup session and its checkout session, inside the caller's transaction. Writes nothing and returns
- * false if the setup session exists already.
- */
+/** Writes a setup session and its hosted session. False if it exists already. */
 export async function insertSetupMethod(
   tx: Db,
   session: NewSetupMethod,
@@ -141,10 +138,7 @@ export function fillInSetupDetails(db: Db, setup: HostedSetup, given: GivenDetai
   );
 }
 
-/**
- * Sets the session to FAILED if `limit` of its cards were declined. A card with an unknown outcome does not
- * count, because it may still be saved. Changes only a session in CREATED.
- */
+/** Sets a CREATED session to FAILED after `limit` declines. An unknown outcome does not count. */
 export async function failSpentSetup(db: Db, setup: SetupSessionRef, limit: number): Promise<void> {
   const { merchantId, sessionId } = setup;
   const isDeclined = and(

@@ -47,10 +47,7 @@ const IS_OVERDUE = and(
   lt(subscriptions.updatedAt, sql`now() - interval '1 minute'`),
 );
 
-/**
- * Takes subscriptions without a test clock whose next step is overdue by a minute and whose row has not changed
- * for a minute, also ENDED ones with an open attempt.
- */
+/** Takes subscriptions without a test clock whose step is overdue and row old by a minute. */
 export function takeOverdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
   return takeSubscriptions(db, IS_OVERDUE, subscriptions.wakeAt, limit);
 }
@@ -63,10 +60,7 @@ export async function isOverdue(
   return (await db.$count(subscriptions, isRow)) > 0;
 }
 
-/**
- * Takes subscriptions that have not reached their test clock's target for 30 s. One with an open attempt is taken
- * only if its look-up is overdue by a minute.
- */
+/** Takes subscriptions 30 s behind their test clock; with an open attempt, a minute overdue. */
 export async function takeBehindTheirClock(
   db: Db,
   limit: number,
@@ -127,20 +121,14 @@ export function countHeld(db: Db): Promise<number> {
   return db.$count(subscriptions, isNotNull(subscriptions.heldAt));
 }
 
-/**
- * Returns the SQL condition that no idempotency key refers to the command that created the record. The caller of that
- * command then cannot repeat the request.
- */
+/** Returns the condition that no idempotency key can repeat the record's command. */
 function isUnkeyed(id: SQL, merchantId: SQL): SQL {
   return sql`not exists (
     select from ${idempotencyKeys} where ${idempotencyKeys.merchantId} = ${merchantId}
       and ${idempotencyKeys.commandId} = 'cmd_' || substr(${id}, 4))`;
 }
 
-/**
- * Returns the SQL condition of charges without an attempt whose caller cannot repeat the request. The sweep voids and
- * never sends them, because the caller may have sent a new request.
- */
+/** Charges whose caller cannot repeat them and may have sent a new request: void, never send. */
 function isUnkeyedPayment(): SQL {
   return sql`(${paymentIntents.status} = 'CREATED' and ${paymentIntents.kind} in ('one_time', 'tokenised')
     and ${isUnkeyed(sql`${paymentIntents.id}`, sql`${paymentIntents.merchantId}`)})`;
@@ -152,10 +140,7 @@ function isUnkeyedRefund(): SQL {
     and ${isUnkeyed(sql`${refunds.id}`, sql`${refunds.merchantId}`)})`;
 }
 
-/**
- * Takes at most `limit` rows with `condition` that have not changed for a minute, the oldest first. Taking a row changes
- * it, so each is taken at most once a minute.
- */
+/** Takes the rows that have not changed for a minute, the oldest first. Taking changes a row. */
 function takeUnchanged(
   db: Db,
   table: typeof paymentIntents | typeof refunds,
@@ -206,10 +191,7 @@ export function takeUnkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> 
   return takeRefunds(db, isUnkeyedRefund(), limit);
 }
 
-/**
- * Takes undecided refunds that are not in REVIEW, except those of {@link takeUnkeyedRefunds}; a PENDING one, which may
- * take days, at most once an hour.
- */
+/** Omits those of {@link takeUnkeyedRefunds}. A PENDING refund is taken at most once an hour. */
 export function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[]> {
   return takeRefunds(
     db,

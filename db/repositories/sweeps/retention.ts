@@ -6,10 +6,7 @@ import { linkUses } from '../../schema/subscriptions.ts';
 import { retentionCounts, sweepCounts } from '../../schema/sweeps.ts';
 import { areFirst } from '../is-record.ts';
 
-/**
- * Selects the records to delete: those older than `before` (real time, epoch ms), at most `limit` in one call.
- * Every function with a `Deletion` returns how many records it deleted. A repeat is safe.
- */
+/** Selects the records older than `before` (epoch ms, real time), at most `limit` in one call. */
 export interface Deletion {
   readonly before: number;
   readonly limit: number;
@@ -50,10 +47,7 @@ export async function deleteOldEvents(
 /** SQL for the time from which a payer may still look at the result of a closed session. */
 const RESULT_SHOWN_SINCE = sql.raw(`now() - interval '1 day'`);
 
-/**
- * Deletes old sessions of hosted pages and their tries, a day after they last waited for a payer, who may still see
- * the result. The page of a deleted session gets 404.
- */
+/** Deletes old sessions and their tries, a day after their payer could see a result. */
 export async function deleteClosedSessions(db: Db, { before, limit }: Deletion): Promise<number> {
   const [deleted] = await db.execute<{ sessions: number }>(sql`
     with old as (
@@ -97,10 +91,7 @@ export function deleteOldLinkUses(db: Db, deletion: Deletion): Promise<number> {
   return deleteOld(db, linkUses, linkUses.begunAt, deletion);
 }
 
-/**
- * Deletes old events of gateways, handled or not. A repeat of a deleted event would be stored again, but Stripe
- * repeats an event only for 3 days.
- */
+/** Deletes old events, handled or not. Stripe repeats an event only for 3 days. */
 export function deleteOldGatewayEvents(db: Db, deletion: Deletion): Promise<number> {
   return deleteOld(db, gatewayEvents, gatewayEvents.receivedAt, deletion);
 }

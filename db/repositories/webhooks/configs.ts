@@ -22,10 +22,7 @@ const isConfig = (ref: ConfigRef) => isRecord(webhookConfigs, ref.merchantId, re
 /** Maximum number of configurations of one merchant, deactivated ones included. */
 export const CONFIGS_MAX = 20;
 
-/**
- * Stores a new, active configuration, in the caller's transaction. False if the merchant already has
- * {@link CONFIGS_MAX} configurations. `at` is real time.
- */
+/** False if the merchant already has {@link CONFIGS_MAX}. `at` is real time. */
 export async function createWebhookConfig(
   tx: Db,
   config: ConfigRef & {
@@ -70,10 +67,7 @@ export async function listWebhookConfigs(
     .orderBy(asc(webhookConfigs.createdAt), asc(webhookConfigs.id));
 }
 
-/**
- * A new secret of a configuration. If `isStoredReadable` is false, the stored secret cannot be decrypted, and
- * it does not become the previous secret.
- */
+/** `isStoredReadable`: false if the stored secret cannot be decrypted, and is dropped. */
 export interface Resealed {
   readonly sealedSigner: Buffer;
   readonly isStoredReadable: boolean;
@@ -122,10 +116,7 @@ export async function updateWebhookConfig(
   });
 }
 
-/**
- * Deletes a configuration and drops its pending deliveries. False if the merchant has no such
- * configuration.
- */
+/** Deletes a configuration and drops its deliveries. False if the merchant has no such one. */
 export async function deleteWebhookConfig(
   db: Db,
   config: ConfigRef & { at: number },
@@ -193,10 +184,7 @@ export async function deactivateWebhookConfig(
   });
 }
 
-/**
- * Sets the pending deliveries of an inactive or deleted configuration to DROPPED. Does nothing if the merchant has
- * made the configuration active meanwhile.
- */
+/** Drops the pending deliveries of a configuration that is inactive or deleted. */
 export async function dropPendingDeliveries(
   db: Db,
   config: ConfigRef & { at: number },

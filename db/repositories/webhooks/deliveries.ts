@@ -110,10 +110,7 @@ export async function endpointBacklog(
   return row ?? { remaining: 0, dueInMs: null, isClaimed: false };
 }
 
-/**
- * Returns the endpoints with pending deliveries of a stream. Endpoints that their breaker pauses are omitted, because
- * their workflow drains at the end of the pause. `nowAt` is real time.
- */
+/** Omits endpoints that their breaker pauses: their workflow drains at the end. Real time. */
 export async function endpointsOf(
   db: Db,
   { merchantId, streamId }: StreamRef,

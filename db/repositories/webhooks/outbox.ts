@@ -8,9 +8,7 @@ export interface EventToStore {
   type: EventType;
   /** Business time: the time of the subscription's test clock, else real time. */
   occurredAt: number;
-  /**
-   * Returns the payload. Called once: the text is stored, and every delivery attempt sends the stored text.
-   */
+  /** Returns the payload. Called once: every delivery attempt sends the stored text. */
   body: (envelope: EventEnvelope) => Record<string, unknown>;
 }
 
