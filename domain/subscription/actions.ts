@@ -16,12 +16,7 @@ import {
 import { awaitsPayer, isSuperseded } from './authentication.ts';
 import { orderOf } from './cause.ts';
 import type { Change } from './change.ts';
-import type {
-  Command,
-  CommandResult,
-  CompleteCheckoutCommand,
-  ReplacePaymentMethodCommand,
-} from './commands.ts';
+import type { Command, CommandResult, TokenCommand } from './commands.ts';
 import type { Step } from './decide.ts';
 import { chargesNewMethod } from './state.ts';
 import type { SubscriptionState } from './state.ts';
@@ -38,9 +33,6 @@ export interface ActionTime {
   now: number;
   realNow: number;
 }
-
-/** Commands with a payment token. An activity redeems the token for a payment method before the action. */
-export type TokenCommand = CompleteCheckoutCommand | ReplacePaymentMethodCommand;
 
 const DONE: CommandResult = { kind: 'done' };
 const SAVED: CommandResult = { kind: 'checkout', outcome: 'saved', errorCode: null };
@@ -73,73 +65,54 @@ export function actionForCommand(
   { now, realNow }: ActionTime,
   paymentMethodId: string | null,
 ): Action {
-  const action = actionOf(state, command, { now, realNow }, paymentMethodId);
-  const { change } = action;
+  const change = changeByCommand(state, command, { now, realNow }, paymentMethodId);
   const isOver =
     (change.state.openAttempt?.voidedBy ?? null) !== null || isSuperseded(change.state);
-  if (!awaitsPayer(state) || !isOver) return action;
   // The payer must not be able to confirm the charge any more, so the look-up that withdraws the charge is due at once.
-  return { ...action, change: { ...change, state: settleNow(change.state, realNow) } };
+  const settled = awaitsPayer(state) && isOver ? settleNow(change.state, realNow) : change.state;
+  const result = carriesToken(command) ? SAVED : DONE;
+  return actionOf(state, { ...change, state: settled }, result);
 }
 
-function actionOf(
+/** A change that opens an attempt charges it. */
+function actionOf(state: SubscriptionState, change: Change, result: CommandResult | null): Action {
+  const opensAttempt = state.openAttempt === null && change.state.openAttempt !== null;
+  return opensAttempt ? { do: 'charge', change } : { do: 'record', change, result };
+}
+
+function changeByCommand(
   state: SubscriptionState,
   command: Command,
   { now, realNow }: ActionTime,
   paymentMethodId: string | null,
-): Action {
+): Change {
   switch (command.kind) {
     case 'edit':
-      return { do: 'record', change: applyEdit(state, command, now), result: DONE };
+      return applyEdit(state, command, now);
     case 'cancel':
-      return { do: 'record', change: applyCancel(state, command, now), result: DONE };
+      return applyCancel(state, command, now);
     case 'pause':
-      return { do: 'record', change: applyPause(state, command, now), result: DONE };
+      return applyPause(state, command, now);
     case 'resume':
-      return { do: 'record', change: applyResume(state, command, now), result: DONE };
+      return applyResume(state, command, now);
     case 'unpause':
-      return {
-        do: 'record',
-        change: applyUnpause(state, command, now, orderOf(command)),
-        result: DONE,
-      };
+      return applyUnpause(state, command, now, orderOf(command));
     case 'manualRetry':
-      return { do: 'charge', change: applyManualRetry(state, command, now, realNow) };
+      return applyManualRetry(state, command, now, realNow);
     case 'authenticatePayment':
-      return { do: 'charge', change: applyAuthentication(state, command, now, realNow) };
+      return applyAuthentication(state, command, now, realNow);
     case 'completeCheckout':
-    case 'replacePaymentMethod':
+    case 'replacePaymentMethod': {
       if (paymentMethodId === null) throw new Error(`${command.kind} without a payment method`);
-      return actionForMethod(state, command, { now, realNow }, paymentMethodId);
+      const { kind, commandId, checkoutSessionId: sessionId } = command;
+      const order = { paymentMethodId, commandId, sessionId };
+      if (kind === 'replacePaymentMethod') return applyNewPaymentMethod(state, order, now, realNow);
+      if (state.terms.trial) return applyTrialStart(state, paymentMethodId, now);
+      return openAttempt(state, { ...order, trigger: 'checkout', now, realNow });
+    }
     default:
       return assertNever(command);
   }
-}
-
-function actionForMethod(
-  state: SubscriptionState,
-  { kind, commandId, checkoutSessionId: sessionId }: TokenCommand,
-  { now, realNow }: ActionTime,
-  paymentMethodId: string,
-): Action {
-  if (kind === 'replacePaymentMethod') {
-    const order = { paymentMethodId, commandId, sessionId };
-    const change = applyNewPaymentMethod(state, order, now, realNow);
-    const charges = state.openAttempt === null && change.state.openAttempt !== null;
-    return charges ? { do: 'charge', change } : { do: 'record', change, result: SAVED };
-  }
-  if (state.terms.trial) {
-    return { do: 'record', change: applyTrialStart(state, paymentMethodId, now), result: SAVED };
-  }
-  const start = {
-    trigger: 'checkout',
-    commandId,
-    sessionId,
-    now,
-    realNow,
-    paymentMethodId,
-  } as const;
-  return { do: 'charge', change: openAttempt(state, start) };
 }
 
 type RecordedStep =
@@ -149,32 +122,31 @@ type RecordedStep =
   | 'chargeCycle'
   | 'retryAutomatically';
 
-export function actionForStep(
+type DueStep = Extract<Step, { do: RecordedStep }>;
+
+export function actionForStep(state: SubscriptionState, step: DueStep, time: ActionTime): Action {
+  return actionOf(state, changeByStep(state, step, time), null);
+}
+
+function changeByStep(
   state: SubscriptionState,
-  step: Extract<Step, { do: RecordedStep }>,
+  step: DueStep,
   { now, realNow }: ActionTime,
-): Action {
+): Change {
   const start = { commandId: null, now, realNow };
   switch (step.do) {
     case 'expireCheckout':
-      return { do: 'record', change: applyCheckoutExpiry(state, now), result: null };
+      return applyCheckoutExpiry(state, now);
     case 'endPeriod':
-      return { do: 'record', change: applyPeriodEnd(state, now), result: null };
+      return applyPeriodEnd(state, now);
     case 'endPause': {
-      const until = { newNextPaymentAt: step.at };
       const why = 'the end date of the pause was reached';
-      const change = applyUnpause(state, until, now, { why, actor: 'schedule' });
-      return { do: 'record', change, result: null };
+      return applyUnpause(state, { newNextPaymentAt: step.at }, now, { why, actor: 'schedule' });
     }
-    case 'chargeCycle': {
-      const withOwedCycle = owe(state, step.dueAt);
-      return {
-        do: 'charge',
-        change: openAttempt(withOwedCycle, { ...start, trigger: 'scheduled' }),
-      };
-    }
+    case 'chargeCycle':
+      return openAttempt(owe(state, step.dueAt), { ...start, trigger: 'scheduled' });
     case 'retryAutomatically':
-      return { do: 'charge', change: openAttempt(state, { ...start, trigger: 'automatic_retry' }) };
+      return openAttempt(state, { ...start, trigger: 'automatic_retry' });
     default:
       return assertNever(step);
   }

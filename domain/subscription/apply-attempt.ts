@@ -8,7 +8,7 @@ import type { RetryPlan } from '../retry-plan.ts';
 import type { Orderer } from './actor.ts';
 import { AUTHENTICATION_MS } from './authentication.ts';
 import { causeOf } from './cause.ts';
-import { entryEvents, intentEvent, next, subscriptionEvent } from './change.ts';
+import { changed, entryEvents, intentEvent, next, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { CommandResult } from './commands.ts';
 import { cancelAt, newOwedCycle } from './state.ts';
@@ -49,13 +49,9 @@ export function applyLateCharge(
   charge: { amountMinor: number; currency: string; gatewayKey: string },
   now: number,
 ): Change {
-  const entry = {
-    at: now,
-    what: `a late charge came to light, ${formatAmount(charge.amountMinor, charge.currency)}`,
-    why: `${charge.gatewayKey} had been settled as not paid; it is given back`,
-    actor: 'gateway' as const,
-  };
-  return { state: next(state, {}, entry), events: [], effects: {} };
+  const what = `a late charge came to light, ${formatAmount(charge.amountMinor, charge.currency)}`;
+  const why = `${charge.gatewayKey} had been settled as not paid; it is given back`;
+  return changed(state, {}, { at: now, what, why, actor: 'gateway' });
 }
 
 /** Makes the next cycle, due at `dueAt`, the owed cycle. Changes nothing if a cycle is already owed. */
@@ -133,8 +129,7 @@ export function applyOutcome(
   if (outcome.kind === 'unknown' || outcome.kind === 'review') {
     const { found, what, why } = undecided(outcome, realNow);
     const waiting = postponed(state, { ...openAttempt, ...found }, realNow);
-    const entry = { at: now, what, why, actor: 'gateway' as const };
-    return { state: next(state, { openAttempt: waiting }, entry), events: [], effects: {} };
+    return changed(state, { openAttempt: waiting }, { at: now, what, why, actor: 'gateway' });
   }
   return outcome.kind === 'succeeded'
     ? paid(state, owed, openAttempt, outcome, now)

@@ -2,17 +2,9 @@ import { addTrial, firstIndexAfter, formatInstant } from '../calendar.ts';
 import { AUTOMATIC_ATTEMPTS_MAX, MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
 import { orderOf } from './cause.ts';
 import type { Cause } from './cause.ts';
-import { entryEvents, next } from './change.ts';
+import { changed } from './change.ts';
 import type { Change } from './change.ts';
-import type {
-  AuthenticatePaymentCommand,
-  CancelCommand,
-  EditCommand,
-  ManualRetryCommand,
-  PauseCommand,
-  ResumeCommand,
-  UnpauseCommand,
-} from './commands.ts';
+import type { CancelCommand, Command, EditCommand, PauseCommand } from './commands.ts';
 import { attemptPatch } from './apply-attempt.ts';
 import { awaitsPayer, isSuperseded } from './authentication.ts';
 import { cancelAt, chargesNewMethod, earliestAttemptAt, isInTrial } from './state.ts';
@@ -40,7 +32,7 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
     intervalCount: command.intervalCount ?? state.terms.intervalCount,
   };
   const moved = command.newNextPaymentAt;
-  const after = next(
+  return changed(
     state,
     {
       terms,
@@ -50,7 +42,6 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
     },
     { at: now, what: `edited: ${editedFields(command)}`, ...orderOf(command) },
   );
-  return { state: after, events: [], effects: {} };
 }
 
 /**
@@ -76,38 +67,25 @@ function editedFields(command: EditCommand): string {
 }
 
 export function applyCancel(state: SubscriptionState, command: CancelCommand, now: number): Change {
-  if (command.atPeriodEnd === true) return scheduleEnd(state, command, now);
-  return end(state, command.reason, now, orderOf(command));
-}
-
-function scheduleEnd(state: SubscriptionState, command: CancelCommand, now: number): Change {
+  if (command.atPeriodEnd !== true) return end(state, command.reason, now, orderOf(command));
   const openAttempt = voided(state.openAttempt, 'cancel');
-  const scheduled = { ...state, cancelAtPeriodEnd: true };
-  const after = next(
-    state,
-    { cancelAtPeriodEnd: true, openAttempt },
-    {
-      at: now,
-      what: `cancelled at ${formatInstant(cancelAt(scheduled) ?? now)}`,
-      ...orderOf(command),
-    },
-  );
-  return { state: after, events: [], effects: {} };
+  const endAt = cancelAt({ ...state, cancelAtPeriodEnd: true }) ?? now;
+  const entry = { at: now, what: `cancelled at ${formatInstant(endAt)}`, ...orderOf(command) };
+  return changed(state, { cancelAtPeriodEnd: true, openAttempt }, entry);
 }
 
 /**
  * Withdraws a cancellation for the end of the period. Of the calendar's dates that have passed, one is charged. If
  * the owed cycle's retries are stopped, it waits in UNPAID for another payment method.
  */
-export function applyResume(state: SubscriptionState, command: ResumeCommand, now: number): Change {
+export function applyResume(state: SubscriptionState, command: Command, now: number): Change {
   const status = state.owed?.retriesStopped === true ? 'UNPAID' : state.status;
   const entry = { at: now, what: 'cancellation withdrawn', ...orderOf(command) };
   const nextIndex = indexAfterResume(state, now);
   const { openAttempt: open } = state;
   const openAttempt = open?.voidedBy === 'cancel' ? { ...open, voidedBy: null } : open;
   const patch = { status, cancelAtPeriodEnd: false, nextIndex, openAttempt };
-  const after = next(state, patch, entry);
-  return { state: after, events: entryEvents(state, after, now), effects: {} };
+  return changed(state, patch, entry);
 }
 
 /**
@@ -133,7 +111,10 @@ export function applyCheckoutExpiry(state: SubscriptionState, now: number): Chan
 }
 
 function end(state: SubscriptionState, reason: EndReason, now: number, cause: Cause): Change {
-  const after = next(
+  // A subscription that ends before its first payment cancels its first intent. If an attempt is open, the
+  // intent stays, because the attempt's outcome must still be recorded.
+  const isUnpaid = state.status === 'CREATED' && !state.openAttempt;
+  return changed(
     state,
     {
       status: 'ENDED',
@@ -142,20 +123,11 @@ function end(state: SubscriptionState, reason: EndReason, now: number, cause: Ca
       openAttempt: voided(state.openAttempt, 'cancel'),
     },
     { at: now, what: `ended (${reason})`, ...cause },
+    {
+      ...(isUnpaid && { releasesLinkUse: true }),
+      ...(isUnpaid && state.owed && { cancelledIntentId: state.owed.intentId }),
+    },
   );
-  // A subscription that ends before its first payment cancels its first intent. If an attempt is open, the
-  // intent stays, because the attempt's outcome must still be recorded.
-  const isUnpaid = state.status === 'CREATED' && !state.openAttempt;
-  return {
-    state: after,
-    events: entryEvents(state, after, now),
-    effects: isUnpaid
-      ? {
-          releasesLinkUse: true,
-          ...(state.owed ? { cancelledIntentId: state.owed.intentId } : {}),
-        }
-      : {},
-  };
 }
 
 export function applyPause(state: SubscriptionState, command: PauseCommand, now: number): Change {
@@ -164,12 +136,8 @@ export function applyPause(state: SubscriptionState, command: PauseCommand, now:
   // Stays after an unpause, which sets a new date for the charge.
   const openAttempt = voided(state.openAttempt, 'pause');
   const until = resumeAt === undefined ? '' : ` until ${formatInstant(resumeAt)}`;
-  const after = next(
-    state,
-    { status: 'PAUSED', owed, openAttempt, resumeAt: resumeAt ?? null },
-    { at: now, what: `paused${until}`, ...orderOf(command) },
-  );
-  return { state: after, events: entryEvents(state, after, now), effects: {} };
+  const patch = { status: 'PAUSED', owed, openAttempt, resumeAt: resumeAt ?? null } as const;
+  return changed(state, patch, { at: now, what: `paused${until}`, ...orderOf(command) });
 }
 
 /**
@@ -178,7 +146,7 @@ export function applyPause(state: SubscriptionState, command: PauseCommand, now:
  */
 export function applyUnpause(
   state: SubscriptionState,
-  { newNextPaymentAt }: Pick<UnpauseCommand, 'newNextPaymentAt'>,
+  { newNextPaymentAt }: { newNextPaymentAt: number },
   now: number,
   cause: Cause,
 ): Change {
@@ -188,7 +156,8 @@ export function applyUnpause(
     state.owed && state.openAttempt && !isStopped
       ? { ...state.owed, nextRetryAt: newNextPaymentAt, retriesUsed: 0 }
       : state.owed;
-  const after = next(
+  const date = formatInstant(newNextPaymentAt);
+  return changed(
     state,
     {
       status: isStopped ? 'UNPAID' : 'ACTIVE',
@@ -200,58 +169,45 @@ export function applyUnpause(
     {
       at: now,
       what: isStopped
-        ? `resumed, calendar from ${formatInstant(newNextPaymentAt)}; the card must be replaced first`
-        : `resumed, next payment ${formatInstant(newNextPaymentAt)}`,
+        ? `resumed, calendar from ${date}; the card must be replaced first`
+        : `resumed, next payment ${date}`,
       ...cause,
     },
   );
-  return { state: after, events: entryEvents(state, after, now), effects: {} };
 }
 
 /** Accepts a manual retry: starts its cooldown and opens its attempt. */
 export function applyManualRetry(
   state: SubscriptionState,
-  command: ManualRetryCommand,
+  command: Command,
   now: number,
   realNow: number,
 ): Change {
   const { commandId, actor } = command;
-  const after = next(
+  const patch = attemptPatch(state, { trigger: 'manual_retry', commandId, actor, now, realNow });
+  return changed(
     state,
-    {
-      ...attemptPatch(state, { trigger: 'manual_retry', commandId, actor, now, realNow }),
-      cooldownUntilAt: now + MANUAL_RETRY_COOLDOWN_MS,
-    },
+    { ...patch, cooldownUntilAt: now + MANUAL_RETRY_COOLDOWN_MS },
     { at: now, what: 'manual retry accepted', ...orderOf(command) },
   );
-  return { state: after, events: [], effects: {} };
 }
 
 /** Opens the attempt that the payer confirms with the bank. The retry plan does not change. */
 export function applyAuthentication(
   state: SubscriptionState,
-  { commandId, checkoutSessionId: sessionId }: AuthenticatePaymentCommand,
+  { commandId, checkoutSessionId: sessionId }: { commandId: string; checkoutSessionId: string },
   now: number,
   realNow: number,
 ): Change {
   const start = { trigger: 'authentication', commandId, sessionId, now, realNow } as const;
   const patch = attemptPatch(state, start);
   const authentications = patch.owed.authentications + 1;
-  const after = next(
+  const what = 'the payer began to confirm the payment';
+  return changed(
     state,
     { ...patch, owed: { ...patch.owed, authentications } },
-    {
-      at: now,
-      what: 'the payer began to confirm the payment',
-      why: 'the bank asks for it',
-      actor: 'payer',
-    },
+    { at: now, what, why: 'the bank asks for it', actor: 'payer' },
   );
-  return { state: after, events: [], effects: {} };
-}
-
-export function applyCooldownEnd(state: SubscriptionState): SubscriptionState {
-  return { ...state, cooldownUntilAt: null };
 }
 
 /** Starts the trial, because the payer has saved a method. Nothing is charged. */
@@ -263,21 +219,13 @@ export function applyTrialStart(
   const { trial } = state.terms;
   if (!trial) throw new Error(`${state.subscriptionId} has no trial`);
   const anchorAt = addTrial(now, trial.interval, trial.count);
-  const after = next(
+  const what = `trial until ${formatInstant(anchorAt)}`;
+  return changed(
     state,
     { status: 'TRIALING', paymentMethodId, anchorAt, nextIndex: 0, currentPeriodEndAt: anchorAt },
-    {
-      at: now,
-      what: `trial until ${formatInstant(anchorAt)}`,
-      why: 'the payer saved a method',
-      actor: 'payer',
-    },
+    { at: now, what, why: 'the payer saved a method', actor: 'payer' },
+    { livePaymentMethodId: paymentMethodId },
   );
-  return {
-    state: after,
-    events: entryEvents(state, after, now),
-    effects: { livePaymentMethodId: paymentMethodId },
-  };
 }
 
 /**
@@ -291,6 +239,7 @@ export function applyNewPaymentMethod(
   realNow: number,
 ): Change {
   const { paymentMethodId, commandId, sessionId } = order;
+  const { paymentMethodId: former } = state;
   const owed = state.owed && { ...state.owed, retriesStopped: false, retriesUsed: 0 };
   const updated = { ...state, paymentMethodId, owed };
   const earliestAt = earliestAttemptAt(state);
@@ -309,7 +258,7 @@ export function applyNewPaymentMethod(
     const start = { trigger: 'new_method', commandId, sessionId, now, realNow } as const;
     patch = attemptPatch(updated, start);
   }
-  const after = next(
+  return changed(
     state,
     { paymentMethodId, owed: patch.owed, openAttempt: patch.openAttempt },
     {
@@ -320,15 +269,9 @@ export function applyNewPaymentMethod(
         : 'the payer gave another one',
       actor: 'payer',
     },
-  );
-  return {
-    state: after,
-    events: [],
-    effects: {
+    {
       livePaymentMethodId: paymentMethodId,
-      ...(state.paymentMethodId === null || state.paymentMethodId === paymentMethodId
-        ? {}
-        : { deletedPaymentMethodId: state.paymentMethodId }),
+      ...(former !== null && former !== paymentMethodId && { deletedPaymentMethodId: former }),
     },
-  };
+  );
 }

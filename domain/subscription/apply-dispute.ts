@@ -1,6 +1,6 @@
 import type { DisputeStatus } from '../dispute.ts';
 import { formatAmount } from '../money.ts';
-import { next } from './change.ts';
+import { changed } from './change.ts';
 import type { Change } from './change.ts';
 import type { SubscriptionState } from './state.ts';
 
@@ -19,6 +19,5 @@ export function applyDispute(
 ): Change {
   const { status, amountMinor, currency, reason } = dispute;
   const what = `${WHAT[status]}, ${formatAmount(amountMinor, currency)}`;
-  const entry = { at: now, what, why: `reason: ${reason}`, actor: 'gateway' as const };
-  return { state: next(state, {}, entry), events: [], effects: {} };
+  return changed(state, {}, { at: now, what, why: `reason: ${reason}`, actor: 'gateway' });
 }

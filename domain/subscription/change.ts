@@ -41,6 +41,17 @@ export function next(
   };
 }
 
+/** Returns the change that makes `patch` and adds `entry` to the timeline. Its event is that of a new status, if any. */
+export function changed(
+  state: SubscriptionState,
+  patch: Patch,
+  entry: LogEntry,
+  effects: Effects = {},
+): Change {
+  const after = next(state, patch, entry);
+  return { state: after, events: entryEvents(state, after, entry.at), effects };
+}
+
 const ENTRY_EVENTS: Record<SubscriptionStatus, SubscriptionEventType> = {
   CREATED: 'subscription.created',
   TRIALING: 'subscription.trialing',

@@ -12,11 +12,12 @@ export type Command =
   | CancelCommand
   | PauseCommand
   | UnpauseCommand
-  | ResumeCommand
-  | ManualRetryCommand
-  | AuthenticatePaymentCommand
-  | CompleteCheckoutCommand
-  | ReplacePaymentMethodCommand;
+  | TokenCommand
+  /** `resume` withdraws a cancellation that would end the subscription with its period. */
+  | (Order & { kind: 'resume' })
+  | (Order & { kind: 'manualRetry' })
+  /** The payer is on the page of `checkoutSessionId` and wants to confirm the owed payment with the bank. */
+  | (Order & { kind: 'authenticatePayment'; checkoutSessionId: string });
 
 interface Order {
   commandId: string;
@@ -52,35 +53,19 @@ export interface PauseCommand extends Order {
   resumeAt?: number | undefined;
 }
 
-/** Withdraws a cancellation that would end the subscription with its period. */
-export interface ResumeCommand extends Order {
-  kind: 'resume';
-}
-
 export interface UnpauseCommand extends Order {
   kind: 'unpause';
   newNextPaymentAt: number;
 }
 
-export interface ManualRetryCommand extends Order {
-  kind: 'manualRetry';
-}
+/**
+ * The payer has completed the card form. An activity redeems the token for a payment method before the change. The
+ * token can be redeemed once, and only for `checkoutSessionId`.
+ */
+export type TokenCommand = Tokenised<'completeCheckout'> | Tokenised<'replacePaymentMethod'>;
 
-/** The payer is on the page of `checkoutSessionId` and wants to confirm the owed payment with the bank. */
-export interface AuthenticatePaymentCommand extends Order {
-  kind: 'authenticatePayment';
-  checkoutSessionId: string;
-}
-
-/** The payer has completed the card form. The token can be redeemed once, and only for `checkoutSessionId`. */
-export interface CompleteCheckoutCommand extends Order {
-  kind: 'completeCheckout';
-  paymentToken: string;
-  checkoutSessionId: string;
-}
-
-export interface ReplacePaymentMethodCommand extends Order {
-  kind: 'replacePaymentMethod';
+interface Tokenised<Kind> extends Order {
+  kind: Kind;
   paymentToken: string;
   checkoutSessionId: string;
 }
@@ -90,13 +75,11 @@ export type CommandKind = Command['kind'];
 /** The result of a command, stored under the command's id, so that a retry returns the same result. */
 export type CommandResult =
   | { kind: 'done' }
-  | ManualRetryResult
+  | {
+      kind: 'manualRetry';
+      success: boolean;
+      minManualRetryAt: number | null;
+      status: Extract<SubscriptionStatus, 'ACTIVE' | 'UNPAID' | 'ENDED'>;
+      errorCode: string | null;
+    }
   | { kind: 'checkout'; outcome: 'paid' | 'saved' | 'declined'; errorCode: string | null };
-
-export interface ManualRetryResult {
-  kind: 'manualRetry';
-  success: boolean;
-  minManualRetryAt: number | null;
-  status: Extract<SubscriptionStatus, 'ACTIVE' | 'UNPAID' | 'ENDED'>;
-  errorCode: string | null;
-}

@@ -1,6 +1,6 @@
 import { cycleCountProblem, formatInstant, horizonProblem, isInstant } from '../calendar.ts';
 import { amountProblem } from '../currencies.ts';
-import type { Currency, CurrencyTable } from '../currencies.ts';
+import type { CurrencyTable } from '../currencies.ts';
 import { assertNever } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
@@ -19,91 +19,95 @@ export interface Refusal {
   message: string;
 }
 
-const ALLOWED: Decision = { ok: true };
-
 /**
  * Decides whether `command` may be executed at `now`. Called before a command is accepted and again before it is
  * executed. `readCommand` has checked the types.
  */
 export function validateCommand(state: SubscriptionState, command: Command, now: number): Decision {
+  return refusalOf(state, command, now) ?? { ok: true };
+}
+
+/** Decides whether the saved payment method may be charged outside the cycles. */
+export function validateOneTimeCharge(state: SubscriptionState): Decision {
+  const refusal =
+    notIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'charged') ??
+    unless(state.paymentMethodId !== null, 'The subscription has no saved payment method.');
+  return refusal ?? { ok: true };
+}
+
+function refusalOf(state: SubscriptionState, command: Command, now: number): Refusal | null {
   switch (command.kind) {
     case 'cancel':
-      return validateCancel(state, command, now);
+      return cancelRefusal(state, command, now);
     case 'resume':
-      return ifAllowed(allowedIn(state, ['TRIALING', 'ACTIVE'], 'resumed'), () =>
-        cancelAt(state) === null
-          ? refuse('operation_not_allowed', 'The subscription is not cancelled.')
-          : ALLOWED,
+      return (
+        notIn(state, ['TRIALING', 'ACTIVE'], 'resumed') ??
+        unless(cancelAt(state) !== null, 'The subscription is not cancelled.')
       );
     case 'pause':
-      return ifAllowed(allowedIn(state, pausable(command), 'paused'), () =>
-        ifAllowed(notCancelled(state), () =>
-          command.resumeAt === undefined
-            ? ALLOWED
-            : chargeDate(state, 'resumeAt', command.resumeAt, now),
-        ),
+      return (
+        notIn(state, pausable(command), 'paused') ??
+        ifCancelled(state) ??
+        (command.resumeAt === undefined
+          ? null
+          : chargeDateRefusal(state, 'resumeAt', command.resumeAt, now))
       );
     case 'unpause':
-      return ifAllowed(allowedIn(state, ['PAUSED'], 'unpaused'), () =>
-        chargeDate(state, 'newNextPaymentDate', command.newNextPaymentAt, now),
+      return (
+        notIn(state, ['PAUSED'], 'unpaused') ??
+        chargeDateRefusal(state, 'newNextPaymentDate', command.newNextPaymentAt, now)
       );
     case 'edit':
-      return ifAllowed(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'edited'), () =>
-        validateEdit(state, command, now),
+      return (
+        notIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'edited') ??
+        editRefusal(state, command, now)
       );
     case 'manualRetry':
-      return validateManualRetry(state, now);
+      return (
+        notIn(state, ['UNPAID'], 'retried') ?? ifAttemptOpen(state) ?? ifCoolingDown(state, now)
+      );
     case 'authenticatePayment':
-      return ifAllowed(allowedIn(state, ['UNPAID'], 'paid with a confirmation'), () =>
-        ifAllowed(noOpenAttempt(state), () =>
-          needsAuthentication(state)
-            ? ALLOWED
-            : refuse('operation_not_allowed', 'The payment needs no confirmation by the payer.'),
-        ),
+      return (
+        notIn(state, ['UNPAID'], 'paid with a confirmation') ??
+        ifAttemptOpen(state) ??
+        unless(needsAuthentication(state), 'The payment needs no confirmation by the payer.')
       );
     case 'completeCheckout':
-      return ifAllowed(allowedIn(state, ['CREATED'], 'paid in its checkout'), () =>
-        now >= state.checkoutExpiresAt && !state.openAttempt
-          ? refuse('operation_not_allowed', 'The checkout has expired.')
-          : noOpenAttempt(state),
+      return (
+        notIn(state, ['CREATED'], 'paid in its checkout') ??
+        ifAttemptOpen(state) ??
+        unless(now < state.checkoutExpiresAt, 'The checkout has expired.')
       );
     case 'replacePaymentMethod':
-      return allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID'], 'given another payment method');
+      return notIn(state, ['TRIALING', 'ACTIVE', 'UNPAID'], 'given another payment method');
     default:
       return assertNever(command);
   }
 }
 
-/** Decides whether the saved payment method may be charged outside the cycles. */
-export function validateOneTimeCharge(state: SubscriptionState): Decision {
-  return ifAllowed(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'charged'), () =>
-    state.paymentMethodId === null
-      ? refuse('operation_not_allowed', 'The subscription has no saved payment method.')
-      : ALLOWED,
-  );
-}
-
-function validateCancel(
+function cancelRefusal(
   state: SubscriptionState,
   { reason, atPeriodEnd }: CancelCommand,
   now: number,
-): Decision {
-  if (reason === 'checkout_cancelled') return validateCheckoutCancel(state, now);
-  if (atPeriodEnd !== true) {
-    return allowedIn(state, ['CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'cancelled');
+): Refusal | null {
+  if (reason === 'checkout_cancelled') {
+    const isOpen = state.status === 'CREATED' && now < state.checkoutExpiresAt;
+    return (
+      unless(isOpen, 'The checkout of this payment intent is not open.') ??
+      unless(state.openAttempt === null, 'A payment of this intent is in progress.')
+    );
   }
-  const what = 'cancelled at the end of its period';
-  return ifAllowed(allowedIn(state, ['TRIALING', 'ACTIVE'], what), () => notCancelled(state));
+  return atPeriodEnd === true
+    ? (notIn(state, ['TRIALING', 'ACTIVE'], 'cancelled at the end of its period') ??
+        ifCancelled(state))
+    : notIn(state, ['CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'cancelled');
 }
 
-function notCancelled(state: SubscriptionState): Decision {
+function ifCancelled(state: SubscriptionState): Refusal | null {
   const at = cancelAt(state);
-  return at === null
-    ? ALLOWED
-    : refuse(
-        'operation_not_allowed',
-        `The subscription is cancelled and ends at ${formatInstant(at)}. It can be resumed until then.`,
-      );
+  if (at === null) return null;
+  const until = `ends at ${formatInstant(at)}. It can be resumed until then.`;
+  return refuse('operation_not_allowed', `The subscription is cancelled and ${until}`);
 }
 
 /** Returns the statuses in which the pause is allowed. In PAUSED it only changes the date at which the pause ends. */
@@ -111,47 +115,22 @@ function pausable({ resumeAt }: PauseCommand): SubscriptionStatus[] {
   return ['TRIALING', 'ACTIVE', 'UNPAID', ...(resumeAt === undefined ? [] : ['PAUSED' as const])];
 }
 
-/** Decides whether a pause may end at `at`, when the next charge is due. */
-function chargeDate(state: SubscriptionState, field: string, at: number, now: number): Decision {
-  return ifAllowed(futureDate(field, at, now), () =>
-    ifAllowed(withinAttemptCap(state, field, at), () =>
-      withinHorizon(state, { newNextPaymentAt: at }),
-    ),
+/** Refuses a pause's end at `at`, when the next charge is due. */
+function chargeDateRefusal(state: SubscriptionState, field: string, at: number, now: number) {
+  return (
+    unlessFuture(field, at, now) ??
+    beyondAttemptCap(state, field, at) ??
+    beyondHorizon(state, { newNextPaymentAt: at })
   );
 }
 
-/** Allows the cancellation only while the checkout is open and no attempt is open. */
-function validateCheckoutCancel(state: SubscriptionState, now: number): Decision {
-  if (state.status !== 'CREATED' || now >= state.checkoutExpiresAt) {
-    return refuse('operation_not_allowed', 'The checkout of this payment intent is not open.');
-  }
-  return state.openAttempt
-    ? refuse('operation_not_allowed', 'A payment of this intent is in progress.')
-    : ALLOWED;
+function ifCoolingDown({ cooldownUntilAt }: SubscriptionState, now: number): Refusal | null {
+  return cooldownUntilAt !== null && now < cooldownUntilAt
+    ? badRequest(`Another manual retry is possible from ${formatInstant(cooldownUntilAt)}.`)
+    : null;
 }
 
-function validateManualRetry(state: SubscriptionState, now: number): Decision {
-  return ifAllowed(allowedIn(state, ['UNPAID'], 'retried'), () =>
-    ifAllowed(noOpenAttempt(state), () =>
-      state.cooldownUntilAt !== null && now < state.cooldownUntilAt
-        ? refuse(
-            'bad_request',
-            `Another manual retry is possible from ${formatInstant(state.cooldownUntilAt)}.`,
-          )
-        : ALLOWED,
-    ),
-  );
-}
-
-/**
- * Returns a table with only this row. Without a row, returns undefined, which stands for the checked-in
- * table.
- */
-function tableOf(row: Currency | undefined): CurrencyTable | undefined {
-  return row && new Map([[row.code, row]]);
-}
-
-function validateEdit(state: SubscriptionState, edit: EditCommand, now: number): Decision {
+function editRefusal(state: SubscriptionState, edit: EditCommand, now: number): Refusal | null {
   const { newAmountMinor, newCycleCount, newNextPaymentAt, currencyRow } = edit;
   if (editsNothing(edit)) {
     return badRequest('One of newAmount, newCycleCount, newNextPaymentDate, interval is required.');
@@ -161,110 +140,100 @@ function validateEdit(state: SubscriptionState, edit: EditCommand, now: number):
     ...(newAmountMinor !== undefined && { amountMinor: newAmountMinor }),
     ...(newCycleCount !== undefined && { cycleCount: newCycleCount }),
   });
-  const problems = [
+  // Without a row, the checked-in table applies.
+  const table: CurrencyTable | undefined =
+    currencyRow && new Map([[currencyRow.code, currencyRow]]);
+  const amount =
     newAmountMinor === undefined
       ? null
-      : withField(
-          'newAmount',
-          amountProblem(newAmountMinor, state.terms.currency, 'cycle', tableOf(currencyRow)) ?? sum,
-        ),
-    newCycleCount === undefined
-      ? null
-      : withField('newCycleCount', cycleProblem(state, newCycleCount) ?? sum),
-    ...intervalProblems(edit).map(({ field, message }) =>
-      withField(field === 'newNextPaymentAt' ? 'newNextPaymentDate' : field, message),
+      : (amountProblem(newAmountMinor, state.terms.currency, 'cycle', table) ?? sum);
+  const cycles = newCycleCount === undefined ? null : (cycleProblem(state, newCycleCount) ?? sum);
+  const problems = [
+    ...(amount === null ? [] : [`newAmount ${amount}`]),
+    ...(cycles === null ? [] : [`newCycleCount ${cycles}`]),
+    ...intervalProblems(edit).map(
+      ({ field, message }) =>
+        `${field === 'newNextPaymentAt' ? 'newNextPaymentDate' : field} ${message}`,
     ),
-  ].filter((problem) => problem !== null);
+  ];
   if (problems.length > 0) return badRequest(problems.join('; '));
-  const dateDecision: Decision =
+  const refusal =
     newNextPaymentAt === undefined
-      ? ALLOWED
-      : ifAllowed(futureDate('newNextPaymentDate', newNextPaymentAt, now), () =>
-          attemptOnDate(state, newNextPaymentAt),
-        );
-  return ifAllowed(dateDecision, () => withinHorizon(state, edit));
+      ? null
+      : (unlessFuture('newNextPaymentDate', newNextPaymentAt, now) ??
+        notAttemptedOn(state, newNextPaymentAt));
+  return refusal ?? beyondHorizon(state, edit);
 }
 
 /**
- * Decides whether the owed cycle, if any, may be attempted at the edited date. Always allowed in PAUSED,
- * because no attempt starts while a subscription is paused.
+ * Refuses the edited date if the owed cycle, if any, may not be attempted then. Never in PAUSED, because no attempt
+ * starts while a subscription is paused.
  */
-function attemptOnDate(state: SubscriptionState, at: number): Decision {
+function notAttemptedOn(state: SubscriptionState, at: number): Refusal | null {
   const { owed, status } = state;
-  if (status === 'PAUSED') return ALLOWED;
+  if (status === 'PAUSED') return null;
   if (status === 'UNPAID' && owed?.retriesStopped) {
     return refuse(
       'operation_not_allowed',
       `The payment method was declined (${owed.lastDeclineCode}) and is not charged again. The payer has to replace it.`,
     );
   }
-  return withinAttemptCap(state, 'newNextPaymentDate', at);
+  return beyondAttemptCap(state, 'newNextPaymentDate', at);
 }
 
-/** Allows a date `at` only if an attempt on the owed cycle at `at` is at most the 15th in 30 days. */
-function withinAttemptCap(state: SubscriptionState, field: string, at: number): Decision {
+/** Refuses a date `at` if an attempt on the owed cycle at `at` would be more than the 15th in 30 days. */
+function beyondAttemptCap(state: SubscriptionState, field: string, at: number): Refusal | null {
   const earliestAt = earliestAttemptAt(state);
-  return at >= earliestAt
-    ? ALLOWED
-    : badRequest(
-        `${field} must not be before ${formatInstant(earliestAt)}: a billing cycle gets at most ${AUTOMATIC_ATTEMPTS_MAX} automatic attempts in 30 days.`,
-      );
+  if (at >= earliestAt) return null;
+  return badRequest(
+    `${field} must not be before ${formatInstant(earliestAt)}: a billing cycle gets at most ${AUTOMATIC_ATTEMPTS_MAX} automatic attempts in 30 days.`,
+  );
 }
 
 function cycleProblem(state: SubscriptionState, cycleCount: number): string | null {
-  if (cycleCount <= state.cyclesCharged) {
-    return `must exceed the ${state.cyclesCharged} cycles already charged`;
-  }
-  return cycleCountProblem(cycleCount);
+  return cycleCount <= state.cyclesCharged
+    ? `must exceed the ${state.cyclesCharged} cycles already charged`
+    : cycleCountProblem(cycleCount);
 }
 
-/** Allows the change only if the last billing date is then before the year 2200. */
-function withinHorizon(state: SubscriptionState, edit: EditFields): Decision {
+/** Refuses the change if the last billing date would then be in the year 2200 or later. */
+function beyondHorizon(state: SubscriptionState, edit: EditFields): Refusal | null {
   const startAt =
     edit.newNextPaymentAt ??
     (state.anchorAt === null ? state.createdAt : calendarDate(state, state.nextIndex));
-  const cycles = (edit.newCycleCount ?? state.terms.cycleCount) - state.cyclesCharged;
   const problem = horizonProblem(
     startAt,
     edit.interval ?? state.terms.interval,
     edit.intervalCount ?? state.terms.intervalCount,
-    cycles,
+    (edit.newCycleCount ?? state.terms.cycleCount) - state.cyclesCharged,
   );
-  return problem === null ? ALLOWED : badRequest(problem);
+  return problem === null ? null : badRequest(problem);
 }
 
-function futureDate(field: string, at: unknown, now: number): Decision {
+function unlessFuture(field: string, at: unknown, now: number): Refusal | null {
   if (!isInstant(at)) {
     return badRequest(`${field} must be epoch milliseconds before the year 2200.`);
   }
-  return at > now ? ALLOWED : badRequest(`${field} must lie in the future.`);
+  return at > now ? null : badRequest(`${field} must lie in the future.`);
 }
 
-function noOpenAttempt(state: SubscriptionState): Decision {
-  return state.openAttempt
+function ifAttemptOpen({ openAttempt }: SubscriptionState): Refusal | null {
+  return openAttempt
     ? refuse('payment_outcome_pending', 'The outcome of a payment is not known yet.')
-    : ALLOWED;
+    : null;
 }
 
-function allowedIn(
-  state: SubscriptionState,
+function notIn(
+  { status }: SubscriptionState,
   statuses: readonly SubscriptionStatus[],
   participle: string,
-): Decision {
-  return statuses.includes(state.status)
-    ? ALLOWED
-    : refuse(
-        'operation_not_allowed',
-        `A subscription that is ${state.status} cannot be ${participle}.`,
-      );
+): Refusal | null {
+  const message = `A subscription that is ${status} cannot be ${participle}.`;
+  return unless(statuses.includes(status), message);
 }
 
-function ifAllowed(decision: Decision, then: () => Decision): Decision {
-  return decision.ok ? then() : decision;
-}
-
-function withField(field: string, problem: string | null): string | null {
-  return problem === null ? null : `${field} ${problem}`;
+function unless(isAllowed: boolean, message: string): Refusal | null {
+  return isAllowed ? null : refuse('operation_not_allowed', message);
 }
 
 function badRequest(message: string): Refusal {

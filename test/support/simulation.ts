@@ -10,7 +10,6 @@ import {
 import type { Action, ActionTime } from '../../domain/subscription/actions.ts';
 import { applyOutcome, postponed, resultOf } from '../../domain/subscription/apply-attempt.ts';
 import type { AttemptOutcome } from '../../domain/subscription/apply-attempt.ts';
-import { applyCooldownEnd } from '../../domain/subscription/apply-command.ts';
 import type { Change } from '../../domain/subscription/change.ts';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
 import { decide } from '../../domain/subscription/decide.ts';
@@ -195,7 +194,7 @@ export class Simulation {
   }
 
   protected take(step: Exclude<ReturnType<typeof decide>, { do: 'wait' | 'finish' }>): void {
-    if (step.do === 'liftCooldown') this.state = applyCooldownEnd(this.state);
+    if (step.do === 'liftCooldown') this.state = { ...this.state, cooldownUntilAt: null };
     else if (step.do === 'settleAttempt') this.settle(false);
     else {
       this.act(actionForStep(this.state, step, this.time));

@@ -4,8 +4,7 @@ import {
   carriesToken,
   needsVerification,
 } from '../../domain/subscription/actions.ts';
-import type { TokenCommand } from '../../domain/subscription/actions.ts';
-import type { Command } from '../../domain/subscription/commands.ts';
+import type { Command, TokenCommand } from '../../domain/subscription/commands.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import type { RedeemTokenResult } from '../../activities/charging/redeem-token.ts';
 import type { Answer } from './inbox.ts';

@@ -11,7 +11,6 @@ import {
 } from '../../domain/subscription/apply-attempt.ts';
 import { actionForStep } from '../../domain/subscription/actions.ts';
 import type { Action } from '../../domain/subscription/actions.ts';
-import { applyCooldownEnd } from '../../domain/subscription/apply-command.ts';
 import type { Change, Effects } from '../../domain/subscription/change.ts';
 import type { Command, CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
@@ -58,7 +57,7 @@ export class Steps {
       case 'liftCooldown':
         // The row may keep a cooldown that is over, because `validateCommand` compares the cooldown's end with
         // the present time.
-        run.adopt(applyCooldownEnd(run.state));
+        run.adopt({ ...run.state, cooldownUntilAt: null });
         return;
       case 'expireCheckout':
       case 'endPeriod':
