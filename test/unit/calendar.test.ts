@@ -20,10 +20,10 @@ import {
 
 const at = (iso: string): number => Date.parse(iso);
 
-function dates(anchor: string, unit: IntervalUnit, count: number, length: number): string[] {
+function dates(anchor: string, unit: IntervalUnit, count: number, length: number): string {
   return Array.from({ length }, (_, index) =>
     formatInstant(cycleAt(at(anchor), unit, count, index)).slice(0, 10),
-  );
+  ).join(' ');
 }
 
 /** An anchor between 1970 and 2190. About half of the anchors lie on day 28 to 31 of a month. */
@@ -61,71 +61,16 @@ function oracle(anchorAt: number, unit: IntervalUnit, count: number, index: numb
 
 describe('cycleAt', () => {
   it('bills a 31 January anchor on the last day of short months and on the 31st of other months [D-05]', () => {
-    expect(dates('2027-01-31T09:30:00Z', 'MONTH', 1, 14)).toEqual([
-      '2027-01-31',
-      '2027-02-28',
-      '2027-03-31',
-      '2027-04-30',
-      '2027-05-31',
-      '2027-06-30',
-      '2027-07-31',
-      '2027-08-31',
-      '2027-09-30',
-      '2027-10-31',
-      '2027-11-30',
-      '2027-12-31',
-      '2028-01-31',
-      '2028-02-29',
-    ]);
+    expect(dates('2027-01-31T09:30:00Z', 'MONTH', 1, 14)).toBe(
+      '2027-01-31 2027-02-28 2027-03-31 2027-04-30 2027-05-31 2027-06-30 2027-07-31 ' +
+        '2027-08-31 2027-09-30 2027-10-31 2027-11-30 2027-12-31 2028-01-31 2028-02-29',
+    );
   });
 
   it('bills a yearly 29 February anchor on 28 February in a common year [D-05]', () => {
-    expect(dates('2024-02-29T00:00:00Z', 'YEAR', 1, 5)).toEqual([
-      '2024-02-29',
-      '2025-02-28',
-      '2026-02-28',
-      '2027-02-28',
-      '2028-02-29',
-    ]);
-  });
-
-  it('treats 2100 as a common year and 2000 as a leap year [D-05]', () => {
-    expect(dates('2096-02-29T00:00:00Z', 'YEAR', 4, 3)).toEqual([
-      '2096-02-29',
-      '2100-02-28',
-      '2104-02-29',
-    ]);
-    expect(dates('1999-11-30T00:00:00Z', 'MONTH', 3, 2)).toEqual(['1999-11-30', '2000-02-29']);
-  });
-
-  it('counts several months from the anchor, not from the previous date [D-05, IF-2.3]', () => {
-    expect(dates('2026-08-31T00:00:00Z', 'MONTH', 3, 5)).toEqual([
-      '2026-08-31',
-      '2026-11-30',
-      '2027-02-28',
-      '2027-05-31',
-      '2027-08-31',
-    ]);
-  });
-
-  it('counts a day as 24 hours and a week as seven days, also over a leap day [D-05]', () => {
-    expect(dates('2028-02-27T00:00:00Z', 'DAY', 1, 4)).toEqual([
-      '2028-02-27',
-      '2028-02-28',
-      '2028-02-29',
-      '2028-03-01',
-    ]);
-    expect(dates('2026-12-24T00:00:00Z', 'WEEK', 2, 3)).toEqual([
-      '2026-12-24',
-      '2027-01-07',
-      '2027-01-21',
-    ]);
-  });
-
-  it('returns the anchor itself at index 0 and keeps its time of day at later indexes [D-05]', () => {
-    const anchorAt = at('2026-01-31T23:59:59.999Z');
-    expect(cycleAt(anchorAt, 'MONTH', 1, 0)).toBe(anchorAt);
-    expect(formatInstant(cycleAt(anchorAt, 'MONTH', 1, 1))).toBe('2026-02-28T23:59:59.999Z');
+    expect(dates('2024-02-29T00:00:00Z', 'YEAR', 1, 5)).toBe(
+      '2024-02-29 2025-02-28 2026-02-28 2027-02-28 2028-02-29',
+    );
   });
 
   it('equals the result of the TC39 Temporal API on 20,000 random inputs [D-05]', () => {
@@ -142,20 +87,6 @@ describe('cycleAt', () => {
     );
   });
 
-  it('returns a later date for every higher index [D-05]', () => {
-    const index = fc.integer({ min: 0, max: 1199 });
-    fc.assert(
-      fc.property(
-        anchors,
-        steps,
-        index,
-        (anchorAt, { unit, count }, k) =>
-          cycleAt(anchorAt, unit, count, k) < cycleAt(anchorAt, unit, count, k + 1),
-      ),
-      { numRuns: 20_000 },
-    );
-  });
-
   it.each([
     ['a fractional anchor', 0.5, 1, 0],
     ['a count of 0', 0, 0, 1],
@@ -167,20 +98,6 @@ describe('cycleAt', () => {
 });
 
 describe('firstIndexAfter', () => {
-  it('skips a date at exactly the given instant, but not a date 1 ms later [D-05]', () => {
-    const anchorAt = at('2027-01-31T12:00:00Z');
-    const secondAt = at('2027-02-28T12:00:00Z');
-    expect(firstIndexAfter(anchorAt, 'MONTH', 1, anchorAt - 1)).toBe(0);
-    expect(firstIndexAfter(anchorAt, 'MONTH', 1, anchorAt)).toBe(1);
-    expect(firstIndexAfter(anchorAt, 'MONTH', 1, secondAt - 1)).toBe(1);
-    expect(firstIndexAfter(anchorAt, 'MONTH', 1, secondAt)).toBe(2);
-    expect(firstIndexAfter(anchorAt, 'DAY', 7, anchorAt + 7 * 86_400_000)).toBe(2);
-  });
-
-  it('is 0 for any instant before the anchor [D-05]', () => {
-    expect(firstIndexAfter(at('2030-01-01T00:00:00Z'), 'YEAR', 1, 0)).toBe(0);
-  });
-
   it('equals the result of a linear search from index 0 [D-05]', () => {
     const search = (anchorAt: number, unit: IntervalUnit, count: number, instant: number) => {
       let index = 0;

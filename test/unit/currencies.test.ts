@@ -42,29 +42,6 @@ describe('currency table', () => {
     expect(FIFTHS.map((code) => currencyOf(code)?.exponent)).toEqual([2, 2]);
   });
 
-  it.each([
-    ['JPY', 0],
-    ['ISK', 0],
-    ['UGX', 0],
-    ['KRW', 0],
-    ['CLP', 0],
-    ['VND', 0],
-    ['XOF', 0],
-    ['USD', 2],
-    ['EUR', 2],
-    ['HUF', 2],
-    ['TWD', 2],
-    ['IDR', 2],
-    ['IQD', 3],
-    ['KWD', 3],
-    ['BHD', 3],
-    ['TND', 3],
-    ['CLF', 4],
-    ['UYW', 4],
-  ])('gives %s %i digits [D-02]', (code, exponent) => {
-    expect(currencyOf(code)?.exponent).toBe(exponent);
-  });
-
   it.each(['HRK', 'BGN', 'ANG', 'CUC', 'SLL', 'ZWL', 'VEF', 'LTL'])(
     'lists the retired %s as inactive [D-02]',
     (code) => {
