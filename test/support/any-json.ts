@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { weighted } from './weighted.ts';
 
 /** Each of these values is valid for at least one field of a command. */
 const RIGHT = fc.constantFrom<unknown>(
@@ -22,20 +23,10 @@ const anyJson: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
 );
 
-const FIELDS = [
-  'newAmountMinor',
-  'newCycleCount',
-  'newNextPaymentAt',
-  'interval',
-  'intervalCount',
-  'reason',
-  'paymentToken',
-  'checkoutSessionId',
-  'targetAt',
-  'kind',
-  '__proto__',
-  'constructor',
-];
+const FIELDS =
+  'newAmountMinor newCycleCount newNextPaymentAt interval intervalCount reason paymentToken checkoutSessionId targetAt kind __proto__ constructor'.split(
+    ' ',
+  );
 
 const RIGHT_EDIT: Readonly<Record<string, unknown>> = {
   newAmountMinor: 2_500,
@@ -49,17 +40,17 @@ const RIGHT_EDIT: Readonly<Record<string, unknown>> = {
  * An argument of a message to a workflow: a valid edit with one field replaced, an object with random fields,
  * or any JSON value.
  */
-export const anyArgument: fc.Arbitrary<unknown> = fc.oneof(
-  {
-    weight: 3,
-    arbitrary: fc
+export const anyArgument: fc.Arbitrary<unknown> = weighted<unknown>(
+  [
+    3,
+    fc
       .constantFrom(...Object.keys(RIGHT_EDIT))
       .chain((field) =>
         fc
           .oneof(fc.constant([RIGHT_EDIT[field]]), anyJson)
           .map((value) => ({ ...RIGHT_EDIT, [field]: value })),
       ),
-  },
-  { weight: 3, arbitrary: fc.dictionary(fc.constantFrom(...FIELDS), anyJson, { maxKeys: 6 }) },
-  { weight: 1, arbitrary: anyJson },
+  ],
+  [3, fc.dictionary(fc.constantFrom(...FIELDS), anyJson, { maxKeys: 6 })],
+  [1, anyJson],
 );

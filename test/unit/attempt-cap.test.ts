@@ -14,6 +14,7 @@ import {
   UNKNOWN,
 } from '../support/simulation.ts';
 import type { Reply, Send, Simulation } from '../support/simulation.ts';
+import { weighted } from '../support/weighted.ts';
 
 const MINUTE = 60_000;
 
@@ -134,26 +135,26 @@ test('any sequence of edits, pauses, new cards and retries makes at most 15 auto
     );
   const next: Move = (one) =>
     one.runTo(Math.max(one.now, nextPaymentAt(one.state) ?? one.now + HOUR));
-  const moves = fc.oneof(
-    { weight: 6, arbitrary: dated('edit') },
-    { weight: 4, arbitrary: dated('unpause') },
-    { weight: 3, arbitrary: fc.constant<Move>((one) => one.pause()) },
-    { weight: 4, arbitrary: fc.constant<Move>((one) => one.newCard()) },
-    { weight: 1, arbitrary: fc.constant<Move>((one) => one.retry()) },
-    { weight: 12, arbitrary: fc.constant(next) },
-    {
-      weight: 2,
-      arbitrary: ms.map(
+  const moves = weighted<Move>(
+    [6, dated('edit')],
+    [4, dated('unpause')],
+    [3, fc.constant<Move>((one) => one.pause())],
+    [4, fc.constant<Move>((one) => one.newCard())],
+    [1, fc.constant<Move>((one) => one.retry())],
+    [12, fc.constant(next)],
+    [
+      2,
+      ms.map(
         (inMs): Move =>
           (one) =>
             one.runTo(one.now + inMs),
       ),
-    },
+    ],
   );
-  const replies = fc.oneof(
-    { weight: 20, arbitrary: fc.constant<Reply>(declined()) },
-    { weight: 1, arbitrary: fc.constant<Reply>(declined('stolen_card')) },
-    { weight: 2, arbitrary: fc.constant<Reply>(UNKNOWN) },
+  const replies = weighted<Reply>(
+    [20, fc.constant<Reply>(declined())],
+    [1, fc.constant<Reply>(declined('stolen_card'))],
+    [2, fc.constant<Reply>(UNKNOWN)],
   );
   let atTheCap = 0;
   fc.assert(

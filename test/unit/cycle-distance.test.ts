@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { IntervalUnit } from '../../domain/calendar.ts';
 import type { Change } from '../../domain/subscription/change.ts';
 import { DAY, declined, HOUR, Simulation } from '../support/simulation.ts';
+import { weighted } from '../support/weighted.ts';
 
 /** The shortest length of an interval. February has 28 days. */
 const SHORTEST_DAYS: Record<IntervalUnit, number> = { DAY: 1, WEEK: 7, MONTH: 28, YEAR: 365 };
@@ -68,55 +69,55 @@ function setDate(
   if (decision.ok) life.setDate(newNextPaymentAt);
 }
 
-const moves: fc.Arbitrary<Move> = fc.oneof(
-  {
-    weight: 5,
-    arbitrary: later.map(
+const moves: fc.Arbitrary<Move> = weighted<Move>(
+  [
+    5,
+    later.map(
       (ms): Move =>
         (life) =>
           life.runTo(life.now + ms),
     ),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.array(codes, { maxLength: 4 }).map(
+  ],
+  [
+    4,
+    fc.array(codes, { maxLength: 4 }).map(
       (list): Move =>
         (life) =>
           life.gives(...list.map(declined)),
     ),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.constantFrom<Move>(
+  ],
+  [
+    4,
+    fc.constantFrom<Move>(
       (life) => life.retry(),
       (life) => life.newCard(),
       (life) => life.pause(),
     ),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.tuple(later, unitOrNone).map(
+  ],
+  [
+    3,
+    fc.tuple(later, unitOrNone).map(
       ([ms, unit]): Move =>
         (life) =>
           setDate(life, 'edit', ms, unit),
     ),
-  },
-  {
-    weight: 2,
-    arbitrary: later.map(
+  ],
+  [
+    2,
+    later.map(
       (ms): Move =>
         (life) =>
           setDate(life, 'unpause', ms),
     ),
-  },
-  {
-    weight: 1,
-    arbitrary: later.map(
+  ],
+  [
+    1,
+    later.map(
       (ms): Move =>
         (life) =>
           life.command('pause', { resumeAt: life.now + ms }),
     ),
-  },
+  ],
 );
 
 test('two cycles are never charged closer than the shorter of their intervals unless a command has set the date after the first payment [D-15, D-§4]', () => {
