@@ -60,7 +60,7 @@ async function intentFacts(
 ): Promise<Map<string, IntentFacts>> {
   if (intentIds.length === 0) return new Map();
   const rows = await tx
-    .select({ intent: paymentIntents, method: paymentMethods, hasUpfrontAmount })
+    .select({ id: paymentIntents.id, intent: FACTS, method: paymentMethods, hasUpfrontAmount })
     .from(paymentIntents)
     .leftJoin(
       paymentMethods,
@@ -72,28 +72,29 @@ async function intentFacts(
     )
     .where(and(eq(paymentIntents.merchantId, merchantId), inArray(paymentIntents.id, intentIds)));
   return new Map(
-    rows.map(({ intent, method, ...order }) => [
-      intent.id,
+    rows.map(({ id, intent, method, ...order }) => [
+      id,
       factsOf(intent, method, order.hasUpfrontAmount),
     ]),
   );
 }
 
+export const FACTS = {
+  kind: paymentIntents.kind,
+  cycleNumber: paymentIntents.cycleNumber,
+  comments: paymentIntents.comments,
+  amountMinor: paymentIntents.amountMinor,
+  currency: paymentIntents.currency,
+  presentmentCurrency: paymentIntents.presentmentCurrency,
+  receiptId: paymentIntents.receiptId,
+  subscriptionId: paymentIntents.subscriptionId,
+  customerDetails: paymentIntents.customerDetails,
+  metadata: paymentIntents.metadata,
+};
+
 /** Returns the facts of an intent's events. `hasUpfrontAmount`: the subscription has one for its first cycle. */
 export function factsOf(
-  intent: Pick<
-    typeof paymentIntents.$inferSelect,
-    | 'kind'
-    | 'cycleNumber'
-    | 'comments'
-    | 'amountMinor'
-    | 'currency'
-    | 'presentmentCurrency'
-    | 'receiptId'
-    | 'subscriptionId'
-    | 'customerDetails'
-    | 'metadata'
-  >,
+  intent: Pick<typeof paymentIntents.$inferSelect, keyof typeof FACTS>,
   method: typeof paymentMethods.$inferSelect | null,
   hasUpfrontAmount: boolean,
 ): IntentFacts {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { and, inArray, sql } from 'drizzle-orm';
-import type { AnyPgColumn } from 'drizzle-orm/pg-core';
+import type { AnyPgColumn, PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import { isUnproven } from '../../../domain/settlement.ts';
 import type { IntentFacts } from '../../../domain/events.ts';
 import type { Settlement } from '../../../domain/settlement.ts';
@@ -9,7 +9,7 @@ import { chargeKey } from '../../../domain/payment-intent.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
-import { factsOf } from '../payments/events.ts';
+import { FACTS, factsOf } from '../payments/events.ts';
 import { closeReview, openReview, watchWithdrawn } from '../payments/reviews.ts';
 import { isRecord } from '../is-record.ts';
 
@@ -149,42 +149,54 @@ export async function settleAttempt(
   nowAt: number,
   hasUpfrontAmount = false,
 ): Promise<IntentFacts | undefined> {
-  const isDecided = settlement.kind === 'succeeded' || settlement.kind === 'declined';
-  const changed = await tx
-    .update(paymentAttempts)
-    .set({
-      state: STATES[settlement.kind],
-      // A prepared charge keeps its id, also while its outcome is unknown.
-      ...(isDecided && settlement.gatewayChargeId !== null
-        ? { gatewayChargeId: settlement.gatewayChargeId }
-        : {}),
-      errorCode: settlement.kind === 'declined' ? settlement.code : null,
-      gatewayCode: settlement.kind === 'declined' ? (settlement.gatewayCode ?? null) : null,
-      reason: isDecided ? null : settlement.reason,
-      ...payerColumns(settlement),
+  const { merchantId, id: subjectId } = attempt;
+  const subject = { merchantId, subjectId };
+  if (settlement.kind === 'unknown' || settlement.kind === 'review') {
+    const open = await changeAttempt(tx, attempt, OPEN_STATES, {
+      reason: settlement.reason,
       unansweredAt: settlement.kind === 'unknown' ? settlement.unansweredAt : null,
-      settledAt: isDecided ? sql`now()` : null,
-    })
-    .where(
-      and(
-        isAttempt(attempt),
-        inArray(paymentAttempts.state, isDecided ? UNDECIDED_STATES : OPEN_STATES),
-      ),
-    )
-    .returning({ merchantId: paymentAttempts.merchantId, subjectId: paymentAttempts.id });
-  const isWithdrawn = settlement.kind === 'declined' && settlement.isWithdrawn;
-  for (const subject of changed) {
-    if (settlement.kind === 'review') await openReview(tx, subject, settlement.reason);
-    if (isWithdrawn) await watchWithdrawn(tx, subject);
-    if (isDecided && attempt.state === 'REVIEW' && !isUnproven(settlement)) {
-      await closeReview(tx, subject);
+      state: STATES[settlement.kind],
+      ...payerColumns(settlement),
+    }).returning({ id: paymentAttempts.id });
+    if (settlement.kind === 'review' && open.length > 0) {
+      await openReview(tx, subject, settlement.reason);
     }
+    return undefined;
   }
-  // If the attempt was settled before, so was its intent, and the intent may have a new attempt by now.
-  if (!isDecided || changed.length === 0) return undefined;
+  const facts = await decideAttempt(tx, attempt, settlement, nowAt, hasUpfrontAmount);
+  if (!facts) return undefined;
+  if (settlement.kind === 'declined' && settlement.isWithdrawn) await watchWithdrawn(tx, subject);
+  if (attempt.state === 'REVIEW' && !isUnproven(settlement)) await closeReview(tx, subject);
+  return facts;
+}
+
+/** Changes attempt and intent in one statement. Returns undefined if the attempt was settled before. */
+async function decideAttempt(
+  tx: Db,
+  attempt: Attempt,
+  settlement: Extract<Settlement, { kind: 'succeeded' | 'declined' }>,
+  nowAt: number,
+  hasUpfrontAmount: boolean,
+): Promise<IntentFacts | undefined> {
+  const { gatewayChargeId } = settlement;
   const isPaid = settlement.kind === 'succeeded';
+  const decided = tx.$with('decided').as(
+    changeAttempt(tx, attempt, UNDECIDED_STATES, {
+      // A prepared charge keeps its id.
+      ...(gatewayChargeId === null ? {} : { gatewayChargeId }),
+      errorCode: isPaid ? null : settlement.code,
+      gatewayCode: isPaid ? null : (settlement.gatewayCode ?? null),
+      reason: null,
+      unansweredAt: null,
+      payerUrl: null,
+      state: STATES[settlement.kind],
+      settledAt: sql`now()`,
+    }).returning({ id: paymentAttempts.id }),
+  );
   const { merchantId, intentId, paymentMethodId } = attempt;
+  // If the attempt was settled before, so was its intent, and the intent may have a new attempt by now.
   const [settled] = await tx
+    .with(decided)
     .update(paymentIntents)
     .set({
       status: isPaid ? 'SUCCESS' : 'FAILED',
@@ -192,17 +204,23 @@ export async function settleAttempt(
       updatedAt: sql`now()`,
       ...(isPaid ? { succeededAt: nowAt } : {}),
     })
-    .from(paymentMethods)
-    .where(
-      and(
-        isRecord(paymentIntents, merchantId, intentId),
-        isRecord(paymentMethods, merchantId, paymentMethodId),
-      ),
-    )
-    .returning();
-  if (!settled) throw new Error(`no intent ${intentId}`);
-  const { payment_method: method, ...intent } = settled;
-  return factsOf(intent, method, hasUpfrontAmount);
+    .from(decided)
+    .innerJoin(paymentMethods, isRecord(paymentMethods, merchantId, paymentMethodId))
+    .where(isRecord(paymentIntents, merchantId, intentId))
+    .returning({ intent: FACTS, method: paymentMethods });
+  return settled && factsOf(settled.intent, settled.method, hasUpfrontAmount);
+}
+
+function changeAttempt(
+  tx: Db,
+  attempt: Attempt,
+  from: readonly Attempt['state'][],
+  change: PgUpdateSetSource<typeof paymentAttempts>,
+) {
+  return tx
+    .update(paymentAttempts)
+    .set(change)
+    .where(and(isAttempt(attempt), inArray(paymentAttempts.state, from)));
 }
 
 function isAttempt(attempt: Pick<Attempt, 'merchantId' | 'id'>) {

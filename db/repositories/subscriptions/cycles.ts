@@ -14,7 +14,7 @@ import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { isRecord } from '../is-record.ts';
-import { factsOf } from '../payments/events.ts';
+import { FACTS, factsOf } from '../payments/events.ts';
 import { insertAttempt, setPending, settleAttempt } from './attempts.ts';
 import type { Attempt } from './attempts.ts';
 import { appendDrafts } from './events.ts';
@@ -134,7 +134,7 @@ export async function insertCycleIntent(
       status: cycle.paymentMethodId === null ? 'CREATED' : 'PENDING',
     })
     .onConflictDoNothing()
-    .returning();
+    .returning(FACTS);
   if (!intent) return null;
   const created = intentEvent('intent.created', intentId, cycle.createdAt, 'CREATED');
   // The event comes before the first attempt, so it has no card.
