@@ -93,25 +93,40 @@ test('an attempt goes to review when the gateway charged another amount [D-32]',
   expect(await payments.intent(ref)).toMatchObject({ status: 'PENDING' });
 });
 
-test('a voided attempt is watched for a late charge and is not sent again', async ({
-  env,
-  payments,
-}) => {
-  const nowAt = Date.now();
-  const order = { ...(await payments.tokenised()), token: null };
-  const opened = await openPaymentAttempt(env.db, order, null, nowAt);
-  if (opened.kind !== 'goOn') throw new Error('no attempt was opened');
-  const { attempt } = opened;
-  const isWithdrawn = true;
-  const voided = { kind: 'declined', code: 'processing_error', gatewayChargeId: null } as const;
-  await settlePayment(env.db, attempt, { ...voided, isWithdrawn }, nowAt);
-  expect(await markSending(env.db, attempt, null)).toBe('settled');
-  const reviews = await env.db
-    .select({ outcome: paymentReviews.outcome, closedAt: paymentReviews.closedAt })
-    .from(paymentReviews)
-    .where(eq(paymentReviews.subjectId, attempt.id));
-  expect(reviews).toEqual([{ outcome: 'not_charged', closedAt: null }]);
-});
+for (const { title, proof, watches } of [
+  {
+    title: 'is watched for a late charge',
+    proof: {},
+    watches: [{ outcome: 'not_charged', closedAt: null }],
+  },
+  {
+    title: 'is not watched if the gateway has confirmed that it will never make the charge',
+    proof: { isProven: true },
+    watches: [],
+  },
+] as const) {
+  test(`a voided attempt is not sent again, and ${title}`, async ({ env, payments }) => {
+    const nowAt = Date.now();
+    const order = { ...(await payments.tokenised()), token: null };
+    const opened = await openPaymentAttempt(env.db, order, null, nowAt);
+    if (opened.kind !== 'goOn') throw new Error('no attempt was opened');
+    const { attempt } = opened;
+    const voided = {
+      kind: 'declined',
+      code: 'processing_error',
+      gatewayChargeId: null,
+      isWithdrawn: true,
+      ...proof,
+    } as const;
+    await settlePayment(env.db, attempt, voided, nowAt);
+    expect(await markSending(env.db, attempt, null)).toBe('settled');
+    const reviews = await env.db
+      .select({ outcome: paymentReviews.outcome, closedAt: paymentReviews.closedAt })
+      .from(paymentReviews)
+      .where(eq(paymentReviews.subjectId, attempt.id));
+    expect(reviews).toEqual(watches);
+  });
+}
 
 test('a gateway charge can settle only one attempt, also before the first attempt’s row has the decision', async ({
   env,

@@ -23,8 +23,8 @@ export async function openReview(tx: Db, ref: SubjectRef, reason: string): Promi
 }
 
 /** Records a voided attempt as `not_charged`. A late-charge watch runs until it is closed. */
-export async function watchWithdrawn(tx: Db, ref: SubjectRef): Promise<void> {
-  const reason = 'the subscription ended or was paused before the gateway had got the charge';
+export async function watchVoided(tx: Db, ref: SubjectRef): Promise<void> {
+  const reason = 'the attempt was voided, and the gateway had not received its charge';
   await tx
     .insert(paymentReviews)
     .values({

@@ -10,7 +10,7 @@ import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import { FACTS, factsOf } from '../payments/events.ts';
-import { closeReview, openReview, watchWithdrawn } from '../payments/reviews.ts';
+import { closeReview, openReview, watchVoided } from '../payments/reviews.ts';
 import { isRecord } from '../is-record.ts';
 
 export type Attempt = typeof paymentAttempts.$inferSelect;
@@ -165,8 +165,9 @@ export async function settleAttempt(
   }
   const facts = await decideAttempt(tx, attempt, settlement, nowAt, hasUpfrontAmount);
   if (!facts) return undefined;
-  if (settlement.kind === 'declined' && settlement.isWithdrawn) await watchWithdrawn(tx, subject);
-  if (attempt.state === 'REVIEW' && !isUnproven(settlement)) await closeReview(tx, subject);
+  // After a decision of a person this changes nothing: the attempt has its review.
+  if (isUnproven(settlement)) await watchVoided(tx, subject);
+  else if (attempt.state === 'REVIEW') await closeReview(tx, subject);
   return facts;
 }
 

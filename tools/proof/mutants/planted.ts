@@ -217,8 +217,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'a voided attempt that was sent gets no late-charge watch',
     file: 'db/repositories/subscriptions/attempts.ts',
-    find: 'if (isWithdrawn)',
-    replace: "if (isWithdrawn && attempt.state === 'UNKNOWN')",
+    find: 'if (isUnproven(settlement))',
+    replace: "if (isUnproven(settlement) && attempt.state === 'UNKNOWN')",
     project: 'integration',
     test: 'test/integration/review-attempts.test.ts',
   },
