@@ -14,8 +14,11 @@ export interface AttemptRef {
 
 /** The result of one look-up for a late charge: a charge of an attempt that was settled as not paid. */
 export type LateChargeOutcome =
-  /** No charge is known yet, or the decision of the review is not applied yet. More look-ups follow. */
-  | { kind: 'pending' }
+  /**
+   * No charge is known yet, or the decision of the review is not applied yet. More look-ups follow. `needsPerson`: the
+   * gateway has another amount under the attempt's key, or refuses the look-up.
+   */
+  | { kind: 'pending'; needsPerson?: true }
   /** The gateway made no charge. No look-up follows. */
   | { kind: 'absent' }
   /** The gateway has made the charge. It is recorded, pays no cycle, and its refund has begun. */

@@ -17,8 +17,8 @@ export const INSIDE_WORKFLOW_TASK = {
 } as const satisfies LocalActivityOptions;
 
 /**
- * The activity begins no request after 6 s, and a request takes at most 5 s. After five attempts the activity fails,
- * and the workflow executes waiting commands before it tries again.
+ * The activity asks nothing new after 6 s. A question of several slow requests may last longer than the timeout: then a
+ * second execution asks beside it, with the same key. After five attempts waiting commands are executed first.
  */
 export const MONEY_MOVEMENT = {
   startToCloseTimeout: '15 seconds',

@@ -43,6 +43,9 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
           const gateway = await deps.gateways.of(attempt.merchantId, attempt.gateway);
           const found = await unlessRejected(() => gateway.lookup(chargeRefOf(attempt)));
           if (found.kind === 'succeeded') return book(deps, ref, found.gatewayChargeId, nowAt);
+          if (found.kind === 'another_charge' || found.kind === 'rejected') {
+            return { kind: 'pending', needsPerson: true };
+          }
           const isNotCharged = found.kind === 'absent' || found.kind === 'declined';
           if (!isNotCharged || !isLastLateLook(lookups)) return { kind: 'pending' };
           await closeReview(deps.db, { merchantId: ref.merchantId, subjectId: ref.attemptId });

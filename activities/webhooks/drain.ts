@@ -68,7 +68,10 @@ const CLAIM_MS = 45_000;
 const CLAIM_EVERY_MS = 25;
 /** Interval in ms between claims while requests are in flight, or while others hold claims. */
 const LOOK_AGAIN_MS = 1_000;
-/** Longest time in ms from the end of an attempt to its record. If the process dies before, it is sent again. */
+/**
+ * Longest time in ms from the end of an attempt to its record. It is sent again if the process dies before, or if the
+ * database fails then.
+ */
 const RECORD_AFTER_MS = 200;
 /** Time after a claim, in ms, in which a batch begins without another read of the configuration. */
 const FRESH_MS = 100;

@@ -26,7 +26,6 @@ export const END_REASONS = [
 ] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
-/** Identifies a subscription. An id is unique only within its merchant. */
 export interface SubscriptionRef {
   merchantId: string;
   subscriptionId: string;

@@ -270,3 +270,31 @@ test('an attempt cannot be settled when it was never in review', async ({ env })
   expect(await review(env, given)).toEqual(refused);
   expect(await review(env, settle)).toMatchObject({ code: 1 });
 });
+
+test('a review needs a person again when a charge of another amount arrives after it was settled as not charged', async ({
+  env,
+}) => {
+  const { ref, method, attempt, id } = await inReview(env);
+  await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
+  await eventually(async () => expect((await env.state(ref)).openAttempt).toBeNull());
+  await env.gateway.charge({
+    key: attempt.gatewayKey,
+    gatewayChargeId: null,
+    gatewayMethodId: method.gatewayMethodId,
+    amountMinor: attempt.amountMinor + 1,
+    currency: attempt.currency,
+    reference: { ...ref, intentId: attempt.intentId, paymentMethodId: method.id },
+  });
+  const look = { merchantId: ref.merchantId, attemptId: id, nowAt: Date.now() };
+  expect(await env.activities.lookForLateCharge(look)).toEqual({
+    kind: 'pending',
+    needsPerson: true,
+  });
+  expect(await findings(env)).toEqual({
+    wrong: [
+      `attempt ${attempt.gatewayKey} is DECLINED here and succeeded in the gateway's book`,
+      `${attempt.gatewayKey}: the gateway charged 2000 USD, but 1999 USD was owed`,
+    ],
+    forPerson: [],
+  });
+});

@@ -18,8 +18,8 @@ const SWEEPS_PER_RUN = 100;
 const LOOK_BACK_MS = 15 * 60_000;
 
 /**
- * Repeats a sweep and a pause of 10 s, also after a failed sweep. One workflow runs for each task queue prefix, so its
- * sweeps never overlap.
+ * Repeats a sweep and a pause of 10 s, also after a failed sweep. After a timeout the former sweep may still run beside
+ * the next one, which is harmless.
  */
 export async function maintenance(): Promise<void> {
   const { sweep } = proxyActivities<Activities>({

@@ -127,7 +127,7 @@ function whileWaiting(
   const at = formatInstant(untilAt);
   if (outcome === null) return `**Backoff**: a step of ${subject} failed; it is repeated at ${at}.`;
   if (needsPerson(outcome)) {
-    return `**Manual review**: ${subject}, see \`npm run review -- list\`. Next look-up at ${at}.`;
+    return `**Manual review**: ${subject}, see \`npm run review -- list\` and \`npm run verify\`. Next look-up at ${at}.`;
   }
   const state = 'isAccepted' in outcome ? 'Pending at the gateway' : 'Outcome unknown';
   return `**${state}**: ${subject}. Asked ${lookups} times; asked again at ${at}.`;

@@ -172,7 +172,7 @@ export class Run implements Facts {
     return !this.needsResync && !this.isWriting;
   }
 
-  /** Makes `state`, which is in the row, the run's state, and shows it in the Web UI. */
+  /** Makes `state` the run's state, and shows it in the Web UI. */
   adopt(state: SubscriptionState): void {
     this.current = state;
     // If a worker died after it wrote the row, the row's state may be ahead of the test clock.
