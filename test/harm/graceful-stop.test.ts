@@ -11,17 +11,17 @@ import type { TemporalPlace } from '../support/temporal-servers.ts';
 import { gate } from '../support/gate.ts';
 import { apiProcesses } from '../support/api-process.ts';
 import type { ApiProcess } from '../support/api-process.ts';
-import { createMerchantClient } from '../support/merchant-client.ts';
+import { createMerchantClient } from '../../tools/scripts/client/merchant-client.ts';
 import { startOurProcess } from '../support/our-process.ts';
 import type { OurProcess } from '../support/our-process.ts';
-import { payOnPage } from '../support/payer.ts';
+import { payOnPage } from '../../tools/scripts/client/payer.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';
 import { createEnvironment } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
-import { MONTHLY } from '../support/monthly.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /**
  * Sends SIGTERM to real processes under load. Each process finishes the work that it has begun, and other

@@ -14,7 +14,7 @@ import { repairsOf } from '../support/repairs.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { untilAccepted } from '../support/until-accepted.ts';
-import { MONTHLY } from '../support/monthly.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /**
  * The API's rows of the crash table in docs/architecture.md. In each test an API process is killed at a

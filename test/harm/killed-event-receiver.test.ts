@@ -11,7 +11,7 @@ import { onStripe } from '../support/stripe.ts';
 import { stripeMerchant } from '../support/stripe-seller.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createEnvironment } from '../support/test-environment.ts';
-import { MONTHLY } from '../support/monthly.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /**
  * The rows of the crash table of docs/architecture.md about events of gateways. An API process is killed while it

@@ -5,11 +5,11 @@ import { webhookDeliveries } from '../../db/schema/webhooks.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
 import { onDevServer } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
-import { payOnPage } from '../support/payer.ts';
+import { payOnPage } from '../../tools/scripts/client/payer.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { ANSWERED_WITHIN_MS, openWorkerScenario } from '../support/worker-scenario.ts';
 import type { WorkerScenario } from '../support/worker-scenario.ts';
-import { MONTHLY } from '../support/monthly.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /**
  * The worker's rows of the crash tables in docs/architecture.md. In each test a merchant or a payer sends a

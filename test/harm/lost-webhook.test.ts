@@ -2,8 +2,8 @@ import { describe, expect, vi } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
-import { startWebhookReceiver } from '../support/webhook-receiver.ts';
-import type { WebhookReceiver } from '../support/webhook-receiver.ts';
+import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
+import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 
 const SIGNER = 'whsec_bm90aGluZyBpcyBsb3N0IG9uIHRoZSB3YXkgdG8geW91';

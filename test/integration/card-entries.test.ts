@@ -8,15 +8,15 @@ import { outboxEvents } from '../../db/schema/webhooks.ts';
 import { paymentAttempts } from '../../db/schema/payments.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
 import { sessionIdOf, updateMethodLink } from '../../runtime/payer-links.ts';
-import { openPage, submitForm } from '../support/browser.ts';
-import type { Page } from '../support/browser.ts';
+import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
+import type { Page } from '../../tools/scripts/client/browser.ts';
 import { LINKS } from '../support/links.ts';
 import { openShop } from '../support/shop.ts';
 import { startStripe, submitCard } from '../support/stripe.ts';
 import { stripeMerchant } from '../support/stripe-seller.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createEnvironment } from '../support/test-environment.ts';
-import { MONTHLY } from '../support/monthly.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /**
  * Cards that payers enter on Stripe's page, and that arrive late or after the merchant has changed its account.

@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
 import { onTimeSkippingServer as test } from '../support/environment.ts';
-import { openPage } from '../support/browser.ts';
-import { cardOf, payOn, payOnPage } from '../support/payer.ts';
+import { openPage } from '../../tools/scripts/client/browser.ts';
+import { cardOf, payOn, payOnPage } from '../../tools/scripts/client/payer.ts';
 import type { Shop } from '../support/shop.ts';
-import { MONTHLY } from '../support/monthly.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /** The hosted pages with a card form, with the real tokeniser and workflows. */
 

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
-import { payOnPage } from '../support/payer.ts';
-import { MONTHLY } from '../support/monthly.ts';
+import { payOnPage } from '../../tools/scripts/client/payer.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 test('a renewal is declined with the code that the merchant asked for [D-61]', async ({ shop }) => {
   const now = Date.parse('2027-01-10T12:00:00Z');

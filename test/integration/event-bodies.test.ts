@@ -2,9 +2,9 @@ import { readUpdateToken } from '../../runtime/payer-links.ts';
 import { LINKS } from '../support/links.ts';
 import { expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
-import { payOnPage } from '../support/payer.ts';
+import { payOnPage } from '../../tools/scripts/client/payer.ts';
 import { unpaidIn } from '../support/unpaid.ts';
-import { MONTHLY } from '../support/monthly.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 const NOW = Date.parse('2027-01-31T12:00:00Z');
 const NEXT = Date.parse('2027-02-28T12:00:00Z');

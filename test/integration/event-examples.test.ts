@@ -6,7 +6,7 @@ import { attemptsOf } from '../../db/repositories/payments/orders.ts';
 import { recordDispute } from '../../db/repositories/payments/disputes.ts';
 import { recordMethodChange } from '../../db/repositories/customers/payment-methods.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
-import { payOnPage } from '../support/payer.ts';
+import { payOnPage } from '../../tools/scripts/client/payer.ts';
 import type { Shop } from '../support/shop.ts';
 
 /**

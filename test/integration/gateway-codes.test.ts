@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
-import { payOnPage } from '../support/payer.ts';
-import { MONTHLY } from '../support/monthly.ts';
+import { payOnPage } from '../../tools/scripts/client/payer.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 const FORBIDDEN = {
   code: 'card_declined',

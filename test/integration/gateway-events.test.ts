@@ -6,7 +6,7 @@ import { checkoutSessions } from '../../db/schema/checkouts.ts';
 import { disputes, refunds } from '../../db/schema/payments.ts';
 import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { NOTHING_FOUND } from '../../activities/repair/sweep.ts';
-import { openPage, submitForm } from '../support/browser.ts';
+import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import { submitCard, WEBHOOK_SECRET } from '../support/stripe.ts';
 import {
   active,
@@ -17,7 +17,7 @@ import {
   onStripeScene,
   SOON,
 } from '../support/stripe-scene.ts';
-import { MONTHLY } from '../support/monthly.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /**
  * Sends events of Stripe from the Stripe double, and checks the rows, the timeline and the merchant's events.

@@ -2,9 +2,9 @@ import { eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { subscriptionLinks, subscriptions } from '../../db/schema/subscriptions.ts';
 import { onTimeSkippingServer as test } from '../support/environment.ts';
-import { openPage, submitForm } from '../support/browser.ts';
-import type { Page } from '../support/browser.ts';
-import { cardOf, enterCardOn, payOn } from '../support/payer.ts';
+import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
+import type { Page } from '../../tools/scripts/client/browser.ts';
+import { cardOf, enterCardOn, payOn } from '../../tools/scripts/client/payer.ts';
 import type { Shop } from '../support/shop.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 

@@ -20,7 +20,7 @@ import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/mess
 import { onDevServer as test } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
-import { startWebhookReceiver } from '../support/webhook-receiver.ts';
+import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 

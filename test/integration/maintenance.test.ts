@@ -19,7 +19,7 @@ import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workfl
 import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
-import { startWebhookReceiver } from '../support/webhook-receiver.ts';
+import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 
 const HOUR = 3_600_000;
 

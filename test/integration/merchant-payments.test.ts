@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
-import { ApiRefusal } from '../support/merchant-client.ts';
-import { cardOf, payOnPage } from '../support/payer.ts';
+import { ApiRefusal } from '../../tools/scripts/client/merchant-client.ts';
+import { cardOf, payOnPage } from '../../tools/scripts/client/payer.ts';
 import type { Shop } from '../support/shop.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
-import { MONTHLY } from '../support/monthly.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /** Charges and refunds over HTTP on a real Temporal server, checked against the gateway's charges. */
 

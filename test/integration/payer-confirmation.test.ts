@@ -1,7 +1,7 @@
 import { expect, vi } from 'vitest';
 import { onAskingBank as test } from '../support/asking-bank.ts';
-import { openPage, submitForm } from '../support/browser.ts';
-import type { Page } from '../support/browser.ts';
+import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
+import type { Page } from '../../tools/scripts/client/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { submitForm as answerBank } from '../support/stripe.ts';
 

@@ -9,7 +9,7 @@ import {
   passTwentyMinutes,
   PAYING_CARD,
 } from '../support/bank-visits.ts';
-import { openPage, submitForm } from '../support/browser.ts';
+import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import { eventsOf } from '../support/subscriptions.ts';
 
 /** A payer with a card whose bank asks for a confirmation pays an owed cycle with a new card, or pays once. */

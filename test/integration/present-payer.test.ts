@@ -11,7 +11,7 @@ import {
   passTwentyMinutes,
   PAYING_CARD,
 } from '../support/bank-visits.ts';
-import { Browser, openPage, submitForm } from '../support/browser.ts';
+import { Browser, openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import type { Shop } from '../support/shop.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';

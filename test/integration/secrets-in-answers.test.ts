@@ -5,8 +5,8 @@ import { paymentMethods } from '../../db/schema/customers.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { openPage, submitForm } from '../support/browser.ts';
-import type { Page } from '../support/browser.ts';
+import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
+import type { Page } from '../../tools/scripts/client/browser.ts';
 import { dumpOf, formsOf, historyOf, savedMethod } from '../support/canaries.ts';
 import { SESSION } from '../support/card-tokens.ts';
 import { startOurProcess } from '../support/our-process.ts';
@@ -15,7 +15,7 @@ import { enterAccount } from '../support/stripe-merchant.ts';
 import { onStripe } from '../support/stripe.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createEnvironment } from '../support/test-environment.ts';
-import { MONTHLY } from '../support/monthly.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /** Secrets and card numbers in Stripe's answers. They may appear nowhere in our output or stored data. */
 

@@ -11,7 +11,7 @@ import { CURRENCIES } from '../../domain/currencies.ts';
 import { applyCancel, applyEdit } from '../../domain/subscription/apply-command.ts';
 import { eventStreams } from '../../db/schema/webhooks.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
-import { startWebhookReceiver } from '../support/webhook-receiver.ts';
+import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 
 const handleOf = (env: TestEnvironment, ref: SubscriptionRef) =>

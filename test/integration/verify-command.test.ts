@@ -11,7 +11,7 @@ import { createDb } from '../../db/client.ts';
 import { paymentIntents } from '../../db/schema/payments.ts';
 import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { KEEP_ALIVE_MS } from '../support/keep-alive.ts';
+import { KEEP_ALIVE_MS } from '../../tools/scripts/client/listen.ts';
 
 /** `npm run verify` with the data folder of an `npm start` whose database is empty, and another, damaged database. */
 // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here

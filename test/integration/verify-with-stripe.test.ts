@@ -8,7 +8,7 @@ import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import { openBooks } from '../../tools/proof/verify/books.ts';
 import { checkBooks } from '../../tools/proof/verify/invariants.ts';
 import { onDevServer } from '../support/environment.ts';
-import { KEEP_ALIVE_MS } from '../support/keep-alive.ts';
+import { KEEP_ALIVE_MS } from '../../tools/scripts/client/listen.ts';
 import { enterAccount, saveCardAtStripe } from '../support/stripe-merchant.ts';
 import { savedCard, startStripe } from '../support/stripe.ts';
 import { createEnvironment } from '../support/test-environment.ts';

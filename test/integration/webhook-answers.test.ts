@@ -7,7 +7,7 @@ import {
 } from '../../db/repositories/webhooks/configs.ts';
 import { webhookConfigs } from '../../db/schema/webhooks.ts';
 import { eventually } from '../support/eventually.ts';
-import type { WebhookReceiver } from '../support/webhook-receiver.ts';
+import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { SECRET, onWebhookQueues as it } from '../support/webhook-environment.ts';
 
 const MINUTE_MS = 60_000;

@@ -3,7 +3,7 @@ import type { Db } from '../../db/client.ts';
 import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { gate } from '../support/gate.ts';
-import type { WebhookReceiver } from '../support/webhook-receiver.ts';
+import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { onWebhookQueues as it } from '../support/webhook-environment.ts';
 import type { WebhookEnvironment } from '../support/webhook-environment.ts';
 

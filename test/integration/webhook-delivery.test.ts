@@ -7,7 +7,7 @@ import {
 } from '../../db/repositories/webhooks/configs.ts';
 import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 
-import type { WebhookReceiver } from '../support/webhook-receiver.ts';
+import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { eventually } from '../support/eventually.ts';
 import { gate } from '../support/gate.ts';
 import { SECRET, onWebhookQueues as it } from '../support/webhook-environment.ts';

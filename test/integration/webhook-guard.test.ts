@@ -2,8 +2,8 @@ import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createWebhookSender } from '../../activities/webhooks/sender.ts';
 import { createGuardedConnector } from '../../runtime/webhook-address.ts';
-import { startWebhookReceiver } from '../support/webhook-receiver.ts';
-import type { WebhookReceiver } from '../support/webhook-receiver.ts';
+import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
+import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 
 let receiver: WebhookReceiver;
 let port: string;

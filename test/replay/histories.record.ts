@@ -7,7 +7,7 @@ import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/messages.ts';
 import { onDevServer } from '../support/environment.ts';
 import { paymentsIn } from '../support/payments.ts';
-import { startWebhookReceiver } from '../support/webhook-receiver.ts';
+import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import {

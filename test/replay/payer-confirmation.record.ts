@@ -1,6 +1,6 @@
 import { describe, expect, vi } from 'vitest';
 import { onAskingBank } from '../support/asking-bank.ts';
-import { openPage, submitForm } from '../support/browser.ts';
+import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import { submitForm as answerBank } from '../support/stripe.ts';
 import { keepEnded, keepSubscription, recorderOn, send } from './recorder.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
-import { payOnPage } from '../support/payer.ts';
+import { payOnPage } from '../../tools/scripts/client/payer.ts';
 import type { Shop } from '../support/shop.ts';
-import { MONTHLY } from '../support/monthly.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /** The commands to one subscription, by instant. The test clock stops at each of these instants. */
 type Commands = Record<string, (life: Life) => Promise<unknown>>;

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import type { Shop } from '../support/shop.ts';
 import { DECLINED, onHostedPages } from '../support/hosted-pages.ts';
-import { cardOf } from '../support/payer.ts';
+import { cardOf } from '../../tools/scripts/client/payer.ts';
 import {
   clickThrough,
   fieldsOf,

@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest';
 
 import { DECLINED, onHostedPages } from '../support/hosted-pages.ts';
-import { cardOf, PAYING_CARD } from '../support/payer.ts';
+import { cardOf, PAYING_CARD } from '../../tools/scripts/client/payer.ts';
 import {
   clickThrough,
   fieldsOf,

@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { checkoutSessions } from '../../db/schema/checkouts.ts';
 import { onHostedPages } from '../support/hosted-pages.ts';
-import { PAYING_CARD } from '../support/payer.ts';
+import { PAYING_CARD } from '../../tools/scripts/client/payer.ts';
 import { clickThrough, fieldsOf, focused, heading, payByCard } from '../support/payer-browser.ts';
 
 const test = onHostedPages();

@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
-import { openPage } from '../support/browser.ts';
-import { cardOf, payOn, payOnPage } from '../support/payer.ts';
+import { openPage } from '../../tools/scripts/client/browser.ts';
+import { cardOf, payOn, payOnPage } from '../../tools/scripts/client/payer.ts';
 import type { Shop } from '../support/shop.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 

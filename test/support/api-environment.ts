@@ -1,6 +1,5 @@
 import { LINKS } from './links.ts';
 import { randomBytes } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
 import { sql } from 'drizzle-orm';
 import postgres from 'postgres';
 import { request } from 'undici';
@@ -27,7 +26,7 @@ import { submitCard } from '../../temporal/cards.ts';
 import { createFakeOrders } from './fakes/orders.ts';
 import { defaultDocumentCheck } from './document-check.ts';
 import { createFakeWorkflows } from './fakes/subscription-workflows.ts';
-import { KEEP_ALIVE_MS } from './keep-alive.ts';
+import { KEEP_ALIVE_MS, listen } from '../../tools/scripts/client/listen.ts';
 
 export const PUBLIC_URL = LINKS.publicUrl;
 export const TOKENISER_URL = 'https://cards.example/tokenise';
@@ -186,8 +185,7 @@ export async function createApiEnvironment({
     { logger, now, random: randomBytes },
     { keepAliveTimeout: KEEP_ALIVE_MS },
   );
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url, close } = await listen(server);
 
   const merchant = await createMerchantWithCredential(db, {
     name: 'Acme Ltd',
@@ -232,10 +230,7 @@ export async function createApiEnvironment({
       for (const [state, values] of initial) Object.assign(state, values);
     },
     async close(): Promise<void> {
-      await new Promise((resolve) => {
-        server.close(resolve);
-        server.closeAllConnections();
-      });
+      await close();
       await handle.close(500);
       await database.drop();
     },

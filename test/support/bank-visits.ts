@@ -1,12 +1,12 @@
 import { eq } from 'drizzle-orm';
 import { vi } from 'vitest';
 import { paymentAttempts } from '../../db/schema/payments.ts';
-import { openPage, submitForm } from './browser.ts';
-import type { Browser, Page } from './browser.ts';
+import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
+import type { Browser, Page } from '../../tools/scripts/client/browser.ts';
 import { submitCard, submitForm as answerPage } from './stripe.ts';
 import type { StripeWorld } from './stripe.ts';
 import type { TestEnvironment } from './test-environment.ts';
-import { MONTHLY } from './monthly.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /** A payer who enters a card on Stripe's page and confirms its charge on the page of the bank. */
 

@@ -4,7 +4,7 @@ import { chromiumMissing, launchChromium } from './chromium.ts';
 import { onDevServer } from './environment.ts';
 import { openPayer, SHOP_URL } from './payer-browser.ts';
 import type { PayerOptions } from './payer-browser.ts';
-import { MONTHLY } from './monthly.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 export const DECLINED =
   'Your payment was declined and nothing was charged. Check the details and try again, or use another card.';

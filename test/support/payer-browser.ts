@@ -1,6 +1,6 @@
 import type { Browser, Locator, Page } from 'playwright-core';
-import { PAYING_CARD } from './payer.ts';
-import type { TypedCard } from './payer.ts';
+import { PAYING_CARD } from '../../tools/scripts/client/payer.ts';
+import type { TypedCard } from '../../tools/scripts/client/payer.ts';
 
 /** The merchant's site in tests. The browser itself answers the requests to this site. */
 export const SHOP_URL = 'https://shop.example';

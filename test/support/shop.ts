@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { and, count, eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
@@ -13,12 +11,12 @@ import { EVENT_TYPES } from '../../domain/events.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
 import { createWorkflowStarts } from '../../temporal/subscriptions/start-queue.ts';
 import { eventually } from './eventually.ts';
-import { KEEP_ALIVE_MS } from './keep-alive.ts';
+import { KEEP_ALIVE_MS, listen } from '../../tools/scripts/client/listen.ts';
 import { LINKS } from './links.ts';
-import { createMerchantClient } from './merchant-client.ts';
+import { createMerchantClient } from '../../tools/scripts/client/merchant-client.ts';
 import { defaultDocumentCheck } from './document-check.ts';
-import { startWebhookReceiver } from './webhook-receiver.ts';
-import type { ReceivedWebhook } from './webhook-receiver.ts';
+import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
+import type { ReceivedWebhook } from '../../tools/scripts/client/webhook-receiver.ts';
 import { submitCard } from '../../temporal/cards.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
@@ -40,9 +38,7 @@ export type Shop = Awaited<ReturnType<typeof openShop>>;
  */
 export async function openShop(env: TestEnvironment) {
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url, close } = await listen(server);
   env.allowReturnTo(url);
   const { db, merchantId } = env;
   const app = createApp({
@@ -137,8 +133,7 @@ export async function openShop(env: TestEnvironment) {
     /** Closes the servers. Fails when an event differs from the OpenAPI document. */
     async close(): Promise<void> {
       await receiver.close();
-      server.close();
-      server.closeAllConnections();
+      await close();
       const check = defaultDocumentCheck();
       expect(receiver.received.flatMap(({ event }) => check.problemsOfEvent(event))).toEqual([]);
     },

@@ -13,7 +13,7 @@ import { onStripe } from './stripe.ts';
 import type { StripeWorld } from './stripe.ts';
 import { stripeMerchant } from './stripe-seller.ts';
 import { connectDevServer } from './temporal-servers.ts';
-import { MONTHLY } from './monthly.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 const file = { scope: 'file' } as const;
 /** The `test` function of tests of a merchant who charges at the Stripe double. The tests of a file share one `scene`. */

@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Stripe } from 'stripe';
 import { test, vi } from 'vitest';
 import { startStripeMock, stripeMockFiles } from '../../tools/embedded/stripe-mock.ts';
@@ -12,7 +10,7 @@ import { createStripeDouble } from '../../tools/stripe-double/server.ts';
 import type { StripeDoubleOptions } from '../../tools/stripe-double/server.ts';
 import { loadEmbeddedConfig } from '../../tools/config.ts';
 import { createTestDatabase } from './database.ts';
-import { KEEP_ALIVE_MS } from './keep-alive.ts';
+import { KEEP_ALIVE_MS, listen } from '../../tools/scripts/client/listen.ts';
 
 const CONTROL_KEY = 'control-key-of-the-contract-tests-01';
 export const WEBHOOK_SECRET = 'whsec_contract_tests';
@@ -148,11 +146,10 @@ async function startReceiver() {
       response.writeHead(isRefused ? 500 : 200).end();
     })();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const { url, close } = await listen(server);
   const of = (objectId: string) => received.filter((event) => event.objectId === objectId);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`,
+    url: `${url}/events`,
     received,
     /** Answers 500 to the next event that contains `text`. Every other answer has status 200. */
     refuseNext: (text: string) => void (refusedText = text),
@@ -163,12 +160,7 @@ async function startReceiver() {
       await vi.waitUntil(() => of(objectId).length >= count, { timeout: 60_000, interval: 20 });
       return of(objectId).map(({ type }) => type);
     },
-    close: async (): Promise<void> => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close,
   };
 }
 

@@ -15,8 +15,8 @@ import { newId } from '../../domain/ids.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { createTestDatabase } from './database.ts';
-import { startWebhookReceiver } from './webhook-receiver.ts';
-import type { WebhookReceiver } from './webhook-receiver.ts';
+import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
+import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 
 /** A test environment with one merchant and one event stream, on its own database. */
 export interface WebhookEnvironment {

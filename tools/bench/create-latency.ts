@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { Pool } from 'undici';
-import { MONTHLY } from '../../test/support/monthly.ts';
+import { MONTHLY } from '../scripts/client/monthly.ts';
 import { commandLine, wholeNumber } from '../scripts/client/options.ts';
 import { findRunningStart } from '../scripts/client/running-start.ts';
 import type { RunningStart } from '../scripts/client/running-start.ts';

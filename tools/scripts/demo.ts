@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import { startWebhookReceiver } from '../../test/support/webhook-receiver.ts';
+import { startWebhookReceiver } from './client/webhook-receiver.ts';
 import { findRunningStart } from './client/running-start.ts';
 import type { RunningStart } from './client/running-start.ts';
 import { print, runScript, styled } from './client/terminal.ts';

@@ -9,7 +9,7 @@ import { createDb } from '../../db/client.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
 import { loadOrMakeSecrets, secretsFile } from '../embedded/secrets.ts';
 import { loadEmbeddedConfig } from '../config.ts';
-import { createMerchantClient } from '../../test/support/merchant-client.ts';
+import { createMerchantClient } from './client/merchant-client.ts';
 import { findRunningStart } from './client/running-start.ts';
 import type { RunningStart } from './client/running-start.ts';
 import { grouped, print, runScript, styled } from './client/terminal.ts';

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { RequestState } from '../../../api/context.ts';
 import { createApiServer } from '../../../api/server.ts';
 import { createLogger } from '../../../runtime/logger.ts';
-import { KEEP_ALIVE_MS } from '../../support/keep-alive.ts';
+import { KEEP_ALIVE_MS } from '../../../tools/scripts/client/listen.ts';
 
 test('a request that arrives while the API server stops is answered with Connection: close [D-17]', async () => {
   const app = new Koa<RequestState>();

@@ -4,7 +4,7 @@ import { expectError } from '../../support/answers.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { readSubscription } from '../../support/fixtures/subscriptions.ts';
-import { MONTHLY } from '../../support/monthly.ts';
+import { MONTHLY } from '../../../tools/scripts/client/monthly.ts';
 
 const ORDER = { ...MONTHLY, callbackUrl: 'https://merchant.example/thanks' };
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { payUntilAnswered } from '../../scripts/client/retrying-payer.ts';
 import { waitFor } from '../../scripts/client/wait-for.ts';
-import type { MerchantClient } from '../../../test/support/merchant-client.ts';
-import { PAYING_CARD } from '../../../test/support/payer.ts';
+import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
+import { PAYING_CARD } from '../../scripts/client/payer.ts';
 import { countCpu } from '../measure/cpu.ts';
 import { distributionOf } from '../measure/percentiles.ts';
 import type { Distribution } from '../measure/percentiles.ts';

@@ -11,8 +11,8 @@ import { supervise } from '../../embedded/services.ts';
 import type { DemoFile } from '../../embedded/demo-file.ts';
 import { startStack } from '../../scripts/client/own-stack.ts';
 import type { StackPorts } from '../../scripts/client/own-stack.ts';
-import { createMerchantClient } from '../../../test/support/merchant-client.ts';
-import type { MerchantClient } from '../../../test/support/merchant-client.ts';
+import { createMerchantClient } from '../../scripts/client/merchant-client.ts';
+import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
 import type { Closer } from '../../../runtime/shutdown.ts';
 
 export type TemporalKind = 'dev' | 'cluster';

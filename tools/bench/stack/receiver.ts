@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Closer } from '../../../runtime/shutdown.ts';
-import type { MerchantClient } from '../../../test/support/merchant-client.ts';
+import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
 import { startChild } from './child-process.ts';
 
 export interface Arrival {

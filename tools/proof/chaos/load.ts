@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PAYING_CARD } from '../../../test/support/payer.ts';
+import { PAYING_CARD } from '../../scripts/client/payer.ts';
 import { payUntilAnswered } from '../../scripts/client/retrying-payer.ts';
 import { DEFINITE_WITHIN_MS } from './retrying-client.ts';
 import type { RetryingClient } from './retrying-client.ts';

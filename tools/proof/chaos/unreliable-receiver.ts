@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { EVENT_TYPES } from '../../../domain/events.ts';
-import { startWebhookReceiver } from '../../../test/support/webhook-receiver.ts';
-import type { ReceivedWebhook } from '../../../test/support/webhook-receiver.ts';
-import type { MerchantClient } from '../../../test/support/merchant-client.ts';
+import { startWebhookReceiver } from '../../scripts/client/webhook-receiver.ts';
+import type { ReceivedWebhook } from '../../scripts/client/webhook-receiver.ts';
+import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
 import type { Random } from './random.ts';
 
 /** Share of the deliveries that are answered 500. */

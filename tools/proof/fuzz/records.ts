@@ -1,5 +1,5 @@
-import type { MerchantClient } from '../../../test/support/merchant-client.ts';
-import { payOnPage } from '../../../test/support/payer.ts';
+import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
+import { payOnPage } from '../../scripts/client/payer.ts';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { advanceTestClock, createTestClock } from '../../scripts/client/test-clock.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Browser, openPage, PageOutOfReach } from '../../../test/support/browser.ts';
-import { payOn } from '../../../test/support/payer.ts';
+import { Browser, openPage, PageOutOfReach } from './browser.ts';
+import { payOn } from './payer.ts';
 
 export interface RetryingPayerOptions {
   readonly address: string;

@@ -2,11 +2,8 @@ import { askControl, recordedCharges } from '../../embedded/control.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import type { DemoFile } from '../../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../../config.ts';
-import { createMerchantClient } from '../../../test/support/merchant-client.ts';
-import type {
-  MerchantClient,
-  MerchantClientOptions,
-} from '../../../test/support/merchant-client.ts';
+import { createMerchantClient } from './merchant-client.ts';
+import type { MerchantClient, MerchantClientOptions } from './merchant-client.ts';
 
 export interface BookedCharge {
   readonly sequence: number;

@@ -1,4 +1,4 @@
-import type { MerchantClient } from '../../../test/support/merchant-client.ts';
+import type { MerchantClient } from './merchant-client.ts';
 import { minuteText } from './terminal.ts';
 import { waitFor } from './wait-for.ts';
 

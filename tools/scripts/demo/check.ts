@@ -1,4 +1,4 @@
-import { ApiRefusal } from '../../../test/support/merchant-client.ts';
+import { ApiRefusal } from '../client/merchant-client.ts';
 import { minuteText } from '../client/terminal.ts';
 
 export class Differences {

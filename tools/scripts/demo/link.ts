@@ -1,8 +1,8 @@
 // The demo of a subscription from a shareable link, in real time.
 
-import { openPage, submitForm } from '../../../test/support/browser.ts';
-import type { Page } from '../../../test/support/browser.ts';
-import { payOn } from '../../../test/support/payer.ts';
+import { openPage, submitForm } from '../client/browser.ts';
+import type { Page } from '../client/browser.ts';
+import { payOn } from '../client/payer.ts';
 import { minuteText, print, styled } from '../client/terminal.ts';
 import type { DemoRun } from './run.ts';
 import { printStep } from './timeline.ts';

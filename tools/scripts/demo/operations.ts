@@ -1,9 +1,9 @@
 // The demo of a merchant's commands on a running subscription, each step with its expected result.
 
-import { openPage } from '../../../test/support/browser.ts';
-import type { MerchantClient } from '../../../test/support/merchant-client.ts';
-import { MONTHLY } from '../../../test/support/monthly.ts';
-import { payOn } from '../../../test/support/payer.ts';
+import { openPage } from '../client/browser.ts';
+import type { MerchantClient } from '../client/merchant-client.ts';
+import { MONTHLY } from '../client/monthly.ts';
+import { payOn } from '../client/payer.ts';
 import { waitFor } from '../client/wait-for.ts';
 import { advanceTestClock, createTestClock } from '../client/test-clock.ts';
 import { minuteText, print, styled } from '../client/terminal.ts';

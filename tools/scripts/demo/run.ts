@@ -1,7 +1,7 @@
 // Shared by all parts of the demo: the connections, and the wait for the events of one subscription.
 
-import type { MerchantClient } from '../../../test/support/merchant-client.ts';
-import type { ReceivedWebhook, WebhookReceiver } from '../../../test/support/webhook-receiver.ts';
+import type { MerchantClient } from '../client/merchant-client.ts';
+import type { ReceivedWebhook, WebhookReceiver } from '../client/webhook-receiver.ts';
 import type { RunningStart } from '../client/running-start.ts';
 import { waitFor } from '../client/wait-for.ts';
 import type { Differences } from './check.ts';

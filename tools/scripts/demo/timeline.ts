@@ -1,4 +1,4 @@
-import type { ReceivedWebhook } from '../../../test/support/webhook-receiver.ts';
+import type { ReceivedWebhook } from '../client/webhook-receiver.ts';
 import { cells, minuteText, print, styled } from '../client/terminal.ts';
 import type { Column } from '../client/terminal.ts';
 

@@ -1,5 +1,5 @@
 import { parse } from 'node-html-parser';
-import type { Page } from '../../../test/support/browser.ts';
+import type { Page } from '../client/browser.ts';
 
 /** Throws if this machine's address has reached a limit of the hosted pages, with the page's text. */
 export function unlocked(page: Page): Page {

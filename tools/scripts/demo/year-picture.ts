@@ -1,6 +1,6 @@
 import * as Plot from '@observablehq/plot';
 import { svgOf } from '../client/svg.ts';
-import type { ReceivedWebhook } from '../../../test/support/webhook-receiver.ts';
+import type { ReceivedWebhook } from '../client/webhook-receiver.ts';
 
 interface Charge {
   readonly at: Date;

@@ -1,6 +1,6 @@
-import { openPage } from '../../../test/support/browser.ts';
-import { payOn, PAYING_CARD } from '../../../test/support/payer.ts';
-import type { ReceivedWebhook } from '../../../test/support/webhook-receiver.ts';
+import { openPage } from '../client/browser.ts';
+import { payOn, PAYING_CARD } from '../client/payer.ts';
+import type { ReceivedWebhook } from '../client/webhook-receiver.ts';
 import { advanceTestClock, createTestClock } from '../client/test-clock.ts';
 import { minuteText } from '../client/terminal.ts';
 import * as expected from './expected.ts';

@@ -2,9 +2,9 @@
 // through a year at the Stripe double.
 
 import type { ListedCharge } from '../../../stripe-double/charge-list.ts';
-import { openPage, submitForm } from '../../../../test/support/browser.ts';
-import type { Page } from '../../../../test/support/browser.ts';
-import { payOn } from '../../../../test/support/payer.ts';
+import { openPage, submitForm } from '../../client/browser.ts';
+import type { Page } from '../../client/browser.ts';
+import { payOn } from '../../client/payer.ts';
 import type { DoubleControl } from '../../client/double-control.ts';
 import { waitFor } from '../../client/wait-for.ts';
 import { refusalOf } from '../check.ts';

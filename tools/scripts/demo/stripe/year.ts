@@ -1,6 +1,6 @@
-import { openPage } from '../../../../test/support/browser.ts';
-import { PAYING_CARD } from '../../../../test/support/payer.ts';
-import type { ReceivedWebhook } from '../../../../test/support/webhook-receiver.ts';
+import { openPage } from '../../client/browser.ts';
+import { PAYING_CARD } from '../../client/payer.ts';
+import type { ReceivedWebhook } from '../../client/webhook-receiver.ts';
 import { controlDouble } from '../../client/double-control.ts';
 import { minuteText } from '../../client/terminal.ts';
 import { advanceTestClock, createTestClock } from '../../client/test-clock.ts';

@@ -1,9 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { KEEP_ALIVE_MS } from './keep-alive.ts';
+import { KEEP_ALIVE_MS, listen } from './listen.ts';
 
 /** The receiver's reaction to a request: an answer, no answer, or a closed connection. */
 export type ReceiverAnswer =
@@ -71,20 +69,11 @@ export async function startWebhookReceiver(options: {
       for (const notify of waiting) notify();
     })();
   });
-  server.listen(options.port ?? 0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-
+  const { url, close } = await listen(server, options.port);
   let closed: Promise<void> | undefined;
-  const close = async () => {
-    const isClosed = once(server, 'close');
-    server.close();
-    server.closeAllConnections();
-    await isClosed;
-  };
 
   return {
-    url: `http://127.0.0.1:${port}/webhooks`,
+    url: `${url}/webhooks`,
     received,
     answerWith: (answer) => {
       standing = answer;
