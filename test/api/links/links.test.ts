@@ -5,12 +5,10 @@ import { subscriptionLinks } from '../../../db/schema/subscriptions.ts';
 import type { PaymentMethodKind } from '../../../domain/payment-method.ts';
 import { PUBLIC_URL, subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
-import { expectError } from '../../support/answers.ts';
 
 /** The endpoint that creates a shareable link. Each use of the link creates a subscription. */
 const PATH = '/subscription/link/merchant/generate-link';
 const NEXT_YEAR = Date.now() + 365 * 86_400_000;
-const IN_2199 = Date.UTC(2199, 11, 1);
 
 const linkBody = (changes: Record<string, unknown> = {}) =>
   subscriptionBody({ callbackUrl: undefined, expiryDate: NEXT_YEAR, ...changes });
@@ -151,73 +149,3 @@ test('a repeated idempotency key returns the same link also after the link’s e
   const corrected = await generate(api, {}, { key: 'link-too-late' });
   expect(corrected.status).toBe(200);
 });
-
-test('an empty link request is refused with the name of every required field [IF-4.4, D-10]', async ({
-  api,
-}) => {
-  const answer = await api.call('POST', PATH, { body: {} });
-  expectError(
-    answer,
-    400,
-    'bad_request',
-    'amount: is required; currency: is required; customerDetails: is required; ' +
-      'interval: is required; intervalCount: is required; cycleCount: is required; ' +
-      'expiryDate: is required',
-  );
-});
-
-const INSTANT = 'expiryDate: must be epoch milliseconds before the year 2200';
-
-test.for<[string, Record<string, unknown>, string]>([
-  ['metadata [D-14]', { metadata: { order: '7' } }, 'metadata: is not accepted on a link'],
-  ['empty metadata [D-14]', { metadata: {} }, 'metadata: is not accepted on a link'],
-  ['an amount of exactly 1 USD [D-03]', { amount: 100 }, 'amount: must be at least 101 in USD'],
-  ['no expiry [IF-4.4]', { expiryDate: undefined }, 'expiryDate: is required'],
-  ['an expiry of null [D-10a]', { expiryDate: null }, 'expiryDate: is required'],
-  ['an expiry as text [IF-4.4]', { expiryDate: '2027-01-01' }, INSTANT],
-  ['a fractional expiry [IF-4.4]', { expiryDate: NEXT_YEAR + 0.5 }, INSTANT],
-  ['an expiry in the past [D-37]', { expiryDate: 1 }, 'expiryDate: must lie in the future'],
-  [
-    'an expiry that allows a billing date in the year 2200 [D-06, D-37]',
-    { expiryDate: IN_2199 },
-    'expiryDate: must leave every billing date of the subscription before the year 2200',
-  ],
-  [
-    'a limit of 0 uses [IF-8]',
-    { multiUseLimit: 0 },
-    'multiUseLimit: must be an integer of at least 1',
-  ],
-  [
-    'a limit of 1.5 uses [IF-4.4]',
-    { multiUseLimit: 1.5 },
-    'multiUseLimit: must be an integer of at least 1',
-  ],
-  [
-    'a limit as text [IF-4.4]',
-    { multiUseLimit: '5' },
-    'multiUseLimit: must be an integer of at least 1',
-  ],
-  [
-    'a limit of 1,000,001 uses [IF-4.4]',
-    { multiUseLimit: 1_000_001 },
-    'multiUseLimit: must be at most 1000000',
-  ],
-  [
-    'several invalid fields, named in field order [D-10]',
-    { multiUseLimit: 0, expiryDate: 'x', metadata: 'y', amount: '1', callbackUrl: 7 },
-    'amount: must be an integer in the smallest currency unit; callbackUrl: must be a string; ' +
-      `metadata: is not accepted on a link; ${INSTANT}; ` +
-      'multiUseLimit: must be an integer of at least 1',
-  ],
-])(
-  'a link request is refused and stores nothing: %s',
-  async ([, changes, errorDescription], { api }) => {
-    const before = await api.countRows();
-    const answer = await generate(api, changes, { key: 'never-kept' });
-    expect([answer.status, answer.json]).toEqual([
-      400,
-      { errorCode: 'bad_request', errorDescription },
-    ]);
-    expect(await api.countRows()).toEqual(before);
-  },
-);

@@ -89,23 +89,3 @@ test('the disclaimer of a payment link is empty when the request names no method
   const made = await generate(api, {}, { as: api.other });
   expect(made.json).toMatchObject({ disclaimer: '' });
 });
-
-test.for<[string, Record<string, unknown>, string]>([
-  [
-    'without its required fields',
-    { amount: undefined, currency: undefined, expiryDate: undefined },
-    'amount: is required; currency: is required; expiryDate: is required',
-  ],
-  ['of 49 cents', { amount: 49 }, 'amount: must be at least 50 in USD'],
-])(
-  'a payment link request %s is refused and stores nothing [D-§7, D-10]',
-  async ([, changes, errorDescription], { api }) => {
-    const before = await api.countRows();
-    const answer = await generate(api, changes, { key: 'never-kept' });
-    expect([answer.status, answer.json]).toEqual([
-      400,
-      { errorCode: 'bad_request', errorDescription },
-    ]);
-    expect(await api.countRows()).toEqual(before);
-  },
-);
