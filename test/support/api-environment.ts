@@ -65,7 +65,7 @@ export interface ApiOptions {
   clockWaitMs?: number;
   /** The mode of both merchants. Live merchants have the sandbox's card form. Default: test. */
   mode?: 'test' | 'live';
-  /** The number of trusted proxies. With 1, a test sets a payer's address by `X-Forwarded-For`. Default: 0. */
+  /** The number of trusted proxies. With 1, the default, a test sets a payer's address by `X-Forwarded-For`. */
   trustedProxies?: number;
   /**
    * Default in test mode: the production registry, whose sandbox and Stripe have addresses that accept no
@@ -113,7 +113,7 @@ export const test = base
 export async function createApiEnvironment({
   rateLimits = NO_LIMITS,
   mode = 'test',
-  trustedProxies = 0,
+  trustedProxies = 1,
   deadlineMs,
   clockWaitMs,
   gateways,
@@ -273,14 +273,15 @@ async function countRows(db: Db): Promise<Record<string, number>> {
   const tables = await db.execute<{ name: string }>(
     sql`select tablename as name from pg_tables where schemaname = 'public' order by 1`,
   );
-  const counts: Record<string, number> = {};
-  for (const { name } of tables) {
-    const [row] = await db.execute<{ n: number }>(
-      sql`select count(*)::int as n from ${sql.identifier(name)}`,
-    );
-    counts[name] = row!.n;
-  }
-  return counts;
+  const counts = await db.execute<{ name: string; n: number }>(
+    sql.join(
+      tables.map(
+        ({ name }) => sql`select ${name} as name, count(*)::int as n from ${sql.identifier(name)}`,
+      ),
+      sql` union all `,
+    ),
+  );
+  return Object.fromEntries(counts.map(({ name, n }) => [name, n]));
 }
 
 /** Closes every connection to the database and allows no new one while `work` runs. */

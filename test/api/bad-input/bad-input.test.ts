@@ -25,6 +25,10 @@ interface Table {
 }
 
 const only = (changes: object): object => changes;
+const ofSubscription = (changes: object): object => ({
+  subscriptionId: UNKNOWN_IDS.subscription,
+  ...changes,
+});
 const NEXT_YEAR = Date.now() + 365 * 86_400_000;
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 const DEEP = '['.repeat(30_000) + ']'.repeat(30_000);
@@ -43,6 +47,7 @@ const NUL_TEXT = 'must be text without NUL characters and unpaired surrogates';
 const PAIR = 'must be a string of at most 500 characters';
 const SIGNER = 'eventSigner: must be 1 to 255 visible ASCII characters';
 const NO_METADATA = 'metadata: is not accepted on a link';
+const WITH = 'is required to edit the interval';
 const UNIT = 'must be one of DAY, WEEK, MONTH, YEAR';
 const EVENTS =
   'must be one of intent.checkout_opened, intent.created, intent.failed, intent.refunded, ' +
@@ -190,10 +195,69 @@ const TABLES: Table[] = [
     ],
   },
   {
-    rules: 'IF-4.7',
+    rules: 'D-01, D-04, D-06, D-10, D-10a, D-15, IF-4.6',
+    path: '/subscription/edit',
+    body: ofSubscription,
+    rows: [
+      [
+        'body: must have newAmount, newCycleCount, newNextPaymentDate or interval',
+        {},
+        { newAmount: null, interval: null },
+      ],
+      [`newNextPaymentDate: ${WITH}; intervalCount: ${WITH}`, { interval: 'WEEK' }],
+      [`newNextPaymentDate: ${WITH}; interval: ${WITH}`, { intervalCount: 2 }],
+      [`newNextPaymentDate: ${WITH}`, { interval: 'WEEK', intervalCount: 2, newAmount: 500 }],
+      [`intervalCount: ${WITH}`, { interval: 'WEEK', newNextPaymentDate: NEXT_YEAR }],
+      [`interval: ${WITH}`, { intervalCount: 2, newNextPaymentDate: NEXT_YEAR }],
+      [`interval: ${UNIT}`, { interval: 'HOUR', intervalCount: 1, newNextPaymentDate: NEXT_YEAR }],
+      [
+        'intervalCount: must be an integer from 1 to 120 for interval MONTH',
+        { interval: 'MONTH', intervalCount: 121, newNextPaymentDate: NEXT_YEAR },
+      ],
+      [`newAmount: ${INTEGER}`, { newAmount: '1999' }, { newAmount: 0.5 }],
+      ['newAmount: must be greater than 0', { newAmount: 0 }],
+      ['newCycleCount: must be an integer from 1 to 1200', { newCycleCount: 1_201 }],
+      [`newCycleCount: ${AT_LEAST_1}`, { newCycleCount: 0 }],
+      [
+        `newNextPaymentDate: ${INSTANT}`,
+        { newNextPaymentDate: '2027-12-24' },
+        { newNextPaymentDate: Date.UTC(2200, 0, 1) },
+      ],
+      [
+        `newAmount: must be greater than 0; newCycleCount: ${AT_LEAST_1}; ` +
+          `newNextPaymentDate: ${INSTANT}; intervalCount: ${AT_LEAST_1}`,
+        { newAmount: -1, newCycleCount: 1.5, newNextPaymentDate: true, intervalCount: 'x' },
+      ],
+    ],
+  },
+  {
+    rules: 'D-10, IF-4.7',
     path: '/subscription/merchant/cancel',
-    body: only,
-    rows: [['subscriptionId: must be a string', { subscriptionId: [UNKNOWN_IDS.subscription] }]],
+    body: ofSubscription,
+    rows: [
+      ['subscriptionId: must be a string', { subscriptionId: [UNKNOWN_IDS.subscription] }],
+      ['atPeriodEnd: must be true or false', { atPeriodEnd: 'yes' }],
+    ],
+  },
+  {
+    rules: 'D-10',
+    path: '/subscription/merchant/pause',
+    body: ofSubscription,
+    rows: [[`resumeAt: ${INSTANT}`, { resumeAt: '2027-12-24' }]],
+  },
+  {
+    rules: 'D-04, D-06, D-10a, D-§4',
+    path: '/subscription/merchant/unpause',
+    body: ofSubscription,
+    rows: [
+      ['newNextPaymentDate: is required', {}, { newNextPaymentDate: null }],
+      [
+        `newNextPaymentDate: ${INSTANT}`,
+        ...['1830000000000', 1.5, -1, Date.UTC(2200, 0, 1)].map((newNextPaymentDate) => ({
+          newNextPaymentDate,
+        })),
+      ],
+    ],
   },
   {
     rules: 'D-01, D-03, D-06, D-10, D-10a, D-14, D-37, IF-4.4, IF-8',
@@ -404,15 +468,17 @@ const TABLES: Table[] = [
 
 for (const { path, rules, body, rows } of TABLES) {
   test.for(rows)(
-    `POST ${path} adds no row and answers: %s [${rules}]`,
+    `POST ${path} adds no row, calls no workflow and answers: %s [${rules}]`,
     async ([description, ...cases], { api }) => {
       const before = await api.countRows();
+      const called = api.workflows.calls.length;
       for (const changes of cases) {
         const answer = await api.call('POST', path, { body: body(changes), key: 'never-kept' });
         expectError(answer, 400, 'bad_request', description);
         expect(answer.headers['request-id']).toMatch(/^req_[0-9A-Za-z]{22}$/);
       }
       expect(await api.countRows()).toEqual(before);
+      expect(api.workflows.calls).toHaveLength(called);
     },
   );
 }

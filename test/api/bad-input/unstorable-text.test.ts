@@ -1,13 +1,11 @@
 import { describe, expect } from 'vitest';
 import { ROUTES } from '../../../api/routes.ts';
-import { test as apiTest } from '../../support/api-environment.ts';
+import { test } from '../../support/api-environment.ts';
 import { intentBody } from '../../support/fixtures/payments.ts';
 import { subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 import { openCheckout } from '../../support/hosted-pages/checkouts.ts';
 import { updateLinkOf } from '../../support/hosted-pages/update-page.ts';
 import { browse, expectSeeOther, postForm } from '../../support/hosted-pages/visits.ts';
-
-const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { untilAvailable } from '../../support/answers.ts';
-import { test as apiTest } from '../../support/api-environment.ts';
+import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { eventsOf, eventTypes } from '../../support/fixtures/events.ts';
 import { readIntent } from '../../support/fixtures/payments.ts';
@@ -14,8 +14,6 @@ import {
 } from '../../support/hosted-pages/links.ts';
 import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 import { browse, comeBack, headingOf } from '../../support/hosted-pages/visits.ts';
-
-const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
 const HOUR = 3_600_000;
 

@@ -7,7 +7,7 @@ import {
 import { linkUses } from '../../../db/schema/subscriptions.ts';
 import { applyCheckoutExpiry } from '../../../domain/subscription/apply-command.ts';
 import { untilAvailable } from '../../support/answers.ts';
-import { test as apiTest } from '../../support/api-environment.ts';
+import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {
   cookieOf,
@@ -23,8 +23,6 @@ import { fieldsOf } from '../../support/hosted-pages/page-text.ts';
 
 const cancel = (api: ApiEnvironment, subscriptionId: string) =>
   api.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
-
-const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
 const HOUR = 3_600_000;
 /** Each use of a shareable subscription link creates a subscription with its own checkout. */

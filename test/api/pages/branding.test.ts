@@ -1,15 +1,13 @@
 import { expect } from 'vitest';
 import { changeSettings } from '../../../db/repositories/merchants/settings.ts';
 import type { Branding } from '../../../domain/branding.ts';
-import { test as apiTest } from '../../support/api-environment.ts';
+import { test } from '../../support/api-environment.ts';
 import type { Answer, ApiEnvironment } from '../../support/api-environment.ts';
 import { intentBody, setupBody } from '../../support/fixtures/payments.ts';
 import { createSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 import { readSubscription } from '../../support/fixtures/subscriptions.ts';
 import { makeLink, openLink } from '../../support/hosted-pages/links.ts';
 import { browse, headingOf, visit } from '../../support/hosted-pages/visits.ts';
-
-const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
 const BRANDING: Branding = {
   logoUrl: 'https://cdn.shop.example/logo.svg?v=2',

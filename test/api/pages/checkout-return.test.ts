@@ -1,10 +1,10 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { paymentAttempts, paymentIntents } from '../../../db/schema/payments.ts';
+import { paymentIntents } from '../../../db/schema/payments.ts';
 import { test } from '../../support/api-environment.ts';
 import { statusOf } from '../../support/fixtures/subscriptions.ts';
 import { openCheckout, sessionOf } from '../../support/hosted-pages/checkouts.ts';
-import { browse, comeBack, expectSeeOther, ownReturn } from '../../support/hosted-pages/visits.ts';
+import { browse, comeBack, expectSeeOther } from '../../support/hosted-pages/visits.ts';
 import { consentOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 
 test('a paid checkout shows a receipt and a button to callbackUrl that keeps the URL’s query [D-44, IF-4.3]', async ({
@@ -108,27 +108,6 @@ test('a paid checkout of a single cycle ends the subscription and shows the resu
   expect([page.status, page.text.includes('This was the last payment.')]).toEqual([200, true]);
 });
 
-test('after a declined card, a checkout shows one neutral text and takes another card [D-§4]', async ({
-  api,
-}) => {
-  const { path, subscriptionId } = await openCheckout(api);
-  expectSeeOther(await comeBack(api, path, 'payment_token=tok_insufficient_funds'), path);
-  expect(await statusOf(api, subscriptionId)).toBe('CREATED');
-
-  const page = await browse(api, path);
-  expect(page.status).toBe(200);
-  expect(page.text).toContain(
-    '<p class="bad" id="declined" role="alert">Your payment was declined and nothing was charged. ' +
-      'Check the details and try again, or use another card.</p>',
-  );
-  expect(page.text).not.toContain('insufficient');
-  expect(page.text.match(/aria-describedby="declined"/g)).toHaveLength(4);
-
-  expectSeeOther(await comeBack(api, path, 'payment_token=tok_second_pays'), path);
-  expect(await statusOf(api, subscriptionId)).toBe('ACTIVE');
-  expect((await sessionOf(api, subscriptionId)).tries).toBe(2);
-});
-
 test('a card that the tokeniser refuses counts as a try and shows the text of a decline [D-§4]', async ({
   api,
 }) => {
@@ -158,55 +137,6 @@ test('a return from the tokeniser without a token or error, or with an invalid t
   expect(api.workflows.calls).toHaveLength(sent);
 });
 
-test('after a decline or a payment, a reload of the checkout’s return URL makes no second attempt', async ({
-  api,
-}) => {
-  const { path, subscriptionId } = await openCheckout(api);
-  const declined = 'payment_token=tok_card_declined_reload';
-  for (let load = 0; load < 3; load += 1) expectSeeOther(await comeBack(api, path, declined), path);
-  const paid = 'payment_token=tok_paid_reload';
-  await Promise.all([comeBack(api, path, paid), comeBack(api, path, paid)]);
-  expectSeeOther(await comeBack(api, path, paid), path);
-
-  const attempts = await api.db
-    .select({ number: paymentAttempts.attemptNumber, state: paymentAttempts.state })
-    .from(paymentAttempts)
-    .innerJoin(paymentIntents, eq(paymentIntents.id, paymentAttempts.intentId))
-    .where(eq(paymentIntents.subscriptionId, subscriptionId))
-    .orderBy(paymentAttempts.attemptNumber);
-  expect(attempts).toEqual([
-    { number: 1, state: 'DECLINED' },
-    { number: 2, state: 'SUCCEEDED' },
-  ]);
-});
-
-test('a HEAD request to a checkout’s return URL makes no payment [D-44]', async ({ api }) => {
-  const { path, subscriptionId } = await openCheckout(api);
-  const answer = await comeBack(api, path, 'payment_token=tok_head', { method: 'HEAD' });
-  expectSeeOther(answer, path);
-  expect(await statusOf(api, subscriptionId)).toBe('CREATED');
-});
-
-test('the checkout and return URLs show a page that reloads while the outcome is unknown', async ({
-  api,
-}) => {
-  const { path } = await openCheckout(api);
-  const query = 'payment_token=tok_unknown';
-  const url = ownReturn(path, query).replace('&', '&amp;');
-  const returned = await comeBack(api, path, query);
-  expect(returned.status).toBe(200);
-  expect(returned.text).toContain(`<meta http-equiv="refresh" content="3; url=${url}"/>`);
-  expect(returned.text).toContain('<h1>Your payment is being processed</h1>');
-
-  const reopened = await browse(api, path);
-  expect(reopened.text).toContain(`<meta http-equiv="refresh" content="3; url=${path}"/>`);
-  expect(reopened.text).not.toContain('Card number');
-
-  // A second card is not charged while the outcome is unknown.
-  const another = await comeBack(api, path, 'payment_token=tok_another');
-  expect(another.text).toContain('<h1>Your payment is being processed</h1>');
-});
-
 test('a checkout that was cancelled while its outcome was unknown first shows "processing" and later the outcome [D-§4]', async ({
   api,
 }) => {
@@ -227,23 +157,4 @@ test('a checkout that was cancelled while its outcome was unknown first shows "p
   const settled = await browse(api, path);
   expect(settled.text).toContain('<h1>This subscription has ended</h1>');
   expect(settled.text).toContain('1 payment was received. Nothing more will be charged.');
-});
-
-test('while Temporal is unavailable, a checkout’s return URL shows a 503 page; a later load of the URL pays', async ({
-  api,
-}) => {
-  const { path, subscriptionId } = await openCheckout(api);
-  const query = 'payment_token=tok_outage';
-  const url = ownReturn(path, query).replace('&', '&amp;');
-  api.workflows.faults.isDown = true;
-  const away = await comeBack(api, path, query);
-  api.workflows.faults.isDown = false;
-
-  expect(away.status).toBe(503);
-  expect(away.headers['content-type']).toBe('text/html; charset=utf-8');
-  expect(away.text).toContain('Nothing is lost: reload it in a moment');
-  expect(away.text).toContain(`<meta http-equiv="refresh" content="10; url=${url}"/>`);
-
-  expectSeeOther(await comeBack(api, path, query), path);
-  expect(await statusOf(api, subscriptionId)).toBe('ACTIVE');
 });

@@ -2,17 +2,11 @@ import { createHash } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { paymentIntents } from '../../../db/schema/payments.ts';
-import { TOKENISER_URL, test } from '../../support/api-environment.ts';
+import { test } from '../../support/api-environment.ts';
 import { eventTypes } from '../../support/fixtures/events.ts';
 import { statusOf } from '../../support/fixtures/subscriptions.ts';
 import { JAN_31, openCheckout, sessionOf } from '../../support/hosted-pages/checkouts.ts';
-import {
-  browse,
-  comeBack,
-  expectSeeOther,
-  postForm,
-  ownReturnUrl,
-} from '../../support/hosted-pages/visits.ts';
+import { browse, comeBack, expectSeeOther, postForm } from '../../support/hosted-pages/visits.ts';
 import { consentOf, fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 
 test('the checkout page shows the product, today’s amount and the later amounts [IF-2.8, IF-2.3]', async ({
@@ -63,28 +57,6 @@ test('the checkout page of a trial shows the later charges and that nothing is c
     'By continuing, you allow Acme Ltd to charge this card for each payment of this subscription, ' +
       'until it ends or is cancelled.',
   );
-});
-
-test('the card form posts to the tokeniser, names the checkout session and has four labelled fields', async ({
-  api,
-}) => {
-  const { path, subscriptionId } = await openCheckout(api);
-  const page = await browse(api, path);
-  const { id } = await sessionOf(api, subscriptionId);
-
-  expect(page.text).toContain(`<form method="post" action="${TOKENISER_URL}">`);
-  expect(fieldsOf(page.text)).toEqual([
-    { name: 'session', value: id },
-    { name: 'return_url', value: ownReturnUrl(path) },
-    { name: 'locale', value: 'en' },
-    { name: 'merchant', value: 'Acme Ltd' },
-    { name: 'button', value: 'Pay US$19.99' },
-    { name: 'name', label: 'Name on card', autocomplete: 'cc-name', value: 'Ada Example' },
-    { name: 'number', label: 'Card number', autocomplete: 'cc-number' },
-    { name: 'expiry', label: 'Expiry', autocomplete: 'cc-exp' },
-    { name: 'cvc', label: 'CVC', autocomplete: 'cc-csc' },
-  ]);
-  expect(page.text.match(/<script/g)).toHaveLength(1);
 });
 
 test('the checkout page lists the test cards in test mode [D-61]', async ({ api }) => {

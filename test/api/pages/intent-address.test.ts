@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { PUBLIC_URL, test as apiTest } from '../../support/api-environment.ts';
+import { PUBLIC_URL, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {
   browse,
@@ -12,8 +12,6 @@ import { eventTypes } from '../../support/fixtures/events.ts';
 import { makeHosted, makePaid, readIntent, UNKNOWN_IDS } from '../../support/fixtures/payments.ts';
 
 /** Tests the URL `/?xpay_intent_id=…`, which redirects to the page of the hosted payment with this id. */
-
-const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
 const byId = (api: ApiEnvironment, id: string) => browse(api, `/?xpay_intent_id=${id}`);
 

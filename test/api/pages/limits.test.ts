@@ -17,7 +17,7 @@ import {
 import { intentBody, makeHosted, readIntent } from '../../support/fixtures/payments.ts';
 import { createSubscription, readSubscription } from '../../support/fixtures/subscriptions.ts';
 
-const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1, mode: 'live' });
+const test = apiTest.extend('apiOptions', { scope: 'file' }, { mode: 'live' });
 
 const DAY_MS = 24 * 3_600_000;
 

@@ -2,25 +2,20 @@ import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { customers } from '../../../db/schema/customers.ts';
 import { setupMethods } from '../../../db/schema/checkouts.ts';
-import { test as apiTest } from '../../support/api-environment.ts';
+import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
-import { consentOf, fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
+import { consentOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 import { eventTypes } from '../../support/fixtures/events.ts';
 import {
-  alertOf,
   expectSeeOther,
   hasCardForm,
   headingOf,
   refreshOf,
-  sessionIn,
-  triesOf,
   visit,
-  ownReturnUrl,
 } from '../../support/hosted-pages/visits.ts';
 import { setupBody } from '../../support/fixtures/payments.ts';
 
-const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
-const LIVE = { trustedProxies: 1, mode: 'live' } as const;
+const LIVE = { mode: 'live' } as const;
 
 /** Creates a setup session and returns a visit of its page. Sends no request to the page. */
 async function open(api: ApiEnvironment, changes: object = {}) {
@@ -36,7 +31,7 @@ async function rowOf(api: ApiEnvironment, setupMethodId: string) {
 }
 
 test('the setup page says that nothing is charged [IF-2.5]', async ({ api }) => {
-  const { look, path } = await open(api);
+  const { look } = await open(api);
   const page = await look();
   expect([page.status, headingOf(page)]).toEqual([200, 'Save a card with Acme Ltd']);
   expect(linesOf(page.text)).toEqual([['Charged today', 'Nothing']]);
@@ -45,14 +40,6 @@ test('the setup page says that nothing is charged [IF-2.5]', async ({ api }) => 
   expect(consentOf(page.text)).toBe(
     'By continuing, you allow Acme Ltd to charge this card later for payments that you agree with ' +
       'them, until you withdraw this permission.',
-  );
-  expect(fieldsOf(page.text)).toContainEqual({
-    name: 'return_url',
-    value: ownReturnUrl(path),
-  });
-  expect(page.text.match(/<script/g)).toHaveLength(1);
-  expect(page.headers['content-security-policy']).toContain(
-    "form-action 'self' https://cards.example;",
   );
 });
 
@@ -82,22 +69,6 @@ test('a saved card is shown with a button to callbackUrl with four parameters [D
   );
   expect(api.orders.charges).toEqual([]);
   expect(await eventTypes(api, setupMethodId)).toEqual(['setup_method.success']);
-});
-
-test('after a declined card that is not saved, another card can be saved [D-§7]', async ({
-  api,
-}) => {
-  const { setupMethodId, give, look } = await open(api);
-  const session = sessionIn(await look());
-  const declined = await give('payment_token=tok-stolen_card');
-  expect(alertOf(declined)).toBe(
-    'Your card was declined and was not saved. Nothing was charged. Check the details and try ' +
-      'again, or use another card.',
-  );
-  expect(declined.text).not.toContain('stolen');
-  expect((await rowOf(api, setupMethodId)).status).toBe('CREATED');
-  expect(headingOf(await give('payment_token=tok_saved_2'))).toBe('Your card was saved');
-  expect(await triesOf(api, session)).toBe(2);
 });
 
 test('after five declined cards, a setup session of a live merchant is FAILED and its page takes no more cards', async ({

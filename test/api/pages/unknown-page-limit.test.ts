@@ -6,7 +6,7 @@ import { makeHosted } from '../../support/fixtures/payments.ts';
 import { createSubscription } from '../../support/fixtures/subscriptions.ts';
 import { hasCardForm, headingOf, visit } from '../../support/hosted-pages/visits.ts';
 
-const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1, mode: 'live' });
+const test = apiTest.extend('apiOptions', { scope: 'file' }, { mode: 'live' });
 
 const KINDS = ['checkout', 'payment', 'setup', 'update-method', 'l'];
 

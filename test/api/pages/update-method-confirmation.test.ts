@@ -4,7 +4,7 @@ import { paymentAttempts, paymentIntents } from '../../../db/schema/payments.ts'
 import { paymentMethods } from '../../../db/schema/customers.ts';
 import { formToken } from '../../../api/pages/shared/own-requests.ts';
 import { sessionIdOf } from '../../../runtime/payer-links.ts';
-import { PUBLIC_URL, SESSION_KEY, test as apiTest } from '../../support/api-environment.ts';
+import { PUBLIC_URL, SESSION_KEY, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {
   expectSeeOther,
@@ -23,8 +23,6 @@ import {
  * The update page of a subscription whose last charge the payer has to confirm with the bank. The gateway is the
  * sandbox or a removed Stripe account. Neither offers such a confirmation.
  */
-
-const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
 /**
  * Makes an UNPAID subscription whose last charge needs the payer's confirmation at the bank. Returns it with

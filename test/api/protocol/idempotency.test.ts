@@ -10,6 +10,7 @@ import { subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { expectError, untilAvailable } from '../../support/answers.ts';
 import { createSubscription } from '../../support/fixtures/subscriptions.ts';
+import { saveCard, tokenisedBody } from '../../support/fixtures/payments.ts';
 
 const ADA = { customerDetails: { name: 'Ada', email: 'ada@example.com' } };
 
@@ -17,21 +18,6 @@ async function keyRow(api: ApiEnvironment, key: string) {
   const [row] = await api.db.select().from(idempotencyKeys).where(eq(idempotencyKeys.key, key));
   return row;
 }
-
-test('a repeated call gets the same status and bytes without a further effect [D-17, IF-4.3]', async ({
-  api,
-}) => {
-  const first = await api.call('POST', '/customer/create', { body: ADA, key: 'replay' });
-  const rows = await api.countRows();
-  const second = await api.call('POST', '/customer/create', { body: ADA, key: 'replay' });
-
-  expect(second.status).toBe(200);
-  expect(second.text).toBe(first.text);
-  expect(first.headers['idempotent-replayed']).toBeUndefined();
-  expect(second.headers['idempotent-replayed']).toBe('true');
-  expect(second.headers['request-id']).not.toBe(first.headers['request-id']);
-  expect(await api.countRows()).toEqual(rows);
-});
 
 test('a repeated call is replayed when only the order of its fields or its whitespace differs [D-17]', async ({
   api,
@@ -136,32 +122,6 @@ test('a repeat with a key gets 409 with Retry-After while the first call runs [D
   expect((await running).status).toBe(200);
 });
 
-test('a repeat after a 503 continues under the same command id [D-17, D-32]', async ({ api }) => {
-  const { subscriptionId } = await createSubscription(api);
-  const cancel = () =>
-    api.call('POST', '/subscription/merchant/cancel', {
-      body: { subscriptionId },
-      key: 'outage',
-    });
-  api.workflows.faults.isDown = true;
-  const failed = await cancel();
-  api.workflows.faults.isDown = false;
-  const repeated = await cancel();
-
-  expectError(
-    failed,
-    503,
-    'service_unavailable',
-    'The service is not available at the moment. It is safe to repeat with the same key.',
-  );
-  expect([repeated.status, repeated.text]).toEqual([200, '{}']);
-  const { commandId } = (await keyRow(api, 'outage'))!;
-  const names = api.workflows.calls
-    .filter(({ ref }) => 'subscriptionId' in ref && ref.subscriptionId === subscriptionId)
-    .map(({ name }) => name);
-  expect(names).toEqual(['start', `execute cancel ${commandId}`, `execute cancel ${commandId}`]);
-});
-
 test('a repeat returns the result of an applied command whose answer was lost [D-32]', async ({
   api,
 }) => {
@@ -230,4 +190,38 @@ test('a failed request leaves no row and no key [D-17]', async ({ api }) => {
   } finally {
     await api.db.execute('drop trigger refuse on checkout_session; drop function refuse();');
   }
+});
+
+const DAY_MS = 86_400_000;
+
+async function charge(api: ApiEnvironment, key: string, amount: number, body: object) {
+  const answer = await api.call('POST', '/payments/charge-tokenised-pm', {
+    body: { ...body, amount },
+    key,
+  });
+  return {
+    ...(answer.json as { intentId: string; status: string; errorCode?: string }),
+    isReplayed: answer.headers['idempotent-replayed'] === 'true',
+  };
+}
+
+test('the answer of a declined charge is kept under its idempotency key for 24 h; after that a call with the key charges anew [D-17]', async ({
+  api,
+}) => {
+  const body = tokenisedBody(await saveCard(api));
+  api.orders.faults.card = 'insufficient_funds';
+  const declined = await charge(api, 'cycle-7', 2_500, body);
+  expect(declined).toMatchObject({ status: 'FAILED', errorCode: 'insufficient_funds' });
+  api.orders.faults.card = null;
+
+  api.clock.aheadMs = DAY_MS - 60_000;
+  expect(await charge(api, 'cycle-7', 2_500, body)).toEqual({ ...declined, isReplayed: true });
+
+  api.clock.aheadMs = DAY_MS + 60_000;
+  const paid = await charge(api, 'cycle-7', 2_600, body);
+  expect(paid).toMatchObject({ status: 'SUCCESS', isReplayed: false });
+  expect(paid.intentId).not.toBe(declined.intentId);
+
+  api.clock.aheadMs = 44 * DAY_MS;
+  expect(await charge(api, 'cycle-7', 2_600, body)).toEqual({ ...paid, isReplayed: true });
 });

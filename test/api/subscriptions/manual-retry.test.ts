@@ -3,11 +3,7 @@ import { expect } from 'vitest';
 import { idempotencyKeys } from '../../../db/schema/merchants.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
-import {
-  declineNext,
-  subscriptionIn,
-  readSubscription,
-} from '../../support/fixtures/subscriptions.ts';
+import { subscriptionIn, readSubscription } from '../../support/fixtures/subscriptions.ts';
 import type { CreatedSubscription } from '../../support/fixtures/subscriptions.ts';
 import { expectError } from '../../support/answers.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
@@ -93,18 +89,6 @@ test('a manual retry is refused until 4 h after the last one [IF-4.9, D-31, IF-7
   await retry(api, subscription, { card: 'card_declined' });
   const again = await retry(api, subscription);
   expectError(again, 400, 'bad_request', `Another manual retry is possible from ${FOUR_PM}.`);
-});
-
-test('the cooldown of a manual retry also applies to the next declined cycle [D-31]', async ({
-  api,
-}) => {
-  const subscription = await unpaidAtNoon(api);
-  expect((await retry(api, subscription)).json).toMatchObject({ success: true });
-  await declineNext(api, subscription, 'card_declined');
-  expect((await retry(api, subscription)).json).toEqual({
-    errorCode: 'bad_request',
-    errorDescription: `Another manual retry is possible from ${FOUR_PM}.`,
-  });
 });
 
 test('a manual retry that pays the last cycle answers ENDED [IF-4.9, D-31, D-10a, D-§4]', async ({

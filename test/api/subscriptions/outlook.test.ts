@@ -105,41 +105,6 @@ describe('the upcoming charges', () => {
     expect(rows(await upcoming(api, subscription, '?limit=1'))).toEqual([charge(null, 2)]);
   });
 
-  test('leave out dates that have passed while the subscription is UNPAID [D-§7, D-§4]', async ({
-    api,
-  }) => {
-    const testClockId = await createClock(api, JAN_31);
-    const subscription = await subscriptionIn(api, 'ACTIVE', { testClockId, cycleCount: 4 });
-    await declineNext(api, subscription, 'stolen_card');
-    const body = { testClockId, to: Date.UTC(2027, 3, 10) };
-    const advanced = await api.call('POST', '/test-clock/advance', { body });
-    expect(advanced.json).toMatchObject({ status: 'READY' });
-    expect(rows(await upcoming(api, subscription))).toEqual([
-      charge(null, 2),
-      charge(Date.UTC(2027, 3, 30, 12), 3),
-      charge(Date.UTC(2027, 4, 31, 12), 4),
-    ]);
-  });
-
-  test('follow an edited payment date, interval and amount [IF-4.6, D-15]', async ({ api }) => {
-    const subscription = await activeSinceJanuary(api, { cycleCount: 4 });
-    const date = Date.UTC(2027, 2, 1, 8);
-    const { subscriptionId } = subscription;
-    const body = {
-      subscriptionId,
-      interval: 'WEEK',
-      intervalCount: 2,
-      newNextPaymentDate: date,
-      newAmount: 700,
-    };
-    expect((await api.call('POST', '/subscription/edit', { body })).status).toBe(200);
-    expect(rows(await upcoming(api, subscription))).toEqual([
-      charge(date, 2, 700),
-      charge(Date.UTC(2027, 2, 15, 8), 3, 700),
-      charge(Date.UTC(2027, 2, 29, 8), 4, 700),
-    ]);
-  });
-
   test.for(['CREATED', 'PAUSED', 'ENDED'] as const)(
     'are empty while the subscription is %s [D-§7]',
     async (status, { api }) => {

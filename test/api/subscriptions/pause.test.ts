@@ -1,9 +1,8 @@
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { subscriptionIn, readSubscription } from '../../support/fixtures/subscriptions.ts';
 import type { CreatedSubscription } from '../../support/fixtures/subscriptions.ts';
-import { expectError } from '../../support/answers.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 
 const CHRISTMAS = Date.UTC(2027, 11, 24, 18);
@@ -46,24 +45,6 @@ test('an unpause makes the given date the next payment date and the new billing 
     status: 'ACTIVE',
     nextPaymentDate: Date.UTC(2028, 0, 24, 18),
     remainingCycleCount: 10,
-  });
-});
-
-describe('an unpause', () => {
-  const DATE = 'newNextPaymentDate: must be epoch milliseconds before the year 2200';
-  test.for<[string, unknown, string]>([
-    ['no date [D-§4]', undefined, 'newNextPaymentDate: is required'],
-    ['a null date [D-10a]', null, 'newNextPaymentDate: is required'],
-    ['a date as text [D-04]', '1830000000000', DATE],
-    ['a fractional date [D-04]', 1.5, DATE],
-    ['a date before 1970 [D-04]', -1, DATE],
-    ['a date in 2200 [D-06]', Date.UTC(2200, 0, 1), DATE],
-    ['a date in the past [D-§4]', 1_000, 'newNextPaymentDate must lie in the future.'],
-  ])('is refused with %s', async ([, newNextPaymentDate, description], { api }) => {
-    const subscription = await subscriptionIn(api, 'PAUSED');
-    const answer = await unpause(api, subscription, { newNextPaymentDate });
-    expectError(answer, 400, 'bad_request', description);
-    expect(await readSubscription(api, subscription)).toMatchObject({ status: 'PAUSED' });
   });
 });
 

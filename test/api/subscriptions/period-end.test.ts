@@ -69,18 +69,6 @@ test('a cancellation with atPeriodEnd false ends the subscription at once [IF-4.
   expect(ended).not.toHaveProperty('cancelAt');
 });
 
-test.for([
-  ['CREATED', 400, 'operation_not_allowed', 'A subscription that is CREATED cannot be resumed.'],
-  ['PAUSED', 400, 'operation_not_allowed', 'A subscription that is PAUSED cannot be resumed.'],
-  ['ENDED', 400, 'operation_not_allowed', 'A subscription that is ENDED cannot be resumed.'],
-] as const)(
-  'a resume is refused while the subscription is %s [D-§4]',
-  async ([status, code, errorCode, text], { api }) => {
-    const { subscriptionId } = await subscriptionIn(api, status);
-    expectError(await post(api, 'resume', { subscriptionId }), code, errorCode, text);
-  },
-);
-
 test('a subscription shows when its pause with a date ends, until an unpause [D-§4]', async ({
   api,
 }) => {
@@ -99,23 +87,3 @@ test('a subscription shows when its pause with a date ends, until an unpause [D-
   expect(unpaused).toMatchObject({ status: 'ACTIVE', nextPaymentDate: newNextPaymentDate });
   expect(unpaused).not.toHaveProperty('resumeAt');
 });
-
-test.for([
-  ['cancel', { atPeriodEnd: 'yes' }, 'atPeriodEnd: must be true or false'],
-  [
-    'pause',
-    { resumeAt: '2027-12-24' },
-    'resumeAt: must be epoch milliseconds before the year 2200',
-  ],
-  ['pause', { resumeAt: 0 }, 'resumeAt must lie in the future.'],
-] as const)(
-  'a %s with %j is refused and changes nothing [D-10, D-§4]',
-  async ([command, changes, text], { api }) => {
-    const subscription = await subscriptionIn(api, 'ACTIVE');
-    const before = await readSubscription(api, subscription);
-    const { subscriptionId } = subscription;
-    const answer = await post(api, command, { subscriptionId, ...changes });
-    expectError(answer, 400, 'bad_request', text);
-    expect(await readSubscription(api, subscription)).toEqual(before);
-  },
-);

@@ -41,7 +41,7 @@ export async function openPageServers(
   };
   return {
     test: await createApi({ trustedProxies: 1 }),
-    live: await createApi({ trustedProxies: 1, mode: 'live' }),
+    live: await createApi({ mode: 'live' }),
     stripe: await createApi({
       trustedProxies: 1,
       gateways: { ...oneGateway(stripe), forNewMethods },

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { test } from '../../support/api-environment.ts';
 import {
+  createSubscription,
   declineNext,
   readSubscription,
   subscriptionIn,
@@ -12,10 +13,16 @@ import {
   openUpdatePage,
   updateLinkOf,
 } from '../../support/hosted-pages/update-page.ts';
-import { expectSeeOther, headingOf, visit } from '../../support/hosted-pages/visits.ts';
+import {
+  expectSeeOther,
+  hasCardForm,
+  headingOf,
+  visit,
+} from '../../support/hosted-pages/visits.ts';
+import { makeHosted } from '../../support/fixtures/payments.ts';
 
 const DAY_MS = 24 * 3_600_000;
-const LIVE = { trustedProxies: 1, mode: 'live' } as const;
+const LIVE = { mode: 'live' } as const;
 
 test('after 15 automatic attempts in 30 days a new card is saved at once and charged later [D-30, D-33]', async ({
   api,
@@ -81,4 +88,32 @@ test('the locked update page says that the fifth card is saved when its payment 
   const locked = await give('payment_token=tok_card_declined_fifth_1111');
   expect([locked.status, headingOf(locked)]).toEqual([403, 'Your new card was saved']);
   expect(locked.text).toContain('but the payment of US$19.99 was declined.');
+});
+
+test('in test mode, one IP address can try forty cards in one checkout and then pay in it [D-61]', async ({
+  api,
+}) => {
+  const subscription = await createSubscription(api);
+  const { give } = visit(api, subscription.fwdUrl, '203.0.113.16');
+  for (let card = 1; card <= 40; card += 1) {
+    expect(hasCardForm(await give(`payment_token=tok_card_declined_test_${card}`))).toBe(true);
+  }
+  await give('payment_token=tok_good_last');
+  expect(await readSubscription(api, subscription)).toMatchObject({ status: 'ACTIVE' });
+});
+
+test('in test mode, a payment is locked after a hundred cards, and the same IP address can pay another payment', async ({
+  api,
+}) => {
+  const address = '203.0.113.17';
+  const { comeBack, look } = visit(api, (await makeHosted(api)).fwdUrl, address);
+  const decline = (id: number) => comeBack(`payment_error=invalid_cvc&payment_error_id=${id}`);
+  for (let card = 1; card <= 99; card += 1) await decline(card);
+  expect(hasCardForm(await look())).toBe(true);
+  await decline(100);
+  const locked = await look();
+  expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
+  const next = visit(api, (await makeHosted(api)).fwdUrl, address);
+  const paid = await next.give('payment_token=tok_pays_after_a_hundred_cards');
+  expect(headingOf(paid)).toBe('Thank you: your payment was received');
 });
