@@ -1,24 +1,14 @@
 import { createChargingActivities } from './subscription/charge-attempt.ts';
-import type { ChargingDeps } from './subscription/charge-attempt.ts';
 import { withoutQueryData } from './failures.ts';
 import { createGatewayEventActivities } from './gateway-events/handle-events.ts';
-import type { GatewayEventDeps } from './gateway-events/handle-events.ts';
 import { createLateChargeActivities } from './orders/late-charges.ts';
 import { createMaintenanceActivities } from './repair/sweep.ts';
-import type { MaintenanceDeps } from './repair/sweep.ts';
 import { createPaymentActivities } from './orders/payments.ts';
-import type { PaymentDeps } from './orders/payments.ts';
 import { createRefundActivities } from './orders/refunds.ts';
 import { createSetupMethodActivities } from './orders/setup-methods.ts';
 import { createTransitionActivities } from './subscription/transitions.ts';
-import type { TransitionDeps } from './subscription/transitions.ts';
-import type { WebhookActivities } from './webhooks/delivery.ts';
+import type { ActivityDeps } from './deps.ts';
 
-export type ActivityDeps = ChargingDeps &
-  PaymentDeps &
-  GatewayEventDeps &
-  TransitionDeps &
-  MaintenanceDeps & { webhooks: WebhookActivities };
 export type Activities = ReturnType<typeof createActivities>;
 
 export function createActivities(deps: ActivityDeps) {

@@ -1,8 +1,7 @@
-import type { Db } from '../../db/client.ts';
 import { isAskedLongEnough, isPendingTooLong } from '../../domain/lookup-delays.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import type { PresentPayer } from '../../gateways/port.ts';
-import type { GatewayRegistry } from '../../gateways/registry.ts';
+import type { ActivityDeps } from '../deps.ts';
 
 /** Time limits of one activity for its requests to the gateway about one charge or refund. */
 export interface SendBudget {
@@ -15,15 +14,8 @@ export interface SendBudget {
 /** Time limits for a gateway client with a timeout of 5 s. */
 const DEFAULT_SEND_BUDGET: SendBudget = { newSendsForMs: 6_000, pauseMs: 1_000 };
 
-export interface SendBudgetDeps {
-  /** Must fit the gateway client's timeout. Default: requests begin within 6 s, with pauses of 1 s between them. */
-  sendBudget?: SendBudget;
-}
-
-export interface ExchangeDeps extends SendBudgetDeps {
-  db: Db;
-  gateways: GatewayRegistry;
-}
+type SendBudgetDeps = Pick<ActivityDeps, 'sendBudget'>;
+export type ExchangeDeps = Pick<ActivityDeps, 'db' | 'gateways' | 'sendBudget'>;
 
 /** Returns the last `performance.now()` for a repeated request: none after a look-up in vain. */
 export function sendDeadline(

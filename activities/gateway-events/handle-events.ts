@@ -16,20 +16,14 @@ import { recordDispute } from '../../db/repositories/payments/disputes.ts';
 import { hasReplacedCard } from '../../db/repositories/subscriptions/method-updates.ts';
 import type { GatewayHint, GatewaySubject } from '../../domain/gateway-hint.ts';
 import { CARD_TRIES_MAX } from '../../domain/payment-method.ts';
-import type { GatewayRegistry } from '../../gateways/registry.ts';
 import { submitCard } from '../../temporal/cards.ts';
-import type { Orders } from '../../temporal/orders.ts';
-import type { SubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import { outcomeUnknown } from '../failures.ts';
+import type { ActivityDeps } from '../deps.ts';
 
-export interface GatewayEventDeps {
-  db: Db;
-  gateways: GatewayRegistry;
-  subscriptionWorkflows: Pick<SubscriptionWorkflows, 'recheck' | 'execute'>;
-  orders: Pick<Orders, 'execute' | 'recheck'>;
-  /** Requests the delivery of the stream's pending webhook events. Never throws. */
-  wakeStream: (stream: { merchantId: string; streamId: string }) => Promise<void>;
-}
+type GatewayEventDeps = Pick<
+  ActivityDeps,
+  'db' | 'gateways' | 'subscriptionWorkflows' | 'orders' | 'wakeStream'
+>;
 
 type HintOf<Kind extends GatewayHint['kind']> = Extract<GatewayHint, { kind: Kind }>;
 

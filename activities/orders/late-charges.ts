@@ -1,4 +1,3 @@
-import type { Db } from '../../db/client.ts';
 import { findAttempt } from '../../db/repositories/subscriptions/attempts.ts';
 import type { Attempt } from '../../db/repositories/subscriptions/attempts.ts';
 import { isUnproven } from '../../domain/settlement.ts';
@@ -8,18 +7,12 @@ import { closeReview } from '../../db/repositories/payments/reviews.ts';
 import type { OrderStep } from '../../domain/order.ts';
 import { isLastLateLook } from '../../domain/review.ts';
 import type { AttemptRef, LateChargeOutcome } from '../../domain/review.ts';
-import type { GatewayRegistry } from '../../gateways/registry.ts';
 import { chargeRefOf } from '../charging/charge-exchange.ts';
 import { unlessRejected } from '../charging/gateway-exchange.ts';
 import type { Orders } from '../../temporal/orders.ts';
-import type { SubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
+import type { ActivityDeps } from '../deps.ts';
 
-export interface LateChargeDeps {
-  db: Db;
-  gateways: GatewayRegistry;
-  subscriptionWorkflows: Pick<SubscriptionWorkflows, 'recheck'>;
-  orders: Pick<Orders, 'ensureRunning'>;
-}
+type LateChargeDeps = Pick<ActivityDeps, 'db' | 'gateways' | 'subscriptionWorkflows' | 'orders'>;
 
 /** A late charge was made by the gateway although its attempt was settled as not paid. */
 export function createLateChargeActivities(deps: LateChargeDeps) {

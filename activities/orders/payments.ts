@@ -1,4 +1,3 @@
-import type { Db } from '../../db/client.ts';
 import { streamOf } from '../../db/repositories/payments/events.ts';
 import {
   lookAtPayment,
@@ -8,24 +7,15 @@ import {
 import type { PaymentTurn } from '../../db/repositories/payments/charges.ts';
 import type { OrderStep } from '../../domain/order.ts';
 import type { PaymentOrder, PaymentOutcome } from '../../domain/payment-intent.ts';
-import type { GatewayRegistry } from '../../gateways/registry.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
-import type { ChargingDeps } from '../subscription/charge-attempt.ts';
+import type { ChargingDeps } from '../deps.ts';
 import { collect } from '../charging/charge-exchange.ts';
 import { sendDeadline } from '../charging/gateway-exchange.ts';
-import type { SendBudgetDeps } from '../charging/gateway-exchange.ts';
 import { watchUnproven } from './late-charges.ts';
 import { presentPayerOf } from '../charging/present-payer.ts';
 import { redeemToken } from '../charging/redeem-token.ts';
 
-export interface PaymentDeps extends SendBudgetDeps {
-  db: Db;
-  gateways: GatewayRegistry;
-  /** Requests the delivery of the stream's pending webhook events. Never throws. */
-  wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
-}
-
-export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
+export function createPaymentActivities(deps: ChargingDeps) {
   return {
     /**
      * Charges an order once: opens its attempt or continues an earlier call's, sends or looks up. `pending`: call
@@ -68,7 +58,7 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
 
 /** Redeems the token after all other checks, so that a refused order does not use up its token. */
 async function openOrFindAttempt(
-  deps: PaymentDeps,
+  deps: ChargingDeps,
   order: PaymentOrder,
   nowAt: number,
 ): Promise<PaymentTurn> {

@@ -21,9 +21,9 @@ import {
   unlessRejected,
 } from '../charging/gateway-exchange.ts';
 import type { SendLimits } from '../charging/gateway-exchange.ts';
-import type { PaymentDeps } from './payments.ts';
+import type { OrderDeps } from '../deps.ts';
 
-export function createRefundActivities(deps: PaymentDeps) {
+export function createRefundActivities(deps: OrderDeps) {
   return {
     /**
      * Sends or looks up a refund, also a SUCCEEDED one, which may fail later. Repeats refund once. `pending`: the caller
@@ -56,7 +56,7 @@ async function settle(db: Db, refund: Refund, settlement: RefundSettlement, nowA
   return outcome;
 }
 
-async function recordedOutcome(deps: PaymentDeps, { merchantId, id }: Refund) {
+async function recordedOutcome(deps: OrderDeps, { merchantId, id }: Refund) {
   const refund = await findRefund(deps.db, merchantId, id);
   const outcome = refund && refundOutcomeOf(refund);
   if (!outcome) throw new Error(`${id} cannot be sent and is not decided`);
@@ -69,7 +69,7 @@ interface Unanswered {
 }
 
 async function settlementOf(
-  deps: PaymentDeps,
+  deps: OrderDeps,
   refund: Refund,
   limits: SendLimits,
 ): Promise<RefundSettlement | Unanswered | null> {
@@ -86,7 +86,7 @@ async function settlementOf(
 
 /** Sends until the gateway answers or `stopAt`. Null if another process moved the refund on. */
 async function sendRefund(
-  deps: PaymentDeps,
+  deps: OrderDeps,
   gateway: PaymentGateway,
   refund: Refund,
   { stopAt, lookups, realNowAt }: SendLimits,
@@ -116,7 +116,7 @@ async function sendRefund(
 
 /** Looks up an accepted refund. Null: a SUCCEEDED one has not failed, or was decided by review. */
 async function lookUpAccepted(
-  deps: PaymentDeps,
+  deps: OrderDeps,
   gateway: PaymentGateway,
   refund: Refund,
   { stopAt }: SendLimits,

@@ -7,10 +7,10 @@ import type { OrderStep } from '../../domain/order.ts';
 import { setupMethodStatusAt } from '../../domain/setup-method.ts';
 import type { SetupOutcome } from '../../domain/setup-method.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
-import type { PaymentDeps } from './payments.ts';
+import type { OrderDeps } from '../deps.ts';
 import { redeemToken } from '../charging/redeem-token.ts';
 
-export function createSetupMethodActivities(deps: PaymentDeps) {
+export function createSetupMethodActivities(deps: OrderDeps) {
   return {
     /**
      * Redeems the token, lets the gateway verify the card, and completes the session. A declined card leaves it open.

@@ -1,6 +1,5 @@
 import type { Db } from '../../db/client.ts';
 import { stalledEndpoints } from '../../db/repositories/webhooks/deliveries.ts';
-import type { EndpointRef } from '../../db/repositories/webhooks/deliveries.ts';
 import {
   countLive,
   forgetExpiredKeys,
@@ -30,29 +29,10 @@ import {
 import type { Deletion } from '../../db/repositories/sweeps/retention.ts';
 import type { Order } from '../../domain/order.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import type { GatewaySubjects } from '../../temporal/gateway-subjects.ts';
 import type { Orders } from '../../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import { followUp } from './decided-reviews.ts';
-
-export interface MaintenanceDeps {
-  db: Db;
-  subscriptionWorkflows: Pick<
-    SubscriptionWorkflows,
-    | 'recheck'
-    | 'recheckUnlessBusy'
-    | 'replaceIfStuck'
-    | 'ensureRunning'
-    | 'advanceClock'
-    | 'closedSince'
-    | 'countRunning'
-  >;
-  orders: Pick<Orders, 'ensureRunning' | 'isRunning' | 'recheck'>;
-  gatewaySubjects: Pick<GatewaySubjects, 'ensureRunning'>;
-  /** Time in ms for which records past their use are kept. Default: 30 days. */
-  retentionMs?: number;
-  wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;
-}
+import type { ActivityDeps } from '../deps.ts';
 
 /** Repaired cases by kind; all are 0 in a healthy system. `failed`: could not be repaired. */
 export type SweepReport = Record<
@@ -87,7 +67,7 @@ const COMPARE_EVERY_MS = 300_000;
  * Creates `sweep`, which repairs late or lost work and deletes expired records. It settles no attempt and calls no
  * gateway. Two at once are safe. A failing query does not block the other kinds.
  */
-export function createMaintenanceActivities(deps: MaintenanceDeps) {
+export function createMaintenanceActivities(deps: ActivityDeps) {
   const { db, subscriptionWorkflows: workflows, orders, gatewaySubjects, wakeEndpoint } = deps;
   const { retentionMs = DEFAULT_RETENTION_MS } = deps;
   const takeRestored = restoredTaker(db, workflows);
@@ -149,7 +129,7 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
 }
 
 /** Takes held subscriptions, and live ones while fewer workflows run than must. */
-function restoredTaker(db: Db, workflows: MaintenanceDeps['subscriptionWorkflows']) {
+function restoredTaker(db: Db, workflows: SubscriptionWorkflows) {
   let compareAt = 0;
   return async (nowAt: number): Promise<SubscriptionRef[]> => {
     // No message reaches a held run, so only this finds that an operator has terminated it.
@@ -164,7 +144,7 @@ function restoredTaker(db: Db, workflows: MaintenanceDeps['subscriptionWorkflows
 
 /** Replaces a stuck run; else sends the test clock's target and makes the run read its row. A repeat is safe. */
 async function sendTarget(
-  workflows: MaintenanceDeps['subscriptionWorkflows'],
+  workflows: SubscriptionWorkflows,
   one: SubscriptionRef & { targetAt: number },
 ): Promise<void> {
   if (await workflows.replaceIfStuck(one)) return;
@@ -175,7 +155,7 @@ async function sendTarget(
 
 /** True if voided. If a workflow has the order, replaces its run if it is stuck; false. */
 async function voidUnlessRunning<Kind extends 'payment' | 'refund'>(
-  orders: MaintenanceDeps['orders'],
+  orders: Orders,
   kind: Kind,
   order: Order<Kind>,
   withdraw: () => Promise<boolean>,

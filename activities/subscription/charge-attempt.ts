@@ -23,26 +23,15 @@ import type { Change } from '../../domain/subscription/change.ts';
 import type { CommandResult } from '../../domain/subscription/commands.ts';
 import { takesNewMethod } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
-import type { GatewayRegistry } from '../../gateways/registry.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
 import { updateMethodLink } from '../../runtime/payer-links.ts';
 import type { LinkSettings } from '../../runtime/payer-links.ts';
 import { invalidInput } from '../failures.ts';
 import { collect } from '../charging/charge-exchange.ts';
 import { sendDeadline } from '../charging/gateway-exchange.ts';
-import type { SendBudgetDeps } from '../charging/gateway-exchange.ts';
 import { watchUnproven } from '../orders/late-charges.ts';
 import { presentPayerOf } from '../charging/present-payer.ts';
-import type { Orders } from '../../temporal/orders.ts';
-
-export interface ChargingDeps extends SendBudgetDeps {
-  db: Db;
-  gateways: GatewayRegistry;
-  links: LinkSettings;
-  orders: Pick<Orders, 'ensureRunning'>;
-  /** Requests the delivery of the stream's pending webhook events. Never throws. */
-  wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
-}
+import type { ChargingDeps } from '../deps.ts';
 
 export interface ChargeAttemptInput {
   state: SubscriptionState;

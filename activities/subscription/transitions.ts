@@ -1,4 +1,3 @@
-import type { Db } from '../../db/client.ts';
 import {
   endHold,
   findOtherVersion,
@@ -14,22 +13,17 @@ import type {
   VersionRef,
 } from '../../db/repositories/subscriptions/transitions.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
-import type { GatewayRegistry } from '../../gateways/registry.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
 import { isOpenAttemptDecided } from '../../db/repositories/payments/reviews.ts';
 import { invalidInput } from '../failures.ts';
 import { redeemToken } from '../charging/redeem-token.ts';
 import type { RedeemTokenInput, RedeemTokenResult } from '../charging/redeem-token.ts';
-
-export interface TransitionDeps {
-  db: Db;
-  gateways: GatewayRegistry;
-  /** Requests the delivery of the stream's pending webhook events. Never throws. */
-  wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
-}
+import type { ActivityDeps } from '../deps.ts';
 
 /** Creates the activities of a subscription, except the charge. A repeat of each activity is safe. */
-export function createTransitionActivities(deps: TransitionDeps) {
+export function createTransitionActivities(
+  deps: Pick<ActivityDeps, 'db' | 'gateways' | 'wakeStream'>,
+) {
   return {
     /** Records one transition once. The repository's `recordTransition` describes the result. */
     async record(transition: Transition): Promise<Recorded> {

@@ -1,0 +1,31 @@
+import type { Db } from '../db/client.ts';
+import type { EndpointRef, StreamRef } from '../db/repositories/webhooks/deliveries.ts';
+import type { GatewayRegistry } from '../gateways/registry.ts';
+import type { LinkSettings } from '../runtime/payer-links.ts';
+import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
+import type { Orders } from '../temporal/orders.ts';
+import type { SubscriptionWorkflows } from '../temporal/subscriptions/workflows.ts';
+import type { SendBudget } from './charging/gateway-exchange.ts';
+import type { WebhookActivities } from './webhooks/delivery.ts';
+
+export interface ActivityDeps {
+  db: Db;
+  gateways: GatewayRegistry;
+  links: LinkSettings;
+  orders: Orders;
+  subscriptionWorkflows: SubscriptionWorkflows;
+  gatewaySubjects: Pick<GatewaySubjects, 'ensureRunning'>;
+  webhooks: WebhookActivities;
+  /** Must fit the gateway client's timeout. Default: requests begin within 6 s, with pauses of 1 s. */
+  sendBudget?: SendBudget;
+  /** Time in ms for which records past their use are kept. Default: 30 days. */
+  retentionMs?: number;
+  /** Wakes the endpoint's workflow. Never throws. */
+  wakeEndpoint(endpoint: EndpointRef): Promise<void>;
+  /** Requests the delivery of the stream's pending webhook events. Never throws. */
+  wakeStream(stream: StreamRef): Promise<void>;
+}
+
+export type OrderDeps = Pick<ActivityDeps, 'db' | 'gateways' | 'sendBudget' | 'wakeStream'>;
+export type ChargingDeps = OrderDeps &
+  Pick<ActivityDeps, 'links'> & { orders: Pick<Orders, 'ensureRunning'> };
