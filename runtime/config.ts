@@ -225,23 +225,18 @@ export function urlHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-const refuseLoopbackInProduction: Check = (environment) => {
-  const isAllowed = flag.safeParse(environment['WEBHOOK_ALLOW_LOOPBACK']).data === true;
-  return isAllowed && environment['NODE_ENV'] === 'production'
-    ? 'WEBHOOK_ALLOW_LOOPBACK: must be off when NODE_ENV is production'
-    : undefined;
-};
+const isPresent = (value: string | undefined) => present(value) !== undefined;
+const isOn = (value: string | undefined) => flag.safeParse(value).data === true;
 
-const refuseFailpointInProduction: Check = (environment) =>
-  present(environment['FAILPOINT']) !== undefined && environment['NODE_ENV'] === 'production'
-    ? 'FAILPOINT: must not be set when NODE_ENV is production'
-    : undefined;
+const unlessProduction =
+  (name: string, rule = 'must not be set', isSet = isPresent): Check =>
+  (environment) =>
+    isSet(environment[name]) && environment['NODE_ENV'] === 'production'
+      ? `${name}: ${rule} when NODE_ENV is production`
+      : undefined;
 
 /** An address other than Stripe's would receive the merchants' keys. */
-export const refuseStripeDoubleInProduction: Check = (environment) =>
-  present(environment['STRIPE_API_URL']) !== undefined && environment['NODE_ENV'] === 'production'
-    ? 'STRIPE_API_URL: must not be set when NODE_ENV is production'
-    : undefined;
+export const refuseStripeDoubleInProduction = unlessProduction('STRIPE_API_URL');
 
 /** The worker refuses a wrong file, too, although it does not check amounts against the limits. */
 const refuseWrongCurrencyLimits: Check = (environment) => {
@@ -253,8 +248,8 @@ const refuseWrongCurrencyLimits: Check = (environment) => {
 };
 
 export const SERVICE_CHECKS: readonly Check[] = [
-  refuseLoopbackInProduction,
-  refuseFailpointInProduction,
+  unlessProduction('WEBHOOK_ALLOW_LOOPBACK', 'must be off', isOn),
+  unlessProduction('FAILPOINT'),
   refuseStripeDoubleInProduction,
   refuseWrongCurrencyLimits,
 ];

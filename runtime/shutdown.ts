@@ -56,15 +56,7 @@ export function onShutdown(
 }
 
 function onParentGone(callback: () => void): void {
-  let isGone = false;
-  const gone = (): void => {
-    if (isGone) return;
-    isGone = true;
-    callback();
-  };
-  process.stdin.on('end', gone);
-  process.stdin.on('close', gone);
-  process.stdin.on('error', gone);
+  for (const event of ['end', 'close', 'error']) process.stdin.on(event, callback);
   process.stdin.resume();
 }
 

@@ -45,27 +45,17 @@ export interface TemporalClient {
 
 /** Refuses to start, signal, update or terminate a workflow for a request that was answered at its deadline. */
 const NOTHING_BEHIND_AN_ANSWER: WorkflowClientInterceptor = {
-  async start(input, next) {
-    checkUnanswered();
-    return next(input);
-  },
-  async startUpdate(input, next) {
-    checkUnanswered();
-    return next(input);
-  },
-  async signal(input, next) {
-    checkUnanswered();
-    return next(input);
-  },
-  async signalWithStart(input, next) {
-    checkUnanswered();
-    return next(input);
-  },
-  async terminate(input, next) {
-    checkUnanswered();
-    return next(input);
-  },
+  start: ifUnanswered,
+  startUpdate: ifUnanswered,
+  signal: ifUnanswered,
+  signalWithStart: ifUnanswered,
+  terminate: ifUnanswered,
 };
+
+async function ifUnanswered<Input, Output>(input: Input, next: (input: Input) => Promise<Output>) {
+  checkUnanswered();
+  return next(input);
+}
 
 /** Returns a client that connects with its first call, so that the API can start without Temporal. */
 export function createTemporalClient(settings: TemporalSettings): TemporalClient {
@@ -76,6 +66,31 @@ export function createTemporalClient(settings: TemporalSettings): TemporalClient
     interceptors: { workflow: [NOTHING_BEHIND_AN_ANSWER] },
   });
   return { client, close: () => connection.close() };
+}
+
+export interface TemporalDeps {
+  client: Client;
+  taskQueuePrefix: string;
+  logger: Logger;
+}
+
+/** Makes a call that the sweep repeats later: a failure is only logged, with `message`. */
+export async function orWarn(
+  logger: Pick<Logger, 'warn'>,
+  where: object,
+  message: string,
+  call: () => Promise<unknown>,
+): Promise<boolean> {
+  try {
+    await call();
+    return true;
+  } catch (error) {
+    logger.warn(
+      { ...where, error: error instanceof Error ? error.message : String(error) },
+      message,
+    );
+    return false;
+  }
 }
 
 /** Makes a call of Temporal, which must be accepted within 4.5 s. */

@@ -9,7 +9,6 @@ import { orderWorkflowId, recheck } from '../workflows/orders/messages.ts';
 import type { OrderInput, OrderResult } from '../workflows/orders/messages.ts';
 import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
-import type { Logger } from '../runtime/logger.ts';
 import {
   accepted,
   ANSWER_WITHIN_MS,
@@ -18,6 +17,7 @@ import {
   isRunning,
   startUnlessRunning,
 } from './client.ts';
+import type { TemporalDeps } from './client.ts';
 import { STUCK_AFTER_MS, terminateIfStuck } from './stuck-workflows.ts';
 import type { StuckOptions } from './stuck-workflows.ts';
 
@@ -32,30 +32,11 @@ export type OrderRows = {
   ) => Promise<OrderOutcome<Kind> | null>;
 };
 
-/**
- * The workflows of orders outside the billing cycles. The caller must have committed the order's rows. An operation
- * throws if Temporal does not accept its call within 4.5 s.
- */
-export interface Orders {
-  /**
-   * Carries an order out once; `pending` after 25 s, or if the payer's bank or the gateway decides later. A repeat
-   * returns the later outcome.
-   * @throws DomainError `service_unavailable`: it may still be carried out, once.
-   */
-  execute<Kind extends AwaitedKind>(kind: Kind, order: Order<Kind>): Promise<OrderOutcome<Kind>>;
-  /** Starts the order's workflow, or replaces a stuck one. Returns false if one already runs. */
-  ensureRunning<Kind extends OrderKind>(kind: Kind, order: Order<Kind>): Promise<boolean>;
-  isRunning<Kind extends OrderKind>(kind: Kind, order: Order<Kind>): Promise<boolean>;
-  /** Makes the order's workflow do its next step now, and starts a workflow if none runs. */
-  recheck<Kind extends OrderKind>(kind: Kind, order: Order<Kind>): Promise<void>;
-}
+export type Orders = Pick<TemporalOrders, keyof TemporalOrders>;
 
-export interface OrdersDeps {
-  client: Client;
+export interface OrdersDeps extends TemporalDeps {
   rows: OrderRows;
-  taskQueuePrefix: string;
-  logger: Logger;
-  /** Time in ms for which the workflow tasks of a run must fail before the run is replaced. Default: 60,000. */
+  /** Time in ms for which tasks must fail before a run is replaced. Default: 60,000. */
   stuckAfterMs?: number;
 }
 
@@ -74,7 +55,11 @@ export function createOrders(deps: OrdersDeps): Orders {
   return new TemporalOrders(deps);
 }
 
-class TemporalOrders implements Orders {
+/**
+ * The workflows of orders outside the billing cycles. The caller must have committed the order's rows. An operation
+ * throws if Temporal does not accept its call within 4.5 s.
+ */
+class TemporalOrders {
   private readonly client: Client;
   private readonly rows: OrderRows;
   private readonly taskQueue: string;
@@ -89,7 +74,15 @@ class TemporalOrders implements Orders {
     this.taskQueue = `${taskQueuePrefix}checkout`;
   }
 
-  async execute<Kind extends AwaitedKind>(kind: Kind, order: Order<Kind>) {
+  /**
+   * Carries an order out once; `pending` after 25 s, or if the payer's bank or the gateway decides later. A repeat
+   * returns the later outcome.
+   * @throws DomainError `service_unavailable`: it may still be carried out, once.
+   */
+  async execute<Kind extends AwaitedKind>(
+    kind: Kind,
+    order: Order<Kind>,
+  ): Promise<OrderOutcome<Kind>> {
     const known = async () => this.rows[kind](order, Date.now());
     const outcome = this.settle(kind, order, known);
     // Without a payer, no bank decides a payment later.
@@ -98,6 +91,7 @@ class TemporalOrders implements Orders {
     return found ?? PENDING;
   }
 
+  /** Starts the order's workflow, or replaces a stuck one. False if one already runs. */
   async ensureRunning<Kind extends OrderKind>(kind: Kind, order: Order<Kind>): Promise<boolean> {
     const options = this.startOptions(kind, order);
     if (await startUnlessRunning(this.client, kind, options)) return true;
@@ -111,6 +105,7 @@ class TemporalOrders implements Orders {
     return isRunning(this.client, orderWorkflowId(kind, subjectOf(order)));
   }
 
+  /** Makes the order's workflow do its next step now, and starts a workflow if none runs. */
   async recheck<Kind extends OrderKind>(kind: Kind, order: Order<Kind>): Promise<void> {
     const options = { ...this.startOptions(kind, order), signal: recheck, signalArgs: [] as [] };
     await accepted(this.client, () => this.client.workflow.signalWithStart(kind, options));

@@ -1,4 +1,3 @@
-import type { Client } from '@temporalio/client';
 import type { SignalDefinition } from '@temporalio/common';
 import {
   breakerClosed,
@@ -8,44 +7,30 @@ import {
   webhookEndpointWorkflowId,
 } from '../workflows/webhook-endpoint/messages.ts';
 import type { WebhookEndpointInput } from '../workflows/webhook-endpoint/messages.ts';
-import type { Logger } from '../runtime/logger.ts';
+import { orWarn } from './client.ts';
+import type { TemporalDeps } from './client.ts';
 
-/** Signals to the endpoint queues: the workflows that deliver an endpoint's events. */
-export interface WebhookQueues {
-  /** Wakes the endpoint queue, or starts it. Never throws: the sweep wakes it later. */
-  wakeEndpoint: (endpoint: WebhookEndpointInput) => Promise<void>;
-  /** Signals the queue that a change of the configuration has closed the circuit breaker. Never throws. */
-  breakerClosed(endpoint: WebhookEndpointInput): Promise<void>;
-  /** Wakes the queue of each endpoint that has pending events of the stream. Never throws. */
-  wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
+interface WebhookQueuesDeps extends TemporalDeps {
+  endpointsOf: (stream: StreamRef) => Promise<WebhookEndpointInput[]>;
 }
 
-export interface WebhookQueuesDeps {
-  client: Client;
-  taskQueuePrefix: string;
-  logger: Pick<Logger, 'warn'>;
-  endpointsOf: (stream: {
-    merchantId: string;
-    streamId: string;
-  }) => Promise<WebhookEndpointInput[]>;
+interface StreamRef {
+  merchantId: string;
+  streamId: string;
 }
 
 const SIGNAL_WITHIN_MS = 1_000;
+const NOT_WOKEN = 'endpoint queue not woken; the sweep will wake it';
 
-export function createWebhookQueues(deps: WebhookQueuesDeps): WebhookQueues {
+export type WebhookQueues = ReturnType<typeof createWebhookQueues>;
+
+/** Signals to the endpoint queues: the workflows that deliver an endpoint's events. None of them throws. */
+export function createWebhookQueues(deps: WebhookQueuesDeps) {
   const { client, taskQueuePrefix, logger } = deps;
 
-  const orWarn = async (where: object, waking: () => Promise<unknown>): Promise<void> => {
-    try {
-      await waking();
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      logger.warn({ ...where, error: reason }, 'endpoint queue not woken; the sweep will wake it');
-    }
-  };
-
-  const signal = ({ merchantId, configId }: WebhookEndpointInput, message: SignalDefinition) =>
-    orWarn({ merchantId, configId }, () =>
+  const signal = async (endpoint: WebhookEndpointInput, message: SignalDefinition) => {
+    const { merchantId, configId } = endpoint;
+    await orWarn(logger, { merchantId, configId }, NOT_WOKEN, () =>
       client.withDeadline(Date.now() + SIGNAL_WITHIN_MS, () =>
         client.workflow.signalWithStart(WEBHOOK_ENDPOINT_WORKFLOW, {
           workflowId: webhookEndpointWorkflowId(configId),
@@ -57,14 +42,19 @@ export function createWebhookQueues(deps: WebhookQueuesDeps): WebhookQueues {
         }),
       ),
     );
+  };
 
   return {
-    wakeEndpoint: (endpoint) => signal(endpoint, wake),
-    breakerClosed: (endpoint) => signal(endpoint, breakerClosed),
-    wakeStream: (stream) =>
-      orWarn(stream, async () => {
+    /** Wakes the endpoint queue, or starts it. */
+    wakeEndpoint: (endpoint: WebhookEndpointInput) => signal(endpoint, wake),
+    /** Signals that a change of the configuration has closed the circuit breaker. */
+    breakerClosed: (endpoint: WebhookEndpointInput) => signal(endpoint, breakerClosed),
+    /** Wakes the queue of each endpoint that has pending events of the stream. */
+    async wakeStream(stream: StreamRef): Promise<void> {
+      await orWarn(logger, stream, NOT_WOKEN, async () => {
         const endpoints = await deps.endpointsOf(stream);
         await Promise.all(endpoints.map((endpoint) => signal(endpoint, wake)));
-      }),
+      });
+    },
   };
 }

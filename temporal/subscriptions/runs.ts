@@ -24,8 +24,9 @@ import {
   hasFailedTask,
   hasWorkPending,
   isUnregistered,
+  orWarn,
 } from '../client.ts';
-import { closedSince, countRunning } from './closed.ts';
+import type { TemporalDeps } from '../client.ts';
 import { STUCK_AFTER_MS, terminateIfStuck } from '../stuck-workflows.ts';
 import type { StuckOptions } from '../stuck-workflows.ts';
 import { EARLIER_MOST, startOptions } from './start.ts';
@@ -49,12 +50,11 @@ export interface SubscriptionRows {
 }
 
 const START_WITHIN_MS = 1_000;
+/** Time limit in ms for all pages of a list together. */
+const LIST_WITHIN_MS = 10_000;
 
-export interface SubscriptionRunsDeps {
-  client: Client;
+export interface SubscriptionRunsDeps extends TemporalDeps {
   rows: SubscriptionRows;
-  taskQueuePrefix: string;
-  logger: Logger;
   /** Time in ms for which tasks must fail before a run is replaced. Default: 60,000. */
   stuckAfterMs?: number;
 }
@@ -66,6 +66,8 @@ export class SubscriptionRuns {
   protected readonly rows: SubscriptionRows;
   protected readonly logger: Logger;
   private readonly stuck: StuckOptions;
+  /** Selects the workflows of subscriptions in Temporal's lists. */
+  private readonly query: string;
 
   constructor(deps: SubscriptionRunsDeps) {
     const { client, rows, logger, taskQueuePrefix, stuckAfterMs = STUCK_AFTER_MS } = deps;
@@ -74,23 +76,21 @@ export class SubscriptionRuns {
     this.rows = rows;
     this.logger = logger;
     this.stuck = { stuckAfterMs, logger };
+    this.query =
+      `WorkflowType = '${SUBSCRIPTION_WORKFLOW}' ` +
+      `AND TaskQueue IN ('${taskQueuePrefix}billing', '${taskQueuePrefix}checkout')`;
   }
 
   /**
    * Starts the workflow of a new row. Never throws: returns false, after about 1 s, if Temporal is unreachable. The
    * sweep then starts the workflow later.
    */
-  async start(ref: SubscriptionRef): Promise<boolean> {
-    try {
+  start(ref: SubscriptionRef): Promise<boolean> {
+    return orWarn(this.logger, ref, 'workflow not started; the sweep will start it', async () => {
       const snapshot = await this.rows.loadSnapshot(ref);
-      if (!snapshot) return false;
+      if (!snapshot) throw new Error('there is no such subscription');
       await this.startFrom(ref, snapshot, 'REJECT_DUPLICATE', START_WITHIN_MS);
-      return true;
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      this.logger.warn({ ...ref, error: reason }, 'workflow not started; the sweep will start it');
-      return false;
-    }
+    });
   }
 
   /** Starts a workflow from the row, unless one runs or has completed. True if it started one. */
@@ -130,14 +130,39 @@ export class SubscriptionRuns {
     return description !== null && this.replace(ref, description);
   }
 
-  /** See {@link closedSince}. */
-  closedSince(sinceAt: number): Promise<SubscriptionRef[]> {
-    return closedSince(this.client, this.taskQueuePrefix, sinceAt);
+  /**
+   * Returns the subscriptions whose workflow closed since `sinceAt` without completing, latest first; after an error or
+   * 10 s those found so far. Throws if none was found before the error.
+   */
+  async closedSince(sinceAt: number): Promise<SubscriptionRef[]> {
+    const closed = this.client.workflow.list({
+      query:
+        `${this.query} AND ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut', 'Canceled') ` +
+        `AND CloseTime > '${new Date(sinceAt).toISOString()}'`,
+    });
+    const found = new Map<string, SubscriptionRef>();
+    const readAll = async (): Promise<void> => {
+      for await (const { workflowId, memo } of closed) {
+        const { merchantId, subscriptionId } = memo ?? {};
+        if (typeof merchantId !== 'string' || typeof subscriptionId !== 'string') continue;
+        found.set(workflowId, { merchantId, subscriptionId });
+      }
+    };
+    try {
+      await this.client.withDeadline(Date.now() + LIST_WITHIN_MS, readAll);
+    } catch (error) {
+      // The subscriptions found so far can be started. The next maintenance sweep lists again.
+      if (found.size === 0) throw error;
+    }
+    return [...found.values()];
   }
 
-  /** The number may lag behind by some seconds. */
-  countRunning(): Promise<number> {
-    return countRunning(this.client, this.taskQueuePrefix);
+  /** The number may lag behind by some seconds. Throws if Temporal does not answer within 10 s. */
+  async countRunning(): Promise<number> {
+    const { count } = await this.client.withDeadline(Date.now() + LIST_WITHIN_MS, () =>
+      this.client.workflow.count(`${this.query} AND ExecutionStatus = 'Running'`),
+    );
+    return count;
   }
 
   /** Sends the test clock's target to the workflow, or starts a missing workflow. */

@@ -5,7 +5,9 @@ import {
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
+  WorkflowUpdateStage,
 } from '@temporalio/client';
+import type { Client, WorkflowUpdateHandle } from '@temporalio/client';
 import { DomainError, isErrorCode } from '../../domain/errors.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
@@ -14,8 +16,14 @@ import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
-import { acceptedUpdate } from './accepted-update.ts';
-import { ANSWER_WITHIN_MS, isNotReady } from '../client.ts';
+import {
+  ACCEPT_QUEUED_WITHIN_MS,
+  ACCEPT_WITHIN_MS,
+  ANSWER_WITHIN_MS,
+  isNotReady,
+  isQueueMoving,
+} from '../client.ts';
+import { WORKFLOW_QUEUES } from '../../runtime/worker-options.ts';
 import { isOver, SubscriptionRuns } from './runs.ts';
 import type { SubscriptionRunsDeps } from './runs.ts';
 import type { Snapshot } from './start.ts';
@@ -152,6 +160,51 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
     const known = await this.rows.findCommand(ref, commandId);
     if (!known) return null;
     return known.result ? { kind: 'result', result: known.result } : { kind: 'pending' };
+  }
+}
+
+/**
+ * Sends an update; returns its handle when a worker has accepted it, within 4.5 s, or 12 s more if workers poll.
+ * @throws WorkflowUpdateRPCTimeoutOrCancelledError: it may still be executed, once; a repeat with its `updateId`
+ * returns its outcome.
+ */
+async function acceptedUpdate<Result>(
+  client: Client,
+  taskQueuePrefix: string,
+  {
+    workflowId,
+    name,
+    updateId,
+    input,
+  }: { workflowId: string; name: string; updateId: string; input: object },
+): Promise<WorkflowUpdateHandle<Result>> {
+  const handle = client.workflow.getHandle(workflowId);
+  const offer = (ms: number) =>
+    client.withDeadline(Date.now() + ms, () =>
+      handle.startUpdate<Result, [object]>(name, {
+        args: [input],
+        updateId,
+        waitForStage: WorkflowUpdateStage.ACCEPTED,
+      }),
+    );
+  try {
+    return await offer(ACCEPT_WITHIN_MS);
+  } catch (error) {
+    if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error;
+    if (!(await isAnyQueueMoving(client, taskQueuePrefix))) throw error;
+    return offer(ACCEPT_QUEUED_WITHIN_MS);
+  }
+}
+
+/** True if workers poll a queue on which the workflow may run. False if Temporal does not answer. */
+async function isAnyQueueMoving(client: Client, taskQueuePrefix: string): Promise<boolean> {
+  try {
+    for (const queue of WORKFLOW_QUEUES) {
+      if (await isQueueMoving(client, `${taskQueuePrefix}${queue}`)) return true;
+    }
+    return false;
+  } catch {
+    return false;
   }
 }
 
