@@ -54,7 +54,7 @@ export function createDb(options: DbOptions): DbHandle {
   return { db: drizzle({ client }), close: (timeoutMs = 5_000) => close(timeoutMs) };
 }
 
-/** Runs `work` in the transaction `db`, without a savepoint, or in a new transaction. */
+/** Runs `work` in the transaction `db`, or in a new one. There is no savepoint: if it fails, let the whole fail. */
 export function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
   return db instanceof PgTransaction ? work(db) : db.transaction(work);
 }
