@@ -42,8 +42,9 @@ export function cycleAt(
 
   const anchor = civilOf(anchorAt);
   const month = anchor.month + monthsOf(unit) * count * index;
-  const day = Math.min(anchor.day, daysInMonth(month));
-  return (firstDayOfMonth(month) + day - 1) * DAY_MS + anchor.timeOfDayMs;
+  const firstAt = firstDayAt(month);
+  const lastDay = (firstDayAt(month + 1) - firstAt) / DAY_MS;
+  return firstAt + (Math.min(anchor.day, lastDay) - 1) * DAY_MS + anchor.timeOfDayMs;
 }
 
 /**
@@ -187,7 +188,7 @@ function monthsOf(unit: IntervalUnit): number {
   return unit === 'YEAR' ? 12 : 1;
 }
 
-/** `month` is one number: 12 times the year, plus 0 for January to 11 for December. */
+/** `month` counts from 0, January 1970. */
 interface Civil {
   readonly month: number;
   readonly day: number;
@@ -195,33 +196,13 @@ interface Civil {
 }
 
 function civilOf(atMs: number): Civil {
-  const dayNumber = Math.floor(atMs / DAY_MS);
-  // The average month is 30.436875 days, so the guess is at most one month off.
-  let month = 1970 * 12 + Math.floor(dayNumber / 30.436875);
-  if (firstDayOfMonth(month) > dayNumber) month -= 1;
-  else if (firstDayOfMonth(month + 1) <= dayNumber) month += 1;
-  return {
-    month,
-    day: dayNumber - firstDayOfMonth(month) + 1,
-    timeOfDayMs: atMs - dayNumber * DAY_MS,
-  };
+  const date = new Date(atMs);
+  const month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth();
+  const day = date.getUTCDate();
+  return { month, day, timeOfDayMs: atMs - firstDayAt(month) - (day - 1) * DAY_MS };
 }
 
-function daysInMonth(month: number): number {
-  return firstDayOfMonth(month + 1) - firstDayOfMonth(month);
-}
-
-/** Days before each month of a year that begins on 1 March, so that the leap day is the year's last day. */
-const DAYS_BEFORE_MONTH_FROM_MARCH = [0, 31, 61, 92, 122, 153, 184, 214, 245, 275, 306, 337];
-
-/** Days from 1 March of the year 0 to 1 January 1970 in the Gregorian calendar. */
-const DAYS_FROM_MARCH_0_TO_1970 = 719_468;
-
-/** Number of the first day of a month; day 0 is 1 January 1970. */
-function firstDayOfMonth(month: number): number {
-  const fromMarch = month - 2;
-  const year = Math.floor(fromMarch / 12);
-  const leapDays = Math.floor(year / 4) - Math.floor(year / 100) + Math.floor(year / 400);
-  const before = DAYS_BEFORE_MONTH_FROM_MARCH[fromMarch - year * 12] ?? 0;
-  return year * 365 + leapDays + before - DAYS_FROM_MARCH_0_TO_1970;
+/** Returns the start of the month's first day. */
+function firstDayAt(month: number): number {
+  return Date.UTC(1970, month, 1);
 }

@@ -1,10 +1,9 @@
-import { ACTIVE_ROWS, INACTIVE_ROWS, TABLE_DATE } from './currency-table.ts';
+import { MINIMUMS, TABLE_DATE } from './currency-table.ts';
 
 /** A row of the currency table. Amounts are minor units. */
 export interface Currency {
   /** Upper-case ISO 4217 code. */
   readonly code: string;
-  readonly name: string;
   /** Digits after the decimal point: one unit is 10^exponent minor units. */
   readonly exponent: number;
   /** Minimum amount that may be charged; 0 while the row is not active. */
@@ -22,7 +21,7 @@ export function isCurrencyRow(value: unknown): value is Currency {
   const row: Partial<Record<keyof Currency, unknown>> = value;
   const isCount = (member: unknown): boolean => Number.isSafeInteger(member) && Number(member) >= 0;
   return (
-    [row.code, row.name, row.asOf].every((member) => typeof member === 'string') &&
+    [row.code, row.asOf].every((member) => typeof member === 'string') &&
     [row.exponent, row.minimum, row.maximum].every(isCount) &&
     typeof row.active === 'boolean'
   );
@@ -31,15 +30,23 @@ export function isCurrencyRow(value: unknown): value is Currency {
 export type CurrencyTable = ReadonlyMap<string, Currency>;
 
 export const CURRENCIES: CurrencyTable = new Map(
-  [
-    ...ACTIVE_ROWS.map(([code, name, exponent, minimum, maximum]): Currency => {
-      return { code, name, exponent, minimum, maximum, active: true, asOf: TABLE_DATE };
+  Object.entries(MINIMUMS).flatMap(([exponent, minimums]) =>
+    Array.from(minimums.matchAll(/([A-Z]{3}) (\d+)/g), ([, code = '', digits]) => {
+      const minimum = Number(digits);
+      const active = minimum > 0;
+      const maximum = active ? maximumOf(minimum) : 0;
+      const row = { code, exponent: Number(exponent), minimum, maximum, active, asOf: TABLE_DATE };
+      return [code, row] as const;
     }),
-    ...INACTIVE_ROWS.map(([code, name, exponent]): Currency => {
-      return { code, name, exponent, minimum: 0, maximum: 0, active: false, asOf: TABLE_DATE };
-    }),
-  ].map((currency) => [currency.code, currency]),
+  ),
 );
+
+/** Returns 99,999,999, with more nines until it is worth 10,000 USD. `minimum` is the least amount above 1 USD. */
+function maximumOf(minimum: number): number {
+  let maximum = 99_999_999;
+  while (maximum < 10_000 * (minimum - 1)) maximum = maximum * 10 + 9;
+  return maximum;
+}
 
 /** Returns the row of an upper-case code, active or not. Undefined when the table has no such code. */
 export function currencyOf(code: string, table: CurrencyTable = CURRENCIES): Currency | undefined {

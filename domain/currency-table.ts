@@ -1,196 +1,38 @@
-// tools/scripts/generate-currencies.ts renews the limits and their date.
+// tools/scripts/generate-currencies.ts renews the minimums and their date.
 
 /** Date of the exchange rates from which the minimums are computed. */
 export const TABLE_DATE = '2026-09-29';
 
 /**
- * Code, English name, exponent, minimum, maximum. A minimum is the least amount worth more than 1 USD. The maximum is
- * 99,999,999, with more nines until it is worth 10,000 USD.
+ * By exponent: each code with its minimum, the least amount worth more than 1 USD. With the minimum 0 no charge is
+ * possible, because the code is retired or a unit of account.
  */
-export const ACTIVE_ROWS: readonly (readonly [string, string, number, number, number])[] = [
-  ['AED', 'UAE dirham', 2, 368, 99_999_999],
-  ['AFN', 'Afghan afghani', 2, 6_399, 99_999_999],
-  ['ALL', 'Albanian lek', 2, 8_102, 99_999_999],
-  ['AMD', 'Armenian dram', 2, 36_358, 999_999_999],
-  ['AOA', 'Angolan kwanza', 2, 91_834, 999_999_999],
-  ['ARS', 'Argentine peso', 2, 152_503, 9_999_999_999],
-  ['AUD', 'Australian dollar', 2, 143, 99_999_999],
-  ['AWG', 'Aruban florin', 2, 180, 99_999_999],
-  ['AZN', 'Azerbaijani manat', 2, 171, 99_999_999],
-  ['BAM', 'Bosnian convertible mark', 2, 173, 99_999_999],
-  ['BBD', 'Barbadian dollar', 2, 201, 99_999_999],
-  ['BDT', 'Bangladeshi taka', 2, 12_317, 999_999_999],
-  ['BHD', 'Bahraini dinar', 3, 377, 99_999_999],
-  ['BIF', 'Burundian franc', 0, 3_000, 99_999_999],
-  ['BMD', 'Bermudian dollar', 2, 101, 99_999_999],
-  ['BND', 'Brunei dollar', 2, 128, 99_999_999],
-  ['BOB', 'Bolivian boliviano', 2, 1_217, 99_999_999],
-  ['BRL', 'Brazilian real', 2, 523, 99_999_999],
-  ['BSD', 'Bahamian dollar', 2, 101, 99_999_999],
-  ['BTN', 'Bhutanese ngultrum', 2, 9_609, 99_999_999],
-  ['BWP', 'Botswana pula', 2, 1_368, 99_999_999],
-  ['BYN', 'Belarusian ruble', 2, 303, 99_999_999],
-  ['BZD', 'Belize dollar', 2, 202, 99_999_999],
-  ['CAD', 'Canadian dollar', 2, 142, 99_999_999],
-  ['CDF', 'Congolese franc', 2, 231_150, 9_999_999_999],
-  ['CHF', 'Swiss franc', 2, 84, 99_999_999],
-  ['CLP', 'Chilean peso', 0, 968, 99_999_999],
-  ['CNY', 'Chinese yuan', 2, 671, 99_999_999],
-  ['COP', 'Colombian peso', 2, 336_897, 9_999_999_999],
-  ['CRC', 'Costa Rican colon', 2, 45_522, 999_999_999],
-  ['CUP', 'Cuban peso', 2, 2_402, 99_999_999],
-  ['CVE', 'Cape Verdean escudo', 2, 9_707, 99_999_999],
-  ['CZK', 'Czech koruna', 2, 2_148, 99_999_999],
-  ['DJF', 'Djiboutian franc', 0, 179, 99_999_999],
-  ['DKK', 'Danish krone', 2, 658, 99_999_999],
-  ['DOP', 'Dominican peso', 2, 5_773, 99_999_999],
-  ['DZD', 'Algerian dinar', 2, 13_383, 999_999_999],
-  ['EGP', 'Egyptian pound', 2, 5_206, 99_999_999],
-  ['ERN', 'Eritrean nakfa', 2, 1_501, 99_999_999],
-  ['ETB', 'Ethiopian birr', 2, 16_282, 999_999_999],
-  ['EUR', 'Euro', 2, 89, 99_999_999],
-  ['FJD', 'Fijian dollar', 2, 224, 99_999_999],
-  ['FKP', 'Falkland Islands pound', 2, 76, 99_999_999],
-  ['GBP', 'Pound sterling', 2, 76, 99_999_999],
-  ['GEL', 'Georgian lari', 2, 260, 99_999_999],
-  ['GHS', 'Ghanaian cedi', 2, 1_165, 99_999_999],
-  ['GIP', 'Gibraltar pound', 2, 76, 99_999_999],
-  ['GMD', 'Gambian dalasi', 2, 7_430, 99_999_999],
-  ['GNF', 'Guinean franc', 0, 8_803, 99_999_999],
-  ['GTQ', 'Guatemalan quetzal', 2, 764, 99_999_999],
-  ['GYD', 'Guyanese dollar', 2, 20_936, 999_999_999],
-  ['HKD', 'Hong Kong dollar', 2, 785, 99_999_999],
-  ['HNL', 'Honduran lempira', 2, 2_687, 99_999_999],
-  ['HTG', 'Haitian gourde', 2, 13_093, 999_999_999],
-  ['HUF', 'Hungarian forint', 2, 32_347, 999_999_999],
-  ['IDR', 'Indonesian rupiah', 2, 1_801_635, 99_999_999_999],
-  ['ILS', 'Israeli new shekel', 2, 308, 99_999_999],
-  ['INR', 'Indian rupee', 2, 9_609, 99_999_999],
-  ['IQD', 'Iraqi dinar', 3, 1_310_574, 99_999_999_999],
-  ['IRR', 'Iranian rial', 2, 137_499_965, 9_999_999_999_999],
-  ['ISK', 'Icelandic krona', 0, 121, 99_999_999],
-  ['JMD', 'Jamaican dollar', 2, 15_823, 999_999_999],
-  ['JOD', 'Jordanian dinar', 3, 710, 99_999_999],
-  ['JPY', 'Japanese yen', 0, 158, 99_999_999],
-  ['KES', 'Kenyan shilling', 2, 12_968, 999_999_999],
-  ['KGS', 'Kyrgyz som', 2, 8_746, 99_999_999],
-  ['KHR', 'Cambodian riel', 2, 406_115, 9_999_999_999],
-  ['KMF', 'Comorian franc', 0, 434, 99_999_999],
-  ['KPW', 'North Korean won', 2, 90_010, 999_999_999],
-  ['KRW', 'South Korean won', 0, 1_359, 99_999_999],
-  ['KWD', 'Kuwaiti dinar', 3, 309, 99_999_999],
-  ['KYD', 'Cayman Islands dollar', 2, 84, 99_999_999],
-  ['KZT', 'Kazakh tenge', 2, 44_124, 999_999_999],
-  ['LAK', 'Lao kip', 2, 2_246_729, 99_999_999_999],
-  ['LBP', 'Lebanese pound', 2, 8_971_563, 99_999_999_999],
-  ['LKR', 'Sri Lankan rupee', 2, 33_091, 999_999_999],
-  ['LRD', 'Liberian dollar', 2, 17_209, 999_999_999],
-  ['LSL', 'Lesotho loti', 2, 1_645, 99_999_999],
-  ['LYD', 'Libyan dinar', 3, 6_401, 99_999_999],
-  ['MAD', 'Moroccan dirham', 2, 965, 99_999_999],
-  ['MDL', 'Moldovan leu', 2, 1_772, 99_999_999],
-  ['MGA', 'Malagasy ariary', 2, 438_910, 9_999_999_999],
-  ['MKD', 'Macedonian denar', 2, 5_416, 99_999_999],
-  ['MMK', 'Myanmar kyat', 2, 209_957, 9_999_999_999],
-  ['MNT', 'Mongolian tugrik', 2, 359_899, 9_999_999_999],
-  ['MOP', 'Macanese pataca', 2, 809, 99_999_999],
-  ['MRU', 'Mauritanian ouguiya', 2, 4_009, 99_999_999],
-  ['MUR', 'Mauritian rupee', 2, 4_761, 99_999_999],
-  ['MVR', 'Maldivian rufiyaa', 2, 1_546, 99_999_999],
-  ['MWK', 'Malawian kwacha', 2, 173_484, 9_999_999_999],
-  ['MXN', 'Mexican peso', 2, 1_801, 99_999_999],
-  ['MYR', 'Malaysian ringgit', 2, 409, 99_999_999],
-  ['MZN', 'Mozambican metical', 2, 6_384, 99_999_999],
-  ['NAD', 'Namibian dollar', 2, 1_645, 99_999_999],
-  ['NGN', 'Nigerian naira', 2, 132_617, 9_999_999_999],
-  ['NIO', 'Nicaraguan cordoba', 2, 3_672, 99_999_999],
-  ['NOK', 'Norwegian krone', 2, 955, 99_999_999],
-  ['NPR', 'Nepalese rupee', 2, 15_381, 999_999_999],
-  ['NZD', 'New Zealand dollar', 2, 177, 99_999_999],
-  ['OMR', 'Omani rial', 3, 385, 99_999_999],
-  ['PAB', 'Panamanian balboa', 2, 101, 99_999_999],
-  ['PEN', 'Peruvian sol', 2, 342, 99_999_999],
-  ['PGK', 'Papua New Guinean kina', 2, 447, 99_999_999],
-  ['PHP', 'Philippine peso', 2, 6_252, 99_999_999],
-  ['PKR', 'Pakistani rupee', 2, 27_714, 999_999_999],
-  ['PLN', 'Polish zloty', 2, 385, 99_999_999],
-  ['PYG', 'Paraguayan guarani', 0, 5_885, 99_999_999],
-  ['QAR', 'Qatari riyal', 2, 365, 99_999_999],
-  ['RON', 'Romanian leu', 2, 465, 99_999_999],
-  ['RSD', 'Serbian dinar', 2, 10_344, 999_999_999],
-  ['RUB', 'Russian ruble', 2, 8_451, 99_999_999],
-  ['RWF', 'Rwandan franc', 0, 1_476, 99_999_999],
-  ['SAR', 'Saudi riyal', 2, 376, 99_999_999],
-  ['SBD', 'Solomon Islands dollar', 2, 805, 99_999_999],
-  ['SCR', 'Seychellois rupee', 2, 1_427, 99_999_999],
-  ['SDG', 'Sudanese pound', 2, 60_021, 999_999_999],
-  ['SEK', 'Swedish krona', 2, 999, 99_999_999],
-  ['SGD', 'Singapore dollar', 2, 128, 99_999_999],
-  ['SHP', 'Saint Helena pound', 2, 76, 99_999_999],
-  ['SLE', 'Sierra Leonean leone', 2, 2_292, 99_999_999],
-  ['SOS', 'Somali shilling', 2, 57_057, 999_999_999],
-  ['SRD', 'Surinamese dollar', 2, 3_771, 99_999_999],
-  ['SSP', 'South Sudanese pound', 2, 571_260, 9_999_999_999],
-  ['STN', 'Sao Tome and Principe dobra', 2, 2_175, 99_999_999],
-  ['SVC', 'Salvadoran colon', 2, 876, 99_999_999],
-  ['SYP', 'Syrian pound', 2, 1_300_342, 99_999_999_999],
-  ['SZL', 'Swazi lilangeni', 2, 1_645, 99_999_999],
-  ['THB', 'Thai baht', 2, 3_364, 99_999_999],
-  ['TJS', 'Tajikistani somoni', 2, 924, 99_999_999],
-  ['TMT', 'Turkmenistani manat', 2, 350, 99_999_999],
-  ['TND', 'Tunisian dinar', 3, 2_970, 99_999_999],
-  ['TOP', 'Tongan paanga', 2, 241, 99_999_999],
-  ['TRY', 'Turkish lira', 2, 4_900, 99_999_999],
-  ['TTD', 'Trinidad and Tobago dollar', 2, 679, 99_999_999],
-  ['TWD', 'New Taiwan dollar', 2, 3_186, 99_999_999],
-  ['TZS', 'Tanzanian shilling', 2, 263_959, 9_999_999_999],
-  ['UAH', 'Ukrainian hryvnia', 2, 4_493, 99_999_999],
-  ['UGX', 'Ugandan shilling', 0, 3_915, 99_999_999],
-  ['USD', 'US dollar', 2, 101, 99_999_999],
-  ['UYU', 'Uruguayan peso', 2, 4_010, 99_999_999],
-  ['UZS', 'Uzbekistani som', 2, 1_179_223, 99_999_999_999],
-  ['VED', 'Venezuelan digital bolivar', 2, 85_680, 999_999_999],
-  ['VES', 'Venezuelan sovereign bolivar', 2, 85_680, 999_999_999],
-  ['VND', 'Vietnamese dong', 0, 25_948, 999_999_999],
-  ['VUV', 'Vanuatu vatu', 0, 120, 99_999_999],
-  ['WST', 'Samoan tala', 2, 277, 99_999_999],
-  ['XAF', 'Central African CFA franc', 0, 578, 99_999_999],
-  ['XCD', 'East Caribbean dollar', 2, 271, 99_999_999],
-  ['XCG', 'Caribbean guilder', 2, 181, 99_999_999],
-  ['XOF', 'West African CFA franc', 0, 578, 99_999_999],
-  ['XPF', 'CFP franc', 0, 106, 99_999_999],
-  ['YER', 'Yemeni rial', 2, 23_662, 999_999_999],
-  ['ZAR', 'South African rand', 2, 1_645, 99_999_999],
-  ['ZMW', 'Zambian kwacha', 2, 1_962, 99_999_999],
-  ['ZWG', 'Zimbabwe gold', 2, 2_685, 99_999_999],
-];
-
-/**
- * Codes in which no charge is possible: retired currencies and units of account. Columns: code, English
- * name, exponent.
- */
-export const INACTIVE_ROWS: readonly (readonly [string, string, number])[] = [
-  ['ANG', 'Netherlands Antillean guilder', 2],
-  ['BGN', 'Bulgarian lev', 2],
-  ['BOV', 'Bolivian mvdol', 2],
-  ['BYR', 'Belarusian ruble until 2016', 0],
-  ['CHE', 'WIR euro', 2],
-  ['CHW', 'WIR franc', 2],
-  ['CLF', 'Chilean unit of account', 4],
-  ['COU', 'Colombian real value unit', 2],
-  ['CUC', 'Cuban convertible peso', 2],
-  ['EEK', 'Estonian kroon', 2],
-  ['HRK', 'Croatian kuna', 2],
-  ['LTL', 'Lithuanian litas', 2],
-  ['LVL', 'Latvian lats', 2],
-  ['MRO', 'Mauritanian ouguiya until 2017', 2],
-  ['MXV', 'Mexican investment unit', 2],
-  ['SLL', 'Sierra Leonean leone until 2023', 2],
-  ['STD', 'Sao Tome and Principe dobra until 2017', 2],
-  ['USN', 'US dollar of the next day', 2],
-  ['UYI', 'Uruguayan indexed unit', 0],
-  ['UYW', 'Uruguayan nominal wage unit', 4],
-  ['VEF', 'Venezuelan bolivar until 2018', 2],
-  ['ZMK', 'Zambian kwacha until 2012', 2],
-  ['ZWL', 'Zimbabwean dollar until 2024', 2],
-];
+export const MINIMUMS: Readonly<Record<number, string>> = {
+  0: `
+BIF 3000  CLP 968  DJF 179  GNF 8803  ISK 121  JPY 158  KMF 434  KRW 1359  PYG 5885  RWF 1476
+UGX 3915  VND 25948  VUV 120  XAF 578  XOF 578  XPF 106  BYR 0  UYI 0
+`,
+  2: `
+AED 368  AFN 6399  ALL 8102  AMD 36358  AOA 91834  ARS 152503  AUD 143  AWG 180  AZN 171  BAM 173
+BBD 201  BDT 12317  BMD 101  BND 128  BOB 1217  BRL 523  BSD 101  BTN 9609  BWP 1368  BYN 303
+BZD 202  CAD 142  CDF 231150  CHF 84  CNY 671  COP 336897  CRC 45522  CUP 2402  CVE 9707  CZK 2148
+DKK 658  DOP 5773  DZD 13383  EGP 5206  ERN 1501  ETB 16282  EUR 89  FJD 224  FKP 76  GBP 76
+GEL 260  GHS 1165  GIP 76  GMD 7430  GTQ 764  GYD 20936  HKD 785  HNL 2687  HTG 13093  HUF 32347
+IDR 1801635  ILS 308  INR 9609  IRR 137499965  JMD 15823  KES 12968  KGS 8746  KHR 406115  KPW 90010
+KYD 84  KZT 44124  LAK 2246729  LBP 8971563  LKR 33091  LRD 17209  LSL 1645  MAD 965  MDL 1772
+MGA 438910  MKD 5416  MMK 209957  MNT 359899  MOP 809  MRU 4009  MUR 4761  MVR 1546  MWK 173484
+MXN 1801  MYR 409  MZN 6384  NAD 1645  NGN 132617  NIO 3672  NOK 955  NPR 15381  NZD 177  PAB 101
+PEN 342  PGK 447  PHP 6252  PKR 27714  PLN 385  QAR 365  RON 465  RSD 10344  RUB 8451  SAR 376
+SBD 805  SCR 1427  SDG 60021  SEK 999  SGD 128  SHP 76  SLE 2292  SOS 57057  SRD 3771  SSP 571260
+STN 2175  SVC 876  SYP 1300342  SZL 1645  THB 3364  TJS 924  TMT 350  TOP 241  TRY 4900  TTD 679
+TWD 3186  TZS 263959  UAH 4493  USD 101  UYU 4010  UZS 1179223  VED 85680  VES 85680  WST 277
+XCD 271  XCG 181  YER 23662  ZAR 1645  ZMW 1962  ZWG 2685  ANG 0  BGN 0  BOV 0  CHE 0  CHW 0  COU 0
+CUC 0  EEK 0  HRK 0  LTL 0  LVL 0  MRO 0  MXV 0  SLL 0  STD 0  USN 0  VEF 0  ZMK 0  ZWL 0
+`,
+  3: `
+BHD 377  IQD 1310574  JOD 710  KWD 309  LYD 6401  OMR 385  TND 2970
+`,
+  4: `
+CLF 0  UYW 0
+`,
+};

@@ -10,21 +10,13 @@ export interface ErrorEntry {
  * decline is the outcome of a charge, not an error of a request.
  */
 export const ERRORS = {
-  bad_request: {
-    status: 400,
-    retryable: false,
-    message: 'The request is not valid.',
-  },
+  bad_request: { status: 400, retryable: false, message: 'The request is not valid.' },
   operation_not_allowed: {
     status: 400,
     retryable: false,
     message: 'The operation is not allowed in the present state of the resource.',
   },
-  resource_not_found: {
-    status: 400,
-    retryable: false,
-    message: 'The resource does not exist.',
-  },
+  resource_not_found: { status: 400, retryable: false, message: 'The resource does not exist.' },
   payment_outcome_pending: {
     status: 400,
     retryable: true,
@@ -35,11 +27,7 @@ export const ERRORS = {
     retryable: false,
     message: 'The credentials are missing or not valid.',
   },
-  route_not_found: {
-    status: 404,
-    retryable: false,
-    message: 'There is nothing at this address.',
-  },
+  route_not_found: { status: 404, retryable: false, message: 'There is nothing at this address.' },
   method_not_allowed: {
     status: 405,
     retryable: false,

@@ -28,19 +28,7 @@ export const MANUAL_RETRY_COOLDOWN_MS = 4 * HOUR_MS;
 
 /** Maximum number of automatic attempts on one cycle in 30 days. Card networks charge fines above 15. */
 export const AUTOMATIC_ATTEMPTS_MAX = 15;
-const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
-
-const DELAY_MIN_MS = 60_000;
-
-/** Returns why a plan is invalid; null if it is valid. */
-export function retryPlanProblem({ delaysMs }: RetryPlan): string | null {
-  // The first attempt of a cycle also counts as automatic.
-  if (delaysMs.length >= AUTOMATIC_ATTEMPTS_MAX) {
-    return `at most ${AUTOMATIC_ATTEMPTS_MAX - 1} retries can follow a declined charge`;
-  }
-  const isDelay = (ms: number): boolean => ms >= DELAY_MIN_MS && ms <= AUTOMATIC_ATTEMPTS_WINDOW_MS;
-  return delaysMs.every(isDelay) ? null : 'each delay must be from 1 minute to 30 days';
-}
+export const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
 
 /**
  * Returns the instant of the next automatic attempt. Null if the plan is used up, or if the attempt would be

@@ -3,9 +3,6 @@ export function isStorable(value: string): boolean {
   return !value.includes('\0') && !/\p{Surrogate}/u.test(value);
 }
 
-/** Control characters, line separators, and characters that change the direction of the text after them. */
-export const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
-
 /** True if the text has at most `max` code points, which Postgres and JSON Schema call characters. */
 export function hasAtMost(value: string, max: number): boolean {
   // A code point has one or two units, so most texts need no count.

@@ -32,15 +32,3 @@ export class UnknownGateway extends Error {
     super(`this process has no gateway ${gateway}`);
   }
 }
-
-/** Returns a registry with one gateway for all merchants, which sends no events. */
-export function oneGateway(gateway: PaymentGateway): GatewayRegistry & EventSenders {
-  return {
-    async of(_merchantId, name) {
-      if (name !== gateway.name) throw new UnknownGateway(name);
-      return gateway;
-    },
-    forNewMethods: async () => gateway,
-    receiving: async () => [],
-  };
-}

@@ -1,4 +1,4 @@
-import { isAskedLongEnough, isPendingTooLong } from '../../domain/lookup-delays.ts';
+import { isAskedLongEnough, isPendingTooLong } from '../../domain/delays.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import type { PresentPayer } from '../../gateways/port.ts';
 import type { ActivityDeps } from '../deps.ts';

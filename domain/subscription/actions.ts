@@ -14,7 +14,7 @@ import {
   applyUnpause,
 } from './apply-command.ts';
 import { awaitsPayer, isSuperseded } from './authentication.ts';
-import { orderOf } from './cause.ts';
+import { orderOf } from './change.ts';
 import type { Change } from './change.ts';
 import type { Command, CommandResult, TokenCommand } from './commands.ts';
 import type { Step } from './decide.ts';

@@ -1,14 +1,13 @@
 import { cycleAt, firstIndexAfter } from '../calendar.ts';
-import { isDeclineCode, stopsAutomaticRetries } from '../declines.ts';
-import { lookupDelayMs, REVIEW_DELAY_MS } from '../lookup-delays.ts';
+import { stopsAutomaticRetries } from '../declines.ts';
+import { lookupDelayMs, REVIEW_DELAY_MS } from '../delays.ts';
 import { formatAmount } from '../money.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { MANUAL_RETRY_COOLDOWN_MS, nextAutomaticAttemptAt } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
 import type { Orderer } from './actor.ts';
 import { AUTHENTICATION_MS } from './authentication.ts';
-import { causeOf } from './cause.ts';
-import { changed, entryEvents, intentEvent, next, subscriptionEvent } from './change.ts';
+import { causeOf, changed, entryEvents, intentEvent, next, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { CommandResult } from './commands.ts';
 import { cancelAt, newOwedCycle } from './state.ts';
@@ -41,17 +40,6 @@ const isRetry = ({ trigger }: OpenAttempt): boolean =>
 export function settleNow(state: SubscriptionState, realNow: number): SubscriptionState {
   const { openAttempt } = state;
   return openAttempt ? { ...state, openAttempt: { ...openAttempt, lookupAt: realNow } } : state;
-}
-
-/** Adds a late charge to the timeline. The charge pays no cycle. */
-export function applyLateCharge(
-  state: SubscriptionState,
-  charge: { amountMinor: number; currency: string; gatewayKey: string },
-  now: number,
-): Change {
-  const what = `a late charge came to light, ${formatAmount(charge.amountMinor, charge.currency)}`;
-  const why = `${charge.gatewayKey} had been settled as not paid; it is given back`;
-  return changed(state, {}, { at: now, what, why, actor: 'gateway' });
 }
 
 /** Makes the next cycle, due at `dueAt`, the owed cycle. Changes nothing if a cycle is already owed. */
@@ -344,7 +332,7 @@ function withHardDecline(
   attempt: OpenAttempt,
   { code, retry }: Extract<AttemptOutcome, { kind: 'declined' }>,
 ): OwedCycle {
-  const isHard = retry === 'never' || (isDeclineCode(code) && stopsAutomaticRetries(code));
+  const isHard = retry === 'never' || stopsAutomaticRetries(code);
   const hasNewerMethod = attempt.paymentMethodId !== state.paymentMethodId;
   return isHard && !hasNewerMethod ? { ...owed, retriesStopped: true, nextRetryAt: null } : owed;
 }

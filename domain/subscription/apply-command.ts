@@ -1,9 +1,7 @@
 import { addTrial, firstIndexAfter, formatInstant } from '../calendar.ts';
 import { AUTOMATIC_ATTEMPTS_MAX, MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
-import { orderOf } from './cause.ts';
-import type { Cause } from './cause.ts';
-import { changed } from './change.ts';
-import type { Change } from './change.ts';
+import { changed, orderOf } from './change.ts';
+import type { Cause, Change } from './change.ts';
 import type { CancelCommand, Command, EditCommand, PauseCommand } from './commands.ts';
 import { attemptPatch } from './apply-attempt.ts';
 import { awaitsPayer, isSuperseded } from './authentication.ts';

@@ -9,17 +9,22 @@ const ADVISORY_LOCK = 7_312_026_111;
 /** Time limit of a statement in ms, shorter than the clients' time limit of a request. */
 const STATEMENT_TIMEOUT_MS = 5_000;
 
+export type BookSql = Sql<{ bigint: number }>;
+
 /**
  * Connects to the database and creates the tables and functions that are missing. An advisory lock serialises
  * servers that start together. Rejects if the database cannot be reached within 10 s.
  */
-export async function openBook(databaseUrl: string): Promise<Sql> {
+export async function openBook(databaseUrl: string): Promise<BookSql> {
   const sql = postgres(databaseUrl, {
     // One process on one core cannot use more connections.
     max: 8,
     connect_timeout: 10,
     fetch_types: false,
     onnotice: () => undefined,
+    transform: { column: { from: postgres.toCamel } },
+    // Amounts and instants are safe integers.
+    types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
     connection: { application_name: 'sandbox-gateway', statement_timeout: STATEMENT_TIMEOUT_MS },
   });
   try {

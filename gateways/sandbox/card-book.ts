@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { Sql, TransactionSql } from 'postgres';
+import type { TransactionSql } from 'postgres';
 import type { DeclineCode } from '../../domain/declines.ts';
 import type { SavedCard } from '../port.ts';
 import type { ReadCard } from './card-form.ts';
+import type { BookSql } from './book-schema.ts';
 import { keyReused, newId } from './charge-book.ts';
 import type { TestCardMoment } from './test-cards.ts';
 
@@ -32,7 +33,7 @@ export type SaveResult =
 
 export type CardBook = ReturnType<typeof createCardBook>;
 
-export function createCardBook(sql: Sql) {
+export function createCardBook(sql: BookSql) {
   return {
     /** Issues a one-time token for a card. The token is valid only together with `session`. */
     async issueToken(read: ReadCard, session: string, now: number): Promise<string> {
@@ -56,9 +57,9 @@ export function createCardBook(sql: Sql) {
 
     /** Returns a saved card; null for an unknown id. */
     async find(gatewayMethodId: string): Promise<SavedCard | null> {
-      const [row] = await sql<MethodRow[]>`
-        select * from sandbox_gateway.method where id = ${gatewayMethodId}`;
-      return row === undefined ? null : toCard(row);
+      const [card] = await sql<SavedCard[]>`
+        select ${cardOf(sql)} from sandbox_gateway.method where id = ${gatewayMethodId}`;
+      return card ?? null;
     },
 
     /** Deletes tokens that expired more than 24 h ago. */
@@ -69,6 +70,10 @@ export function createCardBook(sql: Sql) {
   };
 }
 
+/** The columns of a {@link SavedCard}. */
+const cardOf = (sql: BookSql | TransactionSql) => sql`id as gateway_method_id, brand, country,
+  last_four as last_four_digit, expiry_month, expiry_year`;
+
 async function saveWithin(tx: TransactionSql, order: SaveOrder, now: number): Promise<SaveResult> {
   const tokenHash = hash(order.token);
   // The row's lock serialises requests with the same token.
@@ -76,34 +81,35 @@ async function saveWithin(tx: TransactionSql, order: SaveOrder, now: number): Pr
     select * from sandbox_gateway.token where token_hash = ${tokenHash} for update`;
 
   // An unknown token and a token of another session get the same answer, which reveals no valid token.
-  if (token === undefined || token.session_hash !== hash(order.session)) return spent('unknown');
+  if (token === undefined || token.sessionHash !== hash(order.session)) return spent('unknown');
 
-  const enteredAt = Number(token.expires_at) - TOKEN_LIFETIME_MS;
-  const [saved] = await tx<MethodRow[]>`
-    select * from sandbox_gateway.method where key = ${order.key}`;
+  const enteredAt = token.expiresAt - TOKEN_LIFETIME_MS;
+  const [saved] = await tx<(SavedCard & { tokenHash: string; customerId: string | null })[]>`
+    select ${cardOf(tx)}, token_hash, customer_id from sandbox_gateway.method where key = ${order.key}`;
   if (saved !== undefined) {
-    if (saved.token_hash !== tokenHash) throw keyReused();
-    if (saved.customer_id !== order.customerId) return spent('used');
-    return { card: toCard(saved), enteredAt, isReplay: true };
+    const { tokenHash: savedHash, customerId, ...card } = saved;
+    if (savedHash !== tokenHash) throw keyReused();
+    if (customerId !== order.customerId) return spent('used');
+    return { card, enteredAt, isReplay: true };
   }
 
-  if (token.used_by_key !== order.key) {
-    if (token.used_by_key !== null) return spent('used');
-    if (Number(token.expires_at) <= now) return spent('expired');
+  if (token.usedByKey !== order.key) {
+    if (token.usedByKey !== null) return spent('used');
+    if (token.expiresAt <= now) return spent('expired');
     if (!(await claim(tx, tokenHash, order.key))) throw keyReused();
   }
 
   const code = refusalWhenSaved(token, order.shouldVerify);
   if (code !== null) return { refused: code, reason: 'card_refused' };
-  const [method] = await tx<MethodRow[]>`
+  const [card] = await tx<SavedCard[]>`
     insert into sandbox_gateway.method (id, key, token_hash, brand, country, last_four,
       expiry_month, expiry_year, charge_code, payment_method_id, customer_id, created_at)
     select ${newId('pm')}, ${order.key}, token_hash, brand, country, last_four, expiry_month,
       expiry_year, code, ${order.paymentMethodId}, ${order.customerId}, ${now}
     from sandbox_gateway.token where token_hash = ${tokenHash}
-    returning *`;
-  if (method === undefined) throw new Error('the locked token is gone');
-  return { card: toCard(method), enteredAt, isReplay: false };
+    returning ${cardOf(tx)}`;
+  if (card === undefined) throw new Error('the locked token is gone');
+  return { card, enteredAt, isReplay: false };
 }
 
 /** The refusal of a token that cannot be redeemed. The payer has to enter the card again. */
@@ -120,41 +126,16 @@ async function claim(tx: TransactionSql, tokenHash: string, key: string): Promis
 }
 
 function refusalWhenSaved(token: TokenRow, shouldVerify: boolean): DeclineCode | null {
-  if (token.code_when === 'save') return token.code;
-  return shouldVerify && token.code_when === 'charge' ? token.code : null;
+  if (token.codeWhen === 'save') return token.code;
+  return shouldVerify && token.codeWhen === 'charge' ? token.code : null;
 }
 
-interface CardColumns {
-  readonly token_hash: string;
-  readonly brand: string;
-  readonly country: string;
-  readonly last_four: string;
-  readonly expiry_month: number;
-  readonly expiry_year: number;
-}
-
-interface TokenRow extends CardColumns {
-  readonly session_hash: string;
+interface TokenRow {
+  readonly sessionHash: string;
   readonly code: DeclineCode | null;
-  readonly code_when: TestCardMoment | null;
-  readonly expires_at: string;
-  readonly used_by_key: string | null;
-}
-
-interface MethodRow extends CardColumns {
-  readonly customer_id: string | null;
-  readonly id: string;
-}
-
-function toCard(row: MethodRow): SavedCard {
-  return {
-    gatewayMethodId: row.id,
-    brand: row.brand,
-    country: row.country,
-    lastFourDigit: row.last_four,
-    expiryMonth: row.expiry_month,
-    expiryYear: row.expiry_year,
-  };
+  readonly codeWhen: TestCardMoment | null;
+  readonly expiresAt: number;
+  readonly usedByKey: string | null;
 }
 
 function hash(secret: string): string {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { Sql } from 'postgres';
 import type { DeclineCode } from '../../domain/declines.ts';
 import type { ChargeReference, RetryAdvice } from '../port.ts';
 import { RequestRefused } from '../http-server/http.ts';
+import type { BookSql } from './book-schema.ts';
 
 export interface BookedCharge {
   readonly id: string;
@@ -70,44 +70,47 @@ export type ChargeBook = ReturnType<typeof createChargeBook>;
  * Stores charges and forced declines. Every write is one transaction. If the promise of a write
  * rejects, the write may still be committed.
  */
-export function createChargeBook(sql: Sql) {
+export function createChargeBook(sql: BookSql) {
+  const columns = sql`id, outcome, code, gateway_code, retry, amount_minor, currency`;
   return {
     /** Charges once per key. A key that was used with other parameters is refused with 422. */
     async charge(order: ChargeOrder, now: number) {
       const { reference } = order;
-      const [row] = await sql<BookChargeRow[]>`
-        select (charge).*, is_replay, is_same from sandbox_gateway.book_charge_once(
-          ${newId('ch')}, ${order.key}, ${order.gatewayMethodId}, ${order.amountMinor},
-          ${order.currency}, ${reference.merchantId}, ${reference.intentId},
-          ${reference.subscriptionId}, ${reference.paymentMethodId}, ${now})`;
+      const [row] = await sql<(BookedCharge & { isReplay: boolean; isSame: boolean })[]>`
+        select ${columns}, is_replay, is_same from (
+          select (charge).*, is_replay, is_same from sandbox_gateway.book_charge_once(
+            ${newId('ch')}, ${order.key}, ${order.gatewayMethodId}, ${order.amountMinor},
+            ${order.currency}, ${reference.merchantId}, ${reference.intentId},
+            ${reference.subscriptionId}, ${reference.paymentMethodId}, ${now})) as booked`;
       if (row === undefined) throw new Error('book_charge_once answered no row');
-      if (!row.is_same) throw keyReused();
-      return { charge: bookedCharge(row), isReplay: row.is_replay };
+      const { isReplay, isSame, ...charge } = row;
+      if (!isSame) throw keyReused();
+      return { charge, isReplay };
     },
 
     /** Returns the charge of this key; null if there is none. */
     async find(key: string): Promise<BookedCharge | null> {
-      const [row] = await sql<ChargeRow[]>`
-        select * from sandbox_gateway.charge where key = ${key}`;
-      return row === undefined ? null : bookedCharge(row);
+      const [row] = await sql<BookedCharge[]>`
+        select ${columns} from sandbox_gateway.charge where key = ${key}`;
+      return row ?? null;
     },
 
-    async list(filter: ListFilter): Promise<ListedCharge[]> {
-      const rows = await sql<ListedRow[]>`
-        select c.*, (
-          select coalesce(sum(r.amount_minor), 0) from sandbox_gateway.refund r
-          where r.charge_id = c.id and r.status = 'succeeded') as refunded_minor, (
-          select coalesce(json_agg(json_build_object(
-            'key', r.key, 'gatewayRefundId', r.id, 'amountMinor', r.amount_minor, 'status', r.status,
-            'createdAt', r.created_at) order by r.key), '[]')
-          from sandbox_gateway.refund r where r.charge_id = c.id) as refunds
-        from sandbox_gateway.charge c
-        where c.sequence > ${filter.after}
-          ${filter.subscriptionId === null ? sql`` : sql`and c.subscription_id = ${filter.subscriptionId}`}
-          ${filter.intentId === null ? sql`` : sql`and c.intent_id = ${filter.intentId}`}
-        order by c.sequence limit ${filter.limit}`;
-      return rows.map(fromRow);
-    },
+    list: (filter: ListFilter): Promise<ListedCharge[]> => sql<ListedCharge[]>`
+      select ${columns}, sequence, key, method_id as gateway_method_id, sent_count, created_at,
+        json_build_object('merchantId', merchant_id, 'intentId', intent_id,
+          'subscriptionId', subscription_id, 'paymentMethodId', payment_method_id) as reference,
+        refunded_minor, refunds
+      from sandbox_gateway.charge, lateral (
+        select coalesce(sum(r.amount_minor) filter (where r.status = 'succeeded'), 0)::bigint
+            as refunded_minor,
+          coalesce(json_agg(json_build_object('key', r.key, 'gatewayRefundId', r.id, 'amountMinor',
+            r.amount_minor, 'status', r.status, 'createdAt', r.created_at) order by r.key), '[]')
+            as refunds
+        from sandbox_gateway.refund r where r.charge_id = charge.id) as refunded
+      where sequence > ${filter.after}
+        ${filter.subscriptionId === null ? sql`` : sql`and subscription_id = ${filter.subscriptionId}`}
+        ${filter.intentId === null ? sql`` : sql`and intent_id = ${filter.intentId}`}
+      order by sequence limit ${filter.limit}`,
 
     /**
      * Declines the next `count` charges of a subscription or payment method. After two calls, the
@@ -121,66 +124,6 @@ export function createChargeBook(sql: Sql) {
           ${order.gatewayCode ?? null}::text, ${order.retry ?? null}::text
         from generate_series(1, ${order.count}::integer)`;
     },
-  };
-}
-
-interface ChargeRow {
-  readonly sequence: string;
-  readonly id: string;
-  readonly key: string;
-  readonly method_id: string;
-  readonly amount_minor: string;
-  readonly currency: string;
-  readonly merchant_id: string;
-  readonly intent_id: string;
-  readonly subscription_id: string | null;
-  readonly payment_method_id: string;
-  readonly outcome: 'succeeded' | 'declined';
-  readonly code: DeclineCode | null;
-  readonly gateway_code: string | null;
-  readonly retry: RetryAdvice | null;
-  readonly sent_count: number;
-  readonly created_at: string;
-}
-
-interface BookChargeRow extends ChargeRow {
-  readonly is_replay: boolean;
-  readonly is_same: boolean;
-}
-
-interface ListedRow extends ChargeRow {
-  readonly refunded_minor: string;
-  readonly refunds: readonly ListedRefund[];
-}
-
-function bookedCharge(row: ChargeRow): BookedCharge {
-  return {
-    id: row.id,
-    outcome: row.outcome,
-    code: row.code,
-    gatewayCode: row.gateway_code,
-    retry: row.retry,
-    amountMinor: Number(row.amount_minor),
-    currency: row.currency,
-  };
-}
-
-function fromRow(row: ListedRow): ListedCharge {
-  return {
-    ...bookedCharge(row),
-    sequence: Number(row.sequence),
-    key: row.key,
-    gatewayMethodId: row.method_id,
-    reference: {
-      merchantId: row.merchant_id,
-      intentId: row.intent_id,
-      subscriptionId: row.subscription_id,
-      paymentMethodId: row.payment_method_id,
-    },
-    sentCount: row.sent_count,
-    refundedMinor: Number(row.refunded_minor),
-    refunds: row.refunds,
-    createdAt: Number(row.created_at),
   };
 }
 

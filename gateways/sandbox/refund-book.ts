@@ -1,5 +1,6 @@
-import type { Sql, TransactionSql } from 'postgres';
+import type { TransactionSql } from 'postgres';
 import type { RefundRefusal } from '../port.ts';
+import type { BookSql } from './book-schema.ts';
 import { keyReused, newId } from './charge-book.ts';
 
 export interface RefundOrder {
@@ -21,7 +22,7 @@ export type RefundResult =
 
 export type RefundBook = ReturnType<typeof createRefundBook>;
 
-export function createRefundBook(sql: Sql) {
+export function createRefundBook(sql: BookSql) {
   return {
     /**
      * Refunds all or part of a charge, once per key. A lock serialises a charge's refunds, so that together they
@@ -45,42 +46,38 @@ async function refundWithin(
   order: RefundOrder,
   now: number,
 ): Promise<RefundResult> {
-  const [charge] = await tx<{ is_paid: boolean; currency: string; amount_minor: string }[]>`
+  const [charge] = await tx<{ isPaid: boolean; currency: string; amountMinor: number }[]>`
     select outcome = 'succeeded' as is_paid, currency, amount_minor from sandbox_gateway.charge
     where id = ${order.gatewayChargeId} for update`;
-  const [booked] = await tx<RefundRow[]>`
+  const [booked] = await tx<(BookedRefund & { chargeId: string; amountMinor: number })[]>`
     select id, status, charge_id, amount_minor from sandbox_gateway.refund
     where key = ${order.key}`;
   if (booked !== undefined) {
     const isSame =
-      booked.charge_id === order.gatewayChargeId &&
-      Number(booked.amount_minor) === order.amountMinor &&
+      booked.chargeId === order.gatewayChargeId &&
+      booked.amountMinor === order.amountMinor &&
       charge?.currency === order.currency;
     if (!isSame) throw keyReused();
     return { refund: { id: booked.id, status: booked.status }, isReplay: true };
   }
 
   if (charge === undefined) return { refused: 'charge_not_found' };
-  if (!charge.is_paid) return { refused: 'charge_not_paid' };
+  if (!charge.isPaid) return { refused: 'charge_not_paid' };
   if (charge.currency !== order.currency) return { refused: 'currency_differs' };
-  const [sum] = await tx<{ total: string }[]>`
-    select coalesce(sum(amount_minor), 0) as total from sandbox_gateway.refund
+  const [sum] = await tx<{ total: number }[]>`
+    select coalesce(sum(amount_minor), 0)::bigint as total from sandbox_gateway.refund
     where charge_id = ${order.gatewayChargeId} and status <> 'failed'`;
-  const leftMinor = Number(charge.amount_minor) - Number(sum?.total ?? 0);
-  if (order.amountMinor > leftMinor) return { refused: 'exceeds_charge' };
+  if (order.amountMinor > charge.amountMinor - (sum?.total ?? 0)) {
+    return { refused: 'exceeds_charge' };
+  }
 
-  const [row] = await tx<{ id: string }[]>`
+  const [refund] = await tx<BookedRefund[]>`
     insert into sandbox_gateway.refund (id, key, charge_id, amount_minor, status, created_at)
     values (${newId('re')}, ${order.key}, ${order.gatewayChargeId}, ${order.amountMinor},
       'succeeded', ${now})
     on conflict (key) do nothing
-    returning id`;
+    returning id, status`;
   // A concurrent refund of another charge has used the key.
-  if (row === undefined) throw keyReused();
-  return { refund: { id: row.id, status: 'succeeded' }, isReplay: false };
-}
-
-interface RefundRow extends BookedRefund {
-  readonly charge_id: string;
-  readonly amount_minor: string;
+  if (refund === undefined) throw keyReused();
+  return { refund, isReplay: false };
 }

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Sql } from 'postgres';
 import { openBook } from './book-schema.ts';
+import type { BookSql } from './book-schema.ts';
 import { createCardBook } from './card-book.ts';
 import { createChargeBook } from './charge-book.ts';
 import type { ChargeBook } from './charge-book.ts';
@@ -33,7 +33,10 @@ export interface SandboxGatewayOptions extends ListenOptions {
   /** Called for every error that is answered 500. The error's message may contain values of the request. */
   readonly onFailure?: (error: unknown, route: string) => void;
   /** Further routes, and the function that serves the requests for payments. Only for tools. */
-  readonly extend?: (book: { sql: Sql; charges: ChargeBook }) => { routes: Route[]; serve: Serve };
+  readonly extend?: (book: { sql: BookSql; charges: ChargeBook }) => {
+    routes: Route[];
+    serve: Serve;
+  };
 }
 
 export interface SandboxGateway {

@@ -4,7 +4,7 @@ import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { describe, expect, vi } from 'vitest';
 import { paymentAttempts, paymentIntents } from '../../db/schema/payments.ts';
-import { oneGateway } from '../../gateways/registry.ts';
+import { oneGateway } from '../support/one-gateway.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import { createChargingActivities } from '../../activities/subscription/charge-attempt.ts';
 import { onDevServerWith } from '../support/environment.ts';

@@ -4,7 +4,7 @@ import { describe, expect } from 'vitest';
 import { outboxEvents } from '../../db/schema/webhooks.ts';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import { subscriptionImports, subscriptions } from '../../db/schema/subscriptions.ts';
-import { jitterOf } from '../../domain/subscription/jitter.ts';
+import { jitterOf } from '../../domain/delays.ts';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { ImportResult } from '../../tools/scripts/import/run.ts';
 import { createFaultProxy } from '../../tools/fault-proxy/proxy.ts';

@@ -3,7 +3,7 @@ import { and, eq, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { createPaymentActivities } from '../../activities/orders/payments.ts';
-import { oneGateway } from '../../gateways/registry.ts';
+import { oneGateway } from '../support/one-gateway.ts';
 import { bookLateCharge } from '../../db/repositories/payments/late-charges.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import type { Decision } from '../../db/repositories/payments/reviews.ts';

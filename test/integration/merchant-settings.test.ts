@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { jitterOf } from '../../domain/subscription/jitter.ts';
+import { jitterOf } from '../../domain/delays.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';

@@ -7,7 +7,7 @@ import { openPaymentAttempt } from '../../db/repositories/payments/charges.ts';
 import { paymentAttempts } from '../../db/schema/payments.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import type { PaymentGateway } from '../../gateways/port.ts';
-import { oneGateway } from '../../gateways/registry.ts';
+import { oneGateway } from '../support/one-gateway.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';

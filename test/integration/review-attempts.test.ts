@@ -2,7 +2,7 @@ import { LINKS } from '../support/links.ts';
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { createChargingActivities } from '../../activities/subscription/charge-attempt.ts';
-import { oneGateway } from '../../gateways/registry.ts';
+import { oneGateway } from '../support/one-gateway.ts';
 import { createPaymentActivities } from '../../activities/orders/payments.ts';
 import { markSending } from '../../db/repositories/subscriptions/attempts.ts';
 import { openPaymentAttempt, settlePayment } from '../../db/repositories/payments/charges.ts';

@@ -14,7 +14,7 @@ import type { CreatedMerchant } from '../../db/repositories/merchants/merchants.
 import { findMerchantGateways } from '../../db/repositories/merchants/gateways.ts';
 import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import type { ForcedDeclines } from '../../gateways/port.ts';
-import { oneGateway } from '../../gateways/registry.ts';
+import { oneGateway } from './one-gateway.ts';
 import type { EventSenders, GatewayRegistry } from '../../gateways/registry.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { createLogger } from '../../runtime/logger.ts';

@@ -1,9 +1,10 @@
 import { cycleAt } from '../../domain/calendar.ts';
-import { isAskedLongEnough } from '../../domain/lookup-delays.ts';
+import { isAskedLongEnough } from '../../domain/delays.ts';
 import { chargeKey } from '../../domain/payment-intent.ts';
 import type { AttemptState, AttemptTrigger } from '../../domain/payment-intent.ts';
 import { isLastLateLook, lateLookDelayMs } from '../../domain/review.ts';
-import { applyLateCharge, settleNow } from '../../domain/subscription/apply-attempt.ts';
+import { settleNow } from '../../domain/subscription/apply-attempt.ts';
+import { applyLateCharge } from '../../domain/subscription/notes.ts';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
 import { decide } from '../../domain/subscription/decide.ts';
 import type { Decision } from '../../domain/subscription/validate-command.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { backoffMs } from '../../domain/backoff.ts';
+import { backoffMs } from '../../domain/delays.ts';
 
 describe('the wait after a failed activity', () => {
   test('grows from 10 to 30 s; its jitter shortens it by at most half', () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { remainingCycleCount } from '../../domain/subscription/state.ts';
 import { wakeAt } from '../../domain/subscription/decide.ts';
-import { jitterOf } from '../../domain/subscription/jitter.ts';
+import { jitterOf } from '../../domain/delays.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import { at, declined, HOUR, iso, subscribed } from '../support/simulation.ts';
 import type { Simulation } from '../support/simulation.ts';

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { isAskedLongEnough, isPendingTooLong, lookupDelayMs } from '../../domain/lookup-delays.ts';
+import { isAskedLongEnough, isPendingTooLong, lookupDelayMs } from '../../domain/delays.ts';
 import { isLastLateLook, lateLookDelayMs } from '../../domain/review.ts';
-import { applyLateCharge, settleNow } from '../../domain/subscription/apply-attempt.ts';
+import { settleNow } from '../../domain/subscription/apply-attempt.ts';
+import { applyLateCharge } from '../../domain/subscription/notes.ts';
 import { decide, wakeAt } from '../../domain/subscription/decide.ts';
 import { decisionOf } from '../../tools/scripts/review/decision.ts';
 import { at, DAY, declined, HOUR, iso, subscribed, UNKNOWN } from '../support/simulation.ts';

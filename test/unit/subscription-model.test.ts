@@ -13,7 +13,7 @@ import {
 import type { Terms } from '../../domain/subscription/state.ts';
 import { stateProblem } from '../../domain/subscription/recorded-state.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
-import { JITTER_WINDOW_MAX_MS } from '../../domain/subscription/jitter.ts';
+import { JITTER_WINDOW_MAX_MS } from '../../tools/scripts/merchant/configure.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import { ASKS_PAYER, HARD, LifeInDoubt } from '../support/life-in-doubt.ts';
 import type { Death, Finding } from '../support/life-in-doubt.ts';

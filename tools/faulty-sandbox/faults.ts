@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Sql } from 'postgres';
 import { object, oneOf, wholeNumber } from '../../gateways/http-server/fields.ts';
 import type { Fields } from '../../gateways/http-server/fields.ts';
 import { json, LOST } from '../../gateways/http-server/http.ts';
 import type { GatewayAnswer, Reply } from '../../gateways/http-server/http.ts';
+import type { BookSql } from '../../gateways/sandbox/book-schema.ts';
 import type { ChargeBook } from '../../gateways/sandbox/charge-book.ts';
 import { readTarget } from '../../gateways/sandbox/control-routes.ts';
 import type { Serve } from '../../gateways/sandbox/payment-routes.ts';
@@ -40,7 +40,7 @@ interface Fault extends Target {
  */
 export function createFaults(
   closing: AbortSignal,
-  { sql, charges }: { sql: Sql; charges: ChargeBook },
+  { sql, charges }: { sql: BookSql; charges: ChargeBook },
 ) {
   let armed: { fault: Fault; left: number }[] = [];
   let release = new AbortController();
@@ -112,10 +112,9 @@ export function createFaults(
 }
 
 /** A look-up has only the key. Its fault is found by the ids of the charge. */
-async function idsOf(sql: Sql, key: string): Promise<Target | undefined> {
+async function idsOf(sql: BookSql, key: string): Promise<Target | undefined> {
   const [ids] = await sql<Target[]>`
-    select subscription_id as "subscriptionId", payment_method_id as "paymentMethodId"
-    from sandbox_gateway.charge where key = ${key}`;
+    select subscription_id, payment_method_id from sandbox_gateway.charge where key = ${key}`;
   return ids;
 }
 

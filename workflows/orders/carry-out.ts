@@ -12,9 +12,8 @@ import {
 } from '@temporalio/workflow';
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
 import type { Activities } from '../../activities/index.ts';
-import { backoffMs } from '../../domain/backoff.ts';
+import { backoffMs, lookupDelayMs, REVIEW_DELAY_MS } from '../../domain/delays.ts';
 import { formatInstant } from '../../domain/calendar.ts';
-import { lookupDelayMs, REVIEW_DELAY_MS } from '../../domain/lookup-delays.ts';
 import { subjectOf, tokenOf } from '../../domain/order.ts';
 import type { OrderKind, OrderOutcome, OrderStep } from '../../domain/order.ts';
 import { lateLookDelayMs } from '../../domain/review.ts';

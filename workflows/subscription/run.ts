@@ -8,7 +8,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../../activities/index.ts';
-import { backoffMs } from '../../domain/backoff.ts';
+import { backoffMs, jitterOf } from '../../domain/delays.ts';
 import { ERRORS } from '../../domain/errors.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
@@ -16,7 +16,6 @@ import { decide } from '../../domain/subscription/decide.ts';
 import type { Step } from '../../domain/subscription/decide.ts';
 import { describe } from '../../domain/subscription/describe.ts';
 import type { RefusedSignal } from '../../domain/subscription/describe.ts';
-import { jitterOf } from '../../domain/subscription/jitter.ts';
 import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { localFirst } from '../local-first.ts';

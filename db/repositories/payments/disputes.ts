@@ -3,7 +3,7 @@ import { and, asc, eq, inArray } from 'drizzle-orm';
 import type { GatewayDispute } from '../../../domain/dispute.ts';
 import { newId } from '../../../domain/ids.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
-import { applyDispute } from '../../../domain/subscription/apply-dispute.ts';
+import { applyDispute } from '../../../domain/subscription/notes.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { disputes } from '../../schema/payments.ts';

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { newId } from '../../../domain/ids.ts';
 import { refundKey } from '../../../domain/refund.ts';
 import type { AttemptRef } from '../../../domain/review.ts';
-import { applyLateCharge } from '../../../domain/subscription/apply-attempt.ts';
+import { applyLateCharge } from '../../../domain/subscription/notes.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { paymentReviews, refunds } from '../../schema/payments.ts';

@@ -1,6 +1,6 @@
 import { emailNormalForm } from '../../../domain/email.ts';
 import { entryEvents } from '../../../domain/subscription/change.ts';
-import { jitterOf } from '../../../domain/subscription/jitter.ts';
+import { jitterOf } from '../../../domain/delays.ts';
 import { newSubscription } from '../../../domain/subscription/state.ts';
 import type { NewSubscription, SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';

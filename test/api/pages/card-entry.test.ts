@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { DomainError } from '../../../domain/errors.ts';
-import { oneGateway } from '../../../gateways/registry.ts';
+import { oneGateway } from '../../support/one-gateway.ts';
 import { createStripeGateway } from '../../../gateways/stripe/adapter.ts';
 import { TOKENISER_URL, test as apiTest } from '../../support/api-environment.ts';
 import type { Answer, ApiEnvironment } from '../../support/api-environment.ts';

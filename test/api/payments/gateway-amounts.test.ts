@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest';
 import { createMerchantWithCredential } from '../../../db/repositories/merchants/merchants.ts';
 import type { PaymentGateway } from '../../../gateways/port.ts';
-import { oneGateway } from '../../../gateways/registry.ts';
+import { oneGateway } from '../../support/one-gateway.ts';
 import { createStripeGateway } from '../../../gateways/stripe/adapter.ts';
 import { subscriptionBody, test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';

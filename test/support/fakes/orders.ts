@@ -1,6 +1,6 @@
 import { LINKS } from '../links.ts';
 import { createPaymentActivities } from '../../../activities/orders/payments.ts';
-import { oneGateway } from '../../../gateways/registry.ts';
+import { oneGateway } from '../one-gateway.ts';
 import { createRefundActivities } from '../../../activities/orders/refunds.ts';
 import { createSetupMethodActivities } from '../../../activities/orders/setup-methods.ts';
 import type { Db } from '../../../db/client.ts';

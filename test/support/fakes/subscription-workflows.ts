@@ -1,7 +1,7 @@
 import { LINKS } from '../links.ts';
 import { randomBytes } from 'node:crypto';
 import type { ApiDeps } from '../../../api/deps.ts';
-import { oneGateway } from '../../../gateways/registry.ts';
+import { oneGateway } from '../one-gateway.ts';
 import { createChargingActivities } from '../../../activities/subscription/charge-attempt.ts';
 import { createTransitionActivities } from '../../../activities/subscription/transitions.ts';
 import type { Db } from '../../../db/client.ts';

@@ -1,5 +1,4 @@
 import { styleText } from 'node:util';
-import { CONTROL } from '../../../domain/storable-text.ts';
 
 type Style = 'bold' | 'dim' | 'green' | 'red' | 'yellow' | 'cyan';
 
@@ -13,6 +12,9 @@ export function styled(style: Style, text: string): string {
 export function print(line = ''): void {
   console.log(line);
 }
+
+/** Control characters, line separators, and characters that change the direction of the text after them. */
+export const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 
 const CONTROLS = new RegExp(CONTROL, 'gu');
 

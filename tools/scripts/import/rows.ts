@@ -4,7 +4,7 @@ import { newId } from '../../../domain/ids.ts';
 import type { RandomBytes } from '../../../domain/ids.ts';
 import { importedSubscription } from './imported.ts';
 import type { ImportedSubscription } from './imported.ts';
-import { jitterOf } from '../../../domain/subscription/jitter.ts';
+import { jitterOf } from '../../../domain/delays.ts';
 import type { EventCard } from '../../../domain/events.ts';
 import type { Db } from '../../../db/client.ts';
 import { customers, paymentMethods } from '../../../db/schema/customers.ts';

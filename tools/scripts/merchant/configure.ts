@@ -3,9 +3,11 @@ import { brandUrlProblem, colourProblem } from '../../../domain/branding.ts';
 import type { Branding } from '../../../domain/branding.ts';
 import { PAYMENT_METHOD_KINDS } from '../../../domain/payment-method.ts';
 import type { PaymentMethodKind } from '../../../domain/payment-method.ts';
-import { retryPlanProblem } from '../../../domain/retry-plan.ts';
+import {
+  AUTOMATIC_ATTEMPTS_MAX,
+  AUTOMATIC_ATTEMPTS_WINDOW_MS,
+} from '../../../domain/retry-plan.ts';
 import type { RetryPlan, UnpaidFrom } from '../../../domain/retry-plan.ts';
-import { JITTER_WINDOW_MAX_MS } from '../../../domain/subscription/jitter.ts';
 import { formatDuration, parseDuration } from './duration.ts';
 
 export interface ConfigureOptions {
@@ -28,6 +30,9 @@ const BRANDING = {
 } as const satisfies Partial<Record<keyof ConfigureOptions, keyof Branding>>;
 type BrandingOption = keyof typeof BRANDING;
 const BRANDING_OPTIONS = Object.keys(BRANDING) as BrandingOption[];
+
+/** Longest jitter window, in ms, shorter than the shortest interval, which is one day. */
+export const JITTER_WINDOW_MAX_MS = 12 * 3_600_000;
 
 export const AFTER_EXHAUSTED = ['stay_unpaid', 'end'] as const;
 
@@ -91,7 +96,12 @@ function delaysOf(text: string): number[] | string {
   if (delaysMs.length < parts.length) {
     return `"${text}" is not a list like 4h,8h,12h,24h (units d, h, m, s), nor none`;
   }
-  return retryPlanProblem({ delaysMs, afterExhausted: 'stay_unpaid' }) ?? delaysMs;
+  // The first attempt of a cycle also counts as automatic.
+  if (delaysMs.length >= AUTOMATIC_ATTEMPTS_MAX) {
+    return `at most ${AUTOMATIC_ATTEMPTS_MAX - 1} retries can follow a declined charge`;
+  }
+  const isDelay = (ms: number): boolean => ms >= 60_000 && ms <= AUTOMATIC_ATTEMPTS_WINDOW_MS;
+  return delaysMs.every(isDelay) ? delaysMs : 'each delay must be from 1 minute to 30 days';
 }
 
 function jitterMsOf(text: string): number | string {

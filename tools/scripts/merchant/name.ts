@@ -1,4 +1,5 @@
-import { CONTROL, hasAtMost, isStorable } from '../../../domain/storable-text.ts';
+import { hasAtMost, isStorable } from '../../../domain/storable-text.ts';
+import { CONTROL } from '../client/terminal.ts';
 
 const LENGTH_MAX = 100;
 

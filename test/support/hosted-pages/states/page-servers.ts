@@ -1,7 +1,7 @@
 import { DomainError } from '../../../../domain/errors.ts';
 import type { Locale } from '../../../../domain/locales.ts';
 import type { CardEntryOutcome } from '../../../../gateways/port.ts';
-import { oneGateway } from '../../../../gateways/registry.ts';
+import { oneGateway } from '../../one-gateway.ts';
 import { createStripeGateway } from '../../../../gateways/stripe/adapter.ts';
 import type { Answer, ApiEnvironment, ApiOptions } from '../../api-environment.ts';
 

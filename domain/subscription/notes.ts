@@ -21,3 +21,14 @@ export function applyDispute(
   const what = `${WHAT[status]}, ${formatAmount(amountMinor, currency)}`;
   return changed(state, {}, { at: now, what, why: `reason: ${reason}`, actor: 'gateway' });
 }
+
+/** Adds a late charge to the timeline. The charge pays no cycle. */
+export function applyLateCharge(
+  state: SubscriptionState,
+  charge: { amountMinor: number; currency: string; gatewayKey: string },
+  now: number,
+): Change {
+  const what = `a late charge came to light, ${formatAmount(charge.amountMinor, charge.currency)}`;
+  const why = `${charge.gatewayKey} had been settled as not paid; it is given back`;
+  return changed(state, {}, { at: now, what, why, actor: 'gateway' });
+}

@@ -1,5 +1,3 @@
-import { jitterOf } from './subscription/jitter.ts';
-
 const DAY_MS = 24 * 3_600_000;
 
 /** Delays in ms before the first three look-ups of an unknown outcome. */
@@ -42,4 +40,29 @@ export function isAskedLongEnough(lookups: number): boolean {
 /** True if a charge was looked up for 24 h and then daily for 30 days, and the gateway has not decided it. */
 export function isPendingTooLong(lookups: number): boolean {
   return lookups >= LOOKUPS_OF_FIRST_DAY + PENDING_DAYS_MAX;
+}
+
+/**
+ * Returns the wait in ms after an activity has used up its retries. Grows with `failures`, the failures in a row from
+ * 1: 5–10, 10–20, 15–30 s. `key` spreads workflows that failed together.
+ */
+export function backoffMs(failures: number, key: string): number {
+  const longest = 10_000 * Math.min(failures, 3);
+  return longest / 2 + jitterOf(`${key}#${failures}`, longest / 2);
+}
+
+/**
+ * Returns a delay in ms, 0 to `windowMs`, that spreads work due at the same instant. It is a hash of `key`, so every
+ * call returns the same value.
+ */
+export function jitterOf(key: string, windowMs: number): number {
+  return windowMs <= 0 ? 0 : fnv1a(key) % (windowMs + 1);
+}
+
+function fnv1a(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  }
+  return hash >>> 0;
 }
