@@ -62,7 +62,6 @@ export const intentComments = z
 
 export const paymentMethodKind = z.enum(PAYMENT_METHOD_KINDS);
 
-/** An unavailable payment method falls back to CARD, and the answer names it. */
 export const unavailablePaymentMethods = z
   .array(z.string())
   .optional()
@@ -112,7 +111,6 @@ const cardMetadata = z
 
 export const cardFields = { paymentMethod: paymentMethodKind, cardMetadata };
 
-/** Returns a saved card as fields of an answer. Omits the country if it is unknown. */
 export function presentCard({ kind, ...card }: EventCard & { kind: PaymentMethodKind }) {
   const { brand, country, lastFourDigit, expiryMonth, expiryYear } = card;
   return {

@@ -42,7 +42,6 @@ export function notFound(record: string): DomainError {
   return new DomainError('resource_not_found', `There is no such ${record}.`);
 }
 
-/** Returns the record. Throws {@link notFound} for null. `name`: the record in the error. */
 export function found<T>(record: T | null, name: string): T {
   if (record === null) throw notFound(name);
   return record;
@@ -50,7 +49,6 @@ export function found<T>(record: T | null, name: string): T {
 
 type WithoutNulls<T> = { [Name in keyof T]?: NonNullable<T[Name]> };
 
-/** Returns the fields that are not null, for an answer that omits fields without a value. */
 export function withoutNulls<T extends object>(fields: T): WithoutNulls<T> {
   // The cast is safe, because the filter leaves only fields of T that are not null.
   return Object.fromEntries(

@@ -26,7 +26,6 @@ import { healthRoutes } from './routes/health/routes.ts';
 
 type ApiRouter = Router<RequestState>;
 
-/** Returns the HTTP API and the hosted pages as a Koa app that does not listen yet. */
 export function createApp(deps: ApiDeps): Koa<RequestState> {
   const { trustedProxies = 0 } = deps;
   const app = new Koa<RequestState>({ proxy: trustedProxies > 0, maxIpsCount: trustedProxies });

@@ -9,7 +9,6 @@ export interface Merchant {
   readonly mode: MerchantMode;
 }
 
-/** The values that the middleware sets for one request. */
 export interface RequestState {
   requestId: string;
   /** Method and path template of the matched route. Null until a route has matched. */
@@ -27,7 +26,6 @@ export interface RequestState {
 
 export type Context = RouterContext<RequestState>;
 
-/** Returns the caller. Throws for a route without authentication. */
 export function callerOf(ctx: Context): Merchant {
   const { merchant } = ctx.state;
   if (merchant === undefined) throw new Error('this route is not behind authentication');

@@ -77,7 +77,6 @@ export function ignoredFields(
   );
 }
 
-/** Returns the paths of the members of `given`, nested ones included, that the parsed object `read` does not have. */
 function ignoredIn(path: string, given: unknown, read: unknown): string[] {
   if (!isPlainObject(given) || !isPlainObject(read)) return [];
   return Object.entries(given).flatMap(([name, member]) =>
@@ -169,6 +168,14 @@ export function idText() {
   return text(ID_MAX);
 }
 
+/** The message about a value that a custom type refuses. */
+export const requiredOr =
+  (message: string) =>
+  ({ input }: { readonly input?: unknown }): string =>
+    input === undefined || input === null ? 'is required' : message;
+
+const INSTANT_PROBLEM = 'must be epoch milliseconds before the year 2200';
+
 /** JSON Schema of an instant in the OpenAPI document. Zod derives no JSON Schema from a custom type. */
 const INSTANT_META = {
   type: 'integer',
@@ -177,27 +184,17 @@ const INSTANT_META = {
   exclusiveMaximum: BILLING_HORIZON_AT,
 } as const;
 
-/** An instant in a request body, in epoch milliseconds. */
 export const instant = z
   .custom<number>(isInstant, {
-    error: ({ input }) =>
-      input === undefined || input === null
-        ? 'is required'
-        : 'must be epoch milliseconds before the year 2200',
+    error: requiredOr(INSTANT_PROBLEM),
   })
   .meta(INSTANT_META);
 
 export function wholeNumber(min: number) {
   return z
-    .custom<number>(
-      (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= min,
-      {
-        error: (issue) =>
-          issue.input === undefined || issue.input === null
-            ? 'is required'
-            : `must be an integer of at least ${min}`,
-      },
-    )
+    .custom<number>((value) => Number.isSafeInteger(value) && Number(value) >= min, {
+      error: requiredOr(`must be an integer of at least ${min}`),
+    })
     .meta({ type: 'integer', format: 'int64', minimum: min });
 }
 
@@ -225,7 +222,6 @@ const METADATA_PAIRS_MAX = 50;
 const METADATA_KEY_MAX = 40;
 const METADATA_VALUE_MAX = 500;
 
-/** String pairs within the metadata limits, stored as given. */
 export function metadata() {
   return metadataPairs().meta({
     type: 'object',
@@ -277,12 +273,11 @@ export function numberText(min: number, max: number) {
     .transform(Number);
 }
 
-/** An instant in a query string, where every value is text. */
 export const instantText = z
   .custom<string>(
     (value) =>
       typeof value === 'string' && /^(0|[1-9]\d{0,14})$/.test(value) && isInstant(Number(value)),
-    { error: 'must be epoch milliseconds before the year 2200' },
+    { error: INSTANT_PROBLEM },
   )
   .meta(INSTANT_META)
   .transform(Number);

@@ -165,10 +165,7 @@ async function keep(
   await storeAnswer(db, use, owner, { httpStatus: status, body: text }, expiresAt);
 }
 
-/**
- * Returns the stored answer. `Answer<never>` fits every route: the body had the route's type when it was
- * stored.
- */
+/** `Answer<never>` fits every route: the body had the route's type when it was stored. */
 function replayOf({ httpStatus, body }: StoredAnswer): Answer<never> {
   return { status: httpStatus, text: body, isReplayed: true };
 }

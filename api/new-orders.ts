@@ -10,10 +10,7 @@ import { findCustomer, insertCustomer } from '../db/repositories/customers/custo
 import type { CustomerDetails } from '../domain/customer.ts';
 import { found } from './answers.ts';
 
-/**
- * Writes a hosted payment and the session of its page inside the caller's transaction, and returns the intent's
- * id. `token` is the page's token. The caller must wake the intent's stream after the commit.
- */
+/** `token`: the page's token. The caller must wake the intent's stream after the commit. */
 export async function writeHostedPayment(
   tx: Db,
   { random, checkoutExpiryMs }: Pick<ApiDeps, 'random' | 'checkoutExpiryMs'>,
@@ -32,10 +29,7 @@ type InitialFields = Pick<
   'merchantId' | 'customerId' | 'terms' | 'createdAt' | 'testClockId'
 >;
 
-/**
- * Writes a new subscription and its checkout inside the caller's transaction, and returns the subscription's
- * id. `token` is the checkout's token. The caller must start the workflow after the commit.
- */
+/** `token`: the checkout's token. The caller must start the workflow after the commit. */
 export async function writeSubscription(
   tx: Db,
   { now, random, checkoutExpiryMs }: Pick<ApiDeps, 'now' | 'random' | 'checkoutExpiryMs'>,
@@ -57,12 +51,7 @@ export async function writeSubscription(
   return subscriptionId;
 }
 
-/**
- * Returns the id of the request's customer. If the request has no customer id, creates a customer from the
- * details, inside the caller's transaction.
- *
- * @throws DomainError `resource_not_found` if the merchant has no such customer.
- */
+/** Returns the id of the request's customer, or creates a customer. Throws `resource_not_found`. */
 export async function payerOf(
   tx: Db,
   { now, random }: Pick<ApiDeps, 'now' | 'random'>,

@@ -4,11 +4,9 @@ import type { AmountUse } from '../domain/currencies.ts';
 import { LOCALES } from '../domain/locales.ts';
 import { currencies } from './amounts.ts';
 import { EXTENSION } from './answer-fields.ts';
-import { httpUrl, idText, metadata, optional, text } from './fields.ts';
+import { httpUrl, idText, metadata, optional, requiredOr, text } from './fields.ts';
 import type { Fields, Problem } from './fields.ts';
 import { isCountryCode } from '../domain/countries.ts';
-
-/** Request fields that several operations share. */
 
 const RECEIPT_ID_MAX = 255;
 const DESCRIPTION_MAX = 5_000;
@@ -20,19 +18,14 @@ const PAYMENT_METHODS_MAX = 20;
 /** Accepts every integer. {@link amountProblems} checks the bounds of the currency. */
 export const amount = z
   .custom<number>(Number.isSafeInteger, {
-    error: ({ input }) =>
-      input === undefined || input === null
-        ? 'is required'
-        : 'must be an integer in the smallest currency unit',
+    error: requiredOr('must be an integer in the smallest currency unit'),
   })
   .meta({ type: 'integer', format: 'int64', minimum: 1 });
 
-/** The amount of a charge outside the billing cycles. */
 const chargeAmount = amount.describe(
   'In the smallest currency unit. At least 0.50 USD or its equivalent.',
 );
 
-/** An ISO 4217 code, in upper or lower case. */
 export const currency = z
   .string()
   .transform((given, ctx) => {
@@ -47,21 +40,18 @@ export const currency = z
   })
   .meta({ description: 'Three-letter ISO 4217 code.', pattern: '^[A-Za-z]{3}$' });
 
-/** The fields of a charge outside the billing cycles. */
 export const chargeFields = { amount: chargeAmount, currency };
 
 export function chargeProblems(given: Partial<Fields<typeof chargeFields>>): Problem[] {
   return amountProblems({ amount: given.amount }, given.currency, 'charge');
 }
 
-/** The merchant's own order id. */
 export const receiptId = text(RECEIPT_ID_MAX);
 
 export const description = text(DESCRIPTION_MAX);
 
 export const comments = text(COMMENTS_MAX);
 
-/** The merchant's own id of a store. Stored without a check. */
 export const storeFrontId = optional(text(STORE_FRONT_ID_MAX)).describe(
   'Your own id of a store. Stored without a check.',
 );
@@ -111,7 +101,6 @@ export function amountProblems(
   });
 }
 
-/** Maximum length of a text inside customerDetails, in characters. */
 const DETAIL_MAX = 255;
 
 const detail = () => text(DETAIL_MAX).nullish();
@@ -131,7 +120,6 @@ const country = z
   })
   .meta({ pattern: '^([A-Za-z]{2})?$' });
 
-/** Every field is optional. The details are stored as given, nulls included. */
 export const customerDetails = z
   .object({
     name: detail(),

@@ -20,7 +20,6 @@ type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infe
     ? Name
     : never;
 
-/** The fields of a route that declares no query or no body. */
 type NoFields = Readonly<Record<string, z.ZodNever>>;
 
 export interface Call<
@@ -57,7 +56,6 @@ interface Declaration<
     readonly problems?: (fields: Partial<Fields<Body>>, deps: ApiDeps) => Problem[];
   };
   readonly answer: OperationAnswer<Schema> | 'no content';
-  /** Refuses live credentials with `operation_not_allowed`, before the query and the body are checked. */
   readonly isTestOnly?: true;
   readonly isReadLimited?: true;
   readonly handle: (
@@ -66,7 +64,6 @@ interface Declaration<
   ) => Promise<Answer<z.input<Schema>>>;
 }
 
-/** A declared endpoint, with its description for the OpenAPI document and its request handler. */
 export interface Route extends Operation {
   readonly isReadLimited?: true;
   readonly serve: (deps: ApiDeps) => (ctx: Context) => Promise<void>;
@@ -134,7 +131,6 @@ const IGNORED_NAMES_MAX = 20;
 /** Maximum length of the header `Ignored-Fields`, in characters. */
 const IGNORED_FIELDS_MAX = 1_000;
 
-/** Lists the ignored fields of the body in the header `Ignored-Fields`. */
 function nameIgnoredFields(ctx: Context, shape: Shape, fields: Fields<Shape>): void {
   const ignored = ignoredFields(shape, ctx.state.body, fields).slice(0, IGNORED_NAMES_MAX);
   if (ignored.length === 0) return;
@@ -151,7 +147,6 @@ function nameIgnoredFields(ctx: Context, shape: Shape, fields: Fields<Shape>): v
   ctx.set('Ignored-Fields', text);
 }
 
-/** Registers the routes. `readLimit` runs before the handler of each route with `isReadLimited`. */
 export function registerRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,

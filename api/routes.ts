@@ -40,7 +40,7 @@ import {
   updateWebhook,
 } from './routes/webhooks/routes.ts';
 
-/** Every route that a merchant calls with credentials, in the order of the OpenAPI document. */
+/** In the order of the OpenAPI document. */
 export const ROUTES: readonly Route[] = [
   createCustomer,
   getCustomer,

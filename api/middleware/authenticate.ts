@@ -1,11 +1,11 @@
 import { timingSafeEqual } from 'node:crypto';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
-import type { Db } from '../../db/client.ts';
 import { findCredential, hashSecret } from '../../db/repositories/merchants/credentials.ts';
 import type { Credential } from '../../db/repositories/merchants/credentials.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { checkLimit, addressOf } from './rate-limit.ts';
 import type { Context, Merchant } from '../context.ts';
+import type { ApiDeps } from '../deps.ts';
 
 /** Time in ms for which a credential is cached. A revoked credential stays valid for at most this time. */
 const CACHE_MS = 5_000;
@@ -18,17 +18,13 @@ const COUNTED_KEY_ID_MAX = 64;
 /** The hash to compare with if the key id is unknown, so that the comparison takes the same time. */
 const PLACEHOLDER_HASH = Buffer.alloc(32);
 
-export interface AuthenticationDeps {
-  readonly db: Db;
-  readonly credentialPepper: string;
-  readonly now: () => number;
-}
+type Deps = Pick<ApiDeps, 'db' | 'credentialPepper' | 'now'>;
 
 /**
  * Checks HTTP Basic with a key id and its secret. Every failure gets the same 401, or 429 after 30 wrong secrets in
  * a minute. Right credentials are never limited here.
  */
-export function authenticate(deps: AuthenticationDeps) {
+export function authenticate(deps: Deps) {
   const check = createCredentialCheck(deps);
   const wrong = new RateLimiterMemory({ points: WRONG_PER_MINUTE, duration: 60 });
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
@@ -67,7 +63,7 @@ function readBasic(header: string): Login | null {
   return keyId === undefined || secret === undefined ? null : { keyId, secret };
 }
 
-function createCredentialCheck({ db, credentialPepper, now }: AuthenticationDeps) {
+function createCredentialCheck({ db, credentialPepper, now }: Deps) {
   const cache = new Map<string, { credential: Credential; readAt: number }>();
 
   function findCached(keyId: string): Credential | null {

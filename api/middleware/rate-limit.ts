@@ -11,7 +11,6 @@ export interface RateLimits {
   readonly readsOfOneSubscription: number;
 }
 
-/** Returns the limits: `requests` a second, and 10 reads of each subscription a second. */
 export function limitsPerSecond(requests: number): RateLimits {
   return { windowSeconds: 1, requests, readsOfOneSubscription: 10 };
 }
@@ -30,7 +29,6 @@ export function rateLimit({ rateLimits }: Deps) {
   };
 }
 
-/** Limits the reads of each subscription, on all routes together. */
 export function readLimit({ rateLimits }: Deps) {
   const consume = createLimiter(rateLimits.readsOfOneSubscription, rateLimits);
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

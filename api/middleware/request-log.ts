@@ -26,7 +26,6 @@ export function accessLog(logger: Logger) {
   };
 }
 
-/** Gives every request an id, which its answer and its log lines contain. */
 export function requestId({ now, random }: Pick<ApiDeps, 'now' | 'random'>) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
     ctx.state.requestId = newId('req', now(), random);

@@ -1,6 +1,5 @@
 import type { Context } from '../context.ts';
 
-/** Two years, in seconds. */
 const HSTS_MAX_AGE_S = 63_072_000;
 
 const HEADERS: Readonly<Record<string, string>> = {

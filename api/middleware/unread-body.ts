@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Context } from '../context.ts';
 
-/** Limits for reading and discarding a body: its size and the time. */
 interface DiscardLimits {
   readonly bytes: number;
   readonly ms: number;

@@ -53,7 +53,6 @@ export function createDocument(
   };
 }
 
-/** Turns `/customer/:customerId` into `/customer/{customerId}`. */
 export function templateOf(path: string): string {
   return path.replaceAll(/:(\w+)/g, '{$1}');
 }

@@ -38,7 +38,6 @@ export interface Operation {
   readonly tag: keyof typeof TAGS;
   readonly summary: string;
   readonly description: string;
-  /** True if the route is an addition to version 1.0.0 of the API's interface. */
   readonly isExtension?: true;
   /**
    * `listed`: interface 1.0.0 lists the header for this route. `honoured`: the route accepts the header, but

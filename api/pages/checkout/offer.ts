@@ -4,7 +4,6 @@ import type { Terms } from '../../../domain/subscription/state.ts';
 import type { Language } from '../parts/language.ts';
 import type { ListRow, Offer } from '../shared/views.tsx';
 
-/** By unit, the keys of the texts about repeated charges, and of those about the first charge after a trial. */
 const EVERY = {
   DAY: 'everyDay',
   WEEK: 'everyWeek',

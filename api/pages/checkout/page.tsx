@@ -64,10 +64,6 @@ export function checkoutRoutes(
       lookUp: ({ merchantId, subscriptionId }) => workflows.recheck({ merchantId, subscriptionId }),
     },
     fillIn: (checkout, given) => fillInDetails(db, checkout, given),
-    /**
-     * Emits `intent.checkout_opened` at the first opening, or `subscription.checkout_opened` if no cycle is owed.
-     *
-     */
     async opened(checkout) {
       if (checkout.openedAt !== null) return;
       const nowAt = nowOf(checkout);
@@ -79,7 +75,7 @@ export function checkoutRoutes(
   });
 }
 
-/** Returns the page of a checkout in its present stage. `nowAt` is the result of `businessNow`. */
+/** `nowAt` is the result of `businessNow`. */
 function checkoutPage(request: PageRequest, checkout: Checkout, nowAt: number): Page {
   const name = checkout.merchantName;
   const { language, home } = request;
@@ -91,7 +87,6 @@ function checkoutPage(request: PageRequest, checkout: Checkout, nowAt: number): 
     case 'locked':
       return lockedPage(language, back);
     case 'atBank': {
-      // The bank waits for the payer, who can also give another card.
       const { owed, terms } = checkout.state;
       const amount = language.money(owed?.amountMinor ?? terms.amountMinor, terms.currency);
       const intentId = owed?.intentId ?? '';
@@ -102,7 +97,6 @@ function checkoutPage(request: PageRequest, checkout: Checkout, nowAt: number): 
       return processingPage(language, home);
     case 'done': {
       const receipt = receiptOf(language, checkout);
-      // The link to `callbackUrl` contains the subscription's present status.
       const { callbackUrl: url } = checkout;
       const onward = { name, url: url === null ? null : withFacts(checkout, url) };
       return resultPage(language, { ...resultText(language, checkout), receipt }, onward);
@@ -129,12 +123,10 @@ function askPage(request: PageRequest, checkout: Checkout, nowAt: number): Page 
   });
 }
 
-/** True if the payer pays all cycles in the checkout, so that there are no later charges. */
 function isPaidAtOnce({ cycleCount, trial }: Terms): boolean {
   return cycleCount === 1 && trial === null;
 }
 
-/** Returns the product's name, or else the order's description; null without both. */
 const productNameOf = ({ productPage, description }: Pick<Order, 'productPage' | 'description'>) =>
   productPage?.name ?? description;
 
@@ -184,7 +176,6 @@ function resultText({ say, money, date }: Language, { state }: Checkout): PageTe
   return { title: say('checkoutCompleteTitle'), texts: [say('checkoutComplete')] };
 }
 
-/** Returns the receipt of the first payment, or of the card that was saved for a trial. Empty without both. */
 function receiptOf(language: Language, checkout: Checkout): ListRow[] {
   const { paid, state, card, merchantName, receiptId, subscriptionId } = checkout;
   const purchase = { productName: productNameOf(checkout), merchantName };
@@ -218,7 +209,6 @@ export function businessNow(checkout: Checkout, realNowAt: number): number {
   return checkout.clockReachedAt ?? realNowAt;
 }
 
-/** Returns the stage of the checkout at `nowAt`, the result of {@link businessNow}. */
 export function stageOf({ state, tries, mode, attempt }: Checkout, nowAt: number): CheckoutStage {
   if (state.status === 'CREATED') {
     if (state.openAttempt !== null) return isAtBank(attempt) ? 'atBank' : 'processing';

@@ -15,7 +15,6 @@ import type { PageDeps } from '../shared/card-page.tsx';
 import type { Sale } from '../shared/views.tsx';
 import { takeLinkUse } from '../../../db/repositories/subscriptions/links.ts';
 
-/** A use of a link that a payer begins: the page's token, the payer, and the time. */
 export interface NewUse {
   readonly token: string;
   readonly customerId: string;
@@ -23,7 +22,6 @@ export interface NewUse {
   readonly createdAt: number;
 }
 
-/** The thing that a link sells: a subscription, or a payment to be made once. */
 export interface Goods {
   pathOf(token: string): string;
   /** True if the checkout or payment of the token expired or was cancelled. Null if the token has neither. */
@@ -44,8 +42,7 @@ export function goodsOf(link: Link): Goods {
 }
 
 function subscriptionGoods({ template, merchant }: Link, terms: Terms): Goods {
-  const { merchantId, id: linkId, receiptId, description, callbackUrl, cancelUrl } = template;
-  const { productPage, phoneNumberRequired, locale } = template;
+  const { merchantId, productPage } = template;
   return {
     pathOf: checkoutPath,
     async isOver({ db, now }, token) {
@@ -65,17 +62,7 @@ function subscriptionGoods({ template, merchant }: Link, terms: Terms): Goods {
         tx,
         deps,
         { merchantId, customerId, terms, createdAt, testClockId: null },
-        {
-          customerDetails,
-          receiptId,
-          description,
-          callbackUrl,
-          cancelUrl,
-          productPage,
-          phoneNumberRequired,
-          locale,
-          linkId,
-        },
+        { ...orderOf(template), customerDetails, productPage },
         token,
       );
       return async () => {
@@ -86,8 +73,7 @@ function subscriptionGoods({ template, merchant }: Link, terms: Terms): Goods {
 }
 
 function paymentGoods({ template, merchant }: Link, payment: LinkPayment): Goods {
-  const { merchantId, id: linkId, receiptId, description, callbackUrl, cancelUrl } = template;
-  const { phoneNumberRequired, locale } = template;
+  const { merchantId, description } = template;
   return {
     pathOf: paymentPath,
     async isOver({ db, now }, token) {
@@ -103,18 +89,29 @@ function paymentGoods({ template, merchant }: Link, payment: LinkPayment): Goods
         mode: merchant.mode,
       }),
     async create(tx, deps, { token, customerId, customerDetails, createdAt }) {
-      const page = { callbackUrl, cancelUrl, phoneNumberRequired, locale };
-      const order = { receiptId, description, linkId, ...page };
       const streamId = await writeHostedPayment(
         tx,
         deps,
-        { ...payment, ...order, merchantId, customerId, customerDetails, nowAt: createdAt },
+        {
+          ...payment,
+          ...orderOf(template),
+          merchantId,
+          customerId,
+          customerDetails,
+          nowAt: createdAt,
+        },
         token,
       );
       // Not awaited. If the wake-up fails, the maintenance sweep wakes the endpoint queue.
       return async () => void deps.webhooks.wakeStream({ merchantId, streamId });
     },
   };
+}
+
+/** Returns the fields of a link's template that its subscriptions and payments get. */
+function orderOf({ id: linkId, ...template }: Link['template']) {
+  const { receiptId, description, callbackUrl, cancelUrl, phoneNumberRequired, locale } = template;
+  return { linkId, receiptId, description, callbackUrl, cancelUrl, phoneNumberRequired, locale };
 }
 
 function isUnpaid(stage: string): boolean {

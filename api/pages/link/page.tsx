@@ -8,8 +8,7 @@ import { formToken } from '../shared/own-requests.ts';
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { goodsOf } from './goods.ts';
-import { Columns, DetailsInput, SaleSummary } from '../shared/views.tsx';
-import type { DetailsField, Sale } from '../shared/views.tsx';
+import { DetailsPage } from '../shared/views.tsx';
 
 type Deps = Pick<PageDeps, 'sessionKey' | 'gateway' | 'language'>;
 
@@ -33,12 +32,13 @@ export function linkPage(
     visit,
     formToken: visitFormToken(deps, code, visit),
     fields: detailsFields(language, missingOf(link), typed),
+    button: language.say('continue'),
   };
   return {
     language,
     status: hasProblem(typed) ? 400 : 200,
     title: detailsTitle(sale, typed),
-    content: <LinkView sale={sale} form={form} />,
+    content: <DetailsPage sale={sale} {...form} />,
   };
 }
 
@@ -52,7 +52,6 @@ export function gonePage(language: Language): Page {
   return notice(language, 410, say('linkGoneTitle'), [say('linkGone'), say('askSender')]);
 }
 
-/** Returns the page for a client address that has taken too many uses of the link. */
 export function busyPage(language: Language): Page {
   return notice(language, 429, language.say('linkBusyTitle'), [language.say('linkBusy')]);
 }
@@ -67,36 +66,10 @@ function linkPath(code: string): string {
   return `/l/${code}`;
 }
 
-/** Returns the hidden form token, which proves that the page of this visit sent the form. */
 export function visitFormToken(
   { sessionKey }: Pick<Deps, 'sessionKey'>,
   code: string,
   visit: string,
 ): string {
   return formToken(sessionKey, `${code}:${visit}`);
-}
-
-interface LinkForm {
-  readonly action: string;
-  readonly visit: string;
-  readonly formToken: string;
-  readonly fields: readonly DetailsField[];
-}
-
-function LinkView({ sale, form }: { sale: Sale; form: LinkForm }) {
-  return (
-    <Columns summary={<SaleSummary sale={sale} />}>
-      <section class="card">
-        {form.fields.length > 0 && <h2>{sale.language.say('yourDetails')}</h2>}
-        <form method="post" action={form.action}>
-          <input type="hidden" name="form_token" value={form.formToken} />
-          <input type="hidden" name="visit" value={form.visit} />
-          {form.fields.map((field) => (
-            <DetailsInput field={field} />
-          ))}
-          <button type="submit">{sale.language.say('continue')}</button>
-        </form>
-      </section>
-    </Columns>
-  );
 }

@@ -116,7 +116,6 @@ async function takeFirstStep(
   }
 }
 
-/** Returns the link of the path's code. For an unknown code, answers and returns null. */
 async function openLink(deps: ApiDeps, limits: PageLimits, ctx: Context): Promise<Link | null> {
   const code = pathParam(ctx, 'code');
   const link = await limits.lookUp(ctx, async () =>
@@ -128,10 +127,7 @@ async function openLink(deps: ApiDeps, limits: PageLimits, ctx: Context): Promis
   return link;
 }
 
-/**
- * Returns the checkout or payment page of a visit; null if there is none. `isOver`: this checkout or payment
- * ended unpaid.
- */
+/** `isOver`: this checkout or payment ended unpaid. Null: the visit has neither. */
 async function findPageOf(
   deps: ApiDeps,
   link: Link,

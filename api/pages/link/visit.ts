@@ -25,7 +25,6 @@ export function isVisit(value: string | null): value is string {
   return value !== null && VISIT.test(value);
 }
 
-/** Returns the token of the visit's checkout. The token cannot be computed without the session key. */
 export function checkoutTokenOf({ sessionKey }: Deps, code: string, visit: string): string {
   const digest = sign(sessionKey, `checkout:${code}:${visit}`);
   return base62(digest.subarray(0, TOKEN_BYTES), TOKEN_LENGTH);

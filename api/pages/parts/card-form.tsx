@@ -2,7 +2,6 @@ import type { Language } from './language.ts';
 
 export type CardField = 'number' | 'expiry' | 'cvc';
 
-/** The hidden fields of a card form. The last three are for the gateway's own page about mistyped fields. */
 export interface CardFormContext {
   readonly session: string;
   readonly return_url: string;

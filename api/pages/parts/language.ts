@@ -47,9 +47,7 @@ export interface Language {
   readonly money: (amountMinor: number, currency: string) => string;
   /** Returns the day in UTC with the word UTC. The day itself has no place for a line break. */
   readonly date: (at: number) => string;
-  /** Returns hour and minute in UTC with the word UTC. */
   readonly time: (at: number) => string;
-  /** Returns, for example, `42 minutes`. */
   readonly minutes: (count: number) => string;
   /** As {@link date}, with hour and minute. */
   readonly dateTime: (at: number) => string;
@@ -150,7 +148,6 @@ function createLanguage(locale: Locale): Language {
   };
 }
 
-/** Returns, for example, `19.99` for 1999 minor units with 2 digits. */
 function decimalText(amountMinor: number, digits: number): `${number}` {
   const text = String(amountMinor).padStart(digits + 1, '0');
   const decimal = digits === 0 ? text : `${text.slice(0, -digits)}.${text.slice(-digits)}`;

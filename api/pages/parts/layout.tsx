@@ -19,7 +19,6 @@ export interface PageFrame {
   readonly children: ComponentChildren;
 }
 
-/** Renders a whole page as HTML. The page loads no further file but the merchant's logo: no script and no font. */
 export function renderPage(frame: PageFrame): string {
   const { language, title, nonce, branding = {}, refresh, wait, script, children } = frame;
   const page = (

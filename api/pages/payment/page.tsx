@@ -36,10 +36,6 @@ import { paymentReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
-/**
- * Registers the routes of the hosted page of a one-time payment. The path contains the page's token or the intent's
- * id.
- */
 export function paymentPageRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,
@@ -78,7 +74,6 @@ export function paymentPageRoutes(
         orders.recheck('payment', { merchantId, intentId, token: null }),
     },
     fillIn: (payment, given) => fillInPaymentDetails(db, payment, given),
-    /** Emits `intent.checkout_opened` at the first opening. */
     async opened(payment) {
       if (payment.openedAt !== null) return;
       const stream = await markPaymentOpened(db, payment, now());
@@ -88,7 +83,6 @@ export function paymentPageRoutes(
   });
 }
 
-/** Returns the page of a hosted payment in its present stage. */
 function paymentPage(request: PageRequest, payment: HostedPayment, nowAt: number): Page {
   const { merchantName: name, callbackUrl: doneUrl } = payment;
   const back = { name, url: leaveUrl(payment, nowAt) };
@@ -137,7 +131,6 @@ function askPage(request: PageRequest, payment: HostedPayment, nowAt: number): P
   });
 }
 
-/** Returns the URL of the cancel link: `cancelUrl`, else `callbackUrl`. */
 function leaveUrl(payment: HostedPayment, nowAt: number): string | null {
   return withFacts(payment, payment.cancelUrl ?? payment.callbackUrl, nowAt);
 }
@@ -147,7 +140,6 @@ type Order = Pick<
   'merchantName' | 'mode' | 'description' | 'amountMinor' | 'currency' | 'tokenise'
 >;
 
-/** Returns the offer of a payment, without a cancel link. */
 export function paymentSale(deps: Pick<PageDeps, 'gateway' | 'language'>, order: Order): Sale {
   const { description, merchantName } = order;
   const { language } = deps;

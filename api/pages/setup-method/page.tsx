@@ -50,7 +50,6 @@ export function setupMethodPageRoutes(
   });
 }
 
-/** Returns the page of a setup session in its present stage. */
 function setupPage(request: PageRequest, setup: HostedSetup, nowAt: number): Page {
   const name = setup.merchantName;
   const { language } = request;
@@ -111,7 +110,6 @@ function withFacts(setup: HostedSetup, nowAt: number): string {
   });
 }
 
-/** The stage of a setup session. `locked`: too many cards were declined. */
 type SetupStage = 'open' | 'locked' | 'saved' | 'expired';
 
 function setupStageOf(setup: HostedSetup, nowAt: number): SetupStage {

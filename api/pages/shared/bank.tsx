@@ -33,7 +33,6 @@ export function isUnconfirmed(attempt: ShownAttempt | null): boolean {
   );
 }
 
-/** Returns the text about the latest card; null if none was declined, or if the bank waits for the payer. */
 export function declinedText(
   { say }: Language,
   attempt: ShownAttempt | null,

@@ -26,7 +26,6 @@ export function entryRoutes<Subject extends CardSubject>(
 ): void {
   const path = cardEntryPath(pages.pathOf(':token'));
 
-  /** Opens the gateway's page for a card. The form may be sent again. */
   router.post(path, async (ctx) => {
     const opened = await openForm(ctx);
     if (opened === null) return;
@@ -48,7 +47,7 @@ export function entryRoutes<Subject extends CardSubject>(
     sendPage(deps, ctx, await openCardEntry(deps, ctx, entry));
   });
 
-  /** Redirects the browser to our page if it requests the form's address with GET, for example from the address bar. */
+  /** For a GET of the form's address, for example from the address bar. */
   router.get(path, async (ctx) => {
     const { subject, home } = await openPage(ctx);
     if (subject !== null) seeOther(ctx, home);

@@ -22,7 +22,6 @@ export interface CardPages<Subject extends CardSubject> {
   pathOf(token: string): string;
   unknown(language: Language): Page;
   find(token: string): Promise<Subject | null>;
-  /** Returns the page in its present stage. */
   show(request: PageRequest, subject: Subject): Page;
   /** True if the page shows a form for details or a card. */
   asks(subject: Subject): boolean;
@@ -31,7 +30,6 @@ export interface CardPages<Subject extends CardSubject> {
   /** Returns the number of cards tried, and the real time after which the page takes no card. */
   limitsOf(subject: Subject): { tries: number; expiresAt: number };
   readonly purpose: CardPage['purpose'];
-  /** Returns the id of the page's payment intent, subscription or setup session. */
   subjectId(subject: Subject): string;
   /** Returns the page while the outcome of a card is unknown. The browser loads `url` every 3 s. */
   processing(language: Language, url: string): Page;
@@ -52,7 +50,6 @@ export interface BankStep<Subject> {
   intentOf(subject: Subject): string | null;
   /** Returns the latest attempt on an intent of the subject; null without one, and for another intent. */
   attemptOf(subject: Subject, intentId: string): Promise<ShownAttempt | null>;
-  /** Makes the workflow look the outcome of the charge up now. */
   lookUp(subject: Subject): Promise<void>;
   /** Returns the page with the outcome of a charge; null if the subject's page shows it. Absent: always null. */
   outcomeOf?(language: Language, subject: Subject, intentId: string): Promise<Page | null>;

@@ -42,7 +42,6 @@ export type PageDeps = Pick<ApiDeps, 'publicUrl' | 'sessionKey'> & {
   readonly language: Language;
 };
 
-/** One request for a page with a card form. */
 export interface PageRequest extends PageDeps {
   /** The path of the page. */
   readonly home: string;
@@ -55,19 +54,15 @@ export interface PageRequest extends PageDeps {
 /** Seconds between two requests of a waiting page for the outcome. */
 const PROCESSING_REFRESH_S = 3;
 
-/** Returns the path of the form that opens the gateway's page for a card. `home`: the path of our page. */
 export const cardEntryPath = (home: string): string => `${home}/card`;
 
-/** Returns the test cards that a page shows; null in live mode. */
 export function shownTestCards({ gateway }: Pick<PageDeps, 'gateway'>, mode: 'test' | 'live') {
   return mode === 'test' ? (gateway?.testCards ?? []) : null;
 }
 
-/** What a page asks its payer for. */
 interface Asked {
   readonly subject: Payer & { readonly sessionId: string };
   readonly sale: Sale;
-  /** Text about the last card; null without one. */
   readonly alert: string | null;
   /** Key of the text of the button below the details that are missing. Null: the page asks for a card at once. */
   readonly button: 'continueToPayment' | 'continueToYourCard' | null;
@@ -115,7 +110,7 @@ function askCard(
       company,
       alert,
     };
-    return { ...page, content: <EntryPage sale={sale} form={entry} /> };
+    return { ...page, content: <EntryPage sale={sale} {...entry} /> };
   }
   if (tokeniserUrl === null) return noGatewayPage(sale);
   const form = {
@@ -129,7 +124,7 @@ function askCard(
     ...page,
     formOrigin: new URL(tokeniserUrl).origin,
     script: CARD_SCRIPT,
-    content: <CardPage sale={sale} form={form} />,
+    content: <CardPage sale={sale} {...form} />,
   };
 }
 
@@ -160,7 +155,6 @@ export interface PageText {
   readonly receipt?: readonly ListRow[];
 }
 
-/** The merchant's name, and the URL of the merchant's page or null. */
 export interface MerchantUrl {
   readonly name: string;
   readonly url: string | null;
@@ -198,7 +192,6 @@ export function lockedPage(language: Language, back: MerchantUrl): Page {
   return closedPage(language, 403, { title: language.say('lockedTitle'), texts }, back);
 }
 
-/** Returns the page while the outcome of a card is unknown. The browser loads `url` every 3 s. */
 export function processingPage(
   language: Language,
   url: string,
@@ -208,14 +201,13 @@ export function processingPage(
   return { ...page, wait: { seconds: PROCESSING_REFRESH_S, url } };
 }
 
-/** Returns the page that is shown instead of a form if the merchant has no gateway. */
 export function noGatewayPage({ language, merchantName: name, cancelUrl }: Sale): Page {
   const texts = [language.say('noGateway', { name })];
   const text = { title: language.say('noGatewayTitle'), texts };
   return closedPage(language, 409, text, { name, url: cancelUrl });
 }
 
-/** Returns the page that sends the browser to the gateway's page at once. The link is for browsers without refresh. */
+/** The link is for browsers without refresh. */
 export function leavePage(language: Language, company: string, url: string): Page {
   const title = language.say('continueTo', { name: company });
   const texts = [language.say('enterAtCompanyNow', { company })];
@@ -223,7 +215,7 @@ export function leavePage(language: Language, company: string, url: string): Pag
   return { ...page, refresh: { seconds: 0, url } };
 }
 
-/** Returns the page that is shown if the gateway did not open its page for a card. Its button repeats the request. */
+/** The button repeats the request. */
 export function unopenedPage(
   { sessionKey, language }: Pick<PageDeps, 'sessionKey' | 'language'>,
   { home, sessionId, company }: { home: string; sessionId: string; company: string },
@@ -238,7 +230,6 @@ export function unopenedPage(
   return { language, status: 503, title, content: <ConfirmPage title={title} {...form} /> };
 }
 
-/** Returns the page for an unknown token. `title`: key of the title. */
 export function unknownPage(
   language: Language,
   title: 'unknownCheckout' | 'unknownPayment' | 'unknownSetup' | 'unknownUpdate',

@@ -11,19 +11,20 @@ import type { TypedDetails } from './details-form.ts';
 import type { PageLimits } from './limits.ts';
 import { browserOf } from './own-requests.ts';
 import { createOpener, isPreview } from './page-opener.ts';
+import type { PageOpener } from './page-opener.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Language } from '../parts/language.ts';
 
 /**
  * Registers the routes of one kind of card page: the page, its details form, the form to the gateway's page, and the
- * return URL. No card number reaches this server.
+ * return URL. Returns the opener, for further routes. No card number reaches this server.
  */
 export function cardPageRoutes<Subject extends CardSubject>(
   router: Router<RequestState>,
   deps: ApiDeps,
   limits: PageLimits,
   pages: CardPages<Subject>,
-): void {
+): PageOpener<Subject> {
   const path = pages.pathOf(':token');
 
   const opener = createOpener(deps, limits, pages);
@@ -73,4 +74,5 @@ export function cardPageRoutes<Subject extends CardSubject>(
   entryRoutes(router, deps, limits, pages, opener);
   returnRoutes(router, deps, limits, pages, opener);
   bankRoutes(router, deps, limits, pages, opener);
+  return opener;
 }

@@ -52,7 +52,6 @@ export function returnRoutes<Subject extends CardSubject>(
     else sendPage(deps, ctx, confirmReturnPage({ ...deps, language }, ctx.url, subject.sessionId));
   };
 
-  /** The gateway redirects the browser to this route. A reload does not count as a second card try. */
   router.get(path, async (ctx) => {
     const { subject, ...page } = await open(ctx);
     if (subject === null) return;

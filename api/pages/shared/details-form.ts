@@ -10,11 +10,8 @@ export type TypedDetails = ReadonlyMap<
   { value: string; problem: DetailProblem | null }
 >;
 
-/** The known details of a payer, and whether the merchant requires a phone number. */
 export interface Payer {
-  /** Details in the merchant's request for this payment. */
   readonly customerDetails: CustomerDetails;
-  /** Details in the customer's record. Null without a customer. */
   readonly savedDetails: CustomerDetails | null;
   readonly phoneNumberRequired: boolean;
 }
@@ -56,7 +53,7 @@ export function missingDetails(payer: Payer): DetailName[] {
   return wanted.filter((name) => !known[name]);
 }
 
-/** Returns the known details. The merchant's request takes precedence over the customer's record. */
+/** The merchant's request takes precedence over the customer's record. */
 export function knownDetails({ customerDetails, savedDetails }: Payer): CustomerDetails {
   return {
     name: customerDetails.name || savedDetails?.name,

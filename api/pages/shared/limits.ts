@@ -21,62 +21,46 @@ interface PageMerchant {
   readonly mode: 'test' | 'live';
 }
 
+export type PageLimits = ReturnType<typeof createPageLimits>;
+
 /**
  * Limits against testing stolen cards and guessing page URLs, by client address and merchant: a stranger with the
  * payer's address cannot shut the payer out of other merchants' pages. Each process counts for itself.
  */
-export interface PageLimits {
-  /**
-   * Returns the result of `find`, and counts a null one, except of a prefetch.
-   * @throws DomainError `rate_limit_exceeded` in place of null after too many. A page that exists is always found.
-   */
-  lookUp<T>(ctx: Context, find: () => Promise<T | null>): Promise<T | null>;
-  /**
-   * Throws `rate_limit_exceeded` if the client address has too many declined cards at this merchant. Never throws for
-   * a merchant in test mode, whose declined cards are test cards.
-   */
-  expectFewDeclines(ctx: Context, merchant: PageMerchant): Promise<void>;
-  /**
-   * Counts an opening of the gateway's card page, not in test mode.
-   * @throws DomainError `rate_limit_exceeded`, so that one payer cannot use up the merchant's request rate at the
-   * gateway.
-   */
-  countOpening(ctx: Context, merchant: PageMerchant): Promise<void>;
-  /**
-   * Counts a look-up after a return from the bank. False: the caller must not request it, to spare the merchant's
-   * request rate. Does not throw, because the payer must see the page.
-   */
-  countLookUp(ctx: Context, merchant: PageMerchant): Promise<boolean>;
-  /** Counts a declined card, unless the merchant is in test mode. The caller must call this once for each card. */
-  countDecline(ctx: Context, merchant: PageMerchant): Promise<void>;
-}
-
-export function createPageLimits(): PageLimits {
+export function createPageLimits() {
   const declines = new RateLimiterMemory({ points: DECLINES_PER_HOUR, duration: 3_600 });
   const unknown = new RateLimiterMemory({ points: UNKNOWN_PER_MINUTE, duration: 60 });
   const openings = new RateLimiterMemory({ points: OPENINGS_PER_10_MINUTES, duration: 600 });
   const lookUps = new RateLimiterMemory({ points: LOOK_UPS_PER_10_MINUTES, duration: 600 });
   return {
-    async lookUp(ctx, find) {
+    /**
+     * Returns the result of `find`, and counts a null one, except of a prefetch.
+     * @throws DomainError `rate_limit_exceeded` in place of null after too many. A page that exists is always found.
+     */
+    async lookUp<T>(ctx: Context, find: () => Promise<T | null>): Promise<T | null> {
       const found = await find();
       if (found !== null || isPrefetch(ctx)) return found;
       await checkLimit(unknown, addressOf(ctx));
       await unknown.penalty(addressOf(ctx));
       return null;
     },
-    async countOpening(ctx, merchant) {
+    /** Throws `rate_limit_exceeded`, so that no payer uses up the merchant's request rate at the gateway. */
+    async countOpening(ctx: Context, merchant: PageMerchant): Promise<void> {
       if (merchant.mode !== 'live') return;
       await checkLimit(openings, keyOf(ctx, merchant));
       await openings.penalty(keyOf(ctx, merchant));
     },
-    async countLookUp(ctx, merchant) {
+    /** False: the caller must not request the look-up. Does not throw, because the payer must see the page. */
+    async countLookUp(ctx: Context, merchant: PageMerchant): Promise<boolean> {
       const { consumedPoints } = await lookUps.penalty(keyOf(ctx, merchant));
       return consumedPoints <= lookUps.points;
     },
-    async expectFewDeclines(ctx, merchant) {
+    /** Throws `rate_limit_exceeded`. Never in test mode, whose declined cards are test cards. */
+    async expectFewDeclines(ctx: Context, merchant: PageMerchant): Promise<void> {
       if (merchant.mode === 'live') await checkLimit(declines, keyOf(ctx, merchant));
     },
-    async countDecline(ctx, merchant) {
+    /** The caller must call this once for each declined card. */
+    async countDecline(ctx: Context, merchant: PageMerchant): Promise<void> {
       if (merchant.mode === 'live') await declines.penalty(keyOf(ctx, merchant));
     },
   };

@@ -7,14 +7,11 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 /** Maximum size of a form. A details form has a few hundred bytes. */
 const FORM_LIMIT_BYTES = 8_192;
 
-/** Returns the fields of the form in the request's body. Throws `bad_request` if the body exceeds 8 kB. */
 export async function readForm(ctx: Context): Promise<URLSearchParams> {
   return new URLSearchParams(await readText(ctx.req, FORM_LIMIT_BYTES));
 }
 
-/**
- * Returns the hidden form token, an HMAC of the session id. The token proves that our own page sent the form.
- */
+/** Proves that our own page sent the form. */
 export function formToken(sessionKey: string, sessionId: string): string {
   return sign(sessionKey, `form:${sessionId}`).toString('base64url');
 }
@@ -35,11 +32,6 @@ export function isOwnForm(
     origin === '' || origin === 'null' || origin === new URL(expected.publicUrl).origin;
   return isOrigin && isSame(given, expected.token);
 }
-
-/**
- * Proves that a return comes from a card form that this browser was shown: its URL has a `state`, an HMAC of the
- * page's path and of the id in this browser's cookie.
- */
 
 const COOKIE = 'payer';
 const BROWSER = /^[0-9A-Za-z]{22}$/;
@@ -64,7 +56,7 @@ export function returnUrl(
   return `${publicUrl}${home}/return?state=${stateOf(sessionKey, home, browser)}`;
 }
 
-/** True if the request has the state of the card form that this browser was shown at the path `home`. */
+/** Proves by the URL's `state` and the cookie that this browser was shown the card form at `home`. */
 export function isOwnReturn(
   { sessionKey }: Pick<Deps, 'sessionKey'>,
   ctx: Context,

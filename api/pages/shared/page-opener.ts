@@ -10,10 +10,6 @@ import { formToken, isOwnForm, readForm } from './own-requests.ts';
 
 export type PageOpener<Subject> = ReturnType<typeof createOpener<Subject & CardSubject>>;
 
-/**
- * Returns functions that find the subject of a request to one kind of card page: the page's payment, subscription or
- * setup session.
- */
 export function createOpener<Subject extends CardSubject>(
   deps: ApiDeps,
   limits: PageLimits,

@@ -58,7 +58,6 @@ export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
   ctx.body = renderPage({ ...frame, children: content });
 }
 
-/** Returns a page with texts and at most one link, without a form. `rows`: the rows of a receipt. */
 export function notice(
   language: Language,
   status: number,

@@ -3,7 +3,6 @@ import type { Language } from '../parts/language.ts';
 import type { ListRow } from './views.tsx';
 
 export interface Purchase {
-  /** Null if the merchant gave no name and no description. */
   readonly productName: string | null;
   readonly merchantName: string;
 }
@@ -75,7 +74,6 @@ const BRAND_NAMES: Readonly<Record<string, string>> = {
   unionpay: 'UnionPay',
 };
 
-/** Returns, for example, `Visa ending in 4242`. */
 export function cardText({ say }: Language, { brand, lastFourDigit: digits }: ShownCard): string {
   const name = BRAND_NAMES[brand] ?? brand.charAt(0).toUpperCase() + brand.slice(1);
   return say('cardEnding', { brand: name, digits });

@@ -9,7 +9,6 @@ export interface ListRow {
 }
 
 export interface Offer {
-  /** Heading of the card form. Default: "Pay by card". */
   readonly heading?: string;
   readonly action: string;
   /** A sentence that says what happens as soon as the payer has entered a card on the gateway's page. */
@@ -31,82 +30,86 @@ export interface Sale {
   readonly testCards: readonly PublishedTestCard[] | null;
 }
 
-export interface HostedCardForm {
-  readonly tokeniserUrl: string;
-  readonly session: string;
-  readonly returnUrl: string;
-  readonly payerName: string;
-  /** Text above the form about the last card; null without such a text. */
-  readonly alert: string | null;
-}
-
-/** The card form, which posts to the gateway's tokeniser: no card number reaches this server. */
-export function CardPage({ sale, form }: { sale: Sale; form: HostedCardForm }) {
-  const { language, merchantName, offer } = sale;
-  const context = {
-    session: form.session,
-    return_url: form.returnUrl,
-    locale: language.locale,
-    merchant: merchantName,
-    button: offer.action,
-  };
+/** The sale beside the form for a card. `alert`: the text about the last card; null without one. */
+function CardSection(props: { sale: Sale; alert: string | null; children: ComponentChildren }) {
+  const { sale, alert } = props;
   return (
-    <Columns summary={<SaleSummary sale={sale} />}>
-      <section class="card">
-        <CardHeading sale={sale} alert={form.alert} />
-        <CardForm
-          language={language}
-          action={form.tokeniserUrl}
-          context={context}
-          typed={{ name: form.payerName }}
-          describedBy={form.alert === null ? undefined : 'declined'}
-        />
-        <Consent sale={sale} />
-        <LeaveLink sale={sale} />
-      </section>
-    </Columns>
-  );
-}
-
-function CardHeading({ sale, alert }: { sale: Sale; alert: string | null }) {
-  return (
-    <>
+    <Columns sale={sale}>
       <h2>{sale.offer.heading ?? sale.language.say('payByCard')}</h2>
       {alert !== null && (
         <p class="bad" id="declined" role="alert">
           {alert}
         </p>
       )}
-    </>
+      {props.children}
+      {sale.consent !== null && <p class="soft consent">{sale.consent}</p>}
+      <LeaveLink sale={sale} />
+    </Columns>
   );
 }
 
-export interface EntryForm {
-  readonly action: string;
-  readonly formToken: string;
-  readonly company: string;
-  /** Text above the form about the last card; null without such a text. */
-  readonly alert: string | null;
+export function CardPage(props: {
+  sale: Sale;
+  tokeniserUrl: string;
+  session: string;
+  returnUrl: string;
+  payerName: string;
+  alert: string | null;
+}) {
+  const { sale, alert } = props;
+  const context = {
+    session: props.session,
+    return_url: props.returnUrl,
+    locale: sale.language.locale,
+    merchant: sale.merchantName,
+    button: sale.offer.action,
+  };
+  return (
+    <CardSection sale={sale} alert={alert}>
+      <CardForm
+        language={sale.language}
+        action={props.tokeniserUrl}
+        context={context}
+        typed={{ name: props.payerName }}
+        describedBy={alert === null ? undefined : 'declined'}
+      />
+    </CardSection>
+  );
 }
 
-/** The offer, with a button that leads to the gateway's page for the card. */
-export function EntryPage({ sale, form }: { sale: Sale; form: EntryForm }) {
-  const { language, merchantName: name, offer } = sale;
+interface FormProps {
+  readonly action: string;
+  readonly formToken: string;
+  readonly button: string;
+}
+
+/** A form of ours, with the hidden token that proves it. */
+export function OwnForm(props: FormProps & { children?: ComponentChildren }) {
   return (
-    <Columns summary={<SaleSummary sale={sale} />}>
-      <section class="card">
-        <CardHeading sale={sale} alert={form.alert} />
-        <p>
-          {language.say('enterAtCompany', { company: form.company, name })} {offer.onceEntered}
-        </p>
-        <form method="post" action={form.action}>
-          <input type="hidden" name="form_token" value={form.formToken} />
-          <button type="submit">{language.say('continueToCard')}</button>
-        </form>
-        <Consent sale={sale} />
-        <LeaveLink sale={sale} />
-      </section>
-    </Columns>
+    <form method="post" action={props.action}>
+      <input type="hidden" name="form_token" value={props.formToken} />
+      {props.children}
+      <button type="submit">{props.button}</button>
+    </form>
+  );
+}
+
+export function EntryPage(props: {
+  sale: Sale;
+  action: string;
+  formToken: string;
+  company: string;
+  alert: string | null;
+}) {
+  const { sale, company, ...form } = props;
+  const { say } = sale.language;
+  return (
+    <CardSection sale={sale} alert={props.alert}>
+      <p>
+        {say('enterAtCompany', { company, name: sale.merchantName })} {sale.offer.onceEntered}
+      </p>
+      <OwnForm {...form} button={say('continueToCard')} />
+    </CardSection>
   );
 }
 
@@ -115,7 +118,6 @@ export interface DetailsField {
   readonly label: string;
   readonly value: string;
   readonly problem: string | null;
-  /** True for the first field with a problem. */
   readonly hasFocus: boolean;
 }
 
@@ -125,31 +127,26 @@ const DETAIL_INPUTS = {
   contactNumber: { type: 'tel', autocomplete: 'tel', dir: 'ltr' },
 } as const;
 
-export function DetailsPage(props: {
-  sale: Sale;
-  action: string;
-  formToken: string;
-  fields: readonly DetailsField[];
-  button: string;
-}) {
+/** `visit`: the id of the browser's visit to a link; absent on another page. */
+export function DetailsPage(
+  props: FormProps & { sale: Sale; fields: readonly DetailsField[]; visit?: string },
+) {
+  const { sale, fields, visit, ...form } = props;
   return (
-    <Columns summary={<SaleSummary sale={props.sale} />}>
-      <section class="card">
-        <h2>{props.sale.language.say('yourDetails')}</h2>
-        <form method="post" action={props.action}>
-          <input type="hidden" name="form_token" value={props.formToken} />
-          {props.fields.map((field) => (
-            <DetailsInput field={field} />
-          ))}
-          <button type="submit">{props.button}</button>
-        </form>
-        <LeaveLink sale={props.sale} />
-      </section>
+    <Columns sale={sale}>
+      {fields.length > 0 && <h2>{sale.language.say('yourDetails')}</h2>}
+      <OwnForm {...form}>
+        {visit !== undefined && <input type="hidden" name="visit" value={visit} />}
+        {fields.map((field) => (
+          <DetailsInput field={field} />
+        ))}
+      </OwnForm>
+      <LeaveLink sale={sale} />
     </Columns>
   );
 }
 
-export function DetailsInput({ field }: { field: DetailsField }) {
+function DetailsInput({ field }: { field: DetailsField }) {
   const { name, label, value, problem, hasFocus } = field;
   const problemId = `${name}-problem`;
   const described = problem === null ? {} : { 'aria-describedby': problemId, 'aria-invalid': true };
@@ -176,17 +173,21 @@ export function DetailsInput({ field }: { field: DetailsField }) {
   );
 }
 
-/** Shows the summary beside the form on a wide screen, and above it on a narrow one. */
-export function Columns(props: { summary: ComponentChildren; children: ComponentChildren }) {
+/** Shows the sale beside the form on a wide screen, and above it on a narrow one. */
+function Columns({ sale, children }: { sale: Sale; children: ComponentChildren }) {
   return (
     <div class="columns">
-      <div>{props.summary}</div>
-      <div>{props.children}</div>
+      <div>
+        <SaleSummary sale={sale} />
+      </div>
+      <div>
+        <section class="card">{children}</section>
+      </div>
     </div>
   );
 }
 
-export function SaleSummary({ sale }: { sale: Sale }) {
+function SaleSummary({ sale }: { sale: Sale }) {
   return (
     <>
       {sale.testCards !== null && <TestModeNote language={sale.language} cards={sale.testCards} />}
@@ -244,10 +245,6 @@ function TestModeNote(props: { language: Language; cards: readonly PublishedTest
   );
 }
 
-function Consent({ sale }: { sale: Sale }) {
-  return sale.consent === null ? null : <p class="soft consent">{sale.consent}</p>;
-}
-
 function LeaveLink({ sale }: { sale: Sale }) {
   if (sale.cancelUrl === null) return null;
   return (
@@ -259,27 +256,17 @@ function LeaveLink({ sale }: { sale: Sale }) {
   );
 }
 
-/** A text with a button that sends a form without fields. */
-export function ConfirmPage(props: {
-  title: string;
-  text: string;
-  action: string;
-  formToken: string;
-  button: string;
-}) {
+export function ConfirmPage(props: FormProps & { title: string; text: string }) {
+  const { title, text, ...form } = props;
   return (
     <section class="card">
-      <h1>{props.title}</h1>
-      <p>{props.text}</p>
-      <form method="post" action={props.action}>
-        <input type="hidden" name="form_token" value={props.formToken} />
-        <button type="submit">{props.button}</button>
-      </form>
+      <h1>{title}</h1>
+      <p>{text}</p>
+      <OwnForm {...form} />
     </section>
   );
 }
 
-/** Texts with at most one link. `rows`: the rows of a receipt; absent or empty without one. */
 export function NoticePage(props: {
   title: string;
   texts: readonly string[];

@@ -22,6 +22,7 @@ import { cardText, paymentReceipt, savedCardReceipt } from '../shared/receipt.ts
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import type { Purchase } from '../shared/receipt.ts';
+import { OwnForm } from '../shared/views.tsx';
 import type { ListRow, Offer, Sale } from '../shared/views.tsx';
 import { confirmationOf, isLatestKept, isLatestUnconfirmed, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
@@ -97,7 +98,6 @@ function closedText({ say }: Language, { state, merchantName: name }: MethodUpda
   return { title: say('cannotChangeTitle'), texts: [texts[state.status] ?? say('tryLater')] };
 }
 
-/** Returns the page if the last allowed card was saved and its payment was declined. */
 function keptPage(language: Language, update: MethodUpdate): Page {
   const { say } = language;
   return notice(language, 403, say('newCardSavedTitle'), [
@@ -115,7 +115,6 @@ function alertOf(language: Language, update: MethodUpdate): string | null {
   return say('dueDeclined', { amount: owedText(language, update) });
 }
 
-/** Returns the text that the new card was saved although the charge of the owed cycle was declined. */
 function keptText(language: Language, update: MethodUpdate): string {
   return language.say('newCardKept', { amount: owedText(language, update) });
 }
@@ -183,7 +182,7 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
   };
 }
 
-/** Returns the rows that say since when the payment is due and why it was declined. Empty if none was declined. */
+/** Empty if none was declined. */
 function dueRows({ say, date }: Language, update: MethodUpdate): ListRow[] {
   const { owed } = update.state;
   if (owed === null || !isDunned(update.state)) return [];
@@ -204,7 +203,7 @@ function reasonOf(update: MethodUpdate): Reason | null {
   return isDeclineCode(code) ? REASONS[code] : null;
 }
 
-/** Returns the row that says when the present card is tried again. Empty if the payer can confirm with the bank. */
+/** Empty if the payer can confirm with the bank. */
 function nextTryRows({ say, dateTime }: Language, update: MethodUpdate): ListRow[] {
   if (confirmationOf(update) !== null) return [];
   const nextAt = nextRetryAt(update.state);
@@ -240,7 +239,6 @@ export const REASONS = {
 
 export type Reason = (typeof REASONS)[DeclineCode];
 
-/** Returns the path of the form with which the payer begins to confirm the owed payment. `home`: the page's path. */
 export const confirmPath = (home: string): string => `${home}/bank`;
 
 /**
@@ -259,10 +257,11 @@ function withConfirmation(
   if (confirmation === null || owed === null) return page;
   const action =
     confirmation === 'offered' ? (
-      <form method="post" action={confirmPath(home)}>
-        <input type="hidden" name="form_token" value={formToken(sessionKey, update.sessionId)} />
-        <button type="submit">{say('confirmWithBank')}</button>
-      </form>
+      <OwnForm
+        action={confirmPath(home)}
+        formToken={formToken(sessionKey, update.sessionId)}
+        button={say('confirmWithBank')}
+      />
     ) : (
       <BankLink language={language} home={home} intentId={owed.intentId} />
     );

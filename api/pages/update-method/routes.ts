@@ -31,7 +31,6 @@ import { DomainError } from '../../../domain/errors.ts';
 import type { OwedCycle } from '../../../domain/subscription/state.ts';
 import type { Language } from '../parts/language.ts';
 import { executeCommand } from '../../commands.ts';
-import { createOpener } from '../shared/page-opener.ts';
 import { seeOther } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 
@@ -42,11 +41,7 @@ export function updateMethodPageRoutes(
 ): void {
   const { db, now, workflows } = deps;
 
-  confirmationRoutes(router, deps, limits, {
-    find: (token) => findUpdate(deps, token),
-    unknown: (language) => unknownPage(language, 'unknownUpdate'),
-  });
-  cardPageRoutes<MethodUpdate>(router, deps, limits, {
+  const { openForm } = cardPageRoutes<MethodUpdate>(router, deps, limits, {
     pathOf: updateMethodPath,
     unknown: (language) => unknownPage(language, 'unknownUpdate'),
     find: (token) => findUpdate(deps, token),
@@ -68,9 +63,21 @@ export function updateMethodPageRoutes(
     },
     beforeTry: (update) => ensureUpdateSession(db, update, now()),
   });
+
+  /** Begins the confirmation of the owed payment with the bank. */
+  router.post(confirmPath(updateMethodPath(':token')), async (ctx) => {
+    const opened = await openForm(ctx);
+    if (opened === null) return;
+    const { subject: update, home } = opened;
+    const isOpen = updateStageOf(update, now()) === 'open';
+    const confirmation = isOpen ? confirmationOf(update) : null;
+    const { owed } = update.state;
+    if (confirmation === null || owed === null) return seeOther(ctx, home);
+    if (confirmation === 'offered') await begin(deps, update, owed);
+    seeOther(ctx, bankPath(home, owed.intentId));
+  });
 }
 
-/** Returns the subscription of a link, with the cards tried on the page. Null for an invalid link. */
 async function findUpdate(deps: ApiDeps, token: string): Promise<MethodUpdate | null> {
   const link = readUpdateToken(deps, token);
   const subscription = link && (await findUpdatableSubscription(deps.db, link));
@@ -104,32 +111,6 @@ async function canConfirmWithBank(
 }
 
 const PAID = ['SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED'];
-
-/** Registers the form with which a payer begins to confirm the owed payment with the bank. */
-function confirmationRoutes(
-  router: Router<RequestState>,
-  deps: ApiDeps,
-  limits: PageLimits,
-  pages: { find(token: string): Promise<MethodUpdate | null>; unknown(language: Language): Page },
-): void {
-  const pattern = updateMethodPath(':token');
-  const { openForm } = createOpener(deps, limits, { ...pages, pathOf: updateMethodPath });
-
-  router.post(confirmPath(pattern), async (ctx) => {
-    const opened = await openForm(ctx);
-    if (opened === null) return;
-    const { subject: update, home } = opened;
-    const isOpen = updateStageOf(update, deps.now()) === 'open';
-    const confirmation = isOpen ? confirmationOf(update) : null;
-    const { owed } = update.state;
-    if (confirmation === null || owed === null) {
-      seeOther(ctx, home);
-      return;
-    }
-    if (confirmation === 'offered') await begin(deps, update, owed);
-    seeOther(ctx, bankPath(home, owed.intentId));
-  });
-}
 
 /**
  * Opens the attempt that the payer confirms. Two clicks open one. A refused command changes nothing.

@@ -44,7 +44,7 @@ export type UpdateStage =
   | 'expired'
   | 'closed';
 
-/** Returns the stage of the card change. `nowAt` is real time, like `expiresAt`. */
+/** `nowAt` is real time, like `expiresAt`. */
 export function updateStageOf(
   { tries, state, mode, expiresAt, paid, owedPayment }: MethodUpdate,
   nowAt: number,
@@ -81,7 +81,6 @@ export function confirmationOf({
   return canConfirm && needsAuthentication(state) ? 'offered' : null;
 }
 
-/** True if the bank asked the payer to confirm the latest charge of the owed payment, and the payer did not. */
 export function isLatestUnconfirmed({ owedPayment }: MethodUpdate): boolean {
   return isUnconfirmed(owedPayment?.attempt ?? null);
 }

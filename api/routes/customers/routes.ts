@@ -174,13 +174,8 @@ export const getPaymentMethodTokens = route({
   },
 });
 
-/** Maximum number of subscriptions in the answer. A customer is expected to have fewer. */
 const STATE_SUBSCRIPTIONS_MAX = 100;
 
-/**
- * Answers with a customer's subscriptions, the ends of their paid periods, and the payment methods that can be
- * charged.
- */
 export const getCustomerState = route({
   operationId: 'getCustomerState',
   method: 'get',

@@ -110,7 +110,6 @@ export const readDocument: Operation = {
 
 const require = createRequire(import.meta.url);
 
-/** Files that the documentation page loads. This server serves them from its npm packages. */
 const ASSETS = {
   'swagger-ui.css': { type: 'text/css', file: require.resolve('swagger-ui-dist/swagger-ui.css') },
   'swagger-ui-bundle.js': {
@@ -172,7 +171,6 @@ const HOME_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The answer of `/` to a program, with the addresses of the OpenAPI document and of its page. */
 const HOME_OF_PROGRAMS = bytesOf(
   JSON.stringify({ service: 'Perennial', openapi: '/openapi.json', documentation: '/docs' }),
 );
@@ -201,7 +199,7 @@ function sendCacheable(ctx: Context, type: string, { body, etag }: Bytes): void 
   ctx.body = body;
 }
 
-/** Runs `work` at the first call and caches its result. After a failure the next call runs `work` again. */
+/** After a failure the next call runs `work` again. */
 function once<T>(work: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined;
   return () => {

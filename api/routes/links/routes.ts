@@ -27,11 +27,8 @@ import {
   termsFieldsProblems,
 } from '../subscriptions/fields.ts';
 
-/** Fields and functions that links to subscribe and links to pay once share. */
-
 const CODE_LENGTH = 12;
 
-/** Maximum number of uses of a link. No link is expected to need more uses. */
 const MULTI_USE_LIMIT_MAX = 1_000_000;
 
 const usesFields = {
@@ -68,10 +65,8 @@ const linkAnswer = {
 };
 
 interface LinkRequest {
-  /** The link without the fields that {@link writeLink} computes. */
   link: Omit<NewLink, 'id' | 'code' | 'createdAt'>;
   currency: string;
-  /** The names of the payment methods in the request. Undefined: the merchant's payment methods. */
   wanted?: readonly string[] | undefined;
   amountProblems: readonly Problem[];
   dateProblems: (nowAt: number) => Problem[];
@@ -142,38 +137,28 @@ export const generatePaymentLink = route({
   answer: linkAnswer,
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) => {
-    const { amount, currency, comments: note, metadata, storeFrontId, tokenise } = call.body;
     const {
-      customerDetails = {},
-      paymentMethods: wanted,
-      expiryDate,
-      multiUseLimit = 1,
+      amount,
+      currency,
+      comments: note,
+      metadata,
+      storeFrontId,
+      tokenise,
+      ...rest
     } = call.body;
-    const { customerId, receiptId, description, callbackUrl, cancelUrl } = call.body;
+    const { paymentMethods: wanted, expiryDate, multiUseLimit = 1, ...page } = rest;
+    const { merchant } = call;
     const paymentMethods = wanted === undefined ? null : offeredMethods(wanted, currency).offered;
-    const problems = await gatewayAmountProblems(deps, call.merchant.id, { amount }, currency);
+    const order = { currency, comments: note, metadata, paymentMethods, storeFrontId, tokenise };
+    const problems = await gatewayAmountProblems(deps, merchant.id, { amount }, currency);
     return inTransaction(call, deps, async (tx) =>
       writeLink(tx, deps, {
         amountProblems: problems,
         link: {
-          merchantId: call.merchant.id,
-          payment: {
-            amountMinor: amount,
-            currency,
-            comments: note,
-            metadata,
-            paymentMethods,
-            storeFrontId,
-            tokenise,
-          },
-          customerId,
-          customerDetails,
-          receiptId,
-          description,
-          callbackUrl,
-          cancelUrl,
-          phoneNumberRequired: call.body.phoneNumberRequired,
-          locale: call.body.locale,
+          merchantId: merchant.id,
+          payment: { amountMinor: amount, ...order },
+          ...page,
+          customerDetails: page.customerDetails ?? {},
           multiUseLimit,
           expiresAt: expiryDate,
         },
@@ -185,7 +170,6 @@ export const generatePaymentLink = route({
   },
 });
 
-/** A link accepts the fields of a new subscription, but refuses `metadata`. */
 const fields = {
   ...termsFields,
   callbackUrl: optional(httpUrl()).describe(

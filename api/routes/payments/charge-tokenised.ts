@@ -77,12 +77,6 @@ export const chargeTokenised = route({
     }),
 });
 
-/**
- * Writes the intent of the charge.
- *
- * @throws DomainError `resource_not_found` if the merchant has no such customer, or the customer no such
- * method in status LIVE.
- */
 async function insertTokenised(
   tx: Db,
   { merchantId, intentId }: IntentRef,

@@ -33,10 +33,8 @@ export const TokenisedCharge = z.object({
     .meta({ description: 'Present only when the charge has not succeeded.' }),
 });
 
-/** The outcome of a merchant's charge. `pending`: the outcome is not known yet. */
 export type Charged = Exclude<PaymentOutcome, { kind: 'refused' }>;
 
-/** Returns the answer, whose error fields are null only on success. */
 export function presentCharge(intentId: string, charged: Charged): z.input<typeof OneTimeCharge> {
   switch (charged.kind) {
     case 'succeeded':
@@ -54,7 +52,6 @@ export function presentCharge(intentId: string, charged: Charged): z.input<typeo
 
 type ChargeCall = Call<string, Shape, typeof chargeFields>;
 
-/** One kind of charge: one-time or tokenised. */
 interface ChargeKind<Body> {
   /** Writes the intent inside a transaction. Not called again if the intent exists. */
   readonly insert: (tx: Db, ref: IntentRef) => Promise<void>;

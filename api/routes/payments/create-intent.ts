@@ -27,7 +27,6 @@ import { paymentPath } from '../../../runtime/payer-links.ts';
 import { route } from '../../route.ts';
 import { CreatedIntent, exampleIntent, presentIntent } from './intent.ts';
 
-/** The fields of a hosted payment. In a link to pay once `callbackUrl` is optional. */
 export const hostedFields = {
   ...chargeFields,
   customerDetails: optional(customerDetailsField).describe(PAYER),

@@ -112,10 +112,6 @@ export const CreatedIntent = z
   })
   .meta({ id: 'CreatedPaymentIntent', ...EXTENSION });
 
-/**
- * Returns the fields of the answer. Fields without a value are omitted; only `paymentMethod` and
- * `cardMetadata` may be null.
- */
 export function presentIntent(record: IntentRecord, nowAt: number) {
   const { intent, method, order, attempts, disputes } = record;
   const succeeded = attempts.find(({ state }) => state === 'SUCCEEDED');
@@ -215,7 +211,6 @@ const examplePaidIntent = {
   succeededCharge: attempt,
 };
 
-/** Answers with one intent and its attempts. */
 export const getIntent = route({
   operationId: 'getIntent',
   method: 'get',
@@ -238,7 +233,6 @@ export const getIntent = route({
   },
 });
 
-/** The older path of {@link getIntent}. */
 export const getIntentV1: Route = {
   ...getIntent,
   operationId: 'getIntentV1',

@@ -102,10 +102,6 @@ export const createRefund = route({
   },
 });
 
-/**
- * Returns the problems of an amount that the gateway cannot refund; empty for a request without an amount or with an
- * unknown intent.
- */
 async function amountProblemsOf(
   deps: ApiDeps,
   merchantId: string,

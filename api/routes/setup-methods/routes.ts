@@ -42,7 +42,6 @@ const exampleBody = {
   callbackUrl: 'https://merchant.example/saved',
 };
 
-/** Creates a session in which a payer saves a card without a charge. */
 export const createSetupMethod = route({
   operationId: 'createSetupMethod',
   method: 'post',

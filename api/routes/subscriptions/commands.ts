@@ -72,7 +72,6 @@ export const cancelSubscription = route({
     })),
 });
 
-/** Withdraws a cancellation that would end the subscription with its period. */
 export const resumeSubscription = route({
   operationId: 'resumeSubscription',
   method: 'post',
@@ -128,10 +127,7 @@ export const pauseSubscription = route({
     })),
 });
 
-/**
- * Unpauses a subscription. The workflow checks that the date is in the future. For a subscription on a test clock, the
- * clock's time decides.
- */
+/** The workflow checks that the date is in the future, by the test clock if there is one. */
 export const unpauseSubscription = route({
   operationId: 'unpauseSubscription',
   method: 'post',
@@ -167,7 +163,6 @@ export const unpauseSubscription = route({
     })),
 });
 
-/** Retries the owed cycle now. A retry that the gateway declines is answered 200. */
 export const retrySubscription = route({
   operationId: 'retrySubscriptionPayment',
   method: 'post',
@@ -227,7 +222,6 @@ export const retrySubscription = route({
     ),
 });
 
-/** Returns the answer to a manual retry, in which null fields are present. */
 function presentManualRetry(result: CommandResult) {
   if (result.kind !== 'manualRetry') throw new Error(`not a retry's result: ${result.kind}`);
   const { success, minManualRetryAt, status, errorCode } = result;

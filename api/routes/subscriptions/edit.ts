@@ -31,10 +31,6 @@ export const editFields = {
 
 type Given = Partial<Fields<typeof editFields>>;
 
-/**
- * Edits a subscription. The workflow checks the rules that depend on the subscription: its status, currency, time and
- * charged cycles.
- */
 export const editSubscription = route({
   operationId: 'editSubscription',
   method: 'post',
@@ -113,10 +109,7 @@ function editOf({ newAmount, newCycleCount, newNextPaymentDate, ...given }: Give
   };
 }
 
-/**
- * Returns the problems of an edit that do not depend on the subscription. The workflow checks the others, such as the
- * currency's minimum.
- */
+/** The workflow checks what depends on the subscription, such as the currency's minimum. */
 export function editRequestProblems(given: Given): Problem[] {
   return editProblems(editOf(given)).map(({ field, message }) => ({
     field: WIRE_NAMES[field],

@@ -39,10 +39,6 @@ export const intervalCount = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.D
 
 export const cycleCount = wholeNumber(1).meta({ maximum: CYCLE_COUNT_MAX });
 
-/**
- * The fields of a request for a subscription. A link has the same fields, but its `callbackUrl` is optional
- * and its `metadata` is refused.
- */
 export const termsFields = {
   amount: amount.describe(
     'Amount of each cycle, in the smallest currency unit. More than 1 USD or its equivalent.',
@@ -85,7 +81,6 @@ export const termsFields = {
 type SharedFields = Omit<Fields<typeof termsFields>, 'callbackUrl' | 'metadata'>;
 type Given = Partial<SharedFields>;
 
-/** Returns the problems of the terms that do not depend on when the subscription begins. */
 export function termsFieldsProblems(fields: Given): Problem[] {
   const { amount: recurring, upfrontAmount, currency: code } = fields;
   return [
@@ -155,7 +150,6 @@ export function datedProblems(fields: Given, startAt: number): Problem[] {
   return termsProblems(terms, startAt);
 }
 
-/** Splits a valid request into the terms, the customer id, and the data that is only stored and returned. */
 export function termsAndOrder<Body extends SharedFields>(body: Body) {
   const {
     amount: amountMinor,

@@ -99,10 +99,6 @@ const SubscriptionAnswer = z
 
 type Deps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'now'>;
 
-/**
- * Returns the fields of the answer. Fields without a value are omitted; only `nextPaymentDate` and
- * `currentPeriodEnd` may be null.
- */
 function presentSubscription(deps: Deps, view: SubscriptionView) {
   const { state } = view;
   const { terms } = state;
@@ -137,7 +133,6 @@ function presentSubscription(deps: Deps, view: SubscriptionView) {
   };
 }
 
-/** Returns no field in a status that does not allow a new payment method. */
 function updatePaymentMethodLink(deps: Deps, { status, state }: SubscriptionView) {
   if (!takesNewMethod(status)) return {};
   return { updatePaymentMethodLink: updateMethodLink(deps, state, deps.now()) };
@@ -226,7 +221,6 @@ export const getSubscriptions = route({
 const UPCOMING_LIMIT_DEFAULT = 12;
 const UPCOMING_LIMIT_MAX = 100;
 
-/** Answers with the next charges, computed from the row. Needs no Temporal. */
 export const getUpcomingCharges = route({
   operationId: 'upcomingCharges',
   method: 'get',
@@ -284,7 +278,6 @@ export const getUpcomingCharges = route({
   },
 });
 
-/** Answers with the timeline of the row. Needs no Temporal. */
 export const getTimeline = route({
   operationId: 'subscriptionTimeline',
   method: 'get',
@@ -343,7 +336,6 @@ function refOf({ merchant, params }: SubscriptionCall): SubscriptionRef {
   return { merchantId: merchant.id, subscriptionId: params.subscriptionId };
 }
 
-/** Returns the subscription of the path's id. Throws `resource_not_found` for an unknown id. */
 async function subscriptionOf(db: Db, call: SubscriptionCall): Promise<SubscriptionView> {
   const { merchantId, subscriptionId } = refOf(call);
   return found(await findSubscription(db, merchantId, subscriptionId), 'subscription');

@@ -18,7 +18,6 @@ const NOT_SANDBOX =
   'Only the sandbox gateway declines charges on request, and these charges are made at another gateway. ' +
   'Use a test card of that gateway.';
 
-/** Makes the sandbox gateway decline the next charges of a subscription or of a payment method. */
 export const declineNext = route({
   operationId: 'declineNext',
   method: 'post',
@@ -74,7 +73,6 @@ export const declineNext = route({
   },
 });
 
-/** Returns the name of the gateway that makes the next charge. Throws `resource_not_found` for an unknown id. */
 async function gatewayOf(
   { db, gateways }: ApiDeps,
   merchantId: string,

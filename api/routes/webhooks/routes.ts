@@ -20,10 +20,8 @@ import type { Fields, Problem } from '../../fields.ts';
 
 const SIGNER_MAX = 255;
 const ENDPOINT_MAX = 2_048;
-/** Maximum number of event types in a request. The limit keeps an error answer short. */
 const EVENT_TYPES_MAX = 50;
 
-/** Answers contain this text in place of every secret. */
 const SHOWN_SIGNER = '<SIGNING_SECRET>' as const;
 
 const webhookFields = {
@@ -192,7 +190,6 @@ export const createWebhook = route({
   },
 });
 
-/** Replaces the fields of a webhook configuration and reactivates it. */
 export const updateWebhook = route({
   operationId: 'updateWebhook',
   method: 'put',
@@ -215,7 +212,6 @@ export const updateWebhook = route({
     const { endpoint, eventSigner, subscribedEventTypes } = call.body;
     const ref = configRef(call);
     const reseal = (stored: Buffer): Resealed | null => {
-      // The request contains the placeholder, so the stored secret stays.
       if (eventSigner === SHOWN_SIGNER) return null;
       const before = openIfPossible(deps.sealing, stored, ref.configId);
       if (before === eventSigner) return null;
