@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import { expect, test, vi } from 'vitest';
 import { createWebhookDelivery } from '../../activities/webhooks/delivery.ts';
-import type { WebhookActivities } from '../../activities/webhooks/delivery.ts';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { appendEvents } from '../../db/repositories/webhooks/outbox.ts';
@@ -18,48 +17,7 @@ import { createTestDatabase } from './database.ts';
 import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 
-/** A test environment with one merchant and one event stream, on its own database. */
-export interface WebhookEnvironment {
-  db: Db;
-  databaseUrl: string;
-  sealing: ReturnType<typeof createSealing>;
-  merchantId: string;
-  streamId: string;
-  activities: WebhookActivities;
-  /** The process of `activities`, `deliver` and `dispatch`. */
-  own: Process;
-  /** The endpoints whose queues were woken, in order. */
-  woken: string[];
-  /** Creates the webhook delivery of another process, whose wake-ups of queues end when `wakesEnd` resolves. */
-  startProcess(itsDb?: Db, wakesEnd?: Promise<void>): Process;
-  addConfig(config: {
-    url: string;
-    secret?: string;
-    eventTypes?: EventType[];
-    merchantId?: string;
-  }): Promise<string>;
-  /** Commits one event per amount, in one transaction. */
-  emit(...amounts: number[]): Promise<void>;
-  /** Commits one event to each stream. */
-  emitTo(...streamIds: string[]): Promise<void>;
-  /** Commits one event of this type to a stream of any merchant. */
-  emitEvent(stream: StreamRef, type: EventType): Promise<void>;
-  /** Adds a further merchant and returns its id. */
-  addMerchant(): Promise<string>;
-  /**
-   * Drains the endpoint queues of `merchantId` in parallel. `laterMs`: the time of the drain, in ms after the
-   * start of this test environment.
-   */
-  deliver(options?: { laterMs?: number; process?: Process }): Promise<Delivered>;
-  /** Delivers the stream as a process does that has committed its events, and waits until it is done. */
-  dispatch(process?: Process): Promise<void>;
-  /** Sequence, state and number of attempts of each delivery to a configuration, in order. */
-  progress(configId: string): Promise<string[]>;
-  config(configId: string): Promise<typeof webhookConfigs.$inferSelect>;
-  /** Starts an endpoint that knows these secrets, or {@link SECRET}. */
-  startReceiver(...secrets: string[]): Promise<WebhookReceiver>;
-  close(): Promise<void>;
-}
+export type WebhookEnvironment = Awaited<ReturnType<typeof createWebhookEnvironment>>;
 
 /** The number of deliveries that `deliver` leaves, and the time in ms until the next one is due, or null. */
 export interface Delivered {
@@ -93,7 +51,8 @@ const STOP_MS = 60_000;
 
 export const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
-async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
+/** Creates a test environment with one merchant and one event stream, on its own database. */
+async function createWebhookEnvironment() {
   const database = await createTestDatabase();
   const handle = createDb({ url: database.url, poolSize: 8, applicationName: 'test' });
   const { db } = handle;
@@ -104,7 +63,6 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
   const own = startProcess(db, sealing);
   const started = [own];
   const receivers: WebhookReceiver[] = [];
-  const { activities, woken } = own;
   const emitTo = (of: string, amounts: readonly number[]) =>
     db.transaction((tx) =>
       appendEvents(
@@ -130,10 +88,13 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
     sealing,
     merchantId,
     streamId,
-    activities,
+    activities: own.activities,
+    /** The process of `activities`, `deliver` and `dispatch`. */
     own,
-    woken,
-    startProcess(itsDb = db, wakesEnd) {
+    /** The endpoints whose queues were woken, in order. */
+    woken: own.woken,
+    /** Creates the webhook delivery of another process, whose wake-ups of queues end when `wakesEnd` resolves. */
+    startProcess(itsDb: Db = db, wakesEnd?: Promise<void>): Process {
       const other = startProcess(itsDb, sealing, wakesEnd);
       started.push(other);
       return other;
@@ -143,7 +104,12 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
       secret = SECRET,
       eventTypes = ['subscription.cycle_charged'],
       merchantId: of = merchantId,
-    }) {
+    }: {
+      url: string;
+      secret?: string;
+      eventTypes?: EventType[];
+      merchantId?: string;
+    }): Promise<string> {
       const configId = newId('whc', Date.now(), randomBytes);
       const sealedSigner = sealing.seal(secret, configId);
       await createWebhookConfig(db, {
@@ -156,22 +122,27 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
       });
       return configId;
     },
-    emit: (...amounts) => emitTo(streamId, amounts),
-    emitEvent: (stream, type) =>
+    /** Commits one event per amount, in one transaction. */
+    emit: (...amounts: number[]) => emitTo(streamId, amounts),
+    /** Commits one event of this type to a stream of any merchant. */
+    emitEvent: (stream: StreamRef, type: EventType) =>
       db.transaction((tx) =>
         appendEvents(tx, stream, [
           { type, occurredAt: startedAt, body: (envelope) => ({ ...envelope }) },
         ]),
       ),
-    async addMerchant() {
+    /** Adds a further merchant and returns its id. */
+    async addMerchant(): Promise<string> {
       const id = newId('mer', startedAt, randomBytes);
       await insertMerchant(id);
       return id;
     },
-    async emitTo(...streamIds) {
+    /** Commits one event to each stream. */
+    async emitTo(...streamIds: string[]) {
       for (const id of streamIds) await emitTo(id, [1_000]);
     },
-    async deliver({ laterMs = 0, process = own } = {}) {
+    /** Drains the endpoint queues of `merchantId` in parallel, `laterMs` after the start of this test environment. */
+    async deliver({ laterMs = 0, process = own }: { laterMs?: number; process?: Process } = {}) {
       const configs = await db.select({ id: webhookConfigs.id }).from(webhookConfigs);
       const drains = await Promise.allSettled(
         configs.map(({ id: configId }) =>
@@ -189,8 +160,10 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
       }
       return delivered;
     },
-    dispatch: (process = own) => process.deliver({ merchantId, streamId }),
-    async progress(configId) {
+    /** Delivers the stream as a process does that has committed its events, and waits until it is done. */
+    dispatch: (process: Process = own) => process.deliver({ merchantId, streamId }),
+    /** Sequence, state and number of attempts of each delivery to a configuration, in order. */
+    async progress(configId: string) {
       const rows = await db
         .select()
         .from(webhookDeliveries)
@@ -203,12 +176,13 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
         .orderBy(asc(webhookDeliveries.sequence));
       return rows.map((row) => `${row.sequence} ${row.state} ${row.attempts}`);
     },
-    async config(configId) {
+    async config(configId: string) {
       const [row] = await db.select().from(webhookConfigs).where(eq(webhookConfigs.id, configId));
       if (!row) throw new Error(`no configuration ${configId}`);
       return row;
     },
-    startReceiver: async (...secrets) => {
+    /** Starts an endpoint that knows these secrets, or {@link SECRET}. */
+    startReceiver: async (...secrets: string[]) => {
       const receiver = await startWebhookReceiver({
         secrets: secrets.length > 0 ? secrets : [SECRET],
       });

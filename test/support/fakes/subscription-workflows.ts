@@ -1,7 +1,4 @@
-import { LINKS } from '../links.ts';
-import { randomBytes } from 'node:crypto';
 import type { ApiDeps } from '../../../api/deps.ts';
-import { oneGateway } from '../one-gateway.ts';
 import { createChargingActivities } from '../../../activities/subscription/charge-attempt.ts';
 import { createTransitionActivities } from '../../../activities/subscription/transitions.ts';
 import type { Db } from '../../../db/client.ts';
@@ -12,10 +9,7 @@ import {
   recordTransition,
 } from '../../../db/repositories/subscriptions/transitions.ts';
 import type { Snapshot } from '../../../db/repositories/subscriptions/transitions.ts';
-import { DECLINES } from '../../../domain/declines.ts';
-import type { DeclineCode } from '../../../domain/declines.ts';
 import { DomainError } from '../../../domain/errors.ts';
-import { newId } from '../../../domain/ids.ts';
 import {
   actionForCommand,
   actionForStep,
@@ -27,44 +21,26 @@ import type { Command, CommandResult } from '../../../domain/subscription/comman
 import { validateCommand } from '../../../domain/subscription/validate-command.ts';
 import { nextPaymentAt } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
-import type { PaymentGateway } from '../../../gateways/port.ts';
 import type {
   CommandAnswer,
   SubscriptionWorkflows,
 } from '../../../temporal/subscriptions/workflows.ts';
+import { activityDeps, createFakeGateway } from './gateway.ts';
 
 /**
  * Creates a fake of the port to subscription workflows, without Temporal. The fake validates and executes a
- * command at once, with the rules and activities of the workflow and a gateway in memory. The text of a card
- * token sets the card's behaviour; `faults.card` replaces this text for charges.
- *
- * - With a decline code, every charge is declined with this code. The gateway also refuses to save the card if
- *   the card is verified or the text contains `unsaved`.
- * - With `unknown`, a charge has no known outcome, and a look-up finds none. While `faults.card` is `paid late`,
- *   every look-up finds the charge paid.
- * - Four digits at the end are the card's last four digits.
+ * command at once, with the rules and activities of the workflow and a gateway in memory.
  */
 export function createFakeWorkflows(db: Db, now: () => number) {
   const faults = {
     isDown: false,
     holdExecute: Promise.resolve(),
     card: null as string | null,
+    refund: null,
   };
-  const gateways = oneGateway(fakeGateway(faults));
-  const transitions = createTransitionActivities({
-    db,
-    gateways,
-    wakeStream: async () => undefined,
-  });
-  const charging = createChargingActivities({
-    links: LINKS,
-    db,
-    gateways,
-    orders: { ensureRunning: async () => true },
-    wakeStream: async () => undefined,
-    // A retry would not change an answer of the gateway in memory.
-    sendBudget: { newSendsForMs: 0, pauseMs: 1 },
-  });
+  const deps = activityDeps(db, createFakeGateway(faults).gateway);
+  const transitions = createTransitionActivities(deps);
+  const charging = createChargingActivities(deps);
   const calls: { name: string; ref: object }[] = [];
 
   const workflows: SubscriptionWorkflows = {
@@ -198,61 +174,4 @@ export function createFakeWorkflows(db: Db, now: () => number) {
 
 function declined(errorCode: string): CommandAnswer {
   return { kind: 'result', result: { kind: 'checkout', outcome: 'declined', errorCode } };
-}
-
-function declineOf(text: string): DeclineCode | undefined {
-  const codes = new RegExp(Object.keys(DECLINES).join('|'));
-  return codes.exec(text)?.[0] as DeclineCode | undefined;
-}
-
-function fakeGateway(faults: { card: string | null }): PaymentGateway {
-  return {
-    name: 'fake',
-    capabilities: { payerPresent: false, mode: 'test' },
-    tokeniserUrl: '',
-    testCards: [],
-    company: 'the fake',
-    openCardEntry: null,
-    amountProblem: () => null,
-    prepare: null,
-    withdraw: null,
-    readEvents: null,
-    lookupDispute: null,
-    lookupMethod: async () => ({ kind: 'removed' }),
-    lookupRefund: async () => ({ kind: 'absent' }),
-    async saveMethod({ token, verify }) {
-      const code = verify || token.includes('unsaved') ? declineOf(token) : undefined;
-      if (code) return { kind: 'refused', code, reason: 'asked for' };
-      const card = {
-        gatewayMethodId: token,
-        brand: 'visa',
-        country: 'US',
-        lastFourDigit: /\d{4}$/.exec(token)?.[0] ?? '4242',
-        expiryMonth: 12,
-        expiryYear: 2034,
-      };
-      return { kind: 'saved', card, enteredAt: Date.now() };
-    },
-    async charge({ gatewayMethodId }) {
-      const card = faults.card ?? gatewayMethodId;
-      const code = declineOf(card);
-      if (code)
-        return {
-          kind: 'declined',
-          code,
-          gatewayChargeId: null,
-          gatewayCode: null,
-          retry: 'unknown',
-        };
-      if (card.includes('unknown')) return { kind: 'unknown', reason: 'asked for' };
-      return { kind: 'succeeded', gatewayChargeId: newId('req', Date.now(), randomBytes) };
-    },
-    async lookup() {
-      if (faults.card !== 'paid late') return { kind: 'unknown', reason: 'asked for' };
-      return { kind: 'succeeded', gatewayChargeId: newId('req', Date.now(), randomBytes) };
-    },
-    async refund() {
-      return { kind: 'not_sent', reason: 'no refunds here' };
-    },
-  };
 }

@@ -1,5 +1,5 @@
 import { source as AXE } from 'axe-core';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import type { Answer } from '../api-environment.ts';
 
 /** The address of every shown page. Its host does not exist. */
@@ -38,19 +38,6 @@ export const VIEWS = {
   large: { size: PHONE, textPx: 2 * TEXT_PX, rules: [] },
 } as const satisfies Record<string, View>;
 
-/** A browser tab that shows the answers of a server as pages. */
-export interface PageTab {
-  readonly page: Page;
-  /** Opens the answer in the view. */
-  show(answer: Answer, view: View): Promise<void>;
-  /** Shows the open page in another view with the same size of text, without opening it again. */
-  setView(view: View): Promise<void>;
-  /** Each violation of a rule of axe in the present view, with its element. Counts the rules in `counts`. */
-  violations(): Promise<string[]>;
-  /** The elements whose text does not fit, the page itself included. */
-  cutOff(): Promise<string[]>;
-}
-
 /** Number of checks by axe, and the sums of the rules that passed and of the rules that were violated in them. */
 export interface AxeCounts {
   pages: number;
@@ -64,7 +51,7 @@ export interface AxeCounts {
  * Opens a tab. The pages have the headers of their answers and JavaScript, and reach no server: every further
  * request gets 204, so that an automatic redirect leaves the page in place.
  */
-export async function openTab(browser: Browser, counts: AxeCounts): Promise<PageTab> {
+export async function openTab(browser: Browser, counts: AxeCounts) {
   const context = await browser.newContext();
   await context.addInitScript(AXE);
   const page = await context.newPage();
@@ -83,14 +70,16 @@ export async function openTab(browser: Browser, counts: AxeCounts): Promise<Page
       : route.fulfill({ status: 204 });
   });
   let rules: View['rules'];
-  const setView: PageTab['setView'] = async ({ size, media, rules: ofView }) => {
+  /** Shows the open page in another view with the same size of text, without opening it again. */
+  const setView = async ({ size, media, rules: ofView }: View): Promise<void> => {
     rules = ofView;
     await page.setViewportSize(size);
     await page.emulateMedia({ colorScheme: 'light', forcedColors: 'none', ...media });
   };
   return {
     page,
-    async show(answer, view) {
+    /** Opens the answer in the view. */
+    async show(answer: Answer, view: View): Promise<void> {
       const { textPx = TEXT_PX } = view;
       next = answer;
       await session.send('Page.setFontSizes', {
@@ -100,7 +89,8 @@ export async function openTab(browser: Browser, counts: AxeCounts): Promise<Page
       await page.goto(SHOWN_URL);
     },
     setView,
-    async violations() {
+    /** Each violation of a rule of axe in the present view, with its element. Counts the rules in `counts`. */
+    async violations(): Promise<string[]> {
       if (rules?.length === 0) return [];
       const results = await page.evaluate<AxeSummary>(
         `axe.run(${JSON.stringify(rules === undefined ? {} : { runOnly: rules })}).then(${SUMMARY})`,
@@ -111,6 +101,7 @@ export async function openTab(browser: Browser, counts: AxeCounts): Promise<Page
       for (const text of results.undecided) counts.undecided.add(text);
       return results.violations;
     },
+    /** The elements whose text does not fit, the page itself included. */
     cutOff: () => page.evaluate<string[]>(CUT_OFF),
   };
 }

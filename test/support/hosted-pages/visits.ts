@@ -59,48 +59,38 @@ export const postForm = (
 
 let payers = 0;
 
-/** A payer's browser on one hosted page. */
-export interface Visit {
-  /** The page's token, the last segment of its path. */
-  readonly token: string;
-  readonly path: string;
-  /** Requests the page. */
-  look(options?: CallOptions, method?: string): Promise<Answer>;
-  /** Sends a request from the visit's address, without cookies. */
-  request(path: string, options?: CallOptions, method?: string): Promise<Answer>;
-  /** Requests the return URL, as the browser with the card form does after the tokeniser's redirect. */
-  comeBack(query: string, method?: string): Promise<Answer>;
-  /** Requests the return URL, expects the redirect to the page, and requests the page. */
-  give(query: string): Promise<Answer>;
-  /** Submits the details form with the page's form token, unless `fields` has another one. */
-  post(fields: Record<string, string>, headers?: Record<string, string>): Promise<Answer>;
-}
+export type Visit = ReturnType<typeof visit>;
 
 /**
  * Returns the visit of a payer to the hosted page at `url`, and sends no request. The API must trust one proxy. Each
  * visit has a new IP address unless `address` is given.
  */
-export function visit(api: ApiEnvironment, url: string, address?: string): Visit {
+export function visit(api: ApiEnvironment, url: string, address?: string) {
   payers += 1;
   const from = { 'x-forwarded-for': address ?? `198.51.100.${payers}` };
   const path = new URL(url).pathname;
-  const call = (method: string, at: string, { headers, ...options }: CallOptions = {}) =>
+  /** Sends a request from the visit's address, without cookies. */
+  const request = (at: string, { headers, ...options }: CallOptions = {}, method = 'GET') =>
     browse(api, at, { ...options, headers: { ...from, ...headers } }, method);
-  const look: Visit['look'] = (options, method = 'GET') => call(method, path, options);
-  const request: Visit['request'] = (at, options, method = 'GET') => call(method, at, options);
-  const comeBackHere: Visit['comeBack'] = (query, method) =>
-    comeBack(api, path, query, { headers: from, ...(method === undefined ? {} : { method }) });
+  /** Requests the page. */
+  const look = (options?: CallOptions, method?: string) => request(path, options, method);
+  /** Requests the return URL, as the browser with the card form does after the tokeniser's redirect. */
+  const comeBackHere = (query: string, method = 'GET') =>
+    comeBack(api, path, query, { headers: from, method });
   return {
+    /** The page's token, the last segment of its path. */
     token: path.split('/').at(-1)!,
     path,
     look,
     request,
     comeBack: comeBackHere,
-    async give(query) {
+    /** Requests the return URL, expects the redirect to the page, and requests the page. */
+    async give(query: string) {
       expectSeeOther(await comeBackHere(query), path);
       return look();
     },
-    async post(fields, headers = {}) {
+    /** Submits the details form with the page's form token, unless `fields` has another one. */
+    async post(fields: Record<string, string>, headers: Record<string, string> = {}) {
       const token = fieldsOf((await look()).text).find(({ name }) => name === 'form_token');
       const form = { ...(token?.value ? { form_token: token.value } : {}), ...fields };
       return postForm(api, path, form, { ...from, ...headers });
