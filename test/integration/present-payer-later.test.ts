@@ -1,14 +1,7 @@
 import { describe, expect } from 'vitest';
 import { onAskingBank as test } from '../support/asking-bank.ts';
-import {
-  ADA,
-  answerBank,
-  ASKING_CARD,
-  atStripe,
-  enterCard,
-  passTwentyMinutes,
-  PAYING_CARD,
-} from '../support/bank-visits.ts';
+import { ADA, answerBank, ASKING_CARD, enterCard, PAYING_CARD } from '../support/bank-visits.ts';
+import { atStripe, passTwentyMinutes } from '../support/stripe-merchant.ts';
 import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import { eventsOf } from '../support/subscriptions.ts';
 

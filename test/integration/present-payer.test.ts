@@ -4,13 +4,12 @@ import { onAskingBank as test } from '../support/asking-bank.ts';
 import {
   answerBank,
   ASKING_CARD,
-  atStripe,
   enterCard,
   openAndWait,
   ORDER,
-  passTwentyMinutes,
   PAYING_CARD,
 } from '../support/bank-visits.ts';
+import { atStripe, passTwentyMinutes } from '../support/stripe-merchant.ts';
 import { Browser, openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import type { Shop } from '../support/shop.ts';
 import type { StripeWorld } from '../support/stripe.ts';

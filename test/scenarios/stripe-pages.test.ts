@@ -1,14 +1,13 @@
 import { eq } from 'drizzle-orm';
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
-import { changeGateway } from '../../db/repositories/merchants/gateways.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
 import { freePort } from '../../tools/embedded/ports.ts';
-import { accountBinding } from '../../gateways/merchant-gateways.ts';
 import { DECLINED, onHostedPages } from '../support/hosted-pages.ts';
 import { clickThrough, heading, SHOP_URL, tooWide } from '../support/payer-browser.ts';
 import { startStripe } from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
+import { enterAccount } from '../support/stripe-merchant.ts';
 import { createEnvironment } from '../support/test-environment.ts';
 
 const PAYING = '4242 4242 4242 4242';
@@ -35,20 +34,7 @@ const test = onHostedPages()
   .extend('env', { scope: 'file' }, async ({ server, world }, { onCleanup }) => {
     const env = await createEnvironment(server, { stripeUrl: world.proxy.url });
     onCleanup(() => env.close());
-    const { merchantId } = env;
-    const name = `stripe:${world.id}`;
-    await changeGateway(env.db, {
-      merchantId,
-      name,
-      mode: 'test',
-      key: {
-        sealed: env.sealing.seal(world.secretKey, accountBinding(merchantId, name)),
-        ending: '',
-      },
-      sealedWebhookSecret: null,
-      makeCurrent: true,
-      nowAt: Date.now(),
-    });
+    await enterAccount(env, world);
     return env;
   });
 

@@ -1,40 +1,30 @@
-import { randomUUID } from 'node:crypto';
 import { asc, eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
-import { merchantGateways } from '../../db/schema/merchants.ts';
 import { paymentAttempts, paymentIntents } from '../../db/schema/payments.ts';
-import { accountBinding } from '../../gateways/merchant-gateways.ts';
-import { openShop } from './shop.ts';
 import type { Shop } from './shop.ts';
-import { cardEntry, onStripe, submitCard, submitForm } from './stripe.ts';
 import type { StripeWorld } from './stripe.ts';
-import { connectDevServer } from './temporal-servers.ts';
+import { checkoutCommand, SESSION } from './card-tokens.ts';
+import { ASKING_CARD, PAYING_CARD } from './bank-visits.ts';
+import {
+  atStripe,
+  enterAccount,
+  onStripeShop,
+  passTwentyMinutes,
+  tokenAtStripe,
+} from './stripe-merchant.ts';
 import { createEnvironment } from './test-environment.ts';
 import type { TestEnvironment } from './test-environment.ts';
-
-/** The bank of this card wants the payer to confirm every payment. */
-const ASKING_CARD = '4000002760003184';
-const PAYING_CARD = '4242424242424242';
 
 /**
  * The `test` function of a file. The merchant of its environment has an account at the Stripe double. `owing`
  * creates a subscription whose first payment the bank declines, because the payer must confirm it.
  */
-export const onAskingBank = onStripe
-  .extend('env', { scope: 'file' }, async ({ world }, { onCleanup }) => {
-    const server = await connectDevServer();
+export const onAskingBank = onStripeShop
+  .extend('env', { scope: 'file' }, async ({ server, world }, { onCleanup }) => {
     const env = await createEnvironment(server, { stripeUrl: world.proxy.url });
-    onCleanup(async () => {
-      await env.close();
-      await server.teardown();
-    });
-    await addAccount(env, world);
+    onCleanup(() => env.close());
+    await enterAccount(env, world);
     return env;
-  })
-  .extend('shop', { scope: 'file' }, async ({ env }, { onCleanup }) => {
-    const shop = await openShop(env);
-    onCleanup(() => shop.close());
-    return shop;
   })
   .extend(
     'owing',
@@ -42,21 +32,6 @@ export const onAskingBank = onStripe
       () =>
         owingIn(env, shop, world),
   );
-
-async function addAccount(env: TestEnvironment, { id, secretKey }: StripeWorld): Promise<void> {
-  const { merchantId } = env;
-  const name = `stripe:${id}`;
-  await env.db.insert(merchantGateways).values({
-    merchantId,
-    name,
-    mode: 'test',
-    sealedKey: env.sealing.seal(secretKey, accountBinding(merchantId, name)),
-    keyEnding: secretKey.slice(-4),
-    isCurrent: true,
-    createdAt: Date.now(),
-    updatedAt: Date.now(),
-  });
-}
 
 interface Read {
   status: string;
@@ -74,7 +49,7 @@ async function owingIn(env: TestEnvironment, shop: Shop, world: StripeWorld) {
   const ref = await env.create({ createdAt, testClockId: clock, terms });
   const { subscriptionId } = ref;
   const give = async (kind: 'completeCheckout' | 'replacePaymentMethod', number: string) =>
-    env.execute(ref, { kind, ...(await cardOf(env, number)) });
+    env.execute(ref, { ...checkoutCommand(await tokenAtStripe(env, SESSION, number)), kind });
   await give('completeCheckout', ASKING_CARD);
   await env.advance(clock, '2027-01-17T00:00:00Z');
   const { status, updatePaymentMethodLink: link } = await shop.merchant.get<Read>(
@@ -91,21 +66,15 @@ async function owingIn(env: TestEnvironment, shop: Shop, world: StripeWorld) {
       .orderBy(asc(paymentAttempts.createdAt), asc(paymentAttempts.attemptNumber));
     return rows.map(({ attempt }) => attempt);
   };
-  /** Status and received amount of every PaymentIntent of the subscription, oldest first. */
-  const atStripe = async () => {
-    const { data } = await world.stripe.paymentIntents.list({ limit: 100 });
-    return data
-      .filter(({ metadata }) => metadata['subscriptionId'] === subscriptionId)
-      .toReversed()
-      .map(({ status, amount_received: received }) => `${status} ${received}`);
-  };
+  const charges = () => atStripe(world, subscriptionId);
   const events = async () => (await env.events(ref)).map(({ eventType }) => eventType);
 
   return {
     ref,
     clock,
     link,
-    atStripe,
+    /** Status and received amount of every PaymentIntent of the subscription, oldest first. */
+    atStripe: charges,
     events,
     /** Trigger, state and code of every attempt. */
     attempts: async () =>
@@ -119,10 +88,7 @@ async function owingIn(env: TestEnvironment, shop: Shop, world: StripeWorld) {
      * Sets the bank's question of the latest attempt to 20 min ago, and makes the workflow look the attempt up.
      */
     passTwentyMinutes: async () => {
-      await env.db
-        .update(paymentAttempts)
-        .set({ payerAskedAt: Date.now() - 1_200_000 })
-        .where(eq(paymentAttempts.id, (await attempts()).at(-1)?.id ?? ''));
+      await passTwentyMinutes(env, (await attempts()).at(-1)?.intentId ?? '');
       await env.workflows.recheck(ref);
     },
     /** Waits until no attempt is open, and returns the state. */
@@ -133,26 +99,11 @@ async function owingIn(env: TestEnvironment, shop: Shop, world: StripeWorld) {
     },
     /** Expects no further event and no change at Stripe until 16 February 2027, a day before the next billing date. */
     expectNothingFurther: async () => {
-      const before = [await events(), await atStripe()];
+      const before = [await events(), await charges()];
       await env.workflows.recheck(ref);
       await env.advance(clock, '2027-02-16T00:00:00Z');
-      expect([await events(), await atStripe()]).toEqual(before);
+      expect([await events(), await charges()]).toEqual(before);
       await shop.expectAllDelivered(subscriptionId);
     },
   };
-}
-
-/** Enters a card on Stripe's page, and returns the fields of a command with the card. */
-async function cardOf(env: TestEnvironment, number: string) {
-  const gateway = await env.gateways.forNewMethods(env.merchantId);
-  const checkoutSessionId = `cs_${randomUUID()}`;
-  const entry = await gateway.openCardEntry?.(cardEntry({ session: checkoutSessionId }));
-  if (entry?.kind !== 'redirect') throw new Error(`no page: ${entry?.kind}`);
-  let { location } = await submitCard(entry.url, number);
-  if (location?.includes('/challenge/') === true) {
-    ({ location } = await submitForm(location, { outcome: 'complete' }));
-  }
-  const paymentToken = new URL(location ?? '').searchParams.get('payment_token');
-  if (paymentToken === null) throw new Error(`no token for ${number}`);
-  return { commandId: paymentToken, paymentToken, checkoutSessionId };
 }

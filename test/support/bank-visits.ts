@@ -1,11 +1,7 @@
-import { eq } from 'drizzle-orm';
 import { vi } from 'vitest';
-import { paymentAttempts } from '../../db/schema/payments.ts';
 import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import type { Browser, Page } from '../../tools/scripts/client/browser.ts';
-import { submitCard, submitForm as answerPage } from './stripe.ts';
-import type { StripeWorld } from './stripe.ts';
-import type { TestEnvironment } from './test-environment.ts';
+import { submitConfirmedCard, submitForm as answerPage } from './stripe.ts';
 import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /** A payer who enters a card on Stripe's page and confirms its charge on the page of the bank. */
@@ -45,10 +41,7 @@ export async function enterCard(page: Page, number: string): Promise<Page> {
   const form = page.forms.find(({ button }) => button === 'Continue to enter your card');
   if (!form) throw new Error(`no such button: ${page.html}`);
   const { refreshUrl } = await submitForm(page, form, {});
-  let { location } = await submitCard(refreshUrl ?? '', number);
-  if (location?.includes('/challenge/') === true) {
-    ({ location } = await answerPage(location, { outcome: 'complete' }));
-  }
+  const { location } = await submitConfirmedCard(refreshUrl ?? '', number);
   return openAndWait(location ?? '', page.browser);
 }
 
@@ -66,21 +59,4 @@ export async function answerBank(
   const back = new URL(location);
   // The worker's links name another host than the API of the test.
   return openAndWait(new URL(leave.url).origin + back.pathname + back.search, browser);
-}
-
-/** The charges of an intent at Stripe, as status and received amount, oldest first. */
-export async function atStripe({ stripe }: StripeWorld, intentId: string): Promise<string[]> {
-  const { data } = await stripe.paymentIntents.list({ limit: 100 });
-  return data
-    .filter(({ metadata }) => metadata['intentId'] === intentId)
-    .toReversed()
-    .map(({ status, amount_received: received }) => `${status} ${received}`);
-}
-
-/** Makes the payer's time at the bank pass: 20 min in the row of each attempt of the intent. */
-export async function passTwentyMinutes({ db }: TestEnvironment, intentId: string): Promise<void> {
-  await db
-    .update(paymentAttempts)
-    .set({ payerAskedAt: Date.now() - 1_200_000 })
-    .where(eq(paymentAttempts.intentId, intentId));
 }

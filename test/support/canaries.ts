@@ -1,9 +1,8 @@
-import { redeemToken } from '../../activities/charging/redeem-token.ts';
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
-import { insertCustomer } from '../../db/repositories/customers/customers.ts';
 import { newId } from '../../domain/ids.ts';
-import { submitCard } from './stripe.ts';
+import { paymentsIn } from './payments.ts';
+import { tokenAtStripe } from './stripe-merchant.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
 /** Helpers for tests that look for a secret text in the database and in workflow histories. */
@@ -42,33 +41,9 @@ export async function historyOf(env: TestEnvironment, workflowId: string): Promi
   return JSON.stringify(history, textOfBytes);
 }
 
-/** Saves a card on the page of the merchant's current gateway. Returns its customer and payment method. */
-export async function savedMethod(env: TestEnvironment, number = '4242424242424242') {
-  const { db, merchantId } = env;
-  const customerId = newId('cus', Date.now(), randomBytes);
-  const details = { name: 'Ada Example', email: 'ada@example.com' };
-  await insertCustomer(db, { merchantId, id: customerId, details, createdAt: 0 });
+/** Saves a card on the page of the merchant's account at Stripe. Returns its customer and payment method. */
+export async function savedMethod(env: TestEnvironment, number?: string) {
   const checkoutSessionId = newId('cs', Date.now(), randomBytes);
-  const gateway = await env.gateways.forNewMethods(merchantId);
-  const entry = await gateway.openCardEntry?.({
-    session: checkoutSessionId,
-    tries: 0,
-    customer: { id: customerId, ...details, gatewayMethodId: null },
-    returnUrl: 'http://127.0.0.1:8080/return',
-    cancelUrl: 'http://127.0.0.1:8080/back',
-    expiresAt: Date.now() + 3_600_000,
-  });
-  if (entry?.kind !== 'redirect') throw new Error(`no page: ${entry?.kind}`);
-  const { location } = await submitCard(entry.url, number);
-  const paymentToken = new URL(location ?? '').searchParams.get('payment_token') ?? '';
-  const redeemed = await redeemToken(env, {
-    merchantId,
-    customerId,
-    paymentToken,
-    checkoutSessionId,
-    verify: false,
-    nowAt: Date.now(),
-  });
-  if (redeemed.kind !== 'saved') throw new Error(`the card was ${redeemed.kind}`);
-  return { customerId, paymentMethodId: redeemed.paymentMethodId };
+  const paymentToken = await tokenAtStripe(env, checkoutSessionId, number);
+  return paymentsIn(env).redeemed({ paymentToken, checkoutSessionId });
 }

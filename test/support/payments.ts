@@ -77,19 +77,15 @@ export function paymentsIn(env: TestEnvironment) {
     );
     return ref;
   };
-  /** Creates a customer and saves a card. */
-  const saved = async (number?: string) => {
+  /** Creates a customer and saves the card behind the token. */
+  const redeemed = async (token: { paymentToken: string; checkoutSessionId: string }) => {
     const customerId = await customer();
-    const redeemed = await redeemToken(env, {
-      ...(await card(number)),
-      merchantId,
-      customerId,
-      verify: false,
-      nowAt: Date.now(),
-    });
-    if (redeemed.kind !== 'saved') throw new Error('the card was not saved');
-    return { customerId, paymentMethodId: redeemed.paymentMethodId };
+    const order = { ...token, merchantId, customerId, verify: false, nowAt: Date.now() };
+    const saved = await redeemToken(env, order);
+    if (saved.kind !== 'saved') throw new Error('the card was not saved');
+    return { customerId, paymentMethodId: saved.paymentMethodId };
   };
+  const saved = async (number?: string) => redeemed(await card(number));
   const setup = async (expiresAt = Date.now() + HOUR) => {
     const setupMethodId = id('sm');
     const customerId = await customer();
@@ -146,6 +142,7 @@ export function paymentsIn(env: TestEnvironment) {
     card,
     payment,
     saved,
+    redeemed,
     setup,
     pay,
     refund,

@@ -5,41 +5,24 @@ import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { outboxEvents } from '../../db/schema/webhooks.ts';
 import { paymentAttempts } from '../../db/schema/payments.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
-import { createEnvironment } from './test-environment.ts';
 import type { TestEnvironment } from './test-environment.ts';
-import { openShop } from './shop.ts';
 import type { Shop } from './shop.ts';
-import { onStripe } from './stripe.ts';
 import type { StripeWorld } from './stripe.ts';
+import { onStripeShop } from './stripe-merchant.ts';
 import { stripeMerchant } from './stripe-seller.ts';
-import { connectDevServer } from './temporal-servers.ts';
 import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
-const file = { scope: 'file' } as const;
 /** The `test` function of tests of a merchant who charges at the Stripe double. The tests of a file share one `scene`. */
-export const onStripeScene = onStripe
-  // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
-  .extend('server', file, async ({}, { onCleanup }) => {
-    const server = await connectDevServer();
-    onCleanup(() => server.teardown());
-    return server;
-  })
-  .extend('env', file, async ({ server, world }, { onCleanup }) => {
-    const env = await createEnvironment(server, { stripeUrl: world.proxy.url });
-    onCleanup(() => env.close());
-    return env;
-  })
-  .extend('shop', file, async ({ env }, { onCleanup }) => {
-    const shop = await openShop(env);
-    onCleanup(() => shop.close());
-    return shop;
-  })
-  .extend('scene', file, async ({ env, shop, world }) => ({
+export const onStripeScene = onStripeShop.extend(
+  'scene',
+  { scope: 'file' },
+  async ({ env, shop, world }) => ({
     env,
     shop,
     world,
     seller: await stripeMerchant(env, shop, world),
-  }));
+  }),
+);
 
 export interface Scene {
   env: TestEnvironment;

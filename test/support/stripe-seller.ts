@@ -7,7 +7,8 @@ import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
 import { eventually } from './eventually.ts';
 import type { Shop } from './shop.ts';
-import { WEBHOOK_SECRET, submitCard } from './stripe.ts';
+import { tokenAtStripe } from './stripe-merchant.ts';
+import { WEBHOOK_SECRET } from './stripe.ts';
 import type { StripeWorld } from './stripe.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
@@ -33,22 +34,7 @@ export async function stripeMerchant(env: TestEnvironment, shop: Shop, world: St
     makeCurrent: true,
     nowAt: Date.now(),
   });
-  const enter = async (session: string, number: string): Promise<string> => {
-    const gateway = await env.gateways.of(merchantId, name);
-    const opened = await gateway.openCardEntry?.({
-      session,
-      tries: 0,
-      customer: { id: 'cus_1', name: undefined, email: undefined, gatewayMethodId: null },
-      returnUrl: `${shop.url}/return`,
-      cancelUrl: shop.url,
-      expiresAt: Date.now() + 3_600_000,
-    });
-    if (opened?.kind !== 'redirect') throw new Error(`no page: ${opened?.kind}`);
-    const { location, html } = await submitCard(opened.url, number);
-    const token = location === null ? null : new URL(location).searchParams.get('payment_token');
-    if (token === null) throw new Error(`the card was not taken: ${html}`);
-    return token;
-  };
+  const enter = (session: string, number: string) => tokenAtStripe(env, session, number, name);
   const events = () => db.select().from(gatewayEvents).where(eq(gatewayEvents.gateway, name));
   return {
     account,

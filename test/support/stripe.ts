@@ -185,6 +185,13 @@ export function submitCard(url: string, number: string, changes: CardForm = {}) 
   return submitForm(url, card);
 }
 
+/** Submits a card on Stripe's page, and confirms the card if its bank asks for it. */
+export async function submitConfirmedCard(url: string, number: string) {
+  const step = await submitCard(url, number);
+  const isAsked = step.location?.includes('/challenge/') === true;
+  return isAsked ? submitForm(String(step.location), { outcome: 'complete' }) : step;
+}
+
 /** Opens a Checkout Session in mode `setup` for a new customer. */
 export async function setupSession(stripe: Stripe) {
   const customer = await stripe.customers.create({ email: 'ada@example.com' });
@@ -218,10 +225,7 @@ export function cardEntry(changes: Partial<CardEntryRequest> = {}): CardEntryReq
 /** Saves a new customer's card on the double's hosted page. Returns the ids of customer and payment method. */
 export async function savedCard(stripe: Stripe, number = '4242424242424242') {
   const session = await setupSession(stripe);
-  const step = await submitCard(String(session.url), number);
-  if (step.location?.includes('/challenge/') === true) {
-    await submitForm(step.location, { outcome: 'complete' });
-  }
+  await submitConfirmedCard(String(session.url), number);
   const { setup_intent: intent } = await stripe.checkout.sessions.retrieve(session.id, {
     expand: ['setup_intent'],
   });
