@@ -1,16 +1,12 @@
+import type { ListedReview } from '../../db/repositories/payments/reviews.ts';
 import type { Orders } from '../../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 
-/** A decided review of an attempt or refund; a voided attempt has the decision `not_charged`. */
-export interface DecidedReview {
-  merchantId: string;
-  subjectId: string;
-  intentId: string;
-  subscriptionId: string | null;
-  cycleNumber: number | null;
-  /** The state of the attempt or the refund: REVIEW until its workflow has recorded the decision. */
-  state: string;
-}
+/** A decided review. `state` is REVIEW until a workflow has recorded the decision. */
+type DecidedReview = Pick<
+  ListedReview,
+  'merchantId' | 'subjectId' | 'intentId' | 'subscriptionId' | 'cycleNumber' | 'state'
+>;
 
 /**
  * Makes the workflow record the decision, or starts the late-charge watch of an attempt that is recorded as not paid;

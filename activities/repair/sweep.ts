@@ -35,22 +35,22 @@ import { followUp } from './decided-reviews.ts';
 import type { ActivityDeps } from '../deps.ts';
 
 /** Repaired cases by kind; all are 0 in a healthy system. `failed`: could not be repaired. */
-export type SweepReport = Record<
-  | 'neverStarted'
-  | 'lost'
-  | 'overdue'
-  | 'behindTheirClock'
-  | 'withdrawn'
-  | 'openPayments'
-  | 'openRefunds'
-  | 'decidedReviews'
+export const NOTHING_FOUND = {
+  neverStarted: 0,
+  lost: 0,
+  overdue: 0,
+  behindTheirClock: 0,
+  withdrawn: 0,
+  openPayments: 0,
+  openRefunds: 0,
+  decidedReviews: 0,
   /** Stalled endpoint queues. */
-  | 'stalledStreams'
+  stalledStreams: 0,
   /** Events of gateways that were stored and not handled. */
-  | 'gatewayEvents'
-  | 'failed',
-  number
->;
+  gatewayEvents: 0,
+  failed: 0,
+};
+export type SweepReport = typeof NOTHING_FOUND;
 
 /** Maximum number of cases that each query of a sweep takes, except that of `lost`. Later sweeps repair the others. */
 const LIMIT = 200;
@@ -164,20 +164,6 @@ async function voidUnlessRunning<Kind extends 'payment' | 'refund'>(
   await orders.ensureRunning(kind, order);
   return false;
 }
-
-export const NOTHING_FOUND: SweepReport = {
-  neverStarted: 0,
-  lost: 0,
-  overdue: 0,
-  behindTheirClock: 0,
-  withdrawn: 0,
-  openPayments: 0,
-  openRefunds: 0,
-  decidedReviews: 0,
-  stalledStreams: 0,
-  gatewayEvents: 0,
-  failed: 0,
-};
 
 /** Deletes the records past their retention, and adds their number to the table `retention_count`. */
 async function deleteOld(db: Db, deletion: Deletion): Promise<void> {

@@ -20,29 +20,15 @@ export interface WebhookActivities {
   drainEndpoint(input: DrainEndpointInput): Promise<DrainEndpointResult>;
 }
 
-export interface WebhookDelivery {
-  activities: WebhookActivities;
-  /**
-   * Sends the pending events of a stream in the background. Resolves when they are sent or left to the workflows of
-   * their endpoints. Never throws: after a failure the sweep wakes these workflows.
-   */
-  deliver(stream: StreamRef): Promise<void>;
-  /**
-   * From now on no request begins. Resolves when the requests in flight are recorded and the workflows of the other
-   * deliveries are woken, at the latest after `timeoutMs`.
-   */
-  stop(timeoutMs: number): Promise<void>;
-}
-
 /** Shortest time in ms between two wake-ups of one endpoint's workflow by this process. */
 const WAKE_EVERY_MS = 500;
 
-export function createWebhookDelivery(deps: WebhookDeps): WebhookDelivery {
+export function createWebhookDelivery(deps: WebhookDeps): Pick<Delivery, keyof Delivery> {
   return new Delivery(deps);
 }
 
 /** A commit and the activity join the drain of the endpoint that runs in this process, if one runs. */
-class Delivery implements WebhookDelivery {
+class Delivery {
   readonly activities: WebhookActivities;
   private readonly deps: WebhookDeps & DrainDeps;
   private readonly drains = new Map<
@@ -58,10 +44,18 @@ class Delivery implements WebhookDelivery {
     this.activities = { drainEndpoint: (input) => this.join(input, true).result };
   }
 
+  /**
+   * Sends the pending events of a stream in the background. Resolves when they are sent or left to the workflows of
+   * their endpoints. Never throws: after a failure the sweep wakes these workflows.
+   */
   deliver(stream: StreamRef): Promise<void> {
     return this.track(this.deliverStream(stream));
   }
 
+  /**
+   * From now on no request begins. Resolves when the requests in flight are recorded and the workflows of the other
+   * deliveries are woken, at the latest after `timeoutMs`.
+   */
   async stop(timeoutMs: number): Promise<void> {
     this.stopping.abort();
     const timeout = new AbortController();

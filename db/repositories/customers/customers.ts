@@ -1,16 +1,10 @@
-import type { CustomerDetails } from '../../../domain/customer.ts';
 import { emailNormalForm } from '../../../domain/email.ts';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { customers } from '../../schema/customers.ts';
 import { isRecord } from '../is-record.ts';
 
-export interface Customer {
-  merchantId: string;
-  id: string;
-  details: CustomerDetails;
-  createdAt: number;
-}
+export type Customer = Omit<typeof customers.$inferSelect, 'normalEmail'>;
 
 export async function insertCustomer(db: Db, customer: Customer): Promise<void> {
   await db

@@ -9,19 +9,12 @@ import { hasValues, isRecord } from '../is-record.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import type { GatewayAccount } from './events.ts';
 
-export interface NamedAttempt {
-  attempt: Attempt;
-  /** The subscription whose workflow makes the charge; null outside the billing cycles. */
-  subscriptionId: string | null;
-  /** True if a late-charge watch waits for the charge. */
-  isWatched: boolean;
-}
-
+/** `subscriptionId`: null outside the billing cycles. `isWatched`: a late-charge watch waits for the charge. */
 export async function findNamedAttempt(
   db: Db,
   { merchantId, gateway }: GatewayAccount,
   gatewayChargeId: string,
-): Promise<NamedAttempt | null> {
+) {
   const [row] = await db
     .select({
       attempt: paymentAttempts,

@@ -17,15 +17,7 @@ export interface IssuedCredential {
   secret: string;
 }
 
-export interface Credential {
-  keyId: string;
-  merchantId: string;
-  mode: MerchantMode;
-  secretHash: Buffer;
-  createdAt: number;
-  expiresAt: number | null;
-  revokedAt: number | null;
-}
+export type Credential = Awaited<ReturnType<typeof listCredentials>>[number];
 
 /** Returns the stored form of a secret: HMAC-SHA256 under the server's pepper, 32 bytes. */
 export function hashSecret(pepper: string, secret: string): Buffer {
@@ -39,7 +31,7 @@ export async function findCredential(db: Db, keyId: string): Promise<Credential 
 }
 
 /** Returns all credentials, revoked and expired ones included, oldest first. */
-export async function listCredentials(db: Db): Promise<Credential[]> {
+export async function listCredentials(db: Db) {
   return selectCredentials(db).orderBy(asc(credentials.createdAt), asc(credentials.keyId));
 }
 
@@ -58,14 +50,10 @@ function selectCredentials(db: Db) {
     .innerJoin(merchants, eq(merchants.id, credentials.merchantId));
 }
 
-export interface CredentialOrder {
-  merchantId: string;
-  mode: MerchantMode;
-  pepper: string;
-  nowAt: number;
-}
-
-export async function issueCredential(db: Db, order: CredentialOrder): Promise<IssuedCredential> {
+export async function issueCredential(
+  db: Db,
+  order: { merchantId: string; mode: MerchantMode; pepper: string; nowAt: number },
+): Promise<IssuedCredential> {
   const { merchantId, mode, pepper, nowAt } = order;
   const keyId = `mk_${mode}_${randomToken(randomBytes)}`;
   const secret = `sk_${mode}_${randomToken(randomBytes, SECRET_LENGTH)}`;

@@ -8,21 +8,13 @@ import type { MerchantMode } from '../../schema/merchants.ts';
 import { issueCredential } from './credentials.ts';
 import type { IssuedCredential } from './credentials.ts';
 
-export interface NewMerchant {
-  name: string;
-  mode: MerchantMode;
-  pepper: string;
-  /** Epoch ms. Default: now. */
-  nowAt?: number;
-}
-
 export interface CreatedMerchant extends IssuedCredential {
   merchantId: string;
 }
 
 export async function createMerchantWithCredential(
   db: Db,
-  merchant: NewMerchant,
+  merchant: { name: string; mode: MerchantMode; pepper: string; nowAt?: number },
 ): Promise<CreatedMerchant> {
   const { name, mode, pepper, nowAt = Date.now() } = merchant;
   const merchantId = newId('mer', nowAt, randomBytes);

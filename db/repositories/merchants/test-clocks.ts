@@ -4,13 +4,7 @@ import type { Db } from '../../client.ts';
 import { subscriptions, testClocks } from '../../schema/subscriptions.ts';
 import { hasValues, isRecord } from '../is-record.ts';
 
-export interface TestClock {
-  merchantId: string;
-  id: string;
-  /** The target of the clock's last advance. */
-  targetAt: number;
-  createdAt: number;
-}
+export type TestClock = Omit<typeof testClocks.$inferSelect, 'sentAt'>;
 
 export async function insertTestClock(db: Db, clock: TestClock): Promise<void> {
   await db.insert(testClocks).values(clock);

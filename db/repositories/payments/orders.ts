@@ -1,5 +1,4 @@
 import { asc, sql } from 'drizzle-orm';
-import type { CustomerDetails } from '../../../domain/customer.ts';
 import { emailNormalForm } from '../../../domain/email.ts';
 import { isId } from '../../../domain/ids.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
@@ -18,36 +17,20 @@ import { hasValues, isRecord } from '../is-record.ts';
 
 type Intent = typeof paymentIntents.$inferSelect;
 
+type StoredTerms = Omit<
+  typeof paymentIntents.$inferInsert,
+  'id' | 'status' | 'presentmentCurrency' | 'cycleNumber' | 'createdAt' | 'checkoutExpiresAt'
+>;
+
 /** A requested payment outside the billing cycles. An absent field becomes null or false. */
-export interface NewPayment extends IntentRef, OptionalTerms {
+export interface NewPayment extends StoredTerms {
+  intentId: string;
   kind: Exclude<IntentKind, 'cycle'>;
-  customerId: string;
-  amountMinor: number;
-  currency: string;
-  customerDetails: CustomerDetails;
   /** Real time. If the intent's subscription has a test clock, the clock's time is recorded instead. */
   nowAt: number;
   /** The session of a hosted payment's page; absent for a charge without a page. */
   checkout?: NewCheckout & { expiresAt: number };
 }
-
-type OptionalTerms = Pick<
-  typeof paymentIntents.$inferInsert,
-  | 'subscriptionId'
-  | 'linkId'
-  | 'paymentMethodId'
-  | 'receiptId'
-  | 'description'
-  | 'comments'
-  | 'storeFrontId'
-  | 'callbackUrl'
-  | 'cancelUrl'
-  | 'paymentMethods'
-  | 'phoneNumberRequired'
-  | 'locale'
-  | 'tokenise'
-  | 'metadata'
->;
 
 /**
  * Writes a payment inside the caller's transaction: intent, `intent.created` and for a hosted one its session. False

@@ -73,16 +73,7 @@ export async function isOpenAttemptDecided(db: Db, state: SubscriptionState): Pr
 }
 
 /** A review with the data of its attempt or refund that an operator needs. */
-export interface ListedReview extends Review {
-  state: string;
-  intentId: string;
-  subscriptionId: string | null;
-  cycleNumber: number | null;
-  amountMinor: number;
-  currency: string;
-  gateway: string | null;
-  gatewayKey: string;
-}
+export type ListedReview = Awaited<ReturnType<typeof select>>[number];
 
 /** Returns reviews without a decision, oldest first; with `settled`, all. */
 export async function listReviews(
@@ -97,7 +88,7 @@ export async function findReview(db: Db, subjectId: string): Promise<ListedRevie
   return found ?? null;
 }
 
-async function select(db: Db, which: SQL | undefined, limit: number): Promise<ListedReview[]> {
+async function select(db: Db, which: SQL | undefined, limit: number) {
   const rows = await db
     .select({
       review: paymentReviews,
