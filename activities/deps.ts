@@ -5,8 +5,15 @@ import type { LinkSettings } from '../runtime/payer-links.ts';
 import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
 import type { Orders } from '../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscriptions/workflows.ts';
-import type { SendBudget } from './charging/gateway-exchange.ts';
 import type { WebhookActivities } from './webhooks/delivery.ts';
+
+/** Time limits of one activity for its requests to the gateway about one charge or refund. */
+export interface SendBudget {
+  /** ms after the start in which a request may begin; 15 s less the client's timeout at most. */
+  readonly newSendsForMs: number;
+  /** Pause between two requests, in ms. */
+  readonly pauseMs: number;
+}
 
 export interface ActivityDeps {
   db: Db;

@@ -45,9 +45,7 @@ export function updateMethodLink(
   return deps.publicUrl + updateMethodPath(updateToken(deps, subscription, expiresAt));
 }
 
-export function updateMethodPath(token: string): string {
-  return `/update-method/${token}`;
-}
+export const updateMethodPath = (token: string): string => `/update-method/${token}`;
 
 /** The session of a hosted page on which a payer pays. */
 export interface PaidSession {
@@ -75,14 +73,10 @@ function pathOf(deps: Signer, session: PaidSession): string {
   return purpose === 'payment' ? paymentPath(token) : checkoutPath(token);
 }
 
-export function checkoutPath(token: string): string {
-  return `/checkout/${token}`;
-}
+export const checkoutPath = (token: string): string => `/checkout/${token}`;
 
 /** Returns the path of a payment's page. `key`: the page's token, or the id of its intent. */
-export function paymentPath(key: string): string {
-  return `/payment/${key}`;
-}
+export const paymentPath = (key: string): string => `/payment/${key}`;
 
 /** `<merchant>.<session>.<signature>`: the database has only the hash of a page's own token. */
 function sessionToken(
@@ -152,6 +146,4 @@ export const INTENT_PATH = '/payment';
 export const INTENT_PARAMETER = 'xpay_intent_id';
 
 /** Not below `/setup-method/`, where merchants read a session by its id. */
-export function setupMethodPath(token: string): string {
-  return `/setup/${token}`;
-}
+export const setupMethodPath = (token: string): string => `/setup/${token}`;

@@ -1,15 +1,7 @@
 import { isAskedLongEnough, isPendingTooLong } from '../../domain/delays.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import type { PresentPayer } from '../../gateways/port.ts';
-import type { ActivityDeps } from '../deps.ts';
-
-/** Time limits of one activity for its requests to the gateway about one charge or refund. */
-export interface SendBudget {
-  /** ms after the start in which a request may begin; 15 s less the client's timeout at most. */
-  readonly newSendsForMs: number;
-  /** Pause between two requests, in ms. */
-  readonly pauseMs: number;
-}
+import type { ActivityDeps, SendBudget } from '../deps.ts';
 
 /** Time limits for a gateway client with a timeout of 5 s. */
 const DEFAULT_SEND_BUDGET: SendBudget = { newSendsForMs: 6_000, pauseMs: 1_000 };

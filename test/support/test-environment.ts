@@ -6,7 +6,7 @@ import { Worker } from '@temporalio/worker';
 import { expect, inject, vi } from 'vitest';
 import { activityInterceptor } from '../../activities/interceptors.ts';
 import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
-import type { SendBudget } from '../../activities/charging/gateway-exchange.ts';
+import type { SendBudget } from '../../activities/deps.ts';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
 import { createWebhookDelivery } from '../../activities/webhooks/delivery.ts';

@@ -1,5 +1,6 @@
+import { METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 import { createHash } from 'node:crypto';
-import { and, eq, isNull, sql } from 'drizzle-orm';
+import { and, eq, isNull } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../../domain/customer.ts';
@@ -83,14 +84,7 @@ export async function findCheckout(db: Db, key: SessionKey) {
     )
     .innerJoin(customers, isRecord(customers, subscriptions.merchantId, subscriptions.customerId))
     .innerJoin(merchants, eq(merchants.id, checkoutSessions.merchantId))
-    .leftJoin(
-      paymentMethods,
-      isRecord(
-        paymentMethods,
-        subscriptions.merchantId,
-        sql`${subscriptions.state}->>'paymentMethodId'`,
-      ),
-    )
+    .leftJoin(paymentMethods, METHOD_OF_SUBSCRIPTION)
     .where(opensWith(key, 'subscription'));
   if (row === undefined) return null;
   // While `anchorAt` is null, no cycle is paid.

@@ -1,3 +1,4 @@
+import { METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 import { createHash } from 'node:crypto';
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
@@ -40,14 +41,7 @@ export async function findCardSession(db: Db, ref: SessionRef): Promise<CardSess
         isRecord(subscriptions, checkoutSessions.merchantId, checkoutSessions.subscriptionId),
       ),
     )
-    .leftJoin(
-      paymentMethods,
-      isRecord(
-        paymentMethods,
-        subscriptions.merchantId,
-        sql`${subscriptions.state}->>'paymentMethodId'`,
-      ),
-    )
+    .leftJoin(paymentMethods, METHOD_OF_SUBSCRIPTION)
     .where(isSession(ref));
   return row ?? null;
 }

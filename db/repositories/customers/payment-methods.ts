@@ -5,9 +5,23 @@ import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import type { PaymentMethodStatus } from '../../schema/customers.ts';
+import { paymentIntents } from '../../schema/payments.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { hasValues, isRecord } from '../is-record.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
+
+/** Joins the payment method of an intent. */
+export const METHOD_OF_INTENT = isRecord(
+  paymentMethods,
+  paymentIntents.merchantId,
+  paymentIntents.paymentMethodId,
+);
+/** Joins the payment method that a subscription charges now. */
+export const METHOD_OF_SUBSCRIPTION = isRecord(
+  paymentMethods,
+  subscriptions.merchantId,
+  sql`${subscriptions.state}->>'paymentMethodId'`,
+);
 
 export interface NewPaymentMethod {
   merchantId: string;

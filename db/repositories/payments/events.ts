@@ -1,3 +1,4 @@
+import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 import { and, eq, inArray } from 'drizzle-orm';
 import { intentEventBody } from '../../../domain/events.ts';
 import type { EventCard, IntentEventDraft, IntentFacts } from '../../../domain/events.ts';
@@ -62,10 +63,7 @@ async function intentFacts(
   const rows = await tx
     .select({ id: paymentIntents.id, intent: FACTS, method: paymentMethods, hasUpfrontAmount })
     .from(paymentIntents)
-    .leftJoin(
-      paymentMethods,
-      isRecord(paymentMethods, paymentIntents.merchantId, paymentIntents.paymentMethodId),
-    )
+    .leftJoin(paymentMethods, METHOD_OF_INTENT)
     .leftJoin(
       subscriptions,
       isRecord(subscriptions, paymentIntents.merchantId, paymentIntents.subscriptionId),

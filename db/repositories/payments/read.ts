@@ -1,3 +1,4 @@
+import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 import { and, asc, eq, inArray } from 'drizzle-orm';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
@@ -50,10 +51,7 @@ export function selectIntents(db: Db) {
       },
     })
     .from(paymentIntents)
-    .leftJoin(
-      paymentMethods,
-      isRecord(paymentMethods, paymentIntents.merchantId, paymentIntents.paymentMethodId),
-    )
+    .leftJoin(paymentMethods, METHOD_OF_INTENT)
     .leftJoin(
       subscriptions,
       isRecord(subscriptions, paymentIntents.merchantId, paymentIntents.subscriptionId),

@@ -1,3 +1,4 @@
+import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 import { and, asc, eq, gte, isNotNull } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
@@ -59,10 +60,7 @@ async function readPaid(db: Db, condition: SQL | undefined): Promise<PaidPayment
       card: { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit },
     })
     .from(paymentIntents)
-    .leftJoin(
-      paymentMethods,
-      isRecord(paymentMethods, paymentIntents.merchantId, paymentIntents.paymentMethodId),
-    )
+    .leftJoin(paymentMethods, METHOD_OF_INTENT)
     .where(and(condition, isNotNull(paymentIntents.succeededAt)))
     .orderBy(asc(paymentIntents.succeededAt), asc(paymentIntents.id))
     .limit(1);
