@@ -1,15 +1,35 @@
 import { and, eq, getTableColumns, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
+import { isId } from '../../domain/ids.ts';
+import type { IdPrefix } from '../../domain/ids.ts';
 import type { Db } from '../client.ts';
+
+type RecordTable = PgTable & { merchantId: AnyPgColumn; id: AnyPgColumn };
 
 /** Selects or joins the row with this id. Always compares the merchant's id, too. */
 export function isRecord(
-  table: { merchantId: AnyPgColumn; id: AnyPgColumn },
+  table: Pick<RecordTable, 'merchantId' | 'id'>,
   merchantId: string | AnyPgColumn,
   id: string | AnyPgColumn | SQL,
 ) {
   return and(eq(table.merchantId, merchantId), eq(table.id, id));
+}
+
+/** Returns the merchant's row of `table`; null for an unknown id and for another merchant's id. */
+export async function findRecord<Table extends RecordTable>(
+  db: Db,
+  table: Table,
+  merchantId: string,
+  id: string,
+): Promise<Table['$inferSelect'] | null> {
+  // Postgres refuses some texts, which callers of the API may give as an id.
+  if (!isId(id.split('_', 1)[0] as IdPrefix, id)) return null;
+  const [row] = await db
+    .select()
+    .from(table as PgTable)
+    .where(isRecord(table, merchantId, id));
+  return row ?? null;
 }
 
 /** Returns the SQL condition that each of these columns of `table` has its value. */

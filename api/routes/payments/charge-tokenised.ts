@@ -1,6 +1,6 @@
 import type { Db } from '../../../db/client.ts';
 import { findCustomer } from '../../../db/repositories/customers/customers.ts';
-import { hasLiveMethod } from '../../../db/repositories/customers/payment-methods.ts';
+import { findMethod } from '../../../db/repositories/customers/payment-methods.ts';
 import { insertPayment } from '../../../db/repositories/payments/orders.ts';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import { EXTENSION } from '../../answer-fields.ts';
@@ -85,8 +85,9 @@ async function insertTokenised(
 ): Promise<void> {
   const { pmId: paymentMethodId, customerId, amount, ...order } = body;
   const customer = found(await findCustomer(tx, merchantId, customerId), 'customer');
-  const method = { merchantId, customerId: customer.id, id: paymentMethodId };
-  if (!(await hasLiveMethod(tx, method))) throw notFound('payment method');
+  const method = await findMethod(tx, merchantId, paymentMethodId);
+  const isLive = method?.status === 'LIVE' && method.customerId === customer.id;
+  if (!isLive) throw notFound('payment method');
   await insertPayment(tx, {
     merchantId,
     intentId,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { findMethodGateway } from '../../../db/repositories/customers/payment-methods.ts';
+import { findMethod } from '../../../db/repositories/customers/payment-methods.ts';
 import { findChargeable } from '../../../db/repositories/subscriptions/read.ts';
 import { DECLINES } from '../../../domain/declines.ts';
 import type { DeclineCode } from '../../../domain/declines.ts';
@@ -87,6 +87,6 @@ async function gatewayOf(
     methodId = subscription.state.paymentMethodId;
     if (methodId === null) return (await gateways.forNewMethods(merchantId)).name;
   }
-  const gateway = found(await findMethodGateway(db, merchantId, methodId ?? ''), 'payment method');
-  return gateway;
+  const method = found(await findMethod(db, merchantId, methodId ?? ''), 'payment method');
+  return method.gateway;
 }

@@ -1,13 +1,12 @@
 import { and, desc, ne, sql } from 'drizzle-orm';
 import { methodEventBody } from '../../../domain/events.ts';
 import type { EventCard } from '../../../domain/events.ts';
-import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import type { PaymentMethodStatus } from '../../schema/customers.ts';
 import { paymentIntents } from '../../schema/payments.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { findRecord, hasValues, isRecord } from '../is-record.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 
 /** Joins the payment method of an intent. */
@@ -102,25 +101,8 @@ export async function findGatewayMethod(
   return row?.gatewayMethodId ?? null;
 }
 
-/** True if the method belongs to this customer of the merchant and can be charged. */
-export async function hasLiveMethod(
-  db: Db,
-  method: { merchantId: string; customerId: string; id: string },
-): Promise<boolean> {
-  if (!isId('pmt', method.id)) return false;
-  const rows = await db
-    .select({ id: paymentMethods.id })
-    .from(paymentMethods)
-    .where(
-      hasValues(paymentMethods, {
-        merchantId: method.merchantId,
-        id: method.id,
-        customerId: method.customerId,
-        status: 'LIVE',
-      }),
-    );
-  return rows.length > 0;
-}
+export const findMethod = (db: Db, merchantId: string, id: string) =>
+  findRecord(db, paymentMethods, merchantId, id);
 
 /** Sets the method's status to LIVE: the method can be charged. */
 export async function setMethodLive(tx: Db, merchantId: string, id: string): Promise<void> {
@@ -204,18 +186,4 @@ export async function recordMethodChange(
     ]);
     return true;
   });
-}
-
-/** Returns the name of the gateway that has the merchant's payment method; null for an unknown id. */
-export async function findMethodGateway(
-  db: Db,
-  merchantId: string,
-  id: string,
-): Promise<string | null> {
-  if (!isId('pmt', id)) return null;
-  const [row] = await db
-    .select({ gateway: paymentMethods.gateway })
-    .from(paymentMethods)
-    .where(isRecord(paymentMethods, merchantId, id));
-  return row?.gateway ?? null;
 }

@@ -5,7 +5,7 @@ import { checkoutSessions } from '../../schema/checkouts.ts';
 import { paymentAttempts, paymentIntents, paymentReviews, refunds } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import type { PaymentMethod } from '../customers/payment-methods.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { findRecord, hasValues, isRecord } from '../is-record.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import type { GatewayAccount } from './events.ts';
 
@@ -111,18 +111,8 @@ export async function findNamedMethod(
 
 export type NamedSession = typeof checkoutSessions.$inferSelect;
 
-/** Returns the merchant's checkout session; null for an unknown id and for another merchant's id. */
-export async function findNamedSession(
-  db: Db,
-  merchantId: string,
-  id: string,
-): Promise<NamedSession | null> {
-  const [row] = await db
-    .select()
-    .from(checkoutSessions)
-    .where(isRecord(checkoutSessions, merchantId, id));
-  return row ?? null;
-}
+export const findNamedSession = (db: Db, merchantId: string, id: string) =>
+  findRecord(db, checkoutSessions, merchantId, id);
 
 /** True if a workflow must handle the event of the hint. Reads only. */
 export async function isWaitedFor(

@@ -1,6 +1,5 @@
 import { asc, sql } from 'drizzle-orm';
 import { emailNormalForm } from '../../../domain/email.ts';
-import { isId } from '../../../domain/ids.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
 import type { IntentKind, IntentRef } from '../../../domain/payment-intent.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
@@ -13,7 +12,7 @@ import { insertSession } from '../checkouts/sessions.ts';
 import type { NewCheckout } from '../subscriptions/create.ts';
 import { appendIntentEvent } from './events.ts';
 import { releasePaymentUse } from './link-uses.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { findRecord, hasValues, isRecord } from '../is-record.ts';
 
 type Intent = typeof paymentIntents.$inferSelect;
 
@@ -73,10 +72,8 @@ export async function findIntent(
   merchantId: string,
   intentId: string,
 ): Promise<IntentView | null> {
-  if (!isId('in', intentId)) return null;
-  const ref = { merchantId, intentId };
-  const [intent] = await db.select().from(paymentIntents).where(isIntent(ref));
-  return intent ? { ...intent, attempts: await attemptsOf(db, ref) } : null;
+  const intent = await findRecord(db, paymentIntents, merchantId, intentId);
+  return intent && { ...intent, attempts: await attemptsOf(db, { merchantId, intentId }) };
 }
 
 /** Returns every attempt on an intent, oldest first. */

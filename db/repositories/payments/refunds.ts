@@ -11,7 +11,7 @@ import { businessNow } from '../subscriptions/business-time.ts';
 import { appendIntentEvent } from './events.ts';
 import { lockIntent } from './orders.ts';
 import { closeReview, openReview } from './reviews.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { findRecord, hasValues, isRecord } from '../is-record.ts';
 
 export type Refund = typeof refunds.$inferSelect;
 
@@ -91,15 +91,8 @@ async function claimedMinor(tx: Db, merchantId: string, intentId: string): Promi
   return Number(row?.sum ?? 0);
 }
 
-/** Returns the merchant's refund; null for an unknown id and for another merchant's id. */
-export async function findRefund(
-  db: Db,
-  merchantId: string,
-  refundId: string,
-): Promise<Refund | null> {
-  const [row] = await db.select().from(refunds).where(isRefund({ merchantId, refundId }));
-  return row ?? null;
-}
+export const findRefund = (db: Db, merchantId: string, id: string) =>
+  findRecord(db, refunds, merchantId, id);
 
 /** Returns the attempt that made the charge: the intent's successful one, or the one of a late charge. */
 export async function chargeOf(

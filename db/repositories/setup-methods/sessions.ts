@@ -1,5 +1,4 @@
 import { setupEventBody } from '../../../domain/events.ts';
-import { isId } from '../../../domain/ids.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
 import type { SetupMethodRef, SetupOutcome } from '../../../domain/setup-method.ts';
 import type { Db } from '../../client.ts';
@@ -8,7 +7,7 @@ import { CARD, HOSTED, fillIn, insertSession, opensWith } from '../checkouts/ses
 import type { NewCheckout } from '../subscriptions/create.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 import { setMethodLive } from '../customers/payment-methods.ts';
-import { isRecord, hasValues } from '../is-record.ts';
+import { findRecord, isRecord, hasValues } from '../is-record.ts';
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { customers, paymentMethods } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
@@ -39,16 +38,8 @@ export async function insertSetupMethod(
   return true;
 }
 
-/** Returns the merchant's setup session; null for an unknown id and for another merchant's id. */
-export async function findSetupMethod(
-  db: Db,
-  merchantId: string,
-  setupMethodId: string,
-): Promise<SetupMethod | null> {
-  if (!isId('sm', setupMethodId)) return null;
-  const [row] = await db.select().from(setupMethods).where(isSetup({ merchantId, setupMethodId }));
-  return row ?? null;
-}
+export const findSetupMethod = (db: Db, merchantId: string, id: string) =>
+  findRecord(db, setupMethods, merchantId, id);
 
 /**
  * Completes a setup session after its card was saved: records the session, its event and the method's status
