@@ -2,10 +2,7 @@ import { readFileSync } from 'node:fs';
 import { CURRENCIES, withOverrides } from '../domain/currencies.ts';
 import type { CurrencyTable } from '../domain/currencies.ts';
 
-/**
- * Returns the currency table with the limits in the JSON file; without a path, the checked-in table.
- * @throws Error naming the file, the currency and the field.
- */
+/** Returns the table with the file's limits. @throws Error naming file, currency and field. */
 export function readCurrencyLimits(path: string | undefined): CurrencyTable {
   if (path === undefined) return CURRENCIES;
   try {

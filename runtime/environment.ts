@@ -30,10 +30,7 @@ type Read<Table extends Variables, Name extends keyof Table> = {
   [Key in Name]: z.output<Table[Key]>;
 };
 
-/**
- * Returns the variables of the process. `.env` in the working directory supplies variables that the process
- * does not have. Only this file, `tools/scripts/run.mjs`, the examples and tests read `process.env`.
- */
+/** Values of `.env` fill in missing variables. Other product code must not read `process.env`. */
 export function processEnvironment(): Environment {
   const dotEnv = existsSync('.env') ? parseEnv(readFileSync('.env', 'utf8')) : {};
   return { ...dotEnv, ...process.env };

@@ -19,10 +19,7 @@ const NOT_PUBLIC_DESPITE_RANGE = new Set(['168.63.129.16']);
 /** The IPv6 range of public unicast addresses. */
 const IPV6_PUBLIC = ipaddr.IPv6.parseCIDR('2000::/3');
 
-/**
- * Returns why the URL of a webhook endpoint is refused, such as "must be an absolute https URL". Does not resolve
- * names: {@link createGuardedConnector} checks addresses at connect time.
- */
+/** Returns why an endpoint's URL is refused. Addresses of names are checked at connect time. */
 export function endpointProblem(endpoint: string, rules: AddressRules): string | undefined {
   if (!hasAtMost(endpoint, MAX_URL_LENGTH)) return `must have at most ${MAX_URL_LENGTH} characters`;
   // Refuse white space here, because the URL parser silently removes line breaks and outer blanks.

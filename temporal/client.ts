@@ -29,10 +29,7 @@ export interface TemporalSettings {
   temporalNamespace: string;
 }
 
-/**
- * Returns connection options for a local server, a cluster or Temporal Cloud. Address and namespace come
- * from our settings. API key, TLS and profiles come from Temporal's own environment variables.
- */
+/** API key, TLS and profiles come from Temporal's own environment variables. */
 export function temporalConnectionOptions(settings: TemporalSettings) {
   const { connectionOptions } = loadClientConnectConfig();
   return { ...connectionOptions, address: settings.temporalAddress };

@@ -6,10 +6,7 @@ import type { TemporalDeps } from './client.ts';
 
 const CHECK_EVERY_MS = 60_000;
 
-/**
- * Starts the maintenance workflow and checks every minute that it runs; for any number of processes there is one.
- * Never throws. The returned function ends the checks, within 4.5 s.
- */
+/** Checks every minute that the one workflow runs. The returned function ends the checks. */
 export function keepMaintenanceRunning(
   deps: Omit<TemporalDeps, 'logger'> & { logger: Pick<Logger, 'warn'>; checkEveryMs?: number },
 ): () => Promise<void> {

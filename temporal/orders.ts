@@ -129,10 +129,7 @@ class TemporalOrders {
     };
   }
 
-  /**
-   * Returns the outcome of an order; null after 25 s. Starts a workflow or joins the running one; starts again if the
-   * joined run was for another order.
-   */
+  /** Returns null after 25 s. Starts again if the run that it joined was for another order. */
   private async settle<Kind extends AwaitedKind>(
     kind: Kind,
     order: Order<Kind>,

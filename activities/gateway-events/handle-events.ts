@@ -29,10 +29,7 @@ type HintOf<Kind extends GatewayHint['kind']> = Extract<GatewayHint, { kind: Kin
 
 export function createGatewayEventActivities(deps: GatewayEventDeps) {
   return {
-    /**
-     * Handles the events of an object: looks a charge or refund up, reads a dispute or method, or submits a card. A
-     * repeat is safe. Throws a retryable error. `nowAt` is real time.
-     */
+    /** Handles the stored events of one object. A repeat is safe. Throws a retryable error. */
     async handleGatewaySubject(input: GatewaySubject & { nowAt: number }): Promise<void> {
       const { nowAt, ...subject } = input;
       const hints = await unhandledHints(deps.db, subject);
@@ -130,10 +127,7 @@ async function lookAtMethod(
   await wakeStream({ merchantId, streamId: id });
 }
 
-/**
- * Submits a card that a payer entered on the gateway's page. The browser's return may submit it, too: the token is
- * the command's id. Does nothing if the session is over or locked.
- */
+/** Submits a card of the gateway's page, as its return may, too: the token is the command's id. */
 async function takeEnteredCard(
   deps: GatewayEventDeps,
   { merchantId, gateway: name }: GatewayAccount,

@@ -8,10 +8,7 @@ type DecidedReview = Pick<
   'merchantId' | 'subjectId' | 'intentId' | 'subscriptionId' | 'cycleNumber' | 'state'
 >;
 
-/**
- * Makes the workflow record the decision, or starts the late-charge watch of an attempt that is recorded as not paid;
- * false if it already runs. A repeat is safe. Throws if Temporal is unreachable.
- */
+/** Makes the decision recorded, or starts the late-charge watch; false if that already runs. */
 export async function followUp(
   review: DecidedReview,
   subscriptions: Pick<SubscriptionWorkflows, 'recheck'>,

@@ -118,10 +118,7 @@ function isUnchanged({ state, payerAskedAt }: Attempt, settlement: Settlement): 
   return settlement.payerUrl === undefined || payerAskedAt !== null;
 }
 
-/**
- * Records the outcome in the rows of attempt, intent, subscription, events and command, in one transaction.
- * Records nothing and returns `adopt` if the subscription's row no longer has this open attempt.
- */
+/** Writes nothing and returns `adopt` if the row no longer has this open attempt. */
 async function settle(
   { db, links }: ChargingDeps,
   input: ChargeAttemptInput,

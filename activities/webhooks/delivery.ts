@@ -13,10 +13,7 @@ export interface WebhookDeps extends Omit<DrainDeps, 'send'> {
 }
 
 export interface WebhookActivities {
-  /**
-   * Sends the due deliveries of one endpoint. No request begins after 20 s, and the drain ends within 40 s. A repeat
-   * is safe: delivery is at least once.
-   */
+  /** Sends due deliveries: requests begin within 20 s, and it ends within 40 s. At least once. */
   drainEndpoint(input: DrainEndpointInput): Promise<DrainEndpointResult>;
 }
 

@@ -68,10 +68,7 @@ const CLAIM_MS = 45_000;
 const CLAIM_EVERY_MS = 25;
 /** Interval in ms between claims while requests are in flight, or while others hold claims. */
 const LOOK_AGAIN_MS = 1_000;
-/**
- * Longest time in ms from the end of an attempt to its record. It is sent again if the process dies before, or if the
- * database fails then.
- */
+/** Longest time in ms to an attempt's record, without which the attempt is sent again. */
 const RECORD_AFTER_MS = 200;
 /** Time after a claim, in ms, in which a batch begins without another read of the configuration. */
 const FRESH_MS = 100;
@@ -299,10 +296,7 @@ export class Drain {
     this.successes = 0;
   }
 
-  /**
-   * Waits until a batch ends or a wake-up arrives, at most 1 s, or 200 ms with unrecorded attempts. Then records them
-   * if the last record is more than 200 ms old.
-   */
+  /** Waits for a change, at most 1 s, or 200 ms with attempts to record, which it then records. */
   private async nextChange(): Promise<void> {
     const timeout = new AbortController();
     const changed = new Promise<void>((resolve) => {

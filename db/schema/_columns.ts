@@ -17,11 +17,7 @@ export const realTime = (name: string) =>
     .notNull()
     .default(sql`now()`);
 
-/**
- * The state of a subscription, as `jsonb`.
- * @throws UnreadableStateError at a read, with the name of the wrong field, because no process can continue from such
- * a state.
- */
+/** As `jsonb`. @throws UnreadableStateError at a read: no process can go on from a wrong field. */
 export const recordedState = customType<{ data: SubscriptionState; driverData: unknown }>({
   dataType: () => 'jsonb',
   toDriver: (state) => JSON.stringify(state),

@@ -253,10 +253,7 @@ export const subscriptionImports = pgTable(
   ],
 );
 
-/**
- * An executed command, inserted in the transaction of its transition. A repeat of the command finds the row
- * and returns its result. `result` is null while the outcome of the command's payment is unknown.
- */
+/** Inserted with its transition. `result` is null while its payment's outcome is unknown. */
 export const subscriptionCommands = pgTable(
   'subscription_command',
   {

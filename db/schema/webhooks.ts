@@ -101,10 +101,7 @@ export const webhookDeliveries = pgTable(
     lastHttpStatus: integer('last_http_status'),
     lastError: text('last_error'),
     settledAt: instant('settled_at'),
-    /**
-     * End of the claim, by the database's clock: until then one process may send the delivery. Null without a
-     * claim. The value also identifies the claim: a release must name the same value.
-     */
+    /** End of the claim, by the database's clock. A release must name the same value. */
     claimedUntil: instant('claimed_until'),
     insertedAt: realTime('inserted_at'),
   },

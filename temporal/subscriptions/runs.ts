@@ -81,10 +81,7 @@ export class SubscriptionRuns {
       `AND TaskQueue IN ('${taskQueuePrefix}billing', '${taskQueuePrefix}checkout')`;
   }
 
-  /**
-   * Starts the workflow of a new row. Never throws: returns false, after about 1 s, if Temporal is unreachable. The
-   * sweep then starts the workflow later.
-   */
+  /** Starts a new row's workflow. False after about 1 s without Temporal: the sweep starts it. */
   start(ref: SubscriptionRef): Promise<boolean> {
     return orWarn(this.logger, ref, 'workflow not started; the sweep will start it', async () => {
       const snapshot = await this.rows.loadSnapshot(ref);

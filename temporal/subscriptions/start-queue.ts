@@ -4,10 +4,7 @@ import { outsideRequest } from '../../runtime/request-scope.ts';
 
 /** Maximum number of concurrent starts. A higher number would slow down the API's other calls. */
 const AT_ONCE = 4;
-/**
- * Maximum number of starts that wait. If a workflow has not started within 10 s, the maintenance sweep starts it.
- * The queue must be short enough to start every workflow before that.
- */
+/** The waiting starts must fit into the 10 s after which the sweep starts a workflow. */
 const MAX_WAITING = 200;
 
 /** Starts the workflows of new subscriptions in the background. */

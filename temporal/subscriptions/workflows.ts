@@ -31,10 +31,7 @@ import type { Snapshot } from './start.ts';
 export type CommandAnswer =
   | { kind: 'result'; result: CommandResult }
   | { kind: 'refused'; code: ErrorCode; message: string }
-  /**
-   * The command was accepted and has no outcome after 25 s, or after 3 s if this call is a repeat. A later repeat with
-   * the same `commandId` returns the outcome.
-   */
+  /** Accepted, without outcome after 25 s, or 3 s for a repeat. A later repeat returns it. */
   | { kind: 'pending' };
 
 /** Time in ms for which a repeat waits. Most outcomes come within the 3 s of a local activity. */
@@ -108,10 +105,7 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
     }
   }
 
-  /**
-   * An update-with-start would instead read the row and send its state with every command, which takes a third longer,
-   * although a workflow is missing only after a loss.
-   */
+  /** Not update-with-start, which would read and send the row's state each time: a third slower. */
   private async retryOnNewRun(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
     try {
       if (await this.startFromRow(ref)) return await this.sendUpdate(ref, command);
@@ -123,10 +117,7 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
     return refusal;
   }
 
-  /**
-   * Returns the refusal by a subscription that is over, if the answer asks the caller to repeat the command: Temporal
-   * would repeat the completed run's answer for ever. Else null.
-   */
+  /** Returns an ended subscription's refusal: its completed run would answer "repeat" for ever. */
   private async answerAfterEnd(
     ref: SubscriptionRef,
     command: Command,

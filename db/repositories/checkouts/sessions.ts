@@ -1,4 +1,3 @@
-import { METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 import { createHash } from 'node:crypto';
 import { and, eq, isNull } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
@@ -19,6 +18,7 @@ import { findFirstPaid } from '../payments/receipts.ts';
 import { appendDrafts } from '../subscriptions/events.ts';
 import { hasValues, isRecord } from '../is-record.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
+import { METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 
 /** Returns the SHA-256 of the token in a checkout URL. Only this hash is stored. */
 export function hashCheckoutToken(token: string): Buffer {
@@ -54,10 +54,7 @@ export const CARD = { brand: paymentMethods.brand, lastFourDigit: paymentMethods
 
 export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;
 
-/**
- * Returns the subscription checkout that a key opens; null for an unknown key. `paid`: the payment of the first
- * cycle. `attempt`: the latest attempt to pay it.
- */
+/** `paid`: the payment of the first cycle. `attempt`: the latest attempt to pay it. */
 export async function findCheckout(db: Db, key: SessionKey) {
   const [row] = await db
     .select({

@@ -1,4 +1,3 @@
-import { METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 import { createHash } from 'node:crypto';
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
@@ -6,6 +5,7 @@ import { checkoutSessions, checkoutTries } from '../../schema/checkouts.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { hasValues, isRecord } from '../is-record.ts';
+import { METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 
 export interface SessionRef {
   merchantId: string;

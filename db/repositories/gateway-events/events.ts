@@ -7,10 +7,7 @@ import { areFirst, hasValues } from '../is-record.ts';
 
 export type GatewayAccount = Pick<GatewaySubject, 'merchantId' | 'gateway'>;
 
-/**
- * Stores an event of a gateway, once. Returns its subject if a stored event about it is unhandled; null if none is,
- * or the event names no object. `isHandled`: nothing waits for the event.
- */
+/** Returns the event's subject while events about it wait. `isHandled`: nothing waits for it. */
 export async function storeGatewayEvent(
   db: Db,
   account: GatewayAccount,

@@ -52,10 +52,7 @@ export function isUndecided({ state }: Attempt): boolean {
   return state !== 'SUCCEEDED' && state !== 'DECLINED';
 }
 
-/**
- * Returns the id of the account's refund that an event names, by our key or by the gateway's id. Null if there is
- * none, if the refund was never sent, or if it is REFUSED.
- */
+/** Finds a sent refund by our key or the gateway's id; null also if it is REFUSED. */
 export async function findNamedRefund(
   db: Db,
   { merchantId, gateway }: GatewayAccount,
@@ -85,10 +82,7 @@ export async function findNamedRefund(
   return row?.id ?? null;
 }
 
-/**
- * Returns the account's payment method that an event names. Stripe does not name the customer of a detached
- * payment method: `gatewayMethodId` then lacks the part up to the `/` of the stored id.
- */
+/** Without a customer, as in events of detached methods, compares the id after its `/`. */
 export async function findNamedMethod(
   db: Db,
   { merchantId, gateway }: GatewayAccount,

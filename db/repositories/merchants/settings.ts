@@ -24,10 +24,7 @@ export async function findSettings(db: Db, merchantId: string): Promise<Merchant
   return row?.settings ?? null;
 }
 
-/**
- * Replaces the settings named in `changes` and returns all; null for an unknown merchant. Automatic retries that have
- * begun keep their plan. A subscription keeps its jitter.
- */
+/** Replaces the named settings. Retries that have begun keep their plan; jitter stays. */
 export async function changeSettings(
   db: Db,
   merchantId: string,

@@ -36,10 +36,7 @@ export async function lookAtPayment(
   return turnOf(found, found.attempts, order, nowAt);
 }
 
-/**
- * Opens the order's attempt under the intent's lock, if the order may be charged. A repeat of the order
- * returns its first attempt. If `paymentMethodId` is null, the attempt uses the intent's method.
- */
+/** Opens the order's attempt, if it may be charged. Null `paymentMethodId`: the intent's. */
 export async function openPaymentAttempt(
   db: Db,
   order: PaymentOrder,

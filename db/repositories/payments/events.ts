@@ -1,4 +1,3 @@
-import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 import { and, eq, inArray } from 'drizzle-orm';
 import { intentEventBody } from '../../../domain/events.ts';
 import type { EventCard, IntentEventDraft, IntentFacts } from '../../../domain/events.ts';
@@ -11,6 +10,7 @@ import { hasUpfrontAmount } from '../subscriptions/row.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 import type { EventToStore } from '../webhooks/outbox.ts';
 import { isRecord } from '../is-record.ts';
+import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 
 export interface IntentStreamRef {
   merchantId: string;

@@ -1,4 +1,3 @@
-import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 import { and, asc, eq, inArray } from 'drizzle-orm';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
@@ -11,6 +10,7 @@ import type { Dispute } from './disputes.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { hasUpfrontAmount } from '../subscriptions/row.ts';
 import { isRecord } from '../is-record.ts';
+import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 
 /** An intent as merchants read it: its row, its attempts and the order data of its subscription. */
 export interface IntentRecord {

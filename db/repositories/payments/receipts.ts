@@ -1,4 +1,3 @@
-import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 import { and, asc, eq, gte, isNotNull } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
@@ -7,6 +6,7 @@ import type { Db } from '../../client.ts';
 import { paymentIntents } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import { hasValues, isRecord } from '../is-record.ts';
+import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 
 export interface PaidPayment {
   readonly intentId: string;

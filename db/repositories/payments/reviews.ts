@@ -145,10 +145,7 @@ export interface Decision {
 
 export type Decided = { ok: true; review: ListedReview } | { ok: false; message: string };
 
-/**
- * Stores an operator's decision, which a workflow applies later. Refuses, with the reason, a payment or refund that is
- * not in REVIEW or is decided already, and a `gatewayId` of another one.
- */
+/** Stores a decision, which a workflow applies later, or refuses it with the reason. */
 export async function decideReview(
   db: Db,
   subjectId: string,
