@@ -25,10 +25,7 @@ export const CYCLE_COUNT_MAX = 1200;
 
 const TRIAL_YEARS_MAX = 10;
 
-/**
- * Returns billing date `index`, computed from the anchor: the last day of a month too short for the anchor's day,
- * which long months have again. Date 0 is the anchor.
- */
+/** Returns billing date `index` from the anchor, date 0. In a month too short for the anchor's day: its last day. */
 export function cycleAt(
   anchorAt: number,
   unit: IntervalUnit,
@@ -47,10 +44,7 @@ export function cycleAt(
   return firstAt + (Math.min(anchor.day, lastDay) - 1) * DAY_MS + anchor.timeOfDayMs;
 }
 
-/**
- * Returns the smallest index whose date is strictly after `instant`; 0 if the anchor is after `instant`.
- * Takes constant time.
- */
+/** Returns the smallest index whose date is strictly after `instant`. Takes constant time. */
 export function firstIndexAfter(
   anchorAt: number,
   unit: IntervalUnit,
@@ -116,10 +110,7 @@ export function trialProblem(startAt: number, unit: IntervalUnit, count: number)
   return isShort ? null : `must make a trial of at most ${TRIAL_YEARS_MAX} years`;
 }
 
-/**
- * Returns why the last of `cycleCount` charges would be due in 2200 or later; else null. `firstAt`: the first charge.
- * The other arguments must be within their bounds.
- */
+/** Returns why the last of `cycleCount` charges, the first at `firstAt`, would be due in 2200 or later; else null. */
 export function horizonProblem(
   firstAt: number,
   unit: IntervalUnit,
@@ -146,10 +137,7 @@ export interface TermsProblem {
   readonly message: string;
 }
 
-/**
- * Returns every bound that the terms break if the subscription begins at `startAt`. The last billing date is checked
- * only if all others hold, and is a problem of `cycleCount`.
- */
+/** Returns every broken bound. The last billing date, a problem of `cycleCount`, is checked if all others hold. */
 export function termsProblems(terms: RequestedTerms, startAt: number): TermsProblem[] {
   const { interval, intervalCount, cycleCount } = terms;
   const trialUnit = terms.trialPeriodInterval ?? 'DAY';

@@ -66,10 +66,7 @@ export function currencyProblem(code: string, table: CurrencyTable = CURRENCIES)
 /** The purpose of an amount: a billing cycle, or a charge outside the cycles, which has a lower minimum. */
 export type AmountUse = 'cycle' | 'charge';
 
-/**
- * Returns why an amount of minor units cannot be charged in the currency with this upper-case code; null
- * if it can. The text continues a sentence that begins with the name of the amount's field.
- */
+/** Returns why an amount cannot be charged, after the name of its field; null if it can. `code` is upper-case. */
 export function amountProblem(
   amountMinor: unknown,
   code: string,
@@ -88,10 +85,7 @@ export function amountProblem(
   return null;
 }
 
-/**
- * Returns the least amount of a charge outside the cycles: 0.50 USD or its equivalent. `minimum` is the least amount
- * above 1 USD.
- */
+/** Returns the least amount of a charge outside the cycles: 0.50 USD or its equivalent. */
 export function chargeMinimum({ minimum }: Currency): number {
   return Math.max(1, Math.ceil((minimum - 1) / 2));
 }

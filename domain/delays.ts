@@ -17,10 +17,7 @@ const PENDING_DAYS_MAX = 30;
 /** Time, in ms, between look-ups of an attempt or refund in REVIEW. */
 export const REVIEW_DELAY_MS = DAY_MS;
 
-/**
- * Returns the delay, in ms, before the next look-up, after `lookups` look-ups of `key` that found no outcome: at most
- * 290 s on the first day, then a day. The fourth look-ups of many keys are spread evenly over 290 s.
- */
+/** Returns the delay, in ms, to the next look-up: at most 290 s on the first day, then a day; spread over keys. */
 export function lookupDelayMs(lookups: number, key: string): number {
   const first = FIRST_DELAYS_MS[lookups];
   if (first !== undefined) return first;
@@ -29,10 +26,7 @@ export function lookupDelayMs(lookups: number, key: string): number {
   return DELAY_MAX_MS - jitterOf(`${key}#${lookups}`, spreadMs);
 }
 
-/**
- * True if the delays before `lookups` look-ups add up to at least 24 h. If the gateway does not answer the next
- * look-up, and did not answer the one before, the attempt or refund goes to manual review.
- */
+/** True after 24 h of look-ups: if two in a row then get no answer, the attempt or refund goes to manual review. */
 export function isAskedLongEnough(lookups: number): boolean {
   return lookups >= LOOKUPS_OF_FIRST_DAY;
 }
@@ -42,19 +36,13 @@ export function isPendingTooLong(lookups: number): boolean {
   return lookups >= LOOKUPS_OF_FIRST_DAY + PENDING_DAYS_MAX;
 }
 
-/**
- * Returns the wait in ms after an activity has used up its retries. Grows with `failures`, the failures in a row from
- * 1: 5–10, 10–20, 15–30 s. `key` spreads workflows that failed together.
- */
+/** Returns the wait in ms after `failures` failures in a row: 5–10, 10–20, 15–30 s, spread over keys. */
 export function backoffMs(failures: number, key: string): number {
   const longest = 10_000 * Math.min(failures, 3);
   return longest / 2 + jitterOf(`${key}#${failures}`, longest / 2);
 }
 
-/**
- * Returns a delay in ms, 0 to `windowMs`, that spreads work due at the same instant. It is a hash of `key`, so every
- * call returns the same value.
- */
+/** Returns a delay in ms, 0 to `windowMs`, that spreads work due at the same instant: a hash of `key`. */
 export function jitterOf(key: string, windowMs: number): number {
   return windowMs <= 0 ? 0 : fnv1a(key) % (windowMs + 1);
 }

@@ -20,10 +20,7 @@ export const ATTEMPT_DELAYS_MS: readonly number[] = [
   24 * HOUR_MS,
 ];
 
-/**
- * After this many failures of a delivery, later events of its stream (for example of the same subscription) no longer
- * wait for it.
- */
+/** After this many failures of a delivery, later events of its stream no longer wait for it. */
 export const HOLDS_BACK_FAILURES = 3;
 
 const JITTER = 0.2;
@@ -53,10 +50,7 @@ export function delayAfterFailure(failure: {
   return Math.max(jittered, Math.min(failure.retryAfterMs ?? 0, RETRY_AFTER_LIMIT_MS));
 }
 
-/**
- * Returns the delay in ms that a `Retry-After` header asks for: whole seconds, or an HTTP date after
- * `nowAt`. Null for a header in another form and for a date in the past.
- */
+/** Returns the delay in ms of a `Retry-After` header, seconds or an HTTP date; null for another form or a past date. */
 export function parseRetryAfter(header: string | null, nowAt: number): number | null {
   if (header === null) return null;
   const text = header.trim();
@@ -64,20 +58,14 @@ export function parseRetryAfter(header: string | null, nowAt: number): number | 
   return waitMs > 0 ? waitMs : null;
 }
 
-/**
- * Returns the date in epoch ms; NaN if the text does not start with a day of the week, as every HTTP date
- * does.
- */
+/** NaN if the text does not start with a day of the week, as every HTTP date does. */
 function parseHttpDate(text: string): number {
   return /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text) ? Date.parse(text) : Number.NaN;
 }
 
 export type DeactivationReason = 'endpoint_gone' | 'failing_for_five_days';
 
-/**
- * Returns why a failed attempt deactivates the configuration: the endpoint answered 410, or all attempts of
- * the last five days failed. Null if the configuration stays active.
- */
+/** Returns why a failed attempt (410, or failures for five days) deactivates the configuration; null if it does not. */
 export function deactivationAfterFailure(failure: {
   httpStatus: number | null;
   /** First failure since the last success; null when this failure is the first. */

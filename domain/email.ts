@@ -1,7 +1,4 @@
-/**
- * Returns the form in which e-mail addresses are compared; null for no address. The rows keep it beside the address as
- * given. Code makes it, because `lower` in Postgres depends on the database's locale.
- */
+/** Returns the form in which addresses are compared. Postgres's `lower` depends on the database's locale. */
 export function emailNormalForm(email: string | null | undefined): string | null {
   if (email === null || email === undefined) return null;
   // The lower case of a sigma depends on its neighbours, so both forms become one.

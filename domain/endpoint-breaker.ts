@@ -69,10 +69,7 @@ function probeWait(consecutiveFailures: number, jitter: number): number | null {
   return Math.round(wait * (1 - JITTER + 2 * JITTER * jitter));
 }
 
-/**
- * Returns the limit of requests in flight when an endpoint queue begins to send: 1 (the probe) if the breaker is open,
- * else 8.
- */
+/** Returns the limit of requests in flight when a queue begins to send: 1, the probe, if the breaker is open. */
 export function firstWindow(breaker: Breaker): number {
   return isOpen(breaker) ? 1 : LARGEST_WINDOW;
 }

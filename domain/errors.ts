@@ -5,10 +5,7 @@ export interface ErrorEntry {
   readonly message: string;
 }
 
-/**
- * Every error code of the API, in the order of `docs/errors.md`. Decline codes are in `declines.ts`: a
- * decline is the outcome of a charge, not an error of a request.
- */
+/** Every error code of the API, in the order of `docs/errors.md`. Decline codes are in `declines.ts`. */
 export const ERRORS = {
   bad_request: { status: 400, retryable: false, message: 'The request is not valid.' },
   operation_not_allowed: {
@@ -77,10 +74,7 @@ export interface DomainErrorOptions {
   readonly retryAfterSeconds?: number;
 }
 
-/**
- * Refuses a request. `message` is the answer's `errorDescription`, which the caller reads, so it must not
- * name internals.
- */
+/** Refuses a request. The caller reads `message`, the answer's `errorDescription`, so it must not name internals. */
 export class DomainError extends Error {
   readonly code: ErrorCode;
   readonly retryAfterSeconds: number | undefined;
@@ -96,18 +90,12 @@ export class DomainError extends Error {
   }
 }
 
-/**
- * Marks a branch that the types rule out. Throws a plain `Error` if a bug reaches the branch. In a workflow
- * the error fails the workflow task, which Temporal retries until the code is fixed.
- */
+/** Marks a branch that the types rule out. In a workflow, Temporal retries the failed task until the code is fixed. */
 export function assertNever(value: never): never {
   throw new Error(`Unexpected value: ${String(value)}`);
 }
 
-/**
- * Throws a plain `Error` if the condition does not hold. For conditions that only a bug can break; a
- * caller's mistake is a {@link DomainError}.
- */
+/** For conditions that only a bug can break; a caller's mistake is a {@link DomainError}. */
 export function invariant(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`Invariant violated: ${message}`);
 }

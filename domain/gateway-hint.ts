@@ -1,7 +1,4 @@
-/**
- * The object that an event of a gateway names. A hint does not contain what happened to the object: our code
- * looks the object up. `eventId` and `type` are the gateway's.
- */
+/** The object that an event names. What happened to it is looked up. `eventId` and `type` are the gateway's. */
 export type GatewayHint = { readonly eventId: string; readonly type: string } & (
   | { readonly kind: 'charge'; readonly gatewayChargeId: string }
   /** `key`: our idempotency key, by which a refund is found whose answer was lost. */

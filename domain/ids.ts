@@ -61,10 +61,7 @@ export function newId(prefix: IdPrefix, atMs: number, random: RandomBytes): stri
   return `${prefix}_${base62(bytes, ID_BODY_LENGTH)}`;
 }
 
-/**
- * True for a string in the form of {@link newId} with this prefix, or of {@link intentIdOfCycle}. Does not look for
- * the record.
- */
+/** True for a string in the form of {@link newId} or {@link intentIdOfCycle}. Does not look for the record. */
 export function isId(prefix: IdPrefix, value: unknown): value is string {
   if (typeof value !== 'string' || !value.startsWith(`${prefix}_`)) return false;
   const body = value.slice(prefix.length + 1);
@@ -77,28 +74,19 @@ export function commandIdFrom(hash: Uint8Array): string {
   return `cmd_${base62(hash.subarray(0, TIME_BYTES + RANDOM_BYTES), ID_BODY_LENGTH)}`;
 }
 
-/**
- * Returns the id of the record that a command creates: the command's id with another prefix. A repeat of the
- * command gets the same id, so the repeat creates no second record.
- */
+/** Returns the id of the record that a command creates, the same for a repeat: the command's id with another prefix. */
 export function idOfCommand(prefix: IdPrefix, commandId: string): string {
   invariant(isId('cmd', commandId), 'a command has an id of its own');
   return `${prefix}_${commandId.slice('cmd_'.length)}`;
 }
 
-/**
- * Returns the id of a billing cycle's intent: the subscription's id with another prefix and the cycle's number. A
- * restored database therefore gives the cycle the same intent and the same key at the gateway.
- */
+/** Returns the id of a cycle's intent, from which its key at the gateway follows: the same in a restored database. */
 export function intentIdOfCycle(subscriptionId: string, cycleNumber: number): string {
   const body = subscriptionId.slice('sub_'.length);
   return `in_${body}${base62(Uint8Array.of(cycleNumber >> 8, cycleNumber & 255), CYCLE_DIGITS)}`;
 }
 
-/**
- * Returns the bytes, read as one big-endian number, in base 62 with leading zeros up to `width` characters.
- * Throws if the number needs more characters.
- */
+/** Returns the bytes, one big-endian number, in base 62 with leading zeros. Throws if they need more than `width`. */
 export function base62(bytes: Uint8Array, width: number): string {
   let rest = 0n;
   for (const byte of bytes) rest = rest * 256n + BigInt(byte);

@@ -1,20 +1,14 @@
 import { currencyOf } from './currencies.ts';
 import { invariant } from './errors.ts';
 
-/**
- * True for an amount in minor units: a safe integer of at least 0. False for -0, because JSON can contain -0
- * but JavaScript writes it as 0.
- */
+/** True for an amount in minor units. False for -0, because JSON can contain -0 but JavaScript writes it as 0. */
 export function isAmountMinor(value: unknown): value is number {
   return (
     typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && !Object.is(value, -0)
   );
 }
 
-/**
- * Returns the amount as text with all digits of the currency: `12.34 USD`, `500 JPY`. A bigint is for a sum over
- * subscriptions. Throws for an invalid amount and an unknown code.
- */
+/** Returns the amount with all digits: `12.34 USD`, `500 JPY`. Throws for an invalid amount and an unknown code. */
 export function formatAmount(amountMinor: number | bigint, currency: string): string {
   const isValid = typeof amountMinor === 'bigint' ? amountMinor >= 0n : isAmountMinor(amountMinor);
   invariant(isValid, 'an amount is a safe integer of at least 0');

@@ -23,10 +23,7 @@ export type IntentKind = (typeof INTENT_KINDS)[number];
 export const SHOWN_INTENT_KINDS = ['cycle', 'upfront', 'one_time', 'tokenised', 'hosted'] as const;
 export type ShownIntentKind = (typeof SHOWN_INTENT_KINDS)[number];
 
-/**
- * Returns the kind that answers and events show. `hasUpfrontAmount`: whether the intent's subscription has an
- * `upfrontAmount`.
- */
+/** Returns the kind that answers and events show. `hasUpfrontAmount` is that of the intent's subscription. */
 export function shownKind(
   { kind, cycleNumber }: { kind: IntentKind; cycleNumber: number | null },
   hasUpfrontAmount: boolean,
@@ -39,10 +36,7 @@ export interface IntentRef {
   intentId: string;
 }
 
-/**
- * Returns the status at `nowAt`. If a hosted payment was not paid in time, its status is CANCELLED, although
- * its row still has CREATED or FAILED.
- */
+/** Returns the status at `nowAt`: CANCELLED if a hosted payment was not paid in time, whatever its row has. */
 export function intentStatusAt(
   intent: { status: IntentStatus; checkoutExpiresAt: number | null },
   nowAt: number,
@@ -76,10 +70,7 @@ export function chargeKey(intentId: string, attemptNumber: number): string {
   return `charge:${intentId}:${attemptNumber}`;
 }
 
-/**
- * The command id of every charge that a merchant orders outside a cycle. Each such charge has an intent of its own,
- * so the id is unique within the intent.
- */
+/** The command id of every charge outside a cycle. Each has an intent of its own, within which the id is unique. */
 export const DIRECT_COMMAND = 'direct';
 
 /** The one-time token that the card form gave to a payer, and the session for which it can be redeemed. */
@@ -93,10 +84,7 @@ export interface PaymentOrder extends IntentRef {
   token: CardToken | null;
 }
 
-/**
- * The outcome of an order. If the outcome is `succeeded` or `declined`, a repeat of the order has the same
- * outcome.
- */
+/** The outcome of an order. After `succeeded` or `declined`, a repeat has the same outcome. */
 export type PaymentOutcome =
   | { kind: 'succeeded' }
   | { kind: 'declined'; errorCode: string }

@@ -18,11 +18,7 @@ function isAvailable(kind: PaymentMethodKind, currency: string): boolean {
   return currencies === 'every' || currencies.includes(currency);
 }
 
-/**
- * Returns the methods that a hosted page offers if the merchant wants `wanted`. CARD replaces each
- * unavailable name, and is offered if `wanted` is empty. `unavailable` lists the replaced names. Neither list
- * has duplicates.
- */
+/** Returns the methods that a hosted page offers: CARD if `wanted` is empty, and for each name in `unavailable`. */
 export function offeredMethods(
   wanted: readonly string[],
   currency: string,
@@ -37,10 +33,7 @@ export function offeredMethods(
   };
 }
 
-/**
- * Returns a sentence that names each wanted method that is unavailable in the currency, and the method used
- * instead. Returns "" if every wanted method is available.
- */
+/** Returns a sentence about each wanted method that CARD replaces in the currency; "" if none is replaced. */
 export function fallbackDisclaimer(wanted: readonly string[], currency: string): string {
   const { unavailable } = offeredMethods(wanted, currency);
   if (unavailable.length === 0) return '';
@@ -48,8 +41,5 @@ export function fallbackDisclaimer(wanted: readonly string[], currency: string):
   return `${pairs} ${unavailable.length === 1 ? 'is' : 'are'} not available; the checkout falls back to ${FALLBACK}.`;
 }
 
-/**
- * Maximum number of cards per session of a hosted page, declined ones included. In test mode it only bounds the
- * number of rows.
- */
+/** Maximum number of cards per session of a hosted page. In test mode it only bounds the number of rows. */
 export const CARD_TRIES_MAX = { live: 5, test: 100 } as const;

@@ -27,8 +27,5 @@ export interface RefundRef {
 export type RefundOutcome =
   | { kind: 'refunded' }
   | { kind: 'refused'; message: string }
-  /**
-   * Not decided yet: the refund is being sent, is PENDING at the gateway (`isAccepted`) or is in manual review
-   * (`needsPerson`).
-   */
+  /** Not decided yet: sent, PENDING at the gateway (`isAccepted`) or in manual review (`needsPerson`). */
   | { kind: 'pending'; needsPerson?: true; isAccepted?: true };

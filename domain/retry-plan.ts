@@ -1,17 +1,11 @@
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/**
- * The automatic retries of a declined cycle. Each delay (ms) counts from the previous automatic attempt. A
- * manual retry does not change the dates of the automatic retries.
- */
+/** The automatic retries of a declined cycle. Each delay counts from the previous automatic attempt. */
 export interface RetryPlan {
   delaysMs: number[];
   afterExhausted: 'stay_unpaid' | 'end';
-  /**
-   * When the subscription becomes UNPAID: at the first decline, or when no automatic retry is left. Absent:
-   * `first_decline`.
-   */
+  /** When the subscription becomes UNPAID: at the first decline (default), or when no retry is left. */
   unpaidFrom?: UnpaidFrom;
 }
 
@@ -46,10 +40,7 @@ export function nextAutomaticAttemptAt(
   return at < earliestAutomaticAttemptAt(attemptsAt) ? null : at;
 }
 
-/**
- * Returns the earliest instant at which one more automatic attempt is at most the 15th in 30 days; 0 if at any time.
- * `attemptsAt`: the cycle's automatic attempts, oldest first.
- */
+/** Returns the earliest instant at which the next automatic attempt is at most the 15th in 30 days; 0 if any. */
 export function earliestAutomaticAttemptAt(attemptsAt: readonly number[]): number {
   const fifteenthLastAt = attemptsAt.at(-AUTOMATIC_ATTEMPTS_MAX);
   return fifteenthLastAt === undefined ? 0 : fifteenthLastAt + AUTOMATIC_ATTEMPTS_WINDOW_MS;

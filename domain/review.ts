@@ -25,10 +25,7 @@ export type LateChargeOutcome =
   | { kind: 'found'; refundId: string; gatewayChargeId: string };
 
 const HOUR = 3_600_000;
-/**
- * Delays in ms between look-ups: at once, then 10 min, 1 h, 6 h, 1 d, 3 d and 7 d after the first; then daily until
- * the gateway answers.
- */
+/** Look-ups at once, and 10 min, 1 h, 6 h, 1 d, 3 d and 7 d after the first; then daily until the gateway answers. */
 const LATE_LOOK_DELAYS_MS = [
   HOUR / 6,
   (5 * HOUR) / 6,
@@ -43,10 +40,7 @@ export function lateLookDelayMs(looks: number): number {
   return LATE_LOOK_DELAYS_MS[looks] ?? 24 * HOUR;
 }
 
-/**
- * True if no look-up follows a look-up at which the gateway answered that it has made no charge. `looks` is the number
- * of look-ups before that look-up.
- */
+/** True if no look-up follows, after `looks` earlier ones, once the gateway answered that it has made no charge. */
 export function isLastLateLook(looks: number): boolean {
   return looks >= LATE_LOOK_DELAYS_MS.length;
 }

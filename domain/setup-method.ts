@@ -4,10 +4,7 @@ import type { CardToken } from './payment-intent.ts';
 export const SETUP_METHOD_STATUSES = ['CREATED', 'SUCCESS', 'FAILED', 'CANCELLED'] as const;
 export type SetupMethodStatus = (typeof SETUP_METHOD_STATUSES)[number];
 
-/**
- * Returns the status at `nowAt`: CANCELLED if not completed in time, although the row still has CREATED. A declined
- * card leaves the session open until `CARD_TRIES_MAX`.
- */
+/** Returns the status at `nowAt`: CANCELLED if not completed in time, whatever the row has. */
 export function setupMethodStatusAt(
   session: { status: SetupMethodStatus; expiresAt: number },
   nowAt: number,

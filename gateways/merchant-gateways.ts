@@ -28,10 +28,7 @@ export interface MerchantGatewaysOptions {
   readonly sandbox: PaymentGateway;
   /** Reads a merchant's rows. Null if there is no such merchant. */
   readonly accountsOf: (merchantId: string) => Promise<MerchantAccounts | null>;
-  /**
-   * Returns the merchants that have an account of this name, at most one in each mode. Absent: the process
-   * receives no events.
-   */
+  /** Returns the merchants with an account of this name, one in each mode. Absent: the process receives no events. */
   readonly ownersOf?: (name: string) => Promise<readonly string[]>;
   readonly sealing: { open(sealed: Uint8Array, boundTo: string): string };
   readonly stripe: {
@@ -43,10 +40,7 @@ export interface MerchantGatewaysOptions {
   readonly onKeyRefused?: (merchantId: string, gateway: string) => void;
 }
 
-/**
- * Time in ms after which a merchant's rows are read again. If another account becomes the current one, new payment
- * methods are saved there after this time at the latest.
- */
+/** Age in ms at which rows are read again, and thus the delay of a change of the current account. */
 const FRESH_FOR_MS = 5_000;
 
 /** Maximum number of merchants whose rows are kept in memory. */

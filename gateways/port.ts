@@ -83,10 +83,7 @@ export interface UnknownOutcome {
   readonly reason: string;
 }
 
-/**
- * The request had no effect: this process did not send it, or the gateway refused it unprocessed (Stripe: 401, 403,
- * 429). A resend with the same key is safe at any time.
- */
+/** No effect: not sent, or refused unprocessed (Stripe: 401, 403, 429). A resend with the key is safe. */
 export interface NotSent {
   readonly kind: 'not_sent';
   readonly reason: string;
@@ -174,10 +171,7 @@ export interface SaveMethodRequest {
   readonly token: string;
   /** The checkout session in the card form. The token is valid only with this session. */
   readonly session: string;
-  /**
-   * True if no charge follows at once (a trial, a setup session). Then the gateway verifies the card, and
-   * refuses a card that it would decline. Default false.
-   */
+  /** True if no charge follows at once. Then the gateway refuses a card that it would decline. Default false. */
   readonly verify?: boolean | undefined;
   /** Our own ids, which the gateway stores with the card. */
   readonly reference?: { readonly paymentMethodId?: string; readonly customerId?: string };
@@ -191,10 +185,7 @@ export type SaveMethodOutcome =
       /** When the payer entered the card, by the gateway's clock, in epoch ms. A repeat returns the same instant. */
       readonly enteredAt: number;
     }
-  /**
-   * Final: the card was refused, or the token is used, expired or from another session
-   * (`processing_error`). The payer has to enter a card again.
-   */
+  /** Final: the card or its token was refused. The payer has to enter a card again. */
   | { readonly kind: 'refused'; readonly code: DeclineCode; readonly reason: string }
   /** The outcome is not known. A repeat with the same key is safe. */
   | UnknownOutcome;
@@ -242,10 +233,7 @@ export type MethodLookup =
 
 /** What an adapter's charges can do, and its mode. */
 export interface GatewayCapabilities {
-  /**
-   * True if a present payer can confirm a charge with the bank. Such a gateway has `withdraw`, which ends a
-   * charge that the payer does not confirm.
-   */
+  /** True if a present payer can confirm a charge with the bank. `withdraw` ends a charge that is not confirmed. */
   readonly payerPresent: boolean;
   /** `test`: no money moves, for test credentials only. `live`: for live credentials only. */
   readonly mode: 'test' | 'live';
@@ -265,10 +253,7 @@ export interface PaymentGateway {
   /** The adapter's name in the rows of payment methods and attempts, which never changes. */
   readonly name: string;
   readonly capabilities: GatewayCapabilities;
-  /**
-   * The URL that the hosted card form posts to. The page's `form-action` must allow its origin. Null if payers
-   * enter cards on a page of the gateway, which `openCardEntry` opens.
-   */
+  /** The URL that the hosted card form posts to. Null if payers enter cards on a page of the gateway. */
   readonly tokeniserUrl: string | null;
   /** Empty for a live gateway, and for a gateway with `openCardEntry`. */
   readonly testCards: readonly PublishedTestCard[];
@@ -324,10 +309,7 @@ export interface PaymentGateway {
   lookupMethod(gatewayMethodId: string): Promise<MethodLookup>;
 }
 
-/**
- * The gateway or its adapter refused the request as wrong. The request had no effect, and a repeat does not help: a
- * bug or a wrong setting on our side.
- */
+/** The request was refused as wrong and had no effect. A repeat does not help: a bug or a wrong setting on our side. */
 export class GatewayRejectedRequest extends Error {
   override readonly name = 'GatewayRejectedRequest';
   /** HTTP status of the gateway's answer. For a refusal by the adapter itself, 400. */

@@ -1,30 +1,18 @@
 import type { PaymentGateway } from './port.ts';
 
 export interface GatewayRegistry {
-  /**
-   * Returns the gateway that a row of the merchant names: a payment method's or an attempt's `gateway`.
-   * Rejects with {@link UnknownGateway} if this process has no such gateway.
-   */
+  /** Returns the gateway that a row names. Rejects with {@link UnknownGateway} if this process has none. */
   of(merchantId: string, name: string): Promise<PaymentGateway>;
-  /**
-   * Returns the gateway that saves the merchant's new payment methods. Rejects with DomainError
-   * `operation_not_allowed` if the merchant has none.
-   */
+  /** Returns the gateway of new payment methods. Rejects with DomainError `operation_not_allowed` without one. */
   forNewMethods(merchantId: string): Promise<PaymentGateway>;
 }
 
 export interface EventSenders {
-  /**
-   * Returns the gateways that may have sent an event under this name, each with its merchant. There may be two, in
-   * test and in live mode; the signature shows which.
-   */
+  /** Returns the gateways of this name, in test and in live mode. An event's signature shows which has sent it. */
   receiving(name: string): Promise<{ merchantId: string; gateway: PaymentGateway }[]>;
 }
 
-/**
- * Thrown if a row names a gateway that the merchant or this process does not have. A process that has the gateway
- * can continue the work.
- */
+/** Thrown if a row names a gateway that this process does not have. Another process can continue the work. */
 export class UnknownGateway extends Error {
   override readonly name = 'UnknownGateway';
 

@@ -1,5 +1,2 @@
-/**
- * After this time another worker gets a dead worker's task. Longer than the 3 s of a local activity; for several local
- * activities the SDK extends it by heartbeats.
- */
+/** After this time another worker gets a dead worker's task. Longer than the 3 s of a local activity. */
 export const WORKFLOW_TASK_TIMEOUT = '6 seconds';

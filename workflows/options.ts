@@ -1,10 +1,7 @@
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
 import { workflowInfo } from '@temporalio/workflow';
 
-/**
- * If an activity sends no heartbeat for this long, its process is dead or frozen, and Temporal retries the
- * activity. Workers send a heartbeat every second.
- */
+/** After this silence, Temporal retries the activity. Workers send a heartbeat every second. */
 const HEARTBEAT_TIMEOUT = '5 seconds';
 
 /**
@@ -60,10 +57,7 @@ export const SWEEP = {
   retry: { maximumAttempts: 1 },
 } as const satisfies ActivityOptions;
 
-/**
- * The task queues are `<prefix>checkout`, `<prefix>billing`, `<prefix>charges` and `<prefix>webhooks`.
- * Workflows run on the first two.
- */
+/** The task queues on which workflows run. `<prefix>charges` and `<prefix>webhooks` run activities only. */
 const WORKFLOW_QUEUES = ['billing', 'checkout'] as const;
 
 /** Returns the name of another task queue, with the prefix of the queue on which this workflow runs. */

@@ -41,10 +41,7 @@ export function carriesToken(command: Command): command is TokenCommand {
   return command.kind === 'completeCheckout' || command.kind === 'replacePaymentMethod';
 }
 
-/**
- * True if the gateway must verify the card when it saves the card, because no charge follows the command at
- * once.
- */
+/** True if the gateway must verify the card, because no charge follows the command at once. */
 export function needsVerification(
   state: SubscriptionState,
   command: TokenCommand,

@@ -1,7 +1,4 @@
-/**
- * `operator`: staff of the service, by a signal in the Web UI or a manual review. `schedule`: a date was reached,
- * such as a billing date or the end of the checkout.
- */
+/** `operator`: staff, by a signal in the Web UI or a manual review. `schedule`: a date was reached. */
 export const ACTORS = [
   'merchant',
   'operator',

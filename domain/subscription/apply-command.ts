@@ -42,10 +42,7 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
   );
 }
 
-/**
- * Returns the owed cycle after an edit has moved the next payment to `at`: in UNPAID it replaces the rest of the
- * retry plan, else only a planned retry.
- */
+/** The edited date `at` replaces the rest of the retry plan in UNPAID, else only a planned retry. */
 function owedMovedTo(state: SubscriptionState, at: number): OwedCycle | null {
   const { owed } = state;
   if (!owed) return owed;

@@ -118,18 +118,12 @@ export function intentEvent(
 
 export type Cause = Required<Pick<LogEntry, 'why' | 'actor'>>;
 
-/**
- * Returns why a command was sent and its actor, for the timeline. A command without an actor counts as the
- * merchant's.
- */
+/** Returns why a command was sent, for the timeline. A command without an actor counts as the merchant's. */
 export function orderOf({ actor = 'merchant' }: Command): Cause {
   return { why: askedForBy(actor), actor };
 }
 
-/**
- * Returns why an attempt was made and its actor, for the timeline. The reason says if the attempt was voided, or
- * settled by manual review, whose actor is the operator.
- */
+/** Returns why an attempt was made, voided or settled, for the timeline. Manual review is the operator's. */
 export function causeOf(
   attempt: OpenAttempt,
   { byPerson, isWithdrawn }: { byPerson?: true; isWithdrawn?: true },

@@ -3,10 +3,7 @@ import type { IntervalUnit } from '../calendar.ts';
 import type { Orderer } from './actor.ts';
 import type { SubscriptionStatus } from './state.ts';
 
-/**
- * A command to a subscription. The caller chooses `commandId` and repeats it in a retry, so that the command
- * is executed once.
- */
+/** A command to a subscription. A retry repeats the caller's `commandId`, so that the command is executed once. */
 export type Command =
   | EditCommand
   | CancelCommand
@@ -40,10 +37,7 @@ export interface CancelCommand extends Order {
   kind: 'cancel';
   /** `checkout_cancelled`: the merchant cancelled the first payment's intent, not the subscription. */
   reason: 'cancelled' | 'checkout_cancelled';
-  /**
-   * True: the subscription ends at the end of the paid period, or of its trial. Absent: the subscription ends
-   * at once.
-   */
+  /** True: it ends with the paid period or the trial. Absent: at once. */
   atPeriodEnd?: boolean | undefined;
 }
 
@@ -58,10 +52,7 @@ export interface UnpauseCommand extends Order {
   newNextPaymentAt: number;
 }
 
-/**
- * The payer has completed the card form. An activity redeems the token for a payment method before the change. The
- * token can be redeemed once, and only for `checkoutSessionId`.
- */
+/** The payer has completed the card form. The token is redeemed once, before the change, for `checkoutSessionId`. */
 export type TokenCommand = Tokenised<'completeCheckout'> | Tokenised<'replacePaymentMethod'>;
 
 interface Tokenised<Kind> extends Order {

@@ -34,10 +34,7 @@ export interface Wait {
   reason: string;
 }
 
-/**
- * Returns the next step at `now` (the subscription's own time) and `realNow`. Pure. If several steps are
- * due, returns the one that was due first.
- */
+/** Returns the next step, at the subscription's own time `now`. If several are due, the one that was due first. */
 export function decide(state: SubscriptionState, now: number, realNow: number): Step {
   const open = state.openAttempt;
   if (open) {

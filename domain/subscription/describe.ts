@@ -44,10 +44,7 @@ export function describeWait({ reason, until }: Wait & { until: number }): strin
   return `${reason} on ${toMinute(until)}`;
 }
 
-/**
- * Returns the state at `now` in Markdown, without personal data. The Temporal Web UI shows the text as the
- * workflow's current details.
- */
+/** Returns the state at `now` in Markdown, without personal data, for the Web UI. */
 export function describe(
   state: SubscriptionState,
   now: number,

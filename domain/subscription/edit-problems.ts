@@ -17,10 +17,7 @@ export function editsNothing(edit: EditFields): boolean {
   );
 }
 
-/**
- * Returns the problems of an edit that do not depend on the subscription. The caller has checked the types of
- * the fields. `validateCommand` checks the rules that depend on the subscription.
- */
+/** Returns the problems of an edit that do not depend on the subscription. The types were checked. */
 export function editProblems(edit: EditFields): FieldProblem<keyof EditFields>[] {
   const { newAmountMinor, newCycleCount } = edit;
   const isTooSmall = newAmountMinor !== undefined && newAmountMinor <= 0;
@@ -34,10 +31,7 @@ export function editProblems(edit: EditFields): FieldProblem<keyof EditFields>[]
   ];
 }
 
-/**
- * Returns the problems of the interval. `interval`, `intervalCount` and `newNextPaymentAt` are required
- * together.
- */
+/** `interval`, `intervalCount` and `newNextPaymentAt` are required together. */
 export function intervalProblems(
   edit: EditFields,
 ): FieldProblem<'newNextPaymentAt' | 'interval' | 'intervalCount'>[] {

@@ -67,10 +67,7 @@ const FIELDS: Readonly<Record<CommandKind, Readonly<Record<string, FieldRule>>>>
   replacePaymentMethod: card,
 };
 
-/**
- * Reads any JSON value as a command, or returns a refusal that names every invalid field. `validateCommand` makes the
- * checks that depend on the subscription.
- */
+/** Reads any JSON value as a command. A refusal names every invalid field. `validateCommand` checks the rest. */
 export function readCommand(
   kind: CommandKind,
   argument: unknown,

@@ -10,11 +10,7 @@ export class UnreadableStateError extends Error {
   override readonly name = 'UnreadableStateError';
 }
 
-/**
- * Returns a state that was read from a row or a history.
- *
- * @throws UnreadableStateError if a step of the subscription could fail on the state.
- */
+/** @throws UnreadableStateError if a step of the subscription could fail on the recorded state. */
 export function readState(value: unknown): SubscriptionState {
   const problem = stateProblem(value);
   if (problem === null) return value as SubscriptionState; // every field was checked
@@ -23,10 +19,7 @@ export function readState(value: unknown): SubscriptionState {
   throw new UnreadableStateError(`the recorded state of ${subject} cannot be read: ${problem}`);
 }
 
-/**
- * Returns why a recorded state cannot be read, from the path of the first wrong field; null if it can. Unknown fields
- * are ignored.
- */
+/** Returns why a recorded state cannot be read, from the path of the first wrong field. Ignores unknown fields. */
 export function stateProblem(value: unknown): string | null {
   return STATE(value, '') ?? togetherProblem(value as SubscriptionState);
 }

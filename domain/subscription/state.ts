@@ -58,10 +58,7 @@ export interface OwedCycle {
   automaticAttemptsAt: number[];
   nextRetryAt: number | null;
   lastDeclineCode: string | null;
-  /**
-   * True if a decline that rules out automatic retries, such as one of a lost card, has stopped them. A new payment
-   * method restarts them.
-   */
+  /** True if a decline has stopped the automatic retries. A new payment method restarts them. */
   retriesStopped: boolean;
   /** The number of attempts that the payer confirmed with the bank, or was to confirm. */
   authentications: number;
@@ -82,10 +79,7 @@ export interface OpenAttempt {
   startedAt: number;
   /** The number of sends and look-ups that ended without an outcome. */
   lookups: number;
-  /**
-   * The instant of the next send or look-up, in real time even on a test clock, because the gateway uses real
-   * time.
-   */
+  /** The instant of the next send or look-up, in real time even on a test clock. */
   lookupAt: number;
   /** Why the attempt needs manual review. An attempt with this field is looked up once a day. */
   reviewReason?: string;
@@ -96,10 +90,7 @@ export interface OpenAttempt {
    * counts; else the attempt is settled as declined.
    */
   voidedBy: 'cancel' | 'pause' | 'replacePaymentMethod' | null;
-  /**
-   * The session of the hosted page on which the payer caused the attempt, so that the payer is present. Absent: the
-   * payer is absent.
-   */
+  /** The session of the hosted page on which the payer caused the attempt. Absent: the payer is absent. */
   sessionId?: string;
   /** Set if the bank has asked the payer to confirm the charge. */
   awaitsPayer?: true;
@@ -171,10 +162,7 @@ export function remainingCycleCount(state: SubscriptionState): number {
   return Math.max(0, state.terms.cycleCount - state.cyclesCharged);
 }
 
-/**
- * Returns the earliest instant at which an automatic attempt on the owed cycle may start; 0 if it may start
- * at any time, or if no cycle is owed.
- */
+/** Returns the earliest instant of the next automatic attempt on the owed cycle; 0 if it may start at any time. */
 export function earliestAttemptAt({ owed }: SubscriptionState): number {
   return owed ? earliestAutomaticAttemptAt(owed.automaticAttemptsAt) : 0;
 }
@@ -182,10 +170,7 @@ export function earliestAttemptAt({ owed }: SubscriptionState): number {
 const isLiving = ({ status }: SubscriptionState): boolean =>
   status === 'TRIALING' || status === 'ACTIVE';
 
-/**
- * Returns the next automatic retry of the declined cycle; null if none is planned. In TRIALING and ACTIVE a
- * retry is planned only if `unpaidFrom` is `retries_exhausted`.
- */
+/** Returns the planned retry of the declined cycle. TRIALING and ACTIVE have one only with `retries_exhausted`. */
 export function nextRetryAt(state: SubscriptionState): number | null {
   const { status, owed, openAttempt } = state;
   const mayRetry = status === 'UNPAID' || (isLiving(state) && openAttempt === null);
@@ -202,26 +187,17 @@ export function takesNewMethod(status: SubscriptionStatus): boolean {
   return status === 'TRIALING' || status === 'ACTIVE' || status === 'UNPAID';
 }
 
-/**
- * True if a payment method that the payer gives at `now` is charged at once. If an attempt is open, the charge
- * follows only if this attempt is declined.
- */
+/** True if a payment method given at `now` is charged at once, or as soon as the open attempt is declined. */
 export function chargesNewMethod(state: SubscriptionState, now: number): boolean {
   return state.status === 'UNPAID' && now >= earliestAttemptAt(state);
 }
 
-/**
- * True in TRIALING until the first cycle is due. If the first cycle is declined, the status may stay TRIALING after
- * the trial.
- */
+/** True in TRIALING until the first cycle is due. After a decline, the status may stay TRIALING. */
 export function isInTrial({ status, owed }: SubscriptionState): boolean {
   return status === 'TRIALING' && owed === null;
 }
 
-/**
- * Returns the instant at which a cancellation at the end of the period takes effect: the end of the paid period
- * or of the trial. Null if no such cancellation is planned.
- */
+/** Returns when a cancellation for the end of the paid period or trial takes effect; null if none is planned. */
 export function cancelAt(state: SubscriptionState): number | null {
   return isLiving(state) && state.cancelAtPeriodEnd ? state.currentPeriodEndAt : null;
 }
@@ -231,10 +207,7 @@ export function resumeAt(state: SubscriptionState): number | null {
   return state.status === 'PAUSED' ? state.resumeAt : null;
 }
 
-/**
- * Returns the next automatic retry if one is planned, else in TRIALING and ACTIVE the next calendar date. Null in
- * other statuses, and if the subscription ends with its period.
- */
+/** Returns the planned retry, else in TRIALING and ACTIVE the next date; null if the subscription ends before. */
 export function nextPaymentAt(state: SubscriptionState): number | null {
   if (cancelAt(state) !== null) return null;
   return nextRetryAt(state) ?? (isLiving(state) ? calendarDate(state, state.nextIndex) : null);

@@ -52,10 +52,7 @@ export function upcomingCharges(
   });
 }
 
-/**
- * Returns the index of the first date after the owed cycle's next retry, or after `now` if no retry is
- * planned.
- */
+/** Returns the index of the first date after the owed cycle's next retry, if one is planned, or after `now`. */
 function indexAfterRecovery({ anchorAt, terms, owed }: SubscriptionState, now: number): number {
   const paidAt = Math.max(now, owed?.nextRetryAt ?? now);
   // Index 0 belongs to the cycle that was owed when the anchor was set.

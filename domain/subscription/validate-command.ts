@@ -19,10 +19,7 @@ export interface Refusal {
   message: string;
 }
 
-/**
- * Decides whether `command` may be executed at `now`. Called before a command is accepted and again before it is
- * executed. `readCommand` has checked the types.
- */
+/** Called before a command is accepted and again before it is executed. `readCommand` has checked the types. */
 export function validateCommand(state: SubscriptionState, command: Command, now: number): Decision {
   return refusalOf(state, command, now) ?? { ok: true };
 }
@@ -165,10 +162,7 @@ function editRefusal(state: SubscriptionState, edit: EditCommand, now: number): 
   return refusal ?? beyondHorizon(state, edit);
 }
 
-/**
- * Refuses the edited date if the owed cycle, if any, may not be attempted then. Never in PAUSED, because no attempt
- * starts while a subscription is paused.
- */
+/** Refuses the edited date if the owed cycle may not be attempted then. In PAUSED no attempt starts. */
 function notAttemptedOn(state: SubscriptionState, at: number): Refusal | null {
   const { owed, status } = state;
   if (status === 'PAUSED') return null;

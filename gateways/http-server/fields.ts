@@ -1,9 +1,6 @@
 import { RequestRefused } from './http.ts';
 
-/**
- * The fields of a JSON body. The functions below refuse a wrong field with 400 and a message that names the
- * field.
- */
+/** The fields of a JSON body. The functions below refuse a wrong field with 400 and its name. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 const TEXT_LIMIT = 255;

@@ -20,10 +20,7 @@ export type Reply = GatewayAnswer | typeof LOST;
 
 export type Handler = (call: Call) => Promise<Reply>;
 
-/**
- * `public`: no key is needed. `key`: the gateway key is needed. `key_on_loopback`: the key is needed, and
- * the caller must be on this machine.
- */
+/** Who may call a route: anyone, a caller with the gateway key, or such a caller on this machine. */
 export type Access = 'public' | 'key' | 'key_on_loopback';
 
 export interface Route {
@@ -45,10 +42,7 @@ export class RequestRefused extends Error {
   }
 }
 
-/**
- * Headers of every answer, which forbid a browser to store or frame the answer, to guess its type and to send
- * a referrer.
- */
+/** Forbids a browser to store or frame an answer, to guess its type and to send a referrer. */
 const SECURITY_HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy':
@@ -104,10 +98,7 @@ export function endAnswer(response: ServerResponse, body: string | Buffer): void
   response.setTimeout(WRITE_TIMEOUT_MS, () => response.destroy());
 }
 
-/**
- * Returns the body as text. Refuses a body longer than `limitBytes` with 413. The server's `requestTimeout`
- * limits the time of the read.
- */
+/** Refuses a body longer than `limitBytes` with 413. The server's `requestTimeout` limits the time. */
 export async function readText(request: IncomingMessage, limitBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -156,10 +147,7 @@ export function expectLoopback(request: IncomingMessage): void {
   }
 }
 
-/**
- * Refuses a request without `key` as its bearer token with 401. `name` is the key's name in the message. Compares
- * digests, so that the duration reveals nothing about the key.
- */
+/** Refuses a request without its bearer token with 401. The compared digests reveal nothing about the key. */
 export function expectKey(request: IncomingMessage, key: string, name: string): void {
   const [scheme, given] = (request.headers.authorization ?? '').split(' ', 2);
   const isKey = given !== undefined && timingSafeEqual(digest(given), digest(key));

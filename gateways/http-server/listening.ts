@@ -11,10 +11,7 @@ export interface ListenOptions {
 /** Time limit in ms for a client to send the headers, and to send the whole request. */
 const REQUEST_TIMEOUT_MS = 15_000;
 
-/**
- * Idle timeout of a connection, in ms. The clients' timeout is shorter, so the clients close connections
- * first.
- */
+/** Idle timeout of a connection, in ms. The clients close connections first, after a shorter one. */
 const KEEP_ALIVE_MS = 65_000;
 
 const CLOSE_GRACE_MS = 3_000;

@@ -11,10 +11,7 @@ const STATEMENT_TIMEOUT_MS = 5_000;
 
 export type BookSql = Sql<{ bigint: number }>;
 
-/**
- * Connects to the database and creates the tables and functions that are missing. An advisory lock serialises
- * servers that start together. Rejects if the database cannot be reached within 10 s.
- */
+/** Creates missing tables and functions, one server at a time. Rejects without a database within 10 s. */
 export async function openBook(databaseUrl: string): Promise<BookSql> {
   const sql = postgres(databaseUrl, {
     // One process on one core cannot use more connections.
@@ -40,10 +37,7 @@ export async function openBook(databaseUrl: string): Promise<BookSql> {
   return sql;
 }
 
-/**
- * No card number, CVC or name is stored. Tokens and sessions are bearer secrets, so only their SHA-256 is stored.
- * Instants are epoch ms.
- */
+/** No card number, CVC or name is stored; of bearer secrets only the SHA-256. Instants are epoch ms. */
 const TABLES = `
 create schema if not exists ${BOOK_SCHEMA};
 

@@ -66,10 +66,7 @@ export interface ListFilter {
 
 export type ChargeBook = ReturnType<typeof createChargeBook>;
 
-/**
- * Stores charges and forced declines. Every write is one transaction. If the promise of a write
- * rejects, the write may still be committed.
- */
+/** Each write is one transaction. If its promise rejects, the write may still be committed. */
 export function createChargeBook(sql: BookSql) {
   const columns = sql`id, outcome, code, gateway_code, retry, amount_minor, currency`;
   return {
@@ -112,10 +109,7 @@ export function createChargeBook(sql: BookSql) {
         ${filter.intentId === null ? sql`` : sql`and intent_id = ${filter.intentId}`}
       order by sequence limit ${filter.limit}`,
 
-    /**
-     * Declines the next `count` charges of a subscription or payment method. After two calls, the
-     * declines of the first call are used up first.
-     */
+    /** Declines the next `count` charges. After two calls, the declines of the first are used up first. */
     async forceDeclines(order: DeclineOrder): Promise<void> {
       await sql`
         insert into sandbox_gateway.forced_decline

@@ -26,10 +26,7 @@ export interface SandboxClientOptions {
 
 export interface SandboxClient extends PaymentGateway {
   readonly tokeniserUrl: string;
-  /**
-   * Makes the gateway decline the next charges. Throws `service_unavailable` if the gateway does not confirm, and
-   * GatewayRejectedRequest if the gateway refuses the request.
-   */
+  /** Throws `service_unavailable` without a confirmation, and GatewayRejectedRequest for a refusal. */
   declineNext(order: ForcedDeclines): Promise<void>;
   /** Waits for open requests, then closes the connections. */
   close(): Promise<void>;

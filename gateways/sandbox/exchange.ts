@@ -1,10 +1,7 @@
 import { Pool } from 'undici';
 import type { Dispatcher } from 'undici';
 
-/**
- * `answered`: the whole answer arrived. `not_sent`: no byte left this process. `broken`: the server may have received
- * the request.
- */
+/** `answered`: completely. `not_sent`: no byte left. `broken`: the server may have received the request. */
 export type Exchange =
   | { readonly kind: 'answered'; readonly status: number; readonly body: unknown }
   | { readonly kind: 'not_sent'; readonly reason: string }
@@ -28,10 +25,7 @@ export interface ExchangeOptions {
   readonly connections: number;
 }
 
-/**
- * Time limit of a connect in ms. The limit is shorter than that of a request, so that an unreachable host is
- * reported early.
- */
+/** Time limit of a connect in ms. A request may take longer. */
 const CONNECT_TIMEOUT_MS = 2_000;
 
 /** Maximum size of an answer. A gateway's answers are much shorter. */

@@ -45,10 +45,7 @@ export interface SandboxGateway {
   close(): Promise<void>;
 }
 
-/**
- * Starts the sandbox gateway, a payment gateway that moves no money. The gateway stores its data in the
- * schema `sandbox_gateway`. Rejects and leaves nothing open if the database or the port is not available.
- */
+/** A payment gateway that moves no money. Rejects with nothing open if the database or the port is not available. */
 export async function createSandboxGateway(
   options: SandboxGatewayOptions,
 ): Promise<SandboxGateway> {

@@ -22,10 +22,7 @@ const LABELS = {
   later_charges: (code: DeclineCode) => `saved, then declined on every charge: ${code}`,
 } satisfies Record<TestCardMoment, (code: DeclineCode) => string>;
 
-/**
- * Every number that the tokeniser accepts. All are in the public test-card lists of payment processors; no
- * real card has such a number. Each decline code has a number.
- */
+/** Every number that the tokeniser accepts, all published as test numbers. Each decline code has one. */
 export const TEST_CARDS: readonly TestCard[] = [
   pays('4242424242424242', 'visa', 'US'),
   pays('4111111111111111', 'visa', 'US'),

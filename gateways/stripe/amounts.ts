@@ -40,10 +40,7 @@ const MINIMUM: Readonly<Record<string, number>> = {
   USD: 50,
 };
 
-/**
- * Returns the amount in Stripe's units, or the code with which Stripe refuses such an amount. `amountMinor` is in our
- * minor units. Does not check the minimum.
- */
+/** Returns the amount in Stripe's units, or the code of Stripe's refusal. Does not check the minimum. */
 export function stripeAmount(
   amountMinor: number,
   currency: string,

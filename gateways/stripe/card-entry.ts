@@ -51,10 +51,7 @@ function ownersOf({ customer: { gatewayMethodId, email } }: CardEntryRequest): O
   ];
 }
 
-/**
- * Calls `create` with one owner after another, until Stripe accepts an owner. The merchant may have deleted the
- * customer at Stripe, and Stripe refuses some e-mail addresses that we accept.
- */
+/** Tries one owner after another: Stripe may have lost the customer, or refuse an e-mail address that we accept. */
 async function createForFirst<Made>(
   [owner = {}, ...others]: Owner[],
   create: (owner: Owner) => Promise<Made>,

@@ -46,10 +46,7 @@ function refusedCharge(gatewayCode: string, gatewayChargeId: string | null) {
   } as const;
 }
 
-/**
- * Confirms the PaymentIntent, off-session unless the payer is present. If the PaymentIntent was confirmed or
- * cancelled before, returns its outcome.
- */
+/** Confirms the PaymentIntent, off-session without a payer. If it was confirmed or cancelled, returns its outcome. */
 export async function charge(stripe: Stripe, request: ChargeRequest): Promise<ChargeOutcome> {
   const id = chargeIdOf(request);
   if (request.signal?.aborted === true) return ABORTED;
@@ -101,10 +98,7 @@ export async function lookup(stripe: Stripe, ref: ChargeRef): Promise<LookupOutc
   }
 }
 
-/**
- * Cancels the PaymentIntent, which Stripe then never charges. If the PaymentIntent is decided already, returns its
- * outcome.
- */
+/** Cancels the PaymentIntent for good. If it is decided already, returns its outcome. */
 export async function withdraw(stripe: Stripe, ref: ChargeRef): Promise<WithdrawOutcome> {
   const id = chargeIdOf(ref);
   try {
@@ -184,10 +178,7 @@ function isAmountOf(intent: Stripe.PaymentIntent, charge: ChargeRef): boolean {
   );
 }
 
-/**
- * Returns the decline for a payment method that was detached at Stripe, or whose customer was deleted there; null
- * for another error.
- */
+/** Returns the decline for a payment method that was detached, or whose customer was deleted; else null. */
 function removedMethod(error: unknown) {
   const isRemoved =
     error instanceof Stripe.errors.StripeInvalidRequestError &&

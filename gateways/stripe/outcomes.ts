@@ -84,10 +84,7 @@ const OUR_MISTAKES = [
 /** Parameters with the terms of a payment. A refusal that names another parameter and no code is our mistake. */
 const TERMS = ['amount', 'currency'];
 
-/**
- * Returns Stripe's code if Stripe refused the payment definitely: the request had no effect, and its form was right.
- * Else null.
- */
+/** Returns Stripe's code of a definite refusal: the request had no effect, and its form was right. Else null. */
 export function definiteRefusal(error: unknown): string | null {
   const isAnswer =
     error instanceof Stripe.errors.StripeInvalidRequestError ||

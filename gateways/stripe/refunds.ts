@@ -11,10 +11,7 @@ import type {
 import { stripeAmount } from './amounts.ts';
 import { definiteRefusal, failureOf, unknown } from './outcomes.ts';
 
-/**
- * Refunds once per key. Stripe may forget an idempotency key after 24 h, so an earlier refund with the key is
- * looked up first.
- */
+/** Refunds once per key. Looks it up first, because Stripe may forget an idempotency key after 24 h. */
 export async function refund(stripe: Stripe, request: RefundRequest): Promise<RefundOutcome> {
   const { key, gatewayChargeId, amountMinor, currency } = request;
   try {

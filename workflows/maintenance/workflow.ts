@@ -11,10 +11,7 @@ import { SWEEP, siblingTaskQueue } from '../options.ts';
 
 const PAUSE_MS = 10_000;
 const SWEEPS_PER_RUN = 100;
-/**
- * A sweep looks for workflows that closed within this time, in ms. Several sweeps find the same workflow, which is
- * harmless.
- */
+/** A sweep looks for workflows that closed within this time, in ms. Several sweeps find the same one. */
 const LOOK_BACK_MS = 15 * 60_000;
 
 /**

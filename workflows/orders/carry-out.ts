@@ -132,10 +132,7 @@ function whileWaiting(
   return `**${state}**: ${subject}. Asked ${lookups} times; asked again at ${at}.`;
 }
 
-/**
- * Returns the outcome of `step`; null if its activity has used up its retries. Any other error is a bug and fails the
- * workflow task.
- */
+/** Null if the activity has used up its retries. Any other error is a bug and fails the workflow task. */
 async function unlessFailed<T>(step: () => Promise<T>): Promise<T | null> {
   try {
     return await step();

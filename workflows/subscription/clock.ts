@@ -1,9 +1,6 @@
 import type { ClockPosition } from './messages.ts';
 
-/**
- * The subscription's own time: the workflow's time, or that of its test clock, which only the run moves. No other code
- * of the workflow reads a clock.
- */
+/** The workflow's time, or that of its test clock, which only the run moves. No other code reads a clock. */
 export class Clock {
   private position: ClockPosition | null;
 
@@ -72,9 +69,7 @@ export class Clock {
     this.position.nowAt = Math.min(nowAt, Math.max(at, reachedAt));
   }
 
-  /**
-   * Moves a test clock to `until` or to its earlier target, never past a step that is due. True if it reached `until`.
-   */
+  /** Moves a test clock to `until` or its earlier target. True if it reached `until`. */
   stepTo(until: number | null): boolean {
     if (!this.position) return false;
     const { targetAt } = this.position;

@@ -15,10 +15,7 @@ import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import * as messages from './messages.ts';
 import type { Run } from './run.ts';
 
-/**
- * One kind of command, with the descriptions that the Web UI shows. An operator's signal reads only `fields` of its
- * argument.
- */
+/** The descriptions are those of the Web UI. An operator's signal reads only `fields` of its argument. */
 interface CommandMessages {
   readonly kind: Command['kind'];
   readonly update: string;
@@ -166,10 +163,7 @@ function registerWakeUps(run: Run): void {
   });
 }
 
-/**
- * Returns the fields of an argument, which may be any JSON value. A value that is not an object has no
- * fields.
- */
+/** An argument may be any JSON value. A value that is not an object has no fields. */
 function asObject(input: unknown): Record<string, unknown> {
   return typeof input === 'object' && input !== null ? { ...input } : {};
 }

@@ -20,9 +20,7 @@ export interface ClockPosition {
   reachedAt: number;
 }
 
-/**
- * The argument of a run. The previous run passes the argument (continue-as-new), or it is built from the row.
- */
+/** The argument of a run, from the previous run (continue-as-new) or built from the row. */
 export interface SubscriptionInput {
   state: SubscriptionState;
   /** Null for a subscription without a test clock. */

@@ -32,9 +32,7 @@ import { attributesOf, productNameOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
 import type { Facts } from './plan.ts';
 
-/**
- * The answer if the command may or may not be recorded. A repeat with the same `commandId` gets the result.
- */
+/** The command may or may not be recorded. A repeat with the same `commandId` gets the result. */
 const UNAVAILABLE: Answer = {
   ok: false,
   code: 'service_unavailable',
@@ -73,10 +71,7 @@ export class Run implements Facts {
   isRecheckWanted = false;
   /** True if the open attempt is looked up now, before the scheduled look-up. */
   isLookupWanted = false;
-  /**
-   * True after an answer that asks the caller to repeat the command. Temporal repeats an answer as long as the run
-   * lasts, so the run continues as new.
-   */
+  /** True after an answer that asks for a repeat. Only a new run answers it anew, so this one continues as new. */
   hasAnsweredForNow = false;
   /** True while an activity writes or reads the row. The row may then differ from `state`. */
   isWriting = false;
@@ -204,10 +199,7 @@ export class Run implements Facts {
     if (this.heldBecause !== null) this.backoffUntilAt = 0;
   }
 
-  /**
-   * Stops the run's work for an hour or until a recheck. Logs each reason once. The details show the reason and
-   * `remedy`.
-   */
+  /** Stops the run's work for an hour or until a recheck. Logs each reason once. */
   hold(reason: string, remedy = 'Repair the row, then send the signal `recheck`'): void {
     const text = `${reason}. ${remedy}`;
     if (this.heldBecause !== text) log.error('held: an operator must repair the row', { reason });

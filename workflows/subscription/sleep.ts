@@ -4,9 +4,7 @@ import { describeWait } from '../../domain/subscription/describe.ts';
 import { interruptionOf } from './plan.ts';
 import type { Run } from './run.ts';
 
-/**
- * Sleeps until `step` is due, the backoff is over, a message brings work, or the run must continue as new.
- */
+/** Until `step` is due, the backoff is over, a message brings work, or the run must continue as new. */
 export async function sleep(run: Run, step: Step): Promise<void> {
   const { clock } = run;
   // Messages may make the history too long. During a backoff a full run sleeps on, because a command in the inbox would

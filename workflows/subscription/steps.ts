@@ -23,9 +23,7 @@ export type Outcome =
   | { kind: 'done'; result: CommandResult | null }
   /** The row held a later state, which the run has adopted. The command must be validated again. */
   | { kind: 'stale' }
-  /**
-   * The activity failed, so the change may or may not be recorded. A repeat of the command gets the result.
-   */
+  /** The change may or may not be recorded. A repeat of the command gets the result. */
   | { kind: 'unavailable' };
 
 /** The operations of a run on its subscription. Most run an activity and then adopt the state that is in the row. */
@@ -113,10 +111,7 @@ export class Steps {
     }
   }
 
-  /**
-   * Charges the open attempt of `state`. If the attempt is not in the row yet, `opening` is the transition
-   * that opens it. The activity records `opening` before the first send.
-   */
+  /** Charges the open attempt of `state`. `opening` opens it, and is recorded before the first send. */
   private async charge(
     state: SubscriptionState,
     opening: (ReturnType<Steps['identity']> & { effects: Effects }) | null,
@@ -170,9 +165,7 @@ export class Steps {
     }
   }
 
-  /**
-   * Records each target once. If the row has another version, adopts the row: steps may be due before the target.
-   */
+  /** If the row has another version, adopts it: steps may be due before the target. */
   async reportClockReached(): Promise<void> {
     const { run } = this;
     const reachedAt = run.clock.unreportedAt;
@@ -262,10 +255,7 @@ export class Steps {
     this.run.needsResync = true;
   }
 
-  /**
-   * Backs off after an activity's failure, or holds the run if the row cannot be read. Any other error is a
-   * bug and fails the workflow task.
-   */
+  /** Holds the run if the row cannot be read. An error that is no activity's is a bug and fails the workflow task. */
   backOffAfter(error: unknown): void {
     if (!(error instanceof ActivityFailure)) throw error;
     if (error.cause instanceof ApplicationFailure && error.cause.type === UNREADABLE_STATE) {

@@ -12,10 +12,7 @@ export interface WebhookEndpointInput {
   configId: string;
 }
 
-/**
- * The lowest of Temporal's five priorities, so that a backlog of webhooks delays neither charges nor
- * subscriptions.
- */
+/** The lowest of Temporal's five, so that a backlog delays neither charges nor subscriptions. */
 export const WEBHOOK_ENDPOINT_PRIORITY = 5;
 
 /** The endpoint may have new deliveries. */
