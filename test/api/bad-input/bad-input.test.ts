@@ -45,6 +45,7 @@ const COUNTRY = 'customerAddress.country: must be an ISO 3166 alpha-2 country co
 const INSTANT = 'must be epoch milliseconds before the year 2200';
 const NUL_TEXT = 'must be text without NUL characters and unpaired surrogates';
 const PAIR = 'must be a string of at most 500 characters';
+const LOCALE = 'locale: must be one of en, de, fr, es, pt, it, nl, ja, ar';
 const SIGNER = 'eventSigner: must be 1 to 255 visible ASCII characters';
 const NO_METADATA = 'metadata: is not accepted on a link';
 const WITH = 'is required to edit the interval';
@@ -162,7 +163,7 @@ const TABLES: Table[] = [
       [`metadata.order: ${PAIR}`, { metadata: { order: 'v'.repeat(501) } }],
       [`metadata.a: ${PAIR}; metadata.c: ${PAIR}`, { metadata: { a: 1, b: 'right', c: null } }],
       ['phoneNumberRequired: must be true or false', { phoneNumberRequired: 'true' }],
-      ['locale: must be one of en, de, fr, es, pt, it, nl, ja, ar', { locale: 'sv' }],
+      [LOCALE, { locale: 'sv' }, { locale: 'de-DE' }, { locale: 'EN' }, { locale: 7 }],
       ['productPage: must be an object', { productPage: 'Tea' }],
       ['productPage.name: must be a string', { productPage: { name: 7 } }],
       ['receiptId: must be a string', { receiptId: 7 }],
@@ -368,6 +369,7 @@ const TABLES: Table[] = [
       [`paymentMethods[1]: ${NAMES}`, { paymentMethods: ['CARD', 'cash'] }],
       ['paymentMethods: must be an array', { paymentMethods: 'CARD' }],
       ['tokenise: must be true or false', { tokenise: 'true' }],
+      [LOCALE, { locale: 'sv' }],
     ],
   },
   {
@@ -405,6 +407,7 @@ const TABLES: Table[] = [
         { paymentMethods: Array.from({ length: 21 }, () => 'CARD') },
       ],
       ['phoneNumberRequired: must be true or false', { phoneNumberRequired: 1 }],
+      [LOCALE, { locale: 'sv' }],
     ],
   },
   {
@@ -548,14 +551,7 @@ test.for<[string, string, CallOptions, string]>([
     'body: must not be nested so deeply',
   ],
   ['an empty Idempotency-Key [IF-8]', '/customer/create', customer(''), KEYS],
-  ['an Idempotency-Key with a blank [IF-8]', '/customer/create', customer('two words'), KEYS],
   ['an Idempotency-Key with quotes [IF-8]', '/customer/create', customer('"quoted"'), KEYS],
-  [
-    'an Idempotency-Key of 256 characters [IF-8]',
-    '/customer/create',
-    customer('k'.repeat(256)),
-    KEYS,
-  ],
 ])('a request with %s is refused and adds no row', async ([, path, send, description], { api }) => {
   const before = await api.countRows();
   expectError(await api.call('POST', path, send), 400, 'bad_request', description);

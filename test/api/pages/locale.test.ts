@@ -1,5 +1,4 @@
 import { describe, expect } from 'vitest';
-import { LOCALES } from '../../../domain/locales.ts';
 import { test } from '../../support/api-environment.ts';
 import type { Answer } from '../../support/api-environment.ts';
 import { intentBody, setupBody } from '../../support/fixtures/payments.ts';
@@ -188,21 +187,4 @@ describe('the locale of a request', () => {
       'Dieses Formular ist nicht mehr gültig',
     ]);
   });
-
-  test.for([
-    ['/subscription/create', {}],
-    ['/payments/create-intent', intentBody()],
-    ['/setup-method/create', setupBody()],
-  ] as const)(
-    'is refused by %s with 400 when it is unknown [D-§7]',
-    async ([path, body], { api }) => {
-      for (const locale of ['sv', 'de-DE', 'EN', 7]) {
-        const refused = await api.call('POST', path, { body: { ...body, locale } });
-        expect(refused.status).toBe(400);
-        expect((refused.json as { errorDescription: string }).errorDescription).toContain(
-          `locale: must be one of ${LOCALES.join(', ')}`,
-        );
-      }
-    },
-  );
 });

@@ -157,8 +157,6 @@ test('the payment page first asks for missing details and stores these details i
   ]);
   const wrong = await post({ email: 'ada@', contactNumber: '+44 20 7946 0000' });
   expect(wrong.status).toBe(400);
-  expect(wrong.text).toContain('aria-describedby="email-problem" aria-invalid="true"');
-  expect(wrong.text).toContain('value="+44 20 7946 0000"');
 
   const given = { email: 'ada@example.com', contactNumber: '+44 20 7946 0000' };
   expectSeeOther(await post({ ...given, name: 'Mallory' }), path);

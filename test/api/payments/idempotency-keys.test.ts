@@ -60,17 +60,19 @@ async function firstIntentOf(api: ApiEnvironment): Promise<string> {
   return intent!.xIntentId;
 }
 
-function linkRoute(
+/** A route that writes rows only, and refuses an unknown customer. */
+function rowsOnly(
   path: string,
   rules: string,
   bodyOf: (changes: Record<string, unknown>) => object,
+  rows: Record<string, number>,
 ): KeyedRoute {
   return {
     route: path,
     rules,
     valid: async () => ({ path, body: bodyOf({}) }),
     refused: async () => ({ path, body: bodyOf({ customerId: UNKNOWN_IDS.customer }) }),
-    rows: { subscription_link: 1 },
+    rows,
     needs: null,
     moves: 0,
   };
@@ -129,56 +131,38 @@ const ROUTES: KeyedRoute[] = [
     needs: 'workflows',
     moves: 0,
   },
-  {
-    route: '/payments/create-intent',
-    rules: 'D-§7',
-    valid: async () => ({ path: '/payments/create-intent', body: intentBody() }),
-    refused: async () => ({
-      path: '/payments/create-intent',
-      body: intentBody({ customerId: UNKNOWN_IDS.customer }),
-    }),
-    rows: { checkout_session: 1, customer: 1, event_stream: 1, outbox_event: 1, payment_intent: 1 },
-    needs: null,
-    moves: 0,
-  },
-  {
-    route: '/subscription/create',
-    rules: 'IF-4.3',
-    valid: async () => ({ path: '/subscription/create', body: subscriptionBody() }),
-    refused: async () => ({
-      path: '/subscription/create',
-      body: subscriptionBody({ customerId: UNKNOWN_IDS.customer }),
-    }),
-    rows: {
-      checkout_session: 1,
-      customer: 1,
-      event_stream: 1,
-      outbox_event: 2,
-      payment_intent: 1,
-      subscription: 1,
-    },
-    needs: null,
-    moves: 0,
-  },
-  linkRoute('/subscription/link/merchant/generate-link', 'IF-4.4', (changes) => ({
-    ...subscriptionBody(changes),
-    expiryDate: IN_A_YEAR,
-  })),
-  linkRoute(PAYMENT_LINK, 'D-§7', (changes) =>
-    paymentLinkBody({ expiryDate: IN_A_YEAR, ...changes }),
+  rowsOnly('/payments/create-intent', 'D-§7', intentBody, {
+    checkout_session: 1,
+    customer: 1,
+    event_stream: 1,
+    outbox_event: 1,
+    payment_intent: 1,
+  }),
+  rowsOnly('/subscription/create', 'IF-4.3', subscriptionBody, {
+    checkout_session: 1,
+    customer: 1,
+    event_stream: 1,
+    outbox_event: 2,
+    payment_intent: 1,
+    subscription: 1,
+  }),
+  rowsOnly(
+    '/subscription/link/merchant/generate-link',
+    'IF-4.4',
+    (changes) => ({ ...subscriptionBody(changes), expiryDate: IN_A_YEAR }),
+    { subscription_link: 1 },
   ),
-  {
-    route: '/setup-method/create',
-    rules: 'IF-4.13',
-    valid: async () => ({ path: '/setup-method/create', body: setupBody() }),
-    refused: async () => ({
-      path: '/setup-method/create',
-      body: setupBody({ customerId: UNKNOWN_IDS.customer }),
-    }),
-    rows: { checkout_session: 1, customer: 1, setup_method: 1 },
-    needs: null,
-    moves: 0,
-  },
+  rowsOnly(
+    PAYMENT_LINK,
+    'D-§7',
+    (changes) => paymentLinkBody({ expiryDate: IN_A_YEAR, ...changes }),
+    { subscription_link: 1 },
+  ),
+  rowsOnly('/setup-method/create', 'IF-4.13', setupBody, {
+    checkout_session: 1,
+    customer: 1,
+    setup_method: 1,
+  }),
 ];
 
 const moved = (api: ApiEnvironment): number =>

@@ -26,23 +26,6 @@ test('a subscription shows its receiptId and its testClockId [D-§7]', async ({ 
   expect(without).not.toHaveProperty('testClockId');
 });
 
-test('an intent shows its kind, its customer and the comments on a one-time charge [D-§7]', async ({
-  api,
-}) => {
-  const subscription = await subscriptionIn(api, 'ACTIVE');
-  const { customerId } = await readSubscription(api, subscription);
-  const charged = await api.call('POST', '/subscription/merchant/one-time-charge', {
-    body: { ...subscription, amount: 700, currency: 'USD', comments: 'Two extra seats' },
-  });
-  const { intentId } = charged.json as { intentId: string };
-  expect(await readIntent(api, intentId)).toMatchObject({
-    kind: 'one_time',
-    customerId,
-    comments: 'Two extra seats',
-  });
-  expect(await readIntent(api, await makePaid(api))).toMatchObject({ kind: 'tokenised' });
-});
-
 test('the intent of a first cycle has the kind upfront when the subscription has an upfrontAmount [D-§7]', async ({
   api,
 }) => {

@@ -34,92 +34,52 @@ interface Kind {
   readonly as: 'merchant' | 'stranger' | 'limited merchant';
 }
 
-const KINDS: readonly Kind[] = [
-  {
-    name: 'an API call with credentials',
-    line: 'POST /customer/create',
-    type: JSON_TYPE,
-    status: 400,
-    as: 'merchant',
-  },
-  {
-    name: 'an API call without credentials',
-    line: 'POST /customer/create',
-    type: JSON_TYPE,
-    status: 401,
-    as: 'stranger',
-  },
-  {
-    name: 'an API call above the rate limit',
-    line: 'POST /customer/create',
-    type: JSON_TYPE,
-    status: 429,
-    as: 'limited merchant',
-  },
-  {
-    name: 'an API call with a content type other than JSON',
-    line: 'PUT /webhook/whc_0000000000000000000000',
-    type: 'text/plain',
-    status: 400,
-    as: 'merchant',
-  },
-  {
-    name: 'an unknown path',
-    line: 'POST /nowhere',
-    type: JSON_TYPE,
-    status: 404,
-    as: 'stranger',
-  },
-  {
-    name: 'a known path with another method',
-    line: 'PATCH /subscription/create',
-    type: JSON_TYPE,
-    status: 405,
-    as: 'stranger',
-  },
-  {
-    name: 'the form of a link',
-    line: 'POST /l/000000000000',
-    type: FORM_TYPE,
-    status: 400,
-    as: 'stranger',
-  },
-  {
-    name: 'the details form of a checkout',
-    line: 'POST /checkout/0000000000000000000000',
-    type: FORM_TYPE,
-    status: 400,
-    as: 'stranger',
-  },
-  {
-    name: 'a POST to a hosted page without a form',
-    line: 'POST /update-method/0000000000000000000000',
-    type: FORM_TYPE,
-    status: 405,
-    as: 'stranger',
-  },
-  {
-    name: 'a GET of a hosted page',
-    line: 'GET /checkout/0000000000000000000000',
-    type: FORM_TYPE,
-    status: 404,
-    as: 'stranger',
-  },
-  {
-    name: 'a GET of the API',
-    line: 'GET /webhook',
-    type: JSON_TYPE,
-    status: 200,
-    as: 'merchant',
-  },
-  {
-    name: 'a DELETE of the API',
-    line: 'DELETE /webhook/whc_0000000000000000000000',
-    type: JSON_TYPE,
-    status: 400,
-    as: 'merchant',
-  },
-];
+const KINDS = (
+  [
+    ['an API call with credentials', 'POST /customer/create', JSON_TYPE, 400, 'merchant'],
+    ['an API call without credentials', 'POST /customer/create', JSON_TYPE, 401, 'stranger'],
+    [
+      'an API call above the rate limit',
+      'POST /customer/create',
+      JSON_TYPE,
+      429,
+      'limited merchant',
+    ],
+    [
+      'an API call with a content type other than JSON',
+      'PUT /webhook/whc_0000000000000000000000',
+      'text/plain',
+      400,
+      'merchant',
+    ],
+    ['an unknown path', 'POST /nowhere', JSON_TYPE, 404, 'stranger'],
+    ['a known path with another method', 'PATCH /subscription/create', JSON_TYPE, 405, 'stranger'],
+    ['the form of a link', 'POST /l/000000000000', FORM_TYPE, 400, 'stranger'],
+    [
+      'the details form of a checkout',
+      'POST /checkout/0000000000000000000000',
+      FORM_TYPE,
+      400,
+      'stranger',
+    ],
+    [
+      'a POST to a hosted page without a form',
+      'POST /update-method/0000000000000000000000',
+      FORM_TYPE,
+      405,
+      'stranger',
+    ],
+    ['a GET of a hosted page', 'GET /checkout/0000000000000000000000', FORM_TYPE, 404, 'stranger'],
+    ['a GET of the API', 'GET /webhook', JSON_TYPE, 200, 'merchant'],
+    [
+      'a DELETE of the API',
+      'DELETE /webhook/whc_0000000000000000000000',
+      JSON_TYPE,
+      400,
+      'merchant',
+    ],
+  ] as const
+).map(([name, line, type, status, as]): Kind => ({ name, line, type, status, as }));
 
 interface Apis {
   readonly api: ApiEnvironment;

@@ -130,21 +130,3 @@ test('a setup session is SUCCESS with the customer’s method when a card is sav
   });
   expect(charged.json).toMatchObject({ status: 'SUCCESS' });
 });
-
-test('a setup session stays CREATED without a method when the card is refused [D-§7]', async ({
-  api,
-}) => {
-  const { setupMethodId } = (await create(api)).json as Made;
-  await save(api, setupMethodId, 'tok-card_declined');
-  const session = (await read(api, setupMethodId)).json as Record<string, string>;
-  expect(session['status']).toBe('CREATED');
-  expect(session).not.toHaveProperty('pmId');
-  const tokens = await api.call('GET', `/customer/${session['customerId']}/payment-method-tokens`);
-  expect(tokens.json).toEqual({ data: [] });
-});
-
-test('a setup session is CANCELLED after 24 hours without a card [D-§7]', async ({ api }) => {
-  const { setupMethodId } = (await create(api)).json as Made;
-  api.clock.aheadMs = 24 * 3_600_000 + 60_000;
-  expect((await read(api, setupMethodId)).json).toMatchObject({ status: 'CANCELLED' });
-});

@@ -3,6 +3,7 @@ import { useCurrencies } from '../../../api/amounts.ts';
 import { CURRENCIES, withOverrides } from '../../../domain/currencies.ts';
 import { expectError } from '../../support/answers.ts';
 import { subscriptionBody, test } from '../../support/api-environment.ts';
+import type { Answer } from '../../support/api-environment.ts';
 import { readSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 
 /**
@@ -20,27 +21,18 @@ beforeAll(() =>
 );
 afterAll(() => useCurrencies(CURRENCIES));
 
+const refused = (answer: Answer, description: string) =>
+  expectError(answer, 400, 'bad_request', description);
+
 test('limits of the operator’s file replace the built-in limits for new subscriptions and charges [D-03]', async ({
   api,
 }) => {
   const create = (changes: object) =>
     api.call('POST', '/subscription/create', { body: subscriptionBody({ ...changes }) });
-  expectError(
-    await create({ amount: 499, currency: 'EUR' }),
-    400,
-    'bad_request',
-    'amount: must be at least 500 in EUR',
-  );
-  expectError(
-    await create({ amount: 9_001, currency: 'EUR' }),
-    400,
-    'bad_request',
-    'amount: must be at most 9000 in EUR',
-  );
-  expectError(
+  refused(await create({ amount: 499, currency: 'EUR' }), 'amount: must be at least 500 in EUR');
+  refused(await create({ amount: 9_001, currency: 'EUR' }), 'amount: must be at most 9000 in EUR');
+  refused(
     await create({ amount: 5_000, currency: 'JPY' }),
-    400,
-    'bad_request',
     'currency: must be a supported ISO 4217 currency code',
   );
   expect((await create({ amount: 500, currency: 'EUR' })).status).toBe(200);
@@ -53,7 +45,7 @@ test('limits of the operator’s file replace the built-in limits for new subscr
       body: { subscriptionId, amount, currency: 'USD' },
       key: `limits-${amount}`,
     });
-  expectError(await charge(9), 400, 'bad_request', 'amount: must be at least 10 in USD');
+  refused(await charge(9), 'amount: must be at least 10 in USD');
   expect((await charge(10)).status).toBe(200);
 });
 
@@ -65,7 +57,7 @@ test('limits of the operator’s file replace the built-in limits for an edited 
     api.call('POST', '/subscription/edit', {
       body: { subscriptionId: subscription.subscriptionId, newAmount },
     });
-  expectError(await edit(20), 400, 'bad_request', 'newAmount must be at least 21 in USD');
+  refused(await edit(20), 'newAmount must be at least 21 in USD');
   expect((await edit(21)).status).toBe(200);
   expect(await readSubscription(api, subscription)).toMatchObject({ amount: 21 });
 });

@@ -148,14 +148,9 @@ describe('the timeline of a subscription', () => {
 });
 
 describe.each([
-  { name: 'upcoming', get: upcoming, ofActive: 11, ofCancelled: [] },
-  {
-    name: 'timeline',
-    get: timeline,
-    ofActive: 2,
-    ofCancelled: ['created', PAID, 'ended (cancelled)'],
-  },
-])('GET /subscription/$name/{subscriptionId}', ({ get, ofActive, ofCancelled }) => {
+  { name: 'upcoming', get: upcoming, count: 11 },
+  { name: 'timeline', get: timeline, count: 2 },
+])('GET /subscription/$name/{subscriptionId}', ({ get, count }) => {
   test('reads the row and makes no call to Temporal [D-§7, D-§8]', async ({ api }) => {
     const subscription = await subscriptionIn(api, 'ACTIVE');
     const before = api.workflows.calls.length;
@@ -163,16 +158,7 @@ describe.each([
     const answer = await get(api, subscription);
     api.workflows.faults.isDown = false;
     expect(answer.status).toBe(200);
-    expect(rows(answer)).toHaveLength(ofActive);
+    expect(rows(answer)).toHaveLength(count);
     expect(api.workflows.calls).toHaveLength(before);
-  });
-
-  test('reads the row of an ENDED subscription, also without Temporal [D-§7]', async ({ api }) => {
-    const subscription = await subscriptionIn(api, 'ENDED');
-    api.workflows.faults.isDown = true;
-    const answer = await get(api, subscription);
-    api.workflows.faults.isDown = false;
-    expect(answer.status).toBe(200);
-    expect(rows(answer).map(({ what }) => what)).toEqual(ofCancelled);
   });
 });
