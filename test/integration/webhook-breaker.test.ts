@@ -1,7 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
-import { updateWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { gate } from '../support/gate.ts';
 import { onWebhookQueues as it } from '../support/webhook-environment.ts';
 import type { WebhookEnvironment } from '../support/webhook-environment.ts';
@@ -103,26 +102,6 @@ describe('a failing endpoint', () => {
       expect(taken).toEqual([1, 2]);
     }
   });
-
-  it('gets deliveries at once when its configuration was changed [D-55]', async ({ env }) => {
-    const [dead, alive] = [await env.startReceiver(), await env.startReceiver()];
-    const configId = await env.addConfig({ url: dead.url });
-    dead.answerWith({ status: 500 });
-    await env.emitTo(...streamIds(20));
-    const nowAt = Date.now();
-    await drain(env, configId, nowAt);
-    expect((await drain(env, configId, nowAt)).pausedMs).toBeGreaterThan(0);
-    await updateWebhookConfig(env.db, {
-      merchantId: env.merchantId,
-      configId,
-      url: alive.url,
-      eventTypes: ['subscription.cycle_charged'],
-      reseal: () => null,
-      at: nowAt,
-    });
-    expect((await drain(env, configId, nowAt + 60_000)).remaining).toBe(0);
-    expect(alive.received).toHaveLength(20);
-  });
 });
 
 describe('an endpoint whose breaker pauses it', () => {
@@ -178,25 +157,6 @@ describe('an endpoint whose breaker pauses it', () => {
       pausedMs: 0,
     });
     expect(receiver.received).toEqual([]);
-  });
-});
-
-describe('an endpoint without answers', () => {
-  it('does not delay another endpoint of the same merchant [D-54]', async ({ env }) => {
-    const [silent, alive] = [await env.startReceiver(), await env.startReceiver()];
-    silent.answerWith('hang');
-    await env.addConfig({ url: silent.url });
-    const aliveId = await env.addConfig({ url: alive.url });
-    const ids = streamIds(30);
-    await env.emitTo(...ids);
-    const { merchantId } = env;
-    for (const streamId of ids) void env.own.deliver({ merchantId, streamId });
-    await silent.waitFor(8);
-    // No request to the silent endpoint has ended yet.
-    expect((await drain(env, aliveId, Date.now())).remaining).toBe(0);
-    expect(alive.received).toHaveLength(30);
-    expect(silent.received).toHaveLength(8);
-    await silent.close();
   });
 });
 

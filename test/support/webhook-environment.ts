@@ -51,11 +51,12 @@ const STOP_MS = 60_000;
 
 export const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
-/** Creates a test environment with one merchant and one event stream, on its own database. */
-async function createWebhookEnvironment() {
-  const database = await createTestDatabase();
-  const handle = createDb({ url: database.url, poolSize: 8, applicationName: 'test' });
-  const { db } = handle;
+/** Empties the database, and creates a test environment with one merchant and one event stream. */
+async function createWebhookEnvironment({ url, db }: { url: string; db: Db }) {
+  await db.execute(sql`
+    with deliveries as (delete from webhook_delivery), events as (delete from outbox_event),
+      streams as (delete from event_stream), configs as (delete from webhook_config)
+    delete from merchant`);
   const sealing = createSealing(Buffer.alloc(32, 1));
   const startedAt = Date.now();
   const merchantId = newId('mer', startedAt, randomBytes);
@@ -84,7 +85,7 @@ async function createWebhookEnvironment() {
 
   return {
     db,
-    databaseUrl: database.url,
+    databaseUrl: url,
     sealing,
     merchantId,
     streamId,
@@ -193,8 +194,6 @@ async function createWebhookEnvironment() {
       await Promise.all(receivers.map((receiver) => receiver.close()));
       if (receivers.length > 0) await expectNoClaim(db);
       await Promise.all(started.map((process) => process.stop(STOP_MS)));
-      await handle.close();
-      await database.drop();
     },
   };
 }
@@ -213,11 +212,20 @@ async function expectNoClaim(db: Db): Promise<void> {
   }, STOP_MS);
 }
 
-/** A `test` function with a test environment for each test. */
-export const onWebhookQueues =
+/** A `test` function with a test environment for each test. The tests of a file share a database. */
+export const onWebhookQueues = test
   // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
-  test.extend('env', async ({}, { onCleanup }) => {
-    const env = await createWebhookEnvironment();
+  .extend('database', { scope: 'file' }, async ({}, { onCleanup }) => {
+    const database = await createTestDatabase();
+    const handle = createDb({ url: database.url, poolSize: 8, applicationName: 'test' });
+    onCleanup(async () => {
+      await handle.close();
+      await database.drop();
+    });
+    return { url: database.url, db: handle.db };
+  })
+  .extend('env', async ({ database }, { onCleanup }) => {
+    const env = await createWebhookEnvironment(database);
     onCleanup(() => env.close());
     return env;
   });
