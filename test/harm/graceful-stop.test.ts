@@ -5,13 +5,11 @@ import type { Socket } from 'node:net';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { webhookDeliveries } from '../../db/schema/webhooks.ts';
-import { freePort } from '../../tools/embedded/ports.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { TemporalPlace } from '../support/temporal-servers.ts';
 import { gate } from '../support/gate.ts';
 import { apiProcesses } from '../support/api-process.ts';
 import type { ApiProcess } from '../support/api-process.ts';
-import { createMerchantClient } from '../../tools/scripts/client/merchant-client.ts';
 import { startOurProcess } from '../support/our-process.ts';
 import type { OurProcess } from '../support/our-process.ts';
 import { payOnPage } from '../../tools/scripts/client/payer.ts';
@@ -30,7 +28,6 @@ import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
  */
 
 type Json = Record<string, unknown>;
-type Order = Awaited<ReturnType<typeof order>>;
 
 /** Upper bounds of waits, not expected durations. */
 const SOON = { timeout: 60_000, interval: 20 };
@@ -84,10 +81,6 @@ async function order(env: TestEnvironment) {
 }
 
 const DELAY = { fault: 'delay', count: 100_000, match: {} };
-
-/** Delays every further charge at the gateway by `delayMs`. */
-const slowGateway = ({ control }: TestEnvironment, delayMs: number) =>
-  control('POST', '/control/faults', { ...DELAY, operation: 'charge', delayMs });
 
 /** Delays every further look-up by 1 ms. The hits of this fault are the number of look-ups. */
 const countLookups = ({ control }: TestEnvironment) =>
@@ -283,39 +276,6 @@ describe.concurrent('after SIGTERM', { timeout: 300_000 }, () => {
       await expectSentOnce(env, 3);
       await shop.close();
     }));
-
-  test('each charge is made once when three workers in turn and an API stop under load [D-17, D-40]', ({
-    server,
-  }) =>
-    inOwnEnvironment(server, WITHOUT_LOOKUP, async (env, keep) => {
-      const processes = await apiProcesses(env);
-      const port = await freePort();
-      const startApi = () => keep(processes.start({ port }));
-      const environment = { ...env.variables, MAINTENANCE: 'on' };
-      const startWorker = () => keep(startOurProcess('worker.ts', environment));
-      const [api, ...workers] = await Promise.all([
-        startApi(),
-        startWorker(),
-        startWorker(),
-        startWorker(),
-      ]);
-      const orders = await Promise.all([order(env), order(env), order(env)]);
-      await slowGateway(env, 250);
-      await countLookups(env);
-      const load = startLoad(orders, { apiUrl: api.url, ...processes });
-      for (const worker of workers) {
-        await load.completesAnother();
-        await expectStops(worker);
-      }
-      await load.completesAnother();
-      const stopped = expectStops(api);
-      await vi.waitFor(() => expectRefuses(api), SOON);
-      const [successor] = await Promise.all([startApi(), stopped]);
-      await load.completesAnother();
-      const charged = await load.end();
-      await expectStops(successor);
-      await expectSentOnce(env, charged);
-    }));
 });
 
 const CREATE = '/subscription/create';
@@ -338,40 +298,6 @@ async function paidSubscription({ merchant, expectAllDelivered }: Shop) {
   await payOnPage(fwdUrl);
   await expectAllDelivered(subscriptionId);
   return { testClockId, subscriptionId };
-}
-
-/**
- * Starts clients that charge in a loop. Each client repeats a charge with its key until the answer is
- * SUCCESS.
- */
-function startLoad(
-  orders: readonly Order[],
-  api: { apiUrl: string; keyId: string; secret: string },
-) {
-  const merchant = createMerchantClient({ ...api, patienceMs: SOON.timeout });
-  const load = { isOver: false, charged: 0 };
-  const client = async ({ body }: Order): Promise<void> => {
-    while (!load.isOver) {
-      const key = randomUUID();
-      const charge = () => merchant.post<Json>(CHARGE, body, key);
-      await vi.waitFor(async () => expect((await charge())['status']).toBe('SUCCESS'), SOON);
-      load.charged += 1;
-    }
-  };
-  const clients = Promise.all(orders.map(client));
-  return {
-    /** Waits until one more charge has succeeded. */
-    async completesAnother(): Promise<void> {
-      const { charged } = load;
-      await vi.waitFor(() => expect(load.charged).toBeGreaterThan(charged), SOON);
-    },
-    /** Stops the clients and returns the number of charges. */
-    async end(): Promise<number> {
-      load.isOver = true;
-      await clients;
-      return load.charged;
-    },
-  };
 }
 
 async function connectTo({ url }: ApiProcess): Promise<Socket> {

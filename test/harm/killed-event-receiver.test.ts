@@ -25,15 +25,16 @@ const test = onStripe
     onCleanup(() => server.teardown());
     return server;
   })
-  .extend('scene', async ({ server, world }, { onCleanup }) => {
+  .extend('place', { scope: 'file' }, async ({ server, world }, { onCleanup }) => {
     const env = await createEnvironment(server, { stripeUrl: world.proxy.url });
     const shop = await openShop(env);
     onCleanup(async () => {
       await shop.close();
       await env.close();
     });
-    return openScene(env, shop, world);
-  });
+    return { env, shop };
+  })
+  .extend('scene', async ({ place, world }) => openScene(place.env, place.shop, world));
 
 const START = Date.parse('2027-01-31T12:00:00Z');
 const WAIT = { timeout: 60_000, interval: 50 };
@@ -58,6 +59,7 @@ async function openScene(
   world: Parameters<typeof stripeMerchant>[2],
 ) {
   const seller = await stripeMerchant(env, shop, world);
+  const before = (await seller.charges()).length;
   const processes = await apiProcesses(env);
   const testClockId = await env.createClock(START);
   const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
@@ -108,7 +110,7 @@ async function openScene(
       await vi.waitFor(async () => expect(await story()).toEqual(events), WAIT);
       await seller.settled();
       expect(await repairsOf(env)).toEqual({});
-      expect(await seller.charges()).toEqual(Array(charges).fill('succeeded 1999'));
+      expect((await seller.charges()).slice(before)).toEqual(Array(charges).fill('succeeded 1999'));
       expect(await story()).toEqual(events);
       expect(await status()).toBe('ACTIVE');
       await shop.expectAllDelivered(subscriptionId);
@@ -159,6 +161,7 @@ test('an API that crashes at before_event_stored loses a charge’s event; a loo
   // The event is lost. A look-up may already have found the outcome.
   expect(await scene.stored()).toEqual(stored);
   await scene.deliverElsewhere(paymentIntentId);
+  await env.workflows.recheck(ref);
   await vi.waitFor(
     async () => expect(await scene.attempts()).toMatchObject({ state: 'SUCCEEDED' }),
     WAIT,

@@ -4,6 +4,7 @@ import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts
 import { onDevServer as test } from '../support/environment.ts';
 import { DUE_AT, paidForJanuary } from '../support/february-charge.ts';
 import { dumpRows } from '../support/restored-rows.ts';
+import { intentIdOfCycle } from '../../domain/ids.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { detailsOf } from '../support/workflow-details.ts';
@@ -95,20 +96,38 @@ describe('a restored database', () => {
     expect(await attempts()).toEqual([]);
   });
 
-  test('charges an order once when the merchant repeats it with its idempotency key [D-39]', async ({
+  test('makes a charge and a refund once when the merchant repeats them with their idempotency keys [D-39]', async ({
     env,
     shop,
   }) => {
-    const { ref, february } = await paidForJanuary(env);
+    const { ref } = await paidForJanuary(env);
     const restore = await dumpRows(env.db);
+    const xIntentId = intentIdOfCycle(ref.subscriptionId, 1);
+    const refund = () =>
+      shop.merchant.post(
+        '/payments/merchant/refund',
+        { xIntentId, amount: 500 },
+        'a-refund-of-january',
+      );
     const order = { subscriptionId: ref.subscriptionId, amount: 700, currency: 'USD' };
     const charge = () =>
       shop.merchant.post('/subscription/merchant/one-time-charge', order, 'an-extra-of-february');
-    const first = await charge();
+    const first = [await charge(), await refund()];
     await restore();
 
-    expect(await charge()).toEqual(first);
-    expect(first).toMatchObject({ status: 'SUCCESS' });
-    expect(await february()).toEqual(['succeeded 700 x2']);
+    expect(await charge()).toEqual(first[0]);
+    expect(first[0]).toMatchObject({ status: 'SUCCESS' });
+    const { refundId } = first[1] as { refundId: string };
+    expect(await refund()).toMatchObject({ refundId, amount: 500 });
+    const book = await env.book(ref);
+    expect(
+      book.map(({ outcome, amountMinor, refundedMinor, sentCount }) => [
+        `${outcome} ${amountMinor} x${sentCount}`,
+        refundedMinor,
+      ]),
+    ).toEqual([
+      ['succeeded 1999 x1', 500],
+      ['succeeded 700 x2', 0],
+    ]);
   });
 });

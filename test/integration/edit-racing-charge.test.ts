@@ -1,4 +1,4 @@
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
@@ -21,53 +21,6 @@ async function active(env: TestEnvironment, shop: Shop) {
     amounts: async () => (await env.book(ref)).map(({ amountMinor }) => amountMinor),
   };
 }
-
-test('an edit that arrives during a charge changes only later charges [D-15, D-32]', async ({
-  env,
-  shop,
-}) => {
-  const subscription = await active(env, shop);
-  await env.control('POST', '/control/faults', {
-    operation: 'charge',
-    fault: 'delay',
-    delayMs: 60_000,
-    count: 1,
-    match: { subscriptionId: subscription.ref.subscriptionId },
-  });
-  const february = subscription.goTo('2027-02-10');
-  await vi.waitFor(
-    async () => expect((await env.state(subscription.ref)).openAttempt).not.toBeNull(),
-    { timeout: 60_000, interval: 10 },
-  );
-  const edited = subscription.edit({
-    newAmount: 9_900,
-    newCycleCount: 4,
-    newNextPaymentDate: Date.parse('2027-02-20T00:00:00Z'),
-    interval: 'WEEK',
-    intervalCount: 1,
-  });
-  // The gateway holds the charge until its faults are removed.
-  await env.control('DELETE', '/control/faults');
-  await february;
-  expect(await edited).toEqual({});
-  expect(await subscription.amounts()).toEqual([1_999, 1_999]);
-
-  await subscription.goTo('2027-03-31');
-  expect(await subscription.amounts()).toEqual([1_999, 1_999, 9_900, 9_900]);
-  const charged = (await env.events(subscription.ref)).filter(
-    (event) => event['eventType'] === 'subscription.cycle_charged',
-  );
-  expect(charged.map((event) => new Date(Number(event['eventTime'])).toISOString())).toEqual([
-    '2027-01-10T00:00:00.000Z',
-    '2027-02-10T00:00:00.000Z',
-    '2027-02-20T00:00:00.000Z',
-    '2027-02-27T00:00:00.000Z',
-  ]);
-  expect(await env.state(subscription.ref)).toMatchObject({
-    status: 'ENDED',
-    endReason: 'completed',
-  });
-});
 
 test('each month is charged once, at the amount of its intent, when edits arrive at the same time [D-15, D-32]', async ({
   env,

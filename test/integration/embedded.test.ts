@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { clearEarlierStart } from '../../tools/embedded/leftovers.ts';
 import { freePort } from '../../tools/embedded/ports.ts';
 import { postgresService } from '../../tools/embedded/postgres.ts';
-import { identify, isRunning } from '../../tools/embedded/process-identity.ts';
+import { identify } from '../../tools/embedded/process-identity.ts';
 import { openProcessTable } from '../../tools/embedded/process-table.ts';
 import type { ProcessRecord } from '../../tools/embedded/process-table.ts';
 import { loadOrMakeSecrets } from '../../tools/embedded/secrets.ts';
@@ -37,57 +37,6 @@ function run(service: Service): SupervisedService {
   toStop.push(supervised);
   return supervised;
 }
-
-const pidOf = (name: string): number =>
-  openProcessTable(join(folder, 'processes.json'))
-    .running()
-    .find((record) => record.name === name)!.pid;
-
-/** A program that reports readiness, or exits with code 3 if its folder has a file `broken`. */
-function program(name: string, body = ''): Service {
-  const file = join(folder, `${name}.mjs`);
-  writeFileSync(
-    file,
-    `import { existsSync } from 'node:fs';
-     if (existsSync(${JSON.stringify(join(folder, 'broken'))})) { console.log('it is broken'); process.exit(3); }
-     process.send({ ready: true });
-     process.stdin.on('end', () => process.exit(0)).resume();
-     ${body}`,
-  );
-  return {
-    name,
-    program: () => ({ command: process.execPath, args: [file] }),
-    logFile: join(folder, `${name}.log`),
-    isReady: async (saysReady) => saysReady,
-    readyWithinMs: 20_000,
-    stopSteps: [
-      { signal: 'SIGTERM', waitMs: 2_000 },
-      { signal: 'SIGKILL', waitMs: 2_000 },
-    ],
-    isOurProgram: true,
-  };
-}
-
-describe('a supervised program', () => {
-  it('is stopped by stop(), also when it ignores SIGTERM', async () => {
-    const service = run({
-      ...program(
-        'worker',
-        "process.on('SIGTERM', () => {}); process.stdin.removeAllListeners('end');",
-      ),
-      stopSteps: [
-        { signal: 'SIGTERM', waitMs: 100 },
-        { signal: 'SIGKILL', waitMs: 2_000 },
-      ],
-    });
-    await service.start();
-    const identity = identify(pidOf('worker'))!;
-    await service.stop();
-    expect(isRunning(identity)).toBe(false);
-    expect(openProcessTable(join(folder, 'processes.json')).running()).toEqual([]);
-    expect(lines).toEqual([]);
-  });
-});
 
 describe('the embedded Postgres', () => {
   const settings = async () => ({

@@ -6,6 +6,8 @@ import { attemptsOf } from '../../db/repositories/payments/orders.ts';
 import { recordDispute } from '../../db/repositories/payments/disputes.ts';
 import { recordMethodChange } from '../../db/repositories/customers/payment-methods.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
+import { readUpdateToken } from '../../runtime/payer-links.ts';
+import { LINKS } from '../support/links.ts';
 import { payOnPage } from '../../tools/scripts/client/payer.ts';
 import type { Shop } from '../support/shop.ts';
 
@@ -97,7 +99,7 @@ async function disputeAndCardUpdate(env: TestEnvironment, intentId: string): Pro
   await env.webhooks.wakeStream({ merchantId, streamId: id });
 }
 
-test('the event examples in the OpenAPI document equal the bodies that a receiver gets [D-52]', async ({
+test('the event examples in the OpenAPI document equal the bodies that a receiver gets, whose link opens the payer’s page [D-33, D-45, D-52]', async ({
   env,
   shop,
 }) => {
@@ -145,6 +147,14 @@ test('the event examples in the OpenAPI document equal the bodies that a receive
 
   await disputeAndCardUpdate(env, String(xIntentId));
   const events = await firstOfEachType(shop);
+  const unpaid = events.find((event) => event['eventType'] === 'subscription.unpaid');
+  const link = new URL(String(unpaid?.['updatePaymentMethodLink']));
+  expect(link.origin).toBe(LINKS.publicUrl);
+  const { merchantId } = env;
+  expect(readUpdateToken(LINKS, link.pathname.replace('/update-method/', ''))).toMatchObject({
+    merchantId,
+    subscriptionId,
+  });
   // A setup session and a saved method have no test clock, so their events have the real time.
   const examples = withFixedIds(events).map((event) =>
     String(event['eventType']).startsWith('setup_method.') ? { ...event, eventTime: NOW } : event,

@@ -62,16 +62,4 @@ describe('the example program whole-life', () => {
       stderr: '',
     });
   });
-
-  test('ends with exit code 1 when a call is refused [D-20]', async ({ shop }) => {
-    const wrong = { ...shop.variables, SECRET: 'sk_test_wrong' };
-    const ended = [
-      await run(process.execPath, inTypeScript, wrong),
-      await run('python3', inPython, wrong),
-    ];
-    expect(ended).toEqual([
-      { exitCode: 1, stdout: '', stderr: expect.stringMatching(/401.*unauthorized/) },
-      { exitCode: 1, stdout: '', stderr: expect.stringMatching(/401.*unauthorized/) },
-    ]);
-  });
 });

@@ -1,17 +1,13 @@
 import { eq } from 'drizzle-orm';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { subscriptionLinks, subscriptions } from '../../db/schema/subscriptions.ts';
-import { onTimeSkippingServer as test } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import type { Page } from '../../tools/scripts/client/browser.ts';
 import { cardOf, enterCardOn, payOn } from '../../tools/scripts/client/payer.ts';
+import { eventually } from '../support/eventually.ts';
 import type { Shop } from '../support/shop.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
-
-/**
- * Subscription links and payment links with the real API and gateway. Checkouts expire in the time of a
- * time-skipping Temporal server.
- */
 
 const DAY = 86_400_000;
 
@@ -59,40 +55,6 @@ async function lastSoldBy(env: TestEnvironment, shortUrl: string) {
   return { merchantId, subscriptionId };
 }
 
-test('a link creates and charges a subscription when its payer pays [IF-4.4, D-37, D-44]', async ({
-  env,
-  shop,
-}) => {
-  const shortUrl = await makeLink(shop, {
-    callbackUrl: 'https://shop.example/thanks',
-    receiptId: 'r-7',
-  });
-  const declined = await payOn(await begin(shortUrl), cardOf('4000 0000 0000 0002'));
-  expect(declined.alert).toContain('Your payment was declined and nothing was charged.');
-  const result = await payOn(declined);
-  const ref = await lastSoldBy(env, shortUrl);
-  expect(result.title).toBe('Thank you: your payment was received');
-  expect(result.links.map(({ url }) => url)).toEqual([
-    `https://shop.example/thanks?subscription_id=${ref.subscriptionId}&status=ACTIVE&receipt_id=r-7`,
-  ]);
-  expect((await env.book(ref)).map(({ outcome, amountMinor }) => [outcome, amountMinor])).toEqual([
-    ['declined', 1_999],
-    ['succeeded', 1_999],
-  ]);
-  const events = await shop.news(ref.subscriptionId, 7);
-  expect(events.map((line) => line.split(' ').slice(2, 4).join(' '))).toEqual([
-    'intent.created CREATED',
-    'subscription.created CREATED',
-    'intent.checkout_opened CREATED',
-    'intent.failed FAILED',
-    'intent.success SUCCESS',
-    'subscription.cycle_charged ACTIVE',
-    'subscription.active ACTIVE',
-  ]);
-  expect((await rowOf(env, shortUrl)).uses).toBe(1);
-  expect((await openPage(shortUrl)).status).toBe(410);
-});
-
 test('a link’s use is released when the payment of its cancelled checkout is declined [D-37, D-§4]', async ({
   env,
   shop,
@@ -106,19 +68,21 @@ test('a link’s use is released when the payment of its cancelled checkout is d
   await env.control('POST', '/control/faults', lose);
   const failingLookup = { operation: 'lookup', fault: 'error_500', count: 1_000, match: {} };
   await env.control('POST', '/control/faults', failingLookup);
-  const waiting = await enterCardOn(form, cardOf('4000 0000 0000 0002'));
-  expect(waiting.title).toBe('Your payment is being processed');
-  // Look-ups follow after 10, 40, 100 and 400 s; see `startTimeSkippingServer`.
-  await env.server.sleep('2 minutes');
+  let waiting = await enterCardOn(form, cardOf('4000 0000 0000 0002'));
+  await eventually(async () => {
+    // On a busy machine the page first asks the payer to wait for a worker.
+    if (waiting.title === 'Just a moment') {
+      waiting = await openPage(waiting.refreshUrl ?? '', waiting.browser);
+    }
+    expect(waiting.title).toBe('Your payment is being processed');
+  });
   expect(await shop.merchant.post('/subscription/merchant/cancel', { subscriptionId })).toEqual({});
   expect((await rowOf(env, shortUrl)).uses).toBe(1);
   expect((await openPage(shortUrl)).status).toBe(410);
 
   await env.control('DELETE', '/control/faults');
-  await env.server.sleep('10 minutes');
-  await vi.waitFor(async () => expect((await rowOf(env, shortUrl)).uses).toBe(0), {
-    timeout: 30_000,
-  });
+  await env.workflows.recheck(ref);
+  await eventually(async () => expect((await rowOf(env, shortUrl)).uses).toBe(0));
   expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['declined']);
   const result = await payOn(await begin(shortUrl));
   expect(result.title).toBe('Thank you: your payment was received');

@@ -1,26 +1,17 @@
-import { LINKS } from '../support/links.ts';
-import { and, eq, sql } from 'drizzle-orm';
-import type { SQL } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
-import { createPaymentActivities } from '../../activities/orders/payments.ts';
-import { oneGateway } from '../support/one-gateway.ts';
 import { bookLateCharge } from '../../db/repositories/payments/late-charges.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import type { Decision } from '../../db/repositories/payments/reviews.ts';
 import { settleRefund } from '../../db/repositories/payments/refunds.ts';
 import { paymentAttempts, paymentReviews, refunds } from '../../db/schema/payments.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
-import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { sweepCounts } from '../../db/schema/sweeps.ts';
-import { webhookDeliveries } from '../../db/schema/webhooks.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { orderWorkflowId, recheck } from '../../workflows/orders/messages.ts';
-import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
-import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
@@ -29,7 +20,6 @@ import type { TestEnvironment } from '../support/test-environment.ts';
  * each such row once, and nothing may be charged twice.
  */
 
-const DAY = 24 * 3_600_000;
 const SOON = { timeout: 60_000, interval: 50 };
 
 const minutesAgo = (minutes: number) => sql`now() - ${minutes} * interval '1 minute'`;
@@ -53,9 +43,6 @@ async function sweep(env: TestEnvironment): Promise<Record<string, number>> {
   return repaired;
 }
 
-const subscriptionHandle = (env: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
-  env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
-
 const statusOf = async (env: TestEnvironment, workflowId: string) =>
   (await env.client.workflow.getHandle(workflowId).describe()).status.name;
 
@@ -63,9 +50,6 @@ const charges = async (env: TestEnvironment, ref: SubscriptionRef) =>
   (await env.book(ref)).map(
     ({ outcome, amountMinor, sentCount }) => `${outcome} ${amountMinor} x${sentCount}`,
   );
-
-const eventTypes = async (env: TestEnvironment, ref: SubscriptionRef) =>
-  (await env.events(ref)).map((event) => event['eventType']);
 
 const attemptOf = async (env: TestEnvironment, intentId: string) => {
   const [attempt] = await env.db
@@ -94,47 +78,6 @@ async function chargeOutside(
   if (outcome.kind !== 'succeeded') throw new Error(`not charged: ${outcome.kind}`);
   return outcome.gatewayChargeId;
 }
-
-const SUBSCRIBED = [
-  'intent.created',
-  'subscription.created',
-  'intent.success',
-  'subscription.cycle_charged',
-  'subscription.active',
-];
-const RENEWED = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
-
-test('a due cycle is charged once after a sweep when its workflow missed a signal [D-40]', async ({
-  env,
-}) => {
-  const ref = await env.create({ createdAt: Date.now() });
-  await payCheckout(env, ref);
-  const state = await env.state(ref);
-  const version = state.version + 1;
-  const anchorAt = Number(state.anchorAt) - 40 * DAY;
-  await env.db
-    .update(subscriptions)
-    .set({
-      state: { ...state, version, anchorAt },
-      version,
-      wakeAt: minutesAgo(2),
-      updatedAt: minutesAgo(2),
-    })
-    .where(eq(subscriptions.id, ref.subscriptionId));
-  expect(await subscriptionHandle(env, ref).query(stateQuery)).toMatchObject({
-    version: state.version,
-    cyclesCharged: 1,
-  });
-
-  expect(await sweep(env)).toEqual({ overdue: 1 });
-  await vi.waitFor(async () => expect((await env.state(ref)).cyclesCharged).toBe(2), SOON);
-  expect(await charges(env, ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
-  expect(await eventTypes(env, ref)).toEqual([...SUBSCRIBED, ...RENEWED]);
-
-  expect(await sweep(env)).toEqual({});
-  expect(await statusOf(env, subscriptionWorkflowId(ref.subscriptionId))).toBe('RUNNING');
-  expect(await charges(env, ref)).toHaveLength(2);
-});
 
 test('the sweep refunds a late charge once when no workflow was signalled', async ({
   env,
@@ -294,53 +237,4 @@ test('the sweep settles a refund once when a review found it refunded and no sig
   expect(await payments.intent(paid)).toMatchObject({ refundedMinor: 1_200 });
   expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
   expect(await payments.story(paid.intentId)).toEqual(expectedEvents);
-});
-
-test('the sweep wakes an endpoint queue once when the signal for a new event was lost [D-54]', async ({
-  env,
-  payments,
-}) => {
-  const secret = 'whsec_YWxpdmU=';
-  const receiver = await startWebhookReceiver({ secrets: [secret] });
-  const received = () =>
-    receiver.received.map(({ event }) => `${event.sequence} ${event.eventType}`);
-  const configId = await env.subscribe(receiver.url, secret);
-  const endpoint = { merchantId: env.merchantId, configId };
-  const next = (streamId: string, nextAttemptAt: number | SQL, attempts: number) =>
-    env.db
-      .update(webhookDeliveries)
-      .set({ nextAttemptAt, attempts })
-      .where(and(eq(webhookDeliveries.streamId, streamId), eq(webhookDeliveries.state, 'PENDING')));
-  const waiting = await payments.payment('hosted');
-  await next(waiting.intentId, Date.now() + DAY, 1);
-  await env.webhooks.wakeEndpoint(endpoint);
-  const queue = env.client.workflow.getHandle(webhookEndpointWorkflowId(configId));
-  await vi.waitFor(async () => {
-    const { events } = await queue.fetchHistory();
-    expect(events?.some((event) => event.timerStartedEventAttributes)).toBe(true);
-  }, SOON);
-
-  const deps = {
-    db: env.db,
-    gateways: oneGateway(env.gateway),
-    links: LINKS,
-    orders: env.orders,
-    wakeStream: async () => undefined,
-  };
-  const ref = await payments.payment('hosted');
-  const order = { ...ref, token: await payments.card(), nowAt: Date.now() };
-  expect(await createPaymentActivities(deps).chargePayment(order)).toEqual({ kind: 'succeeded' });
-  await next(ref.intentId, minutesAgo(1), 0);
-  expect(received()).toEqual([]);
-
-  expect(await sweep(env)).toEqual({ stalledStreams: 1 });
-  await vi.waitFor(
-    () => expect(received()).toEqual(['1 intent.created', '2 intent.success']),
-    SOON,
-  );
-  expect(await sweep(env)).toEqual({});
-  expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
-  expect((await queue.describe()).status.name).toBe('RUNNING');
-  expect(received()).toHaveLength(2);
-  await receiver.close();
 });

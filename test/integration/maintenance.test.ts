@@ -9,7 +9,6 @@ import { claimKey } from '../../db/repositories/merchants/idempotency-keys.ts';
 import { forgetExpiredKeys, isOverdue } from '../../db/repositories/sweeps/queries.ts';
 import { sendTestClock } from '../../db/repositories/merchants/test-clocks.ts';
 import { idempotencyKeys } from '../../db/schema/merchants.ts';
-import { refunds } from '../../db/schema/payments.ts';
 import { subscriptions, testClocks } from '../../db/schema/subscriptions.ts';
 import { webhookDeliveries } from '../../db/schema/webhooks.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -77,24 +76,6 @@ describe('a sweep', () => {
     await eventually(async () => expect((await sweep(env)).lost).toBe(1));
     expect(await isRunning(env, ref)).toBe(true);
     expect(await sweep(env)).toEqual(NOTHING);
-  });
-
-  test('starts a terminated workflow again, which charges the overdue cycle', async ({ env }) => {
-    const ref = await env.create({ createdAt: Date.now() });
-    await payCheckout(env, ref);
-    // The sweep below looks back 0 ms, so it finds the overdue cycle, not the terminated workflow.
-    await handleOf(env, ref).terminate('lost');
-    const state = await env.state(ref);
-    const anchorAt = Number(state.anchorAt) - 40 * 24 * HOUR;
-    await change(env, ref, {
-      state: { ...state, anchorAt },
-      wakeAt: longAgo,
-      updatedAt: longAgo,
-    });
-    const { overdue } = await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
-    expect(overdue).toBe(1);
-    await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(2));
-    expect(await env.book(ref)).toHaveLength(2);
   });
 
   test('does not recheck a subscription whose row changed after the sweep had found it', async ({
@@ -171,55 +152,6 @@ describe('a sweep', () => {
     await deleteWebhookConfig(env.db, { merchantId: env.merchantId, configId, at: Date.now() });
     await receiver.close();
     await env.confirmStart(ref);
-  });
-
-  test('wakes the queue when a crashed worker’s claim on deliveries has expired [D-54]', async ({
-    env,
-  }) => {
-    const receiver = await startWebhookReceiver({ secrets: ['a-secret-of-the-merchant'] });
-    const configId = await env.subscribe(receiver.url, 'a-secret-of-the-merchant');
-    const ref = await env.createRowOnly({ createdAt: Date.now() });
-    await change(env, ref, { insertedAt: justNow });
-    const claim = (claimedUntil: number) =>
-      env.db
-        .update(webhookDeliveries)
-        .set({ nextAttemptAt: Date.now() - 60_000, claimedUntil })
-        .where(eq(webhookDeliveries.streamId, ref.subscriptionId));
-    await claim(Date.now() + 40_000);
-    expect(await sweep(env)).toEqual(NOTHING);
-    expect(receiver.received).toEqual([]);
-    await claim(Date.now() - 1);
-    expect(await sweep(env)).toEqual({ ...NOTHING, stalledStreams: 1 });
-    await receiver.waitFor(2);
-    expect(receiver.received.map(({ event }) => [event.sequence, event.eventType])).toEqual([
-      [1, 'intent.created'],
-      [2, 'subscription.created'],
-    ]);
-    await deleteWebhookConfig(env.db, { merchantId: env.merchantId, configId, at: Date.now() });
-    await receiver.close();
-    await env.confirmStart(ref);
-  });
-
-  test('voids an unsent refund without an idempotency key when its workflow never started [D-17]', async ({
-    env,
-    payments,
-  }) => {
-    const paid = await payments.paid();
-    const { ref } = await payments.refund(paid, 700);
-    const { refundId } = ref;
-    // The request had no idempotency key, so no client can repeat it.
-    await env.db
-      .delete(idempotencyKeys)
-      .where(eq(idempotencyKeys.commandId, `cmd_${refundId.slice(3)}`));
-    expect(await sweep(env)).toEqual(NOTHING);
-    await env.db.update(refunds).set({ updatedAt: longAgo }).where(eq(refunds.id, refundId));
-    expect(await sweep(env)).toEqual({ ...NOTHING, withdrawn: 1 });
-    expect(await sweep(env)).toEqual(NOTHING);
-    expect(await env.orders.execute('refund', ref)).toEqual({
-      kind: 'refused',
-      message: 'It was withdrawn before it was sent.',
-    });
-    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
   });
 
   test('makes the other repairs and counts the failure when one repair fails', async ({ env }) => {

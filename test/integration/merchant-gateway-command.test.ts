@@ -335,20 +335,3 @@ test('the merchant command with DATABASE_URL takes no secret from the data folde
   const gateway = await operator.registry().forNewMethods(merchantId);
   expect(gateway.name).toBe(`stripe:${account.id}`);
 });
-
-test('the merchant command takes missing secrets from the data folder if npm start uses the same DATABASE_URL [D-20]', async ({
-  operator,
-}) => {
-  const DATA_DIR = await operator.foreignDataFolder(operator.databaseUrl);
-  const created = await operator.runWith(
-    { DATA_DIR, CREDENTIAL_PEPPER: '', ENCRYPTION_KEY: '' },
-    'create',
-    '--name',
-    'Own Postgres',
-    '--json',
-  );
-  expect(created).toMatchObject({ code: 0, stderr: '' });
-  const { merchantId } = JSON.parse(created.stdout) as { merchantId: string };
-  const known = (await listMerchants(operator.db)).find(({ id }) => id === merchantId);
-  expect(known).toMatchObject({ name: 'Own Postgres', mode: 'test' });
-});

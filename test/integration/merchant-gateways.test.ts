@@ -127,23 +127,6 @@ test('a charge uses the account that saved the card, also after another account 
   expect(await chargesIn(world, 'in_two_accounts')).toEqual(['succeeded x1']);
 });
 
-test('an account of one merchant is refused for another merchant [D-21]', async ({
-  world,
-  merchants,
-}) => {
-  const [owner, other] = [await merchants.merchant(), await merchants.merchant()];
-  const account = await world.account();
-  expect(await merchants.enter(owner, account)).toBe('added');
-  expect(await merchants.enter(owner, account)).toBe('changed');
-  expect(await merchants.enter(other, account)).toBe('taken');
-  const registry = merchants.registry();
-  const name = `stripe:${account.id}`;
-  expect((await registry.receiving(name)).map(({ merchantId }) => merchantId)).toEqual([owner]);
-  expect(await registry.receiving('stripe:acct_none')).toEqual([]);
-  expect((await registry.forNewMethods(other)).name).toBe('sandbox');
-  await expect(registry.of(other, `stripe:${account.id}`)).rejects.toThrow('has no gateway');
-});
-
 test('a running process neither loses nor repeats a charge when the key is replaced and the old key is refused [D-20]', async ({
   world,
   merchants,

@@ -65,17 +65,3 @@ it('a start names a session whose transaction locks a table that the migration n
   expect(reports).toEqual([`the migration waits for a lock of the database session of ${named}`]);
   await sql.end();
 });
-
-it('a start that does not wait for a lock reports nothing and leaves no session', async () => {
-  const reports: string[] = [];
-  await migrate(database.url, {
-    applicationName: 'undisturbed-start',
-    report: (line) => reports.push(line),
-  });
-  expect(reports).toEqual([]);
-  const sql = postgres(database.url, { max: 1 });
-  await expect
-    .poll(() => sql`select pid from pg_stat_activity where application_name = 'undisturbed-start'`)
-    .toEqual([]);
-  await sql.end();
-});

@@ -1,40 +1,19 @@
 import { eq, sql as raw } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import type { Activities } from '../../activities/index.ts';
 import { refunds } from '../../db/schema/payments.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
 import type { RefundRef } from '../../domain/refund.ts';
 import { refundKey } from '../../domain/refund.ts';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
-import { onDevServerWith } from '../support/environment.ts';
+import { onDevServer } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Refunds that the gateway accepts and decides later. */
 
-/** The number of the next refund activities that fail after their work. */
-const crashes = { after: 0 };
+const test = onDevServer;
 
-const test = onDevServerWith({ wrap: crashing });
-
-test.afterEach(async ({ env }) => {
-  crashes.after = 0;
-  await env.control('DELETE', '/control/faults');
-});
-
-function crashing(activities: Activities): Activities {
-  return {
-    ...activities,
-    refundPayment: async (input) => {
-      const outcome = await activities.refundPayment(input);
-      if (crashes.after > 0) {
-        crashes.after -= 1;
-        throw new Error('the process died after the work');
-      }
-      return outcome;
-    },
-  };
-}
+test.afterEach(({ env }) => env.control('DELETE', '/control/faults'));
 
 const PAID = ['intent.created CREATED', 'intent.success SUCCESS'];
 const ACCEPTED = { kind: 'pending', isAccepted: true };
@@ -179,27 +158,6 @@ describe('a refund that the gateway decides later', () => {
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   });
-
-  test('is sent once when the process crashes after it recorded the refund as pending [D-40]', async ({
-    env,
-    payments,
-  }) => {
-    const paid = await payments.paid();
-    const { ref } = await payments.refund(paid);
-    await env.control('POST', '/control/faults', {
-      operation: 'refund',
-      fault: 'pending',
-      count: 1,
-    });
-    crashes.after = 2;
-    expect(await env.orders.execute('refund', ref)).toEqual(ACCEPTED);
-    await decide(env, ref, 'succeeded');
-    await env.orders.recheck('refund', ref);
-    await expect.poll(async () => (await payments.refundRow(ref)).state).toBe('SUCCEEDED');
-    expect(await env.orders.execute('refund', ref)).toEqual({ kind: 'refunded' });
-    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
-    expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
-  });
 });
 
 describe('a refund that fails after it had succeeded', () => {
@@ -249,22 +207,5 @@ describe('a refund that fails after it had succeeded', () => {
       'intent.refunded REFUNDED',
       'intent.refund_failed PARTIALLY_REFUNDED',
     ]);
-  });
-
-  test('is looked up again when the gateway does not answer [D-40]', async ({ env, payments }) => {
-    const paid = await payments.paid();
-    const { ref } = await payments.refund(paid);
-    expect(await ask(env, ref)).toEqual({ kind: 'refunded' });
-    await decide(env, ref, 'failed');
-    await env.control('POST', '/control/faults', {
-      operation: 'refund_lookup',
-      fault: 'lose_answer',
-      count: 1_000,
-    });
-    expect(await ask(env, ref)).toEqual({ kind: 'pending' });
-    expect(await intentOf(payments, paid)).toEqual(['REFUNDED', 5_000]);
-    await env.control('DELETE', '/control/faults');
-    expect(await ask(env, ref)).toMatchObject({ kind: 'refused' });
-    expect(await intentOf(payments, paid)).toEqual(['SUCCESS', 0]);
   });
 });

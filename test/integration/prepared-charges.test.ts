@@ -20,8 +20,6 @@ interface Calls {
   losesPreparation: boolean;
   /** True: the gateway makes each charge, and its answers are lost. */
   losesAnswer: boolean;
-  /** Runs before the gateway gets a charge. */
-  beforeCharge: () => Promise<void>;
 }
 
 function preparingGateway(env: TestEnvironment) {
@@ -30,7 +28,6 @@ function preparingGateway(env: TestEnvironment) {
     made: [],
     losesPreparation: false,
     losesAnswer: false,
-    beforeCharge: async () => undefined,
   };
   let prepared = 0;
   const gateway: PaymentGateway = {
@@ -45,7 +42,6 @@ function preparingGateway(env: TestEnvironment) {
     },
     charge: async (request) => {
       calls.made.push(`charge ${request.gatewayChargeId}`);
-      await calls.beforeCharge();
       if (withdrawn.has(request.gatewayChargeId ?? '')) {
         throw new GatewayRejectedRequest(400, 'charge_withdrawn');
       }
@@ -97,31 +93,6 @@ async function opened(env: TestEnvironment, payments: Payments) {
 }
 
 describe('a charge at a gateway that prepares charges', () => {
-  test('is sent only after its id at the gateway is stored [D-40]', async ({ env, payments }) => {
-    const { calls, row, collected, book } = await opened(env, payments);
-    const stored: unknown[] = [];
-    calls.beforeCharge = async () => {
-      const { state, gatewayChargeId } = await row();
-      stored.push([state, gatewayChargeId]);
-    };
-    expect(await collected()).toMatchObject({ kind: 'succeeded' });
-    expect(calls.made).toEqual(['prepare', 'charge pi_1']);
-    expect(stored).toEqual([['SENDING', 'pi_1']]);
-    expect(await book()).toEqual(['succeeded 5000 x1']);
-  });
-
-  test('is looked up by its id and not sent again when its answer was lost [D-40]', async ({
-    env,
-    payments,
-  }) => {
-    const { calls, collected, book } = await opened(env, payments);
-    calls.losesAnswer = true;
-    expect(await collected()).toMatchObject({ kind: 'unknown', reason: 'the answer was lost' });
-    expect(await collected()).toMatchObject({ kind: 'succeeded' });
-    expect(calls.made).toEqual(['prepare', 'charge pi_1', 'look up pi_1']);
-    expect(await book()).toEqual(['succeeded 5000 x1']);
-  });
-
   test('is prepared anew, without a look-up, when its preparation got no answer [D-40]', async ({
     env,
     payments,

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { dumpOf, formsOf, historyOf, savedMethod } from '../support/canaries.ts';
+import { eventually } from '../support/eventually.ts';
 import { runCommand } from '../support/run-command.ts';
 import { merchantCommand } from '../../tools/scripts/merchant/command.ts';
 import { startOurProcess } from '../support/our-process.ts';
@@ -80,14 +81,12 @@ test('no key and no webhook secret appears in the database, the histories, the l
 
   // Stripe refuses the stored key until the operator enters the next one.
   await giveAccount(KEYS[2]);
-  expect(await pay(third)).toBe('pending');
-  expect(await payments.attempts(third)).toEqual(['1 UNKNOWN']);
+  const paying = pay(third);
+  await eventually(async () => expect(await payments.attempts(third)).toEqual(['1 UNKNOWN']));
   expect(await enter(KEYS[2] ?? '')).toBe(0);
   await env.orders.recheck('payment', { ...third, token: null });
-  await vi.waitFor(async () => expect(await payments.attempts(third)).toEqual(['1 SUCCEEDED']), {
-    timeout: 60_000,
-    interval: 50,
-  });
+  expect(await paying).toBe('succeeded');
+  expect(await payments.attempts(third)).toEqual(['1 SUCCEEDED']);
 
   const dump = await dumpOf(env.databaseUrl);
   expect(dump).toContain(`stripe:${account.id}`);

@@ -2,26 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { paymentAttempts, paymentIntents, paymentReviews } from '../../db/schema/payments.ts';
-import { subscriptions } from '../../db/schema/subscriptions.ts';
-import { cycleAt } from '../../domain/calendar.ts';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
-import {
-  recheck,
-  stateQuery,
-  subscriptionWorkflowId,
-} from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-
-const HOUR = 3_600_000;
-
-const handleOf = (env: TestEnvironment, ref: SubscriptionRef) =>
-  env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
 
 const eventTypes = async (env: TestEnvironment, ref: SubscriptionRef) =>
   (await env.events(ref)).map((event) => event['eventType']);
@@ -57,20 +44,8 @@ describe('a charge', () => {
         booked: ['succeeded', 'declined'],
       },
     ],
-    [
-      'is never sent again after a pause when the gateway had not received it',
-      {
-        order: { kind: 'pause' } as const,
-        status: 'PAUSED',
-        effect: 'none',
-        cyclesCharged: 1,
-        lastEvents: ['subscription.unpaid', 'subscription.paused', 'intent.failed'],
-        result: { success: false, errorCode: 'processing_error', status: 'UNPAID' },
-        booked: ['succeeded', 'declined'],
-      },
-    ],
   ] as const)(
-    'blocks no cancel or pause while its outcome is unknown, and %s [D-31, D-§4]',
+    'blocks no cancel while its outcome is unknown, and %s [D-31, D-§4]',
     async (
       [_what, { order, status, effect, cyclesCharged, lastEvents, result, booked }],
       { env },
@@ -88,7 +63,7 @@ describe('a charge', () => {
       }
       const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
       expect(await env.execute(ref, command)).toEqual({ kind: 'pending' });
-      // The same command stays pending, another manual retry is refused, cancel or pause is executed.
+      // The same command stays pending, another manual retry is refused, cancel is executed.
       // The outcome is recorded as unknown. A look-up follows after 10 s, so there may be more than one.
       await eventually(async () =>
         expect((await env.state(ref)).openAttempt?.lookups).toBeGreaterThan(0),
@@ -154,52 +129,5 @@ describe('a card token', () => {
     }
     expect(await env.state(second)).toMatchObject({ status: 'CREATED', cyclesCharged: 0 });
     expect(await env.book(second)).toEqual([]);
-  });
-});
-
-describe('a subscription', () => {
-  test('has its workflow started by the next command when the workflow was never started', async ({
-    env,
-  }) => {
-    const ref = await env.createRowOnly({ createdAt: Date.now() });
-    const paid = await payCheckout(env, ref);
-    expect(paid).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
-    await handleOf(env, ref).signal(recheck);
-    expect((await handleOf(env, ref).describe()).status.name).toBe('RUNNING');
-    expect(await env.book(ref)).toHaveLength(1);
-  });
-
-  test('is charged two cycles in order after two months of outage [D-05]', async ({ env }) => {
-    const ref = await env.create({ createdAt: Date.now(), terms: { cycleCount: 5 } });
-    await payCheckout(env, ref);
-    await handleOf(env, ref).terminate('everything is down');
-    // An anchor that is 65 days earlier simulates an outage of 65 days.
-    const state = await env.state(ref);
-    const anchorAt = Number(state.anchorAt) - 65 * 24 * HOUR;
-    await env.db
-      .update(subscriptions)
-      .set({ state: { ...state, anchorAt } })
-      .where(eq(subscriptions.id, ref.subscriptionId));
-    await env.workflows.ensureRunning(ref);
-    await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(3));
-    const intents = await env.db
-      .select({ cycleNumber: paymentIntents.cycleNumber, dueAt: paymentIntents.dueAt })
-      .from(paymentIntents)
-      .where(eq(paymentIntents.subscriptionId, ref.subscriptionId))
-      .orderBy(paymentIntents.cycleNumber);
-    expect(intents.slice(1)).toEqual([
-      { cycleNumber: 2, dueAt: cycleAt(anchorAt, 'MONTH', 1, 1) },
-      { cycleNumber: 3, dueAt: cycleAt(anchorAt, 'MONTH', 1, 2) },
-    ]);
-    expect((await env.book(ref)).map((charge) => charge.outcome)).toEqual([
-      'succeeded',
-      'succeeded',
-      'succeeded',
-    ]);
-    await eventually(async () => {
-      const { cyclesCharged, openAttempt } = await handleOf(env, ref).query(stateQuery);
-      expect({ cyclesCharged, openAttempt }).toEqual({ cyclesCharged: 3, openAttempt: null });
-    });
-    expect(await env.book(ref)).toHaveLength(3);
   });
 });

@@ -1,7 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
-import { bookLateCharge } from '../../db/repositories/payments/late-charges.ts';
-import { paymentAttempts, refunds } from '../../db/schema/payments.ts';
+import { refunds } from '../../db/schema/payments.ts';
 import { subscriptions, testClocks } from '../../db/schema/subscriptions.ts';
 import { openBooks } from '../../tools/proof/verify/books.ts';
 import { readRepairs } from '../../tools/proof/verify/repairs.ts';
@@ -26,13 +25,6 @@ async function counted(env: TestEnvironment): Promise<Record<string, number>> {
     await books.close();
   }
 }
-
-test('the counts of repairs stay empty when nothing needs a repair', async ({ env }) => {
-  const ref = await env.create({ createdAt: Date.now() });
-  await payCheckout(env, ref);
-  expect(await repairsOf(env)).toEqual({});
-  expect(await counted(env)).toEqual({});
-});
 
 test('the counts of repairs grow by one for each repair over several sweeps', async ({ env }) => {
   const startLost = async () => {
@@ -112,41 +104,4 @@ test('a refund is made and counted once by the sweep when its workflow never sta
   expect(await env.orders.execute('refund', ref)).toMatchObject({ kind: 'refunded' });
   expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 700']);
   expect(await counted(env)).toEqual({ neverStarted: 3, behindTheirClock: 1, openRefunds: 1 });
-});
-
-test('a late charge is refunded by the sweep when its refund’s workflow never started', async ({
-  env,
-  payments,
-}) => {
-  const { customerId, paymentMethodId } = await payments.saved();
-  const paid = await payments.payment('tokenised', { customerId, paymentMethodId });
-  await env.orders.execute('payment', { ...paid, token: null });
-  const [attempt] = await env.db
-    .select()
-    .from(paymentAttempts)
-    .where(eq(paymentAttempts.intentId, paid.intentId));
-  if (!attempt) throw new Error('no attempt');
-  const late = await env.gateway.charge({
-    key: `${attempt.gatewayKey}:second`,
-    gatewayChargeId: null,
-    gatewayMethodId: attempt.gatewayMethodId,
-    amountMinor: attempt.amountMinor,
-    currency: attempt.currency,
-    reference: { ...paid, subscriptionId: null, paymentMethodId },
-  });
-  if (late.kind !== 'succeeded') throw new Error('not charged');
-  // No workflow is started for the refund. The sweep takes a refund that has not changed for a minute.
-  const { gatewayChargeId } = late;
-  const { refundId } = await bookLateCharge(env.db, attempt, gatewayChargeId, Date.now());
-  await env.db
-    .update(refunds)
-    .set({ updatedAt: sql`now() - interval '2 minutes'` })
-    .where(eq(refunds.id, refundId));
-  expect(await repairsOf(env)).toEqual({ openRefunds: 1 });
-  const ref = { merchantId: env.merchantId, refundId };
-  expect(await env.orders.execute('refund', ref)).toEqual({ kind: 'refunded' });
-  expect((await payments.book(paid)).toSorted()).toEqual([
-    'succeeded 5000 x1',
-    'succeeded 5000 x1 back 5000',
-  ]);
 });

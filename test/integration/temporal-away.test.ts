@@ -55,6 +55,8 @@ function clientsOf(
   return { workflows, orders, webhooks, close: () => connection.close() };
 }
 
+const UNAVAILABLE = new DomainError('service_unavailable');
+
 describe.each([
   ['refuses connections', '127.0.0.1:1'],
   ['accepts connections and never answers', null],
@@ -65,123 +67,67 @@ describe.each([
     return away;
   });
 
-  test('delays no create request; the subscription’s workflow starts when Temporal is back', async ({
-    env,
-    away,
-  }) => {
-    const ref = await env.createRowOnly({ createdAt: Date.now() });
-    expect(await away.workflows.start(ref)).toBe(false);
-    await away.webhooks.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });
-    await env.workflows.recheck(ref);
-    const paid = await payCheckout(env, ref);
-    expect(paid).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
-    expect(await env.book(ref)).toHaveLength(1);
-  });
-
-  test('makes the API answer a command with 503; the repeat of the command is executed once [D-17]', async ({
-    env,
-    away,
-  }) => {
-    const ref = await env.create({ createdAt: Date.now() });
-    const payment = checkoutCommand(await env.token());
-    await expect(away.workflows.execute(ref, payment)).rejects.toThrow(
-      new DomainError('service_unavailable'),
-    );
-    const again = await env.execute(ref, payment);
-    expect(again).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
-    expect(await env.execute(ref, payment)).toEqual(again);
-    expect(await env.book(ref)).toHaveLength(1);
-  });
-
-  test('makes the API answer a charge with 503; a repeat or the sweep makes the charge once [D-17, D-40]', async ({
+  // The calls wait at the same time, each for 4.5 s or longer.
+  test('delays no create request, makes the API answer a command and a charge with 503, and does not block a repeat whose outcome is recorded; each is carried out once afterwards, unless it was voided [D-17, D-40]', async ({
     env,
     away,
     payments,
   }) => {
-    const repeated = await payments.tokenised();
-    const swept = await payments.tokenised();
-    const unavailable = new DomainError('service_unavailable');
-    await expect(away.orders.execute('payment', { ...repeated, token: null })).rejects.toThrow(
-      unavailable,
-    );
-    await expect(away.orders.execute('payment', { ...swept, token: null })).rejects.toThrow(
-      unavailable,
-    );
-    expect(await payments.intent(swept)).toMatchObject({ status: 'CREATED' });
-    expect(await env.orders.execute('payment', { ...repeated, token: null })).toEqual({
-      kind: 'succeeded',
-    });
+    const created = await env.createRowOnly({ createdAt: Date.now() });
+    const commanded = await env.create({ createdAt: Date.now() });
+    const payment = checkoutCommand(await env.token());
+    const order = async () => ({ ...(await payments.tokenised()), token: null });
+    const [repeated, swept, voided, settled] = [
+      await order(),
+      await order(),
+      await order(),
+      await order(),
+    ];
+    await env.orders.execute('payment', settled);
+    await Promise.all([
+      expect(away.workflows.start(created)).resolves.toBe(false),
+      away.webhooks.wakeStream({ ...created, streamId: created.subscriptionId }),
+      expect(away.workflows.execute(commanded, payment)).rejects.toThrow(UNAVAILABLE),
+      ...[repeated, swept, voided].map((each) =>
+        expect(away.orders.execute('payment', each)).rejects.toThrow(UNAVAILABLE),
+      ),
+      expect(away.orders.execute('payment', settled)).resolves.toEqual({ kind: 'succeeded' }),
+    ]);
 
+    // Temporal is back.
+    await env.workflows.recheck(created);
+    const paid = { kind: 'result', result: { outcome: 'paid' } };
+    expect(await payCheckout(env, created)).toMatchObject(paid);
+    expect(await env.book(created)).toHaveLength(1);
+    const again = await env.execute(commanded, payment);
+    expect(again).toMatchObject(paid);
+    expect(await env.execute(commanded, payment)).toEqual(again);
+    expect(await env.book(commanded)).toHaveLength(1);
+
+    expect(await payments.intent(swept)).toMatchObject({ status: 'CREATED' });
+    expect(await env.orders.execute('payment', repeated)).toEqual({ kind: 'succeeded' });
     const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(await sweep()).toMatchObject({ openPayments: 0 });
-    await env.db
-      .update(paymentIntents)
-      .set({ updatedAt: sql`now() - interval '2 minutes'` })
-      .where(eq(paymentIntents.id, swept.intentId));
+    expect(await withdrawPayment(env.db, voided)).toBe(true);
+    for (const { intentId } of [swept, voided]) {
+      await env.db
+        .update(paymentIntents)
+        .set({ updatedAt: sql`now() - interval '2 minutes'` })
+        .where(eq(paymentIntents.id, intentId));
+    }
     expect(await sweep()).toMatchObject({ openPayments: 1, failed: 0 });
-    expect(await env.orders.execute('payment', { ...swept, token: null })).toEqual({
-      kind: 'succeeded',
-    });
-    expect(await payments.book(repeated)).toEqual(['succeeded 5000 x1']);
-    expect(await payments.book(swept)).toEqual(['succeeded 5000 x1']);
-  });
-
-  test('causes no charge by a later sweep when the charge was voided [D-17]', async ({
-    env,
-    away,
-    payments,
-  }) => {
-    const ref = await payments.tokenised();
-    await expect(away.orders.execute('payment', { ...ref, token: null })).rejects.toThrow(
-      new DomainError('service_unavailable'),
-    );
-    expect(await withdrawPayment(env.db, ref)).toBe(true);
-    await env.db
-      .update(paymentIntents)
-      .set({ updatedAt: sql`now() - interval '2 minutes'` })
-      .where(eq(paymentIntents.id, ref.intentId));
-    const swept = await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
-    expect(swept).toMatchObject({ openPayments: 0 });
-    expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
-    expect(await payments.book(ref)).toEqual([]);
-  });
-
-  test('does not block the repeat of a charge whose outcome is recorded [D-17, D-40]', async ({
-    env,
-    away,
-    payments,
-  }) => {
-    const ref = await payments.tokenised();
-    await env.orders.execute('payment', { ...ref, token: null });
-    expect(await away.orders.execute('payment', { ...ref, token: null })).toEqual({
-      kind: 'succeeded',
-    });
+    expect(await env.orders.execute('payment', swept)).toEqual({ kind: 'succeeded' });
+    expect(await sweep()).toMatchObject({ openPayments: 0, failed: 0 });
+    expect(await payments.intent(voided)).toMatchObject({ status: 'CANCELLED' });
+    expect(await payments.book(voided)).toEqual([]);
+    for (const each of [repeated, swept, settled]) {
+      expect(await payments.book(each)).toEqual(['succeeded 5000 x1']);
+    }
   });
 });
 
 describe('the sweep', () => {
   const test = onDevServer;
-
-  test('voids an unsent charge without an idempotency key [D-17]', async ({ env, payments }) => {
-    const ref = await payments.tokenised();
-    // The request had no idempotency key, so no client can repeat it.
-    await env.db
-      .delete(idempotencyKeys)
-      .where(eq(idempotencyKeys.commandId, `cmd_${ref.intentId.slice(3)}`));
-    const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
-    expect(await sweep()).toMatchObject({ withdrawn: 0, openPayments: 0 });
-    await env.db
-      .update(paymentIntents)
-      .set({ updatedAt: sql`now() - interval '2 minutes'` })
-      .where(eq(paymentIntents.id, ref.intentId));
-    expect(await sweep()).toMatchObject({ withdrawn: 1, openPayments: 0 });
-    expect(await sweep()).toMatchObject({ withdrawn: 0, openPayments: 0 });
-    expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
-    expect(await env.orders.execute('payment', { ...ref, token: null })).toMatchObject({
-      kind: 'refused',
-    });
-    expect(await payments.book(ref)).toEqual([]);
-  });
 
   test('sends no charge without an idempotency key, however many must be voided first [D-17]', async ({
     env,

@@ -94,10 +94,6 @@ test('npm run verify checks the database of DATABASE_URL, not that of npm start,
   const chosen = await run(damaged.url, '--database-url', healthy.url);
   expect(chosen.stdout.split('\n')[0]).toBe(heading(healthy.url));
   expect(chosen.code).toBe(0);
-
-  const json = await run(damaged.url, '--json');
-  expect(json.code).toBe(1);
-  expect(JSON.parse(json.stdout)).toHaveProperty('verdicts');
 });
 
 test('npm run verify reads the gateway of GATEWAY_URL and GATEWAY_KEY, and exits with 2 if no gateway was read [D-40]', async ({

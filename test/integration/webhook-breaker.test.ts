@@ -159,23 +159,3 @@ describe('an endpoint whose breaker pauses it', () => {
     expect(receiver.received).toEqual([]);
   });
 });
-
-describe('failures of one event among successes', () => {
-  it('follow the event’s own schedule and open no breaker [D-54]', async ({ env }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
-    await env.emitTo('sub_bad');
-    const startedAt = Date.now();
-    for (const laterMs of [0, 60_000, 600_000, 7_200_000, 7_200_000 * 3, 7_200_000 * 8]) {
-      receiver.answerNext({ status: 500 });
-      await drain(env, configId, startedAt + laterMs);
-      await env.emitTo('sub_good');
-      await drain(env, configId, startedAt + laterMs);
-    }
-    const bad = (await env.db.select().from(webhookDeliveries)).filter(
-      ({ streamId }) => streamId === 'sub_bad',
-    );
-    expect(bad.map(({ state, attempts }) => `${state} ${attempts}`)).toEqual(['PENDING 6']);
-    expect((await env.config(configId)).consecutiveFailures).toBe(0);
-  });
-});

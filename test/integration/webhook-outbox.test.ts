@@ -8,7 +8,6 @@ import {
   deleteWebhookConfig,
   dropPendingDeliveries,
   listWebhookConfigs,
-  updateWebhookConfig,
 } from '../../db/repositories/webhooks/configs.ts';
 import { outboxEvents, webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { onWebhookQueues as it } from '../support/webhook-environment.ts';
@@ -195,15 +194,6 @@ describe('webhook configurations', () => {
     merchantId: env.merchantId,
     configId,
   });
-  const update = (env: WebhookEnvironment, merchantId: string, configId: string, url: string) =>
-    updateWebhookConfig(env.db, {
-      merchantId,
-      configId,
-      url,
-      eventTypes: ['intent.failed'],
-      reseal: () => null,
-      at: OCCURRED_AT,
-    });
 
   it('are listed oldest first, inactive configurations only on request, deleted configurations never [IF-4.14]', async ({
     env,
@@ -231,35 +221,6 @@ describe('webhook configurations', () => {
     const createdAt = Date.UTC(2020, 0, 1);
     await env.db.update(webhookConfigs).set({ createdAt }).where(eq(webhookConfigs.id, ids[1]));
     expect(await listed(true)).toEqual([`${ids[1]} false`, `${ids[0]} true`]);
-  });
-
-  it('are active again with no failures after an update [D-55]', async ({ env }) => {
-    const configId = await env.addConfig({ url: URL });
-    await deactivateWebhookConfig(env.db, {
-      ...ref(env, configId),
-      readUpdatedAt: (await env.config(configId)).updatedAt,
-      reason: 'failing_for_five_days',
-      at: OCCURRED_AT,
-    });
-    const failures = {
-      consecutiveFailures: 7,
-      pausedUntil: OCCURRED_AT,
-      failingSince: OCCURRED_AT,
-    };
-    await env.db.update(webhookConfigs).set(failures);
-    expect(await update(env, env.merchantId, configId, `${URL}/new`)).toBe(true);
-    expect(await env.config(configId)).toMatchObject({
-      url: `${URL}/new`,
-      eventTypes: ['intent.failed'],
-      isActive: true,
-      deactivatedReason: null,
-      failingSince: null,
-      consecutiveFailures: 0,
-      pausedUntil: null,
-      sealedPreviousSigner: null,
-      previousSignerUntil: null,
-      updatedAt: OCCURRED_AT,
-    });
   });
 
   it('keep their pending deliveries while they are active [D-54, D-55]', async ({ env }) => {

@@ -15,7 +15,7 @@ export const ADA = { name: 'Ada Example', email: 'ada@example.com' };
 export const ORDER = { ...MONTHLY, cycleCount: 3 };
 
 /** Opens the page in the browser, and then every page of our own site to which it reloads by itself. */
-export async function openAndWait(url: string, browser?: Browser): Promise<Page> {
+async function openAndWait(url: string, browser?: Browser): Promise<Page> {
   return waitOn(await openPage(url, browser));
 }
 
