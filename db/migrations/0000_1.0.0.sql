@@ -1,12 +1,3 @@
-CREATE TABLE "merchant" (
-	"id" text PRIMARY KEY NOT NULL,
-	"name" text NOT NULL,
-	"mode" text NOT NULL,
-	"settings" jsonb NOT NULL,
-	"created_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "merchant__mode__ck" CHECK ("merchant"."mode" in ('test', 'live'))
-);
---> statement-breakpoint
 CREATE TABLE "credential" (
 	"key_id" text PRIMARY KEY NOT NULL,
 	"merchant_id" text NOT NULL,
@@ -14,6 +5,49 @@ CREATE TABLE "credential" (
 	"created_at" timestamp(3) with time zone NOT NULL,
 	"expires_at" timestamp(3) with time zone,
 	"revoked_at" timestamp(3) with time zone
+);
+--> statement-breakpoint
+CREATE TABLE "idempotency_key" (
+	"merchant_id" text NOT NULL,
+	"route" text NOT NULL,
+	"key" text NOT NULL,
+	"fingerprint" "bytea" NOT NULL,
+	"state" text NOT NULL,
+	"owner" uuid NOT NULL,
+	"locked_until" timestamp(3) with time zone NOT NULL,
+	"command_id" text NOT NULL,
+	"http_status" integer,
+	"body" text,
+	"created_at" timestamp(3) with time zone NOT NULL,
+	"expires_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "idempotency_key_merchant_id_route_key_pk" PRIMARY KEY("merchant_id","route","key"),
+	CONSTRAINT "idempotency_key__state__ck" CHECK ("idempotency_key"."state" in ('IN_FLIGHT', 'DONE')),
+	CONSTRAINT "idempotency_key__fingerprint__ck" CHECK (octet_length("idempotency_key"."fingerprint") = 32)
+);
+--> statement-breakpoint
+CREATE TABLE "merchant_gateway" (
+	"merchant_id" text NOT NULL,
+	"name" text NOT NULL,
+	"mode" text NOT NULL,
+	"sealed_key" "bytea" NOT NULL,
+	"key_ending" text NOT NULL,
+	"sealed_webhook_secret" "bytea",
+	"sealed_previous_webhook_secret" "bytea",
+	"previous_webhook_secret_until" timestamp(3) with time zone,
+	"is_current" boolean NOT NULL,
+	"created_at" timestamp(3) with time zone NOT NULL,
+	"updated_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "merchant_gateway_merchant_id_name_pk" PRIMARY KEY("merchant_id","name"),
+	CONSTRAINT "merchant_gateway__mode__ck" CHECK ("merchant_gateway"."mode" in ('test', 'live'))
+);
+--> statement-breakpoint
+CREATE TABLE "merchant" (
+	"id" text PRIMARY KEY NOT NULL,
+	"name" text NOT NULL,
+	"mode" text NOT NULL,
+	"settings" jsonb NOT NULL,
+	"created_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "merchant__mode__ck" CHECK ("merchant"."mode" in ('test', 'live'))
 );
 --> statement-breakpoint
 CREATE TABLE "customer" (
@@ -45,13 +79,38 @@ CREATE TABLE "payment_method" (
 	CONSTRAINT "payment_method__status__ck" CHECK ("payment_method"."status" in ('PENDING', 'LIVE', 'DELETED'))
 );
 --> statement-breakpoint
-CREATE TABLE "test_clock" (
+CREATE TABLE "link_use" (
 	"merchant_id" text NOT NULL,
-	"id" text NOT NULL,
-	"target_at" timestamp(3) with time zone NOT NULL,
-	"sent_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
-	"created_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "test_clock_merchant_id_id_pk" PRIMARY KEY("merchant_id","id")
+	"link_id" text NOT NULL,
+	"address_hash" "bytea" NOT NULL,
+	"token_hash" "bytea" NOT NULL,
+	"begun_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "link_use_token_hash_pk" PRIMARY KEY("token_hash")
+);
+--> statement-breakpoint
+CREATE TABLE "subscription_command" (
+	"merchant_id" text NOT NULL,
+	"subscription_id" text NOT NULL,
+	"command_id" text NOT NULL,
+	"kind" text NOT NULL,
+	"result" jsonb,
+	"accepted_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "subscription_command_merchant_id_subscription_id_command_id_pk" PRIMARY KEY("merchant_id","subscription_id","command_id")
+);
+--> statement-breakpoint
+CREATE TABLE "subscription_import" (
+	"merchant_id" text NOT NULL,
+	"import_id" text NOT NULL,
+	"subscription_id" text NOT NULL,
+	"gateway" text NOT NULL,
+	"gateway_customer_id" text,
+	"terms" jsonb NOT NULL,
+	"status" text NOT NULL,
+	"cycles_charged" integer NOT NULL,
+	"next_index" integer NOT NULL,
+	"imported_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "subscription_import_merchant_id_import_id_pk" PRIMARY KEY("merchant_id","import_id"),
+	CONSTRAINT "subscription_import__status__ck" CHECK ("subscription_import"."status" in ('ACTIVE', 'TRIALING'))
 );
 --> statement-breakpoint
 CREATE TABLE "subscription_link" (
@@ -76,15 +135,6 @@ CREATE TABLE "subscription_link" (
 	CONSTRAINT "subscription_link_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
 	CONSTRAINT "subscription_link__goods__ck" CHECK (num_nonnulls("subscription_link"."terms", "subscription_link"."payment") = 1),
 	CONSTRAINT "subscription_link__uses__ck" CHECK ("subscription_link"."uses" between 0 and "subscription_link"."multi_use_limit")
-);
---> statement-breakpoint
-CREATE TABLE "link_use" (
-	"merchant_id" text NOT NULL,
-	"link_id" text NOT NULL,
-	"address_hash" "bytea" NOT NULL,
-	"token_hash" "bytea" NOT NULL,
-	"begun_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "link_use_token_hash_pk" PRIMARY KEY("token_hash")
 );
 --> statement-breakpoint
 CREATE TABLE "subscription" (
@@ -127,29 +177,62 @@ CREATE TABLE "subscription" (
 	CONSTRAINT "subscription__normal_email__ck" CHECK (("subscription"."customer_details"->>'email' is null) = ("subscription"."normal_email" is null))
 );
 --> statement-breakpoint
-CREATE TABLE "subscription_import" (
+CREATE TABLE "test_clock" (
 	"merchant_id" text NOT NULL,
-	"import_id" text NOT NULL,
-	"subscription_id" text NOT NULL,
-	"gateway" text NOT NULL,
-	"gateway_customer_id" text,
-	"terms" jsonb NOT NULL,
-	"status" text NOT NULL,
-	"cycles_charged" integer NOT NULL,
-	"next_index" integer NOT NULL,
-	"imported_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "subscription_import_merchant_id_import_id_pk" PRIMARY KEY("merchant_id","import_id"),
-	CONSTRAINT "subscription_import__status__ck" CHECK ("subscription_import"."status" in ('ACTIVE', 'TRIALING'))
+	"id" text NOT NULL,
+	"target_at" timestamp(3) with time zone NOT NULL,
+	"sent_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"created_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "test_clock_merchant_id_id_pk" PRIMARY KEY("merchant_id","id")
 );
 --> statement-breakpoint
-CREATE TABLE "subscription_command" (
+CREATE TABLE "dispute" (
 	"merchant_id" text NOT NULL,
-	"subscription_id" text NOT NULL,
-	"command_id" text NOT NULL,
-	"kind" text NOT NULL,
-	"result" jsonb,
-	"accepted_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "subscription_command_merchant_id_subscription_id_command_id_pk" PRIMARY KEY("merchant_id","subscription_id","command_id")
+	"id" text NOT NULL,
+	"intent_id" text NOT NULL,
+	"attempt_id" text NOT NULL,
+	"gateway" text NOT NULL,
+	"gateway_dispute_id" text NOT NULL,
+	"amount_minor" bigint NOT NULL,
+	"currency" char(3) NOT NULL,
+	"reason" text NOT NULL,
+	"status" text NOT NULL,
+	"opened_at" timestamp(3) with time zone NOT NULL,
+	"closed_at" timestamp(3) with time zone,
+	CONSTRAINT "dispute_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
+	CONSTRAINT "dispute__status__ck" CHECK ("dispute"."status" in ('OPEN', 'WON', 'LOST', 'CLOSED'))
+);
+--> statement-breakpoint
+CREATE TABLE "payment_attempt" (
+	"merchant_id" text NOT NULL,
+	"id" text NOT NULL,
+	"intent_id" text NOT NULL,
+	"attempt_number" integer NOT NULL,
+	"command_id" text,
+	"session_id" text,
+	"trigger" text NOT NULL,
+	"gateway" text NOT NULL,
+	"gateway_key" text NOT NULL,
+	"gateway_method_id" text NOT NULL,
+	"payment_method_id" text NOT NULL,
+	"state" text NOT NULL,
+	"amount_minor" bigint NOT NULL,
+	"currency" char(3) NOT NULL,
+	"gateway_charge_id" text,
+	"error_code" text,
+	"gateway_code" text,
+	"reason" text,
+	"payer_url" text,
+	"payer_asked_at" timestamp(3) with time zone,
+	"payer_left_at" timestamp(3) with time zone,
+	"created_at" timestamp(3) with time zone NOT NULL,
+	"first_sent_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"last_sent_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"settled_at" timestamp(3) with time zone,
+	"unanswered_at" timestamp(3) with time zone,
+	CONSTRAINT "payment_attempt_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
+	CONSTRAINT "payment_attempt__state__ck" CHECK ("payment_attempt"."state" in ('SENDING', 'SUCCEEDED', 'DECLINED', 'UNKNOWN', 'REVIEW')),
+	CONSTRAINT "payment_attempt__trigger__ck" CHECK ("payment_attempt"."trigger" in ('checkout', 'scheduled', 'automatic_retry', 'manual_retry', 'new_method', 'authentication', 'one_time', 'tokenised'))
 );
 --> statement-breakpoint
 CREATE TABLE "payment_intent" (
@@ -194,36 +277,22 @@ CREATE TABLE "payment_intent" (
 	CONSTRAINT "payment_intent__normal_email__ck" CHECK (("payment_intent"."customer_details"->>'email' is null) = ("payment_intent"."normal_email" is null))
 );
 --> statement-breakpoint
-CREATE TABLE "payment_attempt" (
+CREATE TABLE "payment_review" (
 	"merchant_id" text NOT NULL,
-	"id" text NOT NULL,
-	"intent_id" text NOT NULL,
-	"attempt_number" integer NOT NULL,
-	"command_id" text,
-	"session_id" text,
-	"trigger" text NOT NULL,
-	"gateway" text NOT NULL,
-	"gateway_key" text NOT NULL,
-	"gateway_method_id" text NOT NULL,
-	"payment_method_id" text NOT NULL,
-	"state" text NOT NULL,
-	"amount_minor" bigint NOT NULL,
-	"currency" char(3) NOT NULL,
-	"gateway_charge_id" text,
-	"error_code" text,
-	"gateway_code" text,
-	"reason" text,
-	"payer_url" text,
-	"payer_asked_at" timestamp(3) with time zone,
-	"payer_left_at" timestamp(3) with time zone,
-	"created_at" timestamp(3) with time zone NOT NULL,
-	"first_sent_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
-	"last_sent_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
-	"settled_at" timestamp(3) with time zone,
-	"unanswered_at" timestamp(3) with time zone,
-	CONSTRAINT "payment_attempt_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
-	CONSTRAINT "payment_attempt__state__ck" CHECK ("payment_attempt"."state" in ('SENDING', 'SUCCEEDED', 'DECLINED', 'UNKNOWN', 'REVIEW')),
-	CONSTRAINT "payment_attempt__trigger__ck" CHECK ("payment_attempt"."trigger" in ('checkout', 'scheduled', 'automatic_retry', 'manual_retry', 'new_method', 'authentication', 'one_time', 'tokenised'))
+	"subject_id" text NOT NULL,
+	"reason" text NOT NULL,
+	"since_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"outcome" text,
+	"gateway_id" text,
+	"code" text,
+	"decided_by" text,
+	"note" text,
+	"decided_at" timestamp(3) with time zone,
+	"closed_at" timestamp(3) with time zone,
+	"updated_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "payment_review_merchant_id_subject_id_pk" PRIMARY KEY("merchant_id","subject_id"),
+	CONSTRAINT "payment_review__outcome__ck" CHECK ("payment_review"."outcome" in ('paid', 'declined', 'not_charged', 'refunded', 'not_refunded')),
+	CONSTRAINT "payment_review__decided__ck" CHECK (("payment_review"."outcome" is null) = ("payment_review"."decided_at" is null))
 );
 --> statement-breakpoint
 CREATE TABLE "refund" (
@@ -246,45 +315,6 @@ CREATE TABLE "refund" (
 	CONSTRAINT "refund_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
 	CONSTRAINT "refund__state__ck" CHECK ("refund"."state" in ('CREATED', 'SENDING', 'UNKNOWN', 'PENDING', 'REVIEW', 'SUCCEEDED', 'REFUSED')),
 	CONSTRAINT "refund__amount__ck" CHECK ("refund"."amount_minor" between 1 and 9007199254740991)
-);
---> statement-breakpoint
-CREATE TABLE "payment_review" (
-	"merchant_id" text NOT NULL,
-	"subject_id" text NOT NULL,
-	"reason" text NOT NULL,
-	"since_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
-	"outcome" text,
-	"gateway_id" text,
-	"code" text,
-	"decided_by" text,
-	"note" text,
-	"decided_at" timestamp(3) with time zone,
-	"closed_at" timestamp(3) with time zone,
-	"updated_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "payment_review_merchant_id_subject_id_pk" PRIMARY KEY("merchant_id","subject_id"),
-	CONSTRAINT "payment_review__outcome__ck" CHECK ("payment_review"."outcome" in ('paid', 'declined', 'not_charged', 'refunded', 'not_refunded')),
-	CONSTRAINT "payment_review__decided__ck" CHECK (("payment_review"."outcome" is null) = ("payment_review"."decided_at" is null))
-);
---> statement-breakpoint
-CREATE TABLE "setup_method" (
-	"merchant_id" text NOT NULL,
-	"id" text NOT NULL,
-	"customer_id" text NOT NULL,
-	"status" text NOT NULL,
-	"currency" char(3) NOT NULL,
-	"payment_methods" json NOT NULL,
-	"payment_method_id" text,
-	"store_front_id" text,
-	"billing_details" json NOT NULL,
-	"callback_url" text NOT NULL,
-	"metadata" json,
-	"phone_number_required" boolean NOT NULL,
-	"locale" text,
-	"created_at" timestamp(3) with time zone NOT NULL,
-	"expires_at" timestamp(3) with time zone NOT NULL,
-	"completed_at" timestamp(3) with time zone,
-	CONSTRAINT "setup_method_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
-	CONSTRAINT "setup_method__status__ck" CHECK ("setup_method"."status" in ('CREATED', 'SUCCESS', 'FAILED', 'CANCELLED'))
 );
 --> statement-breakpoint
 CREATE TABLE "checkout_session" (
@@ -316,41 +346,25 @@ CREATE TABLE "checkout_try" (
 	CONSTRAINT "checkout_try_merchant_id_session_id_key_pk" PRIMARY KEY("merchant_id","session_id","key")
 );
 --> statement-breakpoint
-CREATE TABLE "idempotency_key" (
-	"merchant_id" text NOT NULL,
-	"route" text NOT NULL,
-	"key" text NOT NULL,
-	"fingerprint" "bytea" NOT NULL,
-	"state" text NOT NULL,
-	"owner" uuid NOT NULL,
-	"locked_until" timestamp(3) with time zone NOT NULL,
-	"command_id" text NOT NULL,
-	"http_status" integer,
-	"body" text,
-	"created_at" timestamp(3) with time zone NOT NULL,
-	"expires_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "idempotency_key_merchant_id_route_key_pk" PRIMARY KEY("merchant_id","route","key"),
-	CONSTRAINT "idempotency_key__state__ck" CHECK ("idempotency_key"."state" in ('IN_FLIGHT', 'DONE')),
-	CONSTRAINT "idempotency_key__fingerprint__ck" CHECK (octet_length("idempotency_key"."fingerprint") = 32)
-);
---> statement-breakpoint
-CREATE TABLE "webhook_config" (
+CREATE TABLE "setup_method" (
 	"merchant_id" text NOT NULL,
 	"id" text NOT NULL,
-	"url" text NOT NULL,
-	"sealed_signer" "bytea" NOT NULL,
-	"sealed_previous_signer" "bytea",
-	"previous_signer_until" timestamp(3) with time zone,
-	"event_types" text[] NOT NULL,
-	"is_active" boolean NOT NULL,
-	"deactivated_reason" text,
-	"failing_since" timestamp(3) with time zone,
-	"consecutive_failures" integer DEFAULT 0 NOT NULL,
-	"paused_until" timestamp(3) with time zone,
+	"customer_id" text NOT NULL,
+	"status" text NOT NULL,
+	"currency" char(3) NOT NULL,
+	"payment_methods" json NOT NULL,
+	"payment_method_id" text,
+	"store_front_id" text,
+	"billing_details" json NOT NULL,
+	"callback_url" text NOT NULL,
+	"metadata" json,
+	"phone_number_required" boolean NOT NULL,
+	"locale" text,
 	"created_at" timestamp(3) with time zone NOT NULL,
-	"updated_at" timestamp(3) with time zone NOT NULL,
-	"deleted_at" timestamp(3) with time zone,
-	CONSTRAINT "webhook_config_merchant_id_id_pk" PRIMARY KEY("merchant_id","id")
+	"expires_at" timestamp(3) with time zone NOT NULL,
+	"completed_at" timestamp(3) with time zone,
+	CONSTRAINT "setup_method_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
+	CONSTRAINT "setup_method__status__ck" CHECK ("setup_method"."status" in ('CREATED', 'SUCCESS', 'FAILED', 'CANCELLED'))
 );
 --> statement-breakpoint
 CREATE TABLE "event_stream" (
@@ -373,6 +387,25 @@ CREATE TABLE "outbox_event" (
 	CONSTRAINT "outbox_event_merchant_id_id_pk" PRIMARY KEY("merchant_id","id")
 );
 --> statement-breakpoint
+CREATE TABLE "webhook_config" (
+	"merchant_id" text NOT NULL,
+	"id" text NOT NULL,
+	"url" text NOT NULL,
+	"sealed_signer" "bytea" NOT NULL,
+	"sealed_previous_signer" "bytea",
+	"previous_signer_until" timestamp(3) with time zone,
+	"event_types" text[] NOT NULL,
+	"is_active" boolean NOT NULL,
+	"deactivated_reason" text,
+	"failing_since" timestamp(3) with time zone,
+	"consecutive_failures" integer DEFAULT 0 NOT NULL,
+	"paused_until" timestamp(3) with time zone,
+	"created_at" timestamp(3) with time zone NOT NULL,
+	"updated_at" timestamp(3) with time zone NOT NULL,
+	"deleted_at" timestamp(3) with time zone,
+	CONSTRAINT "webhook_config_merchant_id_id_pk" PRIMARY KEY("merchant_id","id")
+);
+--> statement-breakpoint
 CREATE TABLE "webhook_delivery" (
 	"merchant_id" text NOT NULL,
 	"event_id" text NOT NULL,
@@ -391,32 +424,16 @@ CREATE TABLE "webhook_delivery" (
 	CONSTRAINT "webhook_delivery__state__ck" CHECK ("webhook_delivery"."state" in ('PENDING', 'DELIVERED', 'FAILED', 'DROPPED'))
 );
 --> statement-breakpoint
-CREATE TABLE "sweep_count" (
-	"kind" text PRIMARY KEY NOT NULL,
-	"repaired" bigint NOT NULL,
-	"last_at" timestamp(3) with time zone NOT NULL
-);
---> statement-breakpoint
 CREATE TABLE "retention_count" (
 	"kind" text PRIMARY KEY NOT NULL,
 	"deleted" bigint NOT NULL,
 	"last_at" timestamp(3) with time zone NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "merchant_gateway" (
-	"merchant_id" text NOT NULL,
-	"name" text NOT NULL,
-	"mode" text NOT NULL,
-	"sealed_key" "bytea" NOT NULL,
-	"key_ending" text NOT NULL,
-	"sealed_webhook_secret" "bytea",
-	"sealed_previous_webhook_secret" "bytea",
-	"previous_webhook_secret_until" timestamp(3) with time zone,
-	"is_current" boolean NOT NULL,
-	"created_at" timestamp(3) with time zone NOT NULL,
-	"updated_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "merchant_gateway_merchant_id_name_pk" PRIMARY KEY("merchant_id","name"),
-	CONSTRAINT "merchant_gateway__mode__ck" CHECK ("merchant_gateway"."mode" in ('test', 'live'))
+CREATE TABLE "sweep_count" (
+	"kind" text PRIMARY KEY NOT NULL,
+	"repaired" bigint NOT NULL,
+	"last_at" timestamp(3) with time zone NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "gateway_event" (
@@ -432,57 +449,46 @@ CREATE TABLE "gateway_event" (
 	CONSTRAINT "gateway_event_merchant_id_gateway_event_id_pk" PRIMARY KEY("merchant_id","gateway","event_id")
 );
 --> statement-breakpoint
-CREATE TABLE "dispute" (
-	"merchant_id" text NOT NULL,
-	"id" text NOT NULL,
-	"intent_id" text NOT NULL,
-	"attempt_id" text NOT NULL,
-	"gateway" text NOT NULL,
-	"gateway_dispute_id" text NOT NULL,
-	"amount_minor" bigint NOT NULL,
-	"currency" char(3) NOT NULL,
-	"reason" text NOT NULL,
-	"status" text NOT NULL,
-	"opened_at" timestamp(3) with time zone NOT NULL,
-	"closed_at" timestamp(3) with time zone,
-	CONSTRAINT "dispute_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
-	CONSTRAINT "dispute__status__ck" CHECK ("dispute"."status" in ('OPEN', 'WON', 'LOST', 'CLOSED'))
-);
---> statement-breakpoint
 ALTER TABLE "credential" ADD CONSTRAINT "credential_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "merchant_gateway" ADD CONSTRAINT "merchant_gateway_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "customer" ADD CONSTRAINT "customer_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "payment_method" ADD CONSTRAINT "payment_method_merchant_id_customer_id_customer_merchant_id_id_fk" FOREIGN KEY ("merchant_id","customer_id") REFERENCES "public"."customer"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "test_clock" ADD CONSTRAINT "test_clock_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "subscription_link" ADD CONSTRAINT "subscription_link_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "link_use" ADD CONSTRAINT "link_use_merchant_id_link_id_subscription_link_merchant_id_id_fk" FOREIGN KEY ("merchant_id","link_id") REFERENCES "public"."subscription_link"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "subscription_command" ADD CONSTRAINT "subscription_command_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "subscription_import" ADD CONSTRAINT "subscription_import_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "subscription_link" ADD CONSTRAINT "subscription_link_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "subscription" ADD CONSTRAINT "subscription_merchant_id_customer_id_customer_merchant_id_id_fk" FOREIGN KEY ("merchant_id","customer_id") REFERENCES "public"."customer"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "subscription" ADD CONSTRAINT "subscription_merchant_id_test_clock_id_test_clock_merchant_id_id_fk" FOREIGN KEY ("merchant_id","test_clock_id") REFERENCES "public"."test_clock"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "subscription" ADD CONSTRAINT "subscription_merchant_id_link_id_subscription_link_merchant_id_id_fk" FOREIGN KEY ("merchant_id","link_id") REFERENCES "public"."subscription_link"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "subscription_import" ADD CONSTRAINT "subscription_import_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "subscription_command" ADD CONSTRAINT "subscription_command_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "test_clock" ADD CONSTRAINT "test_clock_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "dispute" ADD CONSTRAINT "dispute_merchant_id_intent_id_payment_intent_merchant_id_id_fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "public"."payment_intent"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "dispute" ADD CONSTRAINT "dispute_merchant_id_attempt_id_payment_attempt_merchant_id_id_fk" FOREIGN KEY ("merchant_id","attempt_id") REFERENCES "public"."payment_attempt"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "payment_attempt" ADD CONSTRAINT "payment_attempt_merchant_id_intent_id_payment_intent_merchant_id_id_fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "public"."payment_intent"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "payment_intent" ADD CONSTRAINT "payment_intent_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "payment_intent" ADD CONSTRAINT "payment_intent_merchant_id_link_id_subscription_link_merchant_id_id_fk" FOREIGN KEY ("merchant_id","link_id") REFERENCES "public"."subscription_link"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "payment_attempt" ADD CONSTRAINT "payment_attempt_merchant_id_intent_id_payment_intent_merchant_id_id_fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "public"."payment_intent"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "refund" ADD CONSTRAINT "refund_merchant_id_intent_id_payment_intent_merchant_id_id_fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "public"."payment_intent"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "setup_method" ADD CONSTRAINT "setup_method_merchant_id_customer_id_customer_merchant_id_id_fk" FOREIGN KEY ("merchant_id","customer_id") REFERENCES "public"."customer"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "setup_method" ADD CONSTRAINT "setup_method_merchant_id_payment_method_id_payment_method_merchant_id_id_fk" FOREIGN KEY ("merchant_id","payment_method_id") REFERENCES "public"."payment_method"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "checkout_session" ADD CONSTRAINT "checkout_session_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "checkout_session" ADD CONSTRAINT "checkout_session_merchant_id_intent_id_payment_intent_merchant_id_id_fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "public"."payment_intent"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "checkout_session" ADD CONSTRAINT "checkout_session_merchant_id_setup_method_id_setup_method_merchant_id_id_fk" FOREIGN KEY ("merchant_id","setup_method_id") REFERENCES "public"."setup_method"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "checkout_try" ADD CONSTRAINT "checkout_try_merchant_id_session_id_checkout_session_merchant_id_id_fk" FOREIGN KEY ("merchant_id","session_id") REFERENCES "public"."checkout_session"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "setup_method" ADD CONSTRAINT "setup_method_merchant_id_customer_id_customer_merchant_id_id_fk" FOREIGN KEY ("merchant_id","customer_id") REFERENCES "public"."customer"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "setup_method" ADD CONSTRAINT "setup_method_merchant_id_payment_method_id_payment_method_merchant_id_id_fk" FOREIGN KEY ("merchant_id","payment_method_id") REFERENCES "public"."payment_method"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "webhook_config" ADD CONSTRAINT "webhook_config_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "webhook_delivery" ADD CONSTRAINT "webhook_delivery_merchant_id_event_id_outbox_event_merchant_id_id_fk" FOREIGN KEY ("merchant_id","event_id") REFERENCES "public"."outbox_event"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "webhook_delivery" ADD CONSTRAINT "webhook_delivery_merchant_id_config_id_webhook_config_merchant_id_id_fk" FOREIGN KEY ("merchant_id","config_id") REFERENCES "public"."webhook_config"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "merchant_gateway" ADD CONSTRAINT "merchant_gateway_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "dispute" ADD CONSTRAINT "dispute_merchant_id_intent_id_payment_intent_merchant_id_id_fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "public"."payment_intent"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "dispute" ADD CONSTRAINT "dispute_merchant_id_attempt_id_payment_attempt_merchant_id_id_fk" FOREIGN KEY ("merchant_id","attempt_id") REFERENCES "public"."payment_attempt"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "credential__merchant__idx" ON "credential" USING btree ("merchant_id");--> statement-breakpoint
+CREATE INDEX "idempotency_key__command__idx" ON "idempotency_key" USING btree ("merchant_id","command_id");--> statement-breakpoint
+CREATE INDEX "idempotency_key__expiry__idx" ON "idempotency_key" USING btree ("expires_at");--> statement-breakpoint
+CREATE UNIQUE INDEX "merchant_gateway__account__uq" ON "merchant_gateway" USING btree ("name","mode");--> statement-breakpoint
+CREATE UNIQUE INDEX "merchant_gateway__current__uq" ON "merchant_gateway" USING btree ("merchant_id") WHERE "merchant_gateway"."is_current";--> statement-breakpoint
 CREATE INDEX "customer__created__idx" ON "customer" USING btree ("merchant_id","created_at","id");--> statement-breakpoint
 CREATE INDEX "customer__normal_email__idx" ON "customer" USING btree ("merchant_id","normal_email") WHERE "customer"."normal_email" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_method__gateway_method__uq" ON "payment_method" USING btree ("gateway","gateway_method_id");--> statement-breakpoint
-CREATE UNIQUE INDEX "subscription_link__code__uq" ON "subscription_link" USING btree ("code");--> statement-breakpoint
 CREATE INDEX "link_use__address__idx" ON "link_use" USING btree ("merchant_id","link_id","address_hash","begun_at");--> statement-breakpoint
 CREATE INDEX "link_use__begun__idx" ON "link_use" USING btree ("begun_at");--> statement-breakpoint
+CREATE UNIQUE INDEX "subscription_import__subscription__uq" ON "subscription_import" USING btree ("merchant_id","subscription_id");--> statement-breakpoint
+CREATE INDEX "subscription_import__payer__idx" ON "subscription_import" USING btree ("merchant_id","gateway","gateway_customer_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "subscription_link__code__uq" ON "subscription_link" USING btree ("code");--> statement-breakpoint
 CREATE INDEX "subscription__created__idx" ON "subscription" USING btree ("merchant_id","created_at","id");--> statement-breakpoint
 CREATE INDEX "subscription__receipt__idx" ON "subscription" USING btree ("merchant_id","receipt_id") WHERE "subscription"."receipt_id" is not null;--> statement-breakpoint
 CREATE INDEX "subscription__normal_email__idx" ON "subscription" USING btree ("merchant_id","normal_email") WHERE "subscription"."normal_email" is not null;--> statement-breakpoint
@@ -492,8 +498,14 @@ CREATE INDEX "subscription__live__idx" ON "subscription" USING btree ("workflow_
 CREATE INDEX "subscription__held__idx" ON "subscription" USING btree ("held_at") WHERE "subscription"."held_at" is not null;--> statement-breakpoint
 CREATE INDEX "subscription__wake__idx" ON "subscription" USING btree ("wake_at") WHERE "subscription"."wake_at" is not null and "subscription"."test_clock_id" is null;--> statement-breakpoint
 CREATE INDEX "subscription__clock__idx" ON "subscription" USING btree ("merchant_id","test_clock_id","clock_reached_at") WHERE "subscription"."status" <> 'ENDED' and "subscription"."test_clock_id" is not null;--> statement-breakpoint
-CREATE UNIQUE INDEX "subscription_import__subscription__uq" ON "subscription_import" USING btree ("merchant_id","subscription_id");--> statement-breakpoint
-CREATE INDEX "subscription_import__payer__idx" ON "subscription_import" USING btree ("merchant_id","gateway","gateway_customer_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "dispute__gateway_dispute__uq" ON "dispute" USING btree ("gateway","gateway_dispute_id");--> statement-breakpoint
+CREATE INDEX "dispute__intent__idx" ON "dispute" USING btree ("merchant_id","intent_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "payment_attempt__gateway_key__uq" ON "payment_attempt" USING btree ("gateway_key");--> statement-breakpoint
+CREATE UNIQUE INDEX "payment_attempt__number__uq" ON "payment_attempt" USING btree ("merchant_id","intent_id","attempt_number");--> statement-breakpoint
+CREATE UNIQUE INDEX "payment_attempt__command__uq" ON "payment_attempt" USING btree ("merchant_id","intent_id","command_id") WHERE "payment_attempt"."command_id" is not null;--> statement-breakpoint
+CREATE UNIQUE INDEX "payment_attempt__one_open__uq" ON "payment_attempt" USING btree ("merchant_id","intent_id") WHERE "payment_attempt"."state" in ('SENDING', 'UNKNOWN', 'REVIEW');--> statement-breakpoint
+CREATE UNIQUE INDEX "payment_attempt__one_success__uq" ON "payment_attempt" USING btree ("merchant_id","intent_id") WHERE "payment_attempt"."state" = 'SUCCEEDED';--> statement-breakpoint
+CREATE INDEX "payment_attempt__charge__idx" ON "payment_attempt" USING btree ("gateway_charge_id") WHERE "payment_attempt"."gateway_charge_id" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_intent__subscription_cycle__uq" ON "payment_intent" USING btree ("merchant_id","subscription_id","cycle_number") WHERE "payment_intent"."cycle_number" is not null;--> statement-breakpoint
 CREATE INDEX "payment_intent__created__idx" ON "payment_intent" USING btree ("merchant_id","created_at","id");--> statement-breakpoint
 CREATE INDEX "payment_intent__subscription__idx" ON "payment_intent" USING btree ("merchant_id","subscription_id","created_at","id") WHERE "payment_intent"."subscription_id" is not null;--> statement-breakpoint
@@ -502,33 +514,20 @@ CREATE INDEX "payment_intent__normal_email__idx" ON "payment_intent" USING btree
 CREATE INDEX "payment_intent__open__idx" ON "payment_intent" USING btree ("updated_at") WHERE "payment_intent"."kind" <> 'cycle' and "payment_intent"."status" in ('CREATED', 'PENDING') and ("payment_intent"."kind" <> 'hosted' or "payment_intent"."status" = 'PENDING');--> statement-breakpoint
 CREATE INDEX "payment_intent__link__idx" ON "payment_intent" USING btree ("merchant_id","link_id","checkout_expires_at") WHERE "payment_intent"."link_id" is not null and "payment_intent"."status" in ('CREATED', 'FAILED');--> statement-breakpoint
 CREATE INDEX "payment_intent__customer__idx" ON "payment_intent" USING btree ("merchant_id","customer_id");--> statement-breakpoint
-CREATE UNIQUE INDEX "payment_attempt__gateway_key__uq" ON "payment_attempt" USING btree ("gateway_key");--> statement-breakpoint
-CREATE UNIQUE INDEX "payment_attempt__number__uq" ON "payment_attempt" USING btree ("merchant_id","intent_id","attempt_number");--> statement-breakpoint
-CREATE UNIQUE INDEX "payment_attempt__command__uq" ON "payment_attempt" USING btree ("merchant_id","intent_id","command_id") WHERE "payment_attempt"."command_id" is not null;--> statement-breakpoint
-CREATE UNIQUE INDEX "payment_attempt__one_open__uq" ON "payment_attempt" USING btree ("merchant_id","intent_id") WHERE "payment_attempt"."state" in ('SENDING', 'UNKNOWN', 'REVIEW');--> statement-breakpoint
-CREATE UNIQUE INDEX "payment_attempt__one_success__uq" ON "payment_attempt" USING btree ("merchant_id","intent_id") WHERE "payment_attempt"."state" = 'SUCCEEDED';--> statement-breakpoint
-CREATE INDEX "payment_attempt__charge__idx" ON "payment_attempt" USING btree ("gateway_charge_id") WHERE "payment_attempt"."gateway_charge_id" is not null;--> statement-breakpoint
-CREATE INDEX "payment_attempt__open__idx" ON "payment_attempt" USING btree ("last_sent_at") WHERE "payment_attempt"."state" in ('SENDING', 'UNKNOWN');--> statement-breakpoint
+CREATE UNIQUE INDEX "payment_review__found__uq" ON "payment_review" USING btree ("outcome","gateway_id") WHERE "payment_review"."gateway_id" is not null;--> statement-breakpoint
+CREATE INDEX "payment_review__open__idx" ON "payment_review" USING btree ("updated_at") WHERE "payment_review"."closed_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "refund__gateway_key__uq" ON "refund" USING btree ("gateway_key");--> statement-breakpoint
 CREATE UNIQUE INDEX "refund__late_attempt__uq" ON "refund" USING btree ("merchant_id","late_attempt_id") WHERE "refund"."late_attempt_id" is not null;--> statement-breakpoint
 CREATE INDEX "refund__intent__idx" ON "refund" USING btree ("merchant_id","intent_id");--> statement-breakpoint
 CREATE INDEX "refund__open__idx" ON "refund" USING btree ("updated_at") WHERE "refund"."state" in ('CREATED', 'SENDING', 'UNKNOWN', 'PENDING', 'REVIEW');--> statement-breakpoint
-CREATE UNIQUE INDEX "payment_review__found__uq" ON "payment_review" USING btree ("outcome","gateway_id") WHERE "payment_review"."gateway_id" is not null;--> statement-breakpoint
-CREATE INDEX "payment_review__open__idx" ON "payment_review" USING btree ("updated_at") WHERE "payment_review"."closed_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "checkout_session__token__uq" ON "checkout_session" USING btree ("token_hash");--> statement-breakpoint
 CREATE INDEX "checkout_session__subscription__idx" ON "checkout_session" USING btree ("merchant_id","subscription_id");--> statement-breakpoint
 CREATE INDEX "checkout_session__inserted__idx" ON "checkout_session" USING btree ("inserted_at");--> statement-breakpoint
 CREATE INDEX "checkout_session__intent__idx" ON "checkout_session" USING btree ("intent_id","merchant_id");--> statement-breakpoint
-CREATE INDEX "idempotency_key__command__idx" ON "idempotency_key" USING btree ("merchant_id","command_id");--> statement-breakpoint
-CREATE INDEX "idempotency_key__expiry__idx" ON "idempotency_key" USING btree ("expires_at");--> statement-breakpoint
-CREATE INDEX "webhook_config__active__idx" ON "webhook_config" USING btree ("merchant_id","is_active");--> statement-breakpoint
 CREATE UNIQUE INDEX "outbox_event__sequence__uq" ON "outbox_event" USING btree ("merchant_id","stream_id","sequence");--> statement-breakpoint
 CREATE INDEX "outbox_event__body__idx" ON "outbox_event" USING btree ("inserted_at") WHERE "outbox_event"."body_deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "webhook_config__active__idx" ON "webhook_config" USING btree ("merchant_id","is_active");--> statement-breakpoint
 CREATE INDEX "webhook_delivery__pending_stream__idx" ON "webhook_delivery" USING btree ("merchant_id","stream_id","config_id","sequence") WHERE "webhook_delivery"."state" = 'PENDING';--> statement-breakpoint
 CREATE INDEX "webhook_delivery__pending_endpoint__idx" ON "webhook_delivery" USING btree ("merchant_id","config_id","next_attempt_at") WHERE "webhook_delivery"."state" = 'PENDING';--> statement-breakpoint
-CREATE UNIQUE INDEX "merchant_gateway__account__uq" ON "merchant_gateway" USING btree ("name","mode");--> statement-breakpoint
-CREATE UNIQUE INDEX "merchant_gateway__current__uq" ON "merchant_gateway" USING btree ("merchant_id") WHERE "merchant_gateway"."is_current";--> statement-breakpoint
 CREATE INDEX "gateway_event__unhandled__idx" ON "gateway_event" USING btree ("merchant_id","gateway","subject_id") WHERE "gateway_event"."handled_at" is null;--> statement-breakpoint
-CREATE INDEX "gateway_event__received__idx" ON "gateway_event" USING btree ("received_at");--> statement-breakpoint
-CREATE UNIQUE INDEX "dispute__gateway_dispute__uq" ON "dispute" USING btree ("gateway","gateway_dispute_id");--> statement-breakpoint
-CREATE INDEX "dispute__intent__idx" ON "dispute" USING btree ("merchant_id","intent_id");
+CREATE INDEX "gateway_event__received__idx" ON "gateway_event" USING btree ("received_at");

@@ -205,9 +205,6 @@ export const paymentAttempts = pgTable(
     index('payment_attempt__charge__idx')
       .on(table.gatewayChargeId)
       .where(sql`${table.gatewayChargeId} is not null`),
-    index('payment_attempt__open__idx')
-      .on(table.lastSentAt)
-      .where(sql`${table.state} in ('SENDING', 'UNKNOWN')`),
   ],
 );
 
