@@ -140,12 +140,6 @@ export async function describeWorkflow(
   }
 }
 
-/** True if Temporal refused a call, because the namespace has no such search attribute. */
-export function isUnregistered(searchAttribute: string, error: unknown): boolean {
-  const cause = error instanceof ServiceError ? error.cause : null;
-  return isGrpcServiceError(cause) && cause.details.includes(`search attribute ${searchAttribute}`);
-}
-
 const FAILED_PRECONDITION = 9;
 
 /** True if the run's latest workflow tasks failed: Temporal refuses calls until one completes. */

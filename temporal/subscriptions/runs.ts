@@ -12,7 +12,6 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import {
   advanceClock,
   recheck,
-  RECEIPT_ID_ATTRIBUTE,
   SUBSCRIPTION_WORKFLOW,
   subscriptionWorkflowId,
 } from '../../workflows/subscription/messages.ts';
@@ -23,7 +22,6 @@ import {
   describeWorkflow,
   hasFailedTask,
   hasWorkPending,
-  isUnregistered,
   orWarn,
 } from '../client.ts';
 import type { TemporalDeps } from '../client.ts';
@@ -201,7 +199,7 @@ export class SubscriptionRuns {
     throw new DomainError('service_unavailable', 'the database is older than the completed run');
   }
 
-  /** Returns false if the reuse policy forbids the start. Starts without an unregistered `ReceiptId`. */
+  /** Returns false if the reuse policy forbids the start. */
   private async startFrom(
     ref: SubscriptionRef,
     snapshot: Snapshot,
@@ -218,11 +216,6 @@ export class SubscriptionRuns {
         this.client.workflow.start(SUBSCRIPTION_WORKFLOW, options),
       );
     } catch (error) {
-      if (snapshot.receiptId !== null && isUnregistered(RECEIPT_ID_ATTRIBUTE, error)) {
-        this.logger.error({ ...ref }, 'the search attribute ReceiptId is not registered');
-        const unlabelled = { ...snapshot, receiptId: null };
-        return this.startFrom(ref, unlabelled, workflowIdReusePolicy, withinMs);
-      }
       // The workflow has run before and is closed. If it did not complete, the sweep starts it again.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       await this.rows.markWorkflowStarted(ref);

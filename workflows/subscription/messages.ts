@@ -50,8 +50,7 @@ const searchAttributes = {
 };
 
 /** The merchant's own id of the order. Set at the start and never changed; absent without a `receiptId`. */
-export const RECEIPT_ID_ATTRIBUTE = 'ReceiptId';
-const RECEIPT_ID = defineSearchAttributeKey(RECEIPT_ID_ATTRIBUTE, SearchAttributeType.KEYWORD);
+const RECEIPT_ID = defineSearchAttributeKey('ReceiptId', SearchAttributeType.KEYWORD);
 
 /** Returns the search attributes that never change. */
 export function fixedAttributesOf(receiptId: string | null): SearchAttributePair[] {
