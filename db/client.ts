@@ -32,8 +32,7 @@ export function createDb(options: DbOptions): DbHandle {
     idle_timeout: 60,
     // Ignore notices such as "relation already exists".
     onnotice: () => undefined,
-    // With `true` the driver queries array types at each connect. While Postgres starts, that query fails
-    // with an error that no caller can catch.
+    // `true` queries array types at connect, which fails uncaught while Postgres starts.
     fetch_types: false,
     socket: openSocket,
     connection: {

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { readCurrencyLimits } from './currency-limits.ts';
+import { CURRENCIES, withOverrides } from '../domain/currencies.ts';
+import type { CurrencyTable } from '../domain/currencies.ts';
 import { flag, port, present, processEnvironment, read, text, url } from './environment.ts';
 import type { Check, Environment } from './environment.ts';
 import { FAILPOINTS } from './failpoints.ts';
@@ -243,7 +245,7 @@ const refuseWrongCurrencyLimits: Check = (environment) => {
   try {
     readCurrencyLimits(present(environment['CURRENCY_LIMITS_FILE']));
   } catch (error) {
-    return `CURRENCY_LIMITS_FILE: ${error instanceof Error ? error.message : String(error)}`;
+    return `CURRENCY_LIMITS_FILE: ${messageOf(error)}`;
   }
 };
 
@@ -253,3 +255,18 @@ export const SERVICE_CHECKS: readonly Check[] = [
   refuseStripeDoubleInProduction,
   refuseWrongCurrencyLimits,
 ];
+
+/** Returns the table with the file's limits. @throws Error naming file, currency and field. */
+export function readCurrencyLimits(path: string | undefined): CurrencyTable {
+  if (path === undefined) return CURRENCIES;
+  try {
+    return withOverrides(CURRENCIES, JSON.parse(readFileSync(path, 'utf8')) as unknown);
+  } catch (error) {
+    const reason = error instanceof SyntaxError ? 'is not valid JSON' : messageOf(error);
+    throw new Error(`${path}: ${reason}`, { cause: error });
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

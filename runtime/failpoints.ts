@@ -3,21 +3,15 @@
  * or a saved card. docs/architecture.md describes the states that they leave.
  */
 export const FAILPOINTS = [
-  /** API: the order's rows, and the answer under its Idempotency-Key, are written; nothing is committed. */
+  // API, in the order of docs/architecture.md.
   'before_claim_commits',
-  /** API: the order's rows and the answer are committed; the workflow is not started. */
   'after_commit',
-  /** API: the Idempotency-Key is claimed; the work has not begun. */
   'after_claim',
   /** API, or worker that handles a gateway's event: the order's workflow is not started, or the command not sent. */
   'before_hand_over',
-  /** API: the outcome is recorded; no answer is stored under the key. */
   'before_answer_stored',
-  /** API: the answer is stored under the key; the client has no answer. */
   'after_answer_stored',
-  /** API: an event of a gateway is verified; nothing is stored. */
   'before_event_stored',
-  /** API: the event is committed; the gateway has no answer, and no workflow handles the event. */
   'after_event_stored',
   /** Worker: the attempt is not written. */
   'before_opening',
@@ -35,7 +29,6 @@ export const FAILPOINTS = [
   'after_settling',
   /** Worker: a transition without a charge is committed; the workflow does not know the transition. */
   'after_transition',
-  /** Worker: the endpoint has received an event; the delivery is not recorded. */
   'after_delivery',
 ] as const;
 export type Failpoint = (typeof FAILPOINTS)[number];

@@ -11,8 +11,8 @@ import {
   temporalSettings,
   urlHost,
   variables as product,
+  readCurrencyLimits,
 } from '../runtime/config.ts';
-import { readCurrencyLimits } from '../runtime/currency-limits.ts';
 import {
   port,
   present,

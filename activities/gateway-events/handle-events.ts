@@ -104,8 +104,7 @@ async function lookAtDispute(
   if (found.kind === 'absent' || found.dispute.gatewayChargeId !== gatewayChargeId) return;
   const { attempt } = named;
   const recorded = await recordDispute(db, attempt, gatewayDisputeId, found.dispute, nowAt);
-  // The transaction has changed the timeline in the subscription's row, so the subscription's workflow must
-  // read the row again.
+  // The transaction has changed the timeline in the row, which the workflow must read again.
   if (recorded.subscription) await subscriptionWorkflows.recheck(recorded.subscription);
   await wakeStream(recorded.stream);
 }

@@ -68,8 +68,7 @@ async function book(
 ): Promise<LateChargeOutcome> {
   const attempt = await findAttempt(db, { merchantId, id: attemptId });
   const { refundId, subscription } = await bookLateCharge(db, attempt, gatewayChargeId, nowAt);
-  // The transaction has changed the timeline in the subscription's row, so the subscription's workflow must
-  // read the row again.
+  // The transaction has changed the timeline in the row, which the workflow must read again.
   if (subscription) await subscriptionWorkflows.recheck(subscription);
   await orders.ensureRunning('refund', { merchantId, refundId });
   return { kind: 'found', refundId, gatewayChargeId };

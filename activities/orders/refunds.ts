@@ -40,8 +40,7 @@ export function createRefundActivities(deps: OrderDeps) {
         ? await settle(deps.db, refund, settlement, nowAt)
         : await recordedOutcome(deps, refund);
       if (outcome.kind === 'pending') return outcome;
-      // An earlier call may have recorded the outcome, and its process may have died before it delivered the
-      // event.
+      // The process that recorded the outcome may have died before the delivery.
       const intent = await findIntent(deps.db, merchantId, refund.intentId);
       if (intent) await deps.wakeStream(streamOf(intent));
       return outcome;

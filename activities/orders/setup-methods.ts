@@ -24,8 +24,7 @@ export function createSetupMethodActivities(deps: OrderDeps) {
         return { kind: 'refused', code: 'resource_not_found', message };
       }
       const status = setupMethodStatusAt(session, nowAt);
-      // This call may repeat the order that completed the session, so a completed session is not refused
-      // here. `completeSetupMethod` compares the redeemed card with the session's card.
+      // A completed session may be this order's own: `completeSetupMethod` compares the cards.
       if (status !== 'CREATED' && status !== 'SUCCESS') return setupIsOver(session);
       const { customerId } = session;
       const card = { ...token, merchantId, customerId, verify: true, nowAt };

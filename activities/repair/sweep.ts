@@ -112,8 +112,7 @@ export function createMaintenanceActivities(deps: ActivityDeps) {
       await attempt(() => forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT));
       const deletion = { before: input.nowAt - retentionMs, limit: DELETED_LIMIT };
       await attempt(() => deleteOld(db, deletion));
-      // The kind `lost` comes last: after thousands of workflows were terminated, its repairs take all the
-      // remaining time.
+      // `lost` comes last: after thousands of terminations it takes all the remaining time.
       const sinceAt = input.nowAt - input.lookBackMs;
       await sweepKind(
         'lost',

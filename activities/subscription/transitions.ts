@@ -29,8 +29,7 @@ export function createTransitionActivities(
     async record(transition: Transition): Promise<Recorded> {
       const recorded = await recordTransition(deps.db, transition);
       failpoint('after_transition');
-      // A repeat wakes the stream, too: the process of the first call may have died before it delivered the
-      // events.
+      // A repeat, too: the process of the first call may have died before the delivery.
       if (recorded.kind !== 'stale' && transition.change.events.length > 0) {
         const { merchantId, subscriptionId: streamId } = transition.change.state;
         await deps.wakeStream({ merchantId, streamId });

@@ -7,8 +7,8 @@ import {
 } from '../../domain/delivery-schedule.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
 import type { Sealing } from '../../runtime/sealing.ts';
+import { signatureHeaders } from './sender.ts';
 import type { SendResult, WebhookRequest } from './sender.ts';
-import { signatureHeaders } from './signature.ts';
 
 export interface AttemptDeps {
   sealing: Pick<Sealing, 'open'>;

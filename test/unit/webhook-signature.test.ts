@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { signatureHeaders } from '../../activities/webhooks/signature.ts';
+import { signatureHeaders } from '../../activities/webhooks/sender.ts';
 
 const PLAIN_SECRET = 'a secret the merchant chose, with an é';
 const BASE64_SECRET = `whsec_${Buffer.from('twenty-four bytes of key').toString('base64')}`;

@@ -156,8 +156,7 @@ export async function recordMethodChange(
     if (!known || known.status === 'DELETED') return false;
     const { brand, country, lastFourDigit, expiryMonth, expiryYear } = card ?? known;
     const facts = { brand, country, lastFourDigit, expiryMonth, expiryYear };
-    // If the gateway removed a PENDING method, the method stays PENDING, because the gateway declines its first
-    // use.
+    // A removed PENDING method stays PENDING: the gateway declines its first use.
     const status: PaymentMethodStatus =
       card === null && known.status === 'LIVE' ? 'DELETED' : known.status;
     const isSame = Object.entries({ ...facts, status }).every(

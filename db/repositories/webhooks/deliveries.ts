@@ -76,8 +76,7 @@ export async function endpointBacklog(
   { merchantId, configId }: EndpointRef,
   nowAt: number,
 ): Promise<EndpointBacklog> {
-  // A delivery that failed once or twice blocks the later deliveries of its stream, so only the failed
-  // delivery's next attempt counts.
+  // After one or two failures a delivery blocks its stream, so only its next attempt counts.
   const [row] = await db.execute<{ [Key in keyof EndpointBacklog]: EndpointBacklog[Key] }>(sql`
     with line as (
       select count(*) as pending,
