@@ -8,7 +8,6 @@ export interface Branding {
   readonly supportUrl?: string;
 }
 
-/** The two colours that the text of a button may have. */
 const INKS = ['#ffffff', '#0d1526'] as const;
 type Ink = (typeof INKS)[number];
 
@@ -19,7 +18,6 @@ const URL_LENGTH_MAX = 2_048;
 const HOST = /^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d+)?$/;
 const COLOUR = /^#[0-9a-f]{6}$/i;
 
-/** Returns why a page cannot use this URL; null if it can. */
 export function brandUrlProblem(text: string): string | null {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isUsable = url?.protocol === 'https:' && url.username === '' && url.password === '';
@@ -30,7 +28,6 @@ export function brandUrlProblem(text: string): string | null {
     : `"${text}" is not an https URL of at most ${URL_LENGTH_MAX} characters without credentials`;
 }
 
-/** Returns why a button cannot have this colour; null if it can. */
 export function colourProblem(text: string): string | null {
   if (!COLOUR.test(text)) return `"${text}" is not a colour like #1f4fd8`;
   if (inkOn(text) !== null) return null;
@@ -55,7 +52,6 @@ export function usableBranding({ colour, ...urls }: Branding): Branding {
   };
 }
 
-/** Returns the contrast of two colours, from 1 to 21, as WCAG 2.2 defines it. */
 export function contrast(one: string, other: string): number {
   const [dark = 0, light = 0] = [luminance(one), luminance(other)].toSorted((a, b) => a - b);
   return (light + 0.05) / (dark + 0.05);

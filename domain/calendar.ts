@@ -10,7 +10,6 @@ export function isIntervalUnit(value: unknown): value is IntervalUnit {
 
 const DAY_MS = 86_400_000;
 
-/** Start of the year 2200. Every billing date lies before this instant. */
 export const BILLING_HORIZON_AT = Date.UTC(2200, 0, 1);
 
 /** Maximum interval count of each unit, about ten years. */
@@ -85,7 +84,6 @@ export function isInstant(value: unknown): value is number {
   );
 }
 
-/** Returns why an interval count is out of bounds; null if it is valid. */
 export function intervalCountProblem(unit: IntervalUnit, intervalCount: number): string | null {
   const max = INTERVAL_COUNT_MAX[unit];
   return isWholeWithin(intervalCount, 1, max)
@@ -93,14 +91,12 @@ export function intervalCountProblem(unit: IntervalUnit, intervalCount: number):
     : `must be an integer from 1 to ${max} for interval ${unit}`;
 }
 
-/** Returns why a number of cycles is out of bounds; null if it is valid. */
 export function cycleCountProblem(cycleCount: number): string | null {
   return isWholeWithin(cycleCount, 1, CYCLE_COUNT_MAX)
     ? null
     : `must be an integer from 1 to ${CYCLE_COUNT_MAX}`;
 }
 
-/** Returns why a trial that begins at `startAt` is too long; null if it is valid. */
 export function trialProblem(startAt: number, unit: IntervalUnit, count: number): string | null {
   if (!Number.isSafeInteger(count) || count < 0) return 'must be an integer of at least 0';
   // Ten years are at most 3,660 of the shortest unit, a day. A larger count could exceed safe integers.
@@ -190,7 +186,6 @@ function civilOf(atMs: number): Civil {
   return { month, day, timeOfDayMs: atMs - firstDayAt(month) - (day - 1) * DAY_MS };
 }
 
-/** Returns the start of the month's first day. */
 function firstDayAt(month: number): number {
   return Date.UTC(1970, month, 1);
 }

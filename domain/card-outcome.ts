@@ -1,4 +1,3 @@
-/** The outcome of a card that a payer entered. */
 export type CardOutcome =
   /** The outcome is in the database. */
   | { kind: 'decided' }

@@ -2,7 +2,6 @@ import { MINIMUMS, TABLE_DATE } from './currency-table.ts';
 
 /** A row of the currency table. Amounts are minor units. */
 export interface Currency {
-  /** Upper-case ISO 4217 code. */
   readonly code: string;
   /** Digits after the decimal point: one unit is 10^exponent minor units. */
   readonly exponent: number;
@@ -58,7 +57,6 @@ export function normaliseCurrency(input: unknown): string | null {
   return typeof input === 'string' && /^[A-Za-z]{3}$/.test(input) ? input.toUpperCase() : null;
 }
 
-/** Returns why the currency with this upper-case code cannot be charged; null if it can. */
 export function currencyProblem(code: string, table: CurrencyTable = CURRENCIES): string | null {
   return table.get(code)?.active === true ? null : 'must be a supported ISO 4217 currency code';
 }

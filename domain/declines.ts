@@ -1,4 +1,3 @@
-/** By code: the `errorMessage` that the merchant reads. */
 export const DECLINES = {
   card_declined: 'The card was declined.',
   insufficient_funds: 'The account does not hold enough money for this payment.',

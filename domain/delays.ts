@@ -14,7 +14,6 @@ const LOOKUPS_OF_FIRST_DAY = 313;
 /** Number of daily look-ups, after the first day, of a charge that the gateway has received and not decided. */
 const PENDING_DAYS_MAX = 30;
 
-/** Time, in ms, between look-ups of an attempt or refund in REVIEW. */
 export const REVIEW_DELAY_MS = DAY_MS;
 
 /** Returns the delay, in ms, to the next look-up: at most 290 s on the first day, then a day; spread over keys. */

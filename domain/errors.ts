@@ -59,7 +59,6 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** True for a code of the catalogue. Inherited names such as `toString` are no codes. */
 export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && Object.hasOwn(ERRORS, value);
 }

@@ -77,7 +77,6 @@ export interface SubscriptionEventDraft {
   nextPaymentAt: number | null;
   currentPeriodEndAt: number | null;
   endReason: EndReason | null;
-  /** The actor that caused the change. */
   actor: Actor;
   /** Only for `subscription.unpaid` and `subscription.retries_exhausted`, with the last decline's code. */
   dunning?: { errorCode: string | null } & DunningFacts;
@@ -85,7 +84,6 @@ export interface SubscriptionEventDraft {
 
 /** Facts about the retries of a declined cycle, in the events that report the decline. */
 export interface DunningFacts {
-  /** The next automatic retry; null if none is left. */
   nextRetryAt: number | null;
   /** The URL where the payer replaces the payment method. The activity that stores the event adds it. */
   updatePaymentMethodLink?: string;

@@ -23,7 +23,6 @@ export interface GatewaySubject {
   subjectId: string;
 }
 
-/** Returns the gateway's id of the object that a hint names; null for an ignored event. */
 export function subjectIdOf(hint: GatewayHint): string | null {
   switch (hint.kind) {
     case 'charge':

@@ -69,7 +69,6 @@ export function isId(prefix: IdPrefix, value: unknown): value is string {
   return (body.length === ID_BODY_LENGTH || isLong) && /^[0-9A-Za-z]+$/.test(body);
 }
 
-/** Returns the id of a command from the first 128 bits of a hash. */
 export function commandIdFrom(hash: Uint8Array): string {
   return `cmd_${base62(hash.subarray(0, TIME_BYTES + RANDOM_BYTES), ID_BODY_LENGTH)}`;
 }

@@ -13,7 +13,6 @@ interface OrderTypes {
 /** The kinds of orders outside the billing cycles, which are also the types of their workflows. */
 export type OrderKind = keyof OrderTypes;
 
-/** An order of one kind. The payment intent, refund, setup session or attempt that it names has its own workflow. */
 export type Order<Kind extends OrderKind> = OrderTypes[Kind]['order'];
 
 export type OrderOutcome<Kind extends OrderKind> = OrderTypes[Kind]['outcome'];
@@ -26,14 +25,12 @@ export type OrderStep<Kind extends OrderKind> = Order<Kind> & {
   lookups?: number;
 };
 
-/** Returns the id of the order's payment intent, refund, setup session or attempt. */
 export function subjectOf(order: Order<OrderKind>): string {
   if ('intentId' in order) return order.intentId;
   if ('refundId' in order) return order.refundId;
   return 'attemptId' in order ? order.attemptId : order.setupMethodId;
 }
 
-/** Returns the one-time token of the card with which a payer gave the order; null without one. */
 export function tokenOf(order: Order<OrderKind>): string | null {
   return 'token' in order ? (order.token?.paymentToken ?? null) : null;
 }

@@ -17,7 +17,6 @@ export const DEFAULT_RETRY_PLAN: RetryPlan = {
   afterExhausted: 'stay_unpaid',
 };
 
-/** Shortest time between two manual retries of one subscription. */
 export const MANUAL_RETRY_COOLDOWN_MS = 4 * HOUR_MS;
 
 /** Maximum number of automatic attempts on one cycle in 30 days. Card networks charge fines above 15. */

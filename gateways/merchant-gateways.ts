@@ -8,7 +8,6 @@ import type { Pace } from './stripe/pace.ts';
 
 /** An account of a merchant at a gateway, with its secrets sealed, that is, encrypted for the database. */
 export interface SealedAccount {
-  /** Such as `stripe:acct_…`. */
   readonly name: string;
   readonly sealedKey: Uint8Array;
   readonly sealedWebhookSecret: Uint8Array | null;
@@ -46,7 +45,6 @@ const FRESH_FOR_MS = 5_000;
 /** Maximum number of merchants whose rows are kept in memory. */
 const MERCHANTS_KEPT = 10_000;
 
-/** The id to which the sealed secrets of an account are bound. */
 export function accountBinding(merchantId: string, name: string): string {
   return `merchant_gateway:${merchantId}:${name}`;
 }

@@ -20,7 +20,6 @@ export interface ChargeReference {
   readonly merchantId: string;
   readonly intentId: string;
   readonly subscriptionId: string | null;
-  /** The subscription's billing cycle, from 1. */
   readonly cycleNumber?: number | null;
   readonly paymentMethodId: string;
 }
@@ -173,7 +172,6 @@ export interface SaveMethodRequest {
   readonly session: string;
   /** True if no charge follows at once. Then the gateway refuses a card that it would decline. Default false. */
   readonly verify?: boolean | undefined;
-  /** Our own ids, which the gateway stores with the card. */
   readonly reference?: { readonly paymentMethodId?: string; readonly customerId?: string };
   readonly signal?: AbortSignal | undefined;
 }
@@ -187,7 +185,6 @@ export type SaveMethodOutcome =
     }
   /** Final: the card or its token was refused. The payer has to enter a card again. */
   | { readonly kind: 'refused'; readonly code: DeclineCode; readonly reason: string }
-  /** The outcome is not known. A repeat with the same key is safe. */
   | UnknownOutcome;
 
 /** A request for a page of the gateway on which one payer enters one card. */
@@ -214,10 +211,8 @@ export interface CardEntryRequest {
 export type CardEntryOutcome =
   | { readonly kind: 'redirect'; readonly url: string }
   | NotSent
-  /** The gateway may have opened a page. A repeat is safe. */
   | UnknownOutcome;
 
-/** The use of an amount. A charge has a minimum amount, a refund has none. */
 export type AmountUse = 'charge' | 'refund';
 
 export type DisputeLookup =
@@ -231,7 +226,6 @@ export type MethodLookup =
   | { readonly kind: 'removed' }
   | UnknownOutcome;
 
-/** What an adapter's charges can do, and its mode. */
 export interface GatewayCapabilities {
   /** True if a present payer can confirm a charge with the bank. `withdraw` ends a charge that is not confirmed. */
   readonly payerPresent: boolean;
@@ -312,7 +306,6 @@ export interface PaymentGateway {
 /** The request was refused as wrong and had no effect. A repeat does not help: a bug or a wrong setting on our side. */
 export class GatewayRejectedRequest extends Error {
   override readonly name = 'GatewayRejectedRequest';
-  /** HTTP status of the gateway's answer. For a refusal by the adapter itself, 400. */
   readonly status: number;
   /** The gateway's own error code, such as `key_reused`. */
   readonly code: string;

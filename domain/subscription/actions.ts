@@ -21,11 +21,8 @@ import type { Step } from './decide.ts';
 import { chargesNewMethod } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
-/** The work of the workflow for an accepted command or a due step. */
 export type Action =
-  /** Record the change. `result` is the command's result; null for a due step. */
   | { do: 'record'; change: Change; result: CommandResult | null }
-  /** Record the change, which opens an attempt, and charge the attempt. */
   | { do: 'charge'; change: Change };
 
 /** Epoch ms. `now` is the subscription's own time, which differs from `realNow` on a test clock. */

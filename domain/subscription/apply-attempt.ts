@@ -32,11 +32,9 @@ export type AttemptOutcome =
   | { kind: 'review'; reason: string };
 
 const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];
-/** True if the attempt retries a declined cycle. */
 const isRetry = ({ trigger }: OpenAttempt): boolean =>
   trigger !== 'scheduled' && trigger !== 'checkout';
 
-/** Makes the next look-up of the open attempt due at once. */
 export function settleNow(state: SubscriptionState, realNow: number): SubscriptionState {
   const { openAttempt } = state;
   return openAttempt ? { ...state, openAttempt: { ...openAttempt, lookupAt: realNow } } : state;
@@ -337,7 +335,6 @@ function withHardDecline(
   return isHard && !hasNewerMethod ? { ...owed, retriesStopped: true, nextRetryAt: null } : owed;
 }
 
-/** Returns the owed cycle with its next automatic retry after a decline. */
 function dunning(
   state: SubscriptionState,
   owedBefore: OwedCycle,

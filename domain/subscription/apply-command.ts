@@ -94,7 +94,6 @@ function indexAfterResume(state: SubscriptionState, now: number): number {
   return Math.max(nextIndex, openAttempt ? after : after - 1);
 }
 
-/** Ends a subscription that was cancelled for the end of its period, because this end has come. */
 export function applyPeriodEnd(state: SubscriptionState, now: number): Change {
   const why = 'it was cancelled at the end of its period';
   return end(state, 'cancelled', now, { why, actor: 'schedule' });
@@ -171,7 +170,6 @@ export function applyUnpause(
   );
 }
 
-/** Accepts a manual retry: starts its cooldown and opens its attempt. */
 export function applyManualRetry(
   state: SubscriptionState,
   command: Command,

@@ -65,7 +65,6 @@ const ENTRY_EVENTS: Record<SubscriptionStatus, SubscriptionEventType> = {
   ENDED: 'subscription.ended',
 };
 
-/** Returns the event of the new status; empty if the status did not change. */
 export function entryEvents(
   before: SubscriptionState | null,
   after: SubscriptionState,

@@ -10,16 +10,13 @@ import {
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
 export type Step =
-  /** Send the open attempt, or look up its outcome at the gateway. */
   | { do: 'settleAttempt' }
   | { do: 'expireCheckout' }
   /** Charge the cycle of the calendar date `dueAt`. */
   | { do: 'chargeCycle'; dueAt: number }
   | { do: 'retryAutomatically' }
   | { do: 'liftCooldown' }
-  /** End the subscription, which was cancelled for the end of its period. */
   | { do: 'endPeriod' }
-  /** End the pause. The next charge is due at `at`. */
   | { do: 'endPause'; at: number }
   /** Complete the workflow: the subscription is ENDED and has no open attempt. */
   | { do: 'finish' }

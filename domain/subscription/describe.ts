@@ -21,7 +21,6 @@ export interface RefusedSignal {
   readonly at: number;
 }
 
-/** The facts in the workflow's current details that the state does not contain. */
 export interface Surroundings {
   readonly productName: string | null;
   readonly refused: RefusedSignal | null;
@@ -79,7 +78,6 @@ export function describe(
   );
 }
 
-/** Returns the operator's signals that the subscription accepts at `now`, with suitable arguments. */
 function acceptedSignals(state: SubscriptionState, now: number): string[] {
   const commandId = 'none';
   const laterAt = Math.max(now, earliestAttemptAt(state)) + 86_400_000;

@@ -100,8 +100,10 @@ function problemsOfEdit(edit: EditFields): FieldProblem[] {
 }
 
 /** Returns an own member. An inherited member, such as `constructor`, does not count as a field. */
-function memberOf(given: object, field: string): unknown {
-  return Object.hasOwn(given, field) ? (given as Record<string, unknown>)[field] : undefined;
+export function memberOf(value: unknown, field: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, field)
+    ? (value as Record<string, unknown>)[field]
+    : undefined;
 }
 
 function isShortText(value: unknown): boolean {

@@ -2,10 +2,10 @@ import { isIntervalUnit, INTERVAL_UNITS } from '../calendar.ts';
 import { currencyOf } from '../currencies.ts';
 import { isAmountMinor } from '../money.ts';
 import { UNPAID_FROM } from '../retry-plan.ts';
+import { memberOf } from './read-command.ts';
 import { calendarDate, END_REASONS, SUBSCRIPTION_STATUSES } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
-/** Thrown if the recorded state of a subscription cannot be read. The message names the wrong field. */
 export class UnreadableStateError extends Error {
   override readonly name = 'UnreadableStateError';
 }
@@ -24,7 +24,6 @@ export function stateProblem(value: unknown): string | null {
   return STATE(value, '') ?? togetherProblem(value as SubscriptionState);
 }
 
-/** Returns why the value at `path` is wrong; null if the value is right. */
 type Shape = (value: unknown, path: string) => string | null;
 
 const is =
@@ -49,35 +48,24 @@ const listOf =
   (shape: Shape): Shape =>
   (value, path) =>
     Array.isArray(value)
-      ? firstOf(value.map((member, index) => () => shape(member, `${path}[${index}]`)))
+      ? firstOf(value, (member, index) => shape(member, `${path}[${index}]`))
       : `${path} must be an array`;
 
 const object =
   (fields: Readonly<Record<string, Shape>>): Shape =>
   (value, path) =>
     typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? firstOf(
-          Object.entries(fields).map(
-            ([field, shape]) =>
-              () =>
-                shape(memberOf(value, field), path === '' ? field : `${path}.${field}`),
-          ),
+      ? firstOf(Object.entries(fields), ([field, shape]) =>
+          shape(memberOf(value, field), path === '' ? field : `${path}.${field}`),
         )
       : `${path === '' ? 'it' : path} must be an object`;
 
-function firstOf(checks: readonly (() => string | null)[]): string | null {
-  for (const check of checks) {
-    const problem = check();
+function firstOf<T>(values: readonly T[], problemOf: (value: T, index: number) => string | null) {
+  for (const [index, value] of values.entries()) {
+    const problem = problemOf(value, index);
     if (problem !== null) return problem;
   }
   return null;
-}
-
-/** Returns an own member. An inherited member does not count as a field. */
-function memberOf(value: unknown, field: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, field)
-    ? (value as Record<string, unknown>)[field]
-    : undefined;
 }
 
 /** The latest instant that JavaScript can write as a date. */

@@ -83,7 +83,6 @@ export interface OpenAttempt {
   lookupAt: number;
   /** Why the attempt needs manual review. An attempt with this field is looked up once a day. */
   reviewReason?: string;
-  /** Set if an operator ordered the attempt. */
   actor?: 'operator';
   /**
    * The command that voided the attempt, which is not sent any more. If the gateway has its charge already, the charge
@@ -92,7 +91,6 @@ export interface OpenAttempt {
   voidedBy: 'cancel' | 'pause' | 'replacePaymentMethod' | null;
   /** The session of the hosted page on which the payer caused the attempt. Absent: the payer is absent. */
   sessionId?: string;
-  /** Set if the bank has asked the payer to confirm the charge. */
   awaitsPayer?: true;
 }
 
@@ -101,7 +99,6 @@ export interface LogEntry {
   at: number;
   what: string;
   why: string;
-  /** The actor that caused the change. */
   actor: Actor;
 }
 export const LOG_ENTRIES_MAX = 16;
@@ -115,7 +112,6 @@ export interface SubscriptionState {
   subscriptionId: string;
   merchantId: string;
   customerId: string;
-  /** Increases by one with every recorded transition. */
   version: number;
   status: SubscriptionStatus;
   endReason: EndReason | null;
@@ -124,7 +120,6 @@ export interface SubscriptionState {
   checkoutExpiresAt: number;
   /** Date 0 of the current calendar; null until a trial begins or a first payment succeeds. */
   anchorAt: number | null;
-  /** The index of the calendar date that is due next. */
   nextIndex: number;
   cyclesCharged: number;
   paymentMethodId: string | null;
@@ -202,7 +197,6 @@ export function cancelAt(state: SubscriptionState): number | null {
   return isLiving(state) && state.cancelAtPeriodEnd ? state.currentPeriodEndAt : null;
 }
 
-/** Returns the instant at which a pause ends without a command; null if none is planned. */
 export function resumeAt(state: SubscriptionState): number | null {
   return state.status === 'PAUSED' ? state.resumeAt : null;
 }
@@ -261,7 +255,6 @@ export interface NewSubscription {
   createdAt: number;
   checkoutExpiresAt: number;
   testClockId: string | null;
-  /** See `SubscriptionState.jitterMs`. Default: 0. */
   jitterMs?: number;
 }
 

@@ -24,7 +24,6 @@ export function validateCommand(state: SubscriptionState, command: Command, now:
   return refusalOf(state, command, now) ?? { ok: true };
 }
 
-/** Decides whether the saved payment method may be charged outside the cycles. */
 export function validateOneTimeCharge(state: SubscriptionState): Decision {
   const refusal =
     notIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'charged') ??
@@ -112,7 +111,6 @@ function pausable({ resumeAt }: PauseCommand): SubscriptionStatus[] {
   return ['TRIALING', 'ACTIVE', 'UNPAID', ...(resumeAt === undefined ? [] : ['PAUSED' as const])];
 }
 
-/** Refuses a pause's end at `at`, when the next charge is due. */
 function chargeDateRefusal(state: SubscriptionState, field: string, at: number, now: number) {
   return (
     unlessFuture(field, at, now) ??

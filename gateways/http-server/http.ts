@@ -123,7 +123,6 @@ export function expectContentType(request: IncomingMessage, expected: string): v
 /** Longest accepted JSON body. Our requests have a few hundred bytes. */
 const JSON_LIMIT_BYTES = 16_384;
 
-/** Returns the body as a JSON object. Refuses any other body. */
 export async function readJson(request: IncomingMessage): Promise<Record<string, unknown>> {
   expectContentType(request, 'application/json');
   const text = await readText(request, JSON_LIMIT_BYTES);
@@ -139,7 +138,6 @@ export async function readJson(request: IncomingMessage): Promise<Record<string,
   return value as Record<string, unknown>;
 }
 
-/** Refuses a request from another machine with 403. */
 export function expectLoopback(request: IncomingMessage): void {
   const address = (request.socket.remoteAddress ?? '').replace(/^::ffff:/, '');
   if (address !== '::1' && !/^127\.\d+\.\d+\.\d+$/.test(address)) {
@@ -156,7 +154,6 @@ export function expectKey(request: IncomingMessage, key: string, name: string): 
   }
 }
 
-/** Refuses a request from another machine with 403, and a request without the control key with 401. */
 export function expectControlKey(request: IncomingMessage, key: string): void {
   expectLoopback(request);
   expectKey(request, key, 'control key');

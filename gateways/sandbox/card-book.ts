@@ -7,7 +7,6 @@ import type { BookSql } from './book-schema.ts';
 import { keyReused, newId } from './charge-book.ts';
 import type { TestCardMoment } from './test-cards.ts';
 
-/** Time in ms from the issue of a token to its expiry. */
 const TOKEN_LIFETIME_MS = 10 * 60_000;
 
 /** Shortest time for which tokens stay stored after their expiry, for repeats of the request that redeemed them. */
@@ -55,14 +54,12 @@ export function createCardBook(sql: BookSql) {
     save: (order: SaveOrder, now: number): Promise<SaveResult> =>
       sql.begin((tx) => saveWithin(tx, order, now)),
 
-    /** Returns a saved card; null for an unknown id. */
     async find(gatewayMethodId: string): Promise<SavedCard | null> {
       const [card] = await sql<SavedCard[]>`
         select ${cardOf(sql)} from sandbox_gateway.method where id = ${gatewayMethodId}`;
       return card ?? null;
     },
 
-    /** Deletes tokens that expired more than 24 h ago. */
     async forgetOldTokens(now: number): Promise<void> {
       await sql`
         delete from sandbox_gateway.token where expires_at < ${now - TOKEN_RETENTION_MS}`;
@@ -70,7 +67,6 @@ export function createCardBook(sql: BookSql) {
   };
 }
 
-/** The columns of a {@link SavedCard}. */
 const cardOf = (sql: BookSql | TransactionSql) => sql`id as gateway_method_id, brand, country,
   last_four as last_four_digit, expiry_month, expiry_year`;
 

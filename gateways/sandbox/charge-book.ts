@@ -10,7 +10,6 @@ export interface BookedCharge {
   readonly code: DeclineCode | null;
   /** Null unless a forced decline set a gateway code. */
   readonly gatewayCode: string | null;
-  /** Null unless a forced decline set an advice. */
   readonly retry: RetryAdvice | null;
   readonly amountMinor: number;
   readonly currency: string;
@@ -25,7 +24,6 @@ export interface ListedCharge extends BookedCharge {
   /** Number of requests with this key, including the first. */
   readonly sentCount: number;
   readonly refundedMinor: number;
-  /** In the order of their keys. */
   readonly refunds: readonly ListedRefund[];
   readonly createdAt: number;
 }
@@ -59,7 +57,6 @@ export interface DeclineOrder {
 export interface ListFilter {
   readonly subscriptionId: string | null;
   readonly intentId: string | null;
-  /** Only charges with a higher sequence. */
   readonly after: number;
   readonly limit: number;
 }
@@ -85,7 +82,6 @@ export function createChargeBook(sql: BookSql) {
       return { charge, isReplay };
     },
 
-    /** Returns the charge of this key; null if there is none. */
     async find(key: string): Promise<BookedCharge | null> {
       const [row] = await sql<BookedCharge[]>`
         select ${columns} from sandbox_gateway.charge where key = ${key}`;

@@ -12,7 +12,6 @@ const DECLINE_CODES = Object.keys(DECLINES) as DeclineCode[];
 /** Maximum number of charges that one request may decline. Each forced decline is a row. */
 const DECLINES_LIMIT = 10_000;
 
-/** Maximum number of charges in one page of the list. */
 const PAGE_LIMIT = 1_000;
 
 /** Routes that decline future charges and list the charges. Both need the gateway key. */
@@ -65,7 +64,6 @@ export function readTarget(fields: Fields) {
   };
 }
 
-/** Returns the last sequence of the previous page; 0 for the first page. */
 function sequence(value: string | undefined): number {
   if (value === undefined) return 0;
   return wholeNumber({ after: Number(value) }, 'after', { from: 0, to: Number.MAX_SAFE_INTEGER });

@@ -119,7 +119,6 @@ function receive(
   };
 }
 
-/** Returns undefined if the body is not JSON. */
 function parse(chunks: readonly Buffer[]): unknown {
   try {
     return JSON.parse(Buffer.concat(chunks).toString('utf8'));

@@ -32,7 +32,6 @@ export function createRefundBook(sql: BookSql) {
     refund: (order: RefundOrder, now: number): Promise<RefundResult> =>
       sql.begin((tx) => refundWithin(tx, order, now)),
 
-    /** Returns the refund of this key; null if there is none. */
     async find(key: string): Promise<BookedRefund | null> {
       const [refund] = await sql<BookedRefund[]>`
         select id, status from sandbox_gateway.refund where key = ${key}`;

@@ -9,7 +9,6 @@ export type TestCardMoment = 'save' | 'charge' | 'later_charges';
 
 export interface TestCard extends PublishedTestCard {
   readonly code: DeclineCode | null;
-  /** Null if and only if `code` is null. */
   readonly when: TestCardMoment | null;
   readonly brand: string;
   /** ISO 3166 alpha-2 */
@@ -55,7 +54,6 @@ export const TEST_CARDS: readonly TestCard[] = [
 
 const byNumber = new Map(TEST_CARDS.map((card) => [card.number, card]));
 
-/** Returns the test card with this number (digits only); undefined if there is none. */
 export function testCard(number: string): TestCard | undefined {
   return byNumber.get(number);
 }

@@ -5,7 +5,6 @@ import { mistypedPage } from './mistyped-page.tsx';
 import { expectContentType, readText, RequestRefused } from '../http-server/http.ts';
 import type { Call, GatewayAnswer, Route } from '../http-server/http.ts';
 
-/** Longest form. A card form has a few hundred bytes. */
 const FORM_LIMIT_BYTES = 8_192;
 
 const SESSION_LIMIT = 255;

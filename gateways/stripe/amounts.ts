@@ -6,7 +6,6 @@ const WITH_ZERO_DECIMALS = ['ISK', 'UGX'];
 /** Currencies with three decimals. At Stripe the third decimal must be zero. */
 const THREE_DECIMALS = ['BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'];
 
-/** Stripe's documented maximum has eight digits. */
 const MAXIMUM = 99_999_999;
 
 /**
@@ -51,7 +50,6 @@ export function stripeAmount(
   return { amount: scaled };
 }
 
-/** Returns why Stripe never charges or refunds the amount, as `amountProblem` of the port promises. */
 export function amountProblem(
   amountMinor: number,
   currency: string,
@@ -79,7 +77,6 @@ function stepOf(currency: string): number {
   return THREE_DECIMALS.includes(currency) ? 10 : 1;
 }
 
-/** Converts an amount in Stripe's units to our minor units. */
 export function ourAmount(amount: number, currency: string): number {
   if (WITH_ZERO_DECIMALS.includes(currency)) return Math.round(amount / 100);
   return WITHOUT_DECIMALS.includes(currency) ? amount * 100 : amount;

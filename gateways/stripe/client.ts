@@ -5,7 +5,6 @@ import { createSending } from './sending.ts';
 export interface StripeGatewayOptions {
   /** A secret or restricted key of the account. A `_live_` key moves money. */
   readonly secretKey: string;
-  /** The account of the key, `acct_…`. */
   readonly accountId: string;
   readonly timeoutMs: number;
   /** The address of a Stripe double, for tests. Default: Stripe's address. */

@@ -1,6 +1,5 @@
 import PQueue from 'p-queue';
 
-/** Limits the rate of the requests of one account. */
 export interface Pace {
   /**
    * Waits until the rate limit allows one more request, which may then be sent.

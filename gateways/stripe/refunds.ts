@@ -70,7 +70,6 @@ function known({ id, status }: Stripe.Refund): KnownRefund {
 const refused = (reason: Extract<RefundOutcome, { kind: 'refused' }>['reason']) =>
   ({ kind: 'refused', reason }) as const;
 
-/** Our reason for each of Stripe's codes that has one. */
 const REASONS: Readonly<Record<string, RefundRefusal | undefined>> = {
   charge_already_refunded: 'exceeds_charge',
   charge_disputed: 'charge_disputed',

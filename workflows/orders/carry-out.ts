@@ -23,7 +23,6 @@ import { INSIDE_WORKFLOW_TASK, MONEY_MOVEMENT, siblingTaskQueue } from '../optio
 import { recheck } from './messages.ts';
 import type { OrderInput, OrderResult } from './messages.ts';
 
-/** A run with this many events of history continues as new. */
 const EVENTS_PER_RUN = 400;
 
 /** By kind: the activity that does a step of the order, and the words for the step and the order in the Web UI. */
@@ -104,14 +103,12 @@ function stepOf<Kind extends OrderKind>(kind: Kind, order: OrderInput<Kind>['ord
     run(summary, { ...order, nowAt, lookups }, lookups > 0);
 }
 
-/** An order without an outcome. */
 type Pending = Extract<OrderOutcome<OrderKind>, { kind: 'pending' }>;
 
 function needsPerson(outcome: Pending | null): boolean {
   return outcome !== null && 'needsPerson' in outcome;
 }
 
-/** Returns the time in ms to the next regular step, after `lookups` earlier steps. */
 function delayMs(kind: OrderKind, outcome: Pending, lookups: number, subject: string): number {
   if (needsPerson(outcome)) return REVIEW_DELAY_MS;
   return kind === 'lateCharge' ? lateLookDelayMs(lookups) : lookupDelayMs(lookups, subject);

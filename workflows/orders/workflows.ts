@@ -2,17 +2,14 @@ import { log } from '@temporalio/workflow';
 import { carryOut } from './carry-out.ts';
 import type { OrderInput, OrderResult } from './messages.ts';
 
-/** Charges one payment outside the billing cycles. */
 export function payment(input: OrderInput<'payment'>): Promise<OrderResult<'payment'>> {
   return carryOut('payment', input);
 }
 
-/** Executes one refund. */
 export function refund(input: OrderInput<'refund'>): Promise<OrderResult<'refund'>> {
   return carryOut('refund', input);
 }
 
-/** Saves one card for a setup session. */
 export function setupMethod(input: OrderInput<'setupMethod'>): Promise<OrderResult<'setupMethod'>> {
   return carryOut('setupMethod', input);
 }

@@ -21,12 +21,10 @@ export class Clock {
     return Date.now();
   }
 
-  /** A copy for continue-as-new; null without a test clock. */
   get snapshot(): ClockPosition | null {
     return this.position && { ...this.position };
   }
 
-  /** True if a test clock has not reached its target. */
   get isBehind(): boolean {
     return this.position !== null && this.position.nowAt < this.position.targetAt;
   }

@@ -9,82 +9,54 @@ import {
   uuid4,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
+import type { Command, CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
 import { readCommand } from '../../domain/subscription/read-command.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import * as messages from './messages.ts';
 import type { Run } from './run.ts';
 
-/** The descriptions are those of the Web UI. An operator's signal reads only `fields` of its argument. */
-interface CommandMessages {
-  readonly kind: Command['kind'];
-  readonly update: string;
-  readonly signal?: { readonly description: string; readonly fields: readonly string[] | 'all' };
+/** The descriptions are those of the Web UI. */
+const UPDATES: Readonly<Record<CommandKind, string>> = {
+  edit: 'Change amount, cycles, next payment date or interval',
+  cancel: 'End the subscription at once, or with atPeriodEnd: true at the end of its period',
+  pause: 'Charge nothing until unpause, or until resumeAt (epoch ms)',
+  resume: 'Undo a cancellation that takes effect at the end of the period',
+  unpause: 'Charge again from newNextPaymentAt (epoch ms) on',
+  manualRetry: 'Try to collect the owed cycle now',
+  authenticatePayment: 'The payer wants to confirm the owed payment with the bank',
+  completeCheckout: 'The payer has entered a card in the checkout',
+  replacePaymentMethod: 'The payer has entered another payment method',
+};
+
+/** An operator's signal reads only `fields` of its argument. */
+interface OperatorSignal {
+  readonly description: string;
+  readonly fields: readonly string[] | 'all';
 }
 
+const ARGUMENTS = 'Arguments like the update:';
 const WITHOUT_FIELDS = { description: 'Like the update, without arguments', fields: [] };
-
-const COMMANDS: readonly CommandMessages[] = [
-  {
-    kind: 'edit',
-    update: 'Change amount, cycles, next payment date or interval',
-    signal: {
-      description:
-        'Arguments like the update: { "newAmountMinor": 1999 }, { "newCycleCount": 24 }, …',
-      fields: 'all',
-    },
+const SIGNALS = {
+  edit: {
+    description: `${ARGUMENTS} { "newAmountMinor": 1999 }, { "newCycleCount": 24 }, …`,
+    fields: 'all',
   },
-  {
-    kind: 'cancel',
-    update: 'End the subscription at once, or with atPeriodEnd: true at the end of its period',
-    signal: {
-      description: 'Arguments like the update: none, or { "atPeriodEnd": true }',
-      fields: ['atPeriodEnd'],
-    },
-  },
-  {
-    kind: 'pause',
-    update: 'Charge nothing until unpause, or until resumeAt (epoch ms)',
-    signal: {
-      description: 'Arguments like the update: none, or { "resumeAt": <epoch ms> }',
-      fields: ['resumeAt'],
-    },
-  },
-  {
-    kind: 'resume',
-    update: 'Undo a cancellation that takes effect at the end of the period',
-    signal: WITHOUT_FIELDS,
-  },
-  {
-    kind: 'unpause',
-    update: 'Charge again from newNextPaymentAt (epoch ms) on',
-    signal: {
-      description: 'Arguments like the update: { "newNextPaymentAt": <epoch ms> }',
-      fields: 'all',
-    },
-  },
-  {
-    kind: 'manualRetry',
-    update: 'Try to collect the owed cycle now',
-    signal: WITHOUT_FIELDS,
-  },
-  {
-    kind: 'authenticatePayment',
-    update: 'The payer wants to confirm the owed payment with the bank',
-  },
-  { kind: 'completeCheckout', update: 'The payer has entered a card in the checkout' },
-  { kind: 'replacePaymentMethod', update: 'The payer has entered another payment method' },
-];
+  cancel: { description: `${ARGUMENTS} none, or { "atPeriodEnd": true }`, fields: ['atPeriodEnd'] },
+  pause: { description: `${ARGUMENTS} none, or { "resumeAt": <epoch ms> }`, fields: ['resumeAt'] },
+  resume: WITHOUT_FIELDS,
+  unpause: { description: `${ARGUMENTS} { "newNextPaymentAt": <epoch ms> }`, fields: 'all' },
+  manualRetry: WITHOUT_FIELDS,
+} as const satisfies Partial<Record<CommandKind, OperatorSignal>>;
 
 /** Must be called before the first await; otherwise the SDK refuses updates that arrive with the start. */
 export function registerHandlers(run: Run): void {
-  for (const { kind, update } of COMMANDS) onUpdate(run, kind, update);
-  for (const { kind, signal } of COMMANDS) if (signal) onSignal(run, kind, signal);
+  for (const [kind, text] of Object.entries(UPDATES)) onUpdate(run, kind as CommandKind, text);
+  for (const [kind, signal] of Object.entries(SIGNALS)) onSignal(run, kind as CommandKind, signal);
   registerWakeUps(run);
   registerQueries(run);
 }
 
-function onUpdate(run: Run, kind: Command['kind'], description: string): void {
+function onUpdate(run: Run, kind: CommandKind, description: string): void {
   const commandOf = (fields: unknown): Command => {
     const given = asObject(fields)['commandId'] ?? null;
     const read = readCommand(kind, fields, given ?? currentUpdateInfo()?.id ?? uuid4());
@@ -115,11 +87,7 @@ function onUpdate(run: Run, kind: Command['kind'], description: string): void {
 }
 
 /** Accepts a command as a signal. Its sender gets no answer, so a refusal is logged and shown in the Web UI. */
-function onSignal(
-  run: Run,
-  kind: Command['kind'],
-  { description, fields }: NonNullable<CommandMessages['signal']>,
-): void {
+function onSignal(run: Run, kind: CommandKind, { description, fields }: OperatorSignal): void {
   const post = (argument: unknown): void => {
     const given = fields === 'all' ? argument : fieldsOf(argument, fields);
     const read = readCommand(kind, given, uuid4());
@@ -133,7 +101,6 @@ function byOperator(command: Command): Command {
   return { ...command, actor: 'operator' };
 }
 
-/** Returns the fields with these names; none if the argument is not an object. */
 function fieldsOf(argument: unknown, names: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(asObject(argument)).filter(([name]) => names.includes(name)),
@@ -172,7 +139,6 @@ function registerQueries(run: Run): void {
   setHandler(messages.stateQuery, () => run.state, { description: 'The whole state of the run' });
 }
 
-/** Turns a cancellation request of Temporal into a `cancel` command. */
 export function onCancellationRequest(run: Run): void {
   const { cancelRequested } = CancellationScope.current();
   void cancelRequested.catch(() => {

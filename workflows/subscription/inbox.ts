@@ -29,7 +29,6 @@ export class Inbox {
     return this.items.length === 0;
   }
 
-  /** True if a caller waits for an answer. */
   get isAwaited(): boolean {
     return this.items.some((item) => item.isAwaited);
   }
@@ -48,12 +47,10 @@ export class Inbox {
     return item.answer;
   }
 
-  /** The oldest command, which stays in the inbox. */
   get first(): Command | undefined {
     return this.items[0]?.command;
   }
 
-  /** See `Item.afterAdvanceTo`; null also if the inbox is empty. */
   get firstAfterAdvanceTo(): number | null {
     return this.items[0]?.afterAdvanceTo ?? null;
   }

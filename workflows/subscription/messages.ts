@@ -16,14 +16,12 @@ export interface ClockPosition {
   nowAt: number;
   /** The instant up to which the clock may move. */
   targetAt: number;
-  /** The last target that was recorded as reached. */
   reachedAt: number;
 }
 
 /** The argument of a run, from the previous run (continue-as-new) or built from the row. */
 export interface SubscriptionInput {
   state: SubscriptionState;
-  /** Null for a subscription without a test clock. */
   clock: ClockPosition | null;
   /** True if the outbox may contain undelivered events from before the run. */
   deliver: boolean;
@@ -52,12 +50,10 @@ const searchAttributes = {
 /** The merchant's own id of the order. Set at the start and never changed; absent without a `receiptId`. */
 const RECEIPT_ID = defineSearchAttributeKey('ReceiptId', SearchAttributeType.KEYWORD);
 
-/** Returns the search attributes that never change. */
 export function fixedAttributesOf(receiptId: string | null): SearchAttributePair[] {
   return receiptId === null ? [] : [{ key: RECEIPT_ID, value: receiptId }];
 }
 
-/** Returns the value of `ReceiptId` among a run's search attributes; null if the run has none. */
 export function receiptIdIn(attributes: TypedSearchAttributes): string | null {
   return attributes.get(RECEIPT_ID) ?? null;
 }
@@ -70,13 +66,11 @@ export function memoOf(
   return { subscriptionId, merchantId, ...(productName === null ? {} : { productName }) };
 }
 
-/** Returns the product's name in the memo; null without one. */
 export function productNameOf({ memo }: Pick<WorkflowInfo, 'memo'>): string | null {
   const name = memo?.['productName'];
   return typeof name === 'string' ? name : null;
 }
 
-/** The result of a completed workflow, for the Web UI. */
 export interface SubscriptionResult {
   status: 'ENDED';
   endReason: EndReason | null;
@@ -103,7 +97,6 @@ function lastOutcome(state: SubscriptionState): string {
   return state.cyclesCharged > 0 ? 'paid' : 'none';
 }
 
-/** Returns the result of the workflow of an ENDED subscription. */
 export function resultOf(state: SubscriptionState): SubscriptionResult {
   const { endReason, cyclesCharged: cyclesPaid, terms } = state;
   return { status: 'ENDED', endReason, cyclesPaid, cycleCount: terms.cycleCount };

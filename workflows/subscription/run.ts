@@ -61,7 +61,6 @@ export class Run implements Facts {
   readonly inbox = new Inbox();
   readonly clock: Clock;
   readonly activities = localFirstActivities();
-  /** See `SubscriptionInput.isOnCheckoutQueue`. */
   readonly isOnCheckoutQueue: boolean;
   /** Real time at which the backoff ends. A command whose caller waits is executed during a backoff, too. */
   backoffUntilAt = 0;
@@ -77,14 +76,11 @@ export class Run implements Facts {
   isWriting = false;
   /** Set by the first `successorDueAt` that needs a delay, so that the delay does not begin anew. */
   private quietAt: number | null = null;
-  /** Number of consecutive activities that used up their retries. */
   private failures = 0;
   private current: SubscriptionState;
-  /** The latest signal that this run refused. */
   private refusedSignal: RefusedSignal | null = null;
   /** The reason why {@link hold} has stopped the run's work; null if the run is not held. */
   private heldBecause: string | null = null;
-  /** The search attributes last written, as text. */
   private publishedText: string;
 
   constructor(input: SubscriptionInput) {
@@ -174,12 +170,10 @@ export class Run implements Facts {
     this.showDetails();
   }
 
-  /** Adds a command without a waiting caller to the inbox. */
   post(command: Command): void {
     this.inbox.post(command, this.clock.pendingTargetAt);
   }
 
-  /** Adds a command to the inbox and returns its answer. */
   submit(command: Command): Promise<Answer> {
     return this.inbox.submit(command, this.clock.pendingTargetAt);
   }
@@ -208,21 +202,18 @@ export class Run implements Facts {
     this.showDetails();
   }
 
-  /** Ends a hold, because the row was read. */
   release(): void {
     if (this.heldBecause === null) return;
     this.heldBecause = null;
     this.showDetails();
   }
 
-  /** Begins a backoff, because an activity has used up its retries. Consecutive backoffs grow from 5 s to 30 s. */
   backOff(): void {
     this.failures += 1;
     this.backoffUntilAt =
       this.clock.realNow + backoffMs(this.failures, this.current.subscriptionId);
   }
 
-  /** Makes the next backoff short again, because an activity has succeeded. */
   noteProgress(): void {
     this.failures = 0;
   }
@@ -233,7 +224,6 @@ export class Run implements Facts {
     this.hasAnsweredForNow = true;
   }
 
-  /** Notes with which code a caller's command was refused. */
   noteRefusal(code: ErrorCode): void {
     if (code === 'payment_outcome_pending') this.hasAnsweredForNow = true;
   }

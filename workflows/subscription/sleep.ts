@@ -22,7 +22,6 @@ export async function sleep(run: Run, step: Step): Promise<void> {
   else await condition(isOver);
 }
 
-/** Returns the timer until the next due step or until the run continues as new, whichever is earlier. */
 function timerFor(run: Run, step: Wait): { ms: number; summary: string } | null {
   const { clock } = run;
   const isOnTestClock = clock.isTestClock && step.time === 'own';

@@ -18,7 +18,6 @@ import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Run } from './run.ts';
 
-/** The result of a change, for the command that caused it. */
 export type Outcome =
   | { kind: 'done'; result: CommandResult | null }
   /** The row held a later state, which the run has adopted. The command must be validated again. */
@@ -45,7 +44,6 @@ export class Steps {
     }
   }
 
-  /** Executes the step that `decide` returned. */
   async take(step: Exclude<Step, Wait | { do: 'finish' }>): Promise<void> {
     const { run } = this;
     switch (step.do) {
@@ -81,7 +79,6 @@ export class Steps {
       : this.record(change, command, action.result);
   }
 
-  /** Records `change` and, on success, adopts its state. */
   private async record(
     change: Change,
     command: Command | null,
@@ -249,7 +246,6 @@ export class Steps {
     return true;
   }
 
-  /** Backs off and requests a resync, because the failed activity may have committed. */
   private resyncAfter(error: unknown): void {
     this.backOffAfter(error);
     this.run.needsResync = true;
