@@ -2,7 +2,6 @@ import { describe, expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
 import { payOnPage } from '../../tools/scripts/client/payer.ts';
 import type { Shop } from '../support/shop.ts';
-import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /** The commands to one subscription, by instant. The test clock stops at each of these instants. */
 type Commands = Record<string, (life: Life) => Promise<unknown>>;
@@ -10,7 +9,7 @@ type Commands = Record<string, (life: Life) => Promise<unknown>>;
 interface Life {
   readonly subscriptionId: string;
   post(path: string, fields?: object): Promise<object>;
-  declineNext(code: string, count: number): Promise<object>;
+  declineNext(code: string, count: number): Promise<unknown>;
   payWithAnotherCard(): Promise<void>;
 }
 
@@ -71,21 +70,14 @@ const CANCELLED_IN_TRIAL: Commands = { '2027-02-10T12:00Z': ({ post }) => post(C
 
 /** Creates a subscription with these terms, which name its test clock, and pays its checkout. */
 async function begin(shop: Shop, terms: object): Promise<Life> {
-  const { post } = shop.merchant;
-  const { subscriptionId, fwdUrl } = await post<{ subscriptionId: string; fwdUrl: string }>(
-    '/subscription/create',
-    { ...MONTHLY, cycleCount: 60, ...terms },
-  );
-  await payOnPage(fwdUrl);
+  const subscription = await shop.subscribe({ cycleCount: 60, ...terms });
+  const { subscriptionId } = subscription;
+  await payOnPage(subscription.fwdUrl);
   return {
-    subscriptionId,
-    post: (path, fields = {}) => post(path, { subscriptionId, ...fields }),
-    declineNext: (code, count) =>
-      post('/test-helpers/decline-next', { subscriptionId, code, count }),
+    ...subscription,
+    post: (path, fields = {}) => shop.merchant.post(path, { subscriptionId, ...fields }),
     async payWithAnotherCard() {
-      const path = `/subscription/get-subscription/${subscriptionId}`;
-      const read = await shop.merchant.get<{ updatePaymentMethodLink: string }>(path);
-      await payOnPage(read.updatePaymentMethodLink);
+      await payOnPage(String((await subscription.read())['updatePaymentMethodLink']));
     },
   };
 }
@@ -106,9 +98,7 @@ describe('access until currentPeriodEnd', () => {
     shop,
   }) => {
     const { merchant } = shop;
-    const { testClockId } = await merchant.post<{ testClockId: string }>('/test-clock/create', {
-      now: at(START),
-    });
+    const { testClockId } = await shop.createClock(at(START));
     const { customerId } = await merchant.post<{ customerId: string }>('/customer/create', {
       customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
     });

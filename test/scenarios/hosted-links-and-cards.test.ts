@@ -14,29 +14,7 @@ import {
 } from '../support/payer-browser.ts';
 
 const DECLINING_CARD = cardOf('4000 0000 0000 0002');
-/**
- * `subscribed` is a function that makes a paid subscription on its own test clock. It returns, among others, the
- * payer's page and the link to change the card.
- */
-const test = onHostedPages().extend('subscribed', ({ shop, payer, subscribe }) => async () => {
-  const now = Date.parse('2027-01-15T12:00:00Z');
-  const clock = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', { now });
-  const { testClockId } = clock;
-  const subscription = await subscribe({ testClockId });
-  const page = await payer();
-  await page.goto(subscription.fwdUrl);
-  await payByCard(page);
-  const { subscriptionId } = subscription;
-  const read = () =>
-    shop.merchant.get<Record<string, unknown>>(`/subscription/get-subscription/${subscriptionId}`);
-  return {
-    ...subscription,
-    page,
-    read,
-    updateUrl: String((await read())['updatePaymentMethodLink']),
-    advance: (to: string) => shop.advanceClock(testClockId, Date.parse(to)),
-  };
-});
+const test = onHostedPages();
 
 const LINK_TERMS = {
   amount: 1_999,
@@ -98,8 +76,7 @@ describe('a hosted payment, in a browser,', () => {
   test('is paid once when its button is clicked twice [D-§7, D-44]', async ({
     shop,
     payer,
-    newsOf,
-    bookOfIntent,
+    payments,
   }) => {
     const { xIntentId, fwdUrl } = await shop.merchant.post<{ xIntentId: string; fwdUrl: string }>(
       '/payments/create-intent',
@@ -125,8 +102,11 @@ describe('a hosted payment, in a browser,', () => {
     expect(page.url()).toBe(
       `${SHOP_URL}/paid?xpay_intent_id=${xIntentId}&status=SUCCESS&receipt_id=r-1`,
     );
-    expect(await bookOfIntent(xIntentId)).toEqual(['declined 4200', 'succeeded 4200']);
-    expect(await newsOf('intentId', xIntentId, 4)).toEqual([
+    expect(await payments.book({ intentId: xIntentId })).toEqual([
+      'declined 4200 x1',
+      'succeeded 4200 x1',
+    ]);
+    expect(await payments.story(xIntentId)).toEqual([
       'intent.created CREATED',
       'intent.checkout_opened CREATED',
       'intent.failed FAILED',
@@ -139,7 +119,7 @@ describe('a setup session, in a browser,', () => {
   test('saves a card without a charge and adds the session, method and customer ids to callbackUrl [IF-4.13, D-44]', async ({
     shop,
     payer,
-    newsOf,
+    payments,
   }) => {
     const { setupMethodId, fwdUrl } = await shop.merchant.post<{
       setupMethodId: string;
@@ -170,24 +150,26 @@ describe('a setup session, in a browser,', () => {
     expect(page.url()).toBe(
       `${SHOP_URL}/saved?setup_method_id=${setupMethodId}&pm_id=${pmId}&customer_id=${customerId}&status=SUCCESS`,
     );
-    expect(await newsOf('setupMethodId', setupMethodId, 1)).toEqual([
-      'setup_method.success SUCCESS',
-    ]);
+    expect(await payments.story(setupMethodId)).toEqual(['setup_method.success SUCCESS']);
   });
 });
 
 describe('a new card, in a browser,', () => {
   test('is charged for the owed cycle in UNPAID and is kept even if this charge is declined [D-30, D-33]', async ({
-    env,
-    subscribed,
+    shop,
+    payer,
+    subscribe,
   }) => {
-    const subscription = await subscribed();
-    const { page, subscriptionId } = subscription;
-    const decline = { subscriptionId, code: 'insufficient_funds', count: 2 };
-    await env.control('POST', '/control/declines', decline);
-    await subscription.advance('2027-02-15T12:00:00Z');
+    const { testClockId, advance } = await shop.createClock(Date.parse('2027-01-15T12:00:00Z'));
+    const subscription = await subscribe({ testClockId });
+    const page = await payer();
+    await page.goto(subscription.fwdUrl);
+    await payByCard(page);
+    const { updatePaymentMethodLink } = await subscription.read();
+    await subscription.declineNext('insufficient_funds', 2);
+    await advance(Date.parse('2027-02-15T12:00:00Z'));
     await page.setViewportSize({ width: 360, height: 800 });
-    await page.goto(subscription.updateUrl);
+    await page.goto(String(updatePaymentMethodLink));
     const pay = page.getByRole('button', { name: 'Save card and pay US$19.99' });
     expect(await pay.isVisible()).toBe(true);
     await payByCard(page, cardOf('5555 5555 5555 4444'));

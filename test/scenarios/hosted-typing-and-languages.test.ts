@@ -16,24 +16,6 @@ const MISTYPED = [
     'Enter the 3 digits on the back of the card.',
   ],
   [
-    { number: '4242 4242 4242 4242 4', expiry: '12 / 20', cvc: '1' },
-    'The card number is too long. Check that no digit was typed twice.',
-    'This date is in the past. Check the expiry, or use another card.',
-    'Enter the 3 digits on the back of the card.',
-  ],
-  [
-    { number: '4242 4242 4242 2424', expiry: '1234567', cvc: 'abc' },
-    'The card number is not right. Compare each digit with your card.',
-    'Enter month and year as they are printed on the card, such as 08 / 29.',
-    'Enter the 3 digits on the back of the card.',
-  ],
-  [
-    { number: 'my card', expiry: 'May 34', cvc: '1 2' },
-    'Enter the card number with digits only.',
-    'Enter month and year as they are printed on the card, such as 08 / 29.',
-    'Enter the 3 digits on the back of the card.',
-  ],
-  [
     { number: '3782 822463 10006', expiry: '12-34', cvc: '123' },
     'The card number is not right. Compare each digit with your card.',
     'Enter month and year as they are printed on the card, such as 08 / 29.',
@@ -42,7 +24,7 @@ const MISTYPED = [
 ] as const;
 
 describe('a payer with typing errors, in a browser,', () => {
-  test('mistypes number, expiry and CVC five times and then pays, and no decline was counted [D-61]', async ({
+  test('mistypes number, expiry and CVC twice and the CVC once more, and then pays, and no decline was counted [D-61]', async ({
     env,
     payer,
     subscribe,

@@ -217,17 +217,14 @@ describe('on the other pages of a Stripe merchant, in a browser,', () => {
   test('a new card replaces the previous one and belongs to the same Stripe customer [D-33]', async ({
     world,
     env,
-    shop,
     payer,
     subscribe,
   }) => {
-    const { subscriptionId, fwdUrl } = await subscribe();
+    const { subscriptionId, fwdUrl, read } = await subscribe();
     const page = await payer();
     await page.goto(fwdUrl);
     await leaveToStripe(page);
     await enterAtStripe(page, fwdUrl);
-    const path = `/subscription/get-subscription/${subscriptionId}`;
-    const read = () => shop.merchant.get<Record<string, unknown>>(path);
     const { updatePaymentMethodLink, customerId } = await read();
     const updateUrl = String(updatePaymentMethodLink);
 

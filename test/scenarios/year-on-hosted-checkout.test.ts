@@ -3,64 +3,40 @@ import { onDevServer as test } from '../support/environment.ts';
 import { openPage } from '../../tools/scripts/client/browser.ts';
 import { cardOf, payOn, payOnPage } from '../../tools/scripts/client/payer.ts';
 import type { Shop } from '../support/shop.ts';
-import type { TestEnvironment } from '../support/test-environment.ts';
-
-interface Created {
-  subscriptionId: string;
-  fwdUrl: string;
-}
 
 /** Creates a subscription over HTTP, on its own test clock that starts at `startsAt`. */
-async function subscribe(env: TestEnvironment, shop: Shop, startsAt: string, terms: object) {
-  const now = Date.parse(startsAt);
-  const clock = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', { now });
-  const { testClockId } = clock;
-  const { subscriptionId, fwdUrl } = await shop.merchant.post<Created>('/subscription/create', {
-    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-    callbackUrl: 'https://shop.example/thanks',
-    currency: 'USD',
-    amount: 1_999,
-    interval: 'MONTH',
-    intervalCount: 1,
-    testClockId,
-    ...terms,
-  });
+async function subscribe(shop: Shop, startsAt: string, terms: object) {
+  const { testClockId, advance } = await shop.createClock(Date.parse(startsAt));
+  const subscription = await shop.subscribe({ testClockId, ...terms });
+  const news = (count: number) => shop.news(subscription.subscriptionId, count);
   return {
-    subscriptionId,
-    fwdUrl,
-    read: () =>
-      shop.merchant.get<Record<string, unknown>>(
-        `/subscription/get-subscription/${subscriptionId}`,
-      ),
-    advance: (to: string) => shop.advanceClock(testClockId, Date.parse(to)),
-    news: (count: number) => shop.news(subscriptionId, count),
-    declineNext: (code: string, count: number) =>
-      env.control('POST', '/control/declines', { subscriptionId, code, count }),
-    /** Outcome and amount of every charge at the gateway. */
-    book: async () => {
-      const ref = { merchantId: env.merchantId, subscriptionId };
-      const booked = await env.book(ref);
-      return booked.map(({ outcome, amountMinor }) => `${outcome} ${amountMinor}`);
-    },
+    ...subscription,
+    advance: (to: string) => advance(Date.parse(to)),
+    news,
     /** Advances the clock, and expects no further charge and no further event. */
     expectNothingFurther: async (until: string) => {
-      const ref = { merchantId: env.merchantId, subscriptionId };
-      const charges = (await env.book(ref)).length;
-      await shop.advanceClock(testClockId, Date.parse(until));
-      expect(await env.book(ref)).toHaveLength(charges);
-      await shop.expectAllDelivered(subscriptionId);
-      expect(await shop.news(subscriptionId, 0)).toEqual([]);
+      const charges = await subscription.book();
+      await advance(Date.parse(until));
+      expect(await subscription.book()).toEqual(charges);
+      await shop.expectAllDelivered(subscription.subscriptionId);
+      expect(await news(0)).toEqual([]);
     },
   };
 }
 
+/** The events of a paid month of 2028: its date, its cycle, the cycles left, and the next date. */
+const paidMonth = (date: string, cycle: number, left: number, next: string) => [
+  `2028-${date} 09:30 intent.created CREATED 1999 USD`,
+  `2028-${date} 09:30 intent.success SUCCESS 1999 USD`,
+  `2028-${date} 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle ${cycle}, ${left} left, next 2028-${next} 09:30`,
+];
+
 describe('a subscription in a leap year', () => {
   test('is charged on each due day; the second retry pays the one declined month [D-05, D-30, D-51, IF-1, IF-6, D-50]', async ({
-    env,
     shop,
   }) => {
     // Given a trial that ends on the 31st, and a card that was saved on the hosted page
-    const subscription = await subscribe(env, shop, '2028-01-24T09:30:00Z', {
+    const subscription = await subscribe(shop, '2028-01-24T09:30:00Z', {
       cycleCount: 12,
       trialPeriodCount: 7,
       trialPeriodInterval: 'DAY',
@@ -91,12 +67,8 @@ describe('a subscription in a leap year', () => {
 
     await subscription.advance('2028-04-15T00:00:00Z');
     expect(await subscription.news(6)).toEqual([
-      '2028-02-29 09:30 intent.created CREATED 1999 USD',
-      '2028-02-29 09:30 intent.success SUCCESS 1999 USD',
-      '2028-02-29 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 2, 10 left, next 2028-03-31 09:30',
-      '2028-03-31 09:30 intent.created CREATED 1999 USD',
-      '2028-03-31 09:30 intent.success SUCCESS 1999 USD',
-      '2028-03-31 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 3, 9 left, next 2028-04-30 09:30',
+      ...paidMonth('02-29', 2, 10, '03-31'),
+      ...paidMonth('03-31', 3, 9, '04-30'),
     ]);
 
     // When April is declined at its due date and at the first retry
@@ -128,27 +100,13 @@ describe('a subscription in a leap year', () => {
 
     await subscription.advance('2028-12-31T09:30:00Z');
     expect(await subscription.news(25)).toEqual([
-      '2028-05-31 09:30 intent.created CREATED 1999 USD',
-      '2028-05-31 09:30 intent.success SUCCESS 1999 USD',
-      '2028-05-31 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 5, 7 left, next 2028-06-30 09:30',
-      '2028-06-30 09:30 intent.created CREATED 1999 USD',
-      '2028-06-30 09:30 intent.success SUCCESS 1999 USD',
-      '2028-06-30 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 6, 6 left, next 2028-07-31 09:30',
-      '2028-07-31 09:30 intent.created CREATED 1999 USD',
-      '2028-07-31 09:30 intent.success SUCCESS 1999 USD',
-      '2028-07-31 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 7, 5 left, next 2028-08-31 09:30',
-      '2028-08-31 09:30 intent.created CREATED 1999 USD',
-      '2028-08-31 09:30 intent.success SUCCESS 1999 USD',
-      '2028-08-31 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 8, 4 left, next 2028-09-30 09:30',
-      '2028-09-30 09:30 intent.created CREATED 1999 USD',
-      '2028-09-30 09:30 intent.success SUCCESS 1999 USD',
-      '2028-09-30 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 9, 3 left, next 2028-10-31 09:30',
-      '2028-10-31 09:30 intent.created CREATED 1999 USD',
-      '2028-10-31 09:30 intent.success SUCCESS 1999 USD',
-      '2028-10-31 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 10, 2 left, next 2028-11-30 09:30',
-      '2028-11-30 09:30 intent.created CREATED 1999 USD',
-      '2028-11-30 09:30 intent.success SUCCESS 1999 USD',
-      '2028-11-30 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 11, 1 left, next 2028-12-31 09:30',
+      ...paidMonth('05-31', 5, 7, '06-30'),
+      ...paidMonth('06-30', 6, 6, '07-31'),
+      ...paidMonth('07-31', 7, 5, '08-31'),
+      ...paidMonth('08-31', 8, 4, '09-30'),
+      ...paidMonth('09-30', 9, 3, '10-31'),
+      ...paidMonth('10-31', 10, 2, '11-30'),
+      ...paidMonth('11-30', 11, 1, '12-31'),
       '2028-12-31 09:30 intent.created CREATED 1999 USD',
       '2028-12-31 09:30 intent.success SUCCESS 1999 USD',
       '2028-12-31 09:30 subscription.cycle_charged ENDED 1999 USD, cycle 12, 0 left',
@@ -175,11 +133,10 @@ describe('a subscription in a leap year', () => {
 
 describe('an upfront amount', () => {
   test('replaces the first month’s amount only [D-§4, D-34, D-51, IF-1, IF-2.3, IF-6]', async ({
-    env,
     shop,
   }) => {
     // Given a payer whose first card is declined and whose second card is not
-    const subscription = await subscribe(env, shop, '2027-10-31T18:00:00Z', {
+    const subscription = await subscribe(shop, '2027-10-31T18:00:00Z', {
       amount: 2_500,
       currency: 'EUR',
       upfrontAmount: 9_900,

@@ -156,7 +156,7 @@ export function paymentsIn(env: TestEnvironment) {
       return ref;
     },
     /** The charges of an intent in the gateway's own records, such as `succeeded 5000 x1`. */
-    book: async ({ intentId }: IntentRef) => {
+    book: async ({ intentId }: { intentId: string; merchantId?: string }) => {
       const { charges } = await env.control('GET', `/control/charges?intentId=${intentId}`);
       return (charges as unknown as BookedLine[]).map(
         ({ outcome, amountMinor, refundedMinor, sentCount }) =>

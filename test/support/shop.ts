@@ -13,6 +13,7 @@ import { createWorkflowStarts } from '../../temporal/subscriptions/start-queue.t
 import { eventually } from './eventually.ts';
 import { KEEP_ALIVE_MS, listen } from '../../tools/scripts/client/listen.ts';
 import { LINKS } from './links.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 import { createMerchantClient } from '../../tools/scripts/client/merchant-client.ts';
 import { defaultDocumentCheck } from './document-check.ts';
 import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
@@ -82,12 +83,48 @@ export async function openShop(env: TestEnvironment) {
   const receivedOf = (subscriptionId: string) =>
     receiver.received.filter(({ event }) => event['subscriptionId'] === subscriptionId);
   const read = new Map<string, number>();
+  /** Advances a test clock to `to`, and waits until it has reached `to`. The API itself waits for 25 s. */
+  const advanceClock = async (testClockId: string, to: number): Promise<void> => {
+    const reached = { testClockId, status: 'READY', now: to };
+    const answer = await merchant.post('/test-clock/advance', { testClockId, to });
+    if (isDeepStrictEqual(answer, reached)) return;
+    await eventually(async () =>
+      expect(await merchant.get(`/test-clock/${testClockId}`)).toEqual(reached),
+    );
+  };
 
   return {
     url,
     /** Environment variables for a merchant's program. */
     variables: { API_URL: url, KEY_ID: issued.keyId, SECRET: issued.secret },
     merchant,
+    /** Creates a subscription of 19.99 USD a month, 12 cycles, with these changes of its terms. */
+    async subscribe(terms: object = {}) {
+      const { subscriptionId, fwdUrl } = await merchant.post<{
+        subscriptionId: string;
+        fwdUrl: string;
+      }>('/subscription/create', { ...MONTHLY, ...terms });
+      const path = `/subscription/get-subscription/${subscriptionId}`;
+      return {
+        subscriptionId,
+        fwdUrl,
+        read: () => merchant.get<Record<string, unknown>>(path),
+        /** Outcome and amount of every charge in the gateway's own records. */
+        book: async () =>
+          (await env.book({ merchantId, subscriptionId })).map(
+            ({ outcome, amountMinor }) => `${outcome} ${amountMinor}`,
+          ),
+        declineNext: (code: string, times: number) =>
+          merchant.post('/test-helpers/decline-next', { subscriptionId, code, count: times }),
+      };
+    },
+    /** Creates a test clock that shows `now`. Returns its id, and a function that advances it. */
+    async createClock(now: number) {
+      const { testClockId } = await merchant.post<{ testClockId: string }>('/test-clock/create', {
+        now,
+      });
+      return { testClockId, advance: (to: number) => advanceClock(testClockId, to) };
+    },
     /** A merchant that sends each request once. */
     impatientMerchant: createMerchantClient(client),
     receiver,
@@ -107,15 +144,7 @@ export async function openShop(env: TestEnvironment) {
       read.set(subscriptionId, received.length);
       return received.slice(from).map(lineOf);
     },
-    /** Advances a test clock to `to`, and waits until it has reached `to`. The API itself waits for 25 s. */
-    async advanceClock(testClockId: string, to: number): Promise<void> {
-      const reached = { testClockId, status: 'READY', now: to };
-      const answer = await merchant.post('/test-clock/advance', { testClockId, to });
-      if (isDeepStrictEqual(answer, reached)) return;
-      await eventually(async () =>
-        expect(await merchant.get(`/test-clock/${testClockId}`)).toEqual(reached),
-      );
-    },
+    advanceClock,
     /** Expects that every event of a subscription was received exactly once, in sequence. */
     async expectAllDelivered(subscriptionId: string): Promise<void> {
       const stream = { merchantId, streamId: subscriptionId };
