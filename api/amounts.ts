@@ -34,10 +34,7 @@ export function currencies(): CurrencyTable {
   return table;
 }
 
-/**
- * Returns the currency's row if the row differs from the checked-in table; else undefined. A command that sets
- * an amount must contain this row, because the subscription's workflow knows only the checked-in table.
- */
+/** A command that sets an amount contains this row: the workflow knows only the checked-in table. */
 export function changedCurrency(code: string): Currency | undefined {
   const row = currencyOf(code, table);
   return row === currencyOf(code) ? undefined : row;

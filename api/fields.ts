@@ -46,10 +46,7 @@ export function readFields<S extends Shape>(
   return fields as Fields<S>;
 }
 
-/**
- * Returns the body without the optional fields that are empty strings, because these count as absent. The
- * fields named in `kept` stay.
- */
+/** Optional fields that are empty strings count as absent, but those in `kept` stay. */
 export function withoutEmpty(shape: Shape, body: unknown, kept: readonly string[] = []): unknown {
   if (!isPlainObject(body)) return body;
   const isAbsent = ([name, value]: [string, unknown]): boolean =>
@@ -62,10 +59,7 @@ function isOptional(shape: Shape, name: string): boolean {
   return Object.hasOwn(shape, name) && shape[name]?.safeParse(undefined).success === true;
 }
 
-/**
- * Returns the paths of the body's fields that the shape does not have, in the order of the body. An example is
- * `customerDetails.title`. `fields` is the result of {@link readFields} for this body.
- */
+/** In the order of the body, for example `customerDetails.title`. `fields`: the parsed body. */
 export function ignoredFields(
   shape: Shape,
   body: unknown,
@@ -207,8 +201,7 @@ export function httpUrl() {
 }
 
 function isHttpUrl(value: string): boolean {
-  // The URL parser drops spaces, line breaks and extra slashes, and reads \ as /. The patterns refuse such
-  // text, so that the parser never changes a URL.
+  // The URL parser drops spaces and extra slashes. The patterns refuse such text, so that it never changes a URL.
   return (
     /^https?:\/\/[^\s\\/][^\s\\]*$/i.test(value) &&
     isStorable(value) &&

@@ -75,10 +75,7 @@ export interface Execution {
   readonly commandId: string;
   /** True if an earlier call with the same key ended without a stored answer. */
   readonly isRepeat: boolean;
-  /**
-   * Aborts 3 s before the request's deadline. An order without an outcome must then be voided, because its caller
-   * cannot repeat the command. Null for a call with a key.
-   */
+  /** Aborts 3 s before the deadline: the caller cannot repeat this order, so it is voided. Null with a key. */
   readonly giveUp: AbortSignal | null;
 }
 
@@ -170,10 +167,7 @@ function replayOf({ httpStatus, body }: StoredAnswer): Answer<never> {
   return { status: httpStatus, text: body, isReplayed: true };
 }
 
-/**
- * Returns the answer to store for a definite refusal: status 400, and a repeat cannot succeed. Returns null
- * for any other error, and for invalid fields, which are never stored.
- */
+/** A definite refusal: status 400, and a repeat cannot succeed. Invalid fields are never stored. */
 function definiteRefusal(thrown: unknown): Answer | null {
   if (thrown instanceof FieldsError) return null;
   const { code, message } = toDomainError(thrown);
@@ -185,10 +179,7 @@ function definiteRefusal(thrown: unknown): Answer | null {
 /** The interface allows at most 255 of these characters. */
 const KEY_PATTERN = /^[a-zA-Z0-9\-_:.]{1,255}$/;
 
-/**
- * Returns the Idempotency-Key of a request with the fingerprint of the request's path and body. Null without
- * the header. Throws `bad_request` for a malformed key.
- */
+/** The fingerprint is of the request's path and body. Throws `bad_request` for a malformed key. */
 export function keyUseOf(ctx: Context): KeyUse | null {
   const key = ctx.headers['idempotency-key'];
   if (key === undefined) return null;

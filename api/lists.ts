@@ -23,10 +23,7 @@ export const FILTERS = {
   ),
 };
 
-/**
- * Returns the query fields of a list of records whose ids begin with `prefix`. `startTime` is inclusive,
- * `endTime` is exclusive. The offset of another list is refused.
- */
+/** `startTime` is inclusive, `endTime` is exclusive. The offset of a list with another prefix is refused. */
 export function listQuery(prefix: IdPrefix) {
   const offset = text(OFFSET_MAX).transform((given, ctx): ListPosition => {
     const position = positionOf(prefix, given);
@@ -56,10 +53,7 @@ interface Listed {
   readonly createdAt: number;
 }
 
-/**
- * Answers with a page of one of the merchant's lists, newest records first. A record that is created between two
- * reads does not shift the next page.
- */
+/** Newest records first. A record that is created between two reads does not shift the next page. */
 export async function answerPage<Row extends Listed, Presented>(
   { merchant, query }: { merchant: Merchant; query: Fields<ReturnType<typeof listQuery>> },
   read: (query: ListQuery) => Promise<Row[]>,

@@ -33,10 +33,7 @@ export interface Call<
   readonly body: Fields<Body>;
 }
 
-/**
- * The declaration of one endpoint. The compiler checks that `handle` answers with the input type of
- * `answer.schema`, and that the examples have that type.
- */
+/** The compiler checks the answers of `handle`, and the examples, against `answer.schema`. */
 interface Declaration<
   Path extends string,
   Query extends Shape,
@@ -47,10 +44,7 @@ interface Declaration<
   readonly params?: Readonly<Record<ParamOf<Path>, ParamNote>>;
   readonly query?: Query;
   readonly body?: RequestBody<Body> & {
-    /**
-     * Optional fields that refuse an empty string. For other optional fields an empty string counts as
-     * absent.
-     */
+    /** For other optional fields an empty string counts as absent. */
     readonly refusesEmpty?: readonly (keyof Body & string)[];
     /** Checks several fields together. Gets only the fields that are valid by themselves. */
     readonly problems?: (fields: Partial<Fields<Body>>, deps: ApiDeps) => Problem[];
@@ -69,10 +63,7 @@ export interface Route extends Operation {
   readonly serve: (deps: ApiDeps) => (ctx: Context) => Promise<void>;
 }
 
-/**
- * Declares an endpoint. The schemas validate requests, type the handler, and describe the endpoint in the
- * OpenAPI document. A request is checked in this order: `isTestOnly`, query, body, Idempotency-Key.
- */
+/** A request is checked in this order: `isTestOnly`, query, body, Idempotency-Key. */
 export function route<
   const Path extends string,
   Schema extends z.ZodType,

@@ -106,10 +106,7 @@ export function createApiServer(
   return Object.assign(server, { drain });
 }
 
-/**
- * Closes a connection that has been silent for its time limit, if the client does not read or the connection is idle.
- * Not while a request is handled or received.
- */
+/** Closes a silent connection whose client does not read, or that is idle, but none with a request at work. */
 function closeUnlessWorking(socket: Socket, connections: Connections, server: Server): void {
   const connection = connections.get(socket);
   const isStalled = socket.writableLength > 0;

@@ -28,10 +28,7 @@ export function reportedError(logger: Logger, ctx: Context, thrown: unknown): Do
   return error;
 }
 
-/**
- * Returns the error to answer with. If `thrown` contains no DomainError, the returned error has `thrown` as
- * its cause.
- */
+/** Without a DomainError in `thrown`, the returned error has `thrown` as its cause. */
 export function toDomainError(thrown: unknown): DomainError {
   // Drizzle wraps every error of a statement, also a DomainError that `checkUnanswered` throws.
   for (let error = thrown; error instanceof Error; error = error.cause) {

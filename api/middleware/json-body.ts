@@ -9,10 +9,7 @@ const BODY_LIMIT_BYTES = 524_288;
 
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 
-/**
- * Reads the request body: JSON in UTF-8, at most 512 kB. Any other body is answered 400 `bad_request`. The
- * body may be absent only if the route declares it optional.
- */
+/** JSON in UTF-8, at most 512 kB. The body may be absent only if the route declares it optional. */
 export function jsonBody(routes: readonly Operation[]) {
   const bodyIsOptional = new Set(
     routes

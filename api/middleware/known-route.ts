@@ -35,10 +35,7 @@ export function knownRoute(routers: readonly Router<RequestState>[], check: Auth
   };
 }
 
-/**
- * Changes the path of `/?xpay_intent_id=<id>` to {@link INTENT_PATH}, whose route then answers. Without this
- * parameter, `/` is answered by `documentRoutes`.
- */
+/** Lets the route of {@link INTENT_PATH} answer `/?xpay_intent_id=<id>`. */
 export function intentAddress() {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
     const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';

@@ -17,10 +17,7 @@ export function limitsPerSecond(requests: number): RateLimits {
 
 type Deps = Readonly<{ rateLimits: RateLimits }>;
 
-/**
- * Refuses a merchant's requests beyond the limit, before a body is read and a key is claimed. Must run after
- * authentication. Each API process counts for itself.
- */
+/** Runs after authentication, before a body is read and a key is claimed. */
 export function rateLimit({ rateLimits }: Deps) {
   const consume = createLimiter(rateLimits.requests, rateLimits);
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

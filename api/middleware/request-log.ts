@@ -3,10 +3,7 @@ import type { Context } from '../context.ts';
 import { newId } from '../../domain/ids.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/**
- * Logs one line for each request, with a fixed list of fields. The URL is not logged, because the URL
- * of a hosted page contains its token. Headers and bodies are not logged.
- */
+/** No URL, header or body is logged: the URL of a hosted page contains its token. */
 export function accessLog(logger: Logger) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
     const startedAt = performance.now();

@@ -14,10 +14,7 @@ export interface DocumentSettings {
   readonly testCards: readonly PublishedTestCard[];
 }
 
-/**
- * Returns the OpenAPI 3.1 document. The schemas that validate requests also describe them. `info.version` is
- * the version of the interface, not of the program.
- */
+/** `info.version` is the version of the interface, not of the program. */
 export function createDocument(
   operations: readonly Operation[],
   { publicUrl, testCards }: DocumentSettings,
@@ -115,8 +112,7 @@ const IF_NONE_MATCH: JsonSchema = {
 function keyParameter(listed: Operation['idempotencyKey']): JsonSchema[] {
   if (listed === undefined) return [];
   const reference = { $ref: '#/components/parameters/IdempotencyKey' };
-  // OpenAPI ignores `x-extension` next to a `$ref`. If the header is an extension, the operation therefore
-  // contains the whole parameter.
+  // OpenAPI ignores `x-extension` next to a `$ref`, so an extension contains the whole parameter.
   return [listed === 'listed' ? reference : { ...IDEMPOTENCY_KEY, 'x-extension': true }];
 }
 

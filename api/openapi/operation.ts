@@ -26,10 +26,7 @@ export interface RequestBody<Body extends Shape = Shape> {
   readonly isOptional?: true;
 }
 
-/**
- * Describes one route in the OpenAPI document. Every route that a merchant can call needs an operation, and
- * every operation a route; a test checks both.
- */
+/** A test checks that every route of merchants has an operation, and every operation a route. */
 export interface Operation {
   readonly operationId: string;
   readonly method: 'get' | 'post' | 'put' | 'delete';
@@ -39,10 +36,7 @@ export interface Operation {
   readonly summary: string;
   readonly description: string;
   readonly isExtension?: true;
-  /**
-   * `listed`: interface 1.0.0 lists the header for this route. `honoured`: the route accepts the header, but
-   * the interface does not list the header for it.
-   */
+  /** `listed`: by interface 1.0.0. `honoured`: accepted, but not listed there. */
   readonly idempotencyKey?: 'listed' | 'honoured';
   readonly isOpen?: true;
   /** The answer has an `ETag`. A request with a matching `If-None-Match` gets 304. */

@@ -27,10 +27,7 @@ export interface Goods {
   /** True if the checkout or payment of the token expired or was cancelled. Null if the token has neither. */
   isOver(deps: ApiDeps, token: string): Promise<boolean | null>;
   sale(deps: Pick<PageDeps, 'gateway' | 'language'>, nowAt: number): Sale;
-  /**
-   * Creates the subscription or the payment, inside the caller's transaction. Returns a function that the caller must
-   * call after the commit.
-   */
+  /** Runs in the caller's transaction. The caller must call the returned function after the commit. */
   create(tx: Db, deps: ApiDeps, use: NewUse): Promise<() => Promise<void>>;
 }
 

@@ -12,10 +12,7 @@ import { DetailsPage } from '../shared/views.tsx';
 
 type Deps = Pick<PageDeps, 'sessionKey' | 'gateway' | 'language'>;
 
-/**
- * Returns the page with the offer and a form for the payer's missing details. `visit`: the random id of this browser
- * on this link (`visit.ts`).
- */
+/** `visit`: the random id of this browser on this link (`visit.ts`). */
 export function linkPage(
   deps: Deps,
   link: Link,

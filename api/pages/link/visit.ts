@@ -3,10 +3,7 @@ import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { isSame, setCookie, sign } from '../shared/own-requests.ts';
 
-/**
- * A visit is a random id for one browser on one link, in a signed cookie and in the page's form. It gives the
- * checkout's token, so a repeated form creates one checkout.
- */
+/** A visit is a random id of one browser on one link. It gives the checkout's token, so a repeat creates nothing. */
 
 const COOKIE = 'visit';
 const VISIT = /^[0-9A-Za-z]{22}$/;

@@ -38,10 +38,7 @@ export interface Language {
     key: Key,
     ...values: Placeholder<EnglishOf<Key>> extends never ? [] : [Values<Key>]
   ) => string;
-  /**
-   * Returns a text that is not ours, such as a product's name, for a place outside a sentence. Its writing direction
-   * does not disturb the text around it.
-   */
+  /** A text that is not ours, outside a sentence: its direction does not disturb the text around it. */
   readonly quote: (text: string) => string;
   /** Returns the amount with the currency's digits and symbol, and without a place for a line break. */
   readonly money: (amountMinor: number, currency: string) => string;
@@ -177,10 +174,7 @@ function leftToRight(amount: string): string {
   return `${LEFT_TO_RIGHT}${amount.replace(/^\u200F/, '')}${END_ISOLATE}`;
 }
 
-/**
- * Returns a value for a sentence. A value with characters of the other writing direction is marked, so that the
- * browser orders the sentence around it.
- */
+/** Marks a value of the other writing direction, so that the browser orders the sentence around it. */
 function isolated(value: string, direction: 'ltr' | 'rtl'): string {
   return OTHER_DIRECTION[direction].test(value) ? `${ISOLATE}${value}${END_ISOLATE}` : value;
 }

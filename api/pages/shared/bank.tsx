@@ -83,10 +83,7 @@ export function BankLink({
   );
 }
 
-/**
- * The page that sends the browser to the bank. Chromium would block a redirect: it applies `form-action` to the
- * redirects after a form.
- */
+/** Not a redirect: Chromium applies `form-action` to the redirects after a form. */
 function leaveForBankPage(language: Language, payerUrl: string): Page {
   const texts = [language.say('bankAsks')];
   const title = language.say('continueToBank');
@@ -94,10 +91,7 @@ function leaveForBankPage(language: Language, payerUrl: string): Page {
   return { ...page, refresh: { seconds: 0, url: payerUrl } };
 }
 
-/**
- * Registers the page that leads a payer to the bank, waits for the outcome after the return, and then redirects to our
- * page, which shows the outcome.
- */
+/** The page leads to the bank, waits after the return, and then redirects to our page with the outcome. */
 export function bankRoutes<Subject extends CardSubject>(
   router: Router<RequestState>,
   deps: ApiDeps,
@@ -130,18 +124,14 @@ export function bankRoutes<Subject extends CardSubject>(
       );
       return;
     }
-    // Only the return from the bank requests a look-up. The later requests of the waiting page do not. Above the limit
-    // the scheduled look-up finds the outcome.
+    // Only the return requests a look-up. Above the limit the scheduled look-up finds the outcome.
     const isReturn = returned === 'now' && ctx.method !== 'HEAD';
     if (isReturn && (await limits.countLookUp(ctx, subject))) await lookUp(deps, bank, subject);
     sendPage(deps, ctx, processingPage(language, `${path}?${BANK_RETURN}=before`));
   });
 }
 
-/**
- * Makes the workflow look the outcome up now. Never rejects: a failure is logged, and the scheduled look-up finds the
- * outcome later.
- */
+/** Never rejects: the scheduled look-up finds the outcome later. */
 export async function lookUp<Subject extends CardSubject>(
   { logger }: Pick<ApiDeps, 'logger'>,
   bank: NonNullable<CardPages<Subject>['bank']>,

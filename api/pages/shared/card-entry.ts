@@ -64,10 +64,7 @@ interface Entry {
   readonly language: Language;
 }
 
-/**
- * Opens the gateway's page for a card, and returns a page that leads there. If the gateway does not open its
- * page, returns a page with a button that tries again. Writes nothing.
- */
+/** Returns the page that leads to the gateway's page, or one with a button that tries again. */
 async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise<Page> {
   const { home, subject, tries, expiresAt, gateway, language } = entry;
   const { merchantId, sessionId, customerId } = subject;
@@ -91,10 +88,7 @@ async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise
     : unopenedPage({ ...deps, language }, { home, sessionId, company: gateway.company });
 }
 
-/**
- * Asks the gateway to open its page for a card, and returns the gateway's outcome; null if the gateway refuses the
- * request as wrong. Logs such a refusal, and an outcome without a page.
- */
+/** Null if the gateway refuses the request as wrong. */
 async function open(
   { logger }: Pick<ApiDeps, 'logger'>,
   ctx: Context,

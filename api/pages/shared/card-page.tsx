@@ -11,19 +11,13 @@ import type { Page } from './page.tsx';
 import { CardPage, ConfirmPage, DetailsPage, EntryPage } from './views.tsx';
 import type { DetailsField, ListRow, Sale } from './views.tsx';
 
-/**
- * The part of a gateway that a hosted page needs. Payers enter a card either in the hosted card form, which posts to
- * `tokeniserUrl`, or on the gateway's own page, which `openCardEntry` opens.
- */
+/** Cards are entered in our form, which posts to `tokeniserUrl`, or on the page that `openCardEntry` opens. */
 export type CardGateway = Pick<
   PaymentGateway,
   'name' | 'company' | 'tokeniserUrl' | 'testCards' | 'openCardEntry'
 >;
 
-/**
- * Returns the gateway that saves the merchant's new payment methods; null if the merchant has none, so that no
- * page can take a card.
- */
+/** Null if the merchant has none, so that no page can take a card. */
 export async function cardGatewayOf(
   { gateways }: Pick<ApiDeps, 'gateways'>,
   merchantId: string,
@@ -68,10 +62,7 @@ interface Asked {
   readonly button: 'continueToPayment' | 'continueToYourCard' | null;
 }
 
-/**
- * Returns the page with a form for the details that are missing; else with the card form, or with a button that leads
- * to the gateway's page for a card; {@link noGatewayPage} if the merchant has no gateway.
- */
+/** Asks for the missing details; else for the card, on our page or the gateway's. */
 export function askPayer(request: PageRequest, asked: Asked): Page {
   const { subject, sale, button } = asked;
   if (request.gateway === null) return noGatewayPage(sale);
@@ -160,10 +151,7 @@ export interface MerchantUrl {
   readonly url: string | null;
 }
 
-/**
- * Returns the page with the result. It does not redirect: WCAG 2.2.1 forbids a time limit that the payer cannot
- * extend.
- */
+/** Does not redirect: WCAG 2.2.1 forbids a time limit that the payer cannot extend. */
 export function resultPage(
   language: Language,
   { title, texts, receipt }: PageText,
@@ -183,10 +171,7 @@ export function closedPage(
   return notice(language, status, title, texts, link);
 }
 
-/**
- * Returns the page after too many declined cards. The status is 403 and not 429, because a later retry does not
- * help: the payer needs a new link.
- */
+/** 403 and not 429, because a later retry does not help: the payer needs a new link. */
 export function lockedPage(language: Language, back: MerchantUrl): Page {
   const texts = [language.say('locked', { name: back.name })];
   return closedPage(language, 403, { title: language.say('lockedTitle'), texts }, back);
@@ -237,10 +222,7 @@ export function unknownPage(
   return notice(language, 404, language.say(title), [language.say('unknownLink')]);
 }
 
-/**
- * Returns the page for a return without the proof that this browser was shown the card form: it keeps no cookies, or
- * a foreign page sent it. The page's button submits the card at `url`.
- */
+/** For a return without `isOwnReturn`. The page's button submits the card at `url`. */
 export function confirmReturnPage(
   { sessionKey, language }: Pick<PageDeps, 'sessionKey' | 'language'>,
   url: string,
@@ -262,10 +244,7 @@ export function foreignFormPage(language: Language, home: string): Page {
   return notice(language, 403, language.say('foreignFormTitle'), texts, link);
 }
 
-/**
- * Returns the merchant's URL with those `facts` that are not null appended as query parameters. The URL's own
- * query string and fragment stay unchanged. The parameters are unsigned, so they do not prove a payment.
- */
+/** Appends the facts that are not null as unsigned parameters, which prove no payment. */
 export function callbackUrl(
   merchantUrl: string,
   facts: Readonly<Record<string, string | null>>,

@@ -58,10 +58,7 @@ export function returnRoutes<Subject extends CardSubject>(
     await finish(ctx, { ...page, subject, isOwn: isOwnReturn(deps, ctx, page.home) });
   });
 
-  /**
-   * Receives the form of `confirmReturnPage`. With it, the payer confirms a return for which `isOwnReturn` is false,
-   * for example because the browser keeps no cookies.
-   */
+  /** The form of `confirmReturnPage`, for example of a browser that keeps no cookies. */
   router.post(path, async (ctx) => {
     const opened = await openForm(ctx);
     if (opened !== null) await finish(ctx, { ...opened, isOwn: true });
@@ -70,10 +67,7 @@ export function returnRoutes<Subject extends CardSubject>(
 
 type Taken = 'shown' | 'pending' | 'waiting' | 'foreign';
 
-/**
- * Returns the intent whose page leads to the bank, if the bank waits for the payer of the submitted card; else null.
- * Gives up the charge of another card that the bank waits for.
- */
+/** Null unless the bank waits for the payer of this card. Gives up another card's charge at the bank. */
 async function bankAfter<Subject extends CardSubject>(
   deps: ApiDeps,
   { bank }: CardPages<Subject>,

@@ -16,10 +16,7 @@ export function formToken(sessionKey: string, sessionId: string): string {
   return sign(sessionKey, `form:${sessionId}`).toString('base64url');
 }
 
-/**
- * True if our own page sent the form: the token matches, and no header names another site. Browsers that send
- * `Origin: null` all send `Sec-Fetch-Site`, which then decides.
- */
+/** Browsers that send `Origin: null` all send `Sec-Fetch-Site`, which then decides. */
 export function isOwnForm(
   ctx: Context,
   expected: { token: string; publicUrl: string },

@@ -135,10 +135,7 @@ function errorPage(code: string, ctx: Context): Page {
     : page;
 }
 
-/**
- * Returns the language of a page: the merchant's locale, else the best of `Accept-Language`, else English. `chosen`
- * also holds for later calls with this request.
- */
+/** `chosen`, the merchant's locale, also holds for later calls with this request. */
 export function languageFor(ctx: Context, chosen: Locale | null = null): Language {
   if (chosen !== null) ctx.state.pageLocale = chosen;
   return languageOf(ctx.state.pageLocale ?? acceptedLocale(ctx));

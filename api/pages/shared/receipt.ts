@@ -7,10 +7,7 @@ export interface Purchase {
   readonly merchantName: string;
 }
 
-/**
- * Returns the receipt of a payment: amount, refund if any, product, merchant, card, day in UTC, and the reference,
- * which is the merchant's `receiptId` or else the intent's id.
- */
+/** The reference is the merchant's `receiptId`, or else the intent's id. */
 export function paymentReceipt(
   language: Language,
   payment: PaidPayment,
@@ -31,10 +28,7 @@ export function paymentReceipt(
   ];
 }
 
-/**
- * Returns the receipt of a card that was saved without a payment. `at`: null if not known. `reference`: the
- * merchant's `receiptId`, or our id.
- */
+/** `at`: null if not known. `reference`: the merchant's `receiptId`, or our id. */
 export function savedCardReceipt(
   language: Language,
   saved: { card: ShownCard | null; at: number | null; reference: string },

@@ -220,10 +220,7 @@ function RowList({ rows }: { rows: readonly ListRow[] }) {
   );
 }
 
-/**
- * Says that the page is in test mode, and lists the test cards of the hosted card form. The list is for
- * programmers and names error codes, so it is in English.
- */
+/** The list of cards is for programmers and names error codes, so it is in English. */
 function TestModeNote(props: { language: Language; cards: readonly PublishedTestCard[] }) {
   const { language, cards } = props;
   if (cards.length === 0) return <p class="note">{language.say('testMode')}</p>;

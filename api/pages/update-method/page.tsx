@@ -193,10 +193,7 @@ function dueRows({ say, date }: Language, update: MethodUpdate): ListRow[] {
   ];
 }
 
-/**
- * Returns the key of the reason why the due payment was not made; null without one, and after a card was tried on the
- * page: the reason would help a person who tests stolen cards.
- */
+/** Null after a card was tried here: the reason would help a person who tests stolen cards. */
 function reasonOf(update: MethodUpdate): Reason | null {
   const code = update.state.owed?.lastDeclineCode ?? null;
   if (update.tries.length > 0 || confirmationOf(update) !== null) return null;
@@ -216,10 +213,7 @@ function owedText({ money }: Language, { state }: MethodUpdate): string {
   return money(state.owed?.amountMinor ?? state.terms.amountMinor, state.terms.currency);
 }
 
-/**
- * Texts that say to the payer why a payment was declined. Codes share a text, so that a thief does not learn that the
- * card was reported as lost or stolen.
- */
+/** Codes share a text, so that a thief does not learn that the card was reported as lost or stolen. */
 export const REASONS = {
   card_declined: 'reasonDeclined',
   insufficient_funds: 'reasonFunds',
@@ -241,10 +235,7 @@ export type Reason = (typeof REASONS)[DeclineCode];
 
 export const confirmPath = (home: string): string => `${home}/bank`;
 
-/**
- * Returns the page with the card form. If the bank asks the payer to confirm the owed payment, the page also offers
- * this confirmation.
- */
+/** If the bank asks the payer to confirm the owed payment, the page also offers this. */
 function withConfirmation(
   { sessionKey, language, home }: PageRequest,
   update: MethodUpdate,

@@ -17,15 +17,9 @@ export interface MethodUpdate extends UpdatableSubscription {
   /** Oldest first. */
   readonly tries: readonly UpdateTry[];
   readonly owedPayment: CyclePayment | null;
-  /**
-   * True if the payer can pay the owed cycle with the present card by a confirmation: the bank has asked for one, and
-   * the card's gateway supports it.
-   */
+  /** The bank has asked for a confirmation, and the card's gateway supports it. */
   readonly canConfirm: boolean;
-  /**
-   * When the latest card of this page was saved, in business time: the time of the subscription's test clock, else
-   * real time. Null if none was saved.
-   */
+  /** When the latest card of this page was saved, in business time; null if none was. */
   readonly changedAt: number | null;
   /** The first payment of a cycle that succeeded at `changedAt` or later; null without one. */
   readonly paid: PaidPayment | null;
@@ -68,10 +62,7 @@ export function updateStageOf(
   return isLocked ? 'locked' : 'open';
 }
 
-/**
- * `offered`: the payer can begin to confirm the owed payment with the bank. `begun`: the bank waits or the outcome is
- * unknown. Null: neither.
- */
+/** `offered`: the payer can confirm with the bank. `begun`: the bank waits, or the outcome is unknown. */
 export function confirmationOf({
   state,
   canConfirm,

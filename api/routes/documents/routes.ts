@@ -118,17 +118,13 @@ const ASSETS = {
   },
 };
 
-/**
- * Registers the OpenAPI document, a page that shows it, and `/`, without credentials. `/` answers browsers with a
- * page and programs with JSON. The pages load nothing from other servers.
- */
+/** Without credentials. The pages load nothing from other servers. */
 export function documentRoutes(
   router: Router<RequestState>,
   { publicUrl, testCards, homeLinks }: Pick<ApiDeps, 'publicUrl' | 'testCards' | 'homeLinks'>,
   operations: readonly Operation[],
 ): void {
-  // The document is built at the first request for it, because most processes that load this file never get
-  // such a request.
+  // Built at the first request, because most processes that load this file never get one.
   const document = once(async () => {
     return bytesOf(JSON.stringify(createDocument(operations, { publicUrl, testCards })));
   });

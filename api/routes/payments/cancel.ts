@@ -8,10 +8,7 @@ import { inTransaction, withOutcome } from '../../idempotency.ts';
 import { route } from '../../route.ts';
 import { INTENT_ID, intentIdParam } from './intent.ts';
 
-/**
- * Cancels a payment intent: a hosted payment in its row, the first intent of a subscription by its workflow, which
- * ends the subscription.
- */
+/** The first intent of a subscription is cancelled by its workflow, which ends the subscription. */
 export const cancelIntent = route({
   operationId: 'cancelIntent',
   method: 'post',

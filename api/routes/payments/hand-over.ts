@@ -71,16 +71,12 @@ export async function handOver<Outcome>(
 }
 
 async function tryWithdraw(withdraw: () => Promise<boolean>, withinMs: number): Promise<boolean> {
-  // Runs also after the request was answered 503. An order that is not voided could be executed in addition to
-  // the caller's next request.
+  // Runs also after a 503: the order could be executed in addition to the caller's next request.
   const signal = AbortSignal.timeout(withinMs);
   return unlessAborted(signal, () => outsideRequest(withdraw)).catch(() => false);
 }
 
-/**
- * Returns the result of `work`. Throws `service_unavailable` when `signal` aborts. If `signal` has aborted
- * already, does not start `work`.
- */
+/** Throws `service_unavailable` when `signal` aborts. Does not start `work` after that. */
 async function unlessAborted<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   const unavailable = () => new DomainError('service_unavailable');
   if (signal.aborted) throw unavailable();

@@ -131,10 +131,7 @@ type ExecutedRefund =
   | Exclude<RefundOutcome, { kind: 'refunded' }>
   | { kind: 'refunded'; refund: Refund };
 
-/**
- * Waits for the outcome and reads the row. The read belongs to the execution: without a key, a refund that was made
- * must not be answered 503.
- */
+/** The read belongs to the execution: a refund that was made must not be answered 503. */
 async function executeRefund({ db, orders }: ApiDeps, ref: RefundRef): Promise<ExecutedRefund> {
   const outcome = await orders.execute('refund', ref);
   if (outcome.kind !== 'refunded') return outcome;

@@ -236,11 +236,7 @@ function presentManualRetry(result: CommandResult) {
 
 type SubscriptionCall = Call<string, Shape, { subscriptionId: typeof subscriptionId }>;
 
-/**
- * Sends a command to the subscription's workflow, which validates and executes it. Answers with
- * `present(result)`, or `{}` without `present`. All calls with one Idempotency-Key have the same command id,
- * so the command is executed once.
- */
+/** All calls with one Idempotency-Key have the same command id, so the command is executed once. */
 export async function withCommand<Body = Record<string, never>>(
   call: SubscriptionCall,
   deps: ApiDeps,

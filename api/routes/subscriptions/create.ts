@@ -24,10 +24,7 @@ const fields = {
   }),
 };
 
-/**
- * Writes the rows and, after the commit, queues the start of the workflow. The answer waits only while the queue is
- * full. If the process dies before the start, the sweep starts the workflow.
- */
+/** The answer waits only while the queue of starts is full. The sweep starts a workflow that was missed. */
 export const createSubscription = route({
   operationId: 'createSubscription',
   method: 'post',
@@ -132,10 +129,7 @@ export const createSubscription = route({
   },
 });
 
-/**
- * Returns real time. If the request names a test clock, returns the clock's time instead, and locks the clock's row
- * until the transaction ends.
- */
+/** A test clock's time, if the request names one, with the clock's row locked until the transaction ends. */
 async function creationTime(
   tx: Db,
   { now }: ApiDeps,

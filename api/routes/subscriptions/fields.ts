@@ -31,10 +31,7 @@ const NAME_MAX = 255;
 
 export const interval = z.enum(INTERVAL_UNITS);
 
-/**
- * Number of intervals between two billings. The OpenAPI document shows the maximum of DAY. `intervalCountProblem`
- * checks the maximum of the request's unit.
- */
+/** The document shows the maximum of DAY. `intervalCountProblem` checks that of the request's unit. */
 export const intervalCount = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.DAY });
 
 export const cycleCount = wholeNumber(1).meta({ maximum: CYCLE_COUNT_MAX });

@@ -71,11 +71,7 @@ export const chargeSubscriptionOnce = route({
     }),
 });
 
-/**
- * Writes the intent, and locks the subscription's row until the transaction ends.
- *
- * @throws DomainError for an unknown subscription, and with the code and reason of a refusal.
- */
+/** Locks the subscription's row until the transaction ends. Throws the refusal. */
 async function insertOneTime(
   tx: Db,
   { merchantId, intentId }: IntentRef,

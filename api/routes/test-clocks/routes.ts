@@ -173,10 +173,7 @@ async function setClockTarget(
   });
 }
 
-/**
- * Signals every subscription that has not reached the clock's target, and waits at most `clockWaitMs`. Returns
- * true if all have reached the target. The sweep repeats a signal that failed.
- */
+/** True if all have reached the target within `clockWaitMs`. The sweep repeats a signal that failed. */
 async function waitUntilReached(deps: ApiDeps, clock: TestClock): Promise<boolean> {
   const deadline = performance.now() + (deps.clockWaitMs ?? DEFAULT_WAIT_MS);
   // Not awaited, because the rows show which subscriptions have reached the target.
