@@ -84,7 +84,9 @@ function testCardTable(testCards: readonly PublishedTestCard[]): string {
 }
 
 function currencyTable(): string {
-  const active = [...currencies().values()].filter((currency) => currency.active);
+  const active = [...currencies().values()]
+    .filter((currency) => currency.active)
+    .toSorted((a, b) => (a.code < b.code ? -1 : 1));
   return folded('Currencies with their smallest and largest amounts, in the smallest unit', [
     '| Code | Decimals | Minimum of a cycle | of another charge | Maximum |',
     '|---|---|---|---|---|',

@@ -62,9 +62,14 @@ test('limits of the operator’s file replace the built-in limits for an edited 
   expect(await readSubscription(api, subscription)).toMatchObject({ amount: 21 });
 });
 
-test('the OpenAPI document lists the limits of the operator’s file [D-03]', async ({ api }) => {
+test('the OpenAPI document lists the limits of the operator’s file by currency code [D-03]', async ({
+  api,
+}) => {
   const { text } = await api.call('GET', '/openapi.json', { as: null });
   expect(text).toContain('| EUR | 2 | 500 | 250 | 9000 |');
   expect(text).toContain('| USD | 2 | 21 | 10 | 99999999 |');
   expect(text).not.toContain('| JPY |');
+  const codes = [...text.matchAll(/\| ([A-Z]{3}) \| \d/g)].map(([, code]) => code);
+  expect(codes.length).toBeGreaterThan(100);
+  expect(codes).toEqual(codes.toSorted());
 });
