@@ -17,13 +17,13 @@ import { createRefund } from './routes/payments/refund.ts';
 import { createSetupMethod, getSetupMethod } from './routes/setup-methods/routes.ts';
 import {
   cancelSubscription,
+  editSubscription,
   pauseSubscription,
   resumeSubscription,
   retrySubscription,
   unpauseSubscription,
 } from './routes/subscriptions/commands.ts';
 import { createSubscription } from './routes/subscriptions/create.ts';
-import { editSubscription } from './routes/subscriptions/edit.ts';
 import { chargeSubscriptionOnce } from './routes/subscriptions/one-time-charge.ts';
 import {
   getSubscription,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { handOver } from '../../api/routes/payments/hand-over.ts';
+import { handOver } from '../../api/routes/payments/charge.ts';
 import { DomainError } from '../../domain/errors.ts';
 
 type Outcome = { kind: 'succeeded' } | { kind: 'pending' };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { handOver } from '../../api/routes/payments/hand-over.ts';
+import { handOver } from '../../api/routes/payments/charge.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { checkUnanswered, insideRequest, outsideRequest } from '../../runtime/request-scope.ts';
 import { createTemporalClient } from '../../temporal/client.ts';

@@ -10,9 +10,8 @@ import { pathParam } from '../../context.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { processingPage } from './card-page.tsx';
-import type { CardPages, CardSubject } from './card-page-kind.ts';
+import type { CardPages, CardSubject, PageOpener } from './card-page-kind.ts';
 import type { PageLimits } from './limits.ts';
-import type { PageOpener } from './page-opener.ts';
 
 /** True while the payer can confirm the charge with the bank, or its outcome is not known yet. */
 export function isAwaited(attempt: ShownAttempt | null): boolean {

@@ -8,12 +8,11 @@ import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { logFailure } from '../../middleware/errors.ts';
 import { cardEntryPath, cardGatewayOf, leavePage, unopenedPage } from './card-page.tsx';
-import type { CardPages, CardSubject } from './card-page-kind.ts';
+import type { CardPages, CardSubject, PageOpener } from './card-page-kind.ts';
 import type { CardGateway } from './card-page.tsx';
 import { knownDetails, missingDetails } from './details-form.ts';
 import type { PageLimits } from './limits.ts';
 import { browserOf, returnUrl } from './own-requests.ts';
-import type { PageOpener } from './page-opener.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 

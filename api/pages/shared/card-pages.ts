@@ -4,14 +4,13 @@ import type { ApiDeps } from '../../deps.ts';
 import { bankRoutes } from './bank.tsx';
 import { entryRoutes } from './card-entry.ts';
 import { cardGatewayOf } from './card-page.tsx';
-import type { CardPages, CardSubject } from './card-page-kind.ts';
+import type { CardPages, CardSubject, PageOpener } from './card-page-kind.ts';
 import { returnRoutes } from './card-return.ts';
 import { hasProblem, missingDetails, readDetails, valuesOf } from './details-form.ts';
 import type { TypedDetails } from './details-form.ts';
 import type { PageLimits } from './limits.ts';
 import { browserOf } from './own-requests.ts';
-import { createOpener, isPreview } from './page-opener.ts';
-import type { PageOpener } from './page-opener.ts';
+import { createOpener, isPreview } from './card-page-kind.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Language } from '../parts/language.ts';
 

@@ -7,13 +7,12 @@ import { bankPath } from '../../../runtime/payer-links.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { isAtBank, lookUp } from './bank.tsx';
-import type { CardPages, CardSubject } from './card-page-kind.ts';
+import type { CardPages, CardSubject, PageOpener } from './card-page-kind.ts';
 import { confirmReturnPage } from './card-page.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { PageLimits } from './limits.ts';
 import { isOwnReturn } from './own-requests.ts';
-import { isPreview } from './page-opener.ts';
-import type { PageOpener } from './page-opener.ts';
+import { isPreview } from './card-page-kind.ts';
 import { seeOther, sendPage } from './page.tsx';
 import { leaveBank } from '../../../db/repositories/payments/shown-attempts.ts';
 

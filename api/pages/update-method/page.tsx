@@ -1,3 +1,4 @@
+import { isSuperseded, needsAuthentication } from '../../../domain/subscription/authentication.ts';
 import {
   chargesNewMethod,
   earliestAttemptAt,
@@ -5,9 +6,17 @@ import {
   knownUntil,
   nextPaymentAt,
   nextRetryAt,
+  takesNewMethod,
 } from '../../../domain/subscription/state.ts';
-import { isDeclineCode } from '../../../domain/declines.ts';
+import type {
+  CyclePayment,
+  UpdatableSubscription,
+  UpdateTry,
+} from '../../../db/repositories/subscriptions/method-updates.ts';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
+import { BankLink, isAtBank, isAwaited, isUnconfirmed, withBankAbove } from '../shared/bank.tsx';
+import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
+import { isDeclineCode } from '../../../domain/declines.ts';
 import type { Language } from '../parts/language.ts';
 import {
   askPayer,
@@ -24,11 +33,80 @@ import type { Page } from '../shared/page.tsx';
 import type { Purchase } from '../shared/receipt.ts';
 import { OwnForm } from '../shared/views.tsx';
 import type { ListRow, Offer, Sale } from '../shared/views.tsx';
-import { confirmationOf, isLatestKept, isLatestUnconfirmed, updateStageOf } from './stage.ts';
-import type { MethodUpdate } from './stage.ts';
 import type { DeclineCode } from '../../../domain/declines.ts';
-import { BankLink, withBankAbove } from '../shared/bank.tsx';
 import { formToken } from '../shared/own-requests.ts';
+
+/** A valid link, its subscription, and the cards tried on the page. */
+export interface MethodUpdate extends UpdatableSubscription {
+  readonly token: string;
+  readonly sessionId: string;
+  readonly expiresAt: number;
+  /** Oldest first. */
+  readonly tries: readonly UpdateTry[];
+  readonly owedPayment: CyclePayment | null;
+  /** The bank has asked for a confirmation, and the card's gateway supports it. */
+  readonly canConfirm: boolean;
+  /** When the latest card of this page was saved, in business time; null if none was. */
+  readonly changedAt: number | null;
+  /** The first payment of a cycle that succeeded at `changedAt` or later; null without one. */
+  readonly paid: PaidPayment | null;
+}
+
+/**
+ * `saved`: the card was replaced. `paid`: and the owed payment succeeded. `closed`: the status allows no new method.
+ * `locked`: too many cards were tried.
+ */
+export type UpdateStage =
+  | 'open'
+  | 'locked'
+  | 'processing'
+  | 'saved'
+  | 'paid'
+  | 'expired'
+  | 'closed';
+
+/** `nowAt` is real time, like `expiresAt`. */
+export function updateStageOf(
+  { tries, state, mode, expiresAt, paid, owedPayment }: MethodUpdate,
+  nowAt: number,
+): UpdateStage {
+  if (nowAt >= expiresAt) return 'expired';
+  const attempt = owedPayment?.attempt ?? null;
+  const isLocked = tries.length >= CARD_TRIES_MAX[mode];
+  if (takesNewMethod(state.status) && isAwaited(attempt)) {
+    if (isSuperseded(state)) return 'processing';
+    // While the bank waits for the payer, the payer may give another card.
+    if (isAtBank(attempt)) return isLocked ? 'locked' : 'open';
+  }
+  const results = tries.flatMap(({ command }) => (command ? [command.result] : []));
+  for (const result of results) {
+    if (result === null) return 'processing';
+    if (result.kind === 'checkout' && result.outcome !== 'declined') return result.outcome;
+  }
+  if (!takesNewMethod(state.status)) return 'closed';
+  // The first charge of the latest card failed, and a later one succeeded.
+  if (isLatestKept(tries) && paid !== null && state.status !== 'UNPAID') return 'paid';
+  return isLocked ? 'locked' : 'open';
+}
+
+/** `offered`: the payer can confirm with the bank. `begun`: the bank waits, or the outcome is unknown. */
+export function confirmationOf({
+  state,
+  canConfirm,
+  owedPayment,
+}: MethodUpdate): 'offered' | 'begun' | null {
+  if (state.openAttempt && isAwaited(owedPayment?.attempt ?? null)) return 'begun';
+  return canConfirm && needsAuthentication(state) ? 'offered' : null;
+}
+
+function isLatestUnconfirmed({ owedPayment }: MethodUpdate): boolean {
+  return isUnconfirmed(owedPayment?.attempt ?? null);
+}
+
+function isLatestKept(tries: readonly UpdateTry[]): boolean {
+  const result = tries.at(-1)?.command?.result;
+  return result?.kind === 'checkout' && result.outcome === 'declined';
+}
 
 /** Returns the page of a card change in its present stage, without a link to the merchant. */
 export function updatePage(request: PageRequest, update: MethodUpdate, nowAt: number): Page {

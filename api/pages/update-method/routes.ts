@@ -23,9 +23,8 @@ import {
   sessionIdOf,
   updateMethodPath,
 } from '../../../runtime/payer-links.ts';
-import { confirmPath, paidReceipt, updatePage } from './page.tsx';
-import { confirmationOf, updateStageOf } from './stage.ts';
-import type { MethodUpdate } from './stage.ts';
+import { confirmationOf, confirmPath, paidReceipt, updatePage, updateStageOf } from './page.tsx';
+import type { MethodUpdate } from './page.tsx';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { OwedCycle } from '../../../domain/subscription/state.ts';

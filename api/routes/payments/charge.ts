@@ -7,12 +7,16 @@ import type { IntentRef, PaymentOutcome } from '../../../domain/payment-intent.t
 import { declineCode, declineMessage, id } from '../../answer-fields.ts';
 import type { Answer } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
-import type { Shape } from '../../fields.ts';
+import type { Problem, Shape } from '../../fields.ts';
 import { gatewayAmountProblems } from '../../amounts.ts';
 import type { chargeFields } from '../../payment-fields.ts';
 import type { Call } from '../../route.ts';
-import { withOrder } from './hand-over.ts';
 import { chargeStatus } from './intent.ts';
+import { idOfCommand } from '../../../domain/ids.ts';
+import { outsideRequest } from '../../../runtime/request-scope.ts';
+import { refuseProblems } from '../../fields.ts';
+import { withOutcome } from '../../idempotency.ts';
+import type { KeyedCall, OutcomeAnswer } from '../../idempotency.ts';
 
 const chargeError = z
   .union([declineCode, z.literal('payment_outcome_pending')])
@@ -84,4 +88,91 @@ export async function withCharge<Body>(
       return { ...answer(intentId, outcome), ...flags };
     },
   });
+}
+
+/** Time limit in ms to void an order. Less than the 3 s between `giveUp` and the 503. */
+const WITHDRAW_WITHIN_MS = 2_000;
+
+interface Order<Outcome> {
+  readonly give: () => Promise<Outcome>;
+  /** Voids the order unless its execution has begun. True if the order will never be executed. */
+  readonly withdraw: () => Promise<boolean>;
+}
+
+/** An order to charge or refund. `id`: the id of its intent or refund, the same for all calls with one key. */
+interface MerchantOrder<Outcome, Body> {
+  readonly prefix: 'in' | 'rf';
+  /** The problems of the request, which are not checked again after the order was written. */
+  readonly problems: readonly Problem[];
+  readonly isWritten: (id: string) => Promise<boolean>;
+  readonly write: (tx: Db, id: string) => Promise<void>;
+  readonly give: (id: string) => Promise<Outcome>;
+  readonly withdraw: (id: string) => Promise<boolean>;
+  readonly answer: (id: string, outcome: Outcome | { kind: 'pending' }) => OutcomeAnswer<Body>;
+}
+
+/** Writes an order, hands it over to its workflow, and answers with the outcome. A repeat with the key goes on. */
+export async function withOrder<Outcome, Body>(
+  call: KeyedCall,
+  deps: ApiDeps,
+  { prefix, problems, isWritten, write, give, withdraw, answer }: MerchantOrder<Outcome, Body>,
+): Promise<Answer<Body>> {
+  return withOutcome(
+    call,
+    deps,
+    async ({ commandId, isRepeat, giveUp }) => {
+      const id = idOfCommand(prefix, commandId);
+      if (!isRepeat || !(await isWritten(id))) {
+        refuseProblems(problems);
+        await deps.db.transaction((tx) => write(tx, id));
+      }
+      const order = { give: () => give(id), withdraw: () => withdraw(id) };
+      return answer(id, await handOver(order, giveUp));
+    },
+    prefix,
+  );
+}
+
+/**
+ * Starts the workflow of an order and waits for its outcome. Without a key, the order is voided if the start fails or
+ * `giveUp` aborts; `pending` if it could not be voided within 2 s.
+ */
+export async function handOver<Outcome>(
+  { give, withdraw }: Order<Outcome>,
+  giveUp: AbortSignal | null,
+  withdrawWithinMs: number = WITHDRAW_WITHIN_MS,
+): Promise<Outcome | { kind: 'pending' }> {
+  try {
+    return await (giveUp === null ? give() : unlessAborted(giveUp, give));
+  } catch (error) {
+    if (giveUp === null || !mayHaveArrived(error)) throw error;
+    if (await tryWithdraw(withdraw, withdrawWithinMs)) throw error;
+    return { kind: 'pending' };
+  }
+}
+
+async function tryWithdraw(withdraw: () => Promise<boolean>, withinMs: number): Promise<boolean> {
+  // Runs also after a 503: the order could be executed in addition to the caller's next request.
+  const signal = AbortSignal.timeout(withinMs);
+  return unlessAborted(signal, () => outsideRequest(withdraw)).catch(() => false);
+}
+
+/** Throws `service_unavailable` when `signal` aborts. Does not start `work` after that. */
+async function unlessAborted<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  const unavailable = () => new DomainError('service_unavailable');
+  if (signal.aborted) throw unavailable();
+  const done = new AbortController();
+  const aborted = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(unavailable()), { signal: done.signal });
+  });
+  try {
+    return await Promise.race([work(), aborted]);
+  } finally {
+    done.abort();
+  }
+}
+
+/** True if the workflow may have received the order despite the error. False only for a refusal. */
+function mayHaveArrived(error: unknown): boolean {
+  return !(error instanceof DomainError) || error.code === 'service_unavailable';
 }

@@ -15,7 +15,7 @@ import { idText, optional } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
 import { gatewayAmountProblems } from '../../amounts.ts';
 import { route } from '../../route.ts';
-import { withOrder } from './hand-over.ts';
+import { withOrder } from './charge.ts';
 import { INTENT_ID } from './intent.ts';
 
 /** Accepts every positive integer, also as text. `insertRefund` refuses more than the intent's remaining amount. */
