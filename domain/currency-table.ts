@@ -3,10 +3,7 @@
 /** Date of the exchange rates from which the minimums are computed. */
 export const TABLE_DATE = '2026-09-29';
 
-/**
- * By exponent: each code with its minimum, the least amount worth more than 1 USD. With the minimum 0 no charge is
- * possible, because the code is retired or a unit of account.
- */
+/** By exponent: each code with the least amount worth more than 1 USD; 0 if it is retired or a unit of account. */
 export const MINIMUMS: Readonly<Record<number, string>> = {
   0: `
 BIF 3000  CLP 968  DJF 179  GNF 8803  ISK 121  JPY 158  KMF 434  KRW 1359  PYG 5885  RWF 1476

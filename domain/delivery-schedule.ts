@@ -3,10 +3,7 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/**
- * Waits before each attempt of a delivery, counted from the end of the previous attempt. The first attempt
- * is made at once. Ten attempts span 75.6 hours without jitter.
- */
+/** Waits before each attempt, from the end of the previous one. Ten attempts span 75.6 hours without jitter. */
 export const ATTEMPT_DELAYS_MS: readonly number[] = [
   0,
   5 * SECOND_MS,

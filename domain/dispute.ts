@@ -1,7 +1,4 @@
-/**
- * Statuses of a dispute. OPEN: the payer's bank has not decided. WON: the merchant keeps the money. LOST: the
- * payer keeps the money. CLOSED: the dispute ended without a decision about the money.
- */
+/** WON: the merchant keeps the money. LOST: the payer keeps it. CLOSED: ended without a decision. */
 export const DISPUTE_STATUSES = ['OPEN', 'WON', 'LOST', 'CLOSED'] as const;
 export type DisputeStatus = (typeof DISPUTE_STATUSES)[number];
 

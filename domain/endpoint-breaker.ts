@@ -1,7 +1,4 @@
-/**
- * The circuit breaker of a webhook endpoint. Five failed attempts in a row, of any events, open it. Then one attempt
- * at a time is made, the probe; other events use up no attempts.
- */
+/** Five failed attempts in a row, of any events, open the breaker. Then one attempt at a time is made, the probe. */
 
 /** The breaker as the configuration's row stores it. Instants are real time. */
 export interface Breaker {
@@ -44,10 +41,7 @@ export function isPaused(breaker: Breaker, nowAt: number): boolean {
   return isOpen(breaker) && breaker.pausedUntil !== null && breaker.pausedUntil > nowAt;
 }
 
-/**
- * Returns the breaker after one attempt. `jitter` changes the wait by ±20 %. A request that fails during a pause
- * began before it, so it does not prolong the pause.
- */
+/** `jitter` changes the wait by ±20 %. A request that fails during a pause began before it and does not prolong it. */
 export function afterAttempt(breaker: Breaker, outcome: BreakerOutcome): Breaker {
   if (outcome.kind === 'success') return CLOSED_BREAKER;
   const { at, jitter } = outcome;

@@ -39,10 +39,7 @@ const ID_BODY_LENGTH = 22;
 /** Characters for a cycle's number, enough for 3,844 cycles; 1,200 are allowed. */
 const CYCLE_DIGITS = 2;
 
-/**
- * Returns an id: prefix, `_`, and 22 base62 characters of 48 bits of time and 80 random bits. Compared byte by byte
- * (Postgres: collation "C"), ids of one prefix sort by time.
- */
+/** `_` and 22 base62 characters: 48 bits of time, 80 random bits. Compared byte by byte, ids sort by time. */
 export function newId(prefix: IdPrefix, atMs: number, random: RandomBytes): string {
   invariant(
     Number.isSafeInteger(atMs) && atMs >= 0 && atMs < TIME_LIMIT_MS,
@@ -104,10 +101,7 @@ const TOKEN_LENGTH = 22;
 /** 4 × 62. Bytes from 248 on are dropped, because they would make some characters more likely. */
 const FAIR_BYTES = 248;
 
-/**
- * Returns an unguessable text for URLs and secrets. Each base62 character is drawn independently with equal
- * chances (5.95 bits each; 22 characters are 130 bits, 43 are 256). The text contains no time.
- */
+/** Returns an unguessable text without a time. Each base62 character has equal chances: 22 are 130 bits, 43 are 256. */
 export function randomToken(random: RandomBytes, length: number = TOKEN_LENGTH): string {
   let text = '';
   // A fair source fills the text in one or two rounds. The limit of 64 rounds stops a broken source.

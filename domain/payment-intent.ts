@@ -12,10 +12,7 @@ export const INTENT_STATUSES = [
 ] as const;
 export type IntentStatus = (typeof INTENT_STATUSES)[number];
 
-/**
- * `cycle`: a billing cycle. `one_time`: a one-time charge of a subscription's payment method. `tokenised`:
- * a charge of a saved payment method without a subscription. `hosted`: a payment on a hosted page.
- */
+/** `one_time`: of a subscription's method. `tokenised`: of a saved method alone. `hosted`: on a hosted page. */
 export const INTENT_KINDS = ['cycle', 'one_time', 'tokenised', 'hosted'] as const;
 export type IntentKind = (typeof INTENT_KINDS)[number];
 
@@ -46,10 +43,7 @@ export function intentStatusAt(
   return isUnpaid && isExpired ? 'CANCELLED' : intent.status;
 }
 
-/**
- * States of one attempt: SENDING (the gateway may have the charge) → an outcome. An UNKNOWN attempt is looked up
- * until it is settled. An attempt in REVIEW waits for a manual decision.
- */
+/** SENDING (the gateway may have the charge) → an outcome. UNKNOWN is looked up; REVIEW waits for a manual decision. */
 export const ATTEMPT_STATES = ['SENDING', 'SUCCEEDED', 'DECLINED', 'UNKNOWN', 'REVIEW'] as const;
 export type AttemptState = (typeof ATTEMPT_STATES)[number];
 

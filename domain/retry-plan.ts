@@ -23,10 +23,7 @@ export const MANUAL_RETRY_COOLDOWN_MS = 4 * HOUR_MS;
 export const AUTOMATIC_ATTEMPTS_MAX = 15;
 export const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
 
-/**
- * Returns the instant of the next automatic attempt. Null if the plan is used up, or if the attempt would be
- * the 16th in 30 days. `attemptsAt`: starts of the cycle's automatic attempts, oldest first.
- */
+/** Null if the plan is used up or the attempt would be the 16th in 30 days. `attemptsAt`: oldest first. */
 export function nextAutomaticAttemptAt(
   plan: RetryPlan,
   retriesUsed: number,

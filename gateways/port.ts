@@ -107,10 +107,7 @@ export type PrepareOutcome =
 /** `withdrawn`: the gateway will never make the charge, also if a request for it is still in transit. */
 export type WithdrawOutcome = DecidedCharge | { readonly kind: 'withdrawn' } | UnknownOutcome;
 
-/**
- * `absent`: not begun; a send now charges at most once. `another_charge`: the key's charge has another amount or
- * currency. `unknown`: the look-up failed.
- */
+/** `absent`: not begun; a send now charges at most once. `another_charge`: of another amount or currency. */
 export type LookupOutcome =
   | DecidedCharge
   | { readonly kind: 'another_charge'; readonly reason: string }
@@ -253,15 +250,9 @@ export interface PaymentGateway {
   readonly testCards: readonly PublishedTestCard[];
   /** The name of the company that processes the cards, for payers. */
   readonly company: string;
-  /**
-   * Opens a page of the gateway on which the payer enters a card. A repeat in the same minute returns the same page.
-   * Null if payers use the hosted card form.
-   */
+  /** Opens a page to enter a card, the same page within a minute. Null if payers use the hosted card form. */
   readonly openCardEntry: ((request: CardEntryRequest) => Promise<CardEntryOutcome>) | null;
-  /**
-   * Returns why the gateway can never charge or refund `amountMinor`; null if the gateway can. The text continues a
-   * sentence that begins with the name of the amount's field. Pure.
-   */
+  /** Returns why the gateway can never charge or refund an amount, after the name of its field. Pure. */
   amountProblem(amountMinor: number, currency: string, use: AmountUse): string | null;
 
   /**
@@ -280,10 +271,7 @@ export interface PaymentGateway {
   readonly withdraw: ((charge: ChargeRef) => Promise<WithdrawOutcome>) | null;
   /** Refunds all or part of a charge, once per key. Refuses more than the amount that is not refunded yet. */
   refund(request: RefundRequest): Promise<RefundOutcome>;
-  /**
-   * Looks up a refund, by its id if that is known and else by its key. A refund that succeeded may be
-   * `refused` with `refund_failed` later. Never refunds.
-   */
+  /** By its id if known, else by its key. A refund that succeeded may be `refused` with `refund_failed` later. */
   lookupRefund(refund: RefundRef): Promise<RefundLookupOutcome>;
   /** Redeems a one-time token for a saved card, once per key. */
   saveMethod(request: SaveMethodRequest): Promise<SaveMethodOutcome>;

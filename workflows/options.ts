@@ -4,10 +4,7 @@ import { workflowInfo } from '@temporalio/workflow';
 /** After this silence, Temporal retries the activity. Workers send a heartbeat every second. */
 const HEARTBEAT_TIMEOUT = '5 seconds';
 
-/**
- * Local activities. The worker's interceptor ends each call after 3 s; this timeout applies only if the
- * interceptor fails. There is one attempt, because `localFirst` repeats the activity on the task queue.
- */
+/** The interceptor ends each call after 3 s; `localFirst` repeats it on the task queue, so one attempt is enough. */
 export const INSIDE_WORKFLOW_TASK = {
   startToCloseTimeout: '4 seconds',
   retry: { maximumAttempts: 1 },
@@ -30,20 +27,14 @@ export const DATABASE_WRITE = {
   retry: { initialInterval: '200 ms', maximumInterval: '5 seconds', maximumAttempts: 6 },
 } as const satisfies ActivityOptions;
 
-/**
- * Delivery to merchants' servers. The activity begins no request after 20 s. No retries: a retry would use an outdated
- * `nowAt`, so the workflow starts a new drain.
- */
+/** No request begins after 20 s. A retry would use an outdated `nowAt`, so the workflow starts a new drain. */
 export const WEBHOOK_DELIVERY = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: HEARTBEAT_TIMEOUT,
   retry: { maximumAttempts: 1 },
 } as const satisfies ActivityOptions;
 
-/**
- * Handling the events about one object of a gateway. An event about an entered card may take 40 s. Temporal
- * retries the activity until it succeeds, because no other code handles the events.
- */
+/** An event about an entered card may take 40 s. Retried for ever, because no other code handles the events. */
 export const GATEWAY_EVENT = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: HEARTBEAT_TIMEOUT,

@@ -49,10 +49,7 @@ export function needsVerification(
     : !chargesNewMethod(state, now);
 }
 
-/**
- * Returns the action for a command that `validateCommand` has allowed. Pure. `paymentMethodId` is the method
- * that the token of a {@link TokenCommand} was redeemed for. Other commands ignore it.
- */
+/** For a command that `validateCommand` has allowed. `paymentMethodId`: the method of the redeemed token. */
 export function actionForCommand(
   state: SubscriptionState,
   command: Command,

@@ -307,10 +307,7 @@ function statusAfterDecline(
   return (isQuiet || isWithdrawn === true) && nextRetryAt !== null ? status : 'UNPAID';
 }
 
-/**
- * True if the decline uses up the last automatic retry and leaves the subscription UNPAID. False if `subscription.unpaid`
- * reports the same, because `unpaidFrom` is `retries_exhausted`.
- */
+/** True if the decline uses up the last automatic retry and `subscription.unpaid` does not report the same. */
 function endsRetries(
   before: SubscriptionState,
   { trigger }: OpenAttempt,

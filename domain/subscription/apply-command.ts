@@ -8,10 +8,7 @@ import { awaitsPayer, isSuperseded } from './authentication.ts';
 import { cancelAt, chargesNewMethod, earliestAttemptAt, isInTrial } from './state.ts';
 import type { EndReason, OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
 
-/**
- * The transitions for commands and for the ends of checkout, period, pause and cooldown. All are pure. The
- * caller has checked the command with `validateCommand`.
- */
+/** The transitions. All are pure. The caller has checked the command with `validateCommand`. */
 
 /** Voids the open attempt. Only the void of a cancellation can be undone, by a `resume`. */
 function voided(
@@ -83,10 +80,7 @@ export function applyResume(state: SubscriptionState, command: Command, now: num
   return changed(state, patch, entry);
 }
 
-/**
- * Returns the index of the latest date that has passed, so that earlier ones are not back-billed; with an open
- * attempt, which charges it already, the first date after `now`.
- */
+/** The latest date that has passed, so that earlier ones are not billed; with an open attempt, the next date. */
 function indexAfterResume(state: SubscriptionState, now: number): number {
   const { anchorAt, terms, nextIndex, openAttempt } = state;
   if (anchorAt === null) return nextIndex;

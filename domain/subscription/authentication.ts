@@ -1,9 +1,6 @@
 import type { SubscriptionState } from './state.ts';
 
-/**
- * The bank may ask the payer to confirm a charge: at once if the payer is on a hosted page, else later, if the bank
- * refused the charge because the payer was absent.
- */
+/** The bank may ask the payer to confirm a charge: on a hosted page at once, else after it has refused the charge. */
 
 /**
  * Longest time for the payer's confirmation, in ms of real time. The first look-up after it withdraws the charge,
@@ -29,10 +26,7 @@ export function isSuperseded({ openAttempt, paymentMethodId }: SubscriptionState
   );
 }
 
-/**
- * True if the payer can pay the owed cycle by a confirmation: the bank asked for one, the payment method is the same,
- * and fewer than 10 were begun for this cycle.
- */
+/** True if the bank refused the charge for a confirmation and the payer has begun fewer than 10 for this cycle. */
 export function needsAuthentication({ status, owed, openAttempt }: SubscriptionState): boolean {
   return (
     status === 'UNPAID' &&

@@ -53,10 +53,7 @@ function waitReason({ reviewReason }: OpenAttempt): string {
     : 'in manual review; ask the gateway again';
 }
 
-/**
- * Returns when the next step that writes the row is due; null if only a command can. The row stores it for the sweep.
- * The instant of an open attempt is real time.
- */
+/** Returns when the next step that writes the row is due, for the sweep; real time with an open attempt. */
 export function wakeAt(state: SubscriptionState): number | null {
   if (state.openAttempt) return state.openAttempt.lookupAt;
   if (state.status === 'ENDED') return null;

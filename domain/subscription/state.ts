@@ -62,10 +62,7 @@ export interface OwedCycle {
   retriesStopped: boolean;
   /** The number of attempts that the payer confirmed with the bank, or was to confirm. */
   authentications: number;
-  /**
-   * The payer who gave the latest payment method while another attempt was open: the session of the page, and the real
-   * time. The next attempt consumes it.
-   */
+  /** The page and real time of a method that was given while an attempt was open. The next attempt consumes it. */
   payer?: { sessionId: string; at: number };
 }
 
@@ -84,10 +81,7 @@ export interface OpenAttempt {
   /** Why the attempt needs manual review. An attempt with this field is looked up once a day. */
   reviewReason?: string;
   actor?: 'operator';
-  /**
-   * The command that voided the attempt, which is not sent any more. If the gateway has its charge already, the charge
-   * counts; else the attempt is settled as declined.
-   */
+  /** The command that voided the attempt, which is not sent any more. A charge that the gateway has already counts. */
   voidedBy: 'cancel' | 'pause' | 'replacePaymentMethod' | null;
   /** The session of the hosted page on which the payer caused the attempt. Absent: the payer is absent. */
   sessionId?: string;
@@ -103,10 +97,7 @@ export interface LogEntry {
 }
 export const LOG_ENTRIES_MAX = 16;
 
-/**
- * The complete state of a subscription's workflow, in the argument of continue-as-new and in the row. Only JSON
- * values. Instants are in the subscription's own time, except `lookupAt`.
- */
+/** The state in the row and in the argument of a run, as JSON. Instants are in its own time, except `lookupAt`. */
 export interface SubscriptionState {
   schemaVersion: 1;
   subscriptionId: string;
@@ -145,10 +136,7 @@ export function calendarDate(state: SubscriptionState, index: number): number {
   return cycleAt(state.anchorAt, state.terms.interval, state.terms.intervalCount, index);
 }
 
-/**
- * Returns the latest instant at which the state changed, in the subscription's own time. A test clock must
- * not be earlier, or dates that are already charged would fall due again.
- */
+/** Returns the latest change. Before it, a test clock would make dates due again that are already charged. */
 export function knownUntil(state: SubscriptionState): number {
   return Math.max(state.openAttempt?.startedAt ?? 0, state.log.at(-1)?.at ?? 0);
 }

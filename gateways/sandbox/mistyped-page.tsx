@@ -22,10 +22,7 @@ function contextOf(form: URLSearchParams): CardFormContext {
   };
 }
 
-/**
- * Returns the card form again, with the mistyped fields marked and all values but the CVC. The form's texts are not
- * signed, but it leads only to this gateway and an allowed origin.
- */
+/** The form again, without the CVC. Its texts are not signed, but it leads only here and to an allowed origin. */
 export function mistypedPage(
   form: URLSearchParams,
   mistypes: Mistypes,

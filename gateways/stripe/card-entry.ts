@@ -87,10 +87,7 @@ function sessionOf(
   };
 }
 
-/**
- * Creates the session under a hash of its parameters as key. While Stripe executes an earlier request with the key,
- * repeats it until 3 s before `untilAt`.
- */
+/** The key is a hash of the parameters. While Stripe executes it, repeats the request until 3 s before `untilAt`. */
 async function createOnce(
   stripe: Stripe,
   params: Stripe.Checkout.SessionCreateParams,

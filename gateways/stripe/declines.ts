@@ -34,10 +34,7 @@ const CODES: Readonly<Record<string, DeclineCode>> = {
   payment_intent_authentication_failure: 'authentication_required',
 };
 
-/**
- * Returns our code of a decline, Stripe's own code and Stripe's advice about retries. An unknown code becomes
- * `card_declined`, after which a retry may succeed.
- */
+/** An unknown code becomes `card_declined`, after which a retry may succeed. */
 export function declineOf({ code, decline_code, advice_code }: StripeDecline): {
   code: DeclineCode;
   gatewayCode: string | null;

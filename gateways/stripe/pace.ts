@@ -1,10 +1,7 @@
 import PQueue from 'p-queue';
 
 export interface Pace {
-  /**
-   * Waits until the rate limit allows one more request, which may then be sent.
-   * @throws PacedOut after 2 s, or if a signal aborts first.
-   */
+  /** @throws PacedOut if the rate limit allows no request within 2 s, or if a signal aborts first. */
   take(method: string, signals: readonly AbortSignal[]): Promise<void>;
   /** Call this when Stripe has refused a request because of its rate limit. Later requests then wait 0.5 to 1 s. */
   backOff(): void;

@@ -4,10 +4,7 @@ import type { GatewaySubject } from '../../domain/gateway-hint.ts';
 import { GATEWAY_EVENT, siblingTaskQueue } from '../options.ts';
 import { wake } from './messages.ts';
 
-/**
- * Handles the events about one object of a gateway by an activity, which Temporal retries. One run per object, so an
- * older description never replaces a newer one.
- */
+/** One run per object of a gateway, so that an older description never replaces a newer one. */
 export async function gatewaySubject(subject: GatewaySubject): Promise<void> {
   let isWoken = true;
   setHandler(wake, () => void (isWoken = true), { description: 'Look at the object again.' });

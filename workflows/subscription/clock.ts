@@ -57,10 +57,7 @@ export class Clock {
     this.position.nowAt = Math.max(nowAt, Math.min(at, targetAt));
   }
 
-  /**
-   * Moves a test clock back to `at`, but not before the last recorded target: the run moved the clock without the
-   * steps of a row that it did not know.
-   */
+  /** Moves it back to `at`, not before the last recorded target: it moved without the steps of an unknown row. */
   moveBack(at: number): void {
     if (!this.position) return;
     const { nowAt, reachedAt } = this.position;

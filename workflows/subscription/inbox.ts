@@ -10,18 +10,12 @@ interface Item {
   readonly command: Command;
   /** True if a caller waits for the answer. The caller can send the command again. */
   readonly isAwaited: boolean;
-  /**
-   * The target of a test clock that was behind it when the command arrived; else null. The clock moves first: the
-   * caller may have read from the row that it is there.
-   */
+  /** A test clock's target that must be reached first: the caller may have read from the row that it is reached. */
   readonly afterAdvanceTo: number | null;
   answer: Answer | null;
 }
 
-/**
- * The commands that are not executed yet, in the order of arrival. Handlers add, and only the main loop removes, so
- * one command at a time changes a subscription.
- */
+/** In the order of arrival. Handlers add, and only the main loop removes: one command at a time. */
 export class Inbox {
   private items: Item[] = [];
 

@@ -33,10 +33,7 @@ export interface SubscriptionInput {
 
 /** Sets the test clock's target. A repeat or an earlier target changes nothing. */
 export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock');
-/**
- * Makes the run read its row again and look up an unknown outcome now. Sent by the sweep, after a review, an event of
- * the gateway or a payer's return from the bank, and by operators.
- */
+/** Makes the run read its row again and look up an unknown outcome now. Sent by the sweep, others and operators. */
 export const recheck = defineSignal('recheck');
 
 export const stateQuery = defineQuery<SubscriptionState>('state');

@@ -44,10 +44,7 @@ const HELD_MS = 3_600_000;
 
 /** A run with this many events continues as new before it sleeps or moves its test clock. */
 const HISTORY_EVENTS_MAX = 400;
-/**
- * An idle run with this many events (about a year of monthly renewals) continues as new. A worker that has
- * not cached the run replays the whole history, so the history must stay short.
- */
+/** An idle run with this many events, about a year, continues as new: an uncached run is replayed as a whole. */
 const HISTORY_EVENTS_LONG = 100;
 /** A run that has become long continues as new 30 min to 6.5 h later, to avoid the peak of the renewals. */
 const QUIET_AFTER_MS = 30 * 60_000;
@@ -137,10 +134,7 @@ export class Run implements Facts {
     return dueAt !== null && this.clock.realNow >= dueAt;
   }
 
-  /**
-   * The real time at which an idle run continues as new: to answer anew, to shorten its history or to leave the checkout
-   * queue. Null if no new run is needed.
-   */
+  /** When an idle run continues as new: to answer anew, for a short history, or to leave the checkout queue. */
   get successorDueAt(): number | null {
     const { realNow, isTestClock } = this.clock;
     if (this.hasAnsweredForNow) return realNow;
