@@ -6,7 +6,6 @@ import { errorCodesOf } from '../../api/openapi/errors.ts';
 import { OPERATIONS } from '../../api/routes.ts';
 import { ERRORS } from '../../domain/errors.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
-import type { EventType } from '../../domain/events.ts';
 import { createDocumentCheck } from '../support/document-check.ts';
 
 type Json = Record<string, unknown>;
@@ -190,33 +189,6 @@ describe('the examples of the OpenAPI document', () => {
     },
   );
 
-  it('show one event of every type, with the status after the event [D-50, D-52]', () => {
-    const events = examples
-      .map(({ value }) => value as Json)
-      .filter((value) => 'eventType' in value)
-      .map(({ eventType, status }) => [eventType, status]);
-    expect(events).toEqual([
-      ['intent.checkout_opened', 'CREATED'],
-      ['intent.created', 'CREATED'],
-      ['intent.failed', 'FAILED'],
-      ['intent.refunded', 'PARTIALLY_REFUNDED'],
-      ['intent.success', 'SUCCESS'],
-      ['intent.refund_failed', 'SUCCESS'],
-      ['intent.disputed', 'SUCCESS'],
-      ['subscription.trialing', 'TRIALING'],
-      ['subscription.cycle_charged', 'ACTIVE'],
-      ['subscription.created', 'CREATED'],
-      ['subscription.checkout_opened', 'CREATED'],
-      ['subscription.active', 'ACTIVE'],
-      ['subscription.unpaid', 'UNPAID'],
-      ['subscription.retries_exhausted', 'UNPAID'],
-      ['subscription.paused', 'PAUSED'],
-      ['subscription.ended', 'ENDED'],
-      ['setup_method.success', 'SUCCESS'],
-      ['setup_method.updated', 'LIVE'],
-    ]);
-  });
-
   it.each(examples.map((example) => [example.pointer, example] as const))(
     'match their schema: %s',
     (_, { schema, value }) => {
@@ -232,41 +204,17 @@ function objectsIn(value: unknown): Json[] {
   return Array.isArray(value) ? members : [value as Json, ...members];
 }
 
-/** The possible statuses after an event of each type. */
-const STATUS_OF: Record<EventType, string[]> = {
-  'intent.checkout_opened': ['CREATED'],
-  'intent.created': ['CREATED'],
-  'intent.failed': ['FAILED'],
-  'intent.refunded': ['REFUNDED', 'PARTIALLY_REFUNDED'],
-  'intent.success': ['SUCCESS'],
-  'intent.refund_failed': ['SUCCESS', 'PARTIALLY_REFUNDED'],
-  'intent.disputed': ['SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED'],
-  'subscription.trialing': ['TRIALING'],
-  'subscription.cycle_charged': ['ACTIVE', 'PAUSED', 'ENDED'],
-  'subscription.created': ['CREATED'],
-  'subscription.checkout_opened': ['CREATED'],
-  'subscription.active': ['ACTIVE'],
-  'subscription.unpaid': ['UNPAID'],
-  'subscription.retries_exhausted': ['UNPAID'],
-  'subscription.paused': ['PAUSED'],
-  'subscription.ended': ['ENDED'],
-  'setup_method.success': ['SUCCESS'],
-  'setup_method.updated': ['LIVE', 'DELETED'],
-};
-
 const PAID = ['SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED'];
 const WITH_NEXT_DATE = ['TRIALING', 'ACTIVE', 'UNPAID'];
 
 /** The contradictions between the fields of one object of an example. */
 function contradictionsIn(object: Json): string[] {
-  const { eventType, errorCode = null, errorMessage = null } = object;
+  const { errorCode = null, errorMessage = null } = object;
   const status = object['status'] as string | undefined;
   const has = (field: string): boolean => (object[field] ?? null) !== null;
   const isIntent = 'chargeAttempts' in object;
   const isSubscription = 'subscriptionId' in object && 'nextPaymentDate' in object;
   const rules: Record<string, boolean> = {
-    'the status is the one after the event':
-      eventType === undefined || STATUS_OF[eventType as EventType].includes(status ?? ''),
     'exactly a paid intent has a successful charge':
       !isIntent ||
       ['succeededAt', 'succeededCharge'].every(
@@ -285,9 +233,6 @@ function contradictionsIn(object: Json): string[] {
       !('cycleCount' in object && 'remainingCycleCount' in object) ||
       object['remainingCycleCount'] === object['cycleCount'] ||
       has('currentPeriodEnd'),
-    'a charged cycle is counted, and its period is paid':
-      eventType !== 'subscription.cycle_charged' ||
-      (has('intentId') && has('cycleNumber') && has('currentPeriodEnd')),
     'success and error code agree':
       !('success' in object) || object['success'] === (errorCode === null),
   };

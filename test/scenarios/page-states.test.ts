@@ -2,10 +2,9 @@ import type { Browser } from 'playwright-core';
 import { expect } from 'vitest';
 import { test as apiTest } from '../support/api-environment.ts';
 import { chromiumMissing, launchChromium } from '../support/chromium.ts';
-import { drawSheets, SHEETS } from '../support/hosted-pages/contact-sheets.ts';
-import type { ShownState } from '../support/hosted-pages/contact-sheets.ts';
+import { drawSheets, SHEETS } from '../../tools/scripts/contact-sheets.ts';
+import type { AxeCounts, ShownState } from '../../tools/scripts/contact-sheets.ts';
 import { openTab, VIEWS } from '../support/hosted-pages/page-views.ts';
-import type { AxeCounts } from '../support/hosted-pages/page-views.ts';
 import { PAGE_STATES } from '../support/hosted-pages/states/index.ts';
 import { openPageServers } from '../support/hosted-pages/states/page-servers.ts';
 

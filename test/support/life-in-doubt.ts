@@ -15,7 +15,7 @@ import type {
 } from '../../domain/subscription/state.ts';
 import { ModelGateway } from './model-gateway.ts';
 import { DAY, HOUR, Simulation } from './simulation.ts';
-import type { Exchange } from './simulation.ts';
+import type { CommandFields, Exchange } from './simulation.ts';
 
 /** When the worker crashes: before it sends the charge, or between the send and the record of the answer. */
 export type Death = 'before_sending' | 'after_sending';
@@ -101,7 +101,7 @@ export class LifeInDoubt extends Simulation {
 
   override command<K extends Command['kind']>(
     kind: K,
-    fields: Omit<Extract<Command, { kind: K }>, 'kind' | 'commandId' | 'actor'>,
+    fields: CommandFields<K>,
   ): { decision: Decision; result: CommandResult | null } {
     const { open, openPhase, state } = this;
     const command = { ...fields, kind, commandId: '' } as Command;

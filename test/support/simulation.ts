@@ -71,7 +71,7 @@ export const refused = (message: string, code = 'operation_not_allowed') => ({
   message,
 });
 
-type CommandFields<K extends Command['kind']> = Omit<
+export type CommandFields<K extends Command['kind']> = Omit<
   Extract<Command, { kind: K }>,
   'kind' | 'commandId' | 'actor'
 >;

@@ -1,5 +1,6 @@
 import { source as AXE } from 'axe-core';
 import type { Browser } from 'playwright-core';
+import type { AxeCounts } from '../../../tools/scripts/contact-sheets.ts';
 import type { Answer } from '../api-environment.ts';
 
 /** The address of every shown page. Its host does not exist. */
@@ -37,15 +38,6 @@ export const VIEWS = {
   phone: { size: PHONE, rules: RULES_OF_SIZE },
   large: { size: PHONE, textPx: 2 * TEXT_PX, rules: [] },
 } as const satisfies Record<string, View>;
-
-/** Number of checks by axe, and the sums of the rules that passed and of the rules that were violated in them. */
-export interface AxeCounts {
-  pages: number;
-  passed: number;
-  violated: number;
-  /** Rules that axe could not decide on a page, each with the reason. */
-  readonly undecided: Set<string>;
-}
 
 /**
  * Opens a tab. The pages have the headers of their answers and JavaScript, and reach no server: every further

@@ -1,6 +1,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
-import type { AxeCounts } from './page-views.ts';
+
+/** Number of checks by axe, and the sums of the rules that passed and of the rules that were violated in them. */
+export interface AxeCounts {
+  pages: number;
+  passed: number;
+  violated: number;
+  /** Rules that axe could not decide on a page, each with the reason. */
+  readonly undecided: Set<string>;
+}
 
 /** The views for which a contact sheet is drawn: one picture with every state of the hosted pages. */
 export const SHEETS = ['wide', 'phone'] as const;
