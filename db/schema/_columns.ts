@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { bigint, char, customType, foreignKey, text } from 'drizzle-orm/pg-core';
+import { bigint, char, check, customType, foreignKey, text } from 'drizzle-orm/pg-core';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { readState } from '../../domain/subscription/recorded-state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
@@ -45,5 +45,6 @@ export const childOf = (
 export const matchesEmail = (details: AnyPgColumn, normalEmail: AnyPgColumn) =>
   sql`(${details}->>'email' is null) = (${normalEmail} is null)`;
 
-export const oneOf = (values: readonly string[]) =>
-  sql.raw(values.map((value) => `'${value}'`).join(', '));
+/** Returns the CHECK that the column has one of these values. */
+export const isOneOf = (name: string, column: AnyPgColumn, values: readonly string[]) =>
+  check(name, sql`${column} in (${sql.raw(values.map((value) => `'${value}'`).join(', '))})`);

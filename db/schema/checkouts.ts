@@ -15,7 +15,7 @@ import type { CustomerDetails } from '../../domain/customer.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { SETUP_METHOD_STATUSES } from '../../domain/setup-method.ts';
 import type { SetupMethodStatus } from '../../domain/setup-method.ts';
-import { bytes, childOf, currency, instant, merchantId, oneOf, realTime } from './_columns.ts';
+import { bytes, childOf, currency, instant, merchantId, isOneOf, realTime } from './_columns.ts';
 import { customers, paymentMethods } from './customers.ts';
 import { paymentIntents } from './payments.ts';
 import { subscriptions } from './subscriptions.ts';
@@ -45,7 +45,7 @@ export const setupMethods = pgTable(
     primaryKey({ columns: [table.merchantId, table.id] }),
     childOf(table, table.customerId, customers),
     childOf(table, table.paymentMethodId, paymentMethods),
-    check('setup_method__status__ck', sql`${table.status} in (${oneOf(SETUP_METHOD_STATUSES)})`),
+    isOneOf('setup_method__status__ck', table.status, SETUP_METHOD_STATUSES),
   ],
 );
 
@@ -88,7 +88,7 @@ export const checkoutSessions = pgTable(
     childOf(table, table.subscriptionId, subscriptions),
     childOf(table, table.intentId, paymentIntents),
     childOf(table, table.setupMethodId, setupMethods),
-    check('checkout_session__purpose__ck', sql`${table.purpose} in (${oneOf(CHECKOUT_PURPOSES)})`),
+    isOneOf('checkout_session__purpose__ck', table.purpose, CHECKOUT_PURPOSES),
     check(
       'checkout_session__subject__ck',
       sql`num_nonnulls(${table.subscriptionId}, ${table.intentId}, ${table.setupMethodId}) = 1`,

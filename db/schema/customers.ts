@@ -10,7 +10,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../domain/customer.ts';
-import { childOf, instant, matchesEmail, merchantId, oneOf } from './_columns.ts';
+import { childOf, instant, matchesEmail, merchantId, isOneOf } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
 /** A payer, with the details given by the merchant or by the payer on a hosted page. */
@@ -67,9 +67,6 @@ export const paymentMethods = pgTable(
     childOf(table, table.customerId, customers),
     // A token that is redeemed twice gives one row, and a gateway method belongs to one merchant.
     uniqueIndex('payment_method__gateway_method__uq').on(table.gateway, table.gatewayMethodId),
-    check(
-      'payment_method__status__ck',
-      sql`${table.status} in (${oneOf(PAYMENT_METHOD_STATUSES)})`,
-    ),
+    isOneOf('payment_method__status__ck', table.status, PAYMENT_METHOD_STATUSES),
   ],
 );

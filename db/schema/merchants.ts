@@ -14,7 +14,7 @@ import {
 import type { Branding } from '../../domain/branding.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
-import { instant, oneOf, bytes, merchantId } from './_columns.ts';
+import { instant, isOneOf, bytes, merchantId } from './_columns.ts';
 
 export const MERCHANT_MODES = ['test', 'live'] as const;
 export type MerchantMode = (typeof MERCHANT_MODES)[number];
@@ -39,7 +39,7 @@ export const merchants = pgTable(
     settings: jsonb('settings').$type<MerchantSettings>().notNull(),
     createdAt: instant('created_at').notNull(),
   },
-  (table) => [check('merchant__mode__ck', sql`${table.mode} in (${oneOf(MERCHANT_MODES)})`)],
+  (table) => [isOneOf('merchant__mode__ck', table.mode, MERCHANT_MODES)],
 );
 
 /** An account at a real gateway. The current one saves new methods; each charges its own. */
@@ -67,7 +67,7 @@ export const merchantGateways = pgTable(
     uniqueIndex('merchant_gateway__current__uq')
       .on(table.merchantId)
       .where(sql`${table.isCurrent}`),
-    check('merchant_gateway__mode__ck', sql`${table.mode} in (${oneOf(MERCHANT_MODES)})`),
+    isOneOf('merchant_gateway__mode__ck', table.mode, MERCHANT_MODES),
   ],
 );
 
@@ -107,7 +107,7 @@ export const idempotencyKeys = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.route, table.key] }),
-    check('idempotency_key__state__ck', sql`${table.state} in (${oneOf(IDEMPOTENCY_STATES)})`),
+    isOneOf('idempotency_key__state__ck', table.state, IDEMPOTENCY_STATES),
     check('idempotency_key__fingerprint__ck', sql`octet_length(${table.fingerprint}) = 32`),
     // The periodic sweep checks by this index whether a charge or a refund was requested with a key.
     index('idempotency_key__command__idx').on(table.merchantId, table.commandId),

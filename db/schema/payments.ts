@@ -32,7 +32,7 @@ import {
   instant,
   matchesEmail,
   merchantId,
-  oneOf,
+  isOneOf,
   realTime,
 } from './_columns.ts';
 import { subscriptionLinks, subscriptions } from './subscriptions.ts';
@@ -95,8 +95,8 @@ export const paymentIntents = pgTable(
     primaryKey({ columns: [table.merchantId, table.id] }),
     childOf(table, table.subscriptionId, subscriptions),
     childOf(table, table.linkId, subscriptionLinks),
-    check('payment_intent__status__ck', sql`${table.status} in (${oneOf(INTENT_STATUSES)})`),
-    check('payment_intent__kind__ck', sql`${table.kind} in (${oneOf(INTENT_KINDS)})`),
+    isOneOf('payment_intent__status__ck', table.status, INTENT_STATUSES),
+    isOneOf('payment_intent__kind__ck', table.kind, INTENT_KINDS),
     check(
       'payment_intent__refunded__ck',
       sql`${table.refundedMinor} between 0 and ${table.amountMinor}`,
@@ -182,8 +182,8 @@ export const paymentAttempts = pgTable(
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
     childOf(table, table.intentId, paymentIntents),
-    check('payment_attempt__state__ck', sql`${table.state} in (${oneOf(ATTEMPT_STATES)})`),
-    check('payment_attempt__trigger__ck', sql`${table.trigger} in (${oneOf(ATTEMPT_TRIGGERS)})`),
+    isOneOf('payment_attempt__state__ck', table.state, ATTEMPT_STATES),
+    isOneOf('payment_attempt__trigger__ck', table.trigger, ATTEMPT_TRIGGERS),
     uniqueIndex('payment_attempt__gateway_key__uq').on(table.gatewayKey),
     uniqueIndex('payment_attempt__number__uq').on(
       table.merchantId,
@@ -238,7 +238,7 @@ export const refunds = pgTable(
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
     childOf(table, table.intentId, paymentIntents),
-    check('refund__state__ck', sql`${table.state} in (${oneOf(REFUND_STATES)})`),
+    isOneOf('refund__state__ck', table.state, REFUND_STATES),
     check('refund__amount__ck', sql`${table.amountMinor} between 1 and 9007199254740991`),
     uniqueIndex('refund__gateway_key__uq').on(table.gatewayKey),
     // A late charge is refunded at most once.
@@ -277,7 +277,7 @@ export const paymentReviews = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.subjectId] }),
-    check('payment_review__outcome__ck', sql`${table.outcome} in (${oneOf(REVIEW_OUTCOMES)})`),
+    isOneOf('payment_review__outcome__ck', table.outcome, REVIEW_OUTCOMES),
     check(
       'payment_review__decided__ck',
       sql`(${table.outcome} is null) = (${table.decidedAt} is null)`,
@@ -318,6 +318,6 @@ export const disputes = pgTable(
     childOf(table, table.attemptId, paymentAttempts),
     uniqueIndex('dispute__gateway_dispute__uq').on(table.gateway, table.gatewayDisputeId),
     index('dispute__intent__idx').on(table.merchantId, table.intentId),
-    check('dispute__status__ck', sql`${table.status} in (${oneOf(DISPUTE_STATUSES)})`),
+    isOneOf('dispute__status__ck', table.status, DISPUTE_STATUSES),
   ],
 );

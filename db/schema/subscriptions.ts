@@ -19,7 +19,7 @@ import {
   instant,
   matchesEmail,
   merchantId,
-  oneOf,
+  isOneOf,
   realTime,
   recordedState,
 } from './_columns.ts';
@@ -177,7 +177,7 @@ export const subscriptions = pgTable(
     childOf(table, table.customerId, customers),
     childOf(table, table.testClockId, testClocks),
     childOf(table, table.linkId, subscriptionLinks),
-    check('subscription__status__ck', sql`${table.status} in (${oneOf(SUBSCRIPTION_STATUSES)})`),
+    isOneOf('subscription__status__ck', table.status, SUBSCRIPTION_STATUSES),
     check('subscription__amount__ck', sql`${table.amountMinor} between 0 and 9007199254740991`),
     check('subscription__cycles__ck', sql`${table.cyclesCharged} <= ${table.cycleCount}`),
     check('subscription__normal_email__ck', matchesEmail(table.customerDetails, table.normalEmail)),
@@ -249,7 +249,7 @@ export const subscriptionImports = pgTable(
       table.gateway,
       table.gatewayCustomerId,
     ),
-    check('subscription_import__status__ck', sql`${table.status} in (${oneOf(IMPORT_STATUSES)})`),
+    isOneOf('subscription_import__status__ck', table.status, IMPORT_STATUSES),
   ],
 );
 

@@ -7,10 +7,9 @@ import {
   text,
   bigint,
   uniqueIndex,
-  check,
 } from 'drizzle-orm/pg-core';
 import type { EventType } from '../../domain/events.ts';
-import { bytes, childOf, instant, merchantId, oneOf, realTime } from './_columns.ts';
+import { bytes, childOf, instant, merchantId, isOneOf, realTime } from './_columns.ts';
 import { merchants } from './merchants.ts';
 import { sql } from 'drizzle-orm';
 
@@ -109,7 +108,7 @@ export const webhookDeliveries = pgTable(
     primaryKey({ columns: [table.merchantId, table.eventId, table.configId] }),
     childOf(table, table.eventId, outboxEvents),
     childOf(table, table.configId, webhookConfigs),
-    check('webhook_delivery__state__ck', sql`${table.state} in (${oneOf(DELIVERY_STATES)})`),
+    isOneOf('webhook_delivery__state__ck', table.state, DELIVERY_STATES),
     // The pending deliveries of one stream to one endpoint, in sequence order.
     index('webhook_delivery__pending_stream__idx')
       .on(table.merchantId, table.streamId, table.configId, table.sequence)

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { and, eq, isNull } from 'drizzle-orm';
+import { and, eq, isNull, getTableColumns } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../../domain/customer.ts';
@@ -56,24 +56,9 @@ export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;
 
 /** `paid`: the payment of the first cycle. `attempt`: the latest attempt to pay it. */
 export async function findCheckout(db: Db, key: SessionKey) {
+  const { id: subscriptionId, ...order } = getTableColumns(subscriptions);
   const [row] = await db
-    .select({
-      ...HOSTED,
-      subscriptionId: subscriptions.id,
-      customerId: subscriptions.customerId,
-      state: subscriptions.state,
-      clockReachedAt: subscriptions.clockReachedAt,
-      customerDetails: subscriptions.customerDetails,
-      receiptId: subscriptions.receiptId,
-      metadata: subscriptions.metadata,
-      description: subscriptions.description,
-      callbackUrl: subscriptions.callbackUrl,
-      cancelUrl: subscriptions.cancelUrl,
-      productPage: subscriptions.productPage,
-      phoneNumberRequired: subscriptions.phoneNumberRequired,
-      locale: subscriptions.locale,
-      card: CARD,
-    })
+    .select({ ...order, ...HOSTED, subscriptionId, card: CARD })
     .from(checkoutSessions)
     .innerJoin(
       subscriptions,
@@ -95,18 +80,9 @@ export async function findCheckout(db: Db, key: SessionKey) {
 
 /** Returns the session on which a payer pays; null for an unknown session, and for one that only saves a card. */
 export async function findPaidSession(db: Db, ref: SessionRef) {
-  const [row] = await db
-    .select({
-      merchantId: checkoutSessions.merchantId,
-      sessionId: checkoutSessions.id,
-      purpose: checkoutSessions.purpose,
-      subscriptionId: checkoutSessions.subscriptionId,
-      expiresAt: checkoutSessions.expiresAt,
-    })
-    .from(checkoutSessions)
-    .where(isSession(ref));
+  const [row] = await db.select().from(checkoutSessions).where(isSession(ref));
   if (!row || row.purpose === 'setup_method') return null;
-  return { ...row, purpose: row.purpose };
+  return { ...row, sessionId: row.id, purpose: row.purpose };
 }
 
 /** Marks the session as opened, and writes its event with `append`. False, without effect, if it was opened before. */

@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { and, asc, eq, gt, isNull, or } from 'drizzle-orm';
+import { and, asc, eq, gt, isNull, or, getTableColumns } from 'drizzle-orm';
 import { randomToken } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { credentials, merchants } from '../../schema/merchants.ts';
@@ -37,15 +37,7 @@ export async function listCredentials(db: Db) {
 
 function selectCredentials(db: Db) {
   return db
-    .select({
-      keyId: credentials.keyId,
-      merchantId: credentials.merchantId,
-      mode: merchants.mode,
-      secretHash: credentials.secretHash,
-      createdAt: credentials.createdAt,
-      expiresAt: credentials.expiresAt,
-      revokedAt: credentials.revokedAt,
-    })
+    .select({ ...getTableColumns(credentials), mode: merchants.mode })
     .from(credentials)
     .innerJoin(merchants, eq(merchants.id, credentials.merchantId));
 }

@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm';
+import { eq, getTableColumns } from 'drizzle-orm';
 import { isId } from '../../../domain/ids.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Db } from '../../client.ts';
@@ -17,26 +17,9 @@ export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPaym
 
 /** `key`: opens the session, or is the intent's id. `paid`: the receipt. */
 export async function findHostedPayment(db: Db, key: SessionKey) {
+  const { id: intentId, ...intent } = getTableColumns(paymentIntents);
   const [row] = await db
-    .select({
-      ...HOSTED,
-      intentId: paymentIntents.id,
-      subscriptionId: paymentIntents.subscriptionId,
-      customerId: paymentIntents.customerId,
-      status: paymentIntents.status,
-      succeededAt: paymentIntents.succeededAt,
-      amountMinor: paymentIntents.amountMinor,
-      currency: paymentIntents.currency,
-      checkoutExpiresAt: paymentIntents.checkoutExpiresAt,
-      customerDetails: paymentIntents.customerDetails,
-      phoneNumberRequired: paymentIntents.phoneNumberRequired,
-      tokenise: paymentIntents.tokenise,
-      locale: paymentIntents.locale,
-      receiptId: paymentIntents.receiptId,
-      description: paymentIntents.description,
-      callbackUrl: paymentIntents.callbackUrl,
-      cancelUrl: paymentIntents.cancelUrl,
-    })
+    .select({ ...intent, ...HOSTED, intentId })
     .from(checkoutSessions)
     .innerJoin(
       paymentIntents,

@@ -8,7 +8,7 @@ import type { NewCheckout } from '../subscriptions/create.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 import { setMethodLive } from '../customers/payment-methods.ts';
 import { findRecord, isRecord, hasValues } from '../is-record.ts';
-import { and, eq, isNotNull, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, sql, getTableColumns } from 'drizzle-orm';
 import { customers, paymentMethods } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
 import type { GivenDetails } from '../checkouts/sessions.ts';
@@ -91,21 +91,13 @@ type SetupSessionRef = Pick<HostedSetup, 'merchantId' | 'sessionId' | 'setupMeth
 
 /** Returns the setup session that a token opens; null if there is none. */
 export async function findHostedSetup(db: Db, token: string) {
+  const {
+    id: setupMethodId,
+    billingDetails: customerDetails,
+    ...setup
+  } = getTableColumns(setupMethods);
   const [row] = await db
-    .select({
-      ...HOSTED,
-      setupMethodId: setupMethods.id,
-      customerId: setupMethods.customerId,
-      status: setupMethods.status,
-      expiresAt: setupMethods.expiresAt,
-      completedAt: setupMethods.completedAt,
-      paymentMethodId: setupMethods.paymentMethodId,
-      customerDetails: setupMethods.billingDetails,
-      phoneNumberRequired: setupMethods.phoneNumberRequired,
-      locale: setupMethods.locale,
-      callbackUrl: setupMethods.callbackUrl,
-      card: CARD,
-    })
+    .select({ ...setup, ...HOSTED, setupMethodId, customerDetails, card: CARD })
     .from(checkoutSessions)
     .innerJoin(
       setupMethods,
