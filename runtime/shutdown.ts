@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { exitsWithParent } from './config.ts';
 import type { Logger } from './logger.ts';
 
@@ -88,17 +89,17 @@ async function closeInOrder(
 }
 
 async function closeOne(closer: Closer, timeoutMs: number): Promise<string | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(() => resolve(`still open after ${timeoutMs} ms`), timeoutMs);
-  });
-  const closed = (async () => {
+  const timeout = new AbortController();
+  const closed = async () => {
     await closer.close();
     return undefined;
-  })().catch((error: unknown) => (error instanceof Error ? error.message : String(error)));
+  };
   try {
-    return await Promise.race([closed, late]);
+    const late = sleep(timeoutMs, `still open after ${timeoutMs} ms`, timeout);
+    return await Promise.race([closed(), late]);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
   } finally {
-    clearTimeout(timer);
+    timeout.abort();
   }
 }

@@ -96,18 +96,8 @@ export function factsOf(
   method: typeof paymentMethods.$inferSelect | null,
   hasUpfrontAmount: boolean,
 ): IntentFacts {
-  return {
-    kind: shownKind(intent, hasUpfrontAmount),
-    comments: intent.comments,
-    amountMinor: intent.amountMinor,
-    currency: intent.currency,
-    presentmentCurrency: intent.presentmentCurrency,
-    receiptId: intent.receiptId,
-    subscriptionId: intent.subscriptionId,
-    customerDetails: intent.customerDetails,
-    metadata: intent.metadata,
-    card: method && cardOf(method),
-  };
+  const kind = shownKind(intent, hasUpfrontAmount);
+  return { ...intent, kind, card: method && cardOf(method) };
 }
 
 function cardOf(method: typeof paymentMethods.$inferSelect): EventCard {

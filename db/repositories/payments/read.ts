@@ -4,7 +4,6 @@ import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
-import type { PaymentMethod } from '../customers/payment-methods.ts';
 import { disputesOf } from './disputes.ts';
 import type { Dispute } from './disputes.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
@@ -12,27 +11,13 @@ import { hasUpfrontAmount } from '../subscriptions/row.ts';
 import { isRecord } from '../is-record.ts';
 import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 
-/** An intent as merchants read it: its row, its attempts and the order data of its subscription. */
-export interface IntentRecord {
-  id: string;
-  createdAt: number;
-  intent: typeof paymentIntents.$inferSelect;
-  /** Order data of the subscription; null without a subscription. */
-  order: {
-    subscriptionId: string;
-    /** True if the subscription has an `upfrontAmount` for its first cycle. */
-    hasUpfrontAmount: boolean;
-    description: string | null;
-    callbackUrl: string | null;
-    cancelUrl: string | null;
-  } | null;
-  /** The method of the latest attempt. A one-time or tokenised charge has a method before its first attempt. */
-  method: PaymentMethod | null;
+type IntentRow = Awaited<ReturnType<typeof selectIntents>>[number];
+
+/** An intent as merchants read it. `order`: null without a subscription. `method`: of the latest attempt. */
+export interface IntentRecord extends IntentRow {
   attempts: Attempt[];
   disputes: Dispute[];
 }
-
-type IntentRow = Omit<IntentRecord, 'attempts' | 'disputes'>;
 
 export function selectIntents(db: Db) {
   return db
