@@ -66,11 +66,12 @@ export function createRouters(
   pages.use(pageErrors(deps)); // a payer gets errors as HTML pages
   pages.use(refuseEmbedding(deps)); // before the look-up of a page, which counts unknown pages
   const limits = createPageLimits(); // counters that all pages share
-  checkoutRoutes(pages, deps, limits);
-  paymentPageRoutes(pages, deps, limits);
-  setupMethodPageRoutes(pages, deps, limits);
-  updateMethodPageRoutes(pages, deps, limits);
-  linkPageRoutes(pages, deps, limits);
+  const routes = { router: pages, deps, limits };
+  checkoutRoutes(routes);
+  paymentPageRoutes(routes);
+  setupMethodPageRoutes(routes);
+  updateMethodPageRoutes(routes);
+  linkPageRoutes(routes);
 
   const merchants: ApiRouter = new Router({ sensitive: true });
   merchants.use(check); // before the body is read, so that only known callers can upload

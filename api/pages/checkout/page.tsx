@@ -7,7 +7,6 @@ import {
 import type { Terms } from '../../../domain/subscription/state.ts';
 import type { Language } from '../parts/language.ts';
 import type { ListRow, Offer, Sale } from '../shared/views.tsx';
-import type { Router } from '@koa/router';
 import {
   fillInDetails,
   findCheckout,
@@ -15,8 +14,6 @@ import {
 } from '../../../db/repositories/checkouts/sessions.ts';
 import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import { checkoutPath, readSessionToken } from '../../../runtime/payer-links.ts';
-import type { RequestState } from '../../context.ts';
-import type { ApiDeps } from '../../deps.ts';
 import {
   askPayer,
   callbackUrl,
@@ -28,7 +25,7 @@ import {
   unknownPage,
 } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
-import type { PageLimits } from '../shared/limits.ts';
+import type { PageRoutes } from '../shared/card-page-kind.ts';
 import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 import { BankLink, declinedText, isAtBank, withBankAbove } from '../shared/bank.tsx';
 import type { PageDeps, PageRequest, PageText } from '../shared/card-page.tsx';
@@ -101,15 +98,12 @@ export function offerOf({ say, money, date }: Language, terms: Terms, nowAt: num
   };
 }
 
-export function checkoutRoutes(
-  router: Router<RequestState>,
-  deps: ApiDeps,
-  limits: PageLimits,
-): void {
+export function checkoutRoutes(routes: PageRoutes): void {
+  const { deps } = routes;
   const { db, webhooks, workflows } = deps;
   const nowOf = (checkout: Checkout): number => businessNow(checkout, deps.now());
 
-  cardPageRoutes<Checkout>(router, deps, limits, {
+  cardPageRoutes<Checkout>(routes, {
     pathOf: checkoutPath,
     unknown: (language) => unknownPage(language, 'unknownCheckout'),
     find: (token) => findCheckout(db, readSessionToken(deps, token) ?? token),

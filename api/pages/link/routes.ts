@@ -1,8 +1,7 @@
-import type { Router } from '@koa/router';
 import { findLink, isUsable } from '../../../db/repositories/subscriptions/links.ts';
 import type { Link } from '../../../db/repositories/subscriptions/links.ts';
 import { pathParam } from '../../context.ts';
-import type { Context, RequestState } from '../../context.ts';
+import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { cardGatewayOf } from '../shared/card-page.tsx';
 import { hasProblem, readDetails, valuesOf } from '../shared/details-form.ts';
@@ -11,6 +10,7 @@ import { isOwnForm, readForm } from '../shared/own-requests.ts';
 import { languageFor, seeOther, sendPage } from '../shared/page.tsx';
 import { hashAddress } from '../shared/limits.ts';
 import type { PageLimits } from '../shared/limits.ts';
+import type { PageRoutes } from '../shared/card-page-kind.ts';
 import { beginUse, goodsOf } from './goods.ts';
 import {
   busyPage,
@@ -25,11 +25,7 @@ import { checkoutTokenOf, cookieVisit, isVisit, newVisit, setCookieVisit } from 
 const CODE = /^[0-9A-Za-z]{12}$/;
 
 /** Registers the routes of the page at a link's `shortUrl`, which needs neither script nor cookies. */
-export function linkPageRoutes(
-  router: Router<RequestState>,
-  deps: ApiDeps,
-  limits: PageLimits,
-): void {
+export function linkPageRoutes({ router, deps, limits }: PageRoutes): void {
   /** Shows the link's page. This route must not write to the database, because previews and bots also open links. */
   router.get('/l/:code', async (ctx) => {
     const link = await openLink(deps, limits, ctx);

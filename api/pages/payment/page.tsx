@@ -1,4 +1,3 @@
-import type { Router } from '@koa/router';
 import {
   fillInPaymentDetails,
   findHostedPayment,
@@ -6,8 +5,6 @@ import {
 } from '../../../db/repositories/payments/hosted.ts';
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import type { Language } from '../parts/language.ts';
-import type { RequestState } from '../../context.ts';
-import type { ApiDeps } from '../../deps.ts';
 import {
   INTENT_PARAMETER,
   INTENT_PATH,
@@ -26,7 +23,7 @@ import {
 } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import { languageFor, seeOther, sendPage } from '../shared/page.tsx';
-import type { PageLimits } from '../shared/limits.ts';
+import type { PageRoutes } from '../shared/card-page-kind.ts';
 import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
 import { BankLink, declinedText, isAtBank, withBankAbove } from '../shared/bank.tsx';
@@ -36,11 +33,8 @@ import { paymentReceipt } from '../shared/receipt.ts';
 import type { Sale } from '../shared/views.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
-export function paymentPageRoutes(
-  router: Router<RequestState>,
-  deps: ApiDeps,
-  limits: PageLimits,
-): void {
+export function paymentPageRoutes(routes: PageRoutes): void {
+  const { router, deps, limits } = routes;
   const { db, now, orders, webhooks } = deps;
   const unknown = (language: Language) => unknownPage(language, 'unknownPayment');
 
@@ -51,7 +45,7 @@ export function paymentPageRoutes(
     else seeOther(ctx, paymentPath(payment.intentId));
   });
 
-  cardPageRoutes<HostedPayment>(router, deps, limits, {
+  cardPageRoutes<HostedPayment>(routes, {
     pathOf: paymentPath,
     unknown,
     find: (token) => findHostedPayment(db, readSessionToken(deps, token) ?? token),

@@ -1,4 +1,3 @@
-import type { Router } from '@koa/router';
 import {
   failSpentSetup,
   fillInSetupDetails,
@@ -6,8 +5,6 @@ import {
 } from '../../../db/repositories/setup-methods/sessions.ts';
 import type { HostedSetup } from '../../../db/repositories/setup-methods/sessions.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
-import type { RequestState } from '../../context.ts';
-import type { ApiDeps } from '../../deps.ts';
 import { setupMethodPath } from '../../../runtime/payer-links.ts';
 import {
   askPayer,
@@ -21,20 +18,16 @@ import {
 } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
-import type { PageLimits } from '../shared/limits.ts';
+import type { PageRoutes } from '../shared/card-page-kind.ts';
 import { cardText, savedCardReceipt } from '../shared/receipt.ts';
 import type { PageDeps, PageRequest } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
 import type { Sale } from '../shared/views.tsx';
 
-export function setupMethodPageRoutes(
-  router: Router<RequestState>,
-  deps: ApiDeps,
-  limits: PageLimits,
-): void {
-  const { db, now } = deps;
+export function setupMethodPageRoutes(routes: PageRoutes): void {
+  const { db, now } = routes.deps;
 
-  cardPageRoutes<HostedSetup>(router, deps, limits, {
+  cardPageRoutes<HostedSetup>(routes, {
     pathOf: setupMethodPath,
     unknown: (language) => unknownPage(language, 'unknownSetup'),
     find: (token) => findHostedSetup(db, token),

@@ -4,14 +4,11 @@ import { BANK_RETURN, bankPath } from '../../../runtime/payer-links.ts';
 import { notice, seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 import type { ShownAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
-import type { Router } from '@koa/router';
 import { isStorable } from '../../../domain/storable-text.ts';
 import { pathParam } from '../../context.ts';
-import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { processingPage } from './card-page.tsx';
-import type { CardPages, CardSubject, PageOpener } from './card-page-kind.ts';
-import type { PageLimits } from './limits.ts';
+import type { CardPages, CardSubject, CardRoutes } from './card-page-kind.ts';
 
 /** True while the payer can confirm the charge with the bank, or its outcome is not known yet. */
 export function isAwaited(attempt: ShownAttempt | null): boolean {
@@ -91,13 +88,13 @@ function leaveForBankPage(language: Language, payerUrl: string): Page {
 }
 
 /** The page leads to the bank, waits after the return, and then redirects to our page with the outcome. */
-export function bankRoutes<Subject extends CardSubject>(
-  router: Router<RequestState>,
-  deps: ApiDeps,
-  limits: PageLimits,
-  pages: CardPages<Subject>,
-  { open }: PageOpener<Subject>,
-): void {
+export function bankRoutes<Subject extends CardSubject>({
+  router,
+  deps,
+  limits,
+  pages,
+  open,
+}: CardRoutes<Subject>): void {
   const { bank } = pages;
   if (!bank) return;
   router.get(bankPath(pages.pathOf(':token'), ':intentId'), async (ctx) => {

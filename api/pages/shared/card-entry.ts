@@ -1,28 +1,27 @@
-import type { Router } from '@koa/router';
 import { recordCardPage } from '../../../db/repositories/checkouts/tries.ts';
 import { findGatewayMethod } from '../../../db/repositories/customers/payment-methods.ts';
 import { GatewayRejectedRequest } from '../../../gateways/port.ts';
 import type { CardEntryRequest } from '../../../gateways/port.ts';
 import type { Language } from '../parts/language.ts';
-import type { Context, RequestState } from '../../context.ts';
+import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { logFailure } from '../../middleware/errors.ts';
 import { cardEntryPath, cardGatewayOf, leavePage, unopenedPage } from './card-page.tsx';
-import type { CardPages, CardSubject, PageOpener } from './card-page-kind.ts';
+import type { CardSubject, CardRoutes } from './card-page-kind.ts';
 import type { CardGateway } from './card-page.tsx';
 import { knownDetails, missingDetails } from './details-form.ts';
-import type { PageLimits } from './limits.ts';
 import { browserOf, returnUrl } from './own-requests.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 
-export function entryRoutes<Subject extends CardSubject>(
-  router: Router<RequestState>,
-  deps: ApiDeps,
-  limits: PageLimits,
-  pages: CardPages<Subject>,
-  { open: openPage, openForm }: PageOpener<Subject>,
-): void {
+export function entryRoutes<Subject extends CardSubject>({
+  router,
+  deps,
+  limits,
+  pages,
+  open: openPage,
+  openForm,
+}: CardRoutes<Subject>): void {
   const path = cardEntryPath(pages.pathOf(':token'));
 
   router.post(path, async (ctx) => {

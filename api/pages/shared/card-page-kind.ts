@@ -1,3 +1,4 @@
+import type { Router } from '@koa/router';
 import type { SessionRef } from '../../../db/repositories/checkouts/tries.ts';
 import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import type { Locale } from '../../../domain/locales.ts';
@@ -8,7 +9,7 @@ import type { DetailName, Payer } from './details-form.ts';
 import type { Page } from './page.tsx';
 import type { ShownAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 import { pathParam } from '../../context.ts';
-import type { Context } from '../../context.ts';
+import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { foreignFormPage } from './card-page.tsx';
 import { languageFor, sendPage } from './page.tsx';
@@ -63,7 +64,17 @@ export interface BankStep<Subject> {
   outcomeOf?(language: Language, subject: Subject, intentId: string): Promise<Page | null>;
 }
 
+/** What the routes of a hosted page need. */
+export interface PageRoutes {
+  readonly router: Router<RequestState>;
+  readonly deps: ApiDeps;
+  readonly limits: PageLimits;
+}
+
 export type PageOpener<Subject> = ReturnType<typeof createOpener<Subject & CardSubject>>;
+
+export type CardRoutes<Subject extends CardSubject> = PageRoutes &
+  PageOpener<Subject> & { readonly pages: CardPages<Subject> };
 
 export function createOpener<Subject extends CardSubject>(
   deps: ApiDeps,

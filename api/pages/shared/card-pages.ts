@@ -1,14 +1,11 @@
-import type { Router } from '@koa/router';
-import type { Context, RequestState } from '../../context.ts';
-import type { ApiDeps } from '../../deps.ts';
+import type { Context } from '../../context.ts';
 import { bankRoutes } from './bank.tsx';
 import { entryRoutes } from './card-entry.ts';
 import { cardGatewayOf } from './card-page.tsx';
-import type { CardPages, CardSubject, PageOpener } from './card-page-kind.ts';
+import type { CardPages, CardSubject, PageOpener, PageRoutes } from './card-page-kind.ts';
 import { returnRoutes } from './card-return.ts';
 import { hasProblem, missingDetails, readDetails, valuesOf } from './details-form.ts';
 import type { TypedDetails } from './details-form.ts';
-import type { PageLimits } from './limits.ts';
 import { browserOf } from './own-requests.ts';
 import { createOpener, isPreview } from './card-page-kind.ts';
 import { seeOther, sendPage } from './page.tsx';
@@ -19,13 +16,10 @@ import type { Language } from '../parts/language.ts';
  * return URL. Returns the opener, for further routes. No card number reaches this server.
  */
 export function cardPageRoutes<Subject extends CardSubject>(
-  router: Router<RequestState>,
-  deps: ApiDeps,
-  limits: PageLimits,
+  { router, deps, limits }: PageRoutes,
   pages: CardPages<Subject>,
 ): PageOpener<Subject> {
   const path = pages.pathOf(':token');
-
   const opener = createOpener(deps, limits, pages);
   const { open, openForm } = opener;
 
@@ -35,14 +29,8 @@ export function cardPageRoutes<Subject extends CardSubject>(
     typed: TypedDetails,
   ): Promise<void> => {
     const gateway = pages.asks(subject) ? await cardGatewayOf(deps, subject.merchantId) : null;
-    const request = {
-      ...deps,
-      gateway,
-      language,
-      home,
-      browser: browserOf(deps, ctx, home),
-      typed,
-    };
+    const browser = browserOf(deps, ctx, home);
+    const request = { ...deps, gateway, language, home, browser, typed };
     sendPage(deps, ctx, pages.show(request, subject));
   };
 
@@ -70,8 +58,9 @@ export function cardPageRoutes<Subject extends CardSubject>(
     });
   }
 
-  entryRoutes(router, deps, limits, pages, opener);
-  returnRoutes(router, deps, limits, pages, opener);
-  bankRoutes(router, deps, limits, pages, opener);
+  const routes = { router, deps, limits, pages, ...opener };
+  entryRoutes(routes);
+  returnRoutes(routes);
+  bankRoutes(routes);
   return opener;
 }

@@ -1,13 +1,12 @@
-import type { Router } from '@koa/router';
 import { admitTry, declineTry, findTry, tryKey } from '../../../db/repositories/checkouts/tries.ts';
 import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
 import type { Language } from '../parts/language.ts';
 import { bankPath } from '../../../runtime/payer-links.ts';
-import type { Context, RequestState } from '../../context.ts';
+import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { isAtBank, lookUp } from './bank.tsx';
-import type { CardPages, CardSubject, PageOpener } from './card-page-kind.ts';
+import type { CardPages, CardSubject, CardRoutes } from './card-page-kind.ts';
 import { confirmReturnPage } from './card-page.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { PageLimits } from './limits.ts';
@@ -26,13 +25,14 @@ interface Opened<Subject> {
 }
 
 /** Registers the return URL. The gateway redirects the payer's browser to it after the payer entered a card. */
-export function returnRoutes<Subject extends CardSubject>(
-  router: Router<RequestState>,
-  deps: ApiDeps,
-  limits: PageLimits,
-  pages: CardPages<Subject>,
-  { open, openForm }: PageOpener<Subject>,
-): void {
+export function returnRoutes<Subject extends CardSubject>({
+  router,
+  deps,
+  limits,
+  pages,
+  open,
+  openForm,
+}: CardRoutes<Subject>): void {
   const path = `${pages.pathOf(':token')}/return`;
 
   const finish = async (

@@ -1,4 +1,3 @@
-import type { Router } from '@koa/router';
 import {
   ensureUpdateSession,
   findCyclePayment,
@@ -12,11 +11,10 @@ import type {
 import { findPaid, findPaidSince } from '../../../db/repositories/payments/receipts.ts';
 import { needsAuthentication } from '../../../domain/subscription/authentication.ts';
 import { UnknownGateway } from '../../../gateways/registry.ts';
-import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { processingPage, resultPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
-import type { PageLimits } from '../shared/limits.ts';
+import type { PageRoutes } from '../shared/card-page-kind.ts';
 import {
   bankPath,
   readUpdateToken,
@@ -33,14 +31,11 @@ import { executeCommand } from '../../commands.ts';
 import { seeOther } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 
-export function updateMethodPageRoutes(
-  router: Router<RequestState>,
-  deps: ApiDeps,
-  limits: PageLimits,
-): void {
+export function updateMethodPageRoutes(routes: PageRoutes): void {
+  const { router, deps } = routes;
   const { db, now, workflows } = deps;
 
-  const { openForm } = cardPageRoutes<MethodUpdate>(router, deps, limits, {
+  const { openForm } = cardPageRoutes<MethodUpdate>(routes, {
     pathOf: updateMethodPath,
     unknown: (language) => unknownPage(language, 'unknownUpdate'),
     find: (token) => findUpdate(deps, token),
