@@ -142,30 +142,6 @@ describe('the control API of the sandbox gateway', () => {
       retry: 'unknown',
     });
   });
-
-  const faults = async () => {
-    const response = await sandbox.call('GET', '/control/faults');
-    return ((await response.json()) as { faults: unknown[] }).faults;
-  };
-
-  it('applies a fault only to matching requests, and removes faults on DELETE [D-61]', async () => {
-    const fault = { operation: 'charge', fault: 'error_500', count: 5 };
-    await sandbox.call('POST', '/control/faults', {
-      ...fault,
-      match: { subscriptionId: 'sub_hit' },
-    });
-    const charge = async (key: string, subscriptionId: string) =>
-      (await sandbox.gateway.charge(request(key, subscriptionId))).kind;
-    expect(await charge('charge:in_4:1', 'sub_missed')).toBe('succeeded');
-    expect(await charge('charge:in_5:1', 'sub_hit')).toBe('unknown');
-    const match = { subscriptionId: 'sub_hit', paymentMethodId: null };
-    expect(await faults()).toEqual([
-      { ...fault, ...match, effect: 'done', delayMs: 0, chance: 1, hits: 1 },
-    ]);
-    await sandbox.call('DELETE', '/control/faults');
-    expect(await charge('charge:in_6:1', 'sub_hit')).toBe('succeeded');
-    expect(await faults()).toEqual([]);
-  });
 });
 
 describe('the sandbox gateway', () => {
@@ -174,9 +150,6 @@ describe('the sandbox gateway', () => {
     ['GET', '/v1/charges?key=k'],
     ['POST', '/v1/methods'],
     ['POST', '/v1/refunds'],
-    ['POST', '/control/faults'],
-    ['GET', '/control/faults'],
-    ['DELETE', '/control/faults'],
     ['POST', '/control/declines'],
     ['GET', '/control/charges'],
   ])('refuses %s %s without the gateway key [D-20]', async (method, path) => {

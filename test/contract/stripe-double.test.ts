@@ -96,33 +96,3 @@ describe('an Idempotency-Key of the Stripe double', () => {
     },
   );
 });
-
-describe('an account of the Stripe double', () => {
-  it('is found by its secret key and sees only its own objects', async ({ world }) => {
-    const { stripe } = world;
-    const other = await world.account();
-    expect(await other.stripe.accounts.retrieveCurrent()).toMatchObject({
-      id: other.id,
-      object: 'account',
-    });
-    const customer = await stripe.customers.create({ email: 'ada@example.com' });
-    expect(await stripe.customers.retrieve(customer.id)).toMatchObject({
-      email: 'ada@example.com',
-    });
-    expect(await refusalOf(other.stripe.customers.retrieve(customer.id))).toMatchObject({
-      statusCode: 404,
-      code: 'resource_missing',
-      message: `No such customer: '${customer.id}'`,
-    });
-    const asParameter = other.stripe.paymentIntents.create({
-      amount: 500,
-      currency: 'usd',
-      customer: customer.id,
-    });
-    expect(await refusalOf(asParameter)).toMatchObject({
-      statusCode: 400,
-      code: 'resource_missing',
-      param: 'customer',
-    });
-  });
-});

@@ -262,7 +262,15 @@ describe('an activity failure', () => {
     faults.record = { times: 8, effect: false };
     await env.server.sleep(DAY + 120_000);
     await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
-    expect((await env.events(ref)).at(-1)).toMatchObject({ endReason: 'checkout_expired' });
+    await env.server.sleep(400 * DAY);
+    const events = await env.events(ref);
+    expect(events.map(({ eventType }) => eventType)).toEqual([
+      'intent.created',
+      'subscription.created',
+      'subscription.ended',
+    ]);
+    expect(events.at(-1)).toMatchObject({ endReason: 'checkout_expired' });
+    expect(await env.book(ref)).toEqual([]);
   });
 
   test('in the wake-up of webhook delivery does not affect the subscription [D-54]', async ({

@@ -1,5 +1,4 @@
 import { describe, expect } from 'vitest';
-import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onTimeSkippingServer as test } from '../support/environment.ts';
@@ -108,72 +107,6 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(env, ref);
   });
 
-  test('is charged at the end of its trial; upfrontAmount replaces only the first cycle’s amount [IF-2.3]', async ({
-    env,
-  }) => {
-    const trial = await subscribe(env, {
-      terms: { cycleCount: 2, trial: { interval: 'DAY', count: 7 } },
-    });
-    const upfront = await subscribe(env, {
-      terms: { cycleCount: 2, upfrontAmountMinor: 9_900 },
-    });
-    expect(await env.state(trial)).toMatchObject({ status: 'TRIALING', cyclesCharged: 0 });
-    expect(await env.book(trial)).toEqual([]);
-    await sleepUntilPaid(env, trial, 7 * DAY + 1_000, 1);
-    await sleepUntilPaid(env, trial, 31 * DAY, 2);
-    expect((await env.book(trial)).map((charge) => charge.amountMinor)).toEqual([1_999, 1_999]);
-    expect((await env.book(upfront)).map((charge) => charge.amountMinor)).toEqual([9_900, 1_999]);
-    await expectNothingFurther(env, trial);
-  });
-
-  test('is retried 4 and 12 hours after a declined due date, and keeps its dates after the retry is paid [D-30]', async ({
-    env,
-  }) => {
-    const ref = await subscribe(env, { terms: { cycleCount: 3 } });
-    const { subscriptionId } = ref;
-    const decline = { subscriptionId, code: 'insufficient_funds', count: 2 };
-    await env.control('POST', '/control/declines', decline);
-    const before = (await env.events(ref)).length;
-    const dueAt = (await env.events(ref)).at(-1)?.['nextPaymentDate'];
-    await sleepUntilPaid(env, ref, 31 * DAY + 14 * 3_600_000, 2);
-    const told = (await env.events(ref)).slice(before);
-    const hoursLate = (at: unknown) => Math.round((Number(at) - Number(dueAt)) / 3_600_000);
-    expect(told.map((event) => [hoursLate(event['eventTime']), event['eventType']])).toEqual([
-      [0, 'intent.created'],
-      [0, 'intent.failed'],
-      [0, 'subscription.unpaid'],
-      [4, 'intent.failed'],
-      [12, 'intent.success'],
-      [12, 'subscription.cycle_charged'],
-      [12, 'subscription.active'],
-    ]);
-    expect(told[1]).toMatchObject({ errorCode: 'insufficient_funds', status: 'FAILED' });
-    await sleepUntilPaid(env, ref, 31 * DAY, 3);
-    expect((await env.state(ref)).status).toBe('ENDED');
-    await expectNothingFurther(env, ref);
-  });
-
-  test('lists no past date for the next charges while it sleeps in UNPAID [D-§7, D-§4]', async ({
-    env,
-  }) => {
-    const from = await sleepToJanuary31(env);
-    const ref = await subscribe(env, { terms: { cycleCount: 4 } });
-    const { subscriptionId } = ref;
-    await env.control('POST', '/control/declines', { subscriptionId, code: 'lost_card', count: 1 });
-    const year = new Date(from).getUTCFullYear();
-    await env.server.sleep(Date.UTC(year, 3, 10) - from);
-    const now = await env.server.currentTimeMs();
-    const charges = upcomingCharges(await env.state(ref), 12, now);
-    const day = (at: number | null) => at && new Date(at).toISOString().slice(5, 10);
-    expect(charges.map(({ at, cycleNumber }) => [day(at), cycleNumber])).toEqual([
-      [null, 2],
-      ['04-30', 3],
-      ['05-31', 4],
-    ]);
-    expect((await env.state(ref)).status).toBe('UNPAID');
-    await expectNothingFurther(env, ref);
-  });
-
   test('continues at the end of a pause with a date; ends with its period after a cancel at the period end [D-§4]', async ({
     env,
   }) => {
@@ -264,19 +197,6 @@ describe('a subscription in Temporal', () => {
       result: { outcome: 'paid' },
     });
     expect(await env.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
-    await expectNothingFurther(env, ref);
-  });
-
-  test('ends when its checkout expires unpaid [D-§4]', async ({ env }) => {
-    const ref = await env.create({ createdAt: await env.server.currentTimeMs() });
-    await env.server.sleep(DAY + 1_000);
-    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
-    expect((await story(env, ref)).map((line) => line[1])).toEqual([
-      'intent.created',
-      'subscription.created',
-      'subscription.ended',
-    ]);
-    expect((await env.state(ref)).endReason).toBe('checkout_expired');
     await expectNothingFurther(env, ref);
   });
 });
