@@ -179,7 +179,6 @@ describe.concurrent(
   LIMIT,
   () => {
     test.for([
-      ['before_opening', ['1 SUCCEEDED'], 1],
       ['after_opening', ['1 SUCCEEDED', '1 SENDING'], 1],
       ['after_gateway', ['1 SUCCEEDED', '1 SENDING'], 2],
       ['before_settling_commits', ['1 SUCCEEDED', '1 SENDING'], 2],

@@ -46,22 +46,3 @@ it('a start that waits for the migration lock names the session that holds it, o
   expect(reports).toHaveLength(1);
   await sql.end();
 });
-
-it('a start names a session whose transaction locks a table that the migration needs', async () => {
-  const { sql, named } = await openSession('a-backup');
-  const reports: string[] = [];
-  await sql
-    .begin(async (tx) => {
-      await tx`lock table drizzle.__drizzle_migrations in access exclusive mode`;
-      const migration = migrate(database.url, {
-        applicationName: 'waiting-start',
-        report: (line) => reports.push(line),
-      });
-      await vi.waitFor(() => expect(reports).toHaveLength(1), { timeout: 60_000 });
-      // The lock ends with this transaction.
-      return { migration };
-    })
-    .then(({ migration }) => migration);
-  expect(reports).toEqual([`the migration waits for a lock of the database session of ${named}`]);
-  await sql.end();
-});

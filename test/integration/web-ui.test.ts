@@ -1,11 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { Client } from '@temporalio/client';
-import proto from '@temporalio/proto';
-import { msToTs } from '@temporalio/common';
+import type { Client } from '@temporalio/client';
 import { describe, expect, vi } from 'vitest';
-import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
@@ -17,7 +13,6 @@ import { detailsOf } from '../support/workflow-details.ts';
 
 const JAN_10 = Date.parse('2027-01-10T00:00:00Z');
 const SOON = { timeout: 60_000, interval: 100 };
-const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD } = proto.temporal.api.enums.v1.IndexedValueType;
 
 const handleOf = (
   { client }: Pick<TestEnvironment, 'client'>,
@@ -71,40 +66,4 @@ describe('the workflow of a subscription shows operators', () => {
       cycleCount: 14,
     });
   });
-});
-
-test('a workflow starts without its receiptId in a namespace without the search attribute ReceiptId', async ({
-  env,
-}) => {
-  const namespace = `old-${randomUUID()}`;
-  const { connection } = env.client;
-  await connection.workflowService.registerNamespace({
-    namespace,
-    workflowExecutionRetentionPeriod: msToTs('1 day'),
-  });
-  await vi.waitFor(
-    () =>
-      connection.operatorService.addSearchAttributes({
-        namespace,
-        searchAttributes: {
-          MerchantId: KEYWORD,
-          SubscriptionStatus: KEYWORD,
-          LastOutcome: KEYWORD,
-        },
-      }),
-    SOON,
-  );
-  const client = new Client({ connection, namespace });
-  const { db, logger, taskQueuePrefix } = env;
-  const rows = subscriptionRows(db);
-  const workflows = createSubscriptionWorkflows({ client, rows, logger, taskQueuePrefix });
-  const ref = await env.createRowOnly({ createdAt: Date.now(), receiptId: 'order 7' });
-  await vi.waitFor(async () => expect(await workflows.start(ref)).toBe(true), SOON);
-  const { searchAttributes } = await handleOf({ client }, ref).describe();
-  expect(searchAttributes).toEqual({
-    MerchantId: [ref.merchantId],
-    SubscriptionStatus: ['CREATED'],
-    LastOutcome: ['none'],
-  });
-  await handleOf({ client }, ref).terminate();
 });
