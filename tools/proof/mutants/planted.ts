@@ -60,7 +60,7 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'const isDefinite = status === 400 && !retryable;',
     replace: 'const isDefinite = status >= 400 || retryable;',
     project: 'api',
-    test: 'test/api/protocol/idempotency.test.ts',
+    test: 'test/api/subscriptions/commands.test.ts',
   },
   {
     defect: 'the cooldown is lost at continue-as-new',
