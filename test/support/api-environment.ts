@@ -1,6 +1,5 @@
 import { LINKS } from './links.ts';
 import { randomBytes } from 'node:crypto';
-import { sql } from 'drizzle-orm';
 import postgres from 'postgres';
 import { request } from 'undici';
 import { test as base } from 'vitest';
@@ -8,7 +7,6 @@ import { createApp } from '../../api/app.ts';
 import type { RateLimits } from '../../api/middleware/rate-limit.ts';
 import { createApiServer } from '../../api/server.ts';
 import { createDb } from '../../db/client.ts';
-import type { Db } from '../../db/client.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
 import type { CreatedMerchant } from '../../db/repositories/merchants/merchants.ts';
 import { findMerchantGateways } from '../../db/repositories/merchants/gateways.ts';
@@ -21,7 +19,7 @@ import { createLogger } from '../../runtime/logger.ts';
 import { checkUnanswered } from '../../runtime/request-scope.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
-import { createTestDatabase } from './database.ts';
+import { countRows, createTestDatabase } from './database.ts';
 import { submitCard } from '../../temporal/cards.ts';
 import { createFakeOrders } from './fakes/orders.ts';
 import { defaultDocumentCheck } from './document-check.ts';
@@ -267,21 +265,6 @@ async function send(
     text,
     json: isJson ? (JSON.parse(text) as unknown) : null,
   };
-}
-
-async function countRows(db: Db): Promise<Record<string, number>> {
-  const tables = await db.execute<{ name: string }>(
-    sql`select tablename as name from pg_tables where schemaname = 'public' order by 1`,
-  );
-  const counts = await db.execute<{ name: string; n: number }>(
-    sql.join(
-      tables.map(
-        ({ name }) => sql`select ${name} as name, count(*)::int as n from ${sql.identifier(name)}`,
-      ),
-      sql` union all `,
-    ),
-  );
-  return Object.fromEntries(counts.map(({ name, n }) => [name, n]));
 }
 
 /** Closes every connection to the database and allows no new one while `work` runs. */

@@ -1,3 +1,5 @@
+import { sql } from 'drizzle-orm';
+import type { Db } from '../../db/client.ts';
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
 import { inject } from 'vitest';
@@ -33,4 +35,20 @@ async function administer(serverUrl: string, statement: string): Promise<void> {
   } finally {
     await sql.end({ timeout: 5 });
   }
+}
+
+/** The number of rows of every table. */
+export async function countRows(db: Db): Promise<Record<string, number>> {
+  const tables = await db.execute<{ name: string }>(
+    sql`select tablename as name from pg_tables where schemaname = 'public' order by 1`,
+  );
+  const counts = await db.execute<{ name: string; n: number }>(
+    sql.join(
+      tables.map(
+        ({ name }) => sql`select ${name} as name, count(*)::int as n from ${sql.identifier(name)}`,
+      ),
+      sql` union all `,
+    ),
+  );
+  return Object.fromEntries(counts.map(({ name, n }) => [name, n]));
 }

@@ -4,13 +4,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { sql } from 'drizzle-orm';
 import { inject } from 'vitest';
 import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
 import type { PaymentGateway } from '../../gateways/port.ts';
 import { runImport } from '../../tools/scripts/import/run.ts';
 import type { ReportLine } from '../../tools/scripts/import/report.ts';
 import { checkoutCommand } from './card-tokens.ts';
+import { countRows } from './database.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
 /** A line of an import file: a monthly subscription of 19.99 USD with 5 of 12 cycles paid. */
@@ -99,19 +99,7 @@ export function importsIn(env: TestEnvironment) {
       return saved.card.gatewayMethodId;
     },
     /** The number of rows of each table. */
-    async countRows(): Promise<Record<string, number>> {
-      const tables = await env.db.execute<{ name: string }>(sql`
-        select table_name as name from information_schema.tables
-        where table_schema = 'public' and table_type = 'BASE TABLE' order by 1`);
-      const counts: Record<string, number> = {};
-      for (const { name } of tables) {
-        const [row] = await env.db.execute<{ n: string }>(
-          sql`select count(*) as n from ${sql.identifier(name)}`,
-        );
-        counts[name] = Number(row?.n);
-      }
-      return counts;
-    },
+    countRows: () => countRows(env.db),
     close: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
