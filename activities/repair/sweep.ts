@@ -68,7 +68,7 @@ const COMPARE_EVERY_MS = 300_000;
  * gateway. Two at once are safe. A failing query does not block the other kinds.
  */
 export function createMaintenanceActivities(deps: ActivityDeps) {
-  const { db, subscriptionWorkflows: workflows, orders, gatewaySubjects, wakeEndpoint } = deps;
+  const { db, subscriptionWorkflows: workflows, orders, gatewaySubjects } = deps;
   const { retentionMs = DEFAULT_RETENTION_MS } = deps;
   const takeRestored = restoredTaker(db, workflows);
   return {
@@ -104,7 +104,7 @@ export function createMaintenanceActivities(deps: ActivityDeps) {
       await sweepKind(
         'stalledStreams',
         () => stalledEndpoints(db, input.nowAt, LIMIT),
-        (endpoint) => wakeEndpoint(endpoint),
+        (endpoint) => deps.wakeEndpoint(endpoint),
       );
       await sweepKind('gatewayEvents', takeUnhandled, (subject) =>
         gatewaySubjects.ensureRunning(subject),

@@ -16,7 +16,7 @@ import { isSession } from './tries.ts';
 import type { SessionRef } from './tries.ts';
 import { findFirstPaid } from '../payments/receipts.ts';
 import { appendDrafts } from '../subscriptions/events.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../records.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
 import { METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 

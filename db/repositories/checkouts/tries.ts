@@ -4,7 +4,7 @@ import type { Db } from '../../client.ts';
 import { checkoutSessions, checkoutTries } from '../../schema/checkouts.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../records.ts';
 import { METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 
 export interface SessionRef {

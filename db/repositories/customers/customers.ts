@@ -1,7 +1,7 @@
 import { emailNormalForm } from '../../../domain/email.ts';
 import type { Db } from '../../client.ts';
 import { customers } from '../../schema/customers.ts';
-import { findRecord } from '../is-record.ts';
+import { findRecord } from '../records.ts';
 
 export type Customer = Omit<typeof customers.$inferSelect, 'normalEmail'>;
 

@@ -6,7 +6,7 @@ import { paymentMethods } from '../../schema/customers.ts';
 import type { PaymentMethodStatus } from '../../schema/customers.ts';
 import { paymentIntents } from '../../schema/payments.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
-import { findRecord, hasValues, isRecord } from '../is-record.ts';
+import { findRecord, hasValues, isRecord } from '../records.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 
 /** Joins the payment method of an intent. */

@@ -3,7 +3,7 @@ import { subjectIdOf } from '../../../domain/gateway-hint.ts';
 import type { GatewayHint, GatewaySubject } from '../../../domain/gateway-hint.ts';
 import type { Db } from '../../client.ts';
 import { gatewayEvents } from '../../schema/gateway-events.ts';
-import { areFirst, hasValues } from '../is-record.ts';
+import { areFirst, hasValues } from '../records.ts';
 
 export type GatewayAccount = Pick<GatewaySubject, 'merchantId' | 'gateway'>;
 

@@ -5,7 +5,7 @@ import { checkoutSessions } from '../../schema/checkouts.ts';
 import { paymentAttempts, paymentIntents, paymentReviews, refunds } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import type { PaymentMethod } from '../customers/payment-methods.ts';
-import { findRecord, hasValues, isRecord } from '../is-record.ts';
+import { findRecord, hasValues, isRecord } from '../records.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import type { GatewayAccount } from './events.ts';
 

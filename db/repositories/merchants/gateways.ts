@@ -2,7 +2,7 @@ import { asc, eq, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
 import { merchantGateways, merchants } from '../../schema/merchants.ts';
 import type { MerchantMode } from '../../schema/merchants.ts';
-import { hasValues } from '../is-record.ts';
+import { hasValues } from '../records.ts';
 
 /** Time in ms for which the previous webhook secret stays valid. Stripe keeps a rolled secret for at most 24 h. */
 const SECRET_OVERLAP_MS = 24 * 3_600_000;

@@ -5,7 +5,7 @@ import { commandIdFrom, idOfCommand } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { idempotencyKeys } from '../../schema/merchants.ts';
 import { paymentIntents, refunds } from '../../schema/payments.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../records.ts';
 
 const DAY_MS = 86_400_000;
 /** Lifetime of a key. */

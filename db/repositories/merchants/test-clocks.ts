@@ -2,7 +2,7 @@ import { and, count, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { subscriptions, testClocks } from '../../schema/subscriptions.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../records.ts';
 
 export type TestClock = Omit<typeof testClocks.$inferSelect, 'sentAt'>;
 

@@ -7,7 +7,7 @@ import { applyDispute } from '../../../domain/subscription/notes.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { disputes } from '../../schema/payments.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../records.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
 import { recordTransition } from '../subscriptions/transitions.ts';

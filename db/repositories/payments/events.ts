@@ -9,7 +9,7 @@ import { subscriptions } from '../../schema/subscriptions.ts';
 import { hasUpfrontAmount } from '../subscriptions/row.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 import type { EventToStore } from '../webhooks/outbox.ts';
-import { isRecord } from '../is-record.ts';
+import { isRecord } from '../records.ts';
 import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 
 export interface IntentStreamRef {

@@ -10,7 +10,7 @@ import { HOSTED, fillIn, opensWith, setOpened } from '../checkouts/sessions.ts';
 import type { GivenDetails, SessionKey } from '../checkouts/sessions.ts';
 import { findPaid } from './receipts.ts';
 import { appendIntentEvent, streamOf } from './events.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../records.ts';
 import { latestAttempt } from './shown-attempts.ts';
 
 export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPayment>>>;

@@ -13,7 +13,7 @@ import { businessNow } from '../subscriptions/business-time.ts';
 import { lockWithSubscription } from './orders.ts';
 import { closeReview } from './reviews.ts';
 import { recordTransition } from '../subscriptions/transitions.ts';
-import { hasValues } from '../is-record.ts';
+import { hasValues } from '../records.ts';
 
 /** `waiting`: not settled yet. `watched`: the watch runs. `over`: none runs. `found`: recorded. */
 export type LateWatch =

@@ -2,7 +2,7 @@ import { and, eq, inArray, lte, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
 import { paymentIntents } from '../../schema/payments.ts';
 import { subscriptionLinks } from '../../schema/subscriptions.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../records.ts';
 
 export interface LinkRef {
   merchantId: string;

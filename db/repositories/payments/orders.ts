@@ -12,7 +12,7 @@ import { insertSession } from '../checkouts/sessions.ts';
 import type { NewCheckout } from '../subscriptions/create.ts';
 import { appendIntentEvent } from './events.ts';
 import { releasePaymentUse } from './link-uses.ts';
-import { findRecord, hasValues, isRecord } from '../is-record.ts';
+import { findRecord, hasValues, isRecord } from '../records.ts';
 
 type Intent = typeof paymentIntents.$inferSelect;
 

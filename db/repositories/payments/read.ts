@@ -8,7 +8,7 @@ import { disputesOf } from './disputes.ts';
 import type { Dispute } from './disputes.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { hasUpfrontAmount } from '../subscriptions/row.ts';
-import { isRecord } from '../is-record.ts';
+import { isRecord } from '../records.ts';
 import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 
 type IntentRow = Awaited<ReturnType<typeof selectIntents>>[number];

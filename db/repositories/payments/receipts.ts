@@ -5,7 +5,7 @@ import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { paymentIntents } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../records.ts';
 import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 
 export interface PaidPayment {

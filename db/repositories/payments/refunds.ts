@@ -11,7 +11,7 @@ import { businessNow } from '../subscriptions/business-time.ts';
 import { appendIntentEvent } from './events.ts';
 import { lockIntent } from './orders.ts';
 import { closeReview, openReview } from './reviews.ts';
-import { findRecord, hasValues, isRecord } from '../is-record.ts';
+import { findRecord, hasValues, isRecord } from '../records.ts';
 
 export type Refund = typeof refunds.$inferSelect;
 

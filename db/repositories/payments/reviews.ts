@@ -5,7 +5,7 @@ import type { ReviewOutcome } from '../../../domain/review.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents, paymentReviews, refunds } from '../../schema/payments.ts';
-import { areFirst, hasValues, isRecord } from '../is-record.ts';
+import { areFirst, hasValues, isRecord } from '../records.ts';
 
 export type Review = typeof paymentReviews.$inferSelect;
 

@@ -2,7 +2,7 @@ import { and, desc, isNotNull, sql } from 'drizzle-orm';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts } from '../../schema/payments.ts';
-import { hasValues } from '../is-record.ts';
+import { hasValues } from '../records.ts';
 
 /** Records that the payer gave another card: the charge is withdrawn. False: no bank waits. */
 export async function leaveBank(

@@ -7,7 +7,7 @@ import { CARD, HOSTED, fillIn, insertSession, opensWith } from '../checkouts/ses
 import type { NewCheckout } from '../subscriptions/create.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 import { setMethodLive } from '../customers/payment-methods.ts';
-import { findRecord, isRecord, hasValues } from '../is-record.ts';
+import { findRecord, isRecord, hasValues } from '../records.ts';
 import { and, eq, isNotNull, sql, getTableColumns } from 'drizzle-orm';
 import { customers, paymentMethods } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';

@@ -11,7 +11,7 @@ import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import { FACTS, factsOf } from '../payments/events.ts';
 import { closeReview, openReview, watchVoided } from '../payments/reviews.ts';
-import { isRecord } from '../is-record.ts';
+import { isRecord } from '../records.ts';
 
 export type Attempt = typeof paymentAttempts.$inferSelect;
 

@@ -13,7 +13,7 @@ import type {
 import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
-import { isRecord } from '../is-record.ts';
+import { isRecord } from '../records.ts';
 import { FACTS, factsOf } from '../payments/events.ts';
 import { insertAttempt, setPending, settleAttempt } from './attempts.ts';
 import type { Attempt } from './attempts.ts';

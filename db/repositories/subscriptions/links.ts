@@ -7,7 +7,7 @@ import { linkUses, subscriptionLinks, subscriptions } from '../../schema/subscri
 import { merchants } from '../../schema/merchants.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import { countExpiredUses, releaseExpiredUses } from '../payments/link-uses.ts';
-import { isRecord } from '../is-record.ts';
+import { isRecord } from '../records.ts';
 
 export type NewLink = Omit<typeof subscriptionLinks.$inferInsert, 'uses'>;
 

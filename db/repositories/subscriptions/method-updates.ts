@@ -10,7 +10,7 @@ import { paymentIntents } from '../../schema/payments.ts';
 import { subscriptionCommands, subscriptions } from '../../schema/subscriptions.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import type { SessionRef } from '../checkouts/tries.ts';
-import { isRecord } from '../is-record.ts';
+import { isRecord } from '../records.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
 import type { ShownAttempt } from '../payments/shown-attempts.ts';
 

@@ -3,7 +3,7 @@ import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
-import { isRecord } from '../is-record.ts';
+import { isRecord } from '../records.ts';
 
 /** A subscription as merchants read it: its row and its card. */
 export type SubscriptionView = NonNullable<Awaited<ReturnType<typeof findSubscription>>>;

@@ -12,7 +12,7 @@ import { releaseLinkUse } from './links.ts';
 import { appendDrafts } from './events.ts';
 import { ORDER, rowOf } from './row.ts';
 import type { Order } from './row.ts';
-import { isRecord } from '../is-record.ts';
+import { isRecord } from '../records.ts';
 
 /** A version of a subscription: the one of the run that calls. */
 export interface VersionRef extends SubscriptionRef {

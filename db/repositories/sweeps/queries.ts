@@ -9,7 +9,7 @@ import { paymentIntents, refunds } from '../../schema/payments.ts';
 import { subscriptions, testClocks } from '../../schema/subscriptions.ts';
 import { hasToReach } from '../merchants/test-clocks.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
-import { areFirst, isRecord } from '../is-record.ts';
+import { areFirst, isRecord } from '../records.ts';
 
 const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id };
 

@@ -4,7 +4,7 @@ import type { Db } from '../../client.ts';
 import { gatewayEvents } from '../../schema/gateway-events.ts';
 import { linkUses } from '../../schema/subscriptions.ts';
 import { retentionCounts, sweepCounts } from '../../schema/sweeps.ts';
-import { areFirst } from '../is-record.ts';
+import { areFirst } from '../records.ts';
 
 /** Selects the records older than `before` (epoch ms, real time), at most `limit` in one call. */
 export interface Deletion {

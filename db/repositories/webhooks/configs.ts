@@ -5,7 +5,7 @@ import type { EventType } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
 import { merchants } from '../../schema/merchants.ts';
 import { webhookConfigs, webhookDeliveries } from '../../schema/webhooks.ts';
-import { hasValues, isRecord } from '../is-record.ts';
+import { hasValues, isRecord } from '../records.ts';
 
 export type WebhookConfig = typeof webhookConfigs.$inferSelect;
 

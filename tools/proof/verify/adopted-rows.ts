@@ -10,7 +10,7 @@ import type { Db } from '../../../db/client.ts';
 import { paymentAttempts, paymentIntents, refunds } from '../../../db/schema/payments.ts';
 import { paymentMethods } from '../../../db/schema/customers.ts';
 import { subscriptions } from '../../../db/schema/subscriptions.ts';
-import { isRecord } from '../../../db/repositories/is-record.ts';
+import { isRecord } from '../../../db/repositories/records.ts';
 import { insertCycleIntent, lockRow } from '../../../db/repositories/subscriptions/cycles.ts';
 import { OPEN_STATES } from '../../../db/repositories/subscriptions/attempts.ts';
 import type { Attempt } from '../../../db/repositories/subscriptions/attempts.ts';

@@ -27,7 +27,7 @@ export async function findRecord<Table extends RecordTable>(
   if (!isId(id.split('_', 1)[0] as IdPrefix, id)) return null;
   const [row] = await db
     .select()
-    .from(table as PgTable)
+    .from<PgTable>(table)
     .where(isRecord(table, merchantId, id));
   return row ?? null;
 }
