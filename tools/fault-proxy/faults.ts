@@ -35,6 +35,8 @@ export interface Fault {
   readonly count: number;
   readonly chance: number;
   readonly delayMs: number;
+  /** Time in ms after which the fault ends; null: it ends only with its count. */
+  readonly forMs: number | null;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -56,17 +58,21 @@ export interface Faults {
 
 /** Faults exist only in memory. `random` returns a number from 0 to below 1. */
 export function createFaults(random: () => number = Math.random): Faults {
-  let armed: { readonly fault: Fault; hits: number }[] = [];
+  let armed: { readonly fault: Fault; readonly endsAt: number; hits: number }[] = [];
   return {
-    add: (fault) => void armed.push({ fault, hits: 0 }),
+    add: (fault) => {
+      const endsAt = performance.now() + (fault.forMs ?? Infinity);
+      armed.push({ fault, endsAt, hits: 0 });
+    },
     list: () => armed.map(({ fault, hits }) => ({ ...fault, hits })),
     clear: () => {
       armed = [];
     },
     take: (method, path) => {
       const hit = armed.find(
-        ({ fault, hits }) =>
+        ({ fault, endsAt, hits }) =>
           hits < fault.count &&
+          performance.now() < endsAt &&
           (fault.method === null || fault.method === method) &&
           (fault.path === null || matches(fault.path, path)) &&
           (fault.chance >= 1 || random() < fault.chance),
@@ -92,6 +98,10 @@ export function readFault(fields: Fields): Fault {
     chance: share(fields['chance']),
     delayMs:
       fault === 'delay' ? wholeNumber(fields, 'delayMs', { from: 1, to: DELAY_LIMIT_MS }) : 0,
+    forMs:
+      fields['forMs'] === undefined
+        ? null
+        : wholeNumber(fields, 'forMs', { from: 1, to: DELAY_LIMIT_MS }),
     status: fault === 'answer' ? wholeNumber(fields, 'status', { from: 200, to: 599 }) : 0,
     headers: readHeaders(object(fields, 'headers')),
     body: readBody(fields['body']),

@@ -47,8 +47,8 @@ const FAULTS: readonly (readonly [name: string, fault: Readonly<Record<string, u
   ['card page: 500', { ...CARD_PAGE, ...refusal(500, 'api_error'), chance: 0.03 }],
 ];
 
-/** One storm: the proxy answers 25 requests with 429, as Stripe does above its rate limit. */
-const STORM = { ...refusal(429, 'rate_limit'), count: 25 };
+/** One storm: for 2 s the proxy answers every request with 429, as Stripe does above its rate limit. */
+const STORM = { ...refusal(429, 'rate_limit'), count: FAULT_COUNT, forMs: 2_000 };
 /** Range of the wait between two storms, in ms. */
 const BETWEEN_STORMS = [10_000, 25_000] as const;
 /** Range of the wait between two orders of a decline, and of an event fault, in ms. */
