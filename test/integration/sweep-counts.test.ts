@@ -77,12 +77,18 @@ test('the sweep repairs a subscription that a charge of unknown outcome keeps be
   expect(await repairsOf(env)).toEqual({});
   await env.db.update(subscriptions).set({ wakeAt: ago }).where(isRow);
   expect(await repairsOf(env)).toEqual({ behindTheirClock: 1 });
+  // A look-up may also be overdue on a clock that has reached its target: that of a first payment.
+  const late = { updatedAt: ago, wakeAt: ago };
+  await env.db.update(testClocks).set({ targetAt: createdAt });
+  await env.db.update(subscriptions).set(late).where(isRow);
+  expect(await repairsOf(env)).toEqual({ behindTheirClock: 1 });
+  await env.db.update(testClocks).set({ targetAt });
 
   await env.control('DELETE', '/control/faults');
   await env.startWorkers();
   await env.advance(clock, targetAt);
   expect(await repairsOf(env)).toEqual({});
-  expect(await counted(env)).toEqual({ ...before, behindTheirClock: 1 });
+  expect(await counted(env)).toEqual({ ...before, behindTheirClock: 2 });
   expect((await env.book(ref)).map(({ key, outcome }) => [key.slice(-2), outcome])).toEqual([
     [':1', 'succeeded'],
     [':1', 'succeeded'],
@@ -103,5 +109,5 @@ test('a refund is made and counted once by the sweep when its workflow never sta
   expect(await repairsOf(env)).toEqual({ openRefunds: 1 });
   expect(await env.orders.execute('refund', ref)).toMatchObject({ kind: 'refunded' });
   expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 700']);
-  expect(await counted(env)).toEqual({ neverStarted: 3, behindTheirClock: 1, openRefunds: 1 });
+  expect(await counted(env)).toEqual({ neverStarted: 3, behindTheirClock: 2, openRefunds: 1 });
 });

@@ -60,7 +60,7 @@ export async function isOverdue(
   return (await db.$count(subscriptions, isRow)) > 0;
 }
 
-/** Takes subscriptions 30 s behind their test clock; with an open attempt, a minute overdue. */
+/** Takes subscriptions 30 s behind their test clock, or with a look-up that is overdue by a minute. */
 export async function takeBehindTheirClock(
   db: Db,
   limit: number,
@@ -79,12 +79,14 @@ export async function takeBehindTheirClock(
   const condition = and(
     isNotNull(subscriptions.testClockId),
     isNull(subscriptions.heldAt),
-    exists(clock),
     lt(subscriptions.updatedAt, sql`now() - interval '30 seconds'`),
     or(
-      sql`${subscriptions.state} ->> 'openAttempt' is null`,
-      // For an open attempt `wakeAt` is real time, also on a test clock.
-      lt(subscriptions.wakeAt, sql`now() - interval '1 minute'`),
+      and(exists(clock), sql`${subscriptions.state} ->> 'openAttempt' is null`),
+      // For an open attempt `wakeAt` is real time, also on a test clock that has reached its target.
+      and(
+        sql`${subscriptions.state} ->> 'openAttempt' is not null`,
+        lt(subscriptions.wakeAt, sql`now() - interval '1 minute'`),
+      ),
     ),
   );
   const taken = await takeSubscriptions(db, condition, subscriptions.insertedAt, limit);
