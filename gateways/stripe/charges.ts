@@ -9,8 +9,16 @@ import type {
   WithdrawOutcome,
 } from '../port.ts';
 import { stripeAmount } from './amounts.ts';
-import { definiteRefusal, failureOf, isUnexpectedState, outcomeOf, unknown } from './outcomes.ts';
+import {
+  definiteRefusal,
+  failureOf,
+  isReplayed500,
+  isUnexpectedState,
+  outcomeOf,
+  unknown,
+} from './outcomes.ts';
 
+const REPLAYS_MAX = 3;
 const ABORTED = { kind: 'not_sent', reason: 'the caller gave up' } as const;
 
 /**
@@ -23,15 +31,32 @@ export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<P
   if ('problem' in scaled) return refusedCharge(scaled.problem, null);
   const creation = creationOf(request, scaled.amount);
   try {
-    const intent = await stripe.paymentIntents.create(creation, {
-      idempotencyKey: request.key,
-    });
+    const intent = await create(stripe, creation, request.key);
     return { kind: 'prepared', gatewayChargeId: intent.id };
   } catch (error) {
     const removed = removedMethod(error);
     if (removed) return removed;
     const code = definiteRefusal(error);
     return code === null ? failureOf(error) : refusedCharge(code, null);
+  }
+}
+
+/**
+ * Creates a PaymentIntent under `key`. While Stripe replays a stored 500, under the next of three further keys: each call
+ * takes the same way, so it finds the same PaymentIntent, also after a restore.
+ */
+async function create(
+  stripe: Stripe,
+  creation: Stripe.PaymentIntentCreateParams,
+  key: string,
+  replays = 0,
+): Promise<Stripe.PaymentIntent> {
+  const idempotencyKey = replays === 0 ? key : `${key}:after500:${replays}`;
+  try {
+    return await stripe.paymentIntents.create(creation, { idempotencyKey });
+  } catch (error) {
+    if (replays === REPLAYS_MAX || !isReplayed500(error)) throw error;
+    return create(stripe, creation, key, replays + 1);
   }
 }
 

@@ -44,6 +44,15 @@ export function isUnexpectedState(error: unknown): boolean {
   );
 }
 
+/** True if Stripe has stored a 500 under the idempotency key, and answers it as long as it keeps the key. */
+export function isReplayed500(error: unknown): boolean {
+  return (
+    error instanceof Stripe.errors.StripeError &&
+    (error.statusCode ?? 0) >= 500 &&
+    error.headers?.['idempotent-replayed'] === 'true'
+  );
+}
+
 /**
  * Returns whether a failed request may have had an effect.
  *

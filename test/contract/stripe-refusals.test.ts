@@ -3,6 +3,7 @@ import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import type { ChargeRequest } from '../../gateways/port.ts';
 import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
 import { onStripe as it, savedCard } from '../support/stripe.ts';
+import { STORED_500_HEADER } from '../../tools/stripe-double/api.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 
 /** Refusals of Stripe that are answers about the payment, and refusals that show a mistake of ours. */
@@ -182,4 +183,35 @@ describe('a refund that Stripe refuses definitely', () => {
     await refuseNext(world, REFUND, { type: 'idempotency_error' });
     await expect(gatewayOf(world).refund(refund)).rejects.toThrow(GatewayRejectedRequest);
   });
+});
+
+describe('a PaymentIntent whose creation Stripe answered with 500 and stored', () => {
+  it.for(['done', 'none'] as const)(
+    'is created under a further key, and found there by every repeat (effect: %s) [D-32]',
+    async (effect, { world }) => {
+      const gateway = gatewayOf(world);
+      const request = await requestOf(world);
+      await world.faults('DELETE', 'faults');
+      await world.faults('POST', 'faults', {
+        ...CREATE,
+        fault: 'add_headers',
+        headers: { [STORED_500_HEADER]: effect },
+        count: 1,
+      });
+      expect(await gateway.prepare?.(request)).toEqual({
+        kind: 'unknown',
+        reason: 'Stripe answered 500 api_error',
+      });
+      const made = await gateway.prepare?.(request);
+      if (made?.kind !== 'prepared') throw new Error(`not prepared: ${made?.kind}`);
+      expect(await gateway.prepare?.(request)).toEqual(made);
+      expect(await gateway.charge({ ...request, ...made })).toMatchObject({ kind: 'succeeded' });
+      const { charges } = await world.control('GET', 'charges');
+      expect(
+        (charges as { metadata: { key: string } }[]).filter(
+          ({ metadata }) => metadata.key === request.key,
+        ),
+      ).toHaveLength(1);
+    },
+  );
 });
