@@ -1,8 +1,7 @@
 import { and, eq, getTableColumns, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
-import { isId } from '../../domain/ids.ts';
-import type { IdPrefix } from '../../domain/ids.ts';
+import { isStorable } from '../../domain/storable-text.ts';
 import type { Db } from '../client.ts';
 
 type RecordTable = PgTable & { merchantId: AnyPgColumn; id: AnyPgColumn };
@@ -23,8 +22,8 @@ export async function findRecord<Table extends RecordTable>(
   merchantId: string,
   id: string,
 ): Promise<Table['$inferSelect'] | null> {
-  // Postgres refuses some texts, which callers of the API may give as an id.
-  if (!isId(id.split('_', 1)[0] as IdPrefix, id)) return null;
+  // Postgres refuses NUL characters and lone surrogates, which callers of the API may give in an id.
+  if (!isStorable(id)) return null;
   const [row] = await db
     .select()
     .from<PgTable>(table)

@@ -560,6 +560,7 @@ test.for<[string, string, CallOptions, string]>([
 
 test.for<[string, string, CallOptions, string, string]>([
   ['GET', '/customer/cus_%00', {}, 'resource_not_found', NO_CUSTOMER],
+  ['GET', '/customer/%00_AAAAAAAAAAAAAAAAAAAAAA', {}, 'resource_not_found', NO_CUSTOMER],
   ['GET', '/customer/%E0%A4%A', {}, 'resource_not_found', NO_CUSTOMER],
   [
     'GET',
