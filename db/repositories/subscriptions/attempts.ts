@@ -206,7 +206,7 @@ async function decideAttempt(
       ...(isPaid ? { succeededAt: nowAt } : {}),
     })
     .from(decided)
-    .innerJoin(paymentMethods, isRecord(paymentMethods, merchantId, paymentMethodId))
+    .leftJoin(paymentMethods, isRecord(paymentMethods, merchantId, paymentMethodId))
     .where(isRecord(paymentIntents, merchantId, intentId))
     .returning({ intent: FACTS, method: paymentMethods });
   return settled && factsOf(settled.intent, settled.method, hasUpfrontAmount);
