@@ -18,7 +18,7 @@ import { findFirstPaid } from '../payments/receipts.ts';
 import { appendDrafts } from '../subscriptions/events.ts';
 import { hasValues, isRecord } from '../records.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
-import { METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
+import { CARD, METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 
 /** Returns the SHA-256 of the token in a checkout URL. Only this hash is stored. */
 export function hashCheckoutToken(token: string): Buffer {
@@ -50,7 +50,6 @@ export const HOSTED = {
   merchantSettings: merchants.settings,
   mode: merchants.mode,
 };
-export const CARD = { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit };
 
 export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;
 
@@ -155,10 +154,11 @@ const withNormalForm = (customerDetails: CustomerDetails) => ({
 async function lockFilled(tx: Db, column: PgColumn, isRow: SQL | undefined, given: GivenDetails) {
   const query = tx.select({ details: column }).from(column.table).where(isRow);
   const [row] = (await query.for('no key update')) as { details: CustomerDetails }[];
+  if (!row) return undefined;
   const missing = Object.entries(given).filter(
-    ([field, value]) => value && !row?.details[field as keyof CustomerDetails],
+    ([field, value]) => value && !row.details[field as keyof CustomerDetails],
   );
-  return row && { ...row.details, ...Object.fromEntries(missing) };
+  return { ...row.details, ...Object.fromEntries(missing) };
 }
 
 /** Writes the session of a hosted page. `token`: the bearer token of the page's URL; only its hash is stored. */

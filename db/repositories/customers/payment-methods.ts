@@ -22,6 +22,9 @@ export const METHOD_OF_SUBSCRIPTION = isRecord(
   sql`${subscriptions.state}->>'paymentMethodId'`,
 );
 
+/** What a page shows of the card. */
+export const CARD = { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit };
+
 export interface NewPaymentMethod {
   merchantId: string;
   id: string;

@@ -6,7 +6,7 @@ import type { Db } from '../../client.ts';
 import { paymentIntents } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import { hasValues, isRecord } from '../records.ts';
-import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
+import { CARD, METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 
 export interface PaidPayment {
   readonly intentId: string;
@@ -57,7 +57,7 @@ async function readPaid(db: Db, condition: SQL | undefined): Promise<PaidPayment
       refundedMinor: paymentIntents.refundedMinor,
       currency: paymentIntents.currency,
       paidAt: paymentIntents.succeededAt,
-      card: { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit },
+      card: CARD,
     })
     .from(paymentIntents)
     .leftJoin(paymentMethods, METHOD_OF_INTENT)

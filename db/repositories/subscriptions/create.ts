@@ -4,9 +4,8 @@ import { jitterOf } from '../../../domain/delays.ts';
 import { newSubscription } from '../../../domain/subscription/state.ts';
 import type { NewSubscription, SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
-import { checkoutSessions } from '../../schema/checkouts.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
-import { hashCheckoutToken } from '../checkouts/sessions.ts';
+import { insertSession } from '../checkouts/sessions.ts';
 import { loadSettings } from '../merchants/settings.ts';
 import { cycleIntentOf, insertCycleIntent } from './cycles.ts';
 import { appendDrafts } from './events.ts';
@@ -69,14 +68,8 @@ export async function createSubscription(
     clockReachedAt: state.testClockId === null ? null : createdAt,
     createdAt,
   });
-  await tx.insert(checkoutSessions).values({
-    merchantId,
-    id: checkout.id,
-    tokenHash: hashCheckoutToken(checkout.token),
-    subscriptionId,
-    expiresAt: state.checkoutExpiresAt,
-    createdAt,
-  });
+  const expiresAt = state.checkoutExpiresAt;
+  await insertSession(tx, { ...checkout, merchantId, subscriptionId, expiresAt, createdAt });
   const { owed } = state;
   const copied = { ...placed, subscriptionId };
   const first =

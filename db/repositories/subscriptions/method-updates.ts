@@ -9,6 +9,7 @@ import { merchants } from '../../schema/merchants.ts';
 import { paymentIntents } from '../../schema/payments.ts';
 import { subscriptionCommands, subscriptions } from '../../schema/subscriptions.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
+import { CARD, METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 import type { SessionRef } from '../checkouts/tries.ts';
 import { isRecord } from '../records.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
@@ -35,23 +36,12 @@ export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
       merchantName: merchants.name,
       merchantSettings: merchants.settings,
       mode: merchants.mode,
-      card: {
-        brand: paymentMethods.brand,
-        lastFourDigit: paymentMethods.lastFourDigit,
-        gateway: paymentMethods.gateway,
-      },
+      card: { ...CARD, gateway: paymentMethods.gateway },
     })
     .from(subscriptions)
     .innerJoin(customers, isRecord(customers, subscriptions.merchantId, subscriptions.customerId))
     .innerJoin(merchants, eq(merchants.id, subscriptions.merchantId))
-    .leftJoin(
-      paymentMethods,
-      isRecord(
-        paymentMethods,
-        subscriptions.merchantId,
-        sql`${subscriptions.state}->>'paymentMethodId'`,
-      ),
-    )
+    .leftJoin(paymentMethods, METHOD_OF_SUBSCRIPTION)
     .where(isRecord(subscriptions, ref.merchantId, ref.subscriptionId));
   return row ?? null;
 }

@@ -1,8 +1,8 @@
-import { sql } from 'drizzle-orm';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
+import { METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 import { isRecord } from '../records.ts';
 
 /** A subscription as merchants read it: its row and its card. */
@@ -31,14 +31,7 @@ export function selectSubscriptions(db: Db) {
       },
     })
     .from(subscriptions)
-    .leftJoin(
-      paymentMethods,
-      isRecord(
-        paymentMethods,
-        subscriptions.merchantId,
-        sql`${subscriptions.state}->>'paymentMethodId'`,
-      ),
-    );
+    .leftJoin(paymentMethods, METHOD_OF_SUBSCRIPTION);
 }
 
 /** Returns the merchant's subscription; null for an unknown id and for another merchant's id. */

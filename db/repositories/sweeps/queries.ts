@@ -146,11 +146,11 @@ function isUnkeyedRefund(): SQL {
 function takeUnchanged(
   db: Db,
   table: typeof paymentIntents | typeof refunds,
-  unchanged: SQL | undefined,
+  which: SQL | undefined,
   limit: number,
 ): Promise<{ merchantId: string; id: string }[]> {
   const { merchantId, id, updatedAt } = table;
-  const condition = and(lt(updatedAt, sql`now() - interval '1 minute'`), unchanged);
+  const condition = and(lt(updatedAt, sql`now() - interval '1 minute'`), which);
   return db
     .update(table)
     .set({ updatedAt: sql`now()` })
