@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { BILLING_HORIZON_AT, isInstant } from '../domain/calendar.ts';
+import { BILLING_HORIZON_AT, INSTANT_PROBLEM, isInstant } from '../domain/calendar.ts';
 import { DomainError } from '../domain/errors.ts';
 import { hasAtMost, isStorable } from '../domain/storable-text.ts';
 
@@ -167,8 +167,6 @@ export const requiredOr =
   (message: string) =>
   ({ input }: { readonly input?: unknown }): string =>
     input === undefined || input === null ? 'is required' : message;
-
-const INSTANT_PROBLEM = 'must be epoch milliseconds before the year 2200';
 
 /** JSON Schema of an instant in the OpenAPI document. Zod derives no JSON Schema from a custom type. */
 const INSTANT_META = {

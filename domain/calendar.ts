@@ -74,6 +74,8 @@ export function formatInstant(atMs: number): string {
   return new Date(atMs).toISOString();
 }
 
+export const INSTANT_PROBLEM = 'must be epoch milliseconds before the year 2200';
+
 /** True for an integer that is an instant in epoch ms, from 1970 to the end of 2199. */
 export function isInstant(value: unknown): value is number {
   return (

@@ -1,4 +1,4 @@
-import { INTERVAL_UNITS, isInstant, isIntervalUnit } from '../calendar.ts';
+import { INSTANT_PROBLEM, INTERVAL_UNITS, isInstant, isIntervalUnit } from '../calendar.ts';
 import { isCurrencyRow } from '../currencies.ts';
 import { hasAtMost, isStorable } from '../storable-text.ts';
 import type { Command, CommandKind } from './commands.ts';
@@ -20,7 +20,7 @@ const wholeNumber: FieldRule = {
 };
 const instant: FieldRule = {
   isValid: isInstant,
-  otherwise: 'must be epoch milliseconds before the year 2200',
+  otherwise: INSTANT_PROBLEM,
 };
 const requiredText: FieldRule = {
   isValid: isShortText,

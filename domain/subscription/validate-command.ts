@@ -1,4 +1,10 @@
-import { cycleCountProblem, formatInstant, horizonProblem, isInstant } from '../calendar.ts';
+import {
+  cycleCountProblem,
+  formatInstant,
+  horizonProblem,
+  INSTANT_PROBLEM,
+  isInstant,
+} from '../calendar.ts';
 import { amountProblem } from '../currencies.ts';
 import type { CurrencyTable } from '../currencies.ts';
 import { assertNever } from '../errors.ts';
@@ -203,9 +209,7 @@ function beyondHorizon(state: SubscriptionState, edit: EditFields): Refusal | nu
 }
 
 function unlessFuture(field: string, at: unknown, now: number): Refusal | null {
-  if (!isInstant(at)) {
-    return badRequest(`${field} must be epoch milliseconds before the year 2200.`);
-  }
+  if (!isInstant(at)) return badRequest(`${field} ${INSTANT_PROBLEM}.`);
   return at > now ? null : badRequest(`${field} must lie in the future.`);
 }
 

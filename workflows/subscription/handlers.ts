@@ -1,4 +1,4 @@
-import { isInstant } from '../../domain/calendar.ts';
+import { INSTANT_PROBLEM, isInstant } from '../../domain/calendar.ts';
 import {
   ApplicationFailure,
   CancellationScope,
@@ -10,7 +10,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Command, CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
-import { readCommand } from '../../domain/subscription/read-command.ts';
+import { memberOf, readCommand } from '../../domain/subscription/read-command.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import * as messages from './messages.ts';
 import type { Run } from './run.ts';
@@ -58,7 +58,7 @@ export function registerHandlers(run: Run): void {
 
 function onUpdate(run: Run, kind: CommandKind, description: string): void {
   const commandOf = (fields: unknown): Command => {
-    const given = asObject(fields)['commandId'] ?? null;
+    const given = memberOf(fields, 'commandId') ?? null;
     const read = readCommand(kind, fields, given ?? currentUpdateInfo()?.id ?? uuid4());
     if (!read.ok) throw refusal(read.code, read.message);
     // An operator's update has no `commandId`.
@@ -102,9 +102,7 @@ function byOperator(command: Command): Command {
 }
 
 function fieldsOf(argument: unknown, names: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(asObject(argument)).filter(([name]) => names.includes(name)),
-  );
+  return Object.fromEntries(names.map((name) => [name, memberOf(argument, name)]));
 }
 
 function refusal(code: string, message: string): ApplicationFailure {
@@ -115,24 +113,15 @@ function registerWakeUps(run: Run): void {
   setHandler(
     messages.advanceClock,
     (input) => {
-      const { targetAt } = asObject(input);
+      const targetAt = memberOf(input, 'targetAt');
       if (isInstant(targetAt)) run.clock.sendTo(targetAt);
-      else
-        run.refuseSignal(
-          'advanceClock',
-          'targetAt must be epoch milliseconds before the year 2200',
-        );
+      else run.refuseSignal('advanceClock', `targetAt ${INSTANT_PROBLEM}`);
     },
     { description: 'Advance the test clock to targetAt (epoch ms)' },
   );
   setHandler(messages.recheck, () => run.recheck(), {
     description: 'Read the row again, and look up an unknown outcome at the gateway now',
   });
-}
-
-/** An argument may be any JSON value. A value that is not an object has no fields. */
-function asObject(input: unknown): Record<string, unknown> {
-  return typeof input === 'object' && input !== null ? { ...input } : {};
 }
 
 function registerQueries(run: Run): void {

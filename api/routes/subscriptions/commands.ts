@@ -260,7 +260,7 @@ async function withCommand<Body = Record<string, never>>(
 }
 
 export const editFields = {
-  subscriptionId: idText().describe('Id of the subscription.'),
+  subscriptionId,
   newAmount: optional(amount).describe(
     'Amount of each later cycle. More than 1 USD or its equivalent.',
   ),

@@ -35,12 +35,11 @@ import { found, ok, withoutNulls } from '../../answers.ts';
 import { numberText, optional } from '../../fields.ts';
 import { answerPage, FILTERS, listQuery } from '../../lists.ts';
 import { route } from '../../route.ts';
+import { interval } from './fields.ts';
 import type { Call } from '../../route.ts';
-import { formatInstant, INTERVAL_UNITS } from '../../../domain/calendar.ts';
+import { formatInstant } from '../../../domain/calendar.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { updateMethodLink } from '../../../runtime/payer-links.ts';
-
-const interval = z.enum(INTERVAL_UNITS);
 
 const SubscriptionAnswer = z
   .object({
