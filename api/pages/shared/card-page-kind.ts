@@ -71,7 +71,7 @@ export interface PageRoutes {
   readonly limits: PageLimits;
 }
 
-export type PageOpener<Subject> = ReturnType<typeof createOpener<Subject & CardSubject>>;
+export type PageOpener<Subject extends CardSubject> = ReturnType<typeof createOpener<Subject>>;
 
 export type CardRoutes<Subject extends CardSubject> = PageRoutes &
   PageOpener<Subject> & { readonly pages: CardPages<Subject> };
@@ -79,7 +79,7 @@ export type CardRoutes<Subject extends CardSubject> = PageRoutes &
 export function createOpener<Subject extends CardSubject>(
   deps: ApiDeps,
   limits: PageLimits,
-  pages: Pick<CardPages<Subject>, 'pathOf' | 'find' | 'unknown'>,
+  pages: CardPages<Subject>,
 ) {
   /** Returns the subject of the path's token. For an unknown token, answers and returns a null subject. */
   const open = async (ctx: Context) => {
