@@ -3,6 +3,10 @@ import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { describe, expect, vi } from 'vitest';
 import { paymentAttempts, paymentIntents } from '../../db/schema/payments.ts';
+import { createChargingActivities } from '../../activities/subscription/charge-attempt.ts';
+import { GatewayRejectedRequest } from '../../gateways/port.ts';
+import { LINKS } from '../support/links.ts';
+import { oneGateway } from '../support/one-gateway.ts';
 import { onDevServerWith } from '../support/environment.ts';
 import { DUE_AT, februaryInput, paidForJanuary } from '../support/february-charge.ts';
 import type { PaidSubscription } from '../support/february-charge.ts';
@@ -26,6 +30,38 @@ test.afterEach(async ({ env }) => {
 });
 
 const PAID_ONCE = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
+
+describe('a gateway', () => {
+  test('causes a manual review with the reason when it rejects the request [D-40]', async ({
+    env,
+  }) => {
+    const subscription = await paidForJanuary(env);
+    const input = await februaryInput(env, subscription);
+    const refusing = createChargingActivities({
+      links: LINKS,
+      db: env.db,
+      orders: env.orders,
+      wakeStream: (stream) => env.webhooks.wakeStream(stream),
+      gateways: oneGateway({
+        ...env.gateway,
+        charge: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
+        lookup: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
+      }),
+    });
+    const reason = 'the gateway refused the request: 401 key_unknown';
+    expect(await refusing.chargeAttempt(input)).toMatchObject({
+      outcome: { kind: 'review', reason },
+    });
+    expect(await subscription.attempts()).toEqual(['1 REVIEW']);
+    // With a correct credential the charge is looked up, and never sent again.
+    const state = await env.state(subscription.ref);
+    expect(state.openAttempt?.reviewReason).toBe(reason);
+    const again = { state, opening: null, nowAt: DUE_AT, realNowAt: Date.now() };
+    expect(await env.activities.chargeAttempt(again)).toEqual({ kind: 'pending' });
+    expect(await subscription.february()).toEqual([]);
+    expect(await subscription.attempts()).toEqual(['1 REVIEW']);
+  });
+});
 
 describe('a lost answer of the gateway', () => {
   const lostAnswers: [string, object][] = [

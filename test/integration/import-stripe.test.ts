@@ -133,4 +133,34 @@ describe('subscriptions with cards at Stripe', () => {
     ]);
     expect((await findings(env, null)).wrong).toEqual([]);
   });
+
+  test('are reported as a problem when Stripe answers 500, and are imported when the import is repeated', async ({
+    world,
+    env,
+    imports,
+  }) => {
+    const gateway = await env.gateways.forNewMethods(env.merchantId);
+    const saved = await savedCard(world.stripe);
+    const nextPaymentDate = Date.parse('2100-01-31T10:00:00Z');
+    const line = { ...LINE, importId: 'unanswered', nextPaymentDate, ...methodOf(saved) };
+    await world.faults('POST', 'faults', {
+      method: 'GET',
+      path: '/v1/payment_methods/*',
+      fault: 'answer',
+      status: 500,
+      body: { error: { type: 'api_error', message: 'ordered by the test' } },
+      count: 5,
+    });
+    const { report } = await imports.run([line], { commit: true, gateway });
+    expect(report).toEqual([
+      {
+        line: 1,
+        importId: 'unanswered',
+        result: 'problem',
+        problem: 'the gateway did not answer: Stripe answered 500 api_error',
+      },
+    ]);
+    const again = await imports.run([line], { commit: true, gateway });
+    expect(again.report.map(({ result }) => result)).toEqual(['imported']);
+  });
 });

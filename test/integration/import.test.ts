@@ -2,7 +2,10 @@ import { readFileSync, symlinkSync } from 'node:fs';
 import { eq, like } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { outboxEvents } from '../../db/schema/webhooks.ts';
+import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import { subscriptionImports, subscriptions } from '../../db/schema/subscriptions.ts';
+import { jitterOf } from '../../domain/delays.ts';
+import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { ImportResult } from '../../tools/scripts/import/run.ts';
 import { createFaultProxy } from '../../tools/fault-proxy/proxy.ts';
 import { onDevServer } from '../support/environment.ts';
@@ -263,6 +266,23 @@ describe('an import', () => {
     // The sweep starts the workflows that the killed process has not started.
     await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect((await findings(env)).wrong).toEqual([]);
+  });
+
+  test('gives a subscription a jitter within the merchant’s window, without moving its date [D-05]', async ({
+    env,
+    imports,
+  }) => {
+    const nextPaymentDate = at('2100-01-31T10:00:00Z');
+    const gatewayMethodId = await imports.sandboxMethod();
+    const windowMs = 4 * 3_600_000;
+    await changeSettings(env.db, env.merchantId, { jitterMs: windowMs });
+    const line = { ...LINE, importId: 'jitter', nextPaymentDate, gatewayMethodId };
+    const { report } = await imports.run([line], { commit: true });
+    await changeSettings(env.db, env.merchantId, { jitterMs: 0 });
+    const subscriptionId = report[0]?.subscriptionId ?? '';
+    const state = await env.state({ merchantId: env.merchantId, subscriptionId });
+    expect(state.jitterMs).toBe(jitterOf(subscriptionId, windowMs));
+    expect(nextPaymentAt(state)).toBe(nextPaymentDate);
   });
 
   test('prints its problems, its summary and the next step, and never a stack trace', async ({

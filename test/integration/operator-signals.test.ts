@@ -153,6 +153,26 @@ describe('the actor of a change', () => {
     ]);
     expect(await lastEvent(env, ref)).toEqual(['subscription.ended', 'operator']);
   });
+
+  test('is the operator for the outcome of a manual retry that an operator ordered [D-34]', async ({
+    env,
+  }) => {
+    const { ref } = await unpaidIn(env);
+    await handleOf(env, ref).signal('manualRetry');
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ACTIVE'), SOON);
+    expect(await merchantsTimeline(env, ref)).toEqual([
+      ['manual retry accepted', ...OPERATOR],
+      ['cycle 2 paid, 19.99 USD', 'an operator asked for a retry (attempt 2)', 'operator'],
+    ]);
+    const types = (await env.events(ref))
+      .slice(-3)
+      .map(({ eventType, actor }) => [eventType, actor]);
+    expect(types).toEqual([
+      ['intent.success', undefined],
+      ['subscription.cycle_charged', 'operator'],
+      ['subscription.active', 'operator'],
+    ]);
+  });
 });
 
 /** The messages that the test below sends at random. None of them ends the subscription. */
@@ -188,7 +208,7 @@ test('a subscription keeps working after signals and updates with any JSON argum
       ),
       anyArgument,
     ),
-    { numRuns: 100, seed: 3 },
+    { numRuns: 200, seed: 3 },
   );
   for (const [[via, name], argument] of messages) {
     if (via === 'signal') await handle.signal(name, argument);

@@ -208,4 +208,21 @@ describe('a refund that fails after it had succeeded', () => {
       'intent.refund_failed PARTIALLY_REFUNDED',
     ]);
   });
+
+  test('is looked up again when the gateway does not answer [D-40]', async ({ env, payments }) => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid);
+    expect(await ask(env, ref)).toEqual({ kind: 'refunded' });
+    await decide(env, ref, 'failed');
+    await env.control('POST', '/control/faults', {
+      operation: 'refund_lookup',
+      fault: 'lose_answer',
+      count: 1_000,
+    });
+    expect(await ask(env, ref)).toEqual({ kind: 'pending' });
+    expect(await intentOf(payments, paid)).toEqual(['REFUNDED', 5_000]);
+    await env.control('DELETE', '/control/faults');
+    expect(await ask(env, ref)).toMatchObject({ kind: 'refused' });
+    expect(await intentOf(payments, paid)).toEqual(['SUCCESS', 0]);
+  });
 });

@@ -1,6 +1,6 @@
-import { asc, eq, sql } from 'drizzle-orm';
+import { asc, eq, inArray, sql } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
-import { deleteClosedSessions } from '../../db/repositories/sweeps/retention.ts';
+import { deleteClosedSessions, deleteOldEvents } from '../../db/repositories/sweeps/retention.ts';
 import { checkoutSessions, checkoutTries, setupMethods } from '../../db/schema/checkouts.ts';
 import { outboxEvents, webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { paymentIntents } from '../../db/schema/payments.ts';
@@ -108,6 +108,44 @@ test('a sweep deletes closed sessions, deliveries and event bodies after 30 days
     expect(await env.state(paid)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 1 });
   } finally {
     await receiver.close();
+  }
+});
+
+test('one deletion of closed sessions or old events covers at most `limit` records, the oldest first', async ({
+  env,
+}) => {
+  const refs = [];
+  for (let made = 0; made < 3; made += 1)
+    refs.push(await env.createRowOnly({ createdAt: Date.now() }));
+  const ids = refs.map(({ subscriptionId }) => subscriptionId);
+  await env.db
+    .update(subscriptions)
+    .set({ status: 'ENDED', workflowStartedAt: Date.now() })
+    .where(inArray(subscriptions.id, ids));
+  for (const [index, { subscriptionId }] of refs.entries()) {
+    const insertedAt = daysAgo(60 - index);
+    await env.db
+      .update(outboxEvents)
+      .set({ insertedAt })
+      .where(eq(outboxEvents.streamId, subscriptionId));
+    await env.db
+      .update(checkoutSessions)
+      .set({ insertedAt })
+      .where(eq(checkoutSessions.subscriptionId, subscriptionId));
+  }
+  const deletion = { before: Date.now() - 40 * DAY, limit: 2 };
+  expect(await deleteClosedSessions(env.db, deletion)).toBe(2);
+  const left = await env.db
+    .select()
+    .from(checkoutSessions)
+    .where(inArray(checkoutSessions.subscriptionId, ids));
+  expect(left.map(({ subscriptionId }) => subscriptionId)).toEqual([ids[2]]);
+  expect(await deleteClosedSessions(env.db, deletion)).toBe(1);
+  expect(await deleteClosedSessions(env.db, deletion)).toBe(0);
+  await env.db.update(webhookDeliveries).set({ state: 'DROPPED', settledAt: Date.now() });
+  // Each of the three subscriptions has two events.
+  for (const bodies of [2, 2, 2, 0]) {
+    expect((await deleteOldEvents(env.db, deletion)).bodies).toBe(bodies);
   }
 });
 

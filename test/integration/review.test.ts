@@ -1,7 +1,7 @@
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { describe, expect, inject } from 'vitest';
 import { findRefund, settleRefund } from '../../db/repositories/payments/refunds.ts';
-import { paymentAttempts } from '../../db/schema/payments.ts';
+import { paymentAttempts, paymentReviews } from '../../db/schema/payments.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { reviewCommand } from '../../tools/scripts/review/command.ts';
@@ -17,15 +17,20 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 const REASON = 'the gateway refused the request: 400 field_invalid';
 test.afterEach(({ env }) => env.control('DELETE', '/control/faults'));
 
-const variables = (env: TestEnvironment) => ({
+/** An address at which no Temporal server listens. */
+const NOWHERE = '127.0.0.1:9';
+
+test.afterEach(({ env }) => env.control('DELETE', '/control/faults'));
+
+const variables = (env: TestEnvironment, temporalAddress = inject('temporalAddress')) => ({
   DATABASE_URL: env.databaseUrl,
-  TEMPORAL_ADDRESS: inject('temporalAddress'),
+  TEMPORAL_ADDRESS: temporalAddress,
   TASK_QUEUE_PREFIX: env.taskQueuePrefix,
 });
 
 /** Runs `npm run review -- …` in the test environment. */
-const review = (env: TestEnvironment, args: string[]) =>
-  runCommand(reviewCommand, variables(env), args);
+const review = (env: TestEnvironment, args: string[], temporalAddress?: string) =>
+  runCommand(reviewCommand, variables(env, temporalAddress), args);
 
 const BY_ADA = ['--by', 'Ada', '--note', 'asked the gateway on the phone'];
 
@@ -147,6 +152,32 @@ describe('a payment in review', () => {
     expect(await list(env)).toEqual([]);
     const [kept] = (await list(env, '--settled')).filter((one) => one.id === id);
     expect(kept?.settled).toMatchObject({ by: 'Ada', note: 'asked the gateway on the phone' });
+    expect(await findings(env)).toEqual({ wrong: [], forPerson: [] });
+  });
+
+  test('is settled as paid by the sweep when Temporal was unreachable at the decision', async ({
+    env,
+  }) => {
+    const { ref, id } = await inReview(env);
+    const before = (await env.events(ref)).length;
+    const settle = ['settle', id, '--paid', `ch_by_phone_${id}`, ...BY_ADA];
+    const settled = await review(env, settle, NOWHERE);
+    expect(settled.stdout).toContain('It is not booked yet');
+    expect((await review(env, settle)).stderr).toContain('was settled already: paid by Ada');
+    expect((await env.state(ref)).status).toBe('UNPAID');
+    // The sweep takes a review that has been unchanged for 1 min, so the test dates the change back by 61 s.
+    await env.db
+      .update(paymentReviews)
+      .set({ updatedAt: sql`now() - interval '61 seconds'` })
+      .where(eq(paymentReviews.subjectId, id));
+    const report = await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    expect(report).toMatchObject({ decidedReviews: 1, failed: 0 });
+    await eventually(async () => expect((await env.state(ref)).status).toBe('ACTIVE'));
+    expect(await eventsSince(env, ref, before)).toEqual([
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.active',
+    ]);
     expect(await findings(env)).toEqual({ wrong: [], forPerson: [] });
   });
 

@@ -1,0 +1,89 @@
+import { expect } from 'vitest';
+import { onDevServer as test } from '../support/environment.ts';
+import { payOnPage } from '../../tools/scripts/client/payer.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
+
+const NOW = Date.parse('2027-01-31T12:00:00Z');
+const NEXT = Date.parse('2027-02-28T12:00:00Z');
+
+test('intent.success and subscription.cycle_charged carry every field of their type and no other [D-45, D-52]', async ({
+  shop,
+}) => {
+  const { testClockId } = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', {
+    now: NOW,
+  });
+  const { subscriptionId, fwdUrl } = await shop.merchant.post<{
+    subscriptionId: string;
+    fwdUrl: string;
+  }>('/subscription/create', {
+    ...MONTHLY,
+    currency: 'EUR',
+    cycleCount: 3,
+    receiptId: 'r-1',
+    metadata: { plan: 'letters' },
+    testClockId,
+  });
+  await payOnPage(fwdUrl);
+  await shop.merchant.post('/subscription/merchant/pause', { subscriptionId });
+  await shop.news(subscriptionId, 7);
+  const bodies = new Map(
+    shop.receiver.received
+      .filter(({ event }) => event['subscriptionId'] === subscriptionId)
+      .map(({ event, headers }) => {
+        expect(headers['webhook-id']).toBe(event.eventId);
+        return [event.eventType, event];
+      }),
+  );
+  const intentId = bodies.get('intent.created')?.['intentId'];
+
+  expect(bodies.get('intent.success')).toEqual({
+    eventId: expect.stringMatching(/^evt_/),
+    eventType: 'intent.success',
+    eventTime: NOW,
+    sequence: 4,
+    intentId,
+    status: 'SUCCESS',
+    amount: 1_999,
+    currency: 'EUR',
+    presentmentCurrency: 'EUR',
+    receiptId: 'r-1',
+    subscriptionId,
+    kind: 'cycle',
+    comments: null,
+    paymentMethod: 'CARD',
+    card: {
+      brand: 'visa',
+      country: 'US',
+      lastFourDigit: '4242',
+      expiryMonth: 12,
+      expiryYear: 2034,
+    },
+    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+    errorCode: null,
+    errorMessage: null,
+    metadata: { plan: 'letters' },
+  });
+  expect(bodies.get('subscription.cycle_charged')).toEqual({
+    eventId: expect.stringMatching(/^evt_/),
+    eventType: 'subscription.cycle_charged',
+    eventTime: NOW,
+    sequence: 5,
+    subscriptionId,
+    customerId: expect.stringMatching(/^cus_/),
+    status: 'ACTIVE',
+    amount: 1_999,
+    currency: 'EUR',
+    intentId,
+    cycleNumber: 1,
+    remainingCycleCount: 2,
+    nextPaymentDate: NEXT,
+    currentPeriodEnd: NEXT,
+    actor: 'payer',
+    receiptId: 'r-1',
+    metadata: { plan: 'letters' },
+  });
+  // `subscription.created` is stored together with the first intent, `subscription.paused` without an intent.
+  for (const type of ['subscription.created', 'subscription.paused']) {
+    expect(bodies.get(type)).toMatchObject({ receiptId: 'r-1' });
+  }
+});
