@@ -18,7 +18,10 @@ function unreadableState({ message }: UnreadableStateError): ApplicationFailure 
   return ApplicationFailure.create({ type: UNREADABLE_STATE, message, nonRetryable: true });
 }
 
-/** Removes SQL and parameters from errors: personal data, which histories would keep. */
+/**
+ * Removes the query and its parameters, personal data, from database errors, because Temporal stores errors. Makes an
+ * unreadable state non-retryable.
+ */
 export function withoutQueryData<T extends object>(activities: T): T {
   const guarded = Object.entries(activities).map(([name, activity]) => [
     name,

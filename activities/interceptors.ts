@@ -8,7 +8,10 @@ const HEARTBEAT_EVERY_MS = 1_000;
 /** Time limit of a local activity, in ms, shorter than the timeout of a workflow task, 6 s. */
 const LOCAL_BUDGET_MS = 3_000;
 
-/** Heartbeats make retries start 5 s after a crash. A local activity fails after 3 s, runs on. */
+/**
+ * A crashed activity is retried 5 s after its last heartbeat. A local activity fails after 3 s but runs on, so
+ * activities must be safe beside their retry.
+ */
 export const activityInterceptor: ActivityInterceptorsFactory = (context) => ({
   inbound: {
     execute: (input, next) =>

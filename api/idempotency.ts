@@ -75,7 +75,10 @@ export interface Execution {
   readonly commandId: string;
   /** True if an earlier call with the same key ended without a stored answer. */
   readonly isRepeat: boolean;
-  /** Aborts 3 s before the deadline: the caller cannot repeat this order, so it is voided. Null with a key. */
+  /**
+   * Aborts 3 s before the request's deadline. An order without an outcome must then be voided, because its caller
+   * cannot repeat it. Null for a call with a key.
+   */
   readonly giveUp: AbortSignal | null;
 }
 

@@ -51,7 +51,10 @@ export async function writeSubscription(
   return subscriptionId;
 }
 
-/** Returns the id of the request's customer, or creates a customer. Throws `resource_not_found`. */
+/**
+ * Returns the id of the request's customer. Without an id, creates a customer in the caller's transaction. Throws
+ * `resource_not_found` if the merchant has no such customer.
+ */
 export async function payerOf(
   tx: Db,
   { now, random }: Pick<ApiDeps, 'now' | 'random'>,

@@ -106,7 +106,10 @@ export function createApiServer(
   return Object.assign(server, { drain });
 }
 
-/** Closes a silent connection whose client does not read, or that is idle, but none with a request at work. */
+/**
+ * Closes a connection that was silent for its time limit, if its client does not read or no request is being received
+ * or handled.
+ */
 function closeUnlessWorking(socket: Socket, connections: Connections, server: Server): void {
   const connection = connections.get(socket);
   const isStalled = socket.writableLength > 0;

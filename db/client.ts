@@ -53,7 +53,10 @@ export function createDb(options: DbOptions): DbHandle {
   return { db: drizzle({ client }), close: (timeoutMs = 5_000) => close(timeoutMs) };
 }
 
-/** Runs `work` in the transaction `db`, or in a new one. There is no savepoint: if it fails, let the whole fail. */
+/**
+ * Runs `work` in the transaction `db`, or in a new one. There is no savepoint: if `work` fails, the caller must let the
+ * transaction fail.
+ */
 export function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
   return db instanceof PgTransaction ? work(db) : db.transaction(work);
 }

@@ -1,6 +1,9 @@
 import { Socket } from 'node:net';
 
-/** Time in ms from the error to the close of a lost connection, in which rollbacks can fail. */
+/**
+ * Time in ms from the error to the close of a lost connection, long enough for the rollbacks of its failed
+ * transactions.
+ */
 const LINGER_MS = 100;
 /** Maximum time in ms without an answer. Longer than the server's `statement_timeout` of 15 s. */
 const SILENCE_MS_MAX = 20_000;

@@ -14,7 +14,10 @@ export interface MigrateOptions {
   readonly report: (line: string) => void;
 }
 
-/** Migrates to this build's schema; processes that start together do it one by one. */
+/**
+ * Migrates the database to this build's schema, under an advisory lock. A repeat changes nothing. Throws if the
+ * database is unreachable.
+ */
 export async function migrate(databaseUrl: string, options: MigrateOptions): Promise<void> {
   const client = connect(databaseUrl, options.applicationName);
   let endReports: (() => Promise<void>) | undefined;

@@ -64,7 +64,10 @@ export function currencyProblem(code: string, table: CurrencyTable = CURRENCIES)
 /** The purpose of an amount: a billing cycle, or a charge outside the cycles, which has a lower minimum. */
 export type AmountUse = 'cycle' | 'charge';
 
-/** Returns why an amount cannot be charged, after the name of its field; null if it can. `code` is upper-case. */
+/**
+ * Returns why an amount in minor units cannot be charged; null if it can. The text follows the name of the amount's
+ * field. `code` is upper-case.
+ */
 export function amountProblem(
   amountMinor: unknown,
   code: string,

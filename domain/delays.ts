@@ -16,7 +16,10 @@ const PENDING_DAYS_MAX = 30;
 
 export const REVIEW_DELAY_MS = DAY_MS;
 
-/** Returns the delay, in ms, to the next look-up: at most 290 s on the first day, then a day; spread over keys. */
+/**
+ * Returns the delay, in ms, before the next look-up, after `lookups` look-ups without an outcome: at most 290 s on the
+ * first day, then a day. `key` spreads the look-ups.
+ */
 export function lookupDelayMs(lookups: number, key: string): number {
   const first = FIRST_DELAYS_MS[lookups];
   if (first !== undefined) return first;
@@ -41,7 +44,10 @@ export function backoffMs(failures: number, key: string): number {
   return longest / 2 + jitterOf(`${key}#${failures}`, longest / 2);
 }
 
-/** Returns a delay in ms, 0 to `windowMs`, that spreads work due at the same instant: a hash of `key`. */
+/**
+ * Returns a delay of 0 to `windowMs` ms, which spreads work due at the same instant. It is a hash of `key`, so every
+ * call and every replay returns the same value.
+ */
 export function jitterOf(key: string, windowMs: number): number {
   return windowMs <= 0 ? 0 : fnv1a(key) % (windowMs + 1);
 }

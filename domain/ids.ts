@@ -76,7 +76,10 @@ export function idOfCommand(prefix: IdPrefix, commandId: string): string {
   return `${prefix}_${commandId.slice('cmd_'.length)}`;
 }
 
-/** Returns the id of a cycle's intent, from which its key at the gateway follows: the same in a restored database. */
+/**
+ * Returns the id of a billing cycle's intent. It depends only on the subscription and the cycle's number, so a restored
+ * database gives the cycle the same key at the gateway.
+ */
 export function intentIdOfCycle(subscriptionId: string, cycleNumber: number): string {
   const body = subscriptionId.slice('sub_'.length);
   return `in_${body}${base62(Uint8Array.of(cycleNumber >> 8, cycleNumber & 255), CYCLE_DIGITS)}`;

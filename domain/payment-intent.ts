@@ -33,7 +33,7 @@ export interface IntentRef {
   intentId: string;
 }
 
-/** Returns the status at `nowAt`: CANCELLED if a hosted payment was not paid in time, whatever its row has. */
+/** Returns the status at `nowAt`. A hosted payment that was not paid in time is CANCELLED, although its row is not. */
 export function intentStatusAt(
   intent: { status: IntentStatus; checkoutExpiresAt: number | null },
   nowAt: number,

@@ -18,7 +18,10 @@ function isAvailable(kind: PaymentMethodKind, currency: string): boolean {
   return currencies === 'every' || currencies.includes(currency);
 }
 
-/** Returns the methods that a hosted page offers: CARD if `wanted` is empty, and for each name in `unavailable`. */
+/**
+ * Returns the methods that a hosted page offers. CARD replaces each name in `unavailable`, and is offered if `wanted`
+ * is empty. Neither list has duplicates.
+ */
 export function offeredMethods(
   wanted: readonly string[],
   currency: string,

@@ -4,7 +4,7 @@ import type { CardToken } from './payment-intent.ts';
 export const SETUP_METHOD_STATUSES = ['CREATED', 'SUCCESS', 'FAILED', 'CANCELLED'] as const;
 export type SetupMethodStatus = (typeof SETUP_METHOD_STATUSES)[number];
 
-/** Returns the status at `nowAt`: CANCELLED if not completed in time, whatever the row has. */
+/** Returns the status at `nowAt`. A session that was not completed in time is CANCELLED, although its row is not. */
 export function setupMethodStatusAt(
   session: { status: SetupMethodStatus; expiresAt: number },
   nowAt: number,

@@ -252,7 +252,10 @@ export interface PaymentGateway {
   readonly company: string;
   /** Opens a page to enter a card, the same page within a minute. Null if payers use the hosted card form. */
   readonly openCardEntry: ((request: CardEntryRequest) => Promise<CardEntryOutcome>) | null;
-  /** Returns why the gateway can never charge or refund an amount, after the name of its field. Pure. */
+  /**
+   * Returns why the gateway can never charge or refund the amount, as text to follow the field's name; null if it can.
+   * Pure.
+   */
   amountProblem(amountMinor: number, currency: string, use: AmountUse): string | null;
 
   /**

@@ -14,7 +14,10 @@ export function outsideRequest<T>(work: () => T): T {
   return answered.run(null, work);
 }
 
-/** Throws `service_unavailable` after the request's deadline: no later step may have an effect. */
+/**
+ * Throws `service_unavailable` if the request was answered at its deadline. Every step with an effect calls it first.
+ * Does nothing outside of requests.
+ */
 export function checkUnanswered(): void {
   if (answered.getStore()?.aborted) throw new DomainError('service_unavailable');
 }

@@ -20,7 +20,7 @@ export interface CardPage {
   readonly subjectId: string;
 }
 
-/** Submits a card once a token. Throws `service_unavailable` if the outcome is unknown. */
+/** Submits a card once for each token. Throws `service_unavailable` if it is unknown whether the card was submitted. */
 export async function submitCard(
   { workflows, orders }: CardTakers,
   { merchantId, sessionId: checkoutSessionId, purpose, subjectId }: CardPage,

@@ -71,7 +71,10 @@ export interface TemporalDeps {
   logger: Logger;
 }
 
-/** Makes a call that the sweep repeats later: a failure is only logged, with `message`. */
+/**
+ * Makes a call that is repeated later anyway. A failure is logged with `message`; the result is then false. Never
+ * throws.
+ */
 export async function orWarn(
   logger: Pick<Logger, 'warn'>,
   where: object,

@@ -11,8 +11,8 @@ export const INSIDE_WORKFLOW_TASK = {
 } as const satisfies LocalActivityOptions;
 
 /**
- * The activity asks nothing new after 6 s. A question of several slow requests may last longer than the timeout: then a
- * second execution asks beside it, with the same key. After five attempts waiting commands are executed first.
+ * The activity begins no step after 6 s. A step of slow requests can outlast the timeout; a second execution then uses
+ * the same key. After five attempts the workflow executes waiting commands.
  */
 export const MONEY_MOVEMENT = {
   startToCloseTimeout: '15 seconds',

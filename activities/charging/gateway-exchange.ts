@@ -9,7 +9,10 @@ const DEFAULT_SEND_BUDGET: SendBudget = { newSendsForMs: 6_000, pauseMs: 1_000 }
 type SendBudgetDeps = Pick<ActivityDeps, 'sendBudget'>;
 export type ExchangeDeps = Pick<ActivityDeps, 'db' | 'gateways' | 'sendBudget'>;
 
-/** Returns the last `performance.now()` for a repeated request: none after a look-up in vain. */
+/**
+ * Returns the `performance.now()` until which an activity may repeat a request. After a look-up without an outcome it
+ * may not, to spare a failing gateway.
+ */
 export function sendDeadline(
   { sendBudget = DEFAULT_SEND_BUDGET }: SendBudgetDeps,
   lookups: number,

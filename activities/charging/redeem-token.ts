@@ -84,7 +84,10 @@ async function redeemAtOne(
     : { outcome, gateway: gateway.name };
 }
 
-/** Returns the redemption's idempotency key, of 48 characters. */
+/**
+ * Returns the redemption's idempotency key, of 48 characters. The same token has another key for another session or
+ * customer.
+ */
 export function saveKey(
   redemption: Pick<
     RedeemTokenInput,

@@ -8,7 +8,10 @@ type DecidedReview = Pick<
   'merchantId' | 'subjectId' | 'intentId' | 'subscriptionId' | 'cycleNumber' | 'state'
 >;
 
-/** Makes the decision recorded, or starts the late-charge watch; false if that already runs. */
+/**
+ * Makes a workflow record the decision, or starts the late-charge watch; false if the watch runs already. A repeat is
+ * safe. Throws if Temporal is unreachable.
+ */
 export async function followUp(
   review: DecidedReview,
   subscriptions: Pick<SubscriptionWorkflows, 'recheck'>,

@@ -118,7 +118,10 @@ function isUnchanged({ state, payerAskedAt }: Attempt, settlement: Settlement): 
   return settlement.payerUrl === undefined || payerAskedAt !== null;
 }
 
-/** Writes nothing and returns `adopt` if the row no longer has this open attempt. */
+/**
+ * Records the outcome in one transaction. If the row no longer has this open attempt, records nothing and returns
+ * `adopt`.
+ */
 async function settle(
   { db, links }: ChargingDeps,
   input: ChargeAttemptInput,

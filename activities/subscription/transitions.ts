@@ -42,7 +42,10 @@ export function createTransitionActivities(
       await deps.wakeStream(stream);
     },
 
-    /** Records that the clock has reached `reachedAt`. Returns the row's state if it differs. */
+    /**
+     * Records that every step up to `reachedAt` on the test clock is executed. If the row has another version, returns
+     * its state, else null.
+     */
     async clockReached(
       input: VersionRef & { reachedAt: number },
     ): Promise<SubscriptionState | null> {

@@ -72,7 +72,10 @@ export interface WebhookToSign {
 
 const BASE64_SECRET_PREFIX = 'whsec_';
 
-/** `webhook-signature`: one signature a secret, also of the time. `xpay-signature`: body only. */
+/**
+ * `webhook-signature` has a signature for each secret and covers the time, against replays. `xpay-signature` covers
+ * only the body, with the present secret.
+ */
 export function signatureHeaders(webhook: WebhookToSign): Record<string, string> {
   const { eventId, body, signers } = webhook;
   const timestamp = String(Math.floor(webhook.sentAt / 1_000));

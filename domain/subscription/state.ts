@@ -136,7 +136,10 @@ export function calendarDate(state: SubscriptionState, index: number): number {
   return cycleAt(state.anchorAt, state.terms.interval, state.terms.intervalCount, index);
 }
 
-/** Returns the latest change. Before it, a test clock would make dates due again that are already charged. */
+/**
+ * Returns the instant of the latest change, in the subscription's own time. A test clock must not be earlier, or dates
+ * that are already charged would fall due again.
+ */
 export function knownUntil(state: SubscriptionState): number {
   return Math.max(state.openAttempt?.startedAt ?? 0, state.log.at(-1)?.at ?? 0);
 }

@@ -42,8 +42,8 @@ export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<P
 }
 
 /**
- * Creates a PaymentIntent under `key`. While Stripe replays a stored 500, under the next of three further keys: each call
- * takes the same way, so it finds the same PaymentIntent, also after a restore.
+ * Creates a PaymentIntent under `key`, or under one of three further keys while Stripe replays a stored 500. A repeat
+ * tries the keys in the same order, so it finds the same PaymentIntent.
  */
 async function create(
   stripe: Stripe,

@@ -5,7 +5,10 @@ import { isStorable } from '../../domain/storable-text.ts';
 /** Maximum age of a signature, in s. Stripe gives each repeat of an event a new signature. */
 const TOLERANCE_S = 300;
 
-/** Returns the object that the event names, with ids only. Two secrets are valid during a rotation. */
+/**
+ * Verifies the signature, and returns the object that the event names, with ids only. During a rotation two secrets are
+ * valid.
+ */
 export function readEvents(
   webhookSecrets: readonly string[],
   rawBody: Buffer,

@@ -23,7 +23,10 @@ const SUBSCRIPTIONS_UP_TO = [50, 500, 5_000] as const;
 /** From this number of earlier subscriptions on, the priority key no longer changes. */
 export const EARLIER_MOST = Math.max(...SUBSCRIPTIONS_UP_TO);
 
-/** Small merchants go first: up to 50 renewals wait for at most 50 of each other merchant. */
+/**
+ * Returns the priority key, 1 to 4. Renewals of a merchant with at most 50 subscriptions wait for at most 50 of each
+ * other merchant.
+ */
 export function renewalPriority(earlierSubscriptions: number): number {
   const tier = SUBSCRIPTIONS_UP_TO.findIndex((upTo) => earlierSubscriptions < upTo);
   return (tier === -1 ? SUBSCRIPTIONS_UP_TO.length : tier) + 1;

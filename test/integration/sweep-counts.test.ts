@@ -77,7 +77,7 @@ test('the sweep repairs a subscription that a charge of unknown outcome keeps be
   expect(await repairsOf(env)).toEqual({});
   await env.db.update(subscriptions).set({ wakeAt: ago }).where(isRow);
   expect(await repairsOf(env)).toEqual({ behindTheirClock: 1 });
-  // A look-up may also be overdue on a clock that has reached its target: that of a first payment.
+  // The look-up of a first payment may also be overdue on a clock that has reached its target.
   const late = { updatedAt: ago, wakeAt: ago };
   await env.db.update(testClocks).set({ targetAt: createdAt });
   await env.db.update(subscriptions).set(late).where(isRow);

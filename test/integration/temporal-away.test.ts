@@ -57,7 +57,7 @@ function clientsOf(
 
 const test = onDevServer;
 
-test('a Temporal server that refuses connections or never answers delays no create request, makes the API answer a command and a charge with 503, and does not block a repeat whose outcome is recorded; each is carried out once afterwards, unless it was voided [D-17, D-40]', async ({
+test('while Temporal refuses connections or never answers, a create is not delayed, a command and a charge get 503, and a settled charge is answered; afterwards each is executed once, and a voided charge is not [D-17, D-40]', async ({
   env,
   payments,
   silentAddress,

@@ -14,7 +14,7 @@ const SWEEPS_PER_RUN = 100;
 /** A sweep looks for workflows that closed within this time, in ms. Several sweeps find the same one. */
 const LOOK_BACK_MS = 15 * 60_000;
 
-/** A sweep every 10 s. After a timeout the former one may still run beside the next, which is harmless. */
+/** Repeats a sweep and a pause of 10 s. A sweep that timed out may still run beside the next one, which is harmless. */
 export async function maintenance(): Promise<void> {
   const { sweep } = proxyActivities<Activities>({
     ...SWEEP,

@@ -57,14 +57,20 @@ export class Clock {
     this.position.nowAt = Math.max(nowAt, Math.min(at, targetAt));
   }
 
-  /** Moves it back to `at`, not before the last recorded target: it moved without the steps of an unknown row. */
+  /**
+   * Moves a test clock back to `at`, but not before the last recorded target. The run had moved the clock without the
+   * steps of a row that it did not know.
+   */
   moveBack(at: number): void {
     if (!this.position) return;
     const { nowAt, reachedAt } = this.position;
     this.position.nowAt = Math.min(nowAt, Math.max(at, reachedAt));
   }
 
-  /** Moves a test clock to `until` or its earlier target. True if it reached `until`. */
+  /**
+   * Moves a test clock to `until`, the next due step, or to its earlier target; never past a due step. True if it
+   * reached `until`.
+   */
   stepTo(until: number | null): boolean {
     if (!this.position) return false;
     const { targetAt } = this.position;

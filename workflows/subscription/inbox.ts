@@ -10,7 +10,10 @@ interface Item {
   readonly command: Command;
   /** True if a caller waits for the answer. The caller can send the command again. */
   readonly isAwaited: boolean;
-  /** A test clock's target that must be reached first: the caller may have read from the row that it is reached. */
+  /**
+   * The target of a test clock that was behind it when the command arrived; else null. The clock moves first, because
+   * the caller may have read from the row that it is reached.
+   */
   readonly afterAdvanceTo: number | null;
   answer: Answer | null;
 }

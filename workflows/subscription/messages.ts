@@ -33,7 +33,10 @@ export interface SubscriptionInput {
 
 /** Sets the test clock's target. A repeat or an earlier target changes nothing. */
 export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock');
-/** Makes the run read its row again and look up an unknown outcome now. Sent by the sweep, others and operators. */
+/**
+ * Makes the run read its row again and look up an unknown outcome now. Sent by the sweep, by operators, and after a
+ * review, a gateway event or a payer's return.
+ */
 export const recheck = defineSignal('recheck');
 
 export const stateQuery = defineQuery<SubscriptionState>('state');

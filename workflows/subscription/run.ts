@@ -134,7 +134,10 @@ export class Run implements Facts {
     return dueAt !== null && this.clock.realNow >= dueAt;
   }
 
-  /** When an idle run continues as new: to answer anew, for a short history, or to leave the checkout queue. */
+  /**
+   * The real time at which an idle run continues as new: to answer anew, to shorten its history or to leave the
+   * checkout queue. Null if no new run is needed.
+   */
   get successorDueAt(): number | null {
     const { realNow, isTestClock } = this.clock;
     if (this.hasAnsweredForNow) return realNow;

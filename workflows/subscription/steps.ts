@@ -162,7 +162,10 @@ export class Steps {
     }
   }
 
-  /** If the row has another version, adopts it: steps may be due before the target. */
+  /**
+   * Records each reached target of the test clock once. If the row has another version, adopts the row, because steps
+   * may be due before the target.
+   */
   async reportClockReached(): Promise<void> {
     const { run } = this;
     const reachedAt = run.clock.unreportedAt;
@@ -251,7 +254,10 @@ export class Steps {
     this.run.needsResync = true;
   }
 
-  /** Holds the run if the row cannot be read. An error that is no activity's is a bug and fails the workflow task. */
+  /**
+   * Backs off, or holds the run if its row cannot be read. Rethrows an error that is not an activity failure: it is a
+   * bug and fails the workflow task.
+   */
   backOffAfter(error: unknown): void {
     if (!(error instanceof ActivityFailure)) throw error;
     if (error.cause instanceof ApplicationFailure && error.cause.type === UNREADABLE_STATE) {

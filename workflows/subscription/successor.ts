@@ -9,7 +9,10 @@ import type { Run } from './run.ts';
 /** If a run lasted less than this time in ms, Temporal delays its successor. */
 const RUN_AGE_MS_MIN = 1_000;
 
-/** Temporal would delay the successor of a run younger than 1 s, so such a run waits for messages first. */
+/**
+ * Continues as new, unless a message brings work. A run younger than 1 s waits first, because Temporal would delay its
+ * successor, which would get no messages meanwhile.
+ */
 export async function handOver(run: Run): Promise<void> {
   const ageMs = run.clock.realNow - workflowInfo().runStartTime.getTime();
   if (ageMs < RUN_AGE_MS_MIN) {

@@ -127,7 +127,10 @@ export function bankRoutes<Subject extends CardSubject>({
   });
 }
 
-/** Never rejects: the scheduled look-up finds the outcome later. */
+/**
+ * Makes the workflow look up the outcome now. Never rejects: a failure is logged, and the scheduled look-up finds the
+ * outcome later.
+ */
 export async function lookUp<Subject extends CardSubject>(
   { logger }: Pick<ApiDeps, 'logger'>,
   bank: NonNullable<CardPages<Subject>['bank']>,

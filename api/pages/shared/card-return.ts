@@ -66,7 +66,10 @@ export function returnRoutes<Subject extends CardSubject>({
 
 type Taken = 'shown' | 'pending' | 'waiting' | 'foreign';
 
-/** Null unless the bank waits for the payer of this card. Gives up another card's charge at the bank. */
+/**
+ * Returns the intent that the bank asks this card's payer to confirm; null without one. Gives up the charge of another
+ * card that the bank waits for.
+ */
 async function bankAfter<Subject extends CardSubject>(
   deps: ApiDeps,
   { bank }: CardPages<Subject>,

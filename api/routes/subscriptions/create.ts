@@ -129,7 +129,10 @@ export const createSubscription = route({
   },
 });
 
-/** A test clock's time, if the request names one, with the clock's row locked until the transaction ends. */
+/**
+ * Returns real time. If the request names a test clock, returns the clock's time, and locks the clock's row until the
+ * transaction ends.
+ */
 async function creationTime(
   tx: Db,
   { now }: ApiDeps,

@@ -71,7 +71,10 @@ export const chargeSubscriptionOnce = route({
     }),
 });
 
-/** Locks the subscription's row until the transaction ends. Throws the refusal. */
+/**
+ * Writes the intent, and locks the subscription's row until the transaction ends. Throws a DomainError if the
+ * subscription is unknown or may not be charged.
+ */
 async function insertOneTime(
   tx: Db,
   { merchantId, intentId }: IntentRef,

@@ -65,7 +65,10 @@ export async function findTry(db: Db, ref: TryRef): Promise<{ errorCode: string 
   return row ?? null;
 }
 
-/** Counts and admits a try; a repeat is counted once. False if the session has `limit` tries. */
+/**
+ * Counts and admits a try; false if the session has `limit` tries. A repeat of an admitted try returns true and is not
+ * counted. `nowAt` is real time.
+ */
 export async function admitTry(
   db: Db,
   ref: TryRef,

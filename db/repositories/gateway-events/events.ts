@@ -7,7 +7,10 @@ import { areFirst, hasValues } from '../records.ts';
 
 export type GatewayAccount = Pick<GatewaySubject, 'merchantId' | 'gateway'>;
 
-/** Returns the event's subject while events about it wait. `isHandled`: nothing waits for it. */
+/**
+ * Stores an event once. Returns its subject while an event about it is unhandled, else null. `isHandled`: the event
+ * needs no workflow.
+ */
 export async function storeGatewayEvent(
   db: Db,
   account: GatewayAccount,

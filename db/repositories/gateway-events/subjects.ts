@@ -82,7 +82,10 @@ export async function findNamedRefund(
   return row?.id ?? null;
 }
 
-/** Without a customer, as in events of detached methods, compares the id after its `/`. */
+/**
+ * Returns the account's method that an event names. An event of a detached method has only the part after the `/` of
+ * the stored id.
+ */
 export async function findNamedMethod(
   db: Db,
   { merchantId, gateway }: GatewayAccount,

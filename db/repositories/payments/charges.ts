@@ -116,7 +116,10 @@ function outcomeOf(attempt: Attempt): PaymentOutcome | null {
   return null;
 }
 
-/** Identifies a repeat. Null for a hosted payment without a token: a sweep, event or review. */
+/**
+ * Returns the command id by which a repeat finds its attempt. Null for a hosted payment without a token, ordered by a
+ * sweep, event or review.
+ */
 function commandOf(intent: Intent, { token }: PaymentOrder): string | null {
   return intent.kind === 'hosted' ? (token?.paymentToken ?? null) : DIRECT_COMMAND;
 }

@@ -60,7 +60,10 @@ export async function isOverdue(
   return (await db.$count(subscriptions, isRow)) > 0;
 }
 
-/** Takes subscriptions 30 s behind their test clock, or with a look-up that is overdue by a minute. */
+/**
+ * Takes subscriptions on a test clock that are 30 s behind its target, or whose open attempt's look-up is overdue by a
+ * minute.
+ */
 export async function takeBehindTheirClock(
   db: Db,
   limit: number,

@@ -47,7 +47,10 @@ export async function deleteOldEvents(
 /** SQL for the time from which a payer may still look at the result of a closed session. */
 const RESULT_SHOWN_SINCE = sql.raw(`now() - interval '1 day'`);
 
-/** Deletes old sessions and their tries, a day after their payer could see a result. */
+/**
+ * Deletes old sessions and their tries, from a day after they last waited for a payer. A deleted session's page answers
+ * 404.
+ */
 export async function deleteClosedSessions(db: Db, { before, limit }: Deletion): Promise<number> {
   const [deleted] = await db.execute<{ sessions: number }>(sql`
     with old as (

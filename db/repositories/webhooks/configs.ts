@@ -116,7 +116,7 @@ export async function updateWebhookConfig(
   });
 }
 
-/** Deletes a configuration and drops its deliveries. False if the merchant has no such one. */
+/** Deletes a configuration and drops its pending deliveries. False if the merchant has no such configuration. */
 export async function deleteWebhookConfig(
   db: Db,
   config: ConfigRef & { at: number },

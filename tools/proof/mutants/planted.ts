@@ -226,7 +226,7 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "a signal's argument is not validated",
     file: 'workflows/subscription/handlers.ts',
     find: 'run.refuseSignal(kind, read.message);',
-    replace: 'run.post({ ...asObject(given), kind, commandId: uuid4() } as Command);',
+    replace: 'run.post({ ...(given as object), kind, commandId: uuid4() } as Command);',
     project: 'integration',
     test: 'test/integration/operator-signals.test.ts',
   },
