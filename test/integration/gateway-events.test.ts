@@ -3,7 +3,7 @@ import { and, eq, inArray } from 'drizzle-orm';
 import { Stripe } from 'stripe';
 import { describe, expect, vi } from 'vitest';
 import { checkoutSessions } from '../../db/schema/checkouts.ts';
-import { disputes } from '../../db/schema/payments.ts';
+import { disputes, refunds } from '../../db/schema/payments.ts';
 import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { NOTHING_FOUND } from '../../activities/repair/sweep.ts';
 import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
@@ -17,6 +17,7 @@ import {
   onStripeScene,
   SOON,
 } from '../support/stripe-scene.ts';
+import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /**
  * Sends events of Stripe from the Stripe double, and checks the rows, the timeline and the merchant's events.
@@ -49,6 +50,24 @@ describe('a card that a payer enters at Stripe without returning', () => {
     });
     expect((await seller.charges()).slice(before)).toEqual(['succeeded 1999']);
     expect((await eventsOf(scene, made.subscriptionId)).toSorted()).toEqual(PAID.toSorted());
+    await expectNothingLeft(scene);
+  });
+
+  test('is saved when the page belongs to a setup session [D-§7]', async ({ scene }) => {
+    const { shop, seller } = scene;
+    const { setupMethodId } = await shop.merchant.post<{ setupMethodId: string }>(
+      '/setup-method/create',
+      {
+        currency: 'USD',
+        billingDetails: MONTHLY.customerDetails,
+        callbackUrl: MONTHLY.callbackUrl,
+      },
+    );
+    await seller.enterCard({ setupMethodId });
+    await vi.waitFor(
+      async () => expect(await eventsOf(scene, setupMethodId)).toEqual(['setup_method.success']),
+      SOON,
+    );
     await expectNothingLeft(scene);
   });
 
@@ -120,6 +139,29 @@ test('another card that a payer enters at Stripe without returning replaces the 
 });
 
 describe('an event about a charge', () => {
+  test('makes the workflow look up the outcome when Stripe decides the charge later [D-40]', async ({
+    scene,
+  }) => {
+    const { env, seller, world } = scene;
+    const made = await active(scene);
+    const { method } = await lastAttempt(scene, made);
+    const paymentMethodId = method.gatewayMethodId.split('/')[1];
+    await world.control('POST', 'outcomes', { kind: 'processing', count: 1, paymentMethodId });
+    await env.sendClock(made.testClockId, Date.parse('2027-03-01T00:00:00Z'));
+    const open = async () => (await lastAttempt(scene, made)).attempt;
+    await vi.waitFor(async () => expect(await open()).toMatchObject({ state: 'UNKNOWN' }), SOON);
+    const { gatewayChargeId } = await open();
+    await world.control('POST', 'settle', { paymentIntentId: gatewayChargeId });
+    await vi.waitFor(async () => expect(await open()).toMatchObject({ state: 'SUCCEEDED' }), SOON);
+    await vi.waitFor(
+      async () => expect((await eventsOf(scene, made.subscriptionId)).slice(5)).toEqual(RENEWED),
+      SOON,
+    );
+    const named = (await seller.events()).filter(({ subjectId }) => subjectId === gatewayChargeId);
+    expect(named.map(({ type }) => type)).toContain('payment_intent.succeeded');
+    await expectNothingLeft(scene);
+  });
+
   test('makes the subscription UNPAID when Stripe declines the charge later, and the retry plan charges again [D-30, D-40]', async ({
     scene,
   }) => {
@@ -306,6 +348,40 @@ test('a refund that is pending at Stripe is answered as accepted, also when it i
   });
   await expectNothingLeft(scene);
   expect(await told()).toEqual(['intent.refund_failed']);
+});
+
+describe('a refund that fails at Stripe after it succeeded', () => {
+  test('becomes REFUSED after Stripe’s event, and its amount can be refunded again [D-40, D-50]', async ({
+    scene,
+  }) => {
+    const { env, shop, seller, world } = scene;
+    const made = await active(scene);
+    const { intentId: xIntentId } = (await lastAttempt(scene, made)).attempt;
+    const refund = () =>
+      shop.merchant.post<{ refundId: string }>('/payments/merchant/refund', { xIntentId });
+    const { refundId } = await refund();
+    const rowOf = async (id: string) => {
+      const [row] = await env.db.select().from(refunds).where(eq(refunds.id, id));
+      return row;
+    };
+    await seller.settled();
+    const gatewayRefundId = (await rowOf(refundId))?.gatewayRefundId;
+    await world.control('POST', 'refunds/settle', {
+      refundId: gatewayRefundId,
+      failure: 'expired_or_canceled_card',
+    });
+    const told = async () => (await eventsOf(scene, made.subscriptionId)).slice(5);
+    await vi.waitFor(
+      async () => expect(await told()).toEqual(['intent.refunded', 'intent.refund_failed']),
+      SOON,
+    );
+    expect((await rowOf(refundId))?.state).toBe('REFUSED');
+    const again = await refund();
+    await seller.settled();
+    expect((await rowOf(again.refundId))?.state).toBe('SUCCEEDED');
+    expect(await told()).toEqual(['intent.refunded', 'intent.refund_failed', 'intent.refunded']);
+    await expectNothingLeft(scene);
+  });
 });
 
 describe('a dispute of a renewal', () => {

@@ -124,8 +124,8 @@ async function hasAcceptedSinceRecheck(env: TestEnvironment, ref: SubscriptionRe
  * Creates an UNPAID subscription whose manual retry has an unknown outcome, and sends a second manual retry while
  * an activity of the workflow looks the outcome up. The look-ups of this activity fail.
  */
-async function retriedDuringLookUp(env: TestEnvironment, shop: Shop, cycleCount: number) {
-  const subscription = await unpaid(env, shop, 'stolen_card', 1, cycleCount);
+async function retriedDuringLookUp(env: TestEnvironment, shop: Shop) {
+  const subscription = await unpaid(env, shop, 'stolen_card', 1, 2);
   const { ref, retry } = subscription;
   const order = (fault: object) => env.control('POST', '/control/faults', fault);
   await order({ operation: 'charge', fault: 'lose_answer', effect: 'none', count: 1_000 });
@@ -154,7 +154,7 @@ test('a manual retry that waited for a charge of unknown outcome is refused as p
   env,
   shop,
 }) => {
-  const retried = await retriedDuringLookUp(env, shop, 2);
+  const retried = await retriedDuringLookUp(env, shop);
   expect(await retried.answer).toBe('payment_outcome_pending');
   await env.control('DELETE', '/control/faults');
   await env.workflows.recheck(retried.ref);
