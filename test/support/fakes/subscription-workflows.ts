@@ -42,6 +42,8 @@ export function createFakeWorkflows(db: Db, now: () => number) {
   const transitions = createTransitionActivities(deps);
   const charging = createChargingActivities(deps);
   const calls: { name: string; ref: object }[] = [];
+  /** The end of the latest command of each subscription. */
+  const turns = new Map<string, Promise<unknown>>();
 
   const workflows: SubscriptionWorkflows = {
     async start(ref) {
@@ -52,14 +54,12 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       calls.push({ name: `execute ${command.kind} ${command.commandId}`, ref });
       await faults.holdExecute;
       if (faults.isDown) throw new DomainError('service_unavailable');
-      const known = await findCommand(db, ref, command.commandId);
-      if (known)
-        return known.result ? { kind: 'result', result: known.result } : { kind: 'pending' };
-      const snapshot = await snapshotOf(ref);
-      const nowAt = snapshot.clock?.nowAt ?? now();
-      const decision = validateCommand(snapshot.state, command, nowAt);
-      if (!decision.ok) return { kind: 'refused', code: decision.code, message: decision.message };
-      return carryOut(ref, snapshot, command, nowAt);
+      // As the workflow does, one command after the other.
+      const turn = Promise.resolve(turns.get(ref.subscriptionId))
+        .catch(() => undefined)
+        .then(() => executeNow(ref, command));
+      turns.set(ref.subscriptionId, turn);
+      return turn;
     },
     async advanceClock(ref, targetAt) {
       calls.push({ name: `advanceClock ${targetAt}`, ref });
@@ -104,6 +104,16 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       await charging.chargeAttempt({ state, opening: null, nowAt: now(), realNowAt: now() });
     },
   };
+
+  async function executeNow(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
+    const known = await findCommand(db, ref, command.commandId);
+    if (known) return known.result ? { kind: 'result', result: known.result } : { kind: 'pending' };
+    const snapshot = await snapshotOf(ref);
+    const nowAt = snapshot.clock?.nowAt ?? now();
+    const decision = validateCommand(snapshot.state, command, nowAt);
+    if (!decision.ok) return { kind: 'refused', code: decision.code, message: decision.message };
+    return carryOut(ref, snapshot, command, nowAt);
+  }
 
   async function snapshotOf(ref: SubscriptionRef): Promise<Snapshot> {
     const snapshot = await loadSnapshot(db, ref);
