@@ -169,6 +169,30 @@ async function enter({ url }: { url: string }, number: string): Promise<string> 
 describe('a card that was entered with an older update link, before another card', () => {
   const rule = { type: 'checkout.session.completed', count: 1 };
 
+  test('does not replace the later card when the payer of the earlier card returns last [D-33]', async ({
+    scene,
+    stripe,
+  }) => {
+    const { world } = scene;
+    const made = await scene.active();
+    const [older, newer] = [
+      await scene.updateLink(made, Date.now() - DAY_MS),
+      await scene.updateLink(made, Date.now()),
+    ];
+    const [first, second] = [await openStripe(older), await openStripe(newer)];
+    await world.control('POST', 'events', { action: 'drop', ...rule });
+    const back = await enter(first, MASTERCARD);
+    stripe.nextSecond();
+    await enter(second, AMEX);
+    await scene.hasBrand(made, 'amex');
+    const page = await openPage(back, first.page.browser);
+    expect(page.status).toBe(200);
+    expect(await scene.tries(older)).toEqual(['processing_error']);
+    await scene.expectNothingLeft();
+    expect(await scene.methodOf(made)).toMatchObject({ brand: 'amex', status: 'LIVE' });
+    expect(await scene.events(made)).toEqual(PAID);
+  });
+
   test('does not replace the later card when the event of the earlier card arrives last [D-33]', async ({
     scene,
     stripe,

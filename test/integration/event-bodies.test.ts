@@ -1,4 +1,7 @@
 import { expect } from 'vitest';
+import { readUpdateToken } from '../../runtime/payer-links.ts';
+import { LINKS } from '../support/links.ts';
+import { unpaidIn } from '../support/unpaid.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { payOnPage } from '../../tools/scripts/client/payer.ts';
 import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
@@ -86,4 +89,62 @@ test('intent.success and subscription.cycle_charged carry every field of their t
   for (const type of ['subscription.created', 'subscription.paused']) {
     expect(bodies.get(type)).toMatchObject({ receiptId: 'r-1' });
   }
+});
+
+test('subscription.unpaid and intent.failed name cycle, reason, next retry and the link for a new card [D-52, D-33]', async ({
+  env,
+}) => {
+  const unpaidEvents = async (code: string) => {
+    const { ref } = await unpaidIn(env, code);
+    const { owed } = await env.state(ref);
+    const events = await env.events(ref);
+    const [failed, ...own] = events.slice(
+      events.findIndex((event) => event['eventType'] === 'intent.failed'),
+    );
+    return { owed, failed, events: own, link: own[0]?.['updatePaymentMethodLink'], ref };
+  };
+  const soft = await unpaidEvents('insufficient_funds');
+  expect(soft.events).toEqual([
+    {
+      eventId: expect.stringMatching(/^evt_/),
+      eventType: 'subscription.unpaid',
+      eventTime: Date.parse('2027-02-10T00:00:00Z'),
+      sequence: expect.any(Number),
+      subscriptionId: expect.stringMatching(/^sub_/),
+      customerId: expect.stringMatching(/^cus_/),
+      status: 'UNPAID',
+      amount: 1_999,
+      currency: 'USD',
+      intentId: soft.owed?.intentId,
+      cycleNumber: 2,
+      remainingCycleCount: 2,
+      nextPaymentDate: Date.parse('2027-02-10T04:00:00Z'),
+      currentPeriodEnd: Date.parse('2027-02-10T00:00:00Z'),
+      actor: 'schedule',
+      errorCode: 'insufficient_funds',
+      nextRetryAt: Date.parse('2027-02-10T04:00:00Z'),
+      updatePaymentMethodLink: expect.any(String),
+      receiptId: null,
+      metadata: {},
+    },
+  ]);
+  const { pathname, origin } = new URL(String(soft.link));
+  expect(origin).toBe(LINKS.publicUrl);
+  expect(readUpdateToken(LINKS, pathname.replace('/update-method/', ''))).toMatchObject(soft.ref);
+  expect(soft.failed).toMatchObject({
+    cycleNumber: 2,
+    errorCode: 'insufficient_funds',
+    nextRetryAt: Date.parse('2027-02-10T04:00:00Z'),
+    updatePaymentMethodLink: soft.link,
+  });
+  const hard = await unpaidEvents('stolen_card');
+  expect(hard.events).toEqual([
+    expect.objectContaining({ errorCode: 'stolen_card', nextRetryAt: null, nextPaymentDate: null }),
+    expect.objectContaining({
+      eventType: 'subscription.retries_exhausted',
+      errorCode: 'stolen_card',
+      nextRetryAt: null,
+      updatePaymentMethodLink: hard.link,
+    }),
+  ]);
 });

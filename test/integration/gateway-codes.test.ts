@@ -51,3 +51,32 @@ test('a declined renewal is not retried when the gateway forbids it, and its att
     'cycle 2 declined (card_declined, at the gateway generic_decline)',
   );
 });
+
+test('a one-time charge shows the gateway’s code of its decline [D-35, D-42]', async ({
+  env,
+  shop: { merchant },
+}) => {
+  const { subscriptionId, fwdUrl } = await merchant.post<{
+    subscriptionId: string;
+    fwdUrl: string;
+  }>('/subscription/create', MONTHLY);
+  await payOnPage(fwdUrl);
+  await env.control('POST', '/control/declines', { ...FORBIDDEN, subscriptionId, count: 1 });
+  const body = { subscriptionId, amount: 500, currency: 'USD' };
+  const charge = () =>
+    merchant.post<{ intentId: string }>('/subscription/merchant/one-time-charge', body);
+  const { intentId, ...answer } = await charge();
+  expect(answer).toEqual({
+    status: 'FAILED',
+    errorCode: 'card_declined',
+    errorMessage: 'The card was declined.',
+  });
+  const { chargeAttempts } = await merchant.get<{ chargeAttempts: object[] }>(
+    `/payments/v2/get-intent/${intentId}`,
+  );
+  expect(chargeAttempts).toMatchObject([
+    { attempt: 1, status: 'FAILED', gatewayCode: 'generic_decline' },
+  ]);
+  // The gateway's advice forbids only automatic retries.
+  expect(await charge()).toMatchObject({ status: 'SUCCESS' });
+});

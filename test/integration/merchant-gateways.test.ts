@@ -102,6 +102,23 @@ test('a test merchant without an account has the sandbox, and a live merchant ha
   );
 });
 
+test('an account of one merchant is refused for another merchant [D-21]', async ({
+  world,
+  merchants,
+}) => {
+  const [owner, other] = [await merchants.merchant(), await merchants.merchant()];
+  const account = await world.account();
+  expect(await merchants.enter(owner, account)).toBe('added');
+  expect(await merchants.enter(owner, account)).toBe('changed');
+  expect(await merchants.enter(other, account)).toBe('taken');
+  const registry = merchants.registry();
+  const name = `stripe:${account.id}`;
+  expect((await registry.receiving(name)).map(({ merchantId }) => merchantId)).toEqual([owner]);
+  expect(await registry.receiving('stripe:acct_none')).toEqual([]);
+  expect((await registry.forNewMethods(other)).name).toBe('sandbox');
+  await expect(registry.of(other, `stripe:${account.id}`)).rejects.toThrow('has no gateway');
+});
+
 test('a charge uses the account that saved the card, also after another account became current [D-20]', async ({
   world,
   merchants,

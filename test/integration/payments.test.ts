@@ -46,6 +46,17 @@ describe('a charge of a saved method', () => {
     });
   });
 
+  test('is refused as not found when it is executed for another merchant [D-21]', async ({
+    env,
+    payments,
+  }) => {
+    const { intentId } = await payments.tokenised();
+    const theirs = { merchantId: 'mer_0000000000000000000000', intentId, token: null };
+    expect(await env.orders.execute('payment', theirs)).toEqual(
+      refused('resource_not_found', 'There is no such payment.'),
+    );
+  });
+
   test('cannot be voided after it succeeded [D-40]', async ({ env, payments }) => {
     const ref = await payments.tokenised();
     await env.orders.execute('payment', { ...ref, token: null });
@@ -170,6 +181,13 @@ describe('a hosted payment', () => {
       'intent.failed FAILED',
       'intent.success SUCCESS',
     ]);
+  });
+
+  test('is refused when it is executed without a card token [D-40]', async ({ env, payments }) => {
+    const ref = await payments.payment('hosted');
+    expect(await env.orders.execute('payment', { ...ref, token: null })).toEqual(
+      refused('operation_not_allowed', 'The payment waits for its payer.'),
+    );
   });
 
   test('takes no card when its page has expired [D-40]', async ({ env, payments }) => {

@@ -183,4 +183,24 @@ describe('a one-off order whose workflow tasks keep failing', () => {
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
     expect(await payments.story(ref.intentId)).toEqual(told);
   });
+
+  test('is refunded once on a new run, when the merchant repeats the call [D-36, D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid, 1_200);
+    const stuck = await startStuck(env, 'refund', orderWorkflowId('refund', ref.refundId));
+
+    const impatient = impatientOrdersIn(env);
+    expect(await impatient.orders.execute('refund', ref)).toEqual({ kind: 'refunded' });
+    expect(impatient.logged).toEqual([replacementOf(stuck)]);
+    expect(await env.orders.execute('refund', ref)).toEqual({ kind: 'refunded' });
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1200']);
+    expect(await payments.story(paid.intentId)).toEqual([
+      'intent.created CREATED',
+      'intent.success SUCCESS',
+      'intent.refunded PARTIALLY_REFUNDED',
+    ]);
+  });
 });
