@@ -20,6 +20,9 @@ import type { OwnRunOptions } from './stack/own-run.ts';
 interface Options extends OwnRunOptions {
   readonly subscriptions: number;
   readonly months: number;
+  readonly reference: number;
+  readonly cold: boolean;
+  readonly slow: boolean;
   readonly floor?: number;
   readonly events: 'cycle' | 'all';
   readonly svg?: string;
@@ -43,6 +46,14 @@ const command = commandLine(
     `baseline workflows of each shape (default: --subscriptions, at most ${MAX_FLOOR})`,
     wholeNumber,
   )
+  .option(
+    '--reference <count>',
+    'number of subscriptions that first fall due alone, with a warm cache; 0: none',
+    wholeNumber,
+    0,
+  )
+  .option('--cold', 'restart the worker before each month, so that it has cached no run', false)
+  .option('--slow', 'run a busy loop on each core while the renewals are due', false)
   .addOption(
     new Option(
       '--events <types>',

@@ -14,6 +14,8 @@ import { startBackgroundLoad } from './background-load.ts';
 import type { LoadFigures } from './background-load.ts';
 import { settledDeliveries } from './healthy-merchant.ts';
 import type { HealthyDeliveries } from './healthy-merchant.ts';
+import { cloneSubscription } from './clones.ts';
+import { emptyCache, EMPTIED_WITHIN_MS, slowDown } from './conditions.ts';
 import { createAll, editAll, LEFT_CHECKOUT_MS, moveToOneInstant, payAll } from './set-up.ts';
 import type { Throughput } from './set-up.ts';
 import { CHARGED, measureWave, PREPARED_WITHIN_MS, WAVE_PATH } from './wave.ts';
@@ -22,15 +24,24 @@ import type { WaveFigures, WaveSetting } from './wave.ts';
 export interface DayOptions {
   readonly subscriptions: number;
   readonly months: number;
+  /** Number of subscriptions that fall due alone, before the months, as a reference; 0 for none. */
+  readonly reference: number;
+  /** If true, no run is in the worker's cache when a month's renewals fall due. */
+  readonly cold: boolean;
+  /** If true, a busy loop runs on each core during the months. */
+  readonly slow: boolean;
   readonly temporal: TemporalKind;
   readonly floor: number;
   readonly events: readonly string[];
 }
 
+type Wave = WaveFigures & { readonly edit: Throughput };
+
 export interface DayFigures {
   readonly setUp: { readonly create: Throughput; readonly pay: Throughput };
   readonly idle: { readonly cpu: CpuPercent | null; readonly databasePerSecond: DatabaseWork };
-  readonly waves: readonly (WaveFigures & { readonly edit: Throughput })[];
+  readonly reference: Wave | null;
+  readonly waves: readonly Wave[];
   /** The background load during the last wave, of the merchant whose subscriptions fall due and of another merchant. */
   readonly duringWave: {
     readonly same: LoadFigures;
@@ -43,6 +54,10 @@ export interface DayFigures {
   readonly problems: readonly string[];
 }
 
+/** More subscriptions are copies of one of these. */
+const PAID_BY_PAYERS = 500;
+/** Number of other subscriptions with which a restarted worker warms up. */
+const WARM_UP = 150;
 const OTHER_PATH = '/other-merchant';
 const OTHER_EVENTS = ['subscription.created', CHARGED];
 const DELIVERED_WITHIN_MS = 120_000;
@@ -60,25 +75,38 @@ export async function runBillingDay(
   await receiver.subscribe(stack.merchant(), WAVE_PATH, options.events);
   const otherConfigId = await receiver.subscribe(other(), OTHER_PATH, OTHER_EVENTS);
 
-  say(`creating ${options.subscriptions} subscriptions, then paying them on the hosted page`);
-  const { created, throughput: create } = await createAll(stack, options.subscriptions);
+  const paid = Math.min(options.subscriptions, PAID_BY_PAYERS);
+  say(`creating ${paid} subscriptions, then paying them on the hosted page`);
+  const { created, throughput: create } = await createAll(stack, paid);
   const pay = await payAll(stack, created);
   await waitUntilDelivered(stack);
+  const subscriptionIds = created.map(({ subscriptionId }) => subscriptionId);
+  const [original = ''] = subscriptionIds;
+  if (options.subscriptions > paid) {
+    say(`copying the row of one of them ${options.subscriptions - paid} times`);
+    const copies = await cloneSubscription(stack, original, options.subscriptions - paid);
+    subscriptionIds.push(...copies);
+  }
 
   say('measuring the idle stack, after every workflow has left the queue checkout');
   await sleep(LEFT_CHECKOUT_MS);
   await waitUntilQuiet(stack, null, QUIET_WITHIN_MS);
   const idle = await measureIdle(stack);
-  const setting: WaveSetting = {
-    stack,
-    receiver,
-    idle,
-    subscriptionIds: created.map(({ subscriptionId }) => subscriptionId),
-  };
-  const { waves, duringWave } = await measureWaves(
+  const setting: WaveSetting = { stack, receiver, idle, subscriptionIds };
+  const others = options.cold ? await cloneSubscription(stack, original, WARM_UP) : [];
+  const referenceIds = subscriptionIds.slice(0, options.reference);
+  const reference =
+    referenceIds.length === 0
+      ? null
+      : await measureOne(
+          { ...setting, subscriptionIds: referenceIds },
+          { name: `${referenceIds.length} warm`, perSecond: pay.perSecond, warmUp: null },
+          say,
+        );
+  const { waves, duringWave } = await measureMonths(
     setting,
-    options.months,
-    pay,
+    { ...options, warmUp: options.cold ? others : null },
+    reference?.edit ?? pay,
     { clientOf: other, configId: otherConfigId },
     say,
   );
@@ -89,6 +117,7 @@ export async function runBillingDay(
   return {
     setUp: { create, pay },
     idle,
+    reference,
     waves,
     duringWave,
     floors,
@@ -98,46 +127,74 @@ export async function runBillingDay(
   };
 }
 
-async function measureWaves(
+async function measureMonths(
   setting: WaveSetting,
-  months: number,
+  { months, slow, warmUp }: DayOptions & Pick<OneWave, 'warmUp'>,
   paid: Throughput,
   other: { readonly clientOf: ClientOf; readonly configId: string },
   say: OwnRun['say'],
 ): Promise<Pick<DayFigures, 'waves' | 'duringWave'>> {
   const { stack, receiver } = setting;
-  const waves: DayFigures['waves'][number][] = [];
+  const waves: Wave[] = [];
   let duringWave: DayFigures['duringWave'] | undefined;
   for (let month = 1; month <= months; month += 1) {
     const isLast = month === months;
-    say(`month ${month}: moving every subscription to one due time`);
     const perSecond = waves.at(-1)?.edit.perSecond ?? paid.perSecond;
-    const count = setting.subscriptionIds.length;
-    const { dueAt, result: edit } = await moveToOneInstant(
-      { count, perSecond, restMs: PREPARED_WITHIN_MS },
-      (at) => editAll(stack, setting.subscriptionIds, at),
-    );
-    say(`month ${month}: all fall due at ${new Date(dueAt).toISOString()}`);
-    const wave = await measureWave(setting, dueAt, () => {
-      if (!isLast) return async () => undefined;
+    const startLoad = (dueAt: number) => {
+      const endSlowness = slow ? slowDown() : () => undefined;
+      if (!isLast) return async () => endSlowness();
       const loads = [
         startBackgroundLoad(stack.merchant),
         startBackgroundLoad(other.clientOf),
       ] as const;
       return async () => {
         const [same, others] = await Promise.all(loads.map((load) => load.end()));
+        endSlowness();
         if (same === undefined || others === undefined) return;
         const { configId } = other;
         const since = dueAt - 1_000;
         const delivered = await settledDeliveries(stack, receiver, OTHER_PATH, configId, since);
         duringWave = { same, other: { ...others, ...delivered } };
       };
-    });
-    waves.push({ ...wave, edit });
-    say(`month ${month}: ${wave.charged} charged, ${wave.delivered} delivered`);
+    };
+    waves.push(
+      await measureOne(setting, { name: `month ${month}`, perSecond, warmUp, startLoad }, say),
+    );
   }
   if (duringWave === undefined) throw new Error('no wave was measured');
   return { waves, duringWave };
+}
+
+interface OneWave {
+  readonly name: string;
+  /** The rate of earlier calls, which foretells the time of the edits. */
+  readonly perSecond: number;
+  /** Null: the runs stay in the worker's cache. Else other subscriptions, with which the restarted worker warms up. */
+  readonly warmUp: readonly string[] | null;
+  readonly startLoad?: (dueAt: number) => () => Promise<void>;
+}
+
+async function measureOne(
+  setting: WaveSetting,
+  { name, perSecond, warmUp, startLoad }: OneWave,
+  say: OwnRun['say'],
+): Promise<Wave> {
+  const { stack, subscriptionIds } = setting;
+  const count = subscriptionIds.length;
+  say(`${name}: moving ${count} subscriptions to one due time`);
+  const restMs = PREPARED_WITHIN_MS + (warmUp === null ? 0 : EMPTIED_WITHIN_MS);
+  const { dueAt, result: edit } = await moveToOneInstant({ count, perSecond, restMs }, (at) =>
+    editAll(stack, subscriptionIds, at),
+  );
+  if (warmUp !== null) await emptyCache(stack, warmUp);
+  say(`${name}: all fall due at ${new Date(dueAt).toISOString()}`);
+  const wave = await measureWave(
+    setting,
+    dueAt,
+    () => startLoad?.(dueAt) ?? (async () => undefined),
+  );
+  say(`${name}: ${wave.charged} charged, ${wave.delivered} delivered`);
+  return { ...wave, edit };
 }
 
 async function waitUntilDelivered({ sql }: MeasuredStack): Promise<void> {

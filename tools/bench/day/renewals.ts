@@ -68,6 +68,16 @@ export async function readRenewals(
   });
 }
 
+/** The epoch ms at which each subscription's next step is to start: its due time and its jitter. */
+export async function readPlaces(
+  { sql }: MeasuredStack,
+  subscriptionIds: readonly string[],
+): Promise<Map<string, number>> {
+  const rows = await sql<{ id: string; wake_at: Date | null }[]>`
+    select id, wake_at from subscription where id = any(${[...subscriptionIds]})`;
+  return new Map(rows.flatMap(({ id, wake_at: at }) => (at === null ? [] : [[id, at.getTime()]])));
+}
+
 export async function countOpen(
   { sql }: MeasuredStack,
   subscriptionIds: readonly string[],

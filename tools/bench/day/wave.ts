@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { waitFor } from '../../scripts/client/wait-for.ts';
-import { countCpu } from '../measure/cpu.ts';
+import { countCpu, residentMb } from '../measure/cpu.ts';
 import { divided, readCounters, workBetween } from '../measure/database-counters.ts';
 import type { DatabaseWork } from '../measure/database-counters.ts';
 import { historiesOf } from '../measure/histories.ts';
@@ -10,19 +10,24 @@ import { distributionOf } from '../measure/percentiles.ts';
 import type { Distribution } from '../measure/percentiles.ts';
 import { waitUntilQuiet } from '../measure/quiet.ts';
 import type { CpuPercent } from '../measure/quiet.ts';
+import { PROCESSES } from '../stack/measured-stack.ts';
 import type { MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
 import type { Receiver } from '../stack/receiver.ts';
 import { subscriptionWorkflowId } from '../../../workflows/subscription/messages.ts';
-import { countOpen, readDeliveries, readRenewals } from './renewals.ts';
+import { countOpen, readDeliveries, readPlaces, readRenewals } from './renewals.ts';
 import type { Deliveries, Renewal } from './renewals.ts';
 
 export type CpuParts = Record<ProcessName | 'receiver' | 'bench', number>;
 
 /** The cost of one renewal, averaged over all renewals of a wave; `history` over a sample of them. */
 export interface RenewalCost {
-  /** CPU ms of each process. Null where CPU time cannot be read. */
+  /** CPU ms of each process, minus those of the idle stack in the same time. Null where CPU time cannot be read. */
   readonly cpuMs: CpuParts | null;
   readonly history: HistorySize;
+  /** Workflow tasks that timed out or failed, and were executed again. */
+  readonly repeatedTasks: number;
+  /** Resident memory of the worker in MB when the wave is over. Null without /proc. */
+  readonly workerMb: number | null;
   /** WAL bytes, and the commits and statements minus those of the idle stack in the same time. */
   readonly database: DatabaseWork;
 }
@@ -45,6 +50,8 @@ export interface WaveFigures {
     readonly byGateway: Distribution;
     readonly bySettled: Distribution;
     readonly byDelivered: Distribution;
+    /** Settled, in seconds after the due time plus the renewal's jitter. */
+    readonly afterPlace: Distribution;
   };
   readonly firstDeliveryMs: Distribution;
   readonly deliveriesPerRenewal: number;
@@ -74,7 +81,7 @@ const LOOK_MS = 250;
 const WAVE_WITHIN_MS = 120_000;
 const WAVE_WITHIN_MS_EACH = 500;
 const ASLEEP_WITHIN_MS = 60_000;
-const SAMPLE = 20;
+const SAMPLE = 100;
 const CONCURRENT_READS = 8;
 
 /** Waits at most 3 s for the edits' load to end, then reads a sample of histories, and counters 2 s before `dueAt`. */
@@ -86,8 +93,9 @@ async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting, dueAt:
     id,
     position: await histories.position(subscriptionWorkflowId(id)),
   }));
+  const places = await readPlaces(stack, subscriptionIds);
   await sleep(Math.max(0, dueAt - Date.now() - COUNTED_BEFORE_MS));
-  return { positions, counters: await readCounters(stack, 'now') };
+  return { positions, places, counters: await readCounters(stack, 'now') };
 }
 
 export async function measureWave(
@@ -96,30 +104,40 @@ export async function measureWave(
   whileDue: () => () => Promise<void>,
 ): Promise<WaveFigures> {
   const { stack, receiver, subscriptionIds } = setting;
-  const { positions, counters } = await prepareWave(setting, dueAt);
+  const { positions, places, counters } = await prepareWave(setting, dueAt);
   await sleep(Math.max(0, dueAt - Date.now() - 500));
   const cpuMsFor = countCpu(
     new Map<ProcessName | 'receiver', number>([...stack.pids(), ['receiver', receiver.pid]]),
   );
+  const measuredFrom = performance.now();
   const endLoad = whileDue();
   await waitForWave(setting, dueAt);
   await endLoad();
   await waitUntilQuiet(stack, setting.idle.cpu, QUIET_AFTER_WITHIN_MS);
   const n = subscriptionIds.length;
-  const cpuMs = cpuMsFor(n);
+  const idleShare = (performance.now() - measuredFrom) / 100 / n;
+  const cpuMs = withoutIdle(cpuMsFor(n), setting.idle.cpu, idleShare);
   const database = workBetween(
     counters,
     await readCounters(stack, 'afterReports'),
     setting.idle.databasePerSecond,
   );
   return {
-    ...(await readWave(setting, dueAt)),
+    ...(await readWave(setting, dueAt, places)),
     cost: {
       cpuMs,
-      history: await historyCost(setting, positions),
+      ...(await historyCost(setting, positions)),
+      workerMb: residentMb(stack.pids().get('worker')),
       database: divided(database, n),
     },
   };
+}
+
+/** Subtracts the CPU of the idle stack. `share`: per cent of a core in the measured time, as ms a renewal. */
+function withoutIdle(cpuMs: CpuParts | null, idle: CpuPercent | null, share: number) {
+  if (cpuMs === null || idle === null) return cpuMs;
+  const rest = PROCESSES.map((name) => [name, cpuMs[name] - idle[name] * share]);
+  return { ...cpuMs, ...(Object.fromEntries(rest) as CpuPercent) };
 }
 
 /** At the time limit returns without an error: the caller counts the renewals that are not finished. */
@@ -141,7 +159,11 @@ async function waitForWave(setting: WaveSetting, dueAt: number): Promise<void> {
   });
 }
 
-async function readWave(setting: WaveSetting, dueAt: number): Promise<Omit<WaveFigures, 'cost'>> {
+async function readWave(
+  setting: WaveSetting,
+  dueAt: number,
+  places: ReadonlyMap<string, number>,
+): Promise<Omit<WaveFigures, 'cost'>> {
   const { stack, receiver, subscriptionIds } = setting;
   const n = subscriptionIds.length;
   const arrivals = await receiver.arrivals({ path: WAVE_PATH, since: dueAt });
@@ -174,12 +196,17 @@ async function readWave(setting: WaveSetting, dueAt: number): Promise<Omit<WaveF
     chargesPerSecond: n / settledSeconds,
     asleepSeconds,
     asleepPerSecond: n / asleepSeconds,
-    ...spread(renewals, deliveries, dueAt),
+    ...spread(renewals, deliveries, dueAt, places),
     deliveriesPerRenewal: deliveries.events / n,
   };
 }
 
-function spread(renewals: readonly Renewal[], deliveries: Deliveries, dueAt: number) {
+function spread(
+  renewals: readonly Renewal[],
+  deliveries: Deliveries,
+  dueAt: number,
+  places: ReadonlyMap<string, number>,
+) {
   const after = (times: readonly (number | null)[]): number[] =>
     times.flatMap((at) => (at === null ? [] : [(at - dueAt) / 1_000]));
   const settledAfter = after(renewals.map(({ settledAt }) => settledAt));
@@ -188,6 +215,12 @@ function spread(renewals: readonly Renewal[], deliveries: Deliveries, dueAt: num
       byGateway: distributionOf(after(renewals.map(({ chargedAt }) => chargedAt))),
       bySettled: distributionOf(settledAfter),
       byDelivered: distributionOf(after(renewals.map(({ deliveredAt }) => deliveredAt))),
+      afterPlace: distributionOf(
+        renewals.flatMap(({ subscriptionId, settledAt }) => {
+          const placeAt = places.get(subscriptionId) ?? dueAt;
+          return settledAt === null ? [] : [(settledAt - placeAt) / 1_000];
+        }),
+      ),
     },
     firstDeliveryMs: distributionOf(deliveries.firstDeliveryMs),
     settledAfter: settledAfter.toSorted((a, b) => a - b),
@@ -210,16 +243,20 @@ async function asleepTimes({ stack, subscriptionIds }: WaveSetting): Promise<(nu
 async function historyCost(
   { stack }: WaveSetting,
   positions: readonly { readonly id: string; readonly position: RunPosition }[],
-): Promise<HistorySize> {
+): Promise<Pick<RenewalCost, 'history' | 'repeatedTasks'>> {
   const histories = historiesOf(stack);
-  const added = await inParallel(positions, CONCURRENT_READS, ({ id, position }) =>
-    histories.addedSince(subscriptionWorkflowId(id), position),
-  );
+  const added = await inParallel(positions, CONCURRENT_READS, async ({ id, position }) => ({
+    ...(await histories.addedSince(subscriptionWorkflowId(id), position)),
+    repeated: await histories.repeatedTasksSince(subscriptionWorkflowId(id), position),
+  }));
   const mean = (values: readonly number[]): number =>
     values.reduce((sum, value) => sum + value, 0) / values.length;
   return {
-    events: mean(added.map(({ events }) => events)),
-    bytes: mean(added.map(({ bytes }) => bytes)),
+    history: {
+      events: mean(added.map(({ events }) => events)),
+      bytes: mean(added.map(({ bytes }) => bytes)),
+    },
+    repeatedTasks: mean(added.map(({ repeated }) => repeated)),
   };
 }
 

@@ -55,6 +55,13 @@ export function countCpu<Name extends string>(
   };
 }
 
+/** Resident memory of one process in MB, without its children. Null without /proc. */
+export function residentMb(pid: number | undefined): number | null {
+  if (process.platform !== 'linux' || pid === undefined) return null;
+  const kilobytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  return kilobytes === undefined ? null : Number(kilobytes) / 1_024;
+}
+
 function readProcesses(): Map<number, { parent: number; ticks: number }> {
   const found = new Map<number, { parent: number; ticks: number }>();
   for (const entry of readdirSync('/proc')) {

@@ -83,7 +83,27 @@ export function historiesOf({ temporal: connection, demo }: MeasuredStack) {
     return { events, bytes };
   };
 
-  return { position, lastEvent, addedSince };
+  /** The number of workflow tasks since `before` that timed out or failed, and so were executed again, in its run. */
+  const repeatedTasksSince = async (workflowId: string, before: RunPosition): Promise<number> => {
+    const { runId, events } = before;
+    const run = await position(workflowId, runId);
+    if (run.events <= events) return 0;
+    const { history } = await call(() =>
+      connection.workflowService.getWorkflowExecutionHistoryReverse({
+        namespace,
+        execution: { workflowId, runId },
+        maximumPageSize: run.events - events,
+      }),
+    );
+    return (history?.events ?? []).filter(
+      ({ eventType, eventId }) =>
+        Number(eventId) > events &&
+        (eventType === EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT ||
+          eventType === EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED),
+    ).length;
+  };
+
+  return { position, lastEvent, addedSince, repeatedTasksSince };
 }
 
 export type Histories = ReturnType<typeof historiesOf>;

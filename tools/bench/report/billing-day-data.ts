@@ -1,3 +1,5 @@
+import type { WaveFigures } from '../day/wave.ts';
+import { PROCESSES } from '../stack/measured-stack.ts';
 import type { DayFigures } from '../day/billing-day.ts';
 import type { Shape } from '../floors/run.ts';
 
@@ -11,4 +13,11 @@ export function ratiosOf({ waves, floors }: DayFigures): RatiosToFloors {
     twoActivitiesAndNewRun: product / floors.twoActivitiesAndNewRun.asleepPerSecond,
     oneLocalActivity: product / floors.oneLocalActivity.asleepPerSecond,
   };
+}
+
+/** Returns a function that divides the CPU of a renewal in the stack's processes by that in the wave `reference`. */
+export function cpuRatioTo(reference: WaveFigures): (wave: WaveFigures) => number | null {
+  const total = ({ cost }: WaveFigures): number =>
+    PROCESSES.reduce((sum, name) => sum + (cost.cpuMs?.[name] ?? Number.NaN), 0);
+  return (wave) => total(wave) / total(reference);
 }

@@ -4,6 +4,7 @@ import type { Throughput } from '../day/set-up.ts';
 import type { WaveFigures } from '../day/wave.ts';
 import type { RunConditions } from '../measure/machine.ts';
 import { PROCESSES } from '../stack/measured-stack.ts';
+import { cpuRatioTo } from './billing-day-data.ts';
 import type { RatiosToFloors } from './billing-day-data.ts';
 import {
   p50p99,
@@ -27,7 +28,7 @@ export function printBillingDay(
   const title = `A billing day: subscriptions ${subscriptions}, months ${months}`;
   printTitle(title, temporal, runConditions);
   printSetUp(figures);
-  printWaves(figures.waves);
+  printWaves(figures);
   printCosts(figures);
   printDuringWave(figures.duringWave);
   printFloors(figures, ratios);
@@ -64,13 +65,14 @@ function printSetUp({ setUp, waves }: DayFigures): void {
   waves.forEach((wave, index) => cost(`edits, before month ${index + 1}`, wave.edit));
 }
 
-function printWaves(waves: readonly Wave[]): void {
+function printWaves(figures: DayFigures): void {
+  const waves = shownWaves(figures);
   const row = (label: string, value: (wave: WaveFigures) => number | null): void =>
     printRow(
       label,
       waves.map((wave) => shown(value(wave))),
     );
-  printHeading('All fall due at one time', monthsOf(waves));
+  printHeading('All fall due at one time', namesOf(figures));
   row('charges a second', (wave) => wave.chargesPerSecond);
   row('all delivered and asleep, a second', (wave) => wave.asleepPerSecond);
   const late = [
@@ -85,31 +87,38 @@ function printWaves(waves: readonly Wave[]): void {
       });
     }
   }
+  row('settled after its jitter, s late: p50', (wave) => wave.lateness.afterPlace.p50);
+  row('                                  p99', (wave) => wave.lateness.afterPlace.p99);
   row('first delivery after the commit, ms: p50', (wave) => wave.firstDeliveryMs.p50);
   row('                                     p99', (wave) => wave.firstDeliveryMs.p99);
   printNote('* meanwhile two merchants make the calls below: reads, creates and hosted payments');
 }
 
-function printCosts({ waves, idle, countsStatements }: DayFigures): void {
+function printCosts(figures: DayFigures): void {
+  const { idle, countsStatements, reference } = figures;
+  const waves = shownWaves(figures);
   const row = (label: string, value: (wave: WaveFigures) => number | null | undefined): void =>
     printRow(
       label,
       waves.map((wave) => shown(value(wave))),
     );
-  printHeading('Cost of one renewal', monthsOf(waves));
+  printHeading('Cost of one renewal', namesOf(figures));
   for (const name of [...PROCESSES, 'receiver', 'bench'] as const) {
     row(`CPU ms: ${name}`, ({ cost }) => cost.cpuMs?.[name]);
   }
   row('workflow history: events', ({ cost }) => cost.history.events);
   row('workflow history: bytes', ({ cost }) => cost.history.bytes);
+  row('workflow tasks executed again', ({ cost }) => cost.repeatedTasks);
   row('webhook deliveries', (wave) => wave.deliveriesPerRenewal);
   row('SQL commits: ours and the gateway’s', ({ cost }) => cost.database.ours.commits);
   row('SQL commits: Temporal’s', ({ cost }) => cost.database.temporal?.commits);
   row('SQL statements: ours and the gateway’s', ({ cost }) => cost.database.ours.statements);
   row('SQL statements: Temporal’s', ({ cost }) => cost.database.temporal?.statements);
   row('WAL bytes, all databases', ({ cost }) => cost.database.walBytes);
+  row('MB of the worker, not a renewal', ({ cost }) => cost.workerMb);
+  if (reference !== null) row('CPU of the stack ÷ that of the reference', cpuRatioTo(reference));
   printNote(
-    'The SQL of the idle stack is subtracted. A month with * includes the cost of the calls.',
+    'CPU and SQL of the idle stack are subtracted. A month with * includes the cost of the calls.',
   );
   if (!countsStatements) printNote('Statements are not counted: no pg_stat_statements here.');
   if (idle.cpu !== null) {
@@ -155,6 +164,14 @@ function printFloors({ floors }: DayFigures, ratios: RatiosToFloors): void {
   );
 }
 
-function monthsOf(waves: readonly Wave[]): string[] {
-  return waves.map((_, index) => `month ${index + 1}${index === waves.length - 1 ? '*' : ''}`);
+/** The reference, if there is one, and the months. */
+function shownWaves({ reference, waves }: DayFigures): readonly Wave[] {
+  return reference === null ? waves : [reference, ...waves];
+}
+
+function namesOf({ reference, waves }: DayFigures): string[] {
+  const months = waves.map(
+    (_, index) => `month ${index + 1}${index === waves.length - 1 ? '*' : ''}`,
+  );
+  return reference === null ? months : ['reference', ...months];
 }

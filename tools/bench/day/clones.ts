@@ -1,0 +1,58 @@
+import { randomBytes } from 'node:crypto';
+import { createDb } from '../../../db/client.ts';
+import { subscriptionRows } from '../../../db/repositories/subscriptions/transitions.ts';
+import { newId } from '../../../domain/ids.ts';
+import { createLogger } from '../../../runtime/logger.ts';
+import { createTemporalClient } from '../../../temporal/client.ts';
+import { createSubscriptionWorkflows } from '../../../temporal/subscriptions/workflows.ts';
+import { createStarts } from '../../scripts/import/starts.ts';
+import type { MeasuredStack } from '../stack/measured-stack.ts';
+
+const ROWS_AT_ONCE = 1_000;
+
+/**
+ * Copies the row of a paid subscription `count` times under new ids, and starts the workflows of the copies. They share
+ * its customer and card. Returns the ids.
+ */
+export async function cloneSubscription(
+  stack: MeasuredStack,
+  original: string,
+  count: number,
+): Promise<string[]> {
+  const { demo, sql } = stack;
+  const ids = Array.from({ length: count }, () => newId('sub', Date.now(), randomBytes));
+  for (let first = 0; first < count; first += ROWS_AT_ONCE) {
+    const batch = ids.slice(first, first + ROWS_AT_ONCE);
+    await sql`
+      insert into subscription
+      select (jsonb_populate_record(s, replace(to_jsonb(s)::text, s.id, new_id)::jsonb
+        || '{"workflow_started_at": null}')).*
+      from subscription s, unnest(${batch}::text[]) as new_id
+      where s.id = ${original}`;
+  }
+  const [row] = await sql<{ merchant_id: string }[]>`
+    select merchant_id from subscription where id = ${original}`;
+  const merchantId = row?.merchant_id ?? '';
+  const database = createDb({
+    url: demo.databaseUrl,
+    poolSize: 4,
+    applicationName: 'perennial-bench-clones',
+  });
+  const temporal = createTemporalClient(demo);
+  try {
+    const workflows = createSubscriptionWorkflows({
+      client: temporal.client,
+      rows: subscriptionRows(database.db),
+      taskQueuePrefix: '',
+      logger: createLogger({ name: 'bench', level: 'silent' }),
+    });
+    const starts = createStarts(workflows);
+    for (const subscriptionId of ids) await starts.begin({ merchantId, subscriptionId });
+    const notStarted = await starts.end();
+    if (notStarted > 0) throw new Error(`${notStarted} workflows were not started`);
+    return ids;
+  } finally {
+    await temporal.close();
+    await database.close();
+  }
+}
