@@ -40,7 +40,7 @@ describe('the workflow of a subscription shows operators', () => {
     });
     await payCheckout(env, ref);
     const handle = handleOf(env, ref);
-    await lengthenHistory(handle, JAN_10, 110);
+    await lengthenHistory(handle, JAN_10, 400);
     await env.advance(clock, '2027-01-20T00:00:00Z');
     const later = await vi.waitFor(async () => {
       const run = await handle.describe();

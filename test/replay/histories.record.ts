@@ -229,18 +229,6 @@ describe('record', () => {
     expect(await keepEnded(env, 'operator-signals', ref)).toBe(1);
   });
 
-  record('long-on-a-clock', async ({ env }) => {
-    const { clock, ref } = await begin(env, { cycleCount: 3 });
-    await pay(env, ref);
-    const workflow = workflowOf(env, ref);
-    const { runId } = await workflow.describe();
-    await lengthenHistory(workflow, START, 120);
-    await env.advance(clock, '2027-03-01T00:00:00Z');
-    await isFollowed(workflow, runId);
-    await env.advance(clock, '2027-05-01T00:00:00Z');
-    expect(await keepEnded(env, 'long-on-a-clock', ref)).toBe(2);
-  });
-
   record('full-while-asleep', async ({ env }) => {
     const { clock, ref } = await begin(env, { cycleCount: 2 });
     await pay(env, ref);

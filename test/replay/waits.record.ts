@@ -18,7 +18,7 @@ import {
 } from '../../workflows/webhook-endpoint/messages.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
-import { isFollowed, keep, recorderOn } from './recorder.ts';
+import { isFollowed, keep, keepEnded, pay, recorderOn } from './recorder.ts';
 
 /**
  * Records histories of workflows that wait for minutes or days, on a Temporal server that skips the time of the waits.
@@ -74,6 +74,14 @@ describe('record', () => {
     const input = { order, lookups: 0 };
     await (await startWorkflow(env, 'payment', workflowId, input)).result();
     expect(await keep(env, 'payment-long', workflowId)).toBe(2);
+  });
+
+  record('long', async ({ env }) => {
+    const createdAt = await env.server.currentTimeMs();
+    const ref = await env.create({ createdAt, terms: { cycleCount: 12 } });
+    await pay(env, ref);
+    await env.server.sleep(400 * 86_400_000);
+    expect(await keepEnded(env, 'long', ref)).toBeGreaterThan(2);
   });
 
   record('webhook-endpoint-long', async ({ env }) => {

@@ -57,6 +57,22 @@ async function story(env: TestEnvironment, ref: SubscriptionRef, from = 0): Prom
     ]);
 }
 
+/** The number of history events of each run, the first one first. */
+async function historyLengths(env: TestEnvironment, ref: SubscriptionRef): Promise<number[]> {
+  const id = subscriptionWorkflowId(ref.subscriptionId);
+  const eventsOf = async (runId?: string) =>
+    (await env.client.workflow.getHandle(id, runId).fetchHistory()).events ?? [];
+  const [started] = await eventsOf();
+  const lengths: number[] = [];
+  let runId = started?.workflowExecutionStartedEventAttributes?.firstExecutionRunId;
+  while (runId) {
+    const events = await eventsOf(runId);
+    lengths.push(events.length);
+    runId = events.at(-1)?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId;
+  }
+  return lengths;
+}
+
 async function expectNothingFurther(
   env: TimeSkippingEnvironment,
   ref: SubscriptionRef,
@@ -95,7 +111,9 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(env, ref);
   });
 
-  test('is charged 36 times, one cycle after the other, over 36 months [D-§4]', async ({ env }) => {
+  test('is charged 36 times, one cycle after the other, over 36 months, in runs with at most 40 events [D-§4]', async ({
+    env,
+  }) => {
     const ref = await subscribe(env, { terms: { cycleCount: 36, amountMinor: 500 } });
     for (let cycles = 2; cycles <= 36; cycles += 1)
       await sleepUntilPaid(env, ref, 31 * DAY, cycles);
@@ -104,6 +122,11 @@ describe('a subscription in Temporal', () => {
       Array.from({ length: 36 }, () => [500, 'succeeded', 1]),
     );
     expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'completed' });
+    const lengths = await historyLengths(env, ref);
+    expect(Math.max(...lengths)).toBeLessThanOrEqual(40);
+    // The checkout's run, and one for three to five renewals.
+    expect(lengths.length).toBeGreaterThanOrEqual(8);
+    expect(lengths.length).toBeLessThanOrEqual(14);
     await expectNothingFurther(env, ref);
   });
 

@@ -44,11 +44,10 @@ const HELD_MS = 3_600_000;
 
 /** A run with this many events continues as new before it sleeps or moves its test clock. */
 const HISTORY_EVENTS_MAX = 400;
-/** An idle run with this many events, about a year, continues as new: an uncached run is replayed as a whole. */
-const HISTORY_EVENTS_LONG = 100;
-/** A run that has become long continues as new 30 min to 6.5 h later, to avoid the peak of the renewals. */
-const QUIET_AFTER_MS = 30 * 60_000;
-const QUIET_WINDOW_MS = 6 * 3_600_000;
+/** An idle run with this many events, after three to five renewals, continues as new: an uncached run is replayed. */
+const HISTORY_EVENTS_LONG = 20;
+/** Two runs differ by at most this number of events, so that not all of one wave continue as new in the same month. */
+const LONG_WINDOW = 12;
 /** A run leaves the checkout queue 5 to 30 s after the checkout, when the payer no longer waits. */
 const MOVE_AFTER_MS = 5_000;
 const MOVE_WINDOW_MS = 25_000;
@@ -71,8 +70,8 @@ export class Run implements Facts {
   hasAnsweredForNow = false;
   /** True while an activity writes or reads the row. The row may then differ from `state`. */
   isWriting = false;
-  /** Set by the first `successorDueAt` that needs a delay, so that the delay does not begin anew. */
-  private quietAt: number | null = null;
+  /** Set by the first `successorDueAt` of a run that leaves its queue, so that the delay does not begin anew. */
+  private movesAt: number | null = null;
   private failures = 0;
   private current: SubscriptionState;
   private refusedSignal: RefusedSignal | null = null;
@@ -140,18 +139,23 @@ export class Run implements Facts {
    */
   get successorDueAt(): number | null {
     const { realNow, isTestClock } = this.clock;
-    if (this.hasAnsweredForNow) return realNow;
-    const isLong = workflowInfo().historyLength >= HISTORY_EVENTS_LONG;
+    if (this.hasAnsweredForNow || this.isLong) return realNow;
     const isMisplaced = this.isOnCheckoutQueue && this.current.status !== 'CREATED';
-    if (!isLong && !isMisplaced) return null;
-    // On a test clock a long run continues as new at once: there is no peak, and the caller that advanced the
-    // clock waits.
-    if (isTestClock) return isLong ? realNow : null;
-    const [afterMs, windowMs] = isMisplaced
-      ? [MOVE_AFTER_MS, MOVE_WINDOW_MS]
-      : [QUIET_AFTER_MS, QUIET_WINDOW_MS];
-    this.quietAt ??= realNow + afterMs + jitterOf(this.current.subscriptionId, windowMs);
-    return this.quietAt;
+    if (!isMisplaced || isTestClock) return null;
+    this.movesAt ??=
+      realNow + MOVE_AFTER_MS + jitterOf(this.current.subscriptionId, MOVE_WINDOW_MS);
+    return this.movesAt;
+  }
+
+  /**
+   * False for a run that is soon busy again, and so stays cached: on a test clock, or with an unknown outcome. A run on
+   * the checkout queue leaves that queue by a new run.
+   */
+  private get isLong(): boolean {
+    const isBusy = this.clock.isTestClock || this.current.openAttempt !== null;
+    if (isBusy || this.isOnCheckoutQueue) return false;
+    const limit = HISTORY_EVENTS_LONG + jitterOf(this.current.subscriptionId, LONG_WINDOW);
+    return workflowInfo().historyLength >= limit;
   }
 
   /** True if `state` equals the row, as far as the run knows. */
