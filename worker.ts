@@ -8,6 +8,7 @@ import { endpointsOf } from './db/repositories/webhooks/deliveries.ts';
 import { gatewayRows } from './db/repositories/merchants/gateways.ts';
 import { orderRows } from './db/repositories/payments/charges.ts';
 import { subscriptionRows } from './db/repositories/subscriptions/transitions.ts';
+import { RenewalPlaces } from './domain/subscription/renewal-places.ts';
 import { createMerchantGateways } from './gateways/merchant-gateways.ts';
 import { createSandboxClient } from './gateways/sandbox/client.ts';
 import { loadWorkerConfig } from './runtime/config.ts';
@@ -96,6 +97,7 @@ const activities = createActivities({
   gatewaySubjects: createGatewaySubjects(onTemporal),
   webhooks: webhooks.activities,
   links: config.links,
+  places: new RenewalPlaces(config.renewalsPerSecond),
   retentionMs: config.retentionMs,
   wakeEndpoint: queues.wakeEndpoint,
   wakeStream: async (stream) => void webhooks.deliver(stream),

@@ -1,5 +1,6 @@
 import type { Db } from '../db/client.ts';
 import type { EndpointRef, StreamRef } from '../db/repositories/webhooks/deliveries.ts';
+import type { RenewalPlaces } from '../domain/subscription/renewal-places.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import type { LinkSettings } from '../runtime/payer-links.ts';
 import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
@@ -23,6 +24,8 @@ export interface ActivityDeps {
   subscriptionWorkflows: SubscriptionWorkflows;
   gatewaySubjects: Pick<GatewaySubjects, 'ensureRunning'>;
   webhooks: WebhookActivities;
+  /** Chooses the delays of renewals. */
+  places: RenewalPlaces;
   /** Must fit the gateway client's timeout. Default: requests begin within 6 s, with pauses of 1 s. */
   sendBudget?: SendBudget;
   /** Time in ms for which records past their use are kept. Default: 30 days. */
@@ -35,4 +38,4 @@ export interface ActivityDeps {
 
 export type OrderDeps = Pick<ActivityDeps, 'db' | 'gateways' | 'sendBudget' | 'wakeStream'>;
 export type ChargingDeps = OrderDeps &
-  Pick<ActivityDeps, 'links'> & { orders: Pick<Orders, 'ensureRunning'> };
+  Pick<ActivityDeps, 'links' | 'places'> & { orders: Pick<Orders, 'ensureRunning'> };

@@ -45,6 +45,7 @@ export const variables = {
   WORKFLOW_BUNDLE: text.optional(),
   MAINTENANCE: flag.default(true),
   CURRENCY_LIMITS_FILE: text.optional(),
+  RENEWALS_PER_SECOND: z.coerce.number().min(1).max(100_000).default(25),
   RETENTION_DAYS: z.coerce.number().int().min(1).max(36_500).default(30),
 
   PUBLIC_URL: url.optional(),
@@ -159,6 +160,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     'WORKER_QUEUES',
     'WORKFLOW_BUNDLE',
     'MAINTENANCE',
+    'RENEWALS_PER_SECOND',
     'RETENTION_DAYS',
     'CURRENCY_LIMITS_FILE',
     'FAILPOINT',
@@ -171,6 +173,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     workflowBundle: env.WORKFLOW_BUNDLE,
     links: { publicUrl: publicUrlOf(env), sessionKey: env.SESSION_KEY },
     isMaintenanceOn: env.MAINTENANCE,
+    renewalsPerSecond: env.RENEWALS_PER_SECOND,
     retentionMs: env.RETENTION_DAYS * 24 * 3_600_000,
     gatewayUrl: env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
     gatewayKey: env.GATEWAY_KEY,

@@ -136,6 +136,7 @@ export function loadOperatorConfig(environment: Environment = processEnvironment
     'GATEWAY_PORT',
     'STRIPE_API_URL',
     'CURRENCY_LIMITS_FILE',
+    'RENEWALS_PER_SECOND',
   ] as const;
   const env = read(variables, names, environment, SERVICE_CHECKS);
   const given = readOptional(
@@ -151,6 +152,7 @@ export function loadOperatorConfig(environment: Environment = processEnvironment
     gatewayKey: given.GATEWAY_KEY,
     encryptionKey: given.ENCRYPTION_KEY,
     stripeUrl: env.STRIPE_API_URL,
+    renewalsPerSecond: env.RENEWALS_PER_SECOND,
     currencies: readCurrencyLimits(env.CURRENCY_LIMITS_FILE),
   };
 }

@@ -21,6 +21,8 @@ import type { AttemptOutcome } from '../../domain/subscription/apply-attempt.ts'
 import { isSuperseded } from '../../domain/subscription/authentication.ts';
 import type { Change } from '../../domain/subscription/change.ts';
 import type { CommandResult } from '../../domain/subscription/commands.ts';
+import { takePlace } from '../../domain/subscription/renewal-places.ts';
+import type { Place } from '../../domain/subscription/renewal-places.ts';
 import { takesNewMethod } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
@@ -44,12 +46,12 @@ export interface ChargeAttemptInput {
 }
 
 /**
- * `settled`: the outcome and its transition are recorded; `applyOutcome` gives the caller the same state. `pending`:
+ * `settled`: the outcome and its transition are recorded; `applyOutcome` and `place` give the caller the same state. `pending`:
  * still UNKNOWN or in REVIEW, nothing recorded. `adopt`: the row holds another state; `result` is the command's, if
  * known.
  */
 export type ChargeAttemptResult =
-  | { kind: 'settled'; outcome: AttemptOutcome }
+  | { kind: 'settled'; outcome: AttemptOutcome; place: Place | null }
   | { kind: 'pending' }
   | { kind: 'adopt'; state: SubscriptionState; result: CommandResult | null };
 
@@ -123,7 +125,7 @@ function isUnchanged({ state, payerAskedAt }: Attempt, settlement: Settlement): 
  * `adopt`.
  */
 async function settle(
-  { db, links }: ChargingDeps,
+  { db, links, places }: ChargingDeps,
   input: ChargeAttemptInput,
   state: ChargeableState,
   attempt: Attempt,
@@ -134,7 +136,9 @@ async function settle(
     const { commandId } = state.openAttempt;
     const { nowAt, realNowAt } = input;
     const outcome = await outcomeOf(tx, merchantId, settlement);
-    const change = linked(links, applyOutcome(state, outcome, nowAt, realNowAt));
+    const applied = linked(links, applyOutcome(state, outcome, nowAt, realNowAt));
+    const place = takePlace(places, applied.state, realNowAt);
+    const change = { ...applied, state: { ...applied.state, ...place } };
     const transitionId = `${subscriptionId}:${change.state.version}`;
     const recorded = await settleCycle(tx, attempt, settlement, {
       transition: { change, transitionId, command: null, nowAt },
@@ -144,7 +148,7 @@ async function settle(
     // An outcome that a stalled worker found is discarded. The subscription's current run looks the outcome up.
     if (recorded.kind !== 'recorded') return adoption(tx, state, recorded.state);
     failpoint('before_settling_commits');
-    return { kind: 'settled', outcome };
+    return { kind: 'settled', outcome, place };
   });
 }
 

@@ -7,11 +7,13 @@ import {
   recordTransition,
 } from '../../db/repositories/subscriptions/transitions.ts';
 import type {
-  Recorded,
+  NotMoved,
   Snapshot,
   Transition,
   VersionRef,
 } from '../../db/repositories/subscriptions/transitions.ts';
+import { takePlace } from '../../domain/subscription/renewal-places.ts';
+import type { Place } from '../../domain/subscription/renewal-places.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
 import { isOpenAttemptDecided } from '../../db/repositories/payments/reviews.ts';
@@ -22,11 +24,19 @@ import type { ActivityDeps } from '../deps.ts';
 
 /** Creates the activities of a subscription, except the charge. A repeat of each activity is safe. */
 export function createTransitionActivities(
-  deps: Pick<ActivityDeps, 'db' | 'gateways' | 'wakeStream'>,
+  deps: Pick<ActivityDeps, 'db' | 'gateways' | 'wakeStream' | 'places'>,
 ) {
   return {
-    /** Records one transition once. The repository's `recordTransition` describes the result. */
-    async record(transition: Transition): Promise<Recorded> {
+    /** Records one transition once, with the delay of the next charge. `recordTransition` describes the result. */
+    async record({
+      realNowAt,
+      ...given
+    }: Transition & { realNowAt: number }): Promise<
+      NotMoved | { kind: 'recorded'; place: Place | null }
+    > {
+      const place = takePlace(deps.places, given.change.state, realNowAt);
+      const change = { ...given.change, state: { ...given.change.state, ...place } };
+      const transition = { ...given, change };
       const recorded = await recordTransition(deps.db, transition);
       failpoint('after_transition');
       // A repeat, too: the process of the first call may have died before the delivery.
@@ -34,7 +44,7 @@ export function createTransitionActivities(
         const { merchantId, subscriptionId: streamId } = transition.change.state;
         await deps.wakeStream({ merchantId, streamId });
       }
-      return recorded;
+      return recorded.kind === 'recorded' ? { ...recorded, place } : recorded;
     },
 
     /** Requests the delivery of the stream's pending webhook events. Never throws. A repeat is safe. */

@@ -21,8 +21,8 @@ export type MerchantMode = (typeof MERCHANT_MODES)[number];
 
 export interface MerchantSettings {
   retryPlan: RetryPlan;
-  /** Renewals are spread over this many ms after their due date. Absent: they are not spread. */
-  jitterMs?: number;
+  /** Renewals are spread over this many ms after their due date. Absent or null: as far as the workers need. */
+  jitterMs?: number | null;
   /** Payment methods that the hosted pages may offer. Absent: every supported one. */
   paymentMethods?: PaymentMethodKind[];
   /** Absent: the pages show the merchant's name only. */

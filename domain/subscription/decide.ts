@@ -1,9 +1,10 @@
 import { formatAmount } from '../money.ts';
 import {
-  calendarDate,
   cancelAt,
   cycleAmountMinor,
   earliestAttemptAt,
+  jitterAt,
+  nextDateAt,
   nextRetryAt,
   resumeAt,
 } from './state.ts';
@@ -88,18 +89,17 @@ function dueSteps(state: SubscriptionState): DueStep[] {
     const step = { do: 'endPause', at: pauseEndAt } as const;
     all.push({ at: pauseEndAt, reason: 'the pause ends', step });
   }
-  const retryAt = endAt === null ? nextRetryAt(state) : null;
-  const isCharged = endAt === null && retryAt === null;
-  if ((state.status === 'TRIALING' || state.status === 'ACTIVE') && isCharged) {
-    const dueAt = calendarDate(state, state.nextIndex);
+  const dueAt = nextDateAt(state);
+  if (dueAt !== null) {
     const cycle = `charge ${nextCycle(state)}`;
     all.push({
       // The jitter delays the charge but does not move the billing date.
-      at: Math.max(dueAt + state.jitterMs, earliestAt),
+      at: Math.max(dueAt + jitterAt(state, dueAt), earliestAt),
       reason: state.status === 'TRIALING' ? `trial ends, ${cycle}` : cycle,
       step: { do: 'chargeCycle', dueAt },
     });
   }
+  const retryAt = endAt === null ? nextRetryAt(state) : null;
   if (retryAt !== null) {
     all.push({
       at: Math.max(retryAt, earliestAt),

@@ -154,6 +154,7 @@ const STATE = object({
   resumeAt: orNull(instant),
   testClockId: orNull(text),
   jitterMs: count,
+  jitterFor: orAbsent(instant),
   log: listOf(object({ at: instant, what: text, why: text, actor: text })),
 });
 

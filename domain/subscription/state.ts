@@ -1,5 +1,6 @@
 import { cycleAt } from '../calendar.ts';
 import type { IntervalUnit } from '../calendar.ts';
+import { jitterOf } from '../delays.ts';
 import { intentIdOfCycle } from '../ids.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { earliestAutomaticAttemptAt } from '../retry-plan.ts';
@@ -125,8 +126,10 @@ export interface SubscriptionState {
   /** The instant at which a pause ends without a command. Null: only an unpause ends the pause. */
   resumeAt: number | null;
   testClockId: string | null;
-  /** The delay of each charge after its calendar date, in ms. */
+  /** The delay of the charge after its calendar date, in ms. */
   jitterMs: number;
+  /** The date to which `jitterMs` belongs. Absent: it belongs to every date, because the merchant has set it. */
+  jitterFor?: number;
   log: LogEntry[];
 }
 
@@ -192,6 +195,17 @@ export function resumeAt(state: SubscriptionState): number | null {
   return state.status === 'PAUSED' ? state.resumeAt : null;
 }
 
+/** Returns the date of the next charge if no retry comes before it; null if none comes. */
+export function nextDateAt(state: SubscriptionState): number | null {
+  const hasDate = isLiving(state) && cancelAt(state) === null && nextRetryAt(state) === null;
+  return hasDate ? calendarDate(state, state.nextIndex) : null;
+}
+
+/** Returns the delay in ms of the charge of the calendar date `dueAt`. */
+export function jitterAt({ jitterMs, jitterFor }: SubscriptionState, dueAt: number): number {
+  return jitterFor === undefined || jitterFor === dueAt ? jitterMs : 0;
+}
+
 /** Returns the planned retry, else in TRIALING and ACTIVE the next date; null if the subscription ends before. */
 export function nextPaymentAt(state: SubscriptionState): number | null {
   if (cancelAt(state) !== null) return null;
@@ -246,15 +260,25 @@ export interface NewSubscription {
   createdAt: number;
   checkoutExpiresAt: number;
   testClockId: string | null;
-  jitterMs?: number;
+  /** Default: no delay. */
+  jitter?: Jitter;
+}
+
+type Jitter = Pick<SubscriptionState, 'jitterMs' | 'jitterFor'>;
+
+/** Returns the jitter of a new subscription. `windowMs` null: each date gets its delay when it is the next one. */
+export function initialJitter(subscriptionId: string, windowMs: number | null): Jitter {
+  return windowMs === null
+    ? { jitterMs: 0, jitterFor: 0 }
+    : { jitterMs: jitterOf(subscriptionId, windowMs) };
 }
 
 export function newSubscription(input: NewSubscription): SubscriptionState {
-  const { terms, createdAt, jitterMs = 0, ...identity } = input;
+  const { terms, createdAt, jitter = { jitterMs: 0 }, ...identity } = input;
   return {
     schemaVersion: 1,
     ...identity,
-    jitterMs,
+    ...jitter,
     version: 1,
     status: 'CREATED',
     endReason: null,

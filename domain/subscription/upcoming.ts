@@ -5,6 +5,7 @@ import {
   cancelAt,
   cycleAmountMinor,
   isDunned,
+  jitterAt,
   nextRetryAt,
   remainingCycleCount,
   resumeAt,
@@ -14,6 +15,8 @@ import type { SubscriptionState } from './state.ts';
 export interface UpcomingCharge {
   /** The due date. For a declined cycle: its next automatic retry; null if none is planned. */
   at: number | null;
+  /** The end of the time after `at` in which the charge is made; null if it is made at `at`. */
+  untilAt: number | null;
   cycleNumber: number;
   amountMinor: number;
   currency: string;
@@ -43,8 +46,12 @@ export function upcomingCharges(
   return Array.from({ length: count }, (_, offset) => {
     const cycleNumber = state.cyclesCharged + 1 + offset;
     const isOwed = owed?.cycleNumber === cycleNumber;
+    const isRetry = isOwing && offset === 0;
+    const at = isRetry ? nextRetryAt(state) : calendarDate(state, firstIndex + offset);
+    const jitterMs = isRetry || at === null ? 0 : jitterAt(state, at);
     return {
-      at: isOwing && offset === 0 ? nextRetryAt(state) : calendarDate(state, firstIndex + offset),
+      at,
+      untilAt: at === null || jitterMs === 0 ? null : at + jitterMs,
       cycleNumber,
       amountMinor: isOwed ? owed.amountMinor : cycleAmountMinor(terms, cycleNumber),
       currency: terms.currency,

@@ -1721,6 +1721,10 @@ export interface operations {
                         data: {
                             date: number | null;
                             /** Format: int64 */
+                            chargeFrom?: number;
+                            /** Format: int64 */
+                            chargeUntil?: number;
+                            /** Format: int64 */
                             cycleNumber: number;
                             /** Format: int64 */
                             amount: number;

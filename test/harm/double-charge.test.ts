@@ -1,3 +1,4 @@
+import { PLACES } from '../support/places.ts';
 import { eventually } from '../support/eventually.ts';
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
@@ -39,6 +40,7 @@ describe('a gateway', () => {
     const input = await februaryInput(env, subscription);
     const refusing = createChargingActivities({
       links: LINKS,
+      places: PLACES,
       db: env.db,
       orders: env.orders,
       wakeStream: (stream) => env.webhooks.wakeStream(stream),

@@ -1,3 +1,4 @@
+import { PLACES } from '../support/places.ts';
 import { LINKS } from '../support/links.ts';
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
@@ -25,6 +26,7 @@ test('a stalled worker does not send its charge again when the attempt was revie
   let sent = 0;
   const activities = createPaymentActivities({
     links: LINKS,
+    places: PLACES,
     db: env.db,
     // Temporal is unreachable, so the activity cannot start the late-charge watch. The sweep starts it later.
     orders: { ensureRunning: () => Promise.reject(new Error('Temporal is away')) },
@@ -69,6 +71,7 @@ test('an attempt goes to review when the gateway charged another amount [D-32]',
   const ref = await payments.tokenised();
   const activities = createPaymentActivities({
     links: LINKS,
+    places: PLACES,
     db: env.db,
     orders: env.orders,
     wakeStream: async () => undefined,
@@ -188,6 +191,7 @@ test('a stalled run settles nothing when its subscription was cancelled during t
   const asked = gate();
   const late = createChargingActivities({
     links: LINKS,
+    places: PLACES,
     db: env.db,
     orders: env.orders,
     wakeStream: (stream) => env.webhooks.wakeStream(stream),
@@ -209,6 +213,7 @@ test('a stalled run settles nothing when its subscription was cancelled during t
   });
   const live = createChargingActivities({
     links: LINKS,
+    places: PLACES,
     db: env.db,
     orders: env.orders,
     wakeStream: (stream) => env.webhooks.wakeStream(stream),

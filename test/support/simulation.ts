@@ -127,7 +127,7 @@ export class Simulation {
       createdAt: this.now,
       checkoutExpiresAt: this.now + DAY,
       testClockId: null,
-      jitterMs,
+      jitter: { jitterMs },
     });
     this.statuses.push(this.state.status);
   }

@@ -1,4 +1,6 @@
 import { LINKS } from './links.ts';
+import { PLACES } from './places.ts';
+import type { RenewalPlaces } from '../../domain/subscription/renewal-places.ts';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from '@temporalio/client';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
@@ -102,6 +104,8 @@ export async function createEnvironment<Server extends TemporalPlace>(
     onStatement?: () => void;
     /** The send budget of activities in this process. */
     sendBudget?: SendBudget;
+    /** Default: so much room that no renewal is delayed. */
+    places?: RenewalPlaces;
   } = {},
 ) {
   const database = await createTestDatabase(options.postgresUrl);
@@ -173,6 +177,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     db: counted?.db ?? db,
     gateways,
     links: LINKS,
+    places: options.places ?? PLACES,
     subscriptionWorkflows: workflows,
     orders,
     gatewaySubjects,

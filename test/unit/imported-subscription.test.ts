@@ -30,7 +30,7 @@ function imported(now: number, fields: Partial<Parameters<typeof importedSubscri
     nextIndex: 1,
     currentPeriodEndAt: at('2027-02-28T10:00Z'),
     importedAt: now,
-    jitterMs: 0,
+    jitter: { jitterMs: 0 },
     ...fields,
   });
   return simulation;
@@ -105,7 +105,7 @@ describe('an imported subscription', () => {
           anchorAt,
           nextIndex: nextIndex ?? -1,
           currentPeriodEndAt: nextAt,
-          jitterMs,
+          jitter: { jitterMs },
         });
         const endAt = nextAt + paidAfter * 5 * 367 * DAY;
         native.runTo(endAt);

@@ -80,6 +80,7 @@ async function main(): Promise<number> {
         workflows,
         random: randomBytes,
         now: Date.now,
+        renewalsPerSecond: place.renewalsPerSecond,
       },
       {
         file,

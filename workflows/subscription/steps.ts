@@ -89,11 +89,15 @@ export class Steps {
     try {
       const recorded = await run.activities.record(
         `record ${change.state.log.at(-1)?.what ?? change.state.status}`,
-        { change, ...this.identity(change.state, command, result) },
+        {
+          change,
+          ...this.identity(change.state, command, result),
+          realNowAt: run.clock.realNow,
+        },
       );
       run.noteProgress();
       if (recorded.kind === 'recorded') {
-        run.adopt(change.state);
+        run.adopt({ ...change.state, ...recorded.place });
         return { kind: 'done', result };
       }
       if (!this.adoptRow(recorded.state)) return { kind: 'unavailable' };
@@ -147,7 +151,8 @@ export class Steps {
     run.isLookupWanted = false;
     switch (result.kind) {
       case 'settled': {
-        const after = applyOutcome(state, result.outcome, nowAt, realNowAt).state;
+        const applied = applyOutcome(state, result.outcome, nowAt, realNowAt).state;
+        const after = { ...applied, ...result.place };
         run.adopt(after);
         return { kind: 'done', result: resultOf(attempt, result.outcome, after) };
       }

@@ -244,6 +244,10 @@ export const getUpcomingCharges = route({
             date: epochMs(
               'When the charge is due. Null for an owed cycle without a planned attempt.',
             ).nullable(),
+            chargeFrom: epochMs(
+              'With `chargeUntil`: the time in which the charge is made, because many fall due at one time. Absent if it is made at `date`.',
+            ).optional(),
+            chargeUntil: epochMs('See `chargeFrom`.').optional(),
             cycleNumber: count('Number of the cycle, from 1.'),
             amount: minorAmount('Amount that will be charged.'),
             currency: currencyCode,
@@ -267,8 +271,9 @@ export const getUpcomingCharges = route({
     const nowAt = state.testClockId === null ? now() : await businessNow(db, refOf(call), now());
     const charges = upcomingCharges(state, limit, nowAt);
     return ok({
-      data: charges.map(({ at, cycleNumber, amountMinor, currency }) => ({
+      data: charges.map(({ at, untilAt, cycleNumber, amountMinor, currency }) => ({
         date: at,
+        ...(at === null || untilAt === null ? {} : { chargeFrom: at, chargeUntil: untilAt }),
         cycleNumber,
         amount: amountMinor,
         currency,

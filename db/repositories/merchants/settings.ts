@@ -24,7 +24,7 @@ export async function findSettings(db: Db, merchantId: string): Promise<Merchant
   return row?.settings ?? null;
 }
 
-/** Replaces the named settings. Retries that have begun keep their plan; jitter stays. */
+/** Replaces the named settings. Retries that have begun keep their plan, subscriptions their jitter. */
 export async function changeSettings(
   db: Db,
   merchantId: string,

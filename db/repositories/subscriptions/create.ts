@@ -1,7 +1,6 @@
 import { emailNormalForm } from '../../../domain/email.ts';
 import { entryEvents } from '../../../domain/subscription/change.ts';
-import { jitterOf } from '../../../domain/delays.ts';
-import { newSubscription } from '../../../domain/subscription/state.ts';
+import { initialJitter, newSubscription } from '../../../domain/subscription/state.ts';
 import type { NewSubscription, SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
@@ -41,13 +40,15 @@ export interface NewCheckout {
  */
 export async function createSubscription(
   tx: Db,
-  subscription: Omit<NewSubscription, 'jitterMs'>,
+  subscription: Omit<NewSubscription, 'jitter'>,
   order: SubscriptionOrder,
   checkout: NewCheckout,
 ): Promise<SubscriptionState> {
   const settings = await loadSettings(tx, subscription.merchantId);
-  const jitterMs = jitterOf(subscription.subscriptionId, settings.jitterMs ?? 0);
-  const state = newSubscription({ ...subscription, jitterMs });
+  // On a test clock a renewal is charged at its date: nothing has to be spread.
+  const windowMs = settings.jitterMs ?? (subscription.testClockId === null ? null : 0);
+  const jitter = initialJitter(subscription.subscriptionId, windowMs);
+  const state = newSubscription({ ...subscription, jitter });
   const { merchantId, subscriptionId, createdAt, terms } = state;
   const placed = {
     merchantId,

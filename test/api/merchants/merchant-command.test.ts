@@ -82,7 +82,7 @@ const DEFAULTS: Settings = {
   retryPlan: ['4h', '8h', '12h', '1d'],
   afterExhausted: 'stay_unpaid',
   unpaidFrom: 'first_decline',
-  jitter: '0',
+  jitter: 'auto',
   paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
   logo: null,
   colour: null,
@@ -108,7 +108,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
   retry plan       2h,90m,3d
   after exhausted  stay_unpaid
   unpaid from      first_decline
-  jitter           0
+  jitter           auto
   payment methods  CARD,GOOGLE_PAY,APPLE_PAY
   logo             none
   colour           none
@@ -206,7 +206,7 @@ test('the merchant command names each invalid setting and changes nothing [D-30,
     stdout: '',
     stderr: `Nothing was changed.
   --retry-plan: "4h,soon" is not a list like 4h,8h,12h,24h (units d, h, m, s), nor none
-  --jitter: "13h" is not a time like 30m, 0 or at most 12h
+  --jitter: "13h" is not auto, 0 or a time like 30m, at most 12h
   --payment-methods: CARD must be included: the other methods fall back to it
 `,
   });
@@ -217,7 +217,7 @@ test('the merchant command names each invalid setting and changes nothing [D-30,
       ['--retry-plan', Array.from({ length: 15 }, () => '1h').join(',')],
       '--retry-plan: at most 14 retries can follow a declined charge',
     ],
-    [['--jitter', '-5m'], '--jitter: "-5m" is not a time like 30m, 0 or at most 12h'],
+    [['--jitter', '-5m'], '--jitter: "-5m" is not auto, 0 or a time like 30m, at most 12h'],
     [
       ['--payment-methods', 'CARD,CASH'],
       '--payment-methods: "CARD,CASH" is not a list of CARD, GOOGLE_PAY, APPLE_PAY',

@@ -1,4 +1,6 @@
+import { eq, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
+import { subscriptions } from '../../../db/schema/subscriptions.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {
@@ -55,6 +57,25 @@ describe('the upcoming charges', () => {
       },
     ]);
     expect(Object.keys(rows(answer)[0]!)).toEqual(['date', 'cycleNumber', 'amount', 'currency']);
+  });
+
+  test('have the time in which the charge is made if it is made after its date [D-59]', async ({
+    api,
+  }) => {
+    const jittered = await activeSinceJanuary(api, { cycleCount: 3 });
+    const { subscriptionId: id } = jittered;
+    const february = Date.UTC(2027, 1, 28, 12);
+    const delayed = { jitterMs: 90_000, jitterFor: february };
+    await api.db
+      .update(subscriptions)
+      .set({ state: sql`state || ${JSON.stringify(delayed)}::jsonb` })
+      .where(eq(subscriptions.id, id));
+    expect(rows(await upcoming(api, jittered))).toEqual([
+      { ...charge(february, 2), chargeFrom: february, chargeUntil: february + 90_000 },
+      charge(Date.UTC(2027, 2, 31, 12), 3),
+    ]);
+    const { json } = await api.call('GET', `/subscription/get-subscription/${id}`);
+    expect(json).toMatchObject({ nextPaymentDate: february });
   });
 
   test('are 12 by default, or as many as the limit says, up to 100 [D-§7]', async ({ api }) => {

@@ -1,3 +1,4 @@
+import { PLACES } from '../places.ts';
 import { LINKS } from '../links.ts';
 import type { Db } from '../../../db/client.ts';
 import { DECLINES } from '../../../domain/declines.ts';
@@ -96,6 +97,7 @@ export const activityDeps = (db: Db, gateway: PaymentGateway) => ({
   db,
   gateways: oneGateway(gateway),
   links: LINKS,
+  places: PLACES,
   orders: { ensureRunning: async () => true },
   wakeStream: async () => undefined,
   // A retry would not change an answer of the gateway in memory.

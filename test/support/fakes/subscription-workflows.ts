@@ -101,7 +101,12 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     /** Looks the open attempt up at the gateway in memory. */
     async lookUp(ref: SubscriptionRef): Promise<void> {
       const { state } = await snapshotOf(ref);
-      await charging.chargeAttempt({ state, opening: null, nowAt: now(), realNowAt: now() });
+      await charging.chargeAttempt({
+        state,
+        opening: null,
+        nowAt: now(),
+        realNowAt: now(),
+      });
     },
   };
 

@@ -41,14 +41,15 @@ export interface ImportedSubscription {
   readonly nextIndex: number;
   readonly currentPeriodEndAt: number;
   readonly importedAt: number;
-  readonly jitterMs: number;
+  readonly jitter: Pick<SubscriptionState, 'jitterMs' | 'jitterFor'>;
 }
 
 export function importedSubscription(input: ImportedSubscription): SubscriptionState {
-  const { terms, importedAt, ...fields } = input;
+  const { terms, importedAt, jitter, ...fields } = input;
   return {
     schemaVersion: 1,
     ...fields,
+    ...jitter,
     version: 1,
     endReason: null,
     terms: { ...terms, upfrontAmountMinor: null, trial: null },

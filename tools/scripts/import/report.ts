@@ -98,7 +98,12 @@ const CHARGES_MAX = MONTHS * 31;
 
 function chargesOf({ subscription }: ReadImport, now: number): UpcomingCharge[] {
   const ids = { subscriptionId: '', merchantId: '', customerId: '', paymentMethodId: '' };
-  const state = importedSubscription({ ...subscription, ...ids, importedAt: now, jitterMs: 0 });
+  const state = importedSubscription({
+    ...subscription,
+    ...ids,
+    importedAt: now,
+    jitter: { jitterMs: 0 },
+  });
   return upcomingCharges(state, CHARGES_MAX, now);
 }
 

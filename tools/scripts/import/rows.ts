@@ -4,7 +4,9 @@ import { newId } from '../../../domain/ids.ts';
 import type { RandomBytes } from '../../../domain/ids.ts';
 import { importedSubscription } from './imported.ts';
 import type { ImportedSubscription } from './imported.ts';
-import { jitterOf } from '../../../domain/delays.ts';
+import { takePlace } from '../../../domain/subscription/renewal-places.ts';
+import type { RenewalPlaces } from '../../../domain/subscription/renewal-places.ts';
+import { initialJitter } from '../../../domain/subscription/state.ts';
 import type { EventCard } from '../../../domain/events.ts';
 import type { Db } from '../../../db/client.ts';
 import { customers, paymentMethods } from '../../../db/schema/customers.ts';
@@ -49,9 +51,10 @@ export interface SubscriptionImport {
   readonly order: SubscriptionOrder;
   readonly subscription: Omit<
     ImportedSubscription,
-    'subscriptionId' | 'customerId' | 'paymentMethodId' | 'jitterMs'
+    'subscriptionId' | 'customerId' | 'paymentMethodId' | 'jitter'
   >;
-  readonly jitterWindowMs: number;
+  readonly jitterWindowMs: number | null;
+  readonly places: RenewalPlaces;
 }
 
 export type ImportOutcome =
@@ -176,8 +179,10 @@ function insertMethod(tx: Db, { gateway, card, subscription }: SubscriptionImpor
 
 function insertSubscription(tx: Db, given: SubscriptionImport, ids: Ids) {
   const { merchantId, subscriptionId, customerId } = ids;
-  const jitterMs = jitterOf(subscriptionId, given.jitterWindowMs);
-  const state = importedSubscription({ ...given.subscription, ...ids, jitterMs });
+  const jitter = initialJitter(subscriptionId, given.jitterWindowMs);
+  const unplaced = importedSubscription({ ...given.subscription, ...ids, jitter });
+  const place = takePlace(given.places, unplaced, unplaced.createdAt);
+  const state = { ...unplaced, ...place };
   return tx
     .insert(subscriptions)
     .values({

@@ -4,6 +4,7 @@ import type { Db } from '../../../db/client.ts';
 import { findImports, importSubscription } from './rows.ts';
 import type { EarlierImport } from './rows.ts';
 import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
+import { RenewalPlaces } from '../../../domain/subscription/renewal-places.ts';
 import type { RandomBytes } from '../../../domain/ids.ts';
 import type { PaymentGateway, SavedCard } from '../../../gateways/port.ts';
 import { dateProblem, readImport, termsDifference } from './fields.ts';
@@ -28,6 +29,7 @@ export interface ImportDeps {
   readonly workflows: Starter;
   readonly random: RandomBytes;
   readonly now: () => number;
+  readonly renewalsPerSecond: number;
 }
 
 export interface ImportOptions {
@@ -52,8 +54,9 @@ type Batch = readonly { readonly line: Line; readonly reading: ReturnType<typeof
 
 /** With `commit`, each line is one transaction. A repeat completes a killed import. Throws if a server fails. */
 export async function runImport(deps: ImportDeps, options: ImportOptions): Promise<ImportResult> {
-  const { jitterMs: jitterWindowMs = 0 } = await loadSettings(deps.db, deps.merchantId);
+  const { jitterMs: jitterWindowMs = null } = await loadSettings(deps.db, deps.merchantId);
   const lookup = createMethodLookup(deps.gateway);
+  const places = new RenewalPlaces(deps.renewalsPerSecond);
   const starts = createStarts(deps.workflows);
   const totals = createTotals(deps.now());
   const lineOfId = new Map<string, number>();
@@ -78,7 +81,7 @@ export async function runImport(deps: ImportDeps, options: ImportOptions): Promi
     if (!options.commit) return { report: { ...described, result: 'ok' }, given };
     const outcome = await importSubscription(
       deps.db,
-      importOf(deps, given, found, jitterWindowMs),
+      { ...importOf(deps, given, found), jitterWindowMs, places },
       deps.random,
     );
     if (outcome.kind === 'refused') return problem(number, importId, outcome.reason);
@@ -167,7 +170,7 @@ function repeated(line: number, given: ReadImport, earlier: EarlierImport): Chec
   return { report: { line, importId, result: 'already_imported', subscriptionId }, given };
 }
 
-function importOf(deps: ImportDeps, given: ReadImport, card: SavedCard, jitterWindowMs: number) {
+function importOf(deps: ImportDeps, given: ReadImport, card: SavedCard) {
   const { importId, terms, gatewayCustomerId, order, subscription } = given;
   return {
     importId,
@@ -177,6 +180,5 @@ function importOf(deps: ImportDeps, given: ReadImport, card: SavedCard, jitterWi
     card,
     order,
     subscription: { ...subscription, merchantId: deps.merchantId, importedAt: deps.now() },
-    jitterWindowMs,
   };
 }

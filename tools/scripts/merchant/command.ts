@@ -94,7 +94,7 @@ export async function merchantCommand(
         ...UNPAID_FROM,
       ]),
     )
-    .option('--jitter <time>', 'spread renewals of new subscriptions over this time: 30m, 4h; or 0')
+    .option('--jitter <time>', 'spread renewals of new subscriptions: auto, or over 30m, 4h, 0')
     .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')
     .option('--logo <url>', 'https URL of the logo on the hosted pages; or none')
     .option('--colour <#rrggbb>', 'colour of the buttons of the hosted pages; or none')

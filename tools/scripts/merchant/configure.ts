@@ -104,11 +104,12 @@ function delaysOf(text: string): number[] | string {
   return delaysMs.every(isDelay) ? delaysMs : 'each delay must be from 1 minute to 30 days';
 }
 
-function jitterMsOf(text: string): number | string {
+function jitterMsOf(text: string): number | null | string {
+  if (text === 'auto') return null;
   const ms = parseDuration(text);
   return ms !== null && ms <= JITTER_WINDOW_MAX_MS
     ? ms
-    : `"${text}" is not a time like 30m, 0 or at most ${formatDuration(JITTER_WINDOW_MAX_MS)}`;
+    : `"${text}" is not auto, 0 or a time like 30m, at most ${formatDuration(JITTER_WINDOW_MAX_MS)}`;
 }
 
 function kindsOf(text: string): PaymentMethodKind[] | string {
@@ -141,7 +142,7 @@ export interface SettingsShown {
 /** The settings in the form of the options, with the default of each unset setting. */
 export function shownSettings({
   retryPlan,
-  jitterMs = 0,
+  jitterMs = null,
   paymentMethods = [...PAYMENT_METHOD_KINDS],
   branding = {},
 }: MerchantSettings): SettingsShown {
@@ -149,7 +150,7 @@ export function shownSettings({
     retryPlan: retryPlan.delaysMs.map(formatDuration),
     afterExhausted: retryPlan.afterExhausted,
     unpaidFrom: retryPlan.unpaidFrom ?? 'first_decline',
-    jitter: jitterMs === 0 ? '0' : formatDuration(jitterMs),
+    jitter: jitterMs === null ? 'auto' : jitterMs === 0 ? '0' : formatDuration(jitterMs),
     paymentMethods,
     logo: branding.logoUrl ?? null,
     colour: branding.colour ?? null,

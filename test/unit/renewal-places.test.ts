@@ -1,0 +1,117 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { RenewalPlaces, takePlace } from '../../domain/subscription/renewal-places.ts';
+import { decide, wakeAt } from '../../domain/subscription/decide.ts';
+import { initialJitter, nextPaymentAt } from '../../domain/subscription/state.ts';
+import type { SubscriptionState } from '../../domain/subscription/state.ts';
+import { at, iso, subscribed } from '../support/simulation.ts';
+
+const DUE = at('2026-02-28T00:00Z');
+
+/** A renewal of a merchant, as far as a place needs it. */
+const renewal = (merchantId: string, number: number) =>
+  ({ merchantId, subscriptionId: `sub_${number}` }) as SubscriptionState;
+
+/** The delays in seconds of `count` renewals of one merchant that are due at one instant. */
+const delays = (places: RenewalPlaces, merchantId: string, count: number, dueAt = DUE) =>
+  Array.from({ length: count }, (_, n) => places.take(dueAt, renewal(merchantId, n)) / 1_000);
+
+/** How many of the delays lie in each slot of 4 s. */
+function bySlot(all: readonly number[]): number[] {
+  const slots = Array.from({ length: Math.floor(Math.max(...all) / 4) + 1 }, () => 0);
+  for (const delay of all) slots[Math.floor(delay / 4)]! += 1;
+  return slots;
+}
+
+describe('renewals of one instant', () => {
+  test('are not delayed while a slot of 4 s and the merchant’s own 100 have room [D-59]', () => {
+    expect(delays(new RenewalPlaces(50), 'mer_1', 300)).toEqual(Array(300).fill(0));
+  });
+
+  test('start at the rate of the installation when there are more [D-59]', () => {
+    const all = delays(new RenewalPlaces(50), 'mer_1', 1_000);
+    expect(bySlot(all)).toEqual([300, 200, 200, 200, 100]);
+    expect(all.filter((delay) => delay === 0)).toHaveLength(300);
+    // Those of a later slot are spread over it.
+    const second = all.filter((delay) => delay >= 4 && delay < 8);
+    expect(second.filter((delay) => delay < 6).length).toBeGreaterThan(60);
+    expect(second.filter((delay) => delay >= 6).length).toBeGreaterThan(60);
+  });
+
+  test('of a small merchant are not delayed beside those of a big one, until twice the rate [D-59]', () => {
+    const places = new RenewalPlaces(50);
+    delays(places, 'mer_big', 5_000);
+    expect(delays(places, 'mer_small', 100)).toEqual(Array(100).fill(0));
+    const next = delays(places, 'mer_next', 1);
+    expect(next[0]).toBeGreaterThan(90);
+  });
+
+  test('of many small merchants are spread, too [D-59]', () => {
+    const places = new RenewalPlaces(50);
+    const all = Array.from({ length: 1_000 }, (_, n) => delays(places, `mer_${n}`, 1)[0]!);
+    expect(bySlot(all)).toEqual([400, 200, 200, 200]);
+  });
+});
+
+test('a slot never holds more renewals than twice its room, whatever is due when [D-59]', () => {
+  const renewals = fc.array(
+    fc.record({ merchant: fc.nat(3), second: fc.nat(60), n: fc.nat(10_000) }),
+    { maxLength: 300 },
+  );
+  fc.assert(
+    fc.property(renewals, (given) => {
+      const places = new RenewalPlaces(1);
+      const slots = new Map<number, number>();
+      for (const { merchant, second, n } of given) {
+        const dueAt = DUE + second * 1_000;
+        const delayMs = places.take(dueAt, renewal(`mer_${merchant}`, n));
+        expect(delayMs).toBeGreaterThanOrEqual(0);
+        const slot = Math.floor((dueAt + delayMs) / 4_000);
+        slots.set(slot, (slots.get(slot) ?? 0) + 1);
+      }
+      expect(Math.max(0, ...slots.values())).toBeLessThanOrEqual(8);
+    }),
+  );
+});
+
+describe('the place of a renewal', () => {
+  const monthly = (): SubscriptionState => ({
+    ...subscribed('2026-01-31T12:00Z').state,
+    ...initialJitter('sub_1', null),
+  });
+  const full = (): RenewalPlaces => {
+    const places = new RenewalPlaces(1);
+    delays(places, 'mer_1', 200, at('2026-02-28T12:00Z'));
+    return places;
+  };
+
+  test('delays the charge and not its date, and is kept until the date is another one [D-05, D-59]', () => {
+    const state = monthly();
+    const place = takePlace(full(), state, state.createdAt);
+    expect(place?.jitterFor).toBe(at('2026-02-28T12:00Z'));
+    const minutes = Math.floor((place?.jitterMs ?? 0) / 60_000);
+    expect(minutes).toBe(3);
+    const placed = { ...state, ...place };
+    expect(iso(nextPaymentAt(placed))).toBe('2026-02-28T12:00');
+    expect(iso(wakeAt(placed))?.slice(0, 15)).toBe('2026-02-28T12:03'.slice(0, 15));
+    expect(takePlace(full(), placed, state.createdAt)).toBeNull();
+    // The delay of February is not one of March.
+    expect(iso(wakeAt({ ...placed, nextIndex: 2 }))).toBe('2026-03-31T12:00');
+  });
+
+  test('is not taken when the merchant has set a jitter, and for a date in the past [D-59]', () => {
+    const state = monthly();
+    const { jitterFor: _, ...fixed } = state;
+    expect(takePlace(full(), fixed, state.createdAt)).toBeNull();
+    const late = takePlace(full(), state, at('2026-02-28T12:00Z'));
+    expect(late).toEqual({ jitterMs: 0, jitterFor: at('2026-02-28T12:00Z') });
+  });
+
+  test('is not taken without a next date [D-59]', () => {
+    const cancelled = { ...monthly(), cancelAtPeriodEnd: true };
+    expect(decide(cancelled, cancelled.createdAt, cancelled.createdAt)).toMatchObject({
+      reason: 'cancelled, the period ends',
+    });
+    expect(takePlace(full(), cancelled, cancelled.createdAt)).toBeNull();
+  });
+});
