@@ -42,7 +42,6 @@ export interface ChargeRef {
   readonly gatewayChargeId: string | null;
   readonly amountMinor: number;
   readonly currency: string;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** A payer whose browser waits for a charge, so that the payer can confirm the charge with the bank. */
@@ -120,7 +119,6 @@ export interface RefundRequest {
   readonly gatewayChargeId: string;
   readonly amountMinor: number;
   readonly currency: string;
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface RefundRef extends RefundRequest {
@@ -170,7 +168,6 @@ export interface SaveMethodRequest {
   /** True if no charge follows at once. Then the gateway refuses a card that it would decline. Default false. */
   readonly verify?: boolean | undefined;
   readonly reference?: { readonly paymentMethodId?: string; readonly customerId?: string };
-  readonly signal?: AbortSignal | undefined;
 }
 
 export type SaveMethodOutcome =

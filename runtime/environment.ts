@@ -68,16 +68,6 @@ export function read<Table extends Variables, Name extends keyof Table & string>
   return values as Read<Table, Name>;
 }
 
-/** Like {@link read}, but ignores defaults: an absent variable is undefined. */
-export function readOptional<Table extends Variables, Name extends keyof Table & string>(
-  variables: Table,
-  names: readonly Name[],
-  environment: Environment,
-): Partial<Read<Table, Name>> {
-  const given = names.filter((name) => present(environment[name]) !== undefined);
-  return read(variables, given, environment);
-}
-
 /** Returns undefined for an empty variable. */
 export function present(value: string | undefined): string | undefined {
   return value === undefined || value.trim() === '' ? undefined : value;

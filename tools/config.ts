@@ -13,14 +13,7 @@ import {
   variables as product,
   readCurrencyLimits,
 } from '../runtime/config.ts';
-import {
-  port,
-  present,
-  processEnvironment,
-  read,
-  readOptional,
-  text,
-} from '../runtime/environment.ts';
+import { port, present, processEnvironment, read, text } from '../runtime/environment.ts';
 import type { Environment } from '../runtime/environment.ts';
 
 /** The variables of a running installation, and those of `npm start`, the doubles and the tests' servers. */
@@ -59,6 +52,15 @@ export function loadStripeDoubleConfig(environment: Environment = processEnviron
   };
 }
 
+/** As {@link read}, but ignores defaults: an absent variable is undefined. */
+function readOptional<Name extends keyof typeof variables>(
+  names: readonly Name[],
+  environment: Environment,
+): Partial<ReturnType<typeof read<typeof variables, Name>>> {
+  const given = names.filter((name) => present(environment[name]) !== undefined);
+  return read(variables, given, environment);
+}
+
 export type EmbeddedConfig = ReturnType<typeof loadEmbeddedConfig>;
 
 /** Settings of `npm start` and the tests' servers. A given server is not started. Throws ConfigError. */
@@ -89,8 +91,8 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     'LOG_LEVEL',
   ] as const;
   const env = read(variables, names, environment, [refuseStripeDoubleInProduction]);
-  const replaced = readOptional(variables, ['DATABASE_URL', 'TEMPORAL_ADDRESS'], environment);
-  readOptional(variables, SECRETS, environment);
+  const replaced = readOptional(['DATABASE_URL', 'TEMPORAL_ADDRESS'], environment);
+  readOptional(SECRETS, environment);
   return {
     host: env.HOST,
     apiPort: env.API_PORT,
@@ -139,11 +141,7 @@ export function loadOperatorConfig(environment: Environment = processEnvironment
     'RENEWALS_PER_SECOND',
   ] as const;
   const env = read(variables, names, environment, SERVICE_CHECKS);
-  const given = readOptional(
-    variables,
-    ['DATABASE_URL', 'GATEWAY_KEY', 'ENCRYPTION_KEY'],
-    environment,
-  );
+  const given = readOptional(['DATABASE_URL', 'GATEWAY_KEY', 'ENCRYPTION_KEY'], environment);
   return {
     databaseUrl: given.DATABASE_URL,
     dataDir: resolve(env.DATA_DIR),

@@ -154,11 +154,6 @@ export function expectKey(request: IncomingMessage, key: string, name: string): 
   }
 }
 
-export function expectControlKey(request: IncomingMessage, key: string): void {
-  expectLoopback(request);
-  expectKey(request, key, 'control key');
-}
-
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }

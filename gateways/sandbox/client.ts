@@ -69,9 +69,9 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
 
     lookupMethod: (gatewayMethodId) => lookupMethod(exchange, gatewayMethodId),
 
-    lookup: async ({ key, amountMinor, currency, signal }) => {
+    lookup: async ({ key, amountMinor, currency }) => {
       const path = `/v1/charges?key=${encodeURIComponent(key)}`;
-      const sent = await exchange.send({ method: 'GET', path, signal });
+      const sent = await exchange.send({ method: 'GET', path });
       const body = accepted(sent);
       if (body?.['state'] === 'absent') return { kind: 'absent' };
       if (body?.['state'] === 'in_progress') return { kind: 'in_progress' };
@@ -84,13 +84,8 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
 
     ...refundMethods(exchange),
 
-    saveMethod: async ({ signal, ...order }) => {
-      const sent = await exchange.send({
-        method: 'POST',
-        path: '/v1/methods',
-        body: order,
-        signal,
-      });
+    saveMethod: async (order) => {
+      const sent = await exchange.send({ method: 'POST', path: '/v1/methods', body: order });
       const body = accepted(sent);
       return body === null ? unknown(sent) : (saved(body) ?? unknown(sent));
     },
@@ -128,21 +123,16 @@ async function lookupMethod(
 
 function refundMethods({ send }: SandboxExchange): Pick<SandboxClient, 'refund' | 'lookupRefund'> {
   return {
-    refund: async ({ signal, ...order }) => {
-      const sent = await send({
-        method: 'POST',
-        path: '/v1/refunds',
-        body: order,
-        signal,
-      });
+    refund: async (order) => {
+      const sent = await send({ method: 'POST', path: '/v1/refunds', body: order });
       if (sent.kind === 'not_sent') return sent;
       const body = accepted(sent);
       return body === null ? unknown(sent) : (knownRefund(body) ?? unknown(sent));
     },
 
-    lookupRefund: async ({ key, signal }) => {
+    lookupRefund: async ({ key }) => {
       const path = `/v1/refunds?key=${encodeURIComponent(key)}`;
-      const sent = await send({ method: 'GET', path, signal });
+      const sent = await send({ method: 'GET', path });
       const body = accepted(sent);
       if (body?.['state'] === 'absent') return { kind: 'absent' };
       return body === null ? unknown(sent) : (knownRefund(body) ?? unknown(sent));
@@ -151,13 +141,12 @@ function refundMethods({ send }: SandboxExchange): Pick<SandboxClient, 'refund' 
 }
 
 function chargeCall(request: ChargeRequest) {
-  const { key, gatewayMethodId, amountMinor, currency, reference, signal } = request;
+  const { key, gatewayMethodId, amountMinor, currency, reference } = request;
   return {
     method: 'POST' as const,
     path: '/v1/charges',
     headers: { 'idempotency-key': key },
     body: { gatewayMethodId, amountMinor, currency, reference },
-    signal,
   };
 }
 

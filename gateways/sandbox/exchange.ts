@@ -12,7 +12,6 @@ export interface ExchangeRequest {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface ExchangeOptions {
@@ -49,8 +48,6 @@ export function createExchange(options: ExchangeOptions) {
 
   const send = (request: ExchangeRequest): Promise<Exchange> =>
     new Promise((resolve) => {
-      const reception = receive(options.timeoutMs, request.signal, resolve);
-      if (reception === null) return;
       pool.dispatch(
         {
           method: request.method,
@@ -62,23 +59,18 @@ export function createExchange(options: ExchangeOptions) {
           },
           body: request.body === undefined ? null : JSON.stringify(request.body),
         },
-        reception,
+        receive(options.timeoutMs, resolve),
       );
     });
 
   return { send, close: () => pool.close() };
 }
 
-/** Ends one exchange at the first of these: an answer, an error, the time limit, the caller's signal. */
+/** Ends one exchange at the first of these: an answer, an error, the time limit. */
 function receive(
   timeoutMs: number,
-  signal: AbortSignal | undefined,
   resolve: (exchange: Exchange) => void,
-): Dispatcher.DispatchHandler | null {
-  if (signal?.aborted === true) {
-    resolve({ kind: 'not_sent', reason: 'given up before it was sent' });
-    return null;
-  }
+): Dispatcher.DispatchHandler {
   let controller: Dispatcher.DispatchController | undefined;
   let isSettled = false;
   let status = 0;
@@ -89,16 +81,13 @@ function receive(
     if (isSettled) return;
     isSettled = true;
     clearTimeout(deadline);
-    signal?.removeEventListener('abort', onAbort);
     resolve(exchange);
   };
   const giveUp = (reason: string): void => {
     settle({ kind: controller === undefined ? 'not_sent' : 'broken', reason });
     controller?.abort(new Error(reason));
   };
-  const onAbort = (): void => giveUp('the caller gave up');
   const deadline = setTimeout(() => giveUp(`no answer within ${timeoutMs} ms`), timeoutMs);
-  signal?.addEventListener('abort', onAbort);
 
   return {
     onRequestStart: (started) => {

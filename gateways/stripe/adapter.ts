@@ -8,7 +8,6 @@ import { readEvents } from './events.ts';
 import { lookupDispute, lookupMethod } from './lookups.ts';
 import { failureOf, unknown } from './outcomes.ts';
 import { lookupRefund, refund } from './refunds.ts';
-import { withCallersSignal } from './sending.ts';
 
 /**
  * Stripe, for one account. Each attempt has its own PaymentIntent, which `prepare` creates, `charge` confirms and
@@ -27,12 +26,12 @@ export function createStripeGateway(options: StripeGatewayOptions): PaymentGatew
     company: 'Stripe',
     openCardEntry: (request) => openCardEntry(stripe, request, options.timeoutMs),
     amountProblem,
-    prepare: (request) => withCallersSignal(request, () => prepare(stripe, request)),
-    charge: (request) => withCallersSignal(request, () => charge(stripe, request)),
-    lookup: (ref) => withCallersSignal(ref, () => lookup(stripe, ref)),
-    withdraw: (ref) => withCallersSignal(ref, () => withdraw(stripe, ref)),
-    refund: (request) => withCallersSignal(request, () => refund(stripe, request)),
-    lookupRefund: (ref) => withCallersSignal(ref, () => lookupRefund(stripe, ref)),
+    prepare: (request) => prepare(stripe, request),
+    charge: (request) => charge(stripe, request),
+    lookup: (ref) => lookup(stripe, ref),
+    withdraw: (ref) => withdraw(stripe, ref),
+    refund: (request) => refund(stripe, request),
+    lookupRefund: (ref) => lookupRefund(stripe, ref),
     saveMethod: ({ token, session }) =>
       readCard(stripe, token, session).catch((error: unknown) => unknown(failureOf(error).reason)),
     readEvents: (rawBody, headers) =>

@@ -19,14 +19,12 @@ import {
 } from './outcomes.ts';
 
 const REPLAYS_MAX = 3;
-const ABORTED = { kind: 'not_sent', reason: 'the caller gave up' } as const;
 
 /**
  * Creates the PaymentIntent of a charge and does not confirm it. Moves no money. A repeat within Stripe's key lifetime
  * returns the same PaymentIntent, also after the database has lost its id.
  */
 export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<PrepareOutcome> {
-  if (request.signal?.aborted === true) return ABORTED;
   const scaled = stripeAmount(request.amountMinor, request.currency);
   if ('problem' in scaled) return refusedCharge(scaled.problem, null);
   const creation = creationOf(request, scaled.amount);
@@ -74,7 +72,6 @@ function refusedCharge(gatewayCode: string, gatewayChargeId: string | null) {
 /** Confirms the PaymentIntent, off-session without a payer. If it was confirmed or cancelled, returns its outcome. */
 export async function charge(stripe: Stripe, request: ChargeRequest): Promise<ChargeOutcome> {
   const id = chargeIdOf(request);
-  if (request.signal?.aborted === true) return ABORTED;
   try {
     return undecidedIfAbsent(
       outcomeOf(await stripe.paymentIntents.confirm(id, confirmationOf(request))),

@@ -1,8 +1,8 @@
 import PQueue from 'p-queue';
 
 export interface Pace {
-  /** @throws PacedOut if the rate limit allows no request within 2 s, or if a signal aborts first. */
-  take(method: string, signals: readonly AbortSignal[]): Promise<void>;
+  /** @throws PacedOut if the rate limit allows no request within 2 s, or if `signal` aborts first. */
+  take(method: string, signal?: AbortSignal | null): Promise<void>;
   /** Call this when Stripe has refused a request because of its rate limit. Later requests then wait 0.5 to 1 s. */
   backOff(): void;
 }
@@ -35,12 +35,13 @@ export function createPace(mode: keyof typeof REQUESTS_PER_SECOND): Pace {
   const queues = { reads: queueOf(), writes: queueOf() };
   let resume: NodeJS.Timeout | undefined;
   return {
-    async take(method, signals) {
+    async take(method, signal) {
       const queue = queues[method === 'GET' ? 'reads' : 'writes'];
       const limit = new AbortController();
       const timer = setTimeout(() => limit.abort(), WAIT_MS);
       try {
-        await queue.add(() => undefined, { signal: AbortSignal.any([limit.signal, ...signals]) });
+        const signals = signal ? [limit.signal, signal] : [limit.signal];
+        await queue.add(() => undefined, { signal: AbortSignal.any(signals) });
       } catch {
         throw new PacedOut();
       } finally {

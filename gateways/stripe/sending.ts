@@ -1,18 +1,6 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { fetch } from 'undici';
 import type { RequestInit, Response } from 'undici';
 import type { Pace } from './pace.ts';
-
-/** The abort signal of the caller of an adapter method. The SDK takes no signal for a request. */
-const callerSignal = new AsyncLocalStorage<AbortSignal | undefined>();
-
-/** Runs `call`. When the signal of `request` aborts, the requests of `call` that wait for the rate limit fail. */
-export function withCallersSignal<T>(
-  { signal }: { readonly signal?: AbortSignal | undefined },
-  call: () => Promise<T>,
-): Promise<T> {
-  return callerSignal.run(signal, call);
-}
 
 export interface SendingOptions {
   readonly secretKey: string;
@@ -27,10 +15,7 @@ export interface SendingOptions {
  */
 export function createSending({ secretKey, pace, newerKey }: SendingOptions) {
   const send = async (url: string, init: RequestInit, key: string): Promise<Response> => {
-    const signals = [init.signal, callerSignal.getStore()].filter(
-      (signal) => signal instanceof AbortSignal,
-    );
-    await pace?.take(init.method ?? 'GET', signals);
+    await pace?.take(init.method ?? 'GET', init.signal);
     const headers = new Headers(init.headers as HeadersInit);
     headers.set('authorization', `Bearer ${key}`);
     const response = await fetch(url, { ...init, headers: Object.fromEntries(headers) });

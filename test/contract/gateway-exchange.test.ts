@@ -33,8 +33,7 @@ async function start(answering: Answering, changes: { timeoutMs?: number } = {})
   return { arrived, exchange, server, url };
 }
 
-const post = (path: string, signal?: AbortSignal) =>
-  ({ method: 'POST', path, body: { n: 1 }, signal }) as const;
+const post = (path: string) => ({ method: 'POST', path, body: { n: 1 } }) as const;
 
 const reference = { merchantId: 'm', intentId: 'i', subscriptionId: null, paymentMethodId: 'p' };
 const charge = {
@@ -102,30 +101,6 @@ describe('one HTTP exchange', () => {
     await expect
       .poll(() => arrived.filter((request) => request !== 'POST /open'))
       .toEqual(['POST /slow']);
-  });
-
-  it('is never sent when the caller aborts while the exchange is queued [D-32]', async () => {
-    const waiting: ServerResponse[] = [];
-    const { arrived, exchange } = await start((_request, response) => waiting.push(response));
-    const first = exchange.send(post('/first'));
-    const caller = new AbortController();
-    const second = exchange.send(post('/second', caller.signal));
-    caller.abort();
-    expect(await second).toEqual({ kind: 'not_sent', reason: 'the caller gave up' });
-    await expect.poll(() => waiting.length).toBe(1);
-    waiting[0]?.end('{}');
-    expect((await first).kind).toBe('answered');
-    const third = exchange.send(post('/third'));
-    await expect.poll(() => waiting.length).toBe(2);
-    waiting[1]?.end('{}');
-    expect((await third).kind).toBe('answered');
-    expect(arrived).toEqual(['POST /first', 'POST /third']);
-  });
-
-  it('ends as broken when the caller aborts after it was sent [D-32]', async () => {
-    const caller = new AbortController();
-    const { exchange } = await start(() => caller.abort());
-    expect(await exchange.send(post('/', caller.signal))).toMatchObject({ kind: 'broken' });
   });
 
   it.each([

@@ -157,13 +157,6 @@ function describeCharging(it: GatewayTest): void {
       });
     }
   });
-
-  it('sends no charge when the caller has already aborted [D-32]', async ({ harness }) => {
-    const request = await chargeRequest(harness);
-    const outcome = await harness.gateway.charge({ ...request, signal: AbortSignal.abort() });
-    expect(outcome.kind).toBe('not_sent');
-    expect(await harness.book(request.subscriptionId)).toEqual([]);
-  });
 }
 
 function describeRefunds(it: GatewayTest): void {

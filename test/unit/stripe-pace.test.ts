@@ -5,7 +5,7 @@ import { createPace } from '../../gateways/stripe/pace.ts';
 function takeMany(pace: ReturnType<typeof createPace>, count: number, method = 'POST') {
   const outcomes: string[] = [];
   for (let taken = 0; taken < count; taken += 1) {
-    pace.take(method, []).then(
+    pace.take(method).then(
       () => outcomes.push('sent'),
       (error: Error) => outcomes.push(error.name),
     );
@@ -53,7 +53,7 @@ describe('the rate limiter of an account at Stripe', () => {
     takeMany(pace, 12);
     const caller = new AbortController();
     const outcomes: string[] = [];
-    pace.take('POST', [caller.signal]).catch((error: Error) => outcomes.push(error.name));
+    pace.take('POST', caller.signal).catch((error: Error) => outcomes.push(error.name));
     const others = takeMany(pace, 12);
     await vi.advanceTimersByTimeAsync(10);
     caller.abort();

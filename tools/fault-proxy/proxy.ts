@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import {
   endAnswer,
-  expectControlKey,
   json,
   readJson,
   refusal,
@@ -14,6 +13,7 @@ import {
 } from '../../gateways/http-server/http.ts';
 import { listen } from '../../gateways/http-server/listening.ts';
 import type { ListenOptions } from '../../gateways/http-server/listening.ts';
+import { expectControlKey } from './control-key.ts';
 import { createFaults, readFault } from './faults.ts';
 import type { Fault, Faults } from './faults.ts';
 

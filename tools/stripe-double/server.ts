@@ -1,7 +1,6 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
-  expectControlKey,
   json,
   readText,
   refusal,
@@ -11,6 +10,7 @@ import {
 import type { Reply, Route } from '../../gateways/http-server/http.ts';
 import { listen, stop } from '../../gateways/http-server/listening.ts';
 import type { ListenOptions } from '../../gateways/http-server/listening.ts';
+import { expectControlKey } from '../fault-proxy/control-key.ts';
 import { createAnswerCheck } from './answer-check.ts';
 import { createApi, ENDPOINTS } from './api.ts';
 import type { Api } from './api.ts';
