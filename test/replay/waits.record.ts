@@ -78,9 +78,9 @@ describe('record', () => {
 
   record('long', async ({ env }) => {
     const createdAt = await env.server.currentTimeMs();
-    const ref = await env.create({ createdAt, terms: { cycleCount: 12 } });
+    const ref = await env.create({ createdAt, terms: { cycleCount: 24 } });
     await pay(env, ref);
-    await env.server.sleep(400 * 86_400_000);
+    await env.server.sleep(800 * 86_400_000);
     expect(await keepEnded(env, 'long', ref)).toBeGreaterThan(2);
   });
 

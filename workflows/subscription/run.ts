@@ -44,8 +44,8 @@ const HELD_MS = 3_600_000;
 
 /** A run with this many events continues as new before it sleeps or moves its test clock. */
 const HISTORY_EVENTS_MAX = 400;
-/** An idle run with this many events, after three to five renewals, continues as new: an uncached run is replayed. */
-const HISTORY_EVENTS_LONG = 20;
+/** An idle run with this many events, after eight to ten renewals, continues as new: an uncached run is replayed. */
+const HISTORY_EVENTS_LONG = 50;
 /** Two runs differ by at most this number of events, so that not all of one wave continue as new in the same month. */
 const LONG_WINDOW = 12;
 /** A run leaves the checkout queue 5 to 30 s after the checkout, when the payer no longer waits. */
