@@ -25,6 +25,7 @@ export class RenewalPlaces {
   private readonly room: number;
   /** By the slot's number since the epoch. */
   private readonly slots = new Map<number, Slot>();
+  private lookThroughAbove = SLOTS_MAX;
 
   constructor(perSecond: number) {
     this.room = (perSecond * SLOT_MS) / 1_000;
@@ -66,10 +67,12 @@ export class RenewalPlaces {
     return slot;
   }
 
+  /** Costs little on average: it looks through the slots again only when there are twice as many. */
   forgetBefore(now: number): void {
-    if (this.slots.size <= SLOTS_MAX) return;
+    if (this.slots.size <= this.lookThroughAbove) return;
     const first = Math.floor(now / SLOT_MS);
     for (const number of this.slots.keys()) if (number < first) this.slots.delete(number);
+    this.lookThroughAbove = Math.max(SLOTS_MAX, 2 * this.slots.size);
   }
 }
 
@@ -85,8 +88,7 @@ export function takePlace(
   realNow: number,
 ): Place | null {
   const dueAt = nextDateAt(state);
-  const { jitterFor } = state;
-  if (jitterFor === undefined || dueAt === null || jitterFor === dueAt) return null;
+  if (state.jitterFor === undefined || dueAt === null || state.jitterFor === dueAt) return null;
   places.forgetBefore(realNow);
   // A date in the past is charged at once.
   return { jitterMs: dueAt > realNow ? places.take(dueAt, state) : 0, jitterFor: dueAt };

@@ -74,6 +74,21 @@ test('a slot never holds more renewals than twice its room, whatever is due when
   );
 });
 
+test('the places before an instant are forgotten when there are more than 200,000, and no later one is [D-59]', () => {
+  const places = new RenewalPlaces(1);
+  const later = DUE + 200_001 * 4_000;
+  for (const dueAt of [DUE, later]) delays(places, 'mer_1', 8, dueAt);
+  const delayAt = (dueAt: number) => delays(places, 'mer_1', 1, dueAt)[0];
+  for (let slot = 10; slot < 200_000; slot += 1) places.take(DUE + slot * 4_000, renewal('m', 1));
+  places.forgetBefore(DUE + 4_000);
+  expect(delayAt(DUE)).toBeGreaterThan(0);
+  for (let slot = 200_010; slot < 200_100; slot += 1)
+    places.take(DUE + slot * 4_000, renewal('m', 1));
+  places.forgetBefore(DUE + 4_000);
+  expect(delayAt(DUE)).toBe(0);
+  expect(delayAt(later)).toBeGreaterThan(0);
+});
+
 describe('the place of a renewal', () => {
   const monthly = (): SubscriptionState => ({
     ...subscribed('2026-01-31T12:00Z').state,
