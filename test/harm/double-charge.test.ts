@@ -1,4 +1,4 @@
-import { PLACES } from '../support/places.ts';
+import { chargingDeps } from '../support/charging-deps.ts';
 import { eventually } from '../support/eventually.ts';
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
@@ -6,8 +6,6 @@ import { describe, expect, vi } from 'vitest';
 import { paymentAttempts, paymentIntents } from '../../db/schema/payments.ts';
 import { createChargingActivities } from '../../activities/subscription/charge-attempt.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
-import { LINKS } from '../support/links.ts';
-import { oneGateway } from '../support/one-gateway.ts';
 import { onDevServerWith } from '../support/environment.ts';
 import { DUE_AT, februaryInput, paidForJanuary } from '../support/february-charge.ts';
 import type { PaidSubscription } from '../support/february-charge.ts';
@@ -38,18 +36,12 @@ describe('a gateway', () => {
   }) => {
     const subscription = await paidForJanuary(env);
     const input = await februaryInput(env, subscription);
-    const refusing = createChargingActivities({
-      links: LINKS,
-      places: PLACES,
-      db: env.db,
-      orders: env.orders,
-      wakeStream: (stream) => env.webhooks.wakeStream(stream),
-      gateways: oneGateway({
-        ...env.gateway,
+    const refusing = createChargingActivities(
+      chargingDeps(env, {
         charge: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
         lookup: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
       }),
-    });
+    );
     const reason = 'the gateway refused the request: 401 key_unknown';
     expect(await refusing.chargeAttempt(input)).toMatchObject({
       outcome: { kind: 'review', reason },

@@ -1,9 +1,7 @@
-import { PLACES } from '../support/places.ts';
-import { LINKS } from '../support/links.ts';
+import { chargingDeps } from '../support/charging-deps.ts';
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { createChargingActivities } from '../../activities/subscription/charge-attempt.ts';
-import { oneGateway } from '../support/one-gateway.ts';
 import { createPaymentActivities } from '../../activities/orders/payments.ts';
 import { markSending } from '../../db/repositories/subscriptions/attempts.ts';
 import { openPaymentAttempt, settlePayment } from '../../db/repositories/payments/charges.ts';
@@ -25,14 +23,7 @@ test('a stalled worker does not send its charge again when the attempt was revie
   const ref = await payments.tokenised();
   let sent = 0;
   const activities = createPaymentActivities({
-    links: LINKS,
-    places: PLACES,
-    db: env.db,
-    // Temporal is unreachable, so the activity cannot start the late-charge watch. The sweep starts it later.
-    orders: { ensureRunning: () => Promise.reject(new Error('Temporal is away')) },
-    wakeStream: async () => undefined,
-    gateways: oneGateway({
-      ...env.gateway,
+    ...chargingDeps(env, {
       charge: async () => {
         sent += 1;
         return { kind: 'unknown', reason: 'no answer' };
@@ -54,6 +45,9 @@ test('a stalled worker does not send its charge again when the attempt was revie
         return { kind: 'absent' };
       },
     }),
+    // Temporal is unreachable, so the activity cannot start the late-charge watch. The sweep starts it later.
+    orders: { ensureRunning: () => Promise.reject(new Error('Temporal is away')) },
+    wakeStream: async () => undefined,
   });
   const input = { ...ref, token: null, nowAt: Date.now() };
   expect(await activities.chargePayment(input)).toEqual({
@@ -70,18 +64,13 @@ test('an attempt goes to review when the gateway charged another amount [D-32]',
 }) => {
   const ref = await payments.tokenised();
   const activities = createPaymentActivities({
-    links: LINKS,
-    places: PLACES,
-    db: env.db,
-    orders: env.orders,
-    wakeStream: async () => undefined,
-    gateways: oneGateway({
-      ...env.gateway,
+    ...chargingDeps(env, {
       charge: async (request) => {
         await env.gateway.charge({ ...request, amountMinor: request.amountMinor + 1 });
         return { kind: 'unknown', reason: 'no answer' };
       },
     }),
+    wakeStream: async () => undefined,
   });
   const input = { ...ref, token: null, nowAt: Date.now() };
   expect(await activities.chargePayment(input)).toEqual({ kind: 'pending', needsPerson: true });
@@ -189,14 +178,8 @@ test('a stalled run settles nothing when its subscription was cancelled during t
   };
 
   const asked = gate();
-  const late = createChargingActivities({
-    links: LINKS,
-    places: PLACES,
-    db: env.db,
-    orders: env.orders,
-    wakeStream: (stream) => env.webhooks.wakeStream(stream),
-    gateways: oneGateway({
-      ...env.gateway,
+  const late = createChargingActivities(
+    chargingDeps(env, {
       charge: async (request) => {
         const answer = await env.gateway.charge(request);
         // This run stalls with the answer; the subscription is cancelled, and another run continues.
@@ -210,15 +193,9 @@ test('a stalled run settles nothing when its subscription was cancelled during t
         return answer;
       },
     }),
-  });
-  const live = createChargingActivities({
-    links: LINKS,
-    places: PLACES,
-    db: env.db,
-    orders: env.orders,
-    wakeStream: (stream) => env.webhooks.wakeStream(stream),
-    gateways: oneGateway({
-      ...env.gateway,
+  );
+  const live = createChargingActivities(
+    chargingDeps(env, {
       // The look-up does not find the charge. The answer of the look-up arrives after the stalled run has
       // returned.
       lookup: async () => {
@@ -227,7 +204,7 @@ test('a stalled run settles nothing when its subscription was cancelled during t
         return { kind: 'absent' };
       },
     }),
-  });
+  );
   let continued!: ReturnType<typeof live.chargeAttempt>;
   const times = { nowAt, realNowAt: Date.now() };
   const isLateOver = late.chargeAttempt({ ...times, state: opening.state, opening: opened });
