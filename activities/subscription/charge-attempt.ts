@@ -46,7 +46,7 @@ export interface ChargeAttemptInput {
 }
 
 /**
- * `settled`: the outcome and its transition are recorded; `applyOutcome` and `place` give the caller the same state. `pending`:
+ * `settled`: the outcome and its transition are recorded; `applyOutcome` and `place` give the recorded state. `pending`:
  * still UNKNOWN or in REVIEW, nothing recorded. `adopt`: the row holds another state; `result` is the command's, if
  * known.
  */

@@ -4,7 +4,7 @@ import type { SubscriptionState } from './state.ts';
 
 /** The length of a slot, in ms. All renewals of a slot may start at one instant. */
 const SLOT_MS = 4_000;
-/** This number of a merchant's renewals stays in a full slot, until the slot holds twice as many as it has room for. */
+/** This many of a merchant's renewals may also stay in a full slot, which then holds at most twice its room. */
 const OF_SMALL_MERCHANT = 100;
 /** With more slots in memory, the past ones are forgotten. */
 const SLOTS_MAX = 200_000;
@@ -67,7 +67,7 @@ export class RenewalPlaces {
     return slot;
   }
 
-  /** Costs little on average: it looks through the slots again only when there are twice as many. */
+  /** Forgets the slots before `now` whenever the number of slots has doubled. */
   forgetBefore(now: number): void {
     if (this.slots.size <= this.lookThroughAbove) return;
     const first = Math.floor(now / SLOT_MS);

@@ -15,8 +15,8 @@ import type { SubscriptionState } from './state.ts';
 export interface UpcomingCharge {
   /** The due date. For a declined cycle: its next automatic retry; null if none is planned. */
   at: number | null;
-  /** The end of the time after `at` in which the charge is made; null if it is made at `at`. */
-  untilAt: number | null;
+  /** The charge is made at most this many ms after `at`. */
+  jitterMs: number;
   cycleNumber: number;
   amountMinor: number;
   currency: string;
@@ -48,10 +48,9 @@ export function upcomingCharges(
     const isOwed = owed?.cycleNumber === cycleNumber;
     const isRetry = isOwing && offset === 0;
     const at = isRetry ? nextRetryAt(state) : calendarDate(state, firstIndex + offset);
-    const jitterMs = isRetry || at === null ? 0 : jitterAt(state, at);
     return {
       at,
-      untilAt: at === null || jitterMs === 0 ? null : at + jitterMs,
+      jitterMs: isRetry || at === null ? 0 : jitterAt(state, at),
       cycleNumber,
       amountMinor: isOwed ? owed.amountMinor : cycleAmountMinor(terms, cycleNumber),
       currency: terms.currency,

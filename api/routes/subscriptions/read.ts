@@ -271,9 +271,9 @@ export const getUpcomingCharges = route({
     const nowAt = state.testClockId === null ? now() : await businessNow(db, refOf(call), now());
     const charges = upcomingCharges(state, limit, nowAt);
     return ok({
-      data: charges.map(({ at, untilAt, cycleNumber, amountMinor, currency }) => ({
+      data: charges.map(({ at, jitterMs, cycleNumber, amountMinor, currency }) => ({
         date: at,
-        ...(at === null || untilAt === null ? {} : { chargeFrom: at, chargeUntil: untilAt }),
+        ...(at === null || jitterMs === 0 ? {} : { chargeFrom: at, chargeUntil: at + jitterMs }),
         cycleNumber,
         amount: amountMinor,
         currency,
