@@ -53,7 +53,7 @@ describe('renewals of one instant', () => {
   });
 });
 
-test('a slot never holds more renewals than twice its room, whatever is due when [D-59]', () => {
+test('no slot gets more than twice as many renewals as it has room for [D-59]', () => {
   const renewals = fc.array(
     fc.record({ merchant: fc.nat(3), second: fc.nat(60), n: fc.nat(10_000) }),
     { maxLength: 300 },
@@ -74,7 +74,7 @@ test('a slot never holds more renewals than twice its room, whatever is due when
   );
 });
 
-test('the places before an instant are forgotten when there are more than 200,000, and no later one is [D-59]', () => {
+test('with more than 200,000 slots, those in the past are forgotten, and later ones are not [D-59]', () => {
   const places = new RenewalPlaces(1);
   const later = DUE + 200_001 * 4_000;
   for (const dueAt of [DUE, later]) delays(places, 'mer_1', 8, dueAt);

@@ -70,7 +70,7 @@ export class Run implements Facts {
   hasAnsweredForNow = false;
   /** True while an activity writes or reads the row. The row may then differ from `state`. */
   isWriting = false;
-  /** Set by the first `successorDueAt` of a run that leaves its queue, so that the delay does not begin anew. */
+  /** When the run leaves the checkout queue. Set once, so that the delay does not begin anew. */
   private movesAt: number | null = null;
   private failures = 0;
   private current: SubscriptionState;
@@ -148,8 +148,8 @@ export class Run implements Facts {
   }
 
   /**
-   * False for a run that is soon busy again, and so stays cached: on a test clock, or with an unknown outcome. A run on
-   * the checkout queue leaves that queue by a new run.
+   * A run on a test clock or with an unknown outcome is soon busy again, so it stays in the cache. A run on the checkout
+   * queue continues as new anyway, to leave that queue.
    */
   private get isLong(): boolean {
     const isBusy = this.clock.isTestClock || this.current.openAttempt !== null;
