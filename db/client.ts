@@ -41,8 +41,6 @@ export function createDb(options: DbOptions): DbHandle {
       statement_timeout: 15_000,
       lock_timeout: 5_000,
       idle_in_transaction_session_timeout: 10_000,
-      // A generic plan has no parameter values, so Postgres could not choose the partial indexes.
-      plan_cache_mode: 'force_custom_plan',
     },
   };
   const { client, close } = openPool(

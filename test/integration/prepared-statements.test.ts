@@ -49,6 +49,28 @@ test('a statement is not prepared when it has more than 100 parameters', async (
   expect(await prepared('as total')).toEqual([]);
 });
 
+test('a statement gets one plan for all values, unless a partial index needs a value', async () => {
+  const { db } = handle;
+  await db.execute(sql`create table many as
+    select n as id, case when n = 7 then 'OPEN' else 'PAID' end as state from generate_series(1, 20000) n`);
+  await db.execute(sql`create unique index on many (id)`);
+  await db.execute(sql`create index on many (id) where state = 'OPEN'`);
+  await db.execute(sql`analyze many`);
+  const ids = [];
+  for (let id = 1; id <= 10; id += 1) {
+    ids.push(...(await db.execute(sql`select id from many where id = ${id}::int`)));
+    ids.push(...(await db.execute(sql`select id as open from many where state = ${'OPEN'}`)));
+  }
+  expect(ids).toHaveLength(20);
+  const plans = await db.execute(sql`
+    select statement like '%as open%' as "isPartial", generic_plans::int as one, custom_plans::int as "each"
+    from pg_prepared_statements where statement like '%from many where%' order by 1`);
+  expect([...plans]).toEqual([
+    { isPartial: false, one: 5, each: 5 },
+    { isPartial: true, one: 0, each: 10 },
+  ]);
+});
+
 test('a failed transaction is rolled back and leaves its connection usable', async () => {
   const failing = handle.db.transaction(async (tx) => {
     await tx.execute(sql`create table left_behind (id int)`);
