@@ -21,6 +21,8 @@ COPY runtime runtime
 COPY temporal temporal
 RUN node --import tsx runtime/bundle-workflows.ts workflow-bundle.js
 ENV WORKFLOW_BUNDLE=/app/workflow-bundle.js
+# A young generation of 32 MB in place of 16: short-lived objects of concurrent calls die in it, and are not copied.
+ENV NODE_OPTIONS=--max-semi-space-size=32
 
 USER node
 CMD ["node", "--import", "tsx", "--import", "./runtime/workflow-threads.mjs", "worker.ts"]

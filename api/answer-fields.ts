@@ -79,9 +79,9 @@ export const declineMessage = z
   .string()
   .meta({ description: 'Human-readable reason for the decline.' });
 
-export function page<Row extends z.ZodType>(of: Row) {
+export function page<Row extends z.ZodType>(of: Row, order = 'Newest first.') {
   return z.object({
-    data: z.array(of).meta({ description: 'Newest first.' }),
+    data: z.array(of).meta({ description: order }),
     metadata: z.object({
       offset: z
         .string()

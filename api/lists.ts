@@ -13,6 +13,7 @@ const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 100;
 const OFFSET_MAX = 255;
 const EMAIL_MAX = 255;
+const POSITION_MAX = 999_999_999;
 
 export const FILTERS = {
   customerId: optional(idText()).describe('Only records of this customer.'),
@@ -73,6 +74,38 @@ export async function answerPage<Row extends Listed, Presented>(
   return ok({
     data: page.map(present),
     metadata: rows.length > limit && last !== undefined ? { offset: offsetOf(last) } : {},
+  });
+}
+
+/** For a list without ids, oldest first. Its offset is a number that rises from record to record, from 1. */
+export function numberedQuery(records: string) {
+  return {
+    limit: optional(numberText(1, LIMIT_MAX)).describe(
+      `Maximum number of ${records} on a page. Default: ${LIMIT_MAX}.`,
+    ),
+    offset: optional(numberText(1, POSITION_MAX)).describe(
+      '`metadata.offset` of the previous page. Absent for the first page.',
+    ),
+  };
+}
+
+/** `numberOf` a record: its position, if the list has no other number. */
+export async function answerNumbered<Row, Presented>(
+  { query }: { query: Fields<ReturnType<typeof numberedQuery>> },
+  read: (query: { after: number; limit: number }) => Promise<Row[]>,
+  numberOf: (row: Row, position: number) => number,
+  present: (row: Row) => Presented,
+) {
+  const { limit = LIMIT_MAX, offset: after = 0 } = query;
+  const rows = await read({ after, limit: limit + 1 });
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  return ok({
+    data: page.map(present),
+    metadata:
+      rows.length > limit && last !== undefined
+        ? { offset: String(numberOf(last, after + page.length)) }
+        : {},
   });
 }
 

@@ -23,14 +23,15 @@ import {
   retrySubscription,
   unpauseSubscription,
 } from './routes/subscriptions/commands.ts';
+import { getCharges } from './routes/subscriptions/charges.ts';
 import { createSubscription } from './routes/subscriptions/create.ts';
 import { chargeSubscriptionOnce } from './routes/subscriptions/one-time-charge.ts';
 import {
   getSubscription,
   getSubscriptions,
-  getTimeline,
   getUpcomingCharges,
 } from './routes/subscriptions/read.ts';
+import { getTimeline } from './routes/subscriptions/timeline.ts';
 import { advanceTestClock, createTestClock, getTestClock } from './routes/test-clocks/routes.ts';
 import { declineNext } from './routes/test-helpers/routes.ts';
 import {
@@ -51,6 +52,7 @@ export const ROUTES: readonly Route[] = [
   getSubscription,
   getSubscriptions,
   getUpcomingCharges,
+  getCharges,
   getTimeline,
   editSubscription,
   cancelSubscription,

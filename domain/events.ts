@@ -3,7 +3,8 @@ import { declineMessage } from './declines.ts';
 import type { DisputeStatus } from './dispute.ts';
 import type { IntentStatus, ShownIntentKind } from './payment-intent.ts';
 import type { Actor } from './subscription/actor.ts';
-import type { EndReason, SubscriptionStatus } from './subscription/state.ts';
+import type { EndReason } from './subscription/end-reason.ts';
+import type { SubscriptionStatus } from './subscription/state.ts';
 
 export const INTENT_EVENT_TYPES = [
   'intent.checkout_opened',

@@ -1,10 +1,12 @@
+import type { SettledBy } from './payment-intent.ts';
+
 /**
  * `byPerson`: decided by manual review. `isWithdrawn`: voided before the gateway made the charge. `isProven`: the
  * gateway will never make it. `retry`: only of a decline just answered. `unansweredAt`: null if the gateway answered
- * that it has not decided. `payerUrl`: where the payer has to confirm the charge.
+ * that it has not decided. `payerUrl`: where the payer has to confirm the charge. `byLookup`: not by the send's answer.
  */
 export type Settlement =
-  | { kind: 'succeeded'; gatewayChargeId: string; byPerson?: true }
+  | { kind: 'succeeded'; gatewayChargeId: string; byPerson?: true; byLookup?: true }
   | {
       kind: 'declined';
       code: string;
@@ -12,6 +14,7 @@ export type Settlement =
       gatewayCode?: string | null;
       retry?: 'never' | 'later' | 'unknown';
       byPerson?: true;
+      byLookup?: true;
       isWithdrawn?: true;
       isProven?: true;
     }
@@ -25,4 +28,12 @@ export function isUnproven(settlement: Settlement): boolean {
     settlement.isProven !== true &&
     (settlement.byPerson === true || settlement.isWithdrawn === true)
   );
+}
+
+export function settledBy(
+  settlement: Extract<Settlement, { kind: 'succeeded' | 'declined' }>,
+): SettledBy {
+  if (settlement.byPerson) return 'person';
+  if (settlement.kind === 'declined' && settlement.isWithdrawn) return 'void';
+  return settlement.byLookup ? 'look_up' : 'gateway';
 }

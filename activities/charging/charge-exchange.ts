@@ -77,11 +77,12 @@ export async function collect(
   const voided = limits.isVoided === true ? VOIDED : NOT_CONFIRMED;
   if (isVoided && !exchange.mayBeAtGateway) return voided;
   for (;;) {
+    const byLookup = exchange.mayBeAtGateway;
     const outcome = await unlessRejected(() => ask(exchange));
     switch (outcome.kind) {
       case 'succeeded':
       case 'declined':
-        return outcome;
+        return byLookup ? { ...outcome, byLookup } : outcome;
       case 'withdrawn':
         return { ...voided, isProven: true };
       case 'absent':
@@ -138,7 +139,7 @@ async function outcomeInReview(
     return { kind: 'succeeded', gatewayChargeId: decision.gatewayId ?? '', byPerson: true };
   }
   const found = await unlessRejected(() => gateway.lookup(chargeRefOf(attempt)));
-  if (found.kind === 'succeeded' || found.kind === 'declined') return found;
+  if (found.kind === 'succeeded' || found.kind === 'declined') return { ...found, byLookup: true };
   return decision
     ? {
         kind: 'declined',

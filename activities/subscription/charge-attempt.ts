@@ -180,7 +180,14 @@ async function outcomeOf(
     case 'succeeded':
       return settlement.byPerson ? { kind: 'succeeded', byPerson: true } : { kind: 'succeeded' };
     case 'declined': {
-      const { gatewayChargeId: _, isProven: __, gatewayCode, retry, ...declined } = settlement;
+      const {
+        gatewayChargeId: _,
+        isProven: __,
+        byLookup: ___,
+        gatewayCode,
+        retry,
+        ...declined
+      } = settlement;
       return {
         ...declined,
         ...(typeof gatewayCode === 'string' ? { gatewayCode } : {}),

@@ -71,11 +71,11 @@ export function createTransitionActivities(
       merchantId: string;
       subscriptionId: string;
       version: number;
-    }): Promise<Pick<Snapshot, 'state' | 'clock'> & { isReviewDecided?: boolean }> {
+    }): Promise<Pick<Snapshot, 'state' | 'entries' | 'clock'> & { isReviewDecided?: boolean }> {
       const { version, ...ref } = input;
       const row = await loadSnapshot(deps.db, ref);
       if (!row) throw invalidInput(`no subscription ${ref.subscriptionId}`);
-      const snapshot = { state: row.state, clock: row.clock };
+      const snapshot = { state: row.state, entries: row.entries, clock: row.clock };
       await (row.state.version < version ? recordHold : endHold)(deps.db, ref);
       // Another process may have recorded a transition and died before it delivered the events.
       await deps.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });

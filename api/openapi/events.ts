@@ -3,7 +3,8 @@ import { EVENT_TYPES, INTENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../..
 import type { EventType } from '../../domain/events.ts';
 import { INTENT_STATUSES } from '../../domain/payment-intent.ts';
 import { ACTORS } from '../../domain/subscription/actor.ts';
-import { END_REASONS, SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
+import { END_REASONS } from '../../domain/subscription/end-reason.ts';
+import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
 import { customerDetails } from '../payment-fields.ts';
 import {
   count,

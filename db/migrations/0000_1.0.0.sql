@@ -98,6 +98,19 @@ CREATE TABLE "subscription_command" (
 	CONSTRAINT "subscription_command_merchant_id_subscription_id_command_id_pk" PRIMARY KEY("merchant_id","subscription_id","command_id")
 );
 --> statement-breakpoint
+CREATE TABLE "subscription_entry" (
+	"merchant_id" text NOT NULL,
+	"subscription_id" text NOT NULL,
+	"version" integer NOT NULL,
+	"at" timestamp(3) with time zone NOT NULL,
+	"recorded_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"kind" text NOT NULL,
+	"actor" text NOT NULL,
+	"facts" jsonb NOT NULL,
+	CONSTRAINT "subscription_entry_merchant_id_subscription_id_version_pk" PRIMARY KEY("merchant_id","subscription_id","version"),
+	CONSTRAINT "subscription_entry__actor__ck" CHECK ("subscription_entry"."actor" in ('merchant', 'operator', 'payer', 'schedule', 'retry_plan', 'gateway'))
+);
+--> statement-breakpoint
 CREATE TABLE "subscription_import" (
 	"merchant_id" text NOT NULL,
 	"import_id" text NOT NULL,
@@ -226,13 +239,16 @@ CREATE TABLE "payment_attempt" (
 	"payer_asked_at" timestamp(3) with time zone,
 	"payer_left_at" timestamp(3) with time zone,
 	"created_at" timestamp(3) with time zone NOT NULL,
-	"first_sent_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
-	"last_sent_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"cause" jsonb,
+	"sent_at" timestamp(3) with time zone[] DEFAULT array[now()] NOT NULL,
+	"lookups" integer DEFAULT 0 NOT NULL,
 	"settled_at" timestamp(3) with time zone,
+	"settled_by" text,
 	"unanswered_at" timestamp(3) with time zone,
 	CONSTRAINT "payment_attempt_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
 	CONSTRAINT "payment_attempt__state__ck" CHECK ("payment_attempt"."state" in ('SENDING', 'SUCCEEDED', 'DECLINED', 'UNKNOWN', 'REVIEW')),
-	CONSTRAINT "payment_attempt__trigger__ck" CHECK ("payment_attempt"."trigger" in ('checkout', 'scheduled', 'automatic_retry', 'manual_retry', 'new_method', 'authentication', 'one_time', 'tokenised'))
+	CONSTRAINT "payment_attempt__trigger__ck" CHECK ("payment_attempt"."trigger" in ('checkout', 'scheduled', 'automatic_retry', 'manual_retry', 'new_method', 'authentication', 'one_time', 'tokenised')),
+	CONSTRAINT "payment_attempt__settled_by__ck" CHECK ("payment_attempt"."settled_by" in ('gateway', 'look_up', 'person', 'void'))
 );
 --> statement-breakpoint
 CREATE TABLE "payment_intent" (
@@ -455,6 +471,7 @@ ALTER TABLE "customer" ADD CONSTRAINT "customer_merchant_id_merchant_id_fk" FORE
 ALTER TABLE "payment_method" ADD CONSTRAINT "payment_method_merchant_id_customer_id_customer_merchant_id_id_fk" FOREIGN KEY ("merchant_id","customer_id") REFERENCES "public"."customer"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "link_use" ADD CONSTRAINT "link_use_merchant_id_link_id_subscription_link_merchant_id_id_fk" FOREIGN KEY ("merchant_id","link_id") REFERENCES "public"."subscription_link"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "subscription_command" ADD CONSTRAINT "subscription_command_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "subscription_entry" ADD CONSTRAINT "subscription_entry_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "subscription_import" ADD CONSTRAINT "subscription_import_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "subscription_link" ADD CONSTRAINT "subscription_link_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "subscription" ADD CONSTRAINT "subscription_merchant_id_customer_id_customer_merchant_id_id_fk" FOREIGN KEY ("merchant_id","customer_id") REFERENCES "public"."customer"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint

@@ -11,6 +11,16 @@ export const instant = customType<{ data: number; driverData: string }>({
   fromDriver: (value) => Date.parse(`${value.replace(' ', 'T').replace(/\+00$/, '')}Z`),
 });
 
+/** An array of instants, read as epoch ms. */
+export const instants = customType<{ data: number[]; driverData: string }>({
+  dataType: () => 'timestamp(3) with time zone[]',
+  toDriver: (values) => `{${values.map((value) => new Date(value).toISOString()).join(',')}}`,
+  fromDriver: (value) =>
+    Array.from(value.matchAll(/"([^"]+)\+00"/g), ([, text = '']) =>
+      Date.parse(`${text.replace(' ', 'T')}Z`),
+    ),
+});
+
 /** The real time of the insert, unless a statement sets another one. */
 export const realTime = (name: string) =>
   instant(name)

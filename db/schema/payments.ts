@@ -5,6 +5,7 @@ import {
   index,
   integer,
   json,
+  jsonb,
   pgTable,
   primaryKey,
   text,
@@ -17,19 +18,23 @@ import {
   INTENT_STATUSES,
   ATTEMPT_STATES,
   ATTEMPT_TRIGGERS,
+  SETTLED_BY,
 } from '../../domain/payment-intent.ts';
 import type {
   IntentKind,
   IntentStatus,
   AttemptState,
   AttemptTrigger,
+  SettledBy,
 } from '../../domain/payment-intent.ts';
+import type { ChargeCause } from '../../domain/subscription/charge-cause.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import {
   amountMinor,
   childOf,
   currency,
   instant,
+  instants,
   matchesEmail,
   merchantId,
   isOneOf,
@@ -172,10 +177,17 @@ export const paymentAttempts = pgTable(
     payerLeftAt: instant('payer_left_at'),
     /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),
-    /** Real time of the first and of the last send. */
-    firstSentAt: realTime('first_sent_at'),
-    lastSentAt: realTime('last_sent_at'),
+    /** Why the attempt on a billing cycle was opened; null outside the cycles and for a row from the gateway's book. */
+    cause: jsonb('cause').$type<ChargeCause>(),
+    /** Real time before each send. */
+    sentAt: instants('sent_at')
+      .notNull()
+      .default(sql`array[now()]`),
+    /** How often the gateway was asked in vain for the outcome. */
+    lookups: integer('lookups').notNull().default(0),
     settledAt: instant('settled_at'),
+    /** Where the outcome came from; null before, and for a row from the gateway's book. */
+    settledBy: text('settled_by').$type<SettledBy>(),
     /** Real time of the latest request, if the gateway did not answer it; else null. */
     unansweredAt: instant('unanswered_at'),
   },
@@ -184,6 +196,7 @@ export const paymentAttempts = pgTable(
     childOf(table, table.intentId, paymentIntents),
     isOneOf('payment_attempt__state__ck', table.state, ATTEMPT_STATES),
     isOneOf('payment_attempt__trigger__ck', table.trigger, ATTEMPT_TRIGGERS),
+    isOneOf('payment_attempt__settled_by__ck', table.settledBy, SETTLED_BY),
     uniqueIndex('payment_attempt__gateway_key__uq').on(table.gatewayKey),
     uniqueIndex('payment_attempt__number__uq').on(
       table.merchantId,

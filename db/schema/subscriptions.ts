@@ -27,6 +27,9 @@ import { merchants } from './merchants.ts';
 import type { Locale } from '../../domain/locales.ts';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
+import { ACTORS } from '../../domain/subscription/actor.ts';
+import type { Actor } from '../../domain/subscription/actor.ts';
+import type { Entry } from '../../domain/subscription/entries.ts';
 import type { Terms, SubscriptionStatus } from '../../domain/subscription/state.ts';
 import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
 import { customers } from './customers.ts';
@@ -250,6 +253,28 @@ export const subscriptionImports = pgTable(
       table.gatewayCustomerId,
     ),
     isOneOf('subscription_import__status__ck', table.status, IMPORT_STATUSES),
+  ],
+);
+
+/** The ledger: one row for each transition, inserted with it and never changed. `entries.ts` describes `facts`. */
+export const subscriptionEntries = pgTable(
+  'subscription_entry',
+  {
+    merchantId: merchantId(),
+    subscriptionId: text('subscription_id').notNull(),
+    /** The version of the subscription that the transition made. */
+    version: integer('version').notNull(),
+    /** Business time: the time of the subscription's test clock, else real time. */
+    at: instant('at').notNull(),
+    recordedAt: realTime('recorded_at'),
+    kind: text('kind').$type<Entry['kind']>().notNull(),
+    actor: text('actor').$type<Actor>().notNull(),
+    facts: jsonb('facts').$type<Record<string, unknown>>().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.subscriptionId, table.version] }),
+    childOf(table, table.subscriptionId, subscriptions),
+    isOneOf('subscription_entry__actor__ck', table.actor, ACTORS),
   ],
 );
 

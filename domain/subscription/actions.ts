@@ -14,7 +14,6 @@ import {
   applyUnpause,
 } from './apply-command.ts';
 import { awaitsPayer, isSuperseded } from './authentication.ts';
-import { orderOf } from './change.ts';
 import type { Change } from './change.ts';
 import type { Command, CommandResult, TokenCommand } from './commands.ts';
 import type { Step } from './decide.ts';
@@ -87,7 +86,7 @@ function changeByCommand(
     case 'resume':
       return applyResume(state, command, now);
     case 'unpause':
-      return applyUnpause(state, command, now, orderOf(command));
+      return applyUnpause(state, command.newNextPaymentAt, now, command);
     case 'manualRetry':
       return applyManualRetry(state, command, now, realNow);
     case 'authenticatePayment':
@@ -130,10 +129,8 @@ function changeByStep(
       return applyCheckoutExpiry(state, now);
     case 'endPeriod':
       return applyPeriodEnd(state, now);
-    case 'endPause': {
-      const why = 'the end date of the pause was reached';
-      return applyUnpause(state, { newNextPaymentAt: step.at }, now, { why, actor: 'schedule' });
-    }
+    case 'endPause':
+      return applyUnpause(state, step.at, now, null);
     case 'chargeCycle':
       return openAttempt(owe(state, step.dueAt), { ...start, trigger: 'scheduled' });
     case 'retryAutomatically':

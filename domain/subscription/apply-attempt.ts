@@ -1,13 +1,13 @@
 import { cycleAt, firstIndexAfter } from '../calendar.ts';
 import { stopsAutomaticRetries } from '../declines.ts';
 import { lookupDelayMs, REVIEW_DELAY_MS } from '../delays.ts';
-import { formatAmount } from '../money.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { MANUAL_RETRY_COOLDOWN_MS, nextAutomaticAttemptAt } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
 import type { Orderer } from './actor.ts';
 import { AUTHENTICATION_MS } from './authentication.ts';
-import { causeOf, changed, entryEvents, intentEvent, next, subscriptionEvent } from './change.ts';
+import { causeOf } from './charge-cause.ts';
+import { changed, entryEvents, intentEvent, next, ofAttempt, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { CommandResult } from './commands.ts';
 import { cancelAt, newOwedCycle } from './state.ts';
@@ -92,6 +92,7 @@ export function attemptPatch(
     openAttempt: {
       attemptNumber: owed.attempts + 1,
       trigger: start.trigger,
+      cause: causeOf(state, owed, start),
       paymentMethodId,
       commandId: start.commandId,
       startedAt: now,
@@ -113,27 +114,32 @@ export function applyOutcome(
   const { owed, openAttempt } = state;
   if (!owed || !openAttempt) throw new Error(`${state.subscriptionId}: no attempt is open`);
   if (outcome.kind === 'unknown' || outcome.kind === 'review') {
-    const { found, what, why } = undecided(outcome, realNow);
+    const { found, facts } = undecided(outcome, realNow);
     const waiting = postponed(state, { ...openAttempt, ...found }, realNow);
-    return changed(state, { openAttempt: waiting }, { at: now, what, why, actor: 'gateway' });
+    const attempt = { ...ofAttempt(owed, openAttempt), actor: 'gateway' as const };
+    return changed(state, { openAttempt: waiting }, { at: now, ...attempt, ...facts });
   }
   return outcome.kind === 'succeeded'
     ? paid(state, owed, openAttempt, outcome, now)
     : declined(state, owed, openAttempt, outcome, now);
 }
 
+type Undecided = { kind: 'review'; reason: string } | { kind: 'payer_asked' | 'unanswered' };
+
 function undecided(
   outcome: Extract<AttemptOutcome, { kind: 'unknown' | 'review' }>,
   realNow: number,
-): { found: Partial<OpenAttempt>; what: string; why: string } {
+): { found: Partial<OpenAttempt>; facts: Undecided } {
   if (outcome.kind === 'review') {
     const { reason } = outcome;
-    const found = { reviewReason: reason, lookupAt: realNow };
-    return { found, what: 'a payment needs a person', why: reason };
+    return {
+      found: { reviewReason: reason, lookupAt: realNow },
+      facts: { kind: 'review', reason },
+    };
   }
   return outcome.awaitsPayer
-    ? { found: { awaitsPayer: true }, what: 'waiting for the payer', why: 'the bank asked' }
-    : { found: {}, what: 'payment outcome unknown', why: 'the gateway did not answer' };
+    ? { found: { awaitsPayer: true }, facts: { kind: 'payer_asked' } }
+    : { found: {}, facts: { kind: 'unanswered' } };
 }
 
 /** True if a look-up at `realNow` comes before the scheduled look-up, which then still takes place. */
@@ -189,8 +195,10 @@ function paid(
     },
     {
       at: now,
-      what: `cycle ${owed.cycleNumber} paid, ${formatAmount(owed.amountMinor, state.terms.currency)}`,
-      ...causeOf(attempt, outcome),
+      kind: 'paid',
+      ...ofAttempt(owed, attempt, outcome.byPerson),
+      amountMinor: owed.amountMinor,
+      currency: state.terms.currency,
     },
   );
   const { intentId } = owed;
@@ -264,8 +272,11 @@ function declined(
     },
     {
       at: now,
-      what: `cycle ${owed.cycleNumber} declined (${codesOf(outcome)})`,
-      ...causeOf(attempt, outcome),
+      kind: 'declined',
+      ...ofAttempt(owed, attempt, outcome.byPerson),
+      code: outcome.code,
+      ...(outcome.gatewayCode !== undefined && { gatewayCode: outcome.gatewayCode }),
+      ...(outcome.isWithdrawn && { isWithdrawn: true as const }),
     },
   );
   return {
@@ -285,10 +296,6 @@ function declined(
     // It was cancelled during its first payment, and has ended unpaid.
     effects: state.status === 'ENDED' && state.anchorAt === null ? { releasesLinkUse: true } : {},
   };
-}
-
-function codesOf({ code, gatewayCode = code }: Extract<AttemptOutcome, { kind: 'declined' }>) {
-  return gatewayCode === code ? code : `${code}, at the gateway ${gatewayCode}`;
 }
 
 /**

@@ -1,12 +1,14 @@
-import { addTrial, firstIndexAfter, formatInstant } from '../calendar.ts';
-import { AUTOMATIC_ATTEMPTS_MAX, MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
-import { changed, orderOf } from './change.ts';
-import type { Cause, Change } from './change.ts';
+import { addTrial, firstIndexAfter } from '../calendar.ts';
+import { MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
+import { changed, ordered } from './change.ts';
+import type { Change } from './change.ts';
 import type { CancelCommand, Command, EditCommand, PauseCommand } from './commands.ts';
+import type { EntryDraft } from './entries.ts';
 import { attemptPatch } from './apply-attempt.ts';
 import { awaitsPayer, isSuperseded } from './authentication.ts';
 import { cancelAt, chargesNewMethod, earliestAttemptAt, isInTrial } from './state.ts';
-import type { EndReason, OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
+import type { EndReason } from './end-reason.ts';
+import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
 
 /** The transitions. All are pure. The caller has checked the command with `validateCommand`. */
 
@@ -35,7 +37,7 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
       ...(moved !== undefined && isInTrial(state) ? { currentPeriodEndAt: moved } : {}),
       owed: moved === undefined ? state.owed : owedMovedTo(state, moved),
     },
-    { at: now, what: `edited: ${editedFields(command)}`, ...orderOf(command) },
+    { at: now, kind: 'edited', ...editedTerms(command), ...ordered(command) },
   );
 }
 
@@ -47,23 +49,31 @@ function owedMovedTo(state: SubscriptionState, at: number): OwedCycle | null {
   return { ...owed, nextRetryAt: at, retriesUsed: owed.retryPlan?.delaysMs.length ?? 0 };
 }
 
-function editedFields(command: EditCommand): string {
-  const fields = [
-    command.newAmountMinor !== undefined && `amount ${command.newAmountMinor}`,
-    command.newCycleCount !== undefined && `cycles ${command.newCycleCount}`,
-    command.interval !== undefined && `every ${command.intervalCount} ${command.interval}`,
-    command.newNextPaymentAt !== undefined &&
-      `next payment ${formatInstant(command.newNextPaymentAt)}`,
-  ];
-  return fields.filter((field) => field !== false).join(', ');
+function editedTerms(command: EditCommand) {
+  const { newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount } = command;
+  return {
+    ...(newAmountMinor !== undefined && { amountMinor: newAmountMinor }),
+    ...(newCycleCount !== undefined && { cycleCount: newCycleCount }),
+    ...(interval !== undefined &&
+      intervalCount !== undefined && { every: { interval, intervalCount } }),
+    ...(newNextPaymentAt !== undefined && { nextPaymentAt: newNextPaymentAt }),
+  };
 }
 
 export function applyCancel(state: SubscriptionState, command: CancelCommand, now: number): Change {
-  if (command.atPeriodEnd !== true) return end(state, command.reason, now, orderOf(command));
+  if (command.atPeriodEnd !== true) {
+    const { reason } = command;
+    return end(state, { at: now, kind: 'ended', reason, rule: 'command', ...ordered(command) });
+  }
   const openAttempt = voided(state.openAttempt, 'cancel');
   const endAt = cancelAt({ ...state, cancelAtPeriodEnd: true }) ?? now;
-  const entry = { at: now, what: `cancelled at ${formatInstant(endAt)}`, ...orderOf(command) };
-  return changed(state, { cancelAtPeriodEnd: true, openAttempt }, entry);
+  const patch = { cancelAtPeriodEnd: true, openAttempt };
+  return changed(state, patch, {
+    at: now,
+    kind: 'cancellation_planned',
+    endAt,
+    ...ordered(command),
+  });
 }
 
 /**
@@ -72,12 +82,15 @@ export function applyCancel(state: SubscriptionState, command: CancelCommand, no
  */
 export function applyResume(state: SubscriptionState, command: Command, now: number): Change {
   const status = state.owed?.retriesStopped === true ? 'UNPAID' : state.status;
-  const entry = { at: now, what: 'cancellation withdrawn', ...orderOf(command) };
   const nextIndex = indexAfterResume(state, now);
   const { openAttempt: open } = state;
   const openAttempt = open?.voidedBy === 'cancel' ? { ...open, voidedBy: null } : open;
   const patch = { status, cancelAtPeriodEnd: false, nextIndex, openAttempt };
-  return changed(state, patch, entry);
+  return changed(state, patch, {
+    at: now,
+    kind: 'cancellation_withdrawn',
+    ...ordered(command),
+  });
 }
 
 /** The latest date that has passed, so that earlier ones are not billed; with an open attempt, the next date. */
@@ -89,16 +102,20 @@ function indexAfterResume(state: SubscriptionState, now: number): number {
 }
 
 export function applyPeriodEnd(state: SubscriptionState, now: number): Change {
-  const why = 'it was cancelled at the end of its period';
-  return end(state, 'cancelled', now, { why, actor: 'schedule' });
+  return end(state, endedBySchedule('cancelled', 'period_end', now));
 }
 
 export function applyCheckoutExpiry(state: SubscriptionState, now: number): Change {
-  const why = 'the checkout expired without a payment';
-  return end(state, 'checkout_expired', now, { why, actor: 'schedule' });
+  return end(state, endedBySchedule('checkout_expired', 'checkout_expiry', now));
 }
 
-function end(state: SubscriptionState, reason: EndReason, now: number, cause: Cause): Change {
+type Ended = Extract<EntryDraft, { kind: 'ended' }>;
+
+function endedBySchedule(reason: EndReason, rule: Ended['rule'], now: number): Ended {
+  return { at: now, kind: 'ended', reason, rule, actor: 'schedule' };
+}
+
+function end(state: SubscriptionState, entry: Ended): Change {
   // A subscription that ends before its first payment cancels its first intent. If an attempt is open, the
   // intent stays, because the attempt's outcome must still be recorded.
   const isUnpaid = state.status === 'CREATED' && !state.openAttempt;
@@ -106,11 +123,11 @@ function end(state: SubscriptionState, reason: EndReason, now: number, cause: Ca
     state,
     {
       status: 'ENDED',
-      endReason: reason,
+      endReason: entry.reason,
       cooldownUntilAt: null,
       openAttempt: voided(state.openAttempt, 'cancel'),
     },
-    { at: now, what: `ended (${reason})`, ...cause },
+    entry,
     {
       ...(isUnpaid && { releasesLinkUse: true }),
       ...(isUnpaid && state.owed && { cancelledIntentId: state.owed.intentId }),
@@ -123,20 +140,25 @@ export function applyPause(state: SubscriptionState, command: PauseCommand, now:
   const owed = state.owed && { ...state.owed, nextRetryAt: null };
   // Stays after an unpause, which sets a new date for the charge.
   const openAttempt = voided(state.openAttempt, 'pause');
-  const until = resumeAt === undefined ? '' : ` until ${formatInstant(resumeAt)}`;
   const patch = { status: 'PAUSED', owed, openAttempt, resumeAt: resumeAt ?? null } as const;
-  return changed(state, patch, { at: now, what: `paused${until}`, ...orderOf(command) });
+  const entry = {
+    at: now,
+    kind: 'paused',
+    resumeAt: resumeAt ?? null,
+    ...ordered(command),
+  } as const;
+  return changed(state, patch, entry);
 }
 
 /**
  * Makes `newNextPaymentAt` the anchor and the date of the owed cycle, else of the next. If the owed cycle's retries
- * are stopped, it waits in UNPAID for another payment method.
+ * are stopped, it waits in UNPAID for another payment method. `command` null: the end of the pause is reached.
  */
 export function applyUnpause(
   state: SubscriptionState,
-  { newNextPaymentAt }: { newNextPaymentAt: number },
+  newNextPaymentAt: number,
   now: number,
-  cause: Cause,
+  command: Command | null,
 ): Change {
   const isStopped = state.owed?.retriesStopped === true;
   // If the open attempt is declined or voided later, its cycle is charged at `newNextPaymentAt`.
@@ -144,7 +166,6 @@ export function applyUnpause(
     state.owed && state.openAttempt && !isStopped
       ? { ...state.owed, nextRetryAt: newNextPaymentAt, retriesUsed: 0 }
       : state.owed;
-  const date = formatInstant(newNextPaymentAt);
   return changed(
     state,
     {
@@ -156,10 +177,12 @@ export function applyUnpause(
     },
     {
       at: now,
-      what: isStopped
-        ? `resumed, calendar from ${date}; the card must be replaced first`
-        : `resumed, next payment ${date}`,
-      ...cause,
+      kind: 'unpaused',
+      nextPaymentAt: newNextPaymentAt,
+      needsMethod: isStopped,
+      ...(command
+        ? { rule: 'command', ...ordered(command) }
+        : { rule: 'pause_end', actor: 'schedule' }),
     },
   );
 }
@@ -175,7 +198,7 @@ export function applyManualRetry(
   return changed(
     state,
     { ...patch, cooldownUntilAt: now + MANUAL_RETRY_COOLDOWN_MS },
-    { at: now, what: 'manual retry accepted', ...orderOf(command) },
+    { at: now, kind: 'manual_retry', ...ordered(command) },
   );
 }
 
@@ -189,11 +212,10 @@ export function applyAuthentication(
   const start = { trigger: 'authentication', commandId, sessionId, now, realNow } as const;
   const patch = attemptPatch(state, start);
   const authentications = patch.owed.authentications + 1;
-  const what = 'the payer began to confirm the payment';
   return changed(
     state,
     { ...patch, owed: { ...patch.owed, authentications } },
-    { at: now, what, why: 'the bank asks for it', actor: 'payer' },
+    { at: now, kind: 'authentication_begun', actor: 'payer' },
   );
 }
 
@@ -206,11 +228,10 @@ export function applyTrialStart(
   const { trial } = state.terms;
   if (!trial) throw new Error(`${state.subscriptionId} has no trial`);
   const anchorAt = addTrial(now, trial.interval, trial.count);
-  const what = `trial until ${formatInstant(anchorAt)}`;
   return changed(
     state,
     { status: 'TRIALING', paymentMethodId, anchorAt, nextIndex: 0, currentPeriodEndAt: anchorAt },
-    { at: now, what, why: 'the payer saved a method', actor: 'payer' },
+    { at: now, kind: 'trial_begun', until: anchorAt, actor: 'payer' },
     { livePaymentMethodId: paymentMethodId },
   );
 }
@@ -250,10 +271,8 @@ export function applyNewPaymentMethod(
     { paymentMethodId, owed: patch.owed, openAttempt: patch.openAttempt },
     {
       at: now,
-      what: 'payment method replaced',
-      why: mustWait
-        ? `the payer gave another one; ${AUTOMATIC_ATTEMPTS_MAX} automatic attempts in 30 days are made, so the next is at ${formatInstant(earliestAt)}`
-        : 'the payer gave another one',
+      kind: 'method_replaced',
+      waitsUntilAt: mustWait ? earliestAt : null,
       actor: 'payer',
     },
     {

@@ -1,16 +1,15 @@
-import { invariant } from '../errors.ts';
 import type {
   EventDraft,
   IntentEventDraft,
   SubscriptionEventDraft,
   SubscriptionEventType,
 } from '../events.ts';
-import type { AttemptTrigger } from '../payment-intent.ts';
-import { askedForBy } from './actor.ts';
-import type { Actor } from './actor.ts';
+import type { Actor, Orderer } from './actor.ts';
 import type { Command } from './commands.ts';
-import { LOG_ENTRIES_MAX, nextPaymentAt, remainingCycleCount } from './state.ts';
-import type { LogEntry, OpenAttempt, SubscriptionState, SubscriptionStatus } from './state.ts';
+import { actorOf } from './entries.ts';
+import type { EntryDraft, OfAttempt } from './entries.ts';
+import { nextPaymentAt, remainingCycleCount } from './state.ts';
+import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } from './state.ts';
 
 /** A transition: the next state, its events for the merchant, and its changes of other rows. */
 export interface Change {
@@ -29,27 +28,24 @@ export interface Effects {
   releasesLinkUse?: true;
 }
 
-type Patch = Partial<Omit<SubscriptionState, 'version' | 'log' | 'schemaVersion'>>;
+type Patch = Partial<Omit<SubscriptionState, 'version' | 'latest' | 'schemaVersion'>>;
 
-/** Applies `patch`, raises the version by one, and adds `entry` to the log if it is not null. */
+/** Applies `patch` and raises the version by one, with `entry` as the latest entry of the ledger if it is not null. */
 export function next(
   state: SubscriptionState,
   patch: Patch,
-  entry: LogEntry | null,
+  entry: EntryDraft | null,
 ): SubscriptionState {
-  return {
-    ...state,
-    ...patch,
-    version: state.version + 1,
-    log: entry ? [...state.log, entry].slice(-LOG_ENTRIES_MAX) : state.log,
-  };
+  const version = state.version + 1;
+  const latest = entry ? { version, ...entry } : state.latest;
+  return { ...state, ...patch, version, latest };
 }
 
-/** Returns the change that makes `patch` and adds `entry` to the timeline. Its event is that of a new status, if any. */
+/** Returns the change that makes `patch`, with its entry. Its event is that of a new status, if any. */
 export function changed(
   state: SubscriptionState,
   patch: Patch,
-  entry: LogEntry,
+  entry: EntryDraft,
   effects: Effects = {},
 ): Change {
   const after = next(state, patch, entry);
@@ -74,15 +70,13 @@ export function entryEvents(
   return [subscriptionEvent(ENTRY_EVENTS[after.status], after, at)];
 }
 
-/** Returns an event of the change that made `state`, with the actor of the newest timeline entry. */
+/** Returns an event of the change that made `state`, with the actor of the latest entry. */
 export function subscriptionEvent(
   type: SubscriptionEventType,
   state: SubscriptionState,
   at: number,
   cycle?: { intentId: string; cycleNumber: number; amountMinor: number },
 ): SubscriptionEventDraft {
-  const entry = state.log.at(-1);
-  invariant(entry !== undefined, 'the timeline begins with the creation');
   const { owed } = state;
   const isDunning = type === 'subscription.unpaid' || type === 'subscription.retries_exhausted';
   const unpaid = isDunning ? owed : null;
@@ -98,7 +92,7 @@ export function subscriptionEvent(
     nextPaymentAt: nextPaymentAt(state),
     currentPeriodEndAt: state.currentPeriodEndAt,
     endReason: state.endReason,
-    actor: entry.actor,
+    actor: state.latest.actor,
     ...(unpaid && {
       dunning: { errorCode: unpaid.lastDeclineCode, nextRetryAt: unpaid.nextRetryAt },
     }),
@@ -115,33 +109,29 @@ export function intentEvent(
   return { type, at, intentId, status, errorCode };
 }
 
-export type Cause = Required<Pick<LogEntry, 'why' | 'actor'>>;
-
-/** Returns why a command was sent, for the timeline. A command without an actor counts as the merchant's. */
-export function orderOf({ actor = 'merchant' }: Command): Cause {
-  return { why: askedForBy(actor), actor };
+/** Returns who sent a command, and its id, for the ledger. A command without an actor counts as the merchant's. */
+export function ordered({ commandId, actor = 'merchant' }: Command): Ordered {
+  return { commandId, actor };
 }
 
-/** Returns why an attempt was made, voided or settled, for the timeline. Manual review is the operator's. */
-export function causeOf(
-  attempt: OpenAttempt,
-  { byPerson, isWithdrawn }: { byPerson?: true; isWithdrawn?: true },
-): Cause {
-  const isOperators = attempt.actor === 'operator';
-  const causes: Record<AttemptTrigger, [why: string, actor: Actor]> = {
-    checkout: ['the payer paid in the checkout', 'payer'],
-    scheduled: ['its date had come', 'schedule'],
-    automatic_retry: ['the retry plan said so', 'retry_plan'],
-    manual_retry: isOperators
-      ? ['an operator asked for a retry', 'operator']
-      : ['the merchant asked for a retry', 'merchant'],
-    new_method: ['the payer gave another method', 'payer'],
-    authentication: ['the bank asked the payer to confirm it', 'payer'],
-    one_time: ['the merchant asked for a one-time charge', 'merchant'],
-    tokenised: ['the merchant charged a saved method', 'merchant'],
+interface Ordered {
+  commandId: string;
+  actor: Orderer;
+}
+
+/** Returns the attempt of an entry, with the actor. */
+export function ofAttempt(
+  { cycleNumber, intentId }: OwedCycle,
+  { attemptNumber, trigger, actor: orderedBy }: OpenAttempt,
+  byPerson?: true,
+): OfAttempt & { actor: Actor } {
+  const attempt = {
+    cycleNumber,
+    intentId,
+    attemptNumber,
+    trigger,
+    ...(orderedBy && { orderedBy }),
+    ...(byPerson && { byPerson }),
   };
-  const [reason, actor] = causes[attempt.trigger];
-  const why = `${reason} (attempt ${attempt.attemptNumber})`;
-  if (isWithdrawn) return { why: `${why}; it was voided before the gateway received it`, actor };
-  return byPerson ? { why: `${why}; a person settled it`, actor: 'operator' } : { why, actor };
+  return { ...attempt, actor: actorOf(attempt) };
 }

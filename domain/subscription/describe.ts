@@ -3,6 +3,8 @@ import { formatAmount } from '../money.ts';
 import { awaitsPayer } from './authentication.ts';
 import type { Command } from './commands.ts';
 import type { Wait } from './decide.ts';
+import { textOf } from './entries.ts';
+import type { Entry } from './entries.ts';
 import {
   cancelAt,
   cycleAmountMinor,
@@ -24,11 +26,14 @@ export interface RefusedSignal {
 export interface Surroundings {
   readonly productName: string | null;
   readonly refused: RefusedSignal | null;
+  /** The latest entries of the ledger, oldest first. */
+  readonly entries: readonly Entry[];
   /** Why the workflow does nothing, and how an operator can help; null if the workflow runs normally. */
   readonly heldBecause: string | null;
 }
 
-const NONE: Surroundings = { productName: null, refused: null, heldBecause: null };
+/** Number of entries in the Web UI. */
+export const ENTRIES_SHOWN = 16;
 
 /** A product name in a summary is cut after this many characters: Temporal accepts 200 bytes. */
 const NAME_MAX = 40;
@@ -47,7 +52,7 @@ export function describeWait({ reason, until }: Wait & { until: number }): strin
 export function describe(
   state: SubscriptionState,
   now: number,
-  { productName, refused, heldBecause }: Surroundings = NONE,
+  { productName, refused, entries, heldBecause }: Surroundings,
 ): string {
   const { terms } = state;
   const paragraphs = [
@@ -72,7 +77,10 @@ export function describe(
     paragraphs.push(`Refused signal \`${refused.signal}\` on ${toMinute(refused.at)}: ${reason}.`);
   }
   if (state.testClockId !== null) paragraphs.push(`On test clock \`${state.testClockId}\`.`);
-  const rows = state.log.toReversed().map((e) => `| ${toMinute(e.at)} | ${e.what} | ${e.why} |`);
+  const rows = entries.toReversed().map((entry) => {
+    const { what, why } = textOf(entry);
+    return `| ${toMinute(entry.at)} | ${what} | ${why} |`;
+  });
   return [...paragraphs, ['| when | what | why |', '|---|---|---|', ...rows].join('\n')].join(
     '\n\n',
   );

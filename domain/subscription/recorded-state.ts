@@ -1,9 +1,15 @@
 import { isIntervalUnit, INTERVAL_UNITS } from '../calendar.ts';
 import { currencyOf } from '../currencies.ts';
+import { DISPUTE_STATUSES } from '../dispute.ts';
 import { isAmountMinor } from '../money.ts';
+import { ATTEMPT_TRIGGERS } from '../payment-intent.ts';
 import { UNPAID_FROM } from '../retry-plan.ts';
+import { ACTORS } from './actor.ts';
+import type { ChargeCause } from './charge-cause.ts';
+import type { Entry } from './entries.ts';
 import { memberOf } from './read-command.ts';
-import { calendarDate, END_REASONS, SUBSCRIPTION_STATUSES } from './state.ts';
+import { END_REASONS } from './end-reason.ts';
+import { calendarDate, SUBSCRIPTION_STATUSES } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 export class UnreadableStateError extends Error {
@@ -60,6 +66,19 @@ const object =
         )
       : `${path === '' ? 'it' : path} must be an object`;
 
+/** An object whose field `name` says which other fields it has. */
+function oneKindOf<Kind extends string>(
+  name: string,
+  kinds: Readonly<Record<Kind, Readonly<Record<string, Shape>>>>,
+  common: Readonly<Record<string, Shape>> = {},
+): Shape {
+  const named = object({ [name]: oneOf(Object.keys(kinds)), ...common });
+  return (value, path) => {
+    const problem = named(value, path);
+    return problem ?? object(kinds[memberOf(value, name) as Kind])(value, path);
+  };
+}
+
 function firstOf<T>(values: readonly T[], problemOf: (value: T, index: number) => string | null) {
   for (const [index, value] of values.entries()) {
     const problem = problemOf(value, index);
@@ -84,6 +103,82 @@ const interval = is(isIntervalUnit, `must be one of ${INTERVAL_UNITS.join(', ')}
 const currency = is(
   (value) => typeof value === 'string' && currencyOf(value) !== undefined,
   'must be a currency of the table',
+);
+
+const CAUSE = oneKindOf<ChargeCause['rule']>('rule', {
+  due_date: {
+    dueAt: instant,
+    anchorAt: instant,
+    index: count,
+    interval,
+    intervalCount: positive,
+  },
+  retry_plan: {
+    plannedAt: instant,
+    retry: positive,
+    delaysMs: listOf(count),
+    previousAt: instant,
+  },
+  set_date: { plannedAt: instant },
+  command: { commandId: text, actor: oneOf(ACTORS) },
+  payer: {},
+});
+
+const ATTEMPT = {
+  cycleNumber: positive,
+  intentId: text,
+  attemptNumber: positive,
+  trigger: oneOf(ATTEMPT_TRIGGERS),
+  orderedBy: orAbsent(oneOf(['operator'])),
+  byPerson: orAbsent(flag),
+};
+const ORDERED = { commandId: text };
+const MONEY = { amountMinor: amount, currency };
+
+const ENTRY = oneKindOf<Entry['kind']>(
+  'kind',
+  {
+    created: {},
+    imported: {},
+    edited: {
+      ...ORDERED,
+      amountMinor: orAbsent(amount),
+      cycleCount: orAbsent(positive),
+      every: orAbsent(object({ interval, intervalCount: positive })),
+      nextPaymentAt: orAbsent(instant),
+    },
+    cancellation_planned: { ...ORDERED, endAt: instant },
+    cancellation_withdrawn: ORDERED,
+    manual_retry: ORDERED,
+    ended: {
+      reason: oneOf(END_REASONS),
+      rule: oneOf(['command', 'period_end', 'checkout_expiry']),
+      commandId: orAbsent(text),
+    },
+    paused: { ...ORDERED, resumeAt: orNull(instant) },
+    unpaused: {
+      nextPaymentAt: instant,
+      needsMethod: flag,
+      rule: oneOf(['command', 'pause_end']),
+      commandId: orAbsent(text),
+    },
+    trial_begun: { until: instant },
+    authentication_begun: {},
+    method_replaced: { waitsUntilAt: orNull(instant) },
+    paid: { ...ATTEMPT, ...MONEY },
+    declined: {
+      ...ATTEMPT,
+      code: text,
+      gatewayCode: orAbsent(text),
+      isWithdrawn: orAbsent(flag),
+    },
+    unanswered: ATTEMPT,
+    payer_asked: ATTEMPT,
+    review: { ...ATTEMPT, reason: text },
+    disputed: { ...MONEY, status: oneOf(DISPUTE_STATUSES), reason: text },
+    late_charge: { ...MONEY, gatewayKey: text },
+  },
+  { version: positive, at: instant, actor: oneOf(ACTORS) },
 );
 
 const STATE = object({
@@ -137,6 +232,7 @@ const STATE = object({
     object({
       attemptNumber: positive,
       trigger: text,
+      cause: CAUSE,
       paymentMethodId: text,
       commandId: orNull(text),
       startedAt: instant,
@@ -155,7 +251,7 @@ const STATE = object({
   testClockId: orNull(text),
   jitterMs: count,
   jitterFor: orAbsent(instant),
-  log: listOf(object({ at: instant, what: text, why: text, actor: text })),
+  latest: ENTRY,
 });
 
 /** Checks the conditions between fields. Each field has already been checked alone. */

@@ -5,8 +5,9 @@ import { intentIdOfCycle } from '../ids.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { earliestAutomaticAttemptAt } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
-import { askedForBy } from './actor.ts';
-import type { Actor } from './actor.ts';
+import type { ChargeCause } from './charge-cause.ts';
+import type { EndReason } from './end-reason.ts';
+import type { Entry } from './entries.ts';
 
 export const SUBSCRIPTION_STATUSES = [
   'CREATED',
@@ -17,15 +18,6 @@ export const SUBSCRIPTION_STATUSES = [
   'ENDED',
 ] as const;
 export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
-
-export const END_REASONS = [
-  'completed',
-  'cancelled',
-  'checkout_expired',
-  'checkout_cancelled',
-  'retries_exhausted',
-] as const;
-export type EndReason = (typeof END_REASONS)[number];
 
 export interface SubscriptionRef {
   merchantId: string;
@@ -71,6 +63,7 @@ export interface OwedCycle {
 export interface OpenAttempt {
   attemptNumber: number;
   trigger: AttemptTrigger;
+  cause: ChargeCause;
   paymentMethodId: string;
   /** The command that waits for this attempt's outcome; null for a due step. */
   commandId: string | null;
@@ -88,15 +81,6 @@ export interface OpenAttempt {
   sessionId?: string;
   awaitsPayer?: true;
 }
-
-/** One entry of the timeline. The newest entry is last; only the last `LOG_ENTRIES_MAX` entries are kept. */
-export interface LogEntry {
-  at: number;
-  what: string;
-  why: string;
-  actor: Actor;
-}
-export const LOG_ENTRIES_MAX = 16;
 
 /** The state in the row and in the argument of a run, as JSON. Instants are in its own time, except `lookupAt`. */
 export interface SubscriptionState {
@@ -130,7 +114,8 @@ export interface SubscriptionState {
   jitterMs: number;
   /** The date to which `jitterMs` belongs. Absent: it belongs to every date, because the merchant has set it. */
   jitterFor?: number;
-  log: LogEntry[];
+  /** The latest entry of the ledger. Its version is lower than `version` if an attempt was opened since. */
+  latest: Entry;
 }
 
 /** Returns date `index` of the current calendar. Throws without an anchor. */
@@ -144,7 +129,7 @@ export function calendarDate(state: SubscriptionState, index: number): number {
  * that are already charged would fall due again.
  */
 export function knownUntil(state: SubscriptionState): number {
-  return Math.max(state.openAttempt?.startedAt ?? 0, state.log.at(-1)?.at ?? 0);
+  return Math.max(state.openAttempt?.startedAt ?? 0, state.latest.at);
 }
 
 export function remainingCycleCount(state: SubscriptionState): number {
@@ -295,6 +280,6 @@ export function newSubscription(input: NewSubscription): SubscriptionState {
     cooldownUntilAt: null,
     cancelAtPeriodEnd: false,
     resumeAt: null,
-    log: [{ at: createdAt, what: 'created', why: askedForBy('merchant'), actor: 'merchant' }],
+    latest: { version: 1, at: createdAt, actor: 'merchant', kind: 'created' },
   };
 }

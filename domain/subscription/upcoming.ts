@@ -34,8 +34,7 @@ export function upcomingCharges(
   const { status, owed, terms } = state;
   const pauseEndAt = resumeAt(state);
   if (pauseEndAt !== null) {
-    const until = { newNextPaymentAt: pauseEndAt };
-    const resumed = applyUnpause(state, until, pauseEndAt, { why: 'forecast', actor: 'schedule' });
+    const resumed = applyUnpause(state, pauseEndAt, pauseEndAt, null);
     return upcomingCharges(resumed.state, limit, pauseEndAt);
   }
   if (status !== 'TRIALING' && status !== 'ACTIVE' && status !== 'UNPAID') return [];

@@ -148,6 +148,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/subscription/charges/{subscriptionId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["subscriptionCharges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/subscription/timeline/{subscriptionId}": {
         parameters: {
             query?: never;
@@ -939,8 +955,88 @@ export interface components {
                 cardMetadata?: components["schemas"]["CardMetadata"];
             };
         };
+        Charge: {
+            /** Format: int64 */
+            cycleNumber: number;
+            /** Format: int64 */
+            attempt: number;
+            xIntentId: string;
+            /** Format: int64 */
+            amount: number;
+            currency: string;
+            /** @enum {string} */
+            trigger: "checkout" | "scheduled" | "automatic_retry" | "manual_retry" | "new_method" | "authentication" | "one_time" | "tokenised";
+            cause?: components["schemas"]["ChargeCause"];
+            /** Format: date-time */
+            dueAt?: string;
+            /** Format: date-time */
+            createdAt: string;
+            sentAt: string[];
+            /** Format: int64 */
+            lookups: number;
+            gateway: string;
+            gatewayKey: string;
+            gatewayChargeId?: string;
+            /** @enum {string} */
+            status: "SUCCESS" | "FAILED" | "PENDING";
+            errorCode?: components["schemas"]["DeclineCode"];
+            gatewayCode?: string;
+            /** Format: date-time */
+            settledAt?: string;
+            /** @enum {string} */
+            settledBy?: "gateway" | "look_up" | "person" | "void";
+            refunds: components["schemas"]["RefundOfCharge"][];
+            disputes: components["schemas"]["Dispute"][];
+        };
+        ChargeCause: {
+            text: string;
+            /** @enum {string} */
+            actor: "merchant" | "operator" | "payer" | "schedule" | "retry_plan" | "gateway";
+            /** @enum {string} */
+            rule: "due_date" | "retry_plan" | "set_date" | "command" | "payer";
+            /** Format: date-time */
+            anchor?: string;
+            /** Format: int64 */
+            index?: number;
+            /** @enum {string} */
+            interval?: "DAY" | "WEEK" | "MONTH" | "YEAR";
+            /** Format: int64 */
+            intervalCount?: number;
+            /** Format: date-time */
+            plannedAt?: string;
+            /** Format: int64 */
+            retry?: number;
+            /** Format: int64 */
+            retries?: number;
+            /** Format: date-time */
+            previousAt?: string;
+            commandId?: string;
+        };
         /** @enum {string} */
         DeclineCode: "card_declined" | "insufficient_funds" | "expired_card" | "invalid_cvc" | "incorrect_card_number" | "lost_card" | "stolen_card" | "fraudulent" | "authentication_required" | "processing_error" | "issuer_unavailable" | "payment_method_removed" | "account_closed" | "authorisation_revoked";
+        RefundOfCharge: {
+            refundId: string;
+            /** Format: int64 */
+            amount: number;
+            /** @enum {string} */
+            status: "CREATED" | "SENDING" | "UNKNOWN" | "PENDING" | "REVIEW" | "SUCCEEDED" | "REFUSED";
+            /** Format: date-time */
+            createdAt: string;
+            isLateCharge?: boolean;
+        };
+        Dispute: {
+            disputeId: string;
+            /** Format: int64 */
+            amount: number;
+            currency: string;
+            reason: string;
+            /** @enum {string} */
+            status: "OPEN" | "WON" | "LOST" | "CLOSED";
+            /** Format: date-time */
+            openedAt: string;
+            /** Format: date-time */
+            closedAt?: string;
+        };
         CreatedPaymentIntent: {
             xIntentId: string;
             customerId: string;
@@ -989,19 +1085,6 @@ export interface components {
             gatewayCode?: string;
             /** Format: date-time */
             createdAt: string;
-        };
-        Dispute: {
-            disputeId: string;
-            /** Format: int64 */
-            amount: number;
-            currency: string;
-            reason: string;
-            /** @enum {string} */
-            status: "OPEN" | "WON" | "LOST" | "CLOSED";
-            /** Format: date-time */
-            openedAt: string;
-            /** Format: date-time */
-            closedAt?: string;
         };
         PaymentIntent: {
             xIntentId: string;
@@ -1752,9 +1835,60 @@ export interface operations {
             503: components["responses"]["service_unavailable"];
         };
     };
+    subscriptionCharges: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @example sub_0002sSOLuQx1oB9bUeVtYw3c */
+                subscriptionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Charge"][];
+                        metadata: {
+                            offset?: string;
+                        };
+                    };
+                };
+            };
+            400: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        errorCode: "bad_request" | "resource_not_found";
+                        errorDescription: string;
+                    };
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            429: components["responses"]["rate_limit_exceeded"];
+            500: components["responses"]["internal_server_error"];
+            503: components["responses"]["service_unavailable"];
+        };
+    };
     subscriptionTimeline: {
         parameters: {
-            query?: never;
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
             header?: never;
             path: {
                 /** @example sub_0002sSOLuQx1oB9bUeVtYw3c */
@@ -1776,8 +1910,12 @@ export interface operations {
                             date: number;
                             what: string;
                             why: string;
-                            actor: ("merchant" | "operator" | "payer" | "schedule" | "retry_plan" | "gateway") | null;
+                            /** @enum {string} */
+                            actor: "merchant" | "operator" | "payer" | "schedule" | "retry_plan" | "gateway";
                         }[];
+                        metadata: {
+                            offset?: string;
+                        };
                     };
                 };
             };

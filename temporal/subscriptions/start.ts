@@ -9,7 +9,7 @@ import {
 import type { SubscriptionInput } from '../../workflows/subscription/messages.ts';
 
 /** The part of a workflow's start that comes from the row. */
-export interface Snapshot extends Pick<SubscriptionInput, 'state' | 'clock'> {
+export interface Snapshot extends Pick<SubscriptionInput, 'state' | 'entries' | 'clock'> {
   productName: string | null;
   receiptId: string | null;
 }
@@ -34,12 +34,13 @@ export function renewalPriority(earlierSubscriptions: number): number {
 
 /** `earlier`: the number of subscriptions that the merchant had before. */
 export function startOptions(snapshot: Snapshot, taskQueuePrefix: string, earlier: number) {
-  const { state, clock, productName, receiptId } = snapshot;
+  const { state, entries, clock, productName, receiptId } = snapshot;
   const { merchantId, subscriptionId } = state;
   // A payer waits for the workflow of a CREATED subscription, so its tasks must not wait behind renewals.
   const isOnCheckoutQueue = state.status === 'CREATED';
   const input: SubscriptionInput = {
     state,
+    entries,
     clock,
     deliver: true,
     needsResync: false,

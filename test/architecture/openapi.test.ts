@@ -105,6 +105,7 @@ describe('the OpenAPI document', () => {
       'GET /payments/v2/get-intent/:xIntentId',
       'GET /setup-method/:setupMethodId',
       'GET /subscription',
+      'GET /subscription/charges/:subscriptionId',
       'GET /subscription/timeline/:subscriptionId',
       'GET /subscription/upcoming/:subscriptionId',
       'GET /test-clock/:testClockId',

@@ -299,7 +299,10 @@ const DAMAGES: Damage[] = [
     name: 'an amount in every book that differs from the agreed amount',
     damage: takes(1_999),
     undo: takes(1_001),
-    found: [/^3: sub_\w+: cycle 2 is 1999 USD, agreed were 1001 USD$/],
+    found: [
+      /^3: sub_\w+: cycle 2 is 1999 USD, agreed were 1001 USD$/,
+      /^8: sub_\w+: cycle 2 is paid with 1999, its ledger has 1 entries of it with 1001$/,
+    ],
   },
   {
     name: 'a cycle count above the number of paid cycles',
@@ -355,8 +358,15 @@ const DAMAGES: Damage[] = [
     found: [/^5: evt_\w+ \([a-z._]+\) has no delivery to whc_\w+$/],
   },
   {
+    name: 'a paid cycle without its entry in the ledger',
+    damage: `create table kept as select * from subscription_entry where facts->>'intentId' = ${SECOND_PAID};
+      delete from subscription_entry where facts->>'intentId' = ${SECOND_PAID}`,
+    undo: 'insert into subscription_entry select * from kept; drop table kept',
+    found: [/^8: sub_\w+: cycle \d+ is paid with 1001, its ledger has 0 entries of it with 0$/],
+  },
+  {
     name: 'an attempt whose outcome is unknown for more than a day',
-    damage: `update payment_attempt set state = 'UNKNOWN', last_sent_at = now() - interval '27 hours',
+    damage: `update payment_attempt set state = 'UNKNOWN', sent_at = array[now() - interval '27 hours'],
         unanswered_at = now()
       where intent_id = ${SECOND_PAID}`,
     undo: `update payment_attempt set state = 'SUCCEEDED', unanswered_at = null

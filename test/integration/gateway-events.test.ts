@@ -430,7 +430,7 @@ describe('a dispute of a renewal', () => {
       status: 'SUCCESS',
       disputes: [{ amount: 1_999, currency: 'USD', reason: 'fraudulent', status: 'LOST' }],
     });
-    const log = async () => (await env.state(made)).log.slice(-2);
+    const log = async () => (await env.timeline(made)).slice(-2);
     await vi.waitFor(async () => {
       expect(await log()).toMatchObject([
         { at, what: 'a payment is disputed, 19.99 USD', why: 'reason: fraudulent' },

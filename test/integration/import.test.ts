@@ -261,6 +261,7 @@ describe('an import', () => {
       ['customer', 12],
       ['payment_method', 12],
       ['subscription', 120],
+      ['subscription_entry', 120],
       ['subscription_import', 120],
     ]);
     // The sweep starts the workflows that the killed process has not started.

@@ -108,7 +108,7 @@ test('the sweep refunds a late charge once when no workflow was signalled', asyn
   // before it charges the next cycle.
   await env.advance(clock, '2027-02-10T00:00:00Z');
   expect(await charges(env, ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
-  expect((await env.state(ref)).log.map(({ what }) => what)).toContain(
+  expect((await env.timeline(ref)).map(({ what }) => what)).toContain(
     'a late charge came to light, 19.99 USD',
   );
   expect(await sweep(env)).toEqual({});

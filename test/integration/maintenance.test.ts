@@ -159,8 +159,8 @@ describe('a sweep', () => {
     const other = await env.createRowOnly({ createdAt: Date.now() });
     const state = await env.state(unstartable);
     // This workflow cannot start, because its payload exceeds the Temporal server's limit.
-    const log = [{ at: 0, what: 'x'.repeat(3_000_000), why: '' }];
-    await change(env, unstartable, { insertedAt: longAgo, state: { ...state, log } });
+    const padded = { ...state, padding: 'x'.repeat(3_000_000) };
+    await change(env, unstartable, { insertedAt: longAgo, state: padded });
     await change(env, other, { insertedAt: longAgo });
     const report = await sweep(env);
     expect({ neverStarted: report.neverStarted, failed: report.failed }).toEqual({

@@ -86,7 +86,7 @@ async function inReview(env: TestEnvironment) {
 }
 
 const timeline = async (env: TestEnvironment, ref: SubscriptionRef) =>
-  (await env.state(ref)).log.map(({ what, why }) => `${what}: ${why}`);
+  (await env.timeline(ref)).map(({ what, why }) => `${what}: ${why}`);
 
 const eventsSince = async (env: TestEnvironment, ref: SubscriptionRef, before: number) =>
   (await env.events(ref)).slice(before).map((event) => event['eventType']);

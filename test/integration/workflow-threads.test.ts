@@ -42,6 +42,7 @@ test('a worker process takes no promise stack traces in its workflow threads', a
 test('the API process keeps promise stack traces', () => {
   expect(bundledProgram('/programs', 'api/main.ts')).toEqual([
     '--enable-source-maps',
+    '--max-semi-space-size=32',
     '/programs/api/main.mjs',
   ]);
 });

@@ -17,6 +17,8 @@ import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import type { Decision } from '../../domain/subscription/validate-command.ts';
 import { describe as inWords } from '../../domain/subscription/describe.ts';
+import { textOf } from '../../domain/subscription/entries.ts';
+import type { Entry } from '../../domain/subscription/entries.ts';
 import { newSubscription, nextPaymentAt } from '../../domain/subscription/state.ts';
 import type {
   OpenAttempt,
@@ -108,6 +110,7 @@ export class Simulation {
   readonly sends: Send[] = [];
   readonly events: string[] = [];
   readonly statuses: string[] = [];
+  readonly entries: Entry[];
   private commands = 0;
 
   constructor(
@@ -130,6 +133,7 @@ export class Simulation {
       jitter: { jitterMs },
     });
     this.statuses.push(this.state.status);
+    this.entries = [this.state.latest];
   }
 
   command<K extends Command['kind']>(
@@ -253,6 +257,8 @@ export class Simulation {
     if (change.state.version !== this.state.version + 1) throw new Error('a version was skipped');
     if (change.state.status !== this.state.status) this.statuses.push(change.state.status);
     this.state = change.state;
+    const { latest, version } = change.state;
+    if (latest.version === version) this.entries.push(latest);
     this.events.push(...change.events.map((event) => event.type));
   }
 
@@ -267,6 +273,11 @@ export class Simulation {
         ].join(' '),
       )
       .join(', ');
+  }
+
+  /** The timeline. */
+  get log() {
+    return this.entries.map((entry) => ({ at: entry.at, ...textOf(entry), actor: entry.actor }));
   }
 
   /** The events, without the prefix `subscription.`. */
@@ -294,7 +305,13 @@ export class Simulation {
   }
 
   get words(): string {
-    return inWords(this.state, this.now);
+    const { entries } = this;
+    return inWords(this.state, this.now, {
+      productName: null,
+      refused: null,
+      heldBecause: null,
+      entries,
+    });
   }
 }
 

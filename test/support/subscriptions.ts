@@ -3,10 +3,12 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { eq } from 'drizzle-orm';
 import type { Db } from '../../db/client.ts';
 import { createSubscription } from '../../db/repositories/subscriptions/create.ts';
+import { listEntries } from '../../db/repositories/subscriptions/entries.ts';
 import { insertCustomer } from '../../db/repositories/customers/customers.ts';
 import { outboxEvents } from '../../db/schema/webhooks.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { newId, randomToken } from '../../domain/ids.ts';
+import { textOf } from '../../domain/subscription/entries.ts';
 import type { SubscriptionRef, SubscriptionState, Terms } from '../../domain/subscription/state.ts';
 import { advanceClock } from '../../workflows/subscription/messages.ts';
 
@@ -78,6 +80,12 @@ export async function stateOf(db: Db, ref: SubscriptionRef): Promise<Subscriptio
     .where(eq(subscriptions.id, ref.subscriptionId));
   if (!row) throw new Error(`no subscription ${ref.subscriptionId}`);
   return row.state;
+}
+
+/** Every entry of the ledger, oldest first, in words. */
+export async function timelineOf(db: Db, ref: SubscriptionRef) {
+  const entries = await listEntries(db, ref, { afterVersion: 0, limit: 1_000 });
+  return entries.map((entry) => ({ at: entry.at, ...textOf(entry), actor: entry.actor }));
 }
 
 export async function eventsOf(db: Db, ref: SubscriptionRef): Promise<Record<string, unknown>[]> {

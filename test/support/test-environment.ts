@@ -50,7 +50,7 @@ import { RETURN_ORIGIN, tokenise } from './card-tokens.ts';
 import { createTestDatabase } from './database.ts';
 import { eventually } from './eventually.ts';
 import { controlGateway, GATEWAY_KEY } from './gateway-control.ts';
-import { eventsOf, insertSubscription, stateOf } from './subscriptions.ts';
+import { eventsOf, insertSubscription, stateOf, timelineOf } from './subscriptions.ts';
 import type { NewSubscription } from './subscriptions.ts';
 import type { TemporalPlace } from './temporal-servers.ts';
 import { untilAccepted } from './until-accepted.ts';
@@ -329,6 +329,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
       });
     },
     state: (ref: SubscriptionRef) => stateOf(db, ref),
+    timeline: (ref: SubscriptionRef) => timelineOf(db, ref),
     events: (ref: SubscriptionRef) => eventsOf(db, ref),
     /** The charges of a subscription in the gateway's own records. */
     book: (ref: SubscriptionRef) =>

@@ -87,7 +87,7 @@ describe('a cycle with 15 automatic attempts in 30 days', () => {
     expect(result).toEqual({ kind: 'checkout', outcome: 'saved', errorCode: null });
     const waiting = { status: 'UNPAID', openAttempt: null };
     expect(simulation).toMatchObject({ state: waiting, nextAt: '2026-03-03' });
-    expect(simulation.state.log.at(-1)).toEqual({
+    expect(simulation.log.at(-1)).toEqual({
       at: at('2026-02-01T00:14Z'),
       what: 'payment method replaced',
       why: 'the payer gave another one; 15 automatic attempts in 30 days are made, so the next is at 2026-03-03T00:00:00.000Z',

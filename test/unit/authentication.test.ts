@@ -46,7 +46,7 @@ describe('an owed payment that the bank asks the payer to confirm', () => {
     );
     simulation.runTo('2026-02-10T00:01Z');
     expect(simulation.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2, owed: null });
-    expect(simulation.state.log.slice(-3).map(({ what, actor }) => [what, actor])).toEqual([
+    expect(simulation.log.slice(-3).map(({ what, actor }) => [what, actor])).toEqual([
       ['the payer began to confirm the payment', 'payer'],
       ['waiting for the payer', 'gateway'],
       ['cycle 2 paid, 19.99 USD', 'payer'],

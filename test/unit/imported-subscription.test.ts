@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { INTERVAL_UNITS } from '../../domain/calendar.ts';
 import { importedSubscription, indexOfDate } from '../../tools/scripts/import/imported.ts';
+import { textOf } from '../../domain/subscription/entries.ts';
 import { stateProblem } from '../../domain/subscription/recorded-state.ts';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import { at, DAY, expectNothingFurther, Simulation } from '../support/simulation.ts';
@@ -42,8 +43,14 @@ describe('an imported subscription', () => {
   test('is charged for its remaining cycles by the anchor’s calendar, and then ends [D-05]', () => {
     const simulation = imported(at('2027-02-10'), {});
     expect(stateProblem(simulation.state)).toBeNull();
-    const entry = { what: 'imported', why: 'an operator asked for it', actor: 'operator' };
-    expect(simulation.state.log).toEqual([{ at: at('2027-02-10'), ...entry }]);
+    const { latest } = simulation.state;
+    expect(latest).toEqual({
+      version: 1,
+      at: at('2027-02-10'),
+      actor: 'operator',
+      kind: 'imported',
+    });
+    expect(textOf(latest)).toEqual({ what: 'imported', why: 'an operator asked for it' });
     simulation.runTo('2027-02-28T09:59:59Z');
     expect(simulation.news).toBe('');
     simulation.runTo('2028-01-01');

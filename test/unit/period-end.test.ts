@@ -36,7 +36,7 @@ describe('a cancellation at the end of the period', () => {
       '**ACTIVE**: cancelled; nothing is charged, and it ends on 2026-02-10 00:00 UTC.',
     );
     const entry = { what: 'cancelled at 2026-02-10T00:00:00.000Z' };
-    expect(simulation.state.log.at(-1)).toMatchObject(entry);
+    expect(simulation.log.at(-1)).toMatchObject(entry);
     simulation.runTo('2026-02-09T23:59:59.999Z');
     expect(simulation.state.status).toBe('ACTIVE');
     simulation.runTo('2026-02-10');

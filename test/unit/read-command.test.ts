@@ -131,7 +131,9 @@ describe('the argument of a command', () => {
           const time = { now, realNow: now };
           const after = actionForCommand(state, read.command, time, 'pmt_2').change.state;
           expect(stateProblem(JSON.parse(JSON.stringify(after)))).toBeNull();
-          expect(typeof describeState(after, now)).toBe('string');
+          const entries = [after.latest];
+          const rest = { productName: null, refused: null, heldBecause: null };
+          expect(typeof describeState(after, now, { ...rest, entries })).toBe('string');
           expect(upcomingCharges(after, 12, now).length).toBeLessThanOrEqual(12);
           decide(after, now, now);
         },

@@ -41,7 +41,12 @@ describe('a recorded state', () => {
     [['anchorAt'], 8.64e15 + 1, 'anchorAt must be epoch milliseconds'],
     [['owed', 'cycleNumber'], 7, 'owed.cycleNumber must be 1 more than cyclesCharged'],
     [['owed'], null, 'owed must be an object while an attempt is open'],
-    [['log'], [{ at: 1, what: 'x' }], 'log[0].why must be text'],
+    [['latest', 'at'], null, 'latest.at must be epoch milliseconds'],
+    [
+      ['latest', 'kind'],
+      'moved',
+      'latest.kind must be one of created, imported, edited, cancellation_planned, cancellation_withdrawn, manual_retry, ended, paused, unpaused, trial_begun, authentication_begun, method_replaced, paid, declined, unanswered, payer_asked, review, disputed, late_charge',
+    ],
     [['status'], 'LOST', 'status must be one of CREATED, TRIALING, ACTIVE, UNPAID, PAUSED, ENDED'],
   ])(
     'cannot be read, with an error that names the field, when %j is %j',

@@ -30,7 +30,7 @@ describe('a declined charge', () => {
       sent: '2026-01-31 1, 2026-02-28 2',
       state: { status: 'UNPAID', owed },
     });
-    expect(simulation.state.log.at(-1)?.what).toBe(
+    expect(simulation.log.at(-1)?.what).toBe(
       'cycle 2 declined (card_declined, at the gateway generic_decline)',
     );
     expectNothingFurther(simulation);
@@ -48,7 +48,7 @@ describe('a declined charge', () => {
   test('is retried when the gateway does not forbid another try [D-30]', () => {
     const simulation = until1March({ ...declined(), gatewayCode: 'card_declined' });
     expect(simulation.sent).toBe('2026-01-31 1, 2026-02-28 2, 2026-02-28T04:00 2 automatic_retry');
-    const entries = simulation.state.log.map(({ what }) => what);
+    const entries = simulation.log.map(({ what }) => what);
     expect(entries).toContain('cycle 2 declined (card_declined)');
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { isAskedLongEnough, isPendingTooLong, lookupDelayMs } from '../../domain/delays.ts';
 import { isLastLateLook, lateLookDelayMs } from '../../domain/review.ts';
 import { settleNow } from '../../domain/subscription/apply-attempt.ts';
+import { textOf } from '../../domain/subscription/entries.ts';
 import { applyLateCharge } from '../../domain/subscription/notes.ts';
 import { decide, wakeAt } from '../../domain/subscription/decide.ts';
 import { decisionOf } from '../../tools/scripts/review/decision.ts';
@@ -69,7 +70,7 @@ describe('the look-up schedule', () => {
 describe('a payment in review', () => {
   test('is shown with its reason in timeline and details, and in the search attribute LastOutcome', () => {
     const simulation = inReview();
-    expect(simulation.state.log.at(-1)).toEqual({
+    expect(simulation.log.at(-1)).toEqual({
       at: at('2027-02-10T04:00Z'),
       what: 'a payment needs a person',
       why: REASON,
@@ -88,7 +89,7 @@ describe('a payment in review', () => {
     expect(simulation.state.openAttempt).toMatchObject(lookup);
     const decided = settleNow(simulation.state, simulation.now);
     expect(decide(decided, simulation.now, simulation.now)).toEqual({ do: 'settleAttempt' });
-    expect(simulation.state.log.filter(({ what }) => what.includes('person'))).toHaveLength(1);
+    expect(simulation.log.filter(({ what }) => what.includes('person'))).toHaveLength(1);
   });
 
   test('allows edit, pause and cancel, and refuses a second attempt [D-31]', () => {
@@ -116,7 +117,7 @@ describe('a payment in review', () => {
     const nextRetryAt = at('2027-02-10T12:00Z');
     const owed = { lastDeclineCode: 'processing_error', retriesUsed: 2, nextRetryAt };
     expect(simulation.state).toMatchObject({ status: 'UNPAID', openAttempt: null, owed });
-    expect(simulation.state.log.at(-1)).toMatchObject({
+    expect(simulation.log.at(-1)).toMatchObject({
       what: 'cycle 2 declined (processing_error)',
       why: 'the retry plan said so (attempt 2); a person settled it',
       actor: 'operator',
@@ -135,7 +136,9 @@ describe('a payment in review', () => {
       actor: 'gateway',
     };
     const version = before.version + 1;
-    expect(state).toEqual({ ...before, version, log: [...before.log, entry] });
+    const { latest } = state;
+    expect({ at: latest.at, ...textOf(latest), actor: latest.actor }).toEqual(entry);
+    expect(state).toEqual({ ...before, version, latest });
     expect(events).toEqual([]);
   });
 });

@@ -39,6 +39,7 @@ describe('the clock of a subscription', () => {
     const openAttempt = {
       attemptNumber: 2,
       trigger: 'automatic_retry' as const,
+      cause: { rule: 'payer' } as const,
       paymentMethodId: 'pmt_1',
       commandId: null,
       startedAt: START + 3 * DAY,

@@ -166,7 +166,7 @@ describe('a gateway outage', () => {
     });
     await env.server.sleep(2 * DAY);
     expect(daysSince(calledAt[FIRST_DAY_CALLS - 1])).toEqual([0, 1, 2]);
-    expect((await env.state(ref)).log.filter(({ what }) => /person/.test(what))).toHaveLength(1);
+    expect((await env.timeline(ref)).filter(({ what }) => /person/.test(what))).toHaveLength(1);
 
     const decision = { gatewayId: null, code: null, by: 'Ada', note: 'not in the bank statement' };
     const id = waiting?.subjectId ?? '';

@@ -125,7 +125,9 @@ function registerWakeUps(run: Run): void {
 }
 
 function registerQueries(run: Run): void {
-  setHandler(messages.stateQuery, () => run.state, { description: 'The whole state of the run' });
+  setHandler(messages.stateQuery, () => ({ ...run.state, entries: run.entries }), {
+    description: 'The whole state of the run',
+  });
 }
 
 export function onCancellationRequest(run: Run): void {

@@ -2,7 +2,9 @@ import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/commo
 import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import { defineQuery, defineSignal } from '@temporalio/workflow';
 import type { WorkflowInfo } from '@temporalio/workflow';
-import type { EndReason, SubscriptionState } from '../../domain/subscription/state.ts';
+import type { Entry } from '../../domain/subscription/entries.ts';
+import type { EndReason } from '../../domain/subscription/end-reason.ts';
+import type { SubscriptionState } from '../../domain/subscription/state.ts';
 
 /** The registered type of the workflow; never changes. */
 export const SUBSCRIPTION_WORKFLOW = 'subscription';
@@ -22,6 +24,8 @@ export interface ClockPosition {
 /** The argument of a run, from the previous run (continue-as-new) or built from the row. */
 export interface SubscriptionInput {
   state: SubscriptionState;
+  /** The latest entries of the ledger, for the Web UI. */
+  entries: Entry[];
   clock: ClockPosition | null;
   /** True if the outbox may contain undelivered events from before the run. */
   deliver: boolean;
@@ -39,7 +43,12 @@ export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock')
  */
 export const recheck = defineSignal('recheck');
 
-export const stateQuery = defineQuery<SubscriptionState>('state');
+/** A run's state, and the latest entries of the ledger that it knows. */
+export interface KnownState extends SubscriptionState {
+  entries: Entry[];
+}
+
+export const stateQuery = defineQuery<KnownState>('state');
 
 const searchAttributes = {
   merchantId: defineSearchAttributeKey('MerchantId', SearchAttributeType.KEYWORD),

@@ -14,8 +14,9 @@ import type { ErrorCode } from '../../domain/errors.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import { decide } from '../../domain/subscription/decide.ts';
 import type { Step } from '../../domain/subscription/decide.ts';
-import { describe } from '../../domain/subscription/describe.ts';
+import { describe, ENTRIES_SHOWN } from '../../domain/subscription/describe.ts';
 import type { RefusedSignal } from '../../domain/subscription/describe.ts';
+import type { Entry } from '../../domain/subscription/entries.ts';
 import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { localFirst } from '../local-first.ts';
@@ -74,6 +75,7 @@ export class Run implements Facts {
   private movesAt: number | null = null;
   private failures = 0;
   private current: SubscriptionState;
+  private shown: Entry[];
   private refusedSignal: RefusedSignal | null = null;
   /** The reason why {@link hold} has stopped the run's work; null if the run is not held. */
   private heldBecause: string | null = null;
@@ -81,6 +83,7 @@ export class Run implements Facts {
 
   constructor(input: SubscriptionInput) {
     this.current = input.state;
+    this.shown = input.entries;
     this.needsResync = input.needsResync;
     this.clock = new Clock(input.clock);
     this.isOnCheckoutQueue = input.isOnCheckoutQueue;
@@ -90,6 +93,11 @@ export class Run implements Facts {
 
   get state(): SubscriptionState {
     return this.current;
+  }
+
+  /** The latest entries of the ledger that this run knows, for the Web UI. */
+  get entries(): Entry[] {
+    return this.shown;
   }
 
   get isBackingOff(): boolean {
@@ -163,9 +171,10 @@ export class Run implements Facts {
     return !this.needsResync && !this.isWriting;
   }
 
-  /** Makes `state` the run's state, and shows it in the Web UI. */
-  adopt(state: SubscriptionState): void {
+  /** Makes `state` the run's state, and shows it in the Web UI. `entries`: the latest ones of the row, if it was read. */
+  adopt(state: SubscriptionState, entries: readonly Entry[] = withLatest(this.shown, state)): void {
     this.current = state;
+    this.shown = entries.slice(-ENTRIES_SHOWN);
     // If a worker died after it wrote the row, the row's state may be ahead of the test clock.
     this.clock.catchUp(knownUntil(state));
     this.showDetails();
@@ -238,14 +247,20 @@ export class Run implements Facts {
   }
 
   private showDetails(): void {
-    const { current, refusedSignal: refused, heldBecause } = this;
+    const { current, shown: entries, refusedSignal: refused, heldBecause } = this;
     const productName = productNameOf(workflowInfo());
-    setCurrentDetails(describe(current, this.clock.now, { productName, refused, heldBecause }));
+    setCurrentDetails(
+      describe(current, this.clock.now, { productName, refused, entries, heldBecause }),
+    );
   }
 
   private attributesAsText(): string {
     return JSON.stringify(attributesOf(this.current));
   }
+}
+
+function withLatest(entries: readonly Entry[], { latest }: SubscriptionState): readonly Entry[] {
+  return entries.at(-1)?.version === latest.version ? entries : [...entries, latest];
 }
 
 function localFirstActivities() {

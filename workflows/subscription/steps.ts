@@ -14,6 +14,8 @@ import type { Action } from '../../domain/subscription/actions.ts';
 import type { Change, Effects } from '../../domain/subscription/change.ts';
 import type { Command, CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
+import { textOf } from '../../domain/subscription/entries.ts';
+import type { Entry } from '../../domain/subscription/entries.ts';
 import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Run } from './run.ts';
@@ -87,14 +89,11 @@ export class Steps {
     const { run } = this;
     run.isWriting = true;
     try {
-      const recorded = await run.activities.record(
-        `record ${change.state.log.at(-1)?.what ?? change.state.status}`,
-        {
-          change,
-          ...this.identity(change.state, command, result),
-          realNowAt: run.clock.realNow,
-        },
-      );
+      const recorded = await run.activities.record(`record ${textOf(change.state.latest).what}`, {
+        change,
+        ...this.identity(change.state, command, result),
+        realNowAt: run.clock.realNow,
+      });
       run.noteProgress();
       if (recorded.kind === 'recorded') {
         run.adopt({ ...change.state, ...recorded.place });
@@ -209,7 +208,7 @@ export class Steps {
         subscriptionId,
         version,
       });
-      if (!this.adoptRow(found.state)) {
+      if (!this.adoptRow(found.state, found.entries)) {
         run.hold(
           'the database is older than this run',
           'See `npm run verify` and docs/operations.md, "After the database was restored"',
@@ -241,7 +240,7 @@ export class Steps {
    * Adopts the row's state, with the test clock at its latest change. Returns false if the row is older: the database
    * was restored, and the gateway may have charges that the row does not know.
    */
-  adoptRow(state: SubscriptionState): boolean {
+  adoptRow(state: SubscriptionState, entries?: readonly Entry[]): boolean {
     const { run } = this;
     if (state.version < run.state.version) {
       run.needsResync = true;
@@ -249,7 +248,7 @@ export class Steps {
     }
     if (state.version > run.state.version) {
       run.clock.moveBack(knownUntil(state));
-      run.adopt(state);
+      run.adopt(state, entries);
     }
     return true;
   }

@@ -25,7 +25,7 @@ export async function handOver(run: Run): Promise<void> {
 }
 
 async function continueAsNew(run: Run): Promise<never> {
-  const { state, clock } = run;
+  const { state, entries, clock } = run;
   const next = makeContinueAsNewFunc<(input: SubscriptionInput) => Promise<SubscriptionResult>>({
     typedSearchAttributes: [
       ...attributesOf(state),
@@ -37,6 +37,7 @@ async function continueAsNew(run: Run): Promise<never> {
   });
   return next({
     state,
+    entries,
     clock: clock.snapshot,
     deliver: false,
     needsResync: run.needsResync,

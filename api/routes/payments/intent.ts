@@ -54,7 +54,7 @@ const AttemptAnswer = z
   })
   .meta({ id: 'ChargeAttempt', ...EXTENSION });
 
-const DisputeAnswer = z
+export const DisputeAnswer = z
   .object({
     disputeId: id('dp', 'dispute'),
     amount: minorAmount('Disputed amount, which may differ from the paid amount.'),
@@ -144,7 +144,7 @@ export function presentIntent(record: IntentRecord, nowAt: number) {
   };
 }
 
-const ATTEMPT_STATUS: Readonly<Record<AttemptState, 'PENDING' | 'SUCCESS' | 'FAILED'>> = {
+export const ATTEMPT_STATUS: Readonly<Record<AttemptState, 'PENDING' | 'SUCCESS' | 'FAILED'>> = {
   SENDING: 'PENDING',
   UNKNOWN: 'PENDING',
   REVIEW: 'PENDING',
@@ -161,7 +161,7 @@ function presentAttempt({ attemptNumber, state, errorCode, gatewayCode, createdA
   };
 }
 
-function presentDispute(dispute: IntentRecord['disputes'][number]) {
+export function presentDispute(dispute: IntentRecord['disputes'][number]) {
   const { id: disputeId, amountMinor, currency, reason, status, openedAt, closedAt } = dispute;
   return {
     disputeId,

@@ -3,10 +3,9 @@ import { listSubscriptions } from '../../../db/repositories/lists.ts';
 import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
 import type { SubscriptionView } from '../../../db/repositories/subscriptions/read.ts';
 import type { Db } from '../../../db/client.ts';
-import { ACTORS } from '../../../domain/subscription/actor.ts';
+import { END_REASONS } from '../../../domain/subscription/end-reason.ts';
 import {
   cancelAt,
-  END_REASONS,
   nextPaymentAt,
   remainingCycleCount,
   resumeAt,
@@ -144,7 +143,7 @@ function paymentMetadata({ status, paymentMethod }: SubscriptionView) {
 
 export const SUBSCRIPTION_ID = 'sub_0002sSOLuQx1oB9bUeVtYw3c';
 
-const subscriptionIdParam = {
+export const subscriptionIdParam = {
   description: 'Id of a subscription.',
   example: SUBSCRIPTION_ID,
 };
@@ -282,65 +281,13 @@ export const getUpcomingCharges = route({
   },
 });
 
-export const getTimeline = route({
-  operationId: 'subscriptionTimeline',
-  method: 'get',
-  path: '/subscription/timeline/:subscriptionId',
-  tag: 'Subscriptions',
-  summary: 'Read the timeline of a subscription',
-  description:
-    'The latest changes of the subscription with their times and reasons, in human-readable text.',
-  isExtension: true,
-  isReadLimited: true,
-  params: { subscriptionId: subscriptionIdParam },
-  answer: {
-    description: 'The timeline.',
-    schema: z.object({
-      data: z
-        .array(
-          z.object({
-            date: epochMs('When the change happened.'),
-            what: z.string(),
-            why: z.string(),
-            actor: z.enum(ACTORS).nullable().meta({
-              description: 'Cause of the change. `operator`: an operator of the service.',
-            }),
-          }),
-        )
-        .meta({ description: 'Oldest first. Contains only the latest entries.' }),
-    }),
-    examples: [
-      {
-        summary: 'Just created',
-        value: {
-          data: [
-            {
-              date: 1_795_176_000_000,
-              what: 'created',
-              why: 'the merchant asked for it',
-              actor: 'merchant',
-            },
-          ],
-        },
-      },
-    ],
-  },
-  refusals: ['resource_not_found'],
-  handle: async (call, { db }) => {
-    const { state } = await subscriptionOf(db, call);
-    return ok({
-      data: state.log.map(({ at, what, why, actor }) => ({ date: at, what, why, actor })),
-    });
-  },
-});
+export type SubscriptionCall = Pick<Call<'/:subscriptionId'>, 'merchant' | 'params'>;
 
-type SubscriptionCall = Pick<Call<'/:subscriptionId'>, 'merchant' | 'params'>;
-
-function refOf({ merchant, params }: SubscriptionCall): SubscriptionRef {
+export function refOf({ merchant, params }: SubscriptionCall): SubscriptionRef {
   return { merchantId: merchant.id, subscriptionId: params.subscriptionId };
 }
 
-async function subscriptionOf(db: Db, call: SubscriptionCall): Promise<SubscriptionView> {
+export async function subscriptionOf(db: Db, call: SubscriptionCall): Promise<SubscriptionView> {
   const { merchantId, subscriptionId } = refOf(call);
   return found(await findSubscription(db, merchantId, subscriptionId), 'subscription');
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { and, inArray, sql } from 'drizzle-orm';
 import type { AnyPgColumn, PgUpdateSetSource } from 'drizzle-orm/pg-core';
-import { isUnproven } from '../../../domain/settlement.ts';
+import { isUnproven, settledBy } from '../../../domain/settlement.ts';
 import type { IntentFacts } from '../../../domain/events.ts';
 import type { Settlement } from '../../../domain/settlement.ts';
 import { newId } from '../../../domain/ids.ts';
@@ -27,6 +27,7 @@ type NewAttempt = Pick<
   | 'amountMinor'
   | 'currency'
   | 'createdAt'
+  | 'cause'
 >;
 
 /**
@@ -78,7 +79,7 @@ export async function markSending(
     .update(paymentAttempts)
     .set({
       state: 'SENDING',
-      lastSentAt: sql`now()`,
+      sentAt: sql`array_append(${paymentAttempts.sentAt}, now())`,
       ...(preparedId === null
         ? {}
         : { gatewayChargeId: sql`coalesce(${paymentAttempts.gatewayChargeId}, ${preparedId})` }),
@@ -87,6 +88,8 @@ export async function markSending(
     .returning({ gatewayChargeId: paymentAttempts.gatewayChargeId });
   return sending ?? 'settled';
 }
+
+const ONE_LOOKUP_MORE = sql`${paymentAttempts.lookups} + 1`;
 
 /**
  * Records that the latest request found no outcome: the time of an unanswered request, else the page for the payer.
@@ -101,6 +104,7 @@ export async function recordUnanswered(
     .update(paymentAttempts)
     .set({
       state: 'UNKNOWN',
+      lookups: ONE_LOOKUP_MORE,
       unansweredAt: settlement.unansweredAt,
       ...payerColumns(settlement),
     })
@@ -154,6 +158,7 @@ export async function settleAttempt(
   if (settlement.kind === 'unknown' || settlement.kind === 'review') {
     const open = await changeAttempt(tx, attempt, OPEN_STATES, {
       reason: settlement.reason,
+      lookups: ONE_LOOKUP_MORE,
       unansweredAt: settlement.kind === 'unknown' ? settlement.unansweredAt : null,
       state: STATES[settlement.kind],
       ...payerColumns(settlement),
@@ -192,6 +197,7 @@ async function decideAttempt(
       payerUrl: null,
       state: STATES[settlement.kind],
       settledAt: sql`now()`,
+      settledBy: settledBy(settlement),
     }).returning({ id: paymentAttempts.id }),
   );
   const { merchantId, intentId, paymentMethodId } = attempt;

@@ -7,6 +7,7 @@ import { subscriptions } from '../../schema/subscriptions.ts';
 import { insertSession } from '../checkouts/sessions.ts';
 import { loadSettings } from '../merchants/settings.ts';
 import { cycleIntentOf, insertCycleIntent } from './cycles.ts';
+import { insertFirstEntry } from './entries.ts';
 import { appendDrafts } from './events.ts';
 import { rowOf } from './row.ts';
 
@@ -70,7 +71,11 @@ export async function createSubscription(
     createdAt,
   });
   const expiresAt = state.checkoutExpiresAt;
-  await insertSession(tx, { ...checkout, merchantId, subscriptionId, expiresAt, createdAt });
+  // Pipelined: the connection executes both statements in this order.
+  await Promise.all([
+    insertFirstEntry(tx, state),
+    insertSession(tx, { ...checkout, merchantId, subscriptionId, expiresAt, createdAt }),
+  ]);
   const { owed } = state;
   const copied = { ...placed, subscriptionId };
   const first =

@@ -144,7 +144,7 @@ export async function insertCycleIntent(
 /** Opens the attempt of `state` on the cycle's intent, and sets this intent to PENDING. A repeat finds the attempt. */
 async function ensureAttempt(tx: Db, state: ChargeableState, order: Order): Promise<Opened> {
   const { merchantId, openAttempt } = state;
-  const { attemptNumber, trigger, paymentMethodId, startedAt: createdAt } = openAttempt;
+  const { attemptNumber, trigger, cause, paymentMethodId, startedAt: createdAt } = openAttempt;
   const intent = cycleIntentOf(state, createdAt, paymentMethodId);
   const { intentId, amountMinor, currency } = intent;
   // Pipelined: the connection executes both statements in this order.
@@ -156,6 +156,7 @@ async function ensureAttempt(tx: Db, state: ChargeableState, order: Order): Prom
       attemptNumber,
       sessionId: openAttempt.sessionId ?? null,
       trigger,
+      cause,
       paymentMethodId,
       amountMinor,
       currency,

@@ -1,13 +1,22 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { Change, Effects } from '../../../domain/subscription/change.ts';
+import { ENTRIES_SHOWN } from '../../../domain/subscription/describe.ts';
+import type { Entry } from '../../../domain/subscription/entries.ts';
 import type { CommandKind, CommandResult } from '../../../domain/subscription/commands.ts';
 import { knownUntil } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
 import { inTransaction } from '../../client.ts';
 import type { Db } from '../../client.ts';
 import { paymentIntents } from '../../schema/payments.ts';
-import { subscriptionCommands, subscriptions, testClocks } from '../../schema/subscriptions.ts';
+import {
+  subscriptionCommands,
+  subscriptionEntries,
+  subscriptions,
+  testClocks,
+} from '../../schema/subscriptions.ts';
 import { deleteUnusedMethod, setMethodLive } from '../customers/payment-methods.ts';
+import { entryRow, latestEntries } from './entries.ts';
+import type { EntryRow } from './entries.ts';
 import { releaseLinkUse } from './links.ts';
 import { appendDrafts } from './events.ts';
 import { ORDER, rowOf } from './row.ts';
@@ -64,11 +73,9 @@ export async function moveRow(
 ): Promise<{ kind: 'moved'; order: Order } | NotMoved> {
   const known = command && (await findCommand(tx, state, command.commandId));
   if (known) return { kind: 'repeated', state: await loadState(tx, state), result: known.result };
-  const [order] = await tx
-    .update(subscriptions)
-    .set({ ...rowOf(state), lastTransitionId: transitionId, updatedAt: sql`now()` })
-    .where(and(isRow(state), eq(subscriptions.version, state.version - 1)))
-    .returning(ORDER);
+  const move = moveOf(tx, state, transitionId);
+  const entry = entryRow(state);
+  const [order] = await (entry ? withEntry(tx, move, entry) : move);
   if (!order) return reasonNotMoved(tx, state, transitionId, command?.result ?? null);
   if (command) {
     const { merchantId, subscriptionId } = state;
@@ -78,6 +85,39 @@ export async function moveRow(
   }
   await applyEffects(tx, state, effects);
   return { kind: 'moved', order };
+}
+
+function moveOf(tx: Db, state: SubscriptionState, transitionId: string) {
+  return tx
+    .update(subscriptions)
+    .set({ ...rowOf(state), lastTransitionId: transitionId, updatedAt: sql`now()` })
+    .where(and(isRow(state), eq(subscriptions.version, state.version - 1)))
+    .returning(ORDER);
+}
+
+/** Executes `move`, and inserts its entry in the same statement if it has moved the row. */
+function withEntry(tx: Db, move: ReturnType<typeof moveOf>, entry: NonNullable<EntryRow>) {
+  const moved = tx.$with('moved').as(move);
+  const { merchantId, subscriptionId, version, at, kind, actor, facts } = entry;
+  const values = {
+    merchantId: sql`${merchantId}::text`.as('merchant_id'),
+    subscriptionId: sql`${subscriptionId}::text`.as('subscription_id'),
+    version: sql`${version}::int`.as('version'),
+    at: sql`${new Date(at).toISOString()}::timestamptz`.as('at'),
+    recordedAt: sql`now()`.as('recorded_at'),
+    kind: sql`${kind}::text`.as('kind'),
+    actor: sql`${actor}::text`.as('actor'),
+    facts: sql`${JSON.stringify(facts)}::jsonb`.as('facts'),
+  };
+  const recorded = tx
+    .$with('recorded')
+    .as(
+      tx
+        .insert(subscriptionEntries)
+        .select(tx.select(values).from(moved))
+        .returning({ version: subscriptionEntries.version }),
+    );
+  return tx.with(moved, recorded).select().from(moved);
 }
 
 /** Stores the outcome of a pending command. A repeat changes nothing. */
@@ -112,6 +152,8 @@ export async function findCommand(
 export interface Snapshot {
   state: SubscriptionState;
   clock: { nowAt: number; targetAt: number; reachedAt: number } | null;
+  /** The latest entries, for the Web UI. */
+  entries: Entry[];
   productName: string | null;
   receiptId: string | null;
 }
@@ -126,18 +168,19 @@ export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapsh
       targetAt: testClocks.targetAt,
       productPage: subscriptions.productPage,
       receiptId: subscriptions.receiptId,
+      entries: latestEntries(ENTRIES_SHOWN),
     })
     .from(subscriptions)
     .leftJoin(testClocks, isRecord(testClocks, subscriptions.merchantId, subscriptions.testClockId))
     .where(isRow(ref));
   if (!row) return null;
-  const { state, targetAt, receiptId } = row;
-  const names = { productName: row.productPage?.name ?? null, receiptId };
-  if (targetAt === null) return { state, clock: null, ...names };
+  const { state, targetAt, receiptId, entries } = row;
+  const rest = { entries, productName: row.productPage?.name ?? null, receiptId };
+  if (targetAt === null) return { state, clock: null, ...rest };
   const reachedAt = row.reachedAt ?? row.createdAt;
   // While the clock advances, the subscription may have passed the time that it recorded last.
   const nowAt = Math.min(targetAt, Math.max(reachedAt, knownUntil(state)));
-  return { state, clock: { nowAt, targetAt, reachedAt }, ...names };
+  return { state, clock: { nowAt, targetAt, reachedAt }, ...rest };
 }
 
 /** Returns how many subscriptions the merchant had before this one, at most `most`. */

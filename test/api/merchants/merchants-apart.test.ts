@@ -77,6 +77,7 @@ const PLACES: Place[] = [
   ['GET /subscription/get-subscription/{id}', 'subscription'],
   ['GET /subscription/upcoming/{id}', 'subscription'],
   ['GET /subscription/timeline/{id}', 'subscription'],
+  ['GET /subscription/charges/{id}', 'subscription'],
   bySubscription('/subscription/edit', { newAmount: 2_999 }),
   bySubscription('/subscription/manual-retry'),
   bySubscription('/subscription/merchant/cancel'),

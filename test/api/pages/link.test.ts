@@ -176,6 +176,7 @@ describe('the submitted form of a link', () => {
       outbox_event: 2,
       payment_intent: 1,
       subscription: 1,
+      subscription_entry: 1,
     });
     const read = await api.call('GET', `/subscription/get-subscription/${subscriptionId}`);
     expect(read.json).toMatchObject({

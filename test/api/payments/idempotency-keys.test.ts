@@ -127,7 +127,7 @@ const ROUTES: KeyedRoute[] = [
       await api.call('POST', `/payments/cancel/${intentId}`);
       return cancel(intentId);
     },
-    rows: { outbox_event: 1, subscription_command: 1 },
+    rows: { outbox_event: 1, subscription_command: 1, subscription_entry: 1 },
     needs: 'workflows',
     moves: 0,
   },
@@ -145,6 +145,7 @@ const ROUTES: KeyedRoute[] = [
     outbox_event: 2,
     payment_intent: 1,
     subscription: 1,
+    subscription_entry: 1,
   }),
   rowsOnly(
     '/subscription/link/merchant/generate-link',

@@ -30,8 +30,13 @@ const upcoming = (
   { subscriptionId }: { subscriptionId: string },
   query = '',
 ) => api.call('GET', `/subscription/upcoming/${subscriptionId}${query}`);
-const timeline = (api: ApiEnvironment, { subscriptionId }: { subscriptionId: string }) =>
-  api.call('GET', `/subscription/timeline/${subscriptionId}`);
+const timeline = (
+  api: ApiEnvironment,
+  { subscriptionId }: { subscriptionId: string },
+  query = '',
+) => api.call('GET', `/subscription/timeline/${subscriptionId}${query}`);
+const charges = (api: ApiEnvironment, { subscriptionId }: { subscriptionId: string }, query = '') =>
+  api.call('GET', `/subscription/charges/${subscriptionId}${query}`);
 
 const rows = ({ json }: { json: unknown }) => (json as { data: Record<string, unknown>[] }).data;
 const charge = (date: number | null, cycleNumber: number, amount = 1_999) => ({
@@ -163,6 +168,7 @@ describe('the timeline of a subscription', () => {
             actor: 'schedule',
           },
         ],
+        metadata: {},
       },
     ]);
   });
@@ -171,6 +177,7 @@ describe('the timeline of a subscription', () => {
 describe.each([
   { name: 'upcoming', get: upcoming, count: 11 },
   { name: 'timeline', get: timeline, count: 2 },
+  { name: 'charges', get: charges, count: 1 },
 ])('GET /subscription/$name/{subscriptionId}', ({ get, count }) => {
   test('reads the row and makes no call to Temporal [D-§7, D-§8]', async ({ api }) => {
     const subscription = await subscriptionIn(api, 'ACTIVE');
@@ -181,5 +188,37 @@ describe.each([
     expect(answer.status).toBe(200);
     expect(rows(answer)).toHaveLength(count);
     expect(api.workflows.calls).toHaveLength(before);
+  });
+});
+
+describe.each([
+  { name: 'timeline', get: timeline, rest: 'cycle 2 declined (card_declined)' },
+  { name: 'charges', get: charges, rest: 'FAILED' },
+])('the pages of GET /subscription/$name', ({ get, rest }) => {
+  test('end without an offset, and another offset or limit is refused [D-57, D-10]', async ({
+    api,
+  }) => {
+    const subscription = await activeSinceJanuary(api);
+    await declineNext(api, subscription, 'card_declined');
+    const all = rows(await get(api, subscription));
+    const limit = all.length - 1;
+    const first = await get(api, subscription, `?limit=${limit}`);
+    const { offset } = (first.json as { metadata: { offset: string } }).metadata;
+    const last = await get(api, subscription, `?limit=${limit}&offset=${offset}`);
+    expect([...rows(first), ...rows(last)]).toEqual(all);
+    expect(Object.values(all.at(-1) ?? {})).toContain(rest);
+    expect(last.json).toMatchObject({ metadata: {} });
+    const behind = await get(api, subscription, '?offset=1000');
+    expect(behind.json).toEqual({ data: [], metadata: {} });
+    const refused = Object.entries({
+      '?limit=0': 'limit: must be an integer from 1 to 100',
+      '?limit=101': 'limit: must be an integer from 1 to 100',
+      '?offset=0': 'offset: must be an integer from 1 to 999999999',
+      '?offset=x': 'offset: must be an integer from 1 to 999999999',
+      '?startTime=1': 'startTime: is not a parameter of this request',
+    });
+    for (const [query, message] of refused) {
+      expectError(await get(api, subscription, query), 400, 'bad_request', message);
+    }
   });
 });

@@ -78,11 +78,11 @@ export async function readCharges(
   kills: readonly Kill[],
 ): Promise<Omit<ChargesPlot, 'title'>> {
   const rows = await sql<{ sent_after: number; took: number }[]>`
-    select extract(epoch from first_sent_at - ${new Date(startedAt)})::float8 as sent_after,
-      extract(epoch from settled_at - first_sent_at)::float8 as took
+    select extract(epoch from sent_at[1] - ${new Date(startedAt)})::float8 as sent_after,
+      extract(epoch from settled_at - sent_at[1])::float8 as took
     from payment_attempt
-    where first_sent_at is not null and settled_at is not null
-    order by first_sent_at`;
+    where settled_at is not null
+    order by sent_at[1]`;
   return {
     charges: rows.map(({ sent_after: sentAfter, took }) => ({ sentAfter, took })),
     kills: kills.map(({ kind, at }) => ({ kind, after: (at - startedAt) / 1_000 })),

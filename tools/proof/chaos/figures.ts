@@ -18,7 +18,7 @@ export async function figuresOf(
   const [row] = await sql<Record<string, number>[]>`
     select count(*)::int as attempts,
       (count(*) filter (where state = 'DECLINED'))::int as declined,
-      (count(*) filter (where first_sent_at < last_sent_at and gateway like 'sandbox%'))::int as resent,
+      (count(*) filter (where cardinality(sent_at) > 1 and gateway like 'sandbox%'))::int as resent,
       (select count(*)::int from outbox_event) as events,
       (select count(*)::int from payment_intent
         where kind = 'one_time' and status = 'SUCCESS') as one_time,

@@ -65,9 +65,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'the cooldown is lost at continue-as-new',
     file: 'workflows/subscription/successor.ts',
-    find: 'return next({\n    state,\n    clock: clock.snapshot,',
-    replace:
-      'return next({\n    state: { ...state, cooldownUntilAt: null },\n    clock: clock.snapshot,',
+    find: 'return next({\n    state,\n    entries,',
+    replace: 'return next({\n    state: { ...state, cooldownUntilAt: null },\n    entries,',
     project: 'workflows',
     test: 'test/workflows/subscription-life.test.ts',
   },

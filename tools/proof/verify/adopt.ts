@@ -11,14 +11,19 @@ import {
   recordChargeId,
 } from './adopted-rows.ts';
 import type { LostCharge } from './adopted-rows.ts';
+import { listEntries } from '../../../db/repositories/subscriptions/entries.ts';
 import { CYCLE_COUNT_MAX } from '../../../domain/calendar.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { intentIdOfCycle } from '../../../domain/ids.ts';
+import { ENTRIES_SHOWN } from '../../../domain/subscription/describe.ts';
+import { textOf } from '../../../domain/subscription/entries.ts';
+import type { Entry } from '../../../domain/subscription/entries.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
 import { minuteText } from '../../scripts/client/terminal.ts';
 import { ACCEPT_WITHIN_MS, describeWorkflow } from '../../../temporal/client.ts';
 import type { SubscriptionRuns } from '../../../temporal/subscriptions/runs.ts';
 import { stateQuery, subscriptionWorkflowId } from '../../../workflows/subscription/messages.ts';
+import type { KnownState } from '../../../workflows/subscription/messages.ts';
 import type { LostRecords } from './lost-records.ts';
 
 interface AdoptDeps {
@@ -133,10 +138,12 @@ async function release(
   const held = await heldState(deps, ref);
   if (held === null) return [];
   const { known, row } = held;
-  const lines = unknownSteps(known, row).map(
-    ({ at, what, why }) =>
-      `! ${subscriptionId}: its row does not have "${what}" of ${minuteText(at)} (${why})`,
-  );
+  const afterVersion = (known.entries[0]?.version ?? 1) - 1;
+  const ledger = await listEntries(deps.db, ref, { afterVersion, limit: ENTRIES_SHOWN });
+  const lines = unknownEntries(known.entries, ledger).map((entry) => {
+    const { what, why } = textOf(entry);
+    return `! ${subscriptionId}: its row does not have "${what}" of ${minuteText(entry.at)} (${why})`;
+  });
   const description = await describeWorkflow(deps.client, subscriptionWorkflowId(subscriptionId));
   if (description?.status.name === 'COMPLETED') {
     return [
@@ -165,15 +172,14 @@ async function release(
 }
 
 /** Payments of cycles are named or booked from the gateway's book, so they are not named. */
-function unknownSteps(known: SubscriptionState, row: SubscriptionState) {
-  const has = new Set(row.log.map(({ at, what }) => `${at} ${what}`));
-  return known.log.filter(
-    ({ at, what }) => !has.has(`${at} ${what}`) && !/^cycle \d+ paid/.test(what),
-  );
+function unknownEntries(known: readonly Entry[], ledger: readonly Entry[]): Entry[] {
+  const nameOf = (entry: Entry): string => `${entry.at} ${textOf(entry).what}`;
+  const has = new Set(ledger.map(nameOf));
+  return known.filter((entry) => !has.has(nameOf(entry)) && entry.kind !== 'paid');
 }
 
 interface HeldState {
-  readonly known: SubscriptionState;
+  readonly known: KnownState;
   readonly row: SubscriptionState;
 }
 
@@ -195,7 +201,7 @@ async function heldState({ db, client, workflows }: AdoptDeps, ref: Subscription
 }
 
 /** The state that the run knows, also after the run has closed. Null if Temporal knows no run. */
-async function knownState(client: Client, workflowId: string): Promise<SubscriptionState | null> {
+async function knownState(client: Client, workflowId: string): Promise<KnownState | null> {
   try {
     return await client.withDeadline(Date.now() + RECHECKED_WITHIN_MS, () =>
       client.workflow.getHandle(workflowId).query(stateQuery),

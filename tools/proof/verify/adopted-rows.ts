@@ -184,8 +184,7 @@ async function adoptAttempt(tx: Db, lost: LostCharge, facts: AdoptedAttempt): Pr
       state: isDeclined ? 'DECLINED' : 'SENDING',
       amountMinor,
       currency,
-      firstSentAt: lost.createdAt,
-      lastSentAt: lost.createdAt,
+      sentAt: [lost.createdAt],
       settledAt: isDeclined ? Date.now() : null,
     })
     .returning();

@@ -28,7 +28,7 @@ export const chargingChecks: readonly Check[] = [
         coalesce(b.outcome, 'absent')) as wrong
       from payment_attempt a
       join book_gateway g on g.gateway = a.gateway 
-        and a.first_sent_at >= g.from_at
+        and a.sent_at[1] >= g.from_at
       left join lateral (
         select outcome from book_charge where key = a.gateway_key and gateway = a.gateway
         order by outcome = 'succeeded' desc limit 1) b on true

@@ -102,10 +102,10 @@ export const deliveryChecks: readonly Check[] = [
     invariant: 7,
     counted: `select count(*) as n from payment_attempt where state in ('SENDING', 'UNKNOWN')`,
     wrong: `select format('attempt %s is %s since %s%s', gateway_key, state,
-        first_sent_at, coalesce(' (' || reason || ')', '')) as wrong
+        sent_at[1], coalesce(' (' || reason || ')', '')) as wrong
       from payment_attempt
       where state in ('SENDING', 'UNKNOWN')
-        and last_sent_at
+        and sent_at[cardinality(sent_at)]
           < now() - case when state <> 'UNKNOWN' then interval '2 hours'
             when unanswered_at is null then interval '32 days' else ${LOOKED_UP} end`,
   },

@@ -24,8 +24,32 @@ const STATUS_CHANGES = `
     over (partition by stream_id order by sequence) as before
   from ${ENTERED} entered`;
 
-/** Invariants 2 (cycles), 4 (remaining cycles), 8 (changes of status) and 9 (readable states). */
+/** Invariants 2 (cycles), 4 (remaining cycles), 8 (changes of status, ledger) and 9 (readable states). */
 export const subscriptionChecks: readonly Check[] = [
+  {
+    invariant: 8,
+    counted: `select count(*) as n from subscription`,
+    wrong: `select format('%s: its ledger has no entry "%s" of version %s', s.id, s.state->'latest'->>'kind',
+        s.state->'latest'->>'version') as wrong
+      from subscription s
+      where not exists (
+        select from subscription_entry e
+        where e.merchant_id = s.merchant_id and e.subscription_id = s.id
+          and e.version = (s.state->'latest'->>'version')::int and e.kind = s.state->'latest'->>'kind')`,
+  },
+  {
+    invariant: 8,
+    counted: `select count(*) as n from payment_intent where kind = 'cycle' and succeeded_at is not null`,
+    wrong: `select format('%s: cycle %s is paid with %s, its ledger has %s entries of it with %s', i.subscription_id,
+        i.cycle_number, i.amount_minor, coalesce(paid.n, 0), coalesce(paid.amount, 0)) as wrong
+      from payment_intent i
+      left join (
+        select merchant_id, facts->>'intentId' as intent_id, count(*) as n, min((facts->>'amountMinor')::bigint) as amount
+        from subscription_entry where kind = 'paid' group by 1, 2) paid
+        on paid.merchant_id = i.merchant_id and paid.intent_id = i.id
+      where i.kind = 'cycle' and i.succeeded_at is not null
+        and (paid.n is distinct from 1 or paid.amount <> i.amount_minor)`,
+  },
   {
     invariant: 2,
     counted: `select count(*) as n from subscription where status in ('TRIALING', 'ACTIVE')`,

@@ -1,7 +1,6 @@
 import type { ImportStatus } from '../../../db/schema/subscriptions.ts';
 import { cycleAt, firstIndexAfter } from '../../../domain/calendar.ts';
 import type { IntervalUnit } from '../../../domain/calendar.ts';
-import { askedForBy } from '../../../domain/subscription/actor.ts';
 import type { SubscriptionState, Terms } from '../../../domain/subscription/state.ts';
 
 export interface Calendar {
@@ -61,6 +60,6 @@ export function importedSubscription(input: ImportedSubscription): SubscriptionS
     cancelAtPeriodEnd: false,
     resumeAt: null,
     testClockId: null,
-    log: [{ at: importedAt, what: 'imported', why: askedForBy('operator'), actor: 'operator' }],
+    latest: { version: 1, at: importedAt, actor: 'operator', kind: 'imported' },
   };
 }

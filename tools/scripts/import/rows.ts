@@ -13,6 +13,7 @@ import { customers, paymentMethods } from '../../../db/schema/customers.ts';
 import { subscriptionImports, subscriptions } from '../../../db/schema/subscriptions.ts';
 import type { ImportedTerms } from '../../../db/schema/subscriptions.ts';
 import type { SubscriptionOrder } from '../../../db/repositories/subscriptions/create.ts';
+import { insertFirstEntry } from '../../../db/repositories/subscriptions/entries.ts';
 import { rowOf } from '../../../db/repositories/subscriptions/row.ts';
 
 export interface EarlierImport {
@@ -84,7 +85,7 @@ export async function importSubscription(
       await Promise.all([
         ...(payer.customerId === null ? [insertCustomer(tx, given, customerId)] : []),
         ...(payer.paymentMethodId === null ? [insertMethod(tx, given, ids)] : []),
-        insertSubscription(tx, given, ids),
+        ...insertSubscription(tx, given, ids),
         insertImport(tx, given, subscriptionId),
       ]);
       return { kind: 'imported', subscriptionId };
@@ -183,7 +184,7 @@ function insertSubscription(tx: Db, given: SubscriptionImport, ids: Ids) {
   const unplaced = importedSubscription({ ...given.subscription, ...ids, jitter });
   const place = takePlace(given.places, unplaced, unplaced.createdAt);
   const state = { ...unplaced, ...place };
-  return tx
+  const row = tx
     .insert(subscriptions)
     .values({
       ...given.order,
@@ -199,6 +200,7 @@ function insertSubscription(tx: Db, given: SubscriptionImport, ids: Ids) {
       createdAt: state.createdAt,
     })
     .execute();
+  return [row, insertFirstEntry(tx, state)];
 }
 
 function insertImport(tx: Db, given: SubscriptionImport, subscriptionId: string) {

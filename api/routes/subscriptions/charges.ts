@@ -1,0 +1,220 @@
+import { z } from 'zod';
+import { listCycleAttempts } from '../../../db/repositories/payments/cycle-attempts.ts';
+import type { CycleAttempt } from '../../../db/repositories/payments/cycle-attempts.ts';
+import { formatInstant } from '../../../domain/calendar.ts';
+import { ATTEMPT_TRIGGERS, SETTLED_BY } from '../../../domain/payment-intent.ts';
+import { REFUND_STATES } from '../../../domain/refund.ts';
+import { ACTORS } from '../../../domain/subscription/actor.ts';
+import { actorOfCause, causeText } from '../../../domain/subscription/charge-cause.ts';
+import type { ChargeCause } from '../../../domain/subscription/charge-cause.ts';
+import type { AttemptTrigger } from '../../../domain/payment-intent.ts';
+import {
+  count,
+  currencyCode,
+  dateTime,
+  declineCode,
+  id,
+  minorAmount,
+  page,
+} from '../../answer-fields.ts';
+import { withoutNulls } from '../../answers.ts';
+import { answerNumbered, numberedQuery } from '../../lists.ts';
+import { ATTEMPT_STATUS, chargeStatus, DisputeAnswer, presentDispute } from '../payments/intent.ts';
+import { route } from '../../route.ts';
+import { interval } from './fields.ts';
+import { refOf, subscriptionIdParam, subscriptionOf } from './read.ts';
+
+const RULES = ['due_date', 'retry_plan', 'set_date', 'command', 'payer'] as const;
+
+const Cause = z
+  .object({
+    text: z
+      .string()
+      .meta({ description: 'The cause in one sentence, with the arithmetic of its date.' }),
+    actor: z.enum(ACTORS),
+    rule: z.enum(RULES).meta({
+      description:
+        '`due_date`: date `index` of the calendar that began at `anchor`. `retry_plan`: retry `retry` of `retries`. ' +
+        '`set_date`: a command or a new payment method had set the date. `command`: a manual retry.',
+    }),
+    anchor: dateTime('Date 0 of the calendar.').optional(),
+    index: count('Number of the date in the calendar, from 0.').optional(),
+    interval: interval.optional(),
+    intervalCount: count('Number of intervals from one date to the next.').optional(),
+    plannedAt: dateTime('When the attempt was planned.').optional(),
+    retry: count('Number of the retry, from 1.').optional(),
+    retries: count('Number of retries of the plan.').optional(),
+    previousAt: dateTime('The automatic attempt from which the delay counts.').optional(),
+    commandId: z.string().optional(),
+  })
+  .meta({ id: 'ChargeCause' });
+
+const Refunded = z
+  .object({
+    refundId: id('rf', 'refund'),
+    amount: minorAmount('Amount of the refund.'),
+    status: z.enum(REFUND_STATES),
+    createdAt: dateTime('When the refund was ordered.'),
+    isLateCharge: z.boolean().optional().meta({
+      description:
+        'True if it returns a charge that came to light after the attempt had been settled as not paid.',
+    }),
+  })
+  .meta({ id: 'RefundOfCharge' });
+
+const Charge = z
+  .object({
+    cycleNumber: count('Number of the cycle, from 1.'),
+    attempt: count('Number of the attempt on the cycle, from 1.'),
+    xIntentId: id('in', 'payment intent'),
+    amount: minorAmount('Amount of the charge.'),
+    currency: currencyCode,
+    trigger: z.enum(ATTEMPT_TRIGGERS),
+    cause: Cause.optional().meta({
+      description: 'Absent for an attempt that was restored from the book of the payment gateway.',
+    }),
+    dueAt: dateTime('When the cycle was due.').optional(),
+    createdAt: dateTime('When the attempt was opened.'),
+    sentAt: z.array(z.string()).meta({
+      description:
+        'Real time before each send, ISO 8601. Every send has the same `gatewayKey`, so at most one charges.',
+    }),
+    lookups: count('How often the payment gateway was asked in vain for the outcome.'),
+    gateway: z.string(),
+    gatewayKey: z.string().meta({ description: 'Idempotency key at the payment gateway.' }),
+    gatewayChargeId: z.string().optional(),
+    status: chargeStatus,
+    errorCode: declineCode.optional(),
+    gatewayCode: z.string().optional(),
+    settledAt: dateTime('Real time at which the outcome was recorded.').optional(),
+    settledBy: z
+      .enum(SETTLED_BY)
+      .optional()
+      .meta({
+        description:
+          'Where the outcome came from. `gateway`: the answer to the charge. `look_up`: a later question. `person`: ' +
+          'manual review. `void`: a command voided the attempt before it was charged.',
+      }),
+    refunds: z.array(Refunded),
+    disputes: z.array(DisputeAnswer),
+  })
+  .meta({ id: 'Charge' });
+
+const exampleCharge = {
+  cycleNumber: 2,
+  attempt: 1,
+  xIntentId: 'in_0002sSOLuRz8kF5dGhJ3lMnB',
+  amount: 1_999,
+  currency: 'USD',
+  trigger: 'scheduled' as const,
+  cause: {
+    text: 'its date had come: 2026-11-20T12:00:00.000Z + 1 month = 2026-12-20T12:00:00.000Z',
+    actor: 'schedule' as const,
+    rule: 'due_date' as const,
+    anchor: '2026-11-20T12:00:00.000Z',
+    index: 1,
+    interval: 'MONTH' as const,
+    intervalCount: 1,
+  },
+  dueAt: '2026-12-20T12:00:00.000Z',
+  createdAt: '2026-12-20T12:00:00.000Z',
+  sentAt: ['2026-12-20T12:00:00.041Z'],
+  lookups: 0,
+  gateway: 'sandbox',
+  gatewayKey: 'charge:in_0002sSOLuRz8kF5dGhJ3lMnB:1',
+  gatewayChargeId: 'ch_sandbox_0002sSOLuRz8kF5d',
+  status: 'SUCCESS' as const,
+  settledAt: '2026-12-20T12:00:00.093Z',
+  settledBy: 'gateway' as const,
+  refunds: [],
+  disputes: [],
+};
+
+export const getCharges = route({
+  operationId: 'subscriptionCharges',
+  method: 'get',
+  path: '/subscription/charges/:subscriptionId',
+  tag: 'Subscriptions',
+  summary: 'Read every charge of a subscription, and why it was made',
+  description:
+    'One record for each attempt on a billing cycle, oldest first: what caused it, when it was sent, and how its outcome ' +
+    'became known. No record is ever deleted.',
+  isExtension: true,
+  isReadLimited: true,
+  params: { subscriptionId: subscriptionIdParam },
+  query: numberedQuery('attempts'),
+  answer: {
+    description: 'A page of attempts.',
+    schema: page(Charge, 'Oldest first.'),
+    examples: [{ summary: 'A renewal', value: { data: [exampleCharge], metadata: {} } }],
+  },
+  refusals: ['resource_not_found'],
+  handle: async (call, { db }) => {
+    await subscriptionOf(db, call);
+    return answerNumbered(
+      call,
+      (query) => listCycleAttempts(db, refOf(call), query),
+      (_, position) => position,
+      presentCharge,
+    );
+  },
+});
+
+function presentCharge({ attempt, cycleNumber, dueAt, refunds, disputes }: CycleAttempt) {
+  const { errorCode, gatewayCode, gatewayChargeId, settledBy, cause, settledAt } = attempt;
+  return {
+    cycleNumber,
+    attempt: attempt.attemptNumber,
+    xIntentId: attempt.intentId,
+    amount: attempt.amountMinor,
+    currency: attempt.currency,
+    trigger: attempt.trigger,
+    createdAt: formatInstant(attempt.createdAt),
+    sentAt: attempt.sentAt.map(formatInstant),
+    lookups: attempt.lookups,
+    gateway: attempt.gateway,
+    gatewayKey: attempt.gatewayKey,
+    status: ATTEMPT_STATUS[attempt.state],
+    ...withoutNulls({
+      cause: cause && presentCause(cause, attempt.trigger),
+      dueAt: dueAt === null ? null : formatInstant(dueAt),
+      settledAt: settledAt === null ? null : formatInstant(settledAt),
+      gatewayChargeId,
+      errorCode,
+      gatewayCode,
+      settledBy,
+    }),
+    refunds: refunds.map((refund) => ({
+      refundId: refund.id,
+      amount: refund.amountMinor,
+      status: refund.state,
+      createdAt: formatInstant(refund.createdAt),
+      ...(refund.lateAttemptId === null ? {} : { isLateCharge: true }),
+    })),
+    disputes: disputes.map(presentDispute),
+  };
+}
+
+function presentCause(cause: ChargeCause, trigger: AttemptTrigger) {
+  const said = { text: causeText(cause, trigger), actor: actorOfCause(cause), rule: cause.rule };
+  switch (cause.rule) {
+    case 'due_date': {
+      const { anchorAt, index, interval: unit, intervalCount } = cause;
+      return { ...said, anchor: formatInstant(anchorAt), index, interval: unit, intervalCount };
+    }
+    case 'retry_plan':
+      return {
+        ...said,
+        plannedAt: formatInstant(cause.plannedAt),
+        retry: cause.retry,
+        retries: cause.delaysMs.length,
+        previousAt: formatInstant(cause.previousAt),
+      };
+    case 'set_date':
+      return { ...said, plannedAt: formatInstant(cause.plannedAt) };
+    case 'command':
+      return { ...said, commandId: cause.commandId };
+    case 'payer':
+      return said;
+  }
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import { listEntries } from '../../../db/repositories/subscriptions/entries.ts';
+import { ACTORS } from '../../../domain/subscription/actor.ts';
+import { textOf } from '../../../domain/subscription/entries.ts';
+import { epochMs, page } from '../../answer-fields.ts';
+import { answerNumbered, numberedQuery } from '../../lists.ts';
+import { route } from '../../route.ts';
+import { refOf, subscriptionIdParam, subscriptionOf } from './read.ts';
+
+export const getTimeline = route({
+  operationId: 'subscriptionTimeline',
+  method: 'get',
+  path: '/subscription/timeline/:subscriptionId',
+  tag: 'Subscriptions',
+  summary: 'Read the timeline of a subscription',
+  description:
+    'Every change of the subscription with its time and reason, in human-readable text, oldest first. No entry is ever ' +
+    'changed or deleted.',
+  isExtension: true,
+  isReadLimited: true,
+  params: { subscriptionId: subscriptionIdParam },
+  query: numberedQuery('entries'),
+  answer: {
+    description: 'A page of the timeline.',
+    schema: page(
+      z.object({
+        date: epochMs('When the change happened.'),
+        what: z.string(),
+        why: z.string(),
+        actor: z.enum(ACTORS).meta({
+          description: 'Cause of the change. `operator`: an operator of the service.',
+        }),
+      }),
+      'Oldest first.',
+    ),
+    examples: [
+      {
+        summary: 'Just created',
+        value: {
+          data: [
+            {
+              date: 1_795_176_000_000,
+              what: 'created',
+              why: 'the merchant asked for it',
+              actor: 'merchant',
+            },
+          ],
+          metadata: {},
+        },
+      },
+    ],
+  },
+  refusals: ['resource_not_found'],
+  handle: async (call, { db }) => {
+    await subscriptionOf(db, call);
+    return answerNumbered(
+      call,
+      ({ after, limit }) => listEntries(db, refOf(call), { afterVersion: after, limit }),
+      ({ version }) => version,
+      (entry) => ({ date: entry.at, ...textOf(entry), actor: entry.actor }),
+    );
+  },
+});

@@ -1,0 +1,215 @@
+import { formatInstant } from '../calendar.ts';
+import type { IntervalUnit } from '../calendar.ts';
+import type { DisputeStatus } from '../dispute.ts';
+import { formatAmount } from '../money.ts';
+import type { AttemptTrigger } from '../payment-intent.ts';
+import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
+import { askedForBy } from './actor.ts';
+import type { Actor } from './actor.ts';
+import type { EndReason } from './end-reason.ts';
+
+/** What made one version of a subscription: a row of its ledger, without personal data. `at` is in its own time. */
+export type Entry = { version: number } & EntryDraft;
+
+/** `next` gives it the version of the state that it leads to. */
+export type EntryDraft = { at: number; actor: Actor } & Facts;
+
+/** What happened, and the rule and facts from which it followed. */
+type Facts =
+  | { kind: 'created' | 'imported' }
+  | ({ kind: 'edited' } & Ordered & EditedTerms)
+  | ({ kind: 'cancellation_planned'; endAt: number } & Ordered)
+  | ({ kind: 'cancellation_withdrawn' | 'manual_retry' } & Ordered)
+  | {
+      kind: 'ended';
+      reason: EndReason;
+      rule: 'command' | 'period_end' | 'checkout_expiry';
+      commandId?: string;
+    }
+  | ({ kind: 'paused'; resumeAt: number | null } & Ordered)
+  | {
+      kind: 'unpaused';
+      nextPaymentAt: number;
+      /** True: only another payment method can be charged. */
+      needsMethod: boolean;
+      rule: 'command' | 'pause_end';
+      commandId?: string;
+    }
+  | { kind: 'trial_begun'; until: number }
+  | { kind: 'authentication_begun' }
+  /** `waitsUntilAt`: the limit of automatic attempts delays the next one until then. */
+  | { kind: 'method_replaced'; waitsUntilAt: number | null }
+  | ({ kind: 'paid'; amountMinor: number; currency: string } & OfAttempt)
+  | ({ kind: 'declined'; code: string; gatewayCode?: string; isWithdrawn?: true } & OfAttempt)
+  | ({ kind: 'unanswered' | 'payer_asked' } & OfAttempt)
+  | ({ kind: 'review'; reason: string } & OfAttempt)
+  | {
+      kind: 'disputed';
+      status: DisputeStatus;
+      amountMinor: number;
+      currency: string;
+      reason: string;
+    }
+  | { kind: 'late_charge'; amountMinor: number; currency: string; gatewayKey: string };
+
+interface Ordered {
+  commandId: string;
+}
+
+interface EditedTerms {
+  amountMinor?: number;
+  cycleCount?: number;
+  every?: { interval: IntervalUnit; intervalCount: number };
+  nextPaymentAt?: number;
+}
+
+export interface OfAttempt {
+  cycleNumber: number;
+  intentId: string;
+  attemptNumber: number;
+  trigger: AttemptTrigger;
+  /** The operator ordered the attempt. Absent: `trigger` implies the actor. */
+  orderedBy?: 'operator';
+  /** A person decided the outcome in manual review. */
+  byPerson?: true;
+}
+
+/** The text of an entry, for merchants and for the Web UI. */
+export interface EntryText {
+  what: string;
+  why: string;
+}
+
+/** Returns the entry in words. No other code makes this text, and none is stored. */
+export function textOf(entry: Entry): EntryText {
+  switch (entry.kind) {
+    case 'created':
+    case 'imported':
+      return { what: entry.kind, why: orderedBy(entry) };
+    case 'edited':
+      return { what: `edited: ${editedTerms(entry)}`, why: orderedBy(entry) };
+    case 'cancellation_planned':
+      return { what: `cancelled at ${formatInstant(entry.endAt)}`, why: orderedBy(entry) };
+    case 'cancellation_withdrawn':
+      return { what: 'cancellation withdrawn', why: orderedBy(entry) };
+    case 'manual_retry':
+      return { what: 'manual retry accepted', why: orderedBy(entry) };
+    case 'ended':
+      return { what: `ended (${entry.reason})`, why: endedBecause(entry) };
+    case 'paused': {
+      const until = entry.resumeAt === null ? '' : ` until ${formatInstant(entry.resumeAt)}`;
+      return { what: `paused${until}`, why: orderedBy(entry) };
+    }
+    case 'unpaused':
+      return unpausedText(entry);
+    case 'trial_begun':
+      return { what: `trial until ${formatInstant(entry.until)}`, why: 'the payer saved a method' };
+    case 'authentication_begun':
+      return { what: 'the payer began to confirm the payment', why: 'the bank asks for it' };
+    case 'method_replaced':
+      return { what: 'payment method replaced', why: replacedBecause(entry.waitsUntilAt) };
+    case 'paid': {
+      const amount = formatAmount(entry.amountMinor, entry.currency);
+      return { what: `cycle ${entry.cycleNumber} paid, ${amount}`, why: attemptedBecause(entry) };
+    }
+    case 'declined': {
+      const what = `cycle ${entry.cycleNumber} declined (${codesOf(entry)})`;
+      return { what, why: attemptedBecause(entry, entry.isWithdrawn) };
+    }
+    case 'unanswered':
+      return { what: 'payment outcome unknown', why: 'the gateway did not answer' };
+    case 'payer_asked':
+      return { what: 'waiting for the payer', why: 'the bank asked' };
+    case 'review':
+      return { what: 'a payment needs a person', why: entry.reason };
+    case 'disputed': {
+      const amount = formatAmount(entry.amountMinor, entry.currency);
+      return { what: `${DISPUTED[entry.status]}, ${amount}`, why: `reason: ${entry.reason}` };
+    }
+    case 'late_charge': {
+      const amount = formatAmount(entry.amountMinor, entry.currency);
+      const why = `${entry.gatewayKey} had been settled as not paid; it is given back`;
+      return { what: `a late charge came to light, ${amount}`, why };
+    }
+  }
+}
+
+const DISPUTED: Readonly<Record<DisputeStatus, string>> = {
+  OPEN: 'a payment is disputed',
+  WON: 'the dispute of a payment was won',
+  LOST: 'the dispute of a payment was lost',
+  CLOSED: 'the dispute of a payment ended without a decision',
+};
+
+function orderedBy({ actor }: Entry): string {
+  return askedForBy(actor === 'operator' ? 'operator' : 'merchant');
+}
+
+function endedBecause(entry: Entry & { kind: 'ended' }): string {
+  switch (entry.rule) {
+    case 'command':
+      return orderedBy(entry);
+    case 'period_end':
+      return 'it was cancelled at the end of its period';
+    case 'checkout_expiry':
+      return 'the checkout expired without a payment';
+  }
+}
+
+function unpausedText(entry: Entry & { kind: 'unpaused' }): EntryText {
+  const date = formatInstant(entry.nextPaymentAt);
+  const what = entry.needsMethod
+    ? `resumed, calendar from ${date}; the card must be replaced first`
+    : `resumed, next payment ${date}`;
+  const isPlanned = entry.rule === 'pause_end';
+  return { what, why: isPlanned ? 'the end date of the pause was reached' : orderedBy(entry) };
+}
+
+function replacedBecause(waitsUntilAt: number | null): string {
+  const why = 'the payer gave another one';
+  return waitsUntilAt === null
+    ? why
+    : `${why}; ${AUTOMATIC_ATTEMPTS_MAX} automatic attempts in 30 days are made, so the next is at ${formatInstant(waitsUntilAt)}`;
+}
+
+function editedTerms({ amountMinor, cycleCount, every, nextPaymentAt }: EditedTerms): string {
+  const terms = [
+    amountMinor !== undefined && `amount ${amountMinor}`,
+    cycleCount !== undefined && `cycles ${cycleCount}`,
+    every !== undefined && `every ${every.intervalCount} ${every.interval}`,
+    nextPaymentAt !== undefined && `next payment ${formatInstant(nextPaymentAt)}`,
+  ];
+  return terms.filter((term) => term !== false).join(', ');
+}
+
+function codesOf({ code, gatewayCode = code }: { code: string; gatewayCode?: string }): string {
+  return gatewayCode === code ? code : `${code}, at the gateway ${gatewayCode}`;
+}
+
+const TRIGGERS: Readonly<Record<AttemptTrigger, [why: string, actor: Actor]>> = {
+  checkout: ['the payer paid in the checkout', 'payer'],
+  scheduled: ['its date had come', 'schedule'],
+  automatic_retry: ['the retry plan said so', 'retry_plan'],
+  manual_retry: ['the merchant asked for a retry', 'merchant'],
+  new_method: ['the payer gave another method', 'payer'],
+  authentication: ['the bank asked the payer to confirm it', 'payer'],
+  one_time: ['the merchant asked for a one-time charge', 'merchant'],
+  tokenised: ['the merchant charged a saved method', 'merchant'],
+};
+
+/** Returns who caused the outcome of an attempt. Manual review is the operator's. */
+export function actorOf({ trigger, orderedBy: orderer, byPerson }: OfAttempt): Actor {
+  if (byPerson) return 'operator';
+  return orderer ?? TRIGGERS[trigger][1];
+}
+
+function attemptedBecause(attempt: OfAttempt, isWithdrawn?: true): string {
+  const { trigger, orderedBy: orderer, attemptNumber, byPerson } = attempt;
+  const reason =
+    trigger === 'manual_retry' && orderer === 'operator'
+      ? 'an operator asked for a retry'
+      : TRIGGERS[trigger][0];
+  const why = `${reason} (attempt ${attemptNumber})`;
+  if (isWithdrawn) return `${why}; it was voided before the gateway received it`;
+  return byPerson ? `${why}; a person settled it` : why;
+}
