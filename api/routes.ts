@@ -31,6 +31,7 @@ import {
   getSubscriptions,
   getUpcomingCharges,
 } from './routes/subscriptions/read.ts';
+import { simulateSubscription } from './routes/subscriptions/simulate.ts';
 import { getTimeline } from './routes/subscriptions/timeline.ts';
 import { advanceTestClock, createTestClock, getTestClock } from './routes/test-clocks/routes.ts';
 import { declineNext } from './routes/test-helpers/routes.ts';
@@ -54,6 +55,7 @@ export const ROUTES: readonly Route[] = [
   getUpcomingCharges,
   getCharges,
   getTimeline,
+  simulateSubscription,
   editSubscription,
   cancelSubscription,
   pauseSubscription,

@@ -180,6 +180,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/subscription/simulate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["simulateSubscription"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/subscription/edit": {
         parameters: {
             query?: never;
@@ -1036,6 +1052,46 @@ export interface components {
             openedAt: string;
             /** Format: date-time */
             closedAt?: string;
+        };
+        ScriptEntry: {
+            at?: number | null;
+            cycle?: number | null;
+            outcome?: ("paid" | "card_declined" | "insufficient_funds" | "expired_card" | "invalid_cvc" | "incorrect_card_number" | "lost_card" | "stolen_card" | "fraudulent" | "authentication_required" | "processing_error" | "issuer_unavailable" | "payment_method_removed" | "account_closed" | "authorisation_revoked") | null;
+            times?: number | null;
+            command?: ("edit" | "pause" | "unpause" | "cancel" | "resume" | "retry" | "new_card") | null;
+            newAmount?: number | null;
+            newCycleCount?: number | null;
+            newNextPaymentDate?: number | null;
+            interval?: ("DAY" | "WEEK" | "MONTH" | "YEAR") | null;
+            intervalCount?: number | null;
+            resumeAt?: number | null;
+            atPeriodEnd?: boolean | null;
+        };
+        SimulatedStep: {
+            /** Format: int64 */
+            at: number;
+            what: string;
+            why: string;
+            /** @enum {string} */
+            status: "CREATED" | "TRIALING" | "ACTIVE" | "UNPAID" | "PAUSED" | "ENDED";
+            /** Format: int64 */
+            currentPeriodEnd?: number;
+            eventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success" | "setup_method.updated")[];
+            /** Format: int64 */
+            cycleNumber?: number;
+            /** Format: int64 */
+            attempt?: number;
+            /** Format: int64 */
+            amount?: number;
+            currency?: string;
+            /** @enum {string} */
+            trigger?: "checkout" | "scheduled" | "automatic_retry" | "manual_retry" | "new_method" | "authentication" | "one_time" | "tokenised";
+            cause?: string;
+            errorCode?: components["schemas"]["DeclineCode"];
+            refusal?: {
+                errorCode: string;
+                errorDescription: string;
+            };
         };
         CreatedPaymentIntent: {
             xIntentId: string;
@@ -1916,6 +1972,69 @@ export interface operations {
                         metadata: {
                             offset?: string;
                         };
+                    };
+                };
+            };
+            400: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        errorCode: "bad_request" | "resource_not_found";
+                        errorDescription: string;
+                    };
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            429: components["responses"]["rate_limit_exceeded"];
+            500: components["responses"]["internal_server_error"];
+            503: components["responses"]["service_unavailable"];
+        };
+    };
+    simulateSubscription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    subscriptionId?: string | null;
+                    amount?: number | null;
+                    currency?: string | null;
+                    interval?: ("DAY" | "WEEK" | "MONTH" | "YEAR") | null;
+                    intervalCount?: number | null;
+                    cycleCount?: number | null;
+                    upfrontAmount?: number | null;
+                    trialPeriodCount?: number | null;
+                    trialPeriodInterval?: ("DAY" | "WEEK" | "MONTH" | "YEAR") | null;
+                    startDate?: number | null;
+                    script?: components["schemas"]["ScriptEntry"][] | null;
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    "Ignored-Fields": components["headers"]["Ignored-Fields"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SimulatedStep"][];
+                        /** @enum {string} */
+                        status: "CREATED" | "TRIALING" | "ACTIVE" | "UNPAID" | "PAUSED" | "ENDED";
+                        /** @enum {string} */
+                        endReason?: "completed" | "cancelled" | "checkout_expired" | "checkout_cancelled" | "retries_exhausted";
+                        /** Format: int64 */
+                        nextPaymentDate?: number;
+                        isComplete: boolean;
                     };
                 };
             };

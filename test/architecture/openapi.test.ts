@@ -114,6 +114,7 @@ describe('the OpenAPI document', () => {
       'POST /payments/merchant/refund',
       'POST /subscription/merchant/pause',
       'POST /subscription/merchant/resume',
+      'POST /subscription/simulate',
       'POST /test-clock/advance',
       'POST /test-clock/create',
       'POST /test-helpers/decline-next',

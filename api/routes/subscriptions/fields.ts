@@ -76,7 +76,7 @@ export const termsFields = {
 };
 
 type SharedFields = Omit<Fields<typeof termsFields>, 'callbackUrl' | 'metadata'>;
-type Given = Partial<SharedFields>;
+type Given = { [Name in keyof SharedFields]?: SharedFields[Name] | undefined };
 
 export function termsFieldsProblems(fields: Given): Problem[] {
   const { amount: recurring, upfrontAmount, currency: code } = fields;
@@ -147,31 +147,47 @@ export function datedProblems(fields: Given, startAt: number): Problem[] {
   return termsProblems(terms, startAt);
 }
 
-export function termsAndOrder<Body extends SharedFields>(body: Body) {
-  const {
-    amount: amountMinor,
-    currency: code,
-    interval: unit,
-    intervalCount: count,
-    cycleCount: cycles,
-    upfrontAmount: upfrontAmountMinor = null,
-    trialPeriodInterval,
-    trialPeriodCount = 0,
-    customerId,
-    ...order
-  } = body;
-  const terms: Terms = {
-    amountMinor,
-    currency: code,
-    interval: unit,
-    intervalCount: count,
-    cycleCount: cycles,
-    upfrontAmountMinor,
+type TermsFields = Pick<
+  SharedFields,
+  | 'amount'
+  | 'currency'
+  | 'interval'
+  | 'intervalCount'
+  | 'cycleCount'
+  | 'upfrontAmount'
+  | 'trialPeriodInterval'
+  | 'trialPeriodCount'
+>;
+
+export function termsOf(body: TermsFields): Terms {
+  const { trialPeriodInterval, trialPeriodCount = 0 } = body;
+  return {
+    amountMinor: body.amount,
+    currency: body.currency,
+    interval: body.interval,
+    intervalCount: body.intervalCount,
+    cycleCount: body.cycleCount,
+    upfrontAmountMinor: body.upfrontAmount ?? null,
     // A count of 0 means no trial.
     trial:
       trialPeriodInterval === undefined || trialPeriodCount === 0
         ? null
         : { interval: trialPeriodInterval, count: trialPeriodCount },
   };
-  return { terms, customerId, order };
+}
+
+export function termsAndOrder<Body extends SharedFields>(body: Body) {
+  const {
+    amount: _amount,
+    currency: _currency,
+    interval: _interval,
+    intervalCount: _intervalCount,
+    cycleCount: _cycleCount,
+    upfrontAmount: _upfrontAmount,
+    trialPeriodInterval: _trialPeriodInterval,
+    trialPeriodCount: _trialPeriodCount,
+    customerId,
+    ...order
+  } = body;
+  return { terms: termsOf(body), customerId, order };
 }

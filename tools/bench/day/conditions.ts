@@ -7,13 +7,13 @@ import { editAll } from './set-up.ts';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 
 /** Time in ms that {@link emptyCache} needs at most. */
-export const EMPTIED_WITHIN_MS = 50_000;
+export const EMPTIED_WITHIN_MS = 55_000;
 const RESTARTED_WITHIN_MS = 15_000;
 const WARM_WITHIN_MS = 20_000;
 /** A worker polls this time in ms after its process has started. */
 const POLLS_AFTER_MS = 5_000;
 /** The time in ms for the edits of the other subscriptions. */
-const EDITED_WITHIN_MS = 5_000;
+const EDITED_WITHIN_MS = 10_000;
 
 /**
  * Restarts the worker, so that its cache holds no run. Then renews the subscriptions `others`, so that the code of the new

@@ -63,6 +63,22 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/api/subscriptions/commands.test.ts',
   },
   {
+    defect: 'a simulated decline is never used up',
+    file: 'domain/subscription/simulate.ts',
+    find: '    found.left -= 1;\n',
+    replace: '',
+    project: 'api',
+    test: 'test/api/subscriptions/simulate.test.ts',
+  },
+  {
+    defect: 'the ledger forgets the entry of a changed row',
+    file: 'db/repositories/subscriptions/transitions.ts',
+    find: 'await (entry ? withEntry(tx, move, entry) : move);',
+    replace: 'await (entry && state.version % 5 ? withEntry(tx, move, entry) : move);',
+    project: 'integration',
+    test: 'test/integration/charges.test.ts',
+  },
+  {
     defect: 'the cooldown is lost at continue-as-new',
     file: 'workflows/subscription/successor.ts',
     find: 'return next({\n    state,\n    entries,',

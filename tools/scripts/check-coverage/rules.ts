@@ -79,6 +79,7 @@ export const RULES: Readonly<Record<string, string>> = {
   'D-54': 'Delivery: order, attempts, timeouts, deactivation',
   'D-55': 'Webhook configurations and permitted endpoints',
   'D-57': 'Every attempt on a cycle with its cause, and the complete timeline',
+  'D-58': 'The simulated future of a subscription under a script',
   'D-59': 'The time after its date in which a charge is made',
   'D-60': 'Test clocks',
   'D-61': 'Test cards and ordered declines',

@@ -1,0 +1,203 @@
+import type { EventType } from '../events.ts';
+import type { AttemptTrigger } from '../payment-intent.ts';
+import type { RetryPlan } from '../retry-plan.ts';
+import { actionForCommand, actionForStep, carriesToken } from './actions.ts';
+import type { Action } from './actions.ts';
+import { applyOutcome } from './apply-attempt.ts';
+import type { AttemptOutcome } from './apply-attempt.ts';
+import { causeText } from './charge-cause.ts';
+import type { Change } from './change.ts';
+import { entryEvents } from './change.ts';
+import type { Command } from './commands.ts';
+import { decide } from './decide.ts';
+import type { EntryText } from './entries.ts';
+import { textOf } from './entries.ts';
+import type { SubscriptionState, SubscriptionStatus } from './state.ts';
+import { validateCommand } from './validate-command.ts';
+import type { Refusal } from './validate-command.ts';
+
+/** A subscription's future under a script, from the rules that the workflow follows. Nothing is written or sent. */
+
+const SIMULATED_CYCLES_MAX = 120;
+/** More steps than any script needs; a script of commands that never ends is cut. */
+const STEPS_MAX = 5_000;
+
+export interface Script {
+  /** An attempt gets the first outcome that is left for it. Every other attempt is paid. */
+  readonly outcomes: readonly ScriptedOutcome[];
+  /** In the order of their instants. Steps that are due at the same instant come first. */
+  readonly commands: readonly { at: number; command: Command }[];
+}
+
+/** For the next `times` attempts on a cycle, or from an instant on. `code` null: paid. */
+export interface ScriptedOutcome {
+  readonly for: { readonly cycleNumber: number } | { readonly fromAt: number };
+  readonly code: string | null;
+  readonly times: number;
+}
+
+/** One transition, or a refused command. `status` and `currentPeriodEndAt` are those after it. */
+export interface SimulatedStep extends EntryText {
+  at: number;
+  status: SubscriptionStatus;
+  currentPeriodEndAt: number | null;
+  events: EventType[];
+  charge: SimulatedCharge | null;
+  refusal: Refusal | null;
+}
+
+export interface SimulatedCharge {
+  cycleNumber: number;
+  attemptNumber: number;
+  amountMinor: number;
+  trigger: AttemptTrigger;
+  cause: string;
+  /** Null if it is paid. */
+  errorCode: string | null;
+}
+
+export interface Simulated {
+  steps: SimulatedStep[];
+  state: SubscriptionState;
+  /** False if it would go on after 120 cycles. */
+  isComplete: boolean;
+}
+
+/** Plays `script` from `nowAt` on, until nothing is due any more or 120 more cycles are paid. */
+export function simulate(
+  state: SubscriptionState,
+  nowAt: number,
+  retryPlan: RetryPlan,
+  script: Script,
+): Simulated {
+  return new Life(state, nowAt, retryPlan, script).play();
+}
+
+/** The steps before the first due step of a new subscription: its creation. */
+export function creationStep(state: SubscriptionState): SimulatedStep {
+  const { createdAt: at, status, currentPeriodEndAt } = state;
+  const created: EventType[] = state.owed === null ? [] : ['intent.created'];
+  const events = [...created, ...entryEvents(null, state, at).map(({ type }) => type)];
+  const rest = { status, currentPeriodEndAt, events, charge: null, refusal: null };
+  return { at, ...textOf(state.latest), ...rest };
+}
+
+class Life {
+  private readonly steps: SimulatedStep[] = [];
+  private readonly outcomes: { outcome: ScriptedOutcome; left: number }[];
+  private readonly commands: Script['commands'][number][];
+  private readonly cyclesMax: number;
+  private readonly retryPlan: RetryPlan;
+  private state: SubscriptionState;
+  private now: number;
+
+  constructor(state: SubscriptionState, nowAt: number, retryPlan: RetryPlan, script: Script) {
+    this.state = state;
+    this.now = nowAt;
+    this.retryPlan = retryPlan;
+    this.outcomes = script.outcomes.map((outcome) => ({ outcome, left: outcome.times }));
+    this.commands = [...script.commands];
+    this.cyclesMax = state.cyclesCharged + SIMULATED_CYCLES_MAX;
+  }
+
+  play(): Simulated {
+    let isComplete = false;
+    while (this.steps.length < STEPS_MAX && this.state.cyclesCharged < this.cyclesMax) {
+      if (!this.advance()) {
+        isComplete = true;
+        break;
+      }
+    }
+    return { steps: this.steps, state: this.state, isComplete };
+  }
+
+  /** Takes the next due step or command. Returns false if there is none. */
+  private advance(): boolean {
+    const [next] = this.commands;
+    const step = decide(this.state, this.now, this.now);
+    if (step.do === 'wait' || step.do === 'finish') {
+      const dueAt = step.do === 'wait' ? step.until : null;
+      if (next && (dueAt === null || next.at < dueAt)) this.execute(next);
+      else if (dueAt === null) return false;
+      else this.now = Math.max(this.now, dueAt);
+      return true;
+    }
+    if (step.do === 'liftCooldown') this.state = { ...this.state, cooldownUntilAt: null };
+    else if (step.do === 'settleAttempt') this.settle();
+    else this.act(actionForStep(this.state, step, this.time));
+    return true;
+  }
+
+  private get time() {
+    return { now: this.now, realNow: this.now };
+  }
+
+  private execute({ at, command }: Script['commands'][number]): void {
+    this.commands.shift();
+    this.now = Math.max(this.now, at);
+    const decision = validateCommand(this.state, command, this.now);
+    if (!decision.ok) {
+      const { status, currentPeriodEndAt } = this.state;
+      const what = `${command.kind} refused`;
+      const rest = { status, currentPeriodEndAt, events: [], charge: null, refusal: decision };
+      this.steps.push({ at: this.now, what, why: decision.message, ...rest });
+      return;
+    }
+    const methodId = carriesToken(command) ? `simulated:${command.commandId}` : null;
+    this.act(actionForCommand(this.state, command, this.time, methodId));
+  }
+
+  private act(action: Action): void {
+    const before = this.state;
+    this.state = action.change.state;
+    const { owed } = this.state;
+    const isNewCycle = before.owed?.cycleNumber !== owed?.cycleNumber && owed !== null;
+    const events = [
+      ...(action.do === 'charge' && isNewCycle ? (['intent.created'] as const) : []),
+      ...typesOf(action.change),
+    ];
+    if (action.do === 'record' || this.state.latest !== before.latest) this.tell(events, null);
+    if (action.do === 'charge')
+      this.settle(action.change.state.latest === before.latest ? events : []);
+  }
+
+  /** The open attempt gets its outcome at once. `events`: those of its opening, which has no entry of its own. */
+  private settle(events: readonly EventType[] = []): void {
+    const { owed, openAttempt } = this.state;
+    if (!owed || !openAttempt) throw new Error('no attempt is open');
+    const errorCode = this.declineOf(owed.cycleNumber);
+    const outcome: AttemptOutcome =
+      errorCode === null
+        ? { kind: 'succeeded' }
+        : { kind: 'declined', code: errorCode, retryPlan: this.retryPlan };
+    const change = applyOutcome(this.state, outcome, this.now, this.now);
+    this.state = change.state;
+    const { cycleNumber, amountMinor } = owed;
+    const { attemptNumber, trigger } = openAttempt;
+    const cause = causeText(openAttempt.cause, trigger);
+    const charge = { cycleNumber, attemptNumber, amountMinor, trigger, cause, errorCode };
+    this.tell([...events, ...typesOf(change)], charge);
+  }
+
+  private declineOf(cycleNumber: number): string | null {
+    const found = this.outcomes.find(({ outcome, left }) => {
+      if (left === 0) return false;
+      return 'fromAt' in outcome.for
+        ? this.now >= outcome.for.fromAt
+        : outcome.for.cycleNumber === cycleNumber;
+    });
+    if (!found) return null;
+    found.left -= 1;
+    return found.outcome.code;
+  }
+
+  private tell(events: EventType[], charge: SimulatedCharge | null): void {
+    const { status, currentPeriodEndAt, latest } = this.state;
+    const rest = { status, currentPeriodEndAt, events, charge, refusal: null };
+    this.steps.push({ at: this.now, ...textOf(latest), ...rest });
+  }
+}
+
+function typesOf({ events }: Change): EventType[] {
+  return events.map(({ type }) => type);
+}
