@@ -3,6 +3,7 @@ import { describe, expect, inject } from 'vitest';
 import { recordDispute } from '../../db/repositories/payments/disputes.ts';
 import { paymentAttempts } from '../../db/schema/payments.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
+import { explainCommand } from '../../tools/scripts/explain/command.ts';
 import { reviewCommand } from '../../tools/scripts/review/command.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
@@ -256,6 +257,24 @@ describe('a life of 36 cycles', () => {
     expect(timeline.slice(21).map(({ what }) => what)).toEqual(
       Array.from({ length: 30 }, (_, index) => `cycle ${index + 7} paid, 25.00 USD`),
     );
+
+    const told = await runCommand(explainCommand, { DATABASE_URL: env.databaseUrl }, [
+      ref.subscriptionId,
+    ]);
+    const lines = told.stdout.split('\n');
+    expect(lines.slice(0, 4)).toEqual([
+      `${ref.subscriptionId} of ${env.merchantId}`,
+      'ENDED: ended (completed).',
+      '25.00 USD every month, 36 of 36 cycles paid.',
+      `On test clock ${(await env.state(ref)).testClockId}.`,
+    ]);
+    expect(lines).toContain('Next: nothing, it has ended.');
+    expect(lines).toContain(
+      '  2.3  2027-03-01 00:00  19.99 USD  paid: retry 2 of 4 of the retry plan: 2027-02-28T16:00:00.000Z + 8 h = 2027-03-01T00:00:00.000Z',
+    );
+    expect(lines.filter((line) => /^ {2}\d+\.\d /.test(line))).toHaveLength(42);
+    expect(lines).toContain('       refund of 10.00 USD on 2027-07-10 01:00: SUCCEEDED');
+    expect(lines).toContain('       dispute of 25.00 USD: LOST, fraudulent');
 
     await env.client.workflowService.deleteWorkflowExecution({
       namespace: env.client.options.namespace,

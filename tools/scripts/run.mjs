@@ -3,7 +3,7 @@
 // package-lock.json if they are missing or outdated. An operator's command installs none: see BESIDE_A_START. This file is
 // plain JavaScript, because it runs before any package is installed.
 //
-//   node tools/scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|import|verify|fuzz|
+//   node tools/scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|explain|import|verify|fuzz|
 //     bench:create|bench:billing-day|bench:endpoints|bench:two-merchants [arguments]
 
 import { spawn } from 'node:child_process';
@@ -49,6 +49,7 @@ const COMMANDS = {
   chaos: tsx('tools/scripts/chaos.ts'),
   mutants: tsx('tools/scripts/mutants.ts'),
   review: tsx('tools/scripts/review.ts'),
+  explain: tsx('tools/scripts/explain.ts'),
   import: tsx('tools/scripts/import.ts'),
   verify: tsx('tools/scripts/verify.ts'),
   fuzz: tsx('tools/scripts/fuzz.ts'),
@@ -62,7 +63,7 @@ const COMMANDS = {
 };
 
 /** Commands that run beside `npm start`. An installation would delete the packages that its processes load. */
-const BESIDE_A_START = ['demo', 'merchant', 'review', 'import', 'verify', 'fuzz'];
+const BESIDE_A_START = ['demo', 'merchant', 'review', 'explain', 'import', 'verify', 'fuzz'];
 
 const [name, ...args] = process.argv.slice(2);
 const command = COMMANDS[name ?? ''];
