@@ -104,10 +104,12 @@ CREATE TABLE "subscription_entry" (
 	"version" integer NOT NULL,
 	"at" timestamp(3) with time zone NOT NULL,
 	"recorded_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"status" text NOT NULL,
 	"kind" text NOT NULL,
 	"actor" text NOT NULL,
 	"facts" jsonb NOT NULL,
 	CONSTRAINT "subscription_entry_merchant_id_subscription_id_version_pk" PRIMARY KEY("merchant_id","subscription_id","version"),
+	CONSTRAINT "subscription_entry__status__ck" CHECK ("subscription_entry"."status" in ('CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED', 'ENDED')),
 	CONSTRAINT "subscription_entry__actor__ck" CHECK ("subscription_entry"."actor" in ('merchant', 'operator', 'payer', 'schedule', 'retry_plan', 'gateway'))
 );
 --> statement-breakpoint

@@ -267,6 +267,8 @@ export const subscriptionEntries = pgTable(
     /** Business time: the time of the subscription's test clock, else real time. */
     at: instant('at').notNull(),
     recordedAt: realTime('recorded_at'),
+    /** The status after the transition. */
+    status: text('status').$type<SubscriptionStatus>().notNull(),
     kind: text('kind').$type<Entry['kind']>().notNull(),
     actor: text('actor').$type<Actor>().notNull(),
     facts: jsonb('facts').$type<Record<string, unknown>>().notNull(),
@@ -274,6 +276,7 @@ export const subscriptionEntries = pgTable(
   (table) => [
     primaryKey({ columns: [table.merchantId, table.subscriptionId, table.version] }),
     childOf(table, table.subscriptionId, subscriptions),
+    isOneOf('subscription_entry__status__ck', table.status, SUBSCRIPTION_STATUSES),
     isOneOf('subscription_entry__actor__ck', table.actor, ACTORS),
   ],
 );

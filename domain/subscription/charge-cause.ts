@@ -104,6 +104,7 @@ export function causeText(cause: ChargeCause, trigger: AttemptTrigger): string {
   switch (cause.rule) {
     case 'due_date': {
       const { dueAt, anchorAt, index, interval, intervalCount } = cause;
+      if (index === 0) return `its date had come: ${formatInstant(dueAt)}, date 0 of its calendar`;
       const units = `${index * intervalCount} ${interval.toLowerCase()}${index * intervalCount === 1 ? '' : 's'}`;
       return `its date had come: ${formatInstant(anchorAt)} + ${units} = ${formatInstant(dueAt)}`;
     }

@@ -1967,6 +1967,8 @@ export interface operations {
                             what: string;
                             why: string;
                             /** @enum {string} */
+                            status: "CREATED" | "TRIALING" | "ACTIVE" | "UNPAID" | "PAUSED" | "ENDED";
+                            /** @enum {string} */
                             actor: "merchant" | "operator" | "payer" | "schedule" | "retry_plan" | "gateway";
                         }[];
                         metadata: {

@@ -1,5 +1,8 @@
+import { readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { eq } from 'drizzle-orm';
-import { describe, expect, inject } from 'vitest';
+import { describe, expect, inject, onTestFinished } from 'vitest';
 import { recordDispute } from '../../db/repositories/payments/disputes.ts';
 import { paymentAttempts } from '../../db/schema/payments.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
@@ -205,7 +208,7 @@ describe('a life of 36 cycles', () => {
       previousAt: '2027-02-28T16:00:00.000Z',
     });
     expect(causes['4.1']?.text).toBe(
-      'its date had come: 2027-05-10T00:00:00.000Z + 0 months = 2027-05-10T00:00:00.000Z',
+      'its date had come: 2027-05-10T00:00:00.000Z, date 0 of its calendar',
     );
     expect(causes['5.2']?.text).toBe('the payer gave another payment method');
     expect(causes['6.2']).toMatchObject({ rule: 'command', actor: 'merchant' });
@@ -275,6 +278,18 @@ describe('a life of 36 cycles', () => {
     expect(lines.filter((line) => /^ {2}\d+\.\d /.test(line))).toHaveLength(42);
     expect(lines).toContain('       refund of 10.00 USD on 2027-07-10 01:00: SUCCEEDED');
     expect(lines).toContain('       dispute of 25.00 USD: LOST, fraudulent');
+
+    const page = join(tmpdir(), `${ref.subscriptionId}.html`);
+    onTestFinished(() => rmSync(page, { force: true }));
+    await runCommand(explainCommand, { DATABASE_URL: env.databaseUrl }, [
+      ref.subscriptionId,
+      '--html',
+      page,
+    ]);
+    const html = readFileSync(page, 'utf8');
+    expect(html.match(/<circle /g)).toHaveLength(42);
+    expect(html).toContain('2030-01-10 00:00  ENDED     cycle 36 paid, 25.00 USD');
+    expect(html).not.toMatch(/src=|href=/);
 
     await env.client.workflowService.deleteWorkflowExecution({
       namespace: env.client.options.namespace,

@@ -14,7 +14,7 @@ import { sellByLink } from './demo/link.ts';
 import { operate } from './demo/operations.ts';
 import type { DemoRun, DemoYear } from './demo/run.ts';
 import { liveThroughStripeYear } from './demo/stripe/year.ts';
-import { lifeSvg } from './demo/year-picture.ts';
+import { yearSvg } from './demo/year-picture.ts';
 import { liveThroughYear } from './demo/year.ts';
 import { controlDouble } from './client/double-control.ts';
 import { commandLine, gatewayOption } from './client/options.ts';
@@ -143,7 +143,7 @@ async function runDemo(demo: Demo, run: DemoRun, picture?: string): Promise<numb
     const ofYear = run.receiver.received.filter(
       ({ event }) => event['subscriptionId'] === year.subscriptionId,
     );
-    writeFileSync(picture, lifeSvg(demo.title, ofYear));
+    writeFileSync(picture, yearSvg(demo.title, ofYear));
     print(`  Its picture: ${picture}`);
   }
   // After a difference in the year, the other parts would only show the same fault again.

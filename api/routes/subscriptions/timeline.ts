@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { listEntries } from '../../../db/repositories/subscriptions/entries.ts';
 import { ACTORS } from '../../../domain/subscription/actor.ts';
 import { textOf } from '../../../domain/subscription/entries.ts';
+import { SUBSCRIPTION_STATUSES } from '../../../domain/subscription/state.ts';
 import { epochMs, page } from '../../answer-fields.ts';
 import { answerNumbered, numberedQuery } from '../../lists.ts';
 import { route } from '../../route.ts';
@@ -27,6 +28,7 @@ export const getTimeline = route({
         date: epochMs('When the change happened.'),
         what: z.string(),
         why: z.string(),
+        status: z.enum(SUBSCRIPTION_STATUSES).meta({ description: 'The status after it.' }),
         actor: z.enum(ACTORS).meta({
           description: 'Cause of the change. `operator`: an operator of the service.',
         }),
@@ -42,6 +44,7 @@ export const getTimeline = route({
               date: 1_795_176_000_000,
               what: 'created',
               why: 'the merchant asked for it',
+              status: 'CREATED',
               actor: 'merchant',
             },
           ],
@@ -57,7 +60,12 @@ export const getTimeline = route({
       call,
       ({ after, limit }) => listEntries(db, refOf(call), { afterVersion: after, limit }),
       ({ version }) => version,
-      (entry) => ({ date: entry.at, ...textOf(entry), actor: entry.actor }),
+      (entry) => ({
+        date: entry.at,
+        ...textOf(entry),
+        status: entry.statusAfter,
+        actor: entry.actor,
+      }),
     );
   },
 });

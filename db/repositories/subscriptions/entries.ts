@@ -1,17 +1,27 @@
 import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { Entry } from '../../../domain/subscription/entries.ts';
-import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
+import type {
+  SubscriptionRef,
+  SubscriptionState,
+  SubscriptionStatus,
+} from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { subscriptionEntries, subscriptions } from '../../schema/subscriptions.ts';
 
 /** The ledger of a subscription: rows are inserted with their transition, and never changed or deleted. */
 
 /** Returns the row of the entry that made this version; null if the version only opened an attempt. */
-export function entryRow({ merchantId, subscriptionId, version, latest }: SubscriptionState) {
+export function entryRow({
+  merchantId,
+  subscriptionId,
+  version,
+  status,
+  latest,
+}: SubscriptionState) {
   if (latest.version !== version) return null;
   const { version: _, at, actor, kind, ...facts } = latest;
-  return { merchantId, subscriptionId, version, at, actor, kind, facts };
+  return { merchantId, subscriptionId, version, at, status, actor, kind, facts };
 }
 
 export type EntryRow = ReturnType<typeof entryRow>;
@@ -22,15 +32,18 @@ export async function insertFirstEntry(tx: Db, state: SubscriptionState): Promis
   if (row) await tx.insert(subscriptionEntries).values(row);
 }
 
+/** An entry, and the status of the subscription after it. */
+export type RecordedEntry = Entry & { statusAfter: SubscriptionStatus };
+
 /** Returns entries after `afterVersion`, oldest first. */
 export async function listEntries(
   db: Db,
   { merchantId, subscriptionId }: SubscriptionRef,
   { afterVersion, limit }: { afterVersion: number; limit: number },
-): Promise<Entry[]> {
-  const { version, at, actor, kind, facts } = subscriptionEntries;
+): Promise<RecordedEntry[]> {
+  const { version, at, status: statusAfter, actor, kind, facts } = subscriptionEntries;
   const rows = await db
-    .select({ version, at, actor, kind, facts })
+    .select({ version, at, statusAfter, actor, kind, facts })
     .from(subscriptionEntries)
     .where(
       and(
@@ -42,7 +55,7 @@ export async function listEntries(
     .orderBy(asc(version))
     .limit(limit);
   // A row is only written by `entryRow`.
-  return rows.map(({ facts: more, ...row }) => ({ ...row, ...more }) as Entry);
+  return rows.map(({ facts: more, ...row }) => ({ ...row, ...more }) as RecordedEntry);
 }
 
 /** SQL expression: the latest `count` entries of the selected subscription, oldest first. */

@@ -98,13 +98,14 @@ function moveOf(tx: Db, state: SubscriptionState, transitionId: string) {
 /** Executes `move`, and inserts its entry in the same statement if it has moved the row. */
 function withEntry(tx: Db, move: ReturnType<typeof moveOf>, entry: NonNullable<EntryRow>) {
   const moved = tx.$with('moved').as(move);
-  const { merchantId, subscriptionId, version, at, kind, actor, facts } = entry;
+  const { merchantId, subscriptionId, version, at, status, kind, actor, facts } = entry;
   const values = {
     merchantId: sql`${merchantId}::text`.as('merchant_id'),
     subscriptionId: sql`${subscriptionId}::text`.as('subscription_id'),
     version: sql`${version}::int`.as('version'),
     at: sql`${new Date(at).toISOString()}::timestamptz`.as('at'),
     recordedAt: sql`now()`.as('recorded_at'),
+    status: sql`${status}::text`.as('status'),
     kind: sql`${kind}::text`.as('kind'),
     actor: sql`${actor}::text`.as('actor'),
     facts: sql`${JSON.stringify(facts)}::jsonb`.as('facts'),

@@ -154,17 +154,25 @@ describe('the timeline of a subscription', () => {
       200,
       {
         data: [
-          { date: JAN_31, what: 'created', why: 'the merchant asked for it', actor: 'merchant' },
+          {
+            date: JAN_31,
+            what: 'created',
+            why: 'the merchant asked for it',
+            status: 'CREATED',
+            actor: 'merchant',
+          },
           {
             date: JAN_31,
             what: PAID,
             why: 'the payer paid in the checkout (attempt 1)',
+            status: 'ACTIVE',
             actor: 'payer',
           },
           {
             date: Date.UTC(2027, 1, 28, 12),
             what: 'cycle 2 declined (card_declined)',
             why: 'its date had come (attempt 1)',
+            status: 'UNPAID',
             actor: 'schedule',
           },
         ],

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { eq } from 'drizzle-orm';
 import { createDb } from '../../../db/client.ts';
 import type { Db } from '../../../db/client.ts';
@@ -11,6 +12,7 @@ import { commandLineIn, exitCodeOf } from '../client/options.ts';
 import type { Surroundings } from '../client/options.ts';
 import { explanationLines } from './explanation.ts';
 import type { Explained } from './explanation.ts';
+import { explanationPage } from './page.ts';
 
 /** No subscription has more: at most 1,200 cycles, each with at most some dozens of attempts. */
 const ROWS_MAX = 100_000;
@@ -25,7 +27,8 @@ export async function explainCommand(
     'What a subscription does next, why, and why each charge was made.',
   )
     .argument('<subscriptionId>', 'id of the subscription (sub_…)')
-    .action(async (subscriptionId: string) => {
+    .option('--html <file>', 'write one page with the drawn life of the subscription')
+    .action(async (subscriptionId: string, { html }: { html?: string }) => {
       const { databaseUrl, dataDir } = loadOperatorConfig(surroundings.environment);
       const database = createDb({
         url: databaseUrl ?? readDemoFile(dataDir).databaseUrl,
@@ -34,7 +37,12 @@ export async function explainCommand(
       });
       try {
         const explained = await read(database.db, subscriptionId);
-        explanationLines(explained).forEach((line) => surroundings.print(line));
+        if (html === undefined) {
+          explanationLines(explained).forEach((line) => surroundings.print(line));
+        } else {
+          writeFileSync(html, explanationPage(explained));
+          surroundings.print(`Written to ${html}.`);
+        }
       } finally {
         await database.close();
       }

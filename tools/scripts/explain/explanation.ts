@@ -1,11 +1,11 @@
 import type { CycleAttempt } from '../../../db/repositories/payments/cycle-attempts.ts';
+import type { RecordedEntry } from '../../../db/repositories/subscriptions/entries.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { formatAmount } from '../../../domain/money.ts';
 import { causeText } from '../../../domain/subscription/charge-cause.ts';
 import { decide } from '../../../domain/subscription/decide.ts';
 import { describe, describeWait } from '../../../domain/subscription/describe.ts';
 import { textOf } from '../../../domain/subscription/entries.ts';
-import type { Entry } from '../../../domain/subscription/entries.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
 import { minuteText, printable, styled } from '../client/terminal.ts';
 
@@ -15,7 +15,7 @@ export interface Explained {
   /** The subscription's own time, and real time. */
   readonly now: number;
   readonly realNow: number;
-  readonly entries: readonly Entry[];
+  readonly entries: readonly RecordedEntry[];
   readonly attempts: readonly CycleAttempt[];
 }
 
@@ -32,7 +32,8 @@ export function explanationLines(explained: Explained): string[] {
     styled('bold', 'Timeline'),
     ...entries.map((entry) => {
       const { what, why } = textOf(entry);
-      return printable(`  ${minuteText(entry.at)}  ${what}: ${why} (${entry.actor})`);
+      const status = entry.statusAfter.padEnd(8);
+      return printable(`  ${minuteText(entry.at)}  ${status}  ${what}: ${why} (${entry.actor})`);
     }),
   ];
 }

@@ -1,0 +1,78 @@
+import { formatAmount } from '../../../domain/money.ts';
+import { DEFAULT_RETRY_PLAN } from '../../../domain/retry-plan.ts';
+import { simulate } from '../../../domain/subscription/simulate.ts';
+import { lifeSvg } from '../client/life-picture.ts';
+import type { Life } from '../client/life-picture.ts';
+import { explanationLines } from './explanation.ts';
+import type { Explained } from './explanation.ts';
+
+/** The picture shows at most this many charges to come. */
+const PLANNED_MAX = 3;
+const DAY_MS = 86_400_000;
+
+const STYLE = `
+  :root { color-scheme: light dark; }
+  body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 66rem; padding: 0 1rem; }
+  figure { background: white; border-radius: 6px; margin: 1rem 0; overflow-x: auto; }
+  svg { display: block; height: auto; max-width: 100%; min-width: 30rem; }
+  pre { font: 13px/1.5 ui-monospace, monospace; overflow-wrap: anywhere; white-space: pre-wrap; }`;
+
+/** One page without other files: the drawn life, with the next charges dashed, and the explanation. */
+export function explanationPage(explained: Explained): string {
+  const title = explained.state.subscriptionId;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>${escaped(title)}</title>
+<style>${STYLE}
+</style>
+</head>
+<body>
+<main>
+<h1>${escaped(title)}</h1>
+<figure tabindex="0" role="group" aria-label="Statuses and charges over time">
+${lifeSvg(explained.productName ?? title, lifeOf(explained))}</figure>
+<pre>${explanationLines(explained).map(escaped).join('\n')}</pre>
+</main>
+</body>
+</html>
+`;
+}
+
+function lifeOf({ state, now, entries, attempts }: Explained): Life {
+  const { currency } = state.terms;
+  const made = attempts.flatMap(({ attempt }) => {
+    if (attempt.state !== 'SUCCEEDED' && attempt.state !== 'DECLINED') return [];
+    const isPaid = attempt.state === 'SUCCEEDED';
+    const text = isPaid ? amountText(attempt) : 'declined';
+    return [
+      { at: attempt.createdAt, text, outcome: isPaid ? ('paid' as const) : ('declined' as const) },
+    ];
+  });
+  // Every simulated charge is paid, so no retry plan is used.
+  const { steps } = simulate(state, now, DEFAULT_RETRY_PLAN, { outcomes: [], commands: [] });
+  const planned = steps
+    .flatMap(({ at, charge }) =>
+      charge
+        ? [{ at, text: amountText({ ...charge, currency }), outcome: 'planned' as const }]
+        : [],
+    )
+    .slice(0, PLANNED_MAX);
+  return {
+    changes: entries
+      .map(({ at, statusAfter: status }) => ({ at, status }))
+      .filter(({ status }, index, all) => status !== all[index - 1]?.status),
+    charges: [...made, ...planned],
+    endAt: Math.max(now, planned.at(-1)?.at ?? 0, (entries.at(-1)?.at ?? 0) + 10 * DAY_MS),
+  };
+}
+
+/** Without the currency, for which the picture has no room. */
+const amountText = ({ amountMinor, currency }: { amountMinor: number; currency: string }): string =>
+  formatAmount(amountMinor, currency).replace(/ .*/, '');
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
