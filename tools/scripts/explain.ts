@@ -4,4 +4,6 @@
 import { processSurroundings } from './client/options.ts';
 import { explainCommand } from './explain/command.ts';
 
+// A reader such as `head` may close the pipe before the end.
+process.stdout.on('error', () => process.exit());
 process.exitCode = await explainCommand(process.argv.slice(2), processSurroundings);

@@ -47,11 +47,13 @@ export function lifeSvg(title: string, life: Life): string {
   const periods = periodsOf(life);
   return svgOf({
     height: 220,
-    marginBottom: 50,
+    ariaLabel: `The statuses and charges of ${title} over time`,
+    marginBottom: 60,
     marginLeft: 24,
     marginRight: 24,
     marginTop: 40,
-    x: { type: 'utc', label: null },
+    // Below the names of short periods.
+    x: { type: 'utc', label: null, tickSize: 0, tickPadding: 22 },
     y: { axis: null, domain: ['charge', 'status'] },
     color: { domain: Object.keys(COLOURS), range: Object.values(COLOURS) },
     marks: [

@@ -13,8 +13,9 @@ const DAY_MS = 86_400_000;
 const STYLE = `
   :root { color-scheme: light dark; }
   body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 66rem; padding: 0 1rem; }
-  figure { background: white; border-radius: 6px; margin: 1rem 0; overflow-x: auto; }
-  svg { display: block; height: auto; max-width: 100%; min-width: 30rem; }
+  h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
+  figure { background: white; border-radius: 6px; color: #1d2329; margin: 1rem 0; overflow-x: auto; }
+  svg { display: block; height: auto; min-width: 30rem; width: 100%; }
   pre { font: 13px/1.5 ui-monospace, monospace; overflow-wrap: anywhere; white-space: pre-wrap; }`;
 
 /** One page without other files: the drawn life, with the next charges dashed, and the explanation. */
@@ -32,7 +33,7 @@ export function explanationPage(explained: Explained): string {
 <body>
 <main>
 <h1>${escaped(title)}</h1>
-<figure tabindex="0" role="group" aria-label="Statuses and charges over time">
+<figure tabindex="0">
 ${lifeSvg(explained.productName ?? title, lifeOf(explained))}</figure>
 <pre>${explanationLines(explained).map(escaped).join('\n')}</pre>
 </main>
