@@ -4,7 +4,7 @@
 // plain JavaScript, because it runs before any package is installed.
 //
 //   node tools/scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|explain|import|verify|fuzz|
-//     bench:create|bench:billing-day|bench:endpoints|bench:two-merchants [arguments]
+//     bench:billing-day|bench:endpoints|bench:two-merchants [arguments]
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -53,7 +53,6 @@ const COMMANDS = {
   import: tsx('tools/scripts/import.ts'),
   verify: tsx('tools/scripts/verify.ts'),
   fuzz: tsx('tools/scripts/fuzz.ts'),
-  'bench:create': tsx('tools/bench/create-latency.ts'),
   'bench:billing-day': tsx('tools/bench/billing-day.ts', { endsWithUs: true }),
   'bench:endpoints': tsx('tools/bench/endpoints.ts', { endsWithUs: true }),
   'bench:two-merchants': tsx('tools/bench/two-merchants.ts', { endsWithUs: true }),
