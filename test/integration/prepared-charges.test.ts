@@ -107,6 +107,19 @@ describe('a charge at a gateway that prepares charges', () => {
     expect(await book()).toEqual(['succeeded 5000 x1']);
   });
 
+  test('has one instant for its send, and another for a send that follows [D-57]', async ({
+    env,
+    payments,
+  }) => {
+    const { attempt, calls, row, collected, book } = await opened(env, payments);
+    expect(await collected({ isFresh: true })).toMatchObject({ kind: 'succeeded' });
+    expect(calls.made).toEqual(['prepare', 'charge pi_1']);
+    expect((await row()).sentAt).toHaveLength(1);
+    await markSending(env.db, attempt, null);
+    expect((await row()).sentAt).toHaveLength(2);
+    expect(await book()).toEqual(['succeeded 5000 x1']);
+  });
+
   test('is sent with the id that another process stored first [D-40]', async ({
     env,
     payments,

@@ -75,15 +75,20 @@ export async function markSending(
   attempt: Attempt,
   preparedId: string | null,
 ): Promise<{ gatewayChargeId: string | null } | 'settled'> {
+  const { gatewayChargeId } = paymentAttempts;
+  const sentAgainAt = sql`array_append(${paymentAttempts.sentAt}, now())`;
   const [sending] = await db
     .update(paymentAttempts)
-    .set({
-      state: 'SENDING',
-      sentAt: sql`array_append(${paymentAttempts.sentAt}, now())`,
-      ...(preparedId === null
-        ? {}
-        : { gatewayChargeId: sql`coalesce(${paymentAttempts.gatewayChargeId}, ${preparedId})` }),
-    })
+    .set(
+      preparedId === null
+        ? { state: 'SENDING', sentAt: sentAgainAt }
+        : {
+            state: 'SENDING',
+            // Without the id no charge can have been sent, so the instant of the insert was not that of a send.
+            sentAt: sql`case when ${gatewayChargeId} is null then array[now()] else ${sentAgainAt} end`,
+            gatewayChargeId: sql`coalesce(${gatewayChargeId}, ${preparedId})`,
+          },
+    )
     .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)))
     .returning({ gatewayChargeId: paymentAttempts.gatewayChargeId });
   return sending ?? 'settled';
