@@ -69,12 +69,7 @@ export async function answerPage<Row extends Listed, Presented>(
     endAt: endTime,
     after: offset,
   });
-  const page = rows.slice(0, limit);
-  const last = page.at(-1);
-  return ok({
-    data: page.map(present),
-    metadata: rows.length > limit && last !== undefined ? { offset: offsetOf(last) } : {},
-  });
+  return pageOf(rows, limit, offsetOf, present);
 }
 
 /** For a list without ids, oldest first. Its offset is a number that rises from record to record, from 1. */
@@ -98,14 +93,21 @@ export async function answerNumbered<Row, Presented>(
 ) {
   const { limit = LIMIT_MAX, offset: after = 0 } = query;
   const rows = await read({ after, limit: limit + 1 });
+  return pageOf(rows, limit, (last) => String(numberOf(last, after + limit)), present);
+}
+
+/** Answers the first `limit` of `rows`, with the offset of the next page if there are more rows. */
+function pageOf<Row, Presented>(
+  rows: readonly Row[],
+  limit: number,
+  offsetAfter: (last: Row) => string,
+  present: (row: Row) => Presented,
+) {
   const page = rows.slice(0, limit);
   const last = page.at(-1);
   return ok({
     data: page.map(present),
-    metadata:
-      rows.length > limit && last !== undefined
-        ? { offset: String(numberOf(last, after + page.length)) }
-        : {},
+    metadata: rows.length > limit && last !== undefined ? { offset: offsetAfter(last) } : {},
   });
 }
 

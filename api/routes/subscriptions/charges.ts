@@ -22,7 +22,7 @@ import { answerNumbered, numberedQuery } from '../../lists.ts';
 import { ATTEMPT_STATUS, chargeStatus, DisputeAnswer, presentDispute } from '../payments/intent.ts';
 import { route } from '../../route.ts';
 import { interval } from './fields.ts';
-import { refOf, subscriptionIdParam, subscriptionOf } from './read.ts';
+import { expectSubscription, refOf, subscriptionIdParam } from './read.ts';
 
 const RULES = ['due_date', 'retry_plan', 'set_date', 'command', 'payer'] as const;
 
@@ -150,10 +150,11 @@ export const getCharges = route({
   },
   refusals: ['resource_not_found'],
   handle: async (call, { db }) => {
-    await subscriptionOf(db, call);
+    const ref = refOf(call);
+    await expectSubscription(db, ref);
     return answerNumbered(
       call,
-      (query) => listCycleAttempts(db, refOf(call), query),
+      (query) => listCycleAttempts(db, ref, query),
       (_, position) => position,
       presentCharge,
     );

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { findSubscription, hasSubscription } from '../../../db/repositories/subscriptions/read.ts';
+import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import type { Command, CommandResult } from '../../../domain/subscription/commands.ts';
 import { dateTime, declineCode, declineMessage, EXTENSION, nothing } from '../../answer-fields.ts';
-import { notFound, ok } from '../../answers.ts';
+import { ok } from '../../answers.ts';
 import { executeCommand } from '../../commands.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idText, instant, optional, problemsError, refuseProblems } from '../../fields.ts';
@@ -13,7 +13,7 @@ import { withOutcome } from '../../idempotency.ts';
 import type { Execution } from '../../idempotency.ts';
 import { route } from '../../route.ts';
 import type { Call } from '../../route.ts';
-import { SUBSCRIPTION_ID } from './read.ts';
+import { expectSubscription, SUBSCRIPTION_ID } from './read.ts';
 import { editProblems, editsNothing } from '../../../domain/subscription/edit-problems.ts';
 import type { EditFields } from '../../../domain/subscription/edit-problems.ts';
 import { changedCurrency, gatewayAmountProblems } from '../../amounts.ts';
@@ -250,9 +250,7 @@ async function withCommand<Body = Record<string, never>>(
 ) {
   const ref = { merchantId: call.merchant.id, subscriptionId: call.body.subscriptionId };
   return withOutcome(call, deps, async (execution) => {
-    if (!(await hasSubscription(deps.db, ref.merchantId, ref.subscriptionId))) {
-      throw notFound('subscription');
-    }
+    await expectSubscription(deps.db, ref);
     const result = await executeCommand(deps.workflows, ref, commandOf(execution));
     const isDeclined = result.kind === 'manualRetry' && !result.success;
     return { ...ok(present(result)), isDeclined };

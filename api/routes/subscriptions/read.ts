@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { listSubscriptions } from '../../../db/repositories/lists.ts';
-import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
+import { findSubscription, hasSubscription } from '../../../db/repositories/subscriptions/read.ts';
 import type { SubscriptionView } from '../../../db/repositories/subscriptions/read.ts';
 import type { Db } from '../../../db/client.ts';
 import { END_REASONS } from '../../../domain/subscription/end-reason.ts';
@@ -30,7 +30,7 @@ import {
   presentCard,
   url,
 } from '../../answer-fields.ts';
-import { found, ok, withoutNulls } from '../../answers.ts';
+import { found, notFound, ok, withoutNulls } from '../../answers.ts';
 import { numberText, optional } from '../../fields.ts';
 import { answerPage, FILTERS, listQuery } from '../../lists.ts';
 import { route } from '../../route.ts';
@@ -281,13 +281,21 @@ export const getUpcomingCharges = route({
   },
 });
 
-export type SubscriptionCall = Pick<Call<'/:subscriptionId'>, 'merchant' | 'params'>;
+type SubscriptionCall = Pick<Call<'/:subscriptionId'>, 'merchant' | 'params'>;
 
 export function refOf({ merchant, params }: SubscriptionCall): SubscriptionRef {
   return { merchantId: merchant.id, subscriptionId: params.subscriptionId };
 }
 
-export async function subscriptionOf(db: Db, call: SubscriptionCall): Promise<SubscriptionView> {
+/** Throws `resource_not_found` if the merchant has no such subscription. Reads only its id. */
+export async function expectSubscription(
+  db: Db,
+  { merchantId, subscriptionId }: SubscriptionRef,
+): Promise<void> {
+  if (!(await hasSubscription(db, merchantId, subscriptionId))) throw notFound('subscription');
+}
+
+async function subscriptionOf(db: Db, call: SubscriptionCall): Promise<SubscriptionView> {
   const { merchantId, subscriptionId } = refOf(call);
   return found(await findSubscription(db, merchantId, subscriptionId), 'subscription');
 }

@@ -6,7 +6,7 @@ import { SUBSCRIPTION_STATUSES } from '../../../domain/subscription/state.ts';
 import { epochMs, page } from '../../answer-fields.ts';
 import { answerNumbered, numberedQuery } from '../../lists.ts';
 import { route } from '../../route.ts';
-import { refOf, subscriptionIdParam, subscriptionOf } from './read.ts';
+import { expectSubscription, refOf, subscriptionIdParam } from './read.ts';
 
 export const getTimeline = route({
   operationId: 'subscriptionTimeline',
@@ -55,10 +55,11 @@ export const getTimeline = route({
   },
   refusals: ['resource_not_found'],
   handle: async (call, { db }) => {
-    await subscriptionOf(db, call);
+    const ref = refOf(call);
+    await expectSubscription(db, ref);
     return answerNumbered(
       call,
-      ({ after, limit }) => listEntries(db, refOf(call), { afterVersion: after, limit }),
+      ({ after, limit }) => listEntries(db, ref, { afterVersion: after, limit }),
       ({ version }) => version,
       (entry) => ({
         date: entry.at,
