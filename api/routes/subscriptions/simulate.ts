@@ -317,12 +317,12 @@ function commandsOf(body: Given, { status, terms }: SubscriptionState, nowAt: nu
     const commandId = `script[${index}]`;
     if (kind === 'replacePaymentMethod') return [{ at, command: cardCommand(kind, commandId) }];
     const { newAmount, newNextPaymentDate, ...same } = rest;
-    const argument = withoutUndefined({
+    const argument = {
       ...same,
       newAmountMinor: newAmount,
       newNextPaymentAt: newNextPaymentDate,
       ...(newAmount !== undefined && { currencyRow: changedCurrency(terms.currency) }),
-    });
+    };
     const read = readCommand(kind, argument, commandId);
     if (read.ok) return [{ at, command: read.command }];
     problems.push({ field: commandId, message: read.message });
@@ -341,10 +341,6 @@ const cardCommand = (
   paymentToken: commandId,
   checkoutSessionId: commandId,
 });
-
-function withoutUndefined(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
 
 function presentStep(step: SimulatedStep, code: string) {
   const { at, what, why, status, events: eventTypes, charge, refusal, currentPeriodEndAt } = step;
