@@ -183,7 +183,7 @@ export const paymentAttempts = pgTable(
     sentAt: instants('sent_at')
       .notNull()
       .default(sql`array[now()]`),
-    /** How often the gateway was asked in vain for the outcome. */
+    /** The number of sends and look-ups that ended without an outcome. */
     lookups: integer('lookups').notNull().default(0),
     settledAt: instant('settled_at'),
     /** Where the outcome came from; null before, and for a row from the gateway's book. */

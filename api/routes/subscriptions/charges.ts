@@ -79,7 +79,7 @@ const Charge = z
       description:
         'Real time before each send, ISO 8601. Every send has the same `gatewayKey`, so at most one charges.',
     }),
-    lookups: count('How often the payment gateway was asked in vain for the outcome.'),
+    lookups: count('Number of sends and look-ups that ended without an outcome.'),
     gateway: z.string(),
     gatewayKey: z.string().meta({ description: 'Idempotency key at the payment gateway.' }),
     gatewayChargeId: z.string().optional(),

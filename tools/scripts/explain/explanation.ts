@@ -71,7 +71,8 @@ function attemptLines({ attempt, cycleNumber, refunds, disputes }: CycleAttempt)
   const sent = attempt.sentAt.map(formatInstant).join(', ');
   const settled =
     settledAt === null ? '' : `, settled by ${settledBy ?? 'adoption'} ${formatInstant(settledAt)}`;
-  const lookups = attempt.lookups === 0 ? '' : `, asked in vain ${attempt.lookups} times`;
+  const lookups =
+    attempt.lookups === 0 ? '' : `, ${attempt.lookups} sends or look-ups without an outcome`;
   return [
     `  ${cycleNumber}.${attempt.attemptNumber}  ${minuteText(attempt.createdAt)}  ${amount}  ${OUTCOMES[attempt.state]}${code}: ${why}`,
     `       ${attempt.gateway} ${attempt.gatewayKey}, charge ${attempt.gatewayChargeId ?? 'none'}, sent ${sent}${lookups}${settled}`,
