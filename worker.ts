@@ -27,7 +27,7 @@ import {
 } from './temporal/client.ts';
 import { GRACE_MS, taskQueuesOf, workerOptionsOf } from './runtime/worker-options.ts';
 import { createWebhookQueues } from './temporal/webhook-queues.ts';
-import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
+import { bundleWorkflows } from './runtime/workflow-bundle.ts';
 
 /** Maximum number of connections to Postgres. Further activities wait for a free connection. */
 const POOL_SIZE = 20;
@@ -106,6 +106,10 @@ const activities = createActivities({
 const connection = await NativeConnection.connect(temporalConnectionOptions(config));
 // Connect now: a signal to an endpoint queue has a time limit of 1 s, which must not include the connect.
 await temporal.client.connection.ensureConnected();
+const workflowBundle =
+  config.workflowBundle === undefined && config.queues.includes('billing')
+    ? await bundleWorkflows()
+    : { codePath: config.workflowBundle ?? '' };
 const workers = await Promise.all(
   taskQueuesOf(config.queues).map((queue) =>
     Worker.create({
@@ -113,10 +117,7 @@ const workers = await Promise.all(
         taskQueuePrefix: config.taskQueuePrefix,
         activities,
         activityInterceptor,
-        workflows:
-          config.workflowBundle === undefined
-            ? { workflowsPath: WORKFLOWS_FOLDER }
-            : { workflowBundle: { codePath: config.workflowBundle } },
+        workflowBundle,
       }),
       connection,
       namespace: config.temporalNamespace,

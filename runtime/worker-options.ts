@@ -38,7 +38,7 @@ export interface QueueSettings {
   /** All activities. The workers of workflow task queues run them as local activities. */
   activities: object;
   activityInterceptor: ActivityInterceptorsFactory;
-  workflows: Pick<WorkerOptions, 'workflowsPath' | 'workflowBundle'>;
+  workflowBundle: NonNullable<WorkerOptions['workflowBundle']>;
 }
 
 export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): WorkerOptions {
@@ -53,7 +53,7 @@ export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): 
   if (!runsWorkflows) return shared;
   return {
     ...shared,
-    ...settings.workflows,
+    workflowBundle: settings.workflowBundle,
     ...WORKFLOW_TASKS,
     stickyQueueScheduleToStartTimeout: STICKY_QUEUE_TIMEOUT,
     maxCachedWorkflows: Math.floor(getHeapStatistics().heap_size_limit / HEAP_BYTES_PER_CACHED_RUN),

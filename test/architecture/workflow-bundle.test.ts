@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { bundleWorkflows } from '../../runtime/workflow-bundle.ts';
 
 /** The packages in the bundle of an empty workflow: the SDK and its dependencies. */
 const TEMPORAL_RUNTIME = ['@temporalio/common', '@temporalio/workflow', 'long', 'ms', 'nexus-rpc'];
@@ -26,6 +28,7 @@ function packageOf(id: string): string | undefined {
 }
 
 describe('the workflow bundle', () => {
+  let code: string;
   let ids: string[];
   let size: number;
   let emptySize: number;
@@ -33,14 +36,15 @@ describe('the workflow bundle', () => {
 
   beforeAll(async () => {
     const [ours, bare] = await Promise.all([
-      bundleWorkflowCode({ workflowsPath: resolve('workflows/index.ts'), logger }),
+      bundleWorkflows(),
       bundleWorkflowCode({
         workflowsPath: resolve('test/architecture/empty-workflow/index.ts'),
         logger,
       }),
     ]);
-    ids = moduleIds(ours.code);
-    size = ours.code.length;
+    code = ours.code;
+    ids = moduleIds(code);
+    size = code.length;
     emptySize = bare.code.length;
     emptyIds = moduleIds(bare.code);
   });
@@ -74,5 +78,18 @@ describe('the workflow bundle', () => {
   it('adds at most 1,000,000 characters to the bundle of an empty workflow', () => {
     expect(size - emptySize).toBeGreaterThan(0);
     expect(size - emptySize).toBeLessThan(OWN_CODE_CEILING);
+  });
+
+  it('keeps no state in a module, because all runs of a workflow thread share the modules', () => {
+    const own = ids.filter((id) => /^\.\/(workflows|domain)\/.+\.ts$/.test(id));
+    expect(own.length).toBeGreaterThan(40);
+    const variables = own.flatMap((file) =>
+      [...readFileSync(file, 'utf8').matchAll(/^(export )?(let|var) .*$/gm)].map(String),
+    );
+    expect(variables).toEqual([]);
+  });
+
+  it('copies objects by the syntax of the language', () => {
+    expect(code).not.toContain('_object_spread');
   });
 });

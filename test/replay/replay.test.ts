@@ -4,6 +4,7 @@ import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { bundleWorkflowCode, DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import type { WorkflowBundle } from '@temporalio/worker';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { bundleWorkflows } from '../../runtime/workflow-bundle.ts';
 
 /** Has a folder for each release, with the histories of the paths that the release added. */
 const HISTORIES = 'test/replay/histories';
@@ -17,13 +18,10 @@ beforeAll(async () => {
   const logging = { forward: {}, filter: { core: 'ERROR', other: 'ERROR' } } as const;
   const logger = new DefaultLogger('ERROR');
   Runtime.install({ logger, shutdownSignals: [], telemetryOptions: { logging } });
-  workflowBundle = await bundle('workflows/index.ts');
+  workflowBundle = await bundleWorkflows();
   const found = await readdir(HISTORIES, { recursive: true });
   files = found.filter((name) => name.endsWith('.json')).toSorted();
 });
-
-const bundle = (file: string) =>
-  bundleWorkflowCode({ workflowsPath: resolve(file), logger: new DefaultLogger('ERROR') });
 
 const read = (file: string) => readFile(`${HISTORIES}/${file}`, 'utf8');
 
@@ -76,7 +74,8 @@ describe('the recorded histories', () => {
   });
 
   test('fail to replay when workflows have a new first command, unless it is behind a patch', async () => {
-    const changed = await bundle('test/replay/changed-workflows/index.ts');
+    const workflowsPath = resolve('test/replay/changed-workflows/index.ts');
+    const changed = await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('ERROR') });
     const { failed, count } = await replayAll(changed);
     expect(count).toBe(files.length);
     expect(files.filter((file) => !failed.has(file))).toEqual([]);

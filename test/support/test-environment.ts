@@ -210,7 +210,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
             taskQueuePrefix,
             activities: activitiesOn(queue),
             activityInterceptor,
-            workflows: { workflowBundle: { codePath: inject('workflowBundlePath') } },
+            workflowBundle: { codePath: inject('workflowBundlePath') },
           }),
           connection: server.nativeConnection,
           namespace: 'default',
