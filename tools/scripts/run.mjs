@@ -3,8 +3,8 @@
 // package-lock.json if they are missing or outdated. An operator's command installs none: see BESIDE_A_START. This file is
 // plain JavaScript, because it runs before any package is installed.
 //
-//   node tools/scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|explain|import|verify|fuzz|
-//     bench:billing-day|bench:endpoints|bench:two-merchants [arguments]
+//   node tools/scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|explain|simulate|histories|
+//     replay|import|verify|fuzz|bench:billing-day|bench:endpoints [arguments]
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -50,19 +50,32 @@ const COMMANDS = {
   mutants: tsx('tools/scripts/mutants.ts'),
   review: tsx('tools/scripts/review.ts'),
   explain: tsx('tools/scripts/explain.ts'),
+  simulate: tsx('tools/scripts/simulate.ts'),
+  histories: tsx('tools/scripts/histories.ts'),
+  replay: tsx('tools/scripts/replay.ts'),
   import: tsx('tools/scripts/import.ts'),
   verify: tsx('tools/scripts/verify.ts'),
   fuzz: tsx('tools/scripts/fuzz.ts'),
   'bench:billing-day': tsx('tools/bench/billing-day.ts', { endsWithUs: true }),
   'bench:endpoints': tsx('tools/bench/endpoints.ts', { endsWithUs: true }),
-  'bench:two-merchants': tsx('tools/bench/two-merchants.ts', { endsWithUs: true }),
   test: vitest(),
   'test:harm': vitest('--project', 'harm'),
   check,
 };
 
 /** Commands that run beside `npm start`. An installation would delete the packages that its processes load. */
-const BESIDE_A_START = ['demo', 'merchant', 'review', 'explain', 'import', 'verify', 'fuzz'];
+const BESIDE_A_START = [
+  'demo',
+  'merchant',
+  'review',
+  'explain',
+  'simulate',
+  'histories',
+  'replay',
+  'import',
+  'verify',
+  'fuzz',
+];
 
 const [name, ...args] = process.argv.slice(2);
 const command = COMMANDS[name ?? ''];
