@@ -27,6 +27,10 @@ export interface Script {
   readonly outcomes: readonly ScriptedOutcome[];
   /** In the order of their instants. Steps that are due at the same instant come first. */
   readonly commands: readonly { at: number; command: Command }[];
+  /** The code of an attempt without a scripted outcome; null or absent: paid. */
+  readonly declineOf?: (intentId: string, attemptNumber: number) => string | null;
+  /** Nothing after this instant is played. */
+  readonly untilAt?: number;
 }
 
 /** For the next `times` attempts on a cycle, or from an instant on. `code` null: paid. */
@@ -86,6 +90,7 @@ class Life {
   private readonly steps: SimulatedStep[] = [];
   private readonly outcomes: { outcome: ScriptedOutcome; left: number }[];
   private readonly commands: Script['commands'][number][];
+  private readonly script: Script;
   private readonly cyclesMax: number;
   private readonly retryPlan: RetryPlan;
   private state: SubscriptionState;
@@ -95,6 +100,7 @@ class Life {
     this.state = state;
     this.now = nowAt;
     this.retryPlan = retryPlan;
+    this.script = script;
     this.outcomes = script.outcomes.map((outcome) => ({ outcome, left: outcome.times }));
     this.commands = [...script.commands];
     this.cyclesMax = state.cyclesCharged + SIMULATED_CYCLES_MAX;
@@ -118,7 +124,7 @@ class Life {
     if (step.do === 'wait' || step.do === 'finish') {
       const dueAt = step.do === 'wait' ? step.until : null;
       if (next && (dueAt === null || next.at < dueAt)) this.execute(next);
-      else if (dueAt === null) return false;
+      else if (dueAt === null || dueAt > (this.script.untilAt ?? Infinity)) return false;
       else this.now = Math.max(this.now, dueAt);
       return true;
     }
@@ -165,7 +171,7 @@ class Life {
   private settle(events: readonly EventType[] = []): void {
     const { owed, openAttempt } = this.state;
     if (!owed || !openAttempt) throw new Error('no attempt is open');
-    const errorCode = this.declineOf(owed.cycleNumber);
+    const errorCode = this.declineOf(owed.cycleNumber, owed.intentId, openAttempt.attemptNumber);
     const outcome: AttemptOutcome =
       errorCode === null
         ? { kind: 'succeeded' }
@@ -179,14 +185,14 @@ class Life {
     this.tell([...events, ...typesOf(change)], charge);
   }
 
-  private declineOf(cycleNumber: number): string | null {
+  private declineOf(cycleNumber: number, intentId: string, attemptNumber: number): string | null {
     const found = this.outcomes.find(({ outcome, left }) => {
       if (left === 0) return false;
       return 'fromAt' in outcome.for
         ? this.now >= outcome.for.fromAt
         : outcome.for.cycleNumber === cycleNumber;
     });
-    if (!found) return null;
+    if (!found) return this.script.declineOf?.(intentId, attemptNumber) ?? null;
     found.left -= 1;
     return found.outcome.code;
   }

@@ -1,6 +1,8 @@
 import type { Readable } from 'node:stream';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import type { Environment } from '../../../runtime/environment.ts';
+import { loadOperatorConfig } from '../../config.ts';
+import { readDemoFile } from '../../embedded/demo-file.ts';
 import { errorText, reasonOf } from './terminal.ts';
 
 /** Where a command gets its settings and its input, and prints: the process, or a test. */
@@ -53,6 +55,12 @@ export async function exitCodeOf(
   }
 }
 
+/** DATABASE_URL, else the database of the running `npm start`. */
+export function databaseUrlOf({ environment }: Surroundings): string {
+  const { databaseUrl, dataDir } = loadOperatorConfig(environment);
+  return databaseUrl ?? readDemoFile(dataDir).databaseUrl;
+}
+
 const GATEWAYS = ['sandbox', 'stripe-double'] as const;
 export type GatewayChoice = (typeof GATEWAYS)[number];
 
@@ -64,4 +72,11 @@ export function wholeNumber(text: string): number {
   const value = Number(text);
   if (Number.isSafeInteger(value) && value > 0) return value;
   throw new InvalidArgumentError('Give a whole number above 0.');
+}
+
+/** ISO 8601, with or without a time: `2027-01-31`, `2027-01-31T12:00Z`. Returns epoch ms. */
+export function instantOption(text: string): number {
+  const at = Date.parse(text);
+  if (/^\d{4}-\d\d-\d\d(T.*(Z|[+-]\d\d:\d\d))?$/.test(text) && !Number.isNaN(at)) return at;
+  throw new InvalidArgumentError('Give an instant like 2027-01-31 or 2027-01-31T12:00Z.');
 }

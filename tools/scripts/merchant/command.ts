@@ -16,11 +16,10 @@ import { MERCHANT_MODES } from '../../../db/schema/merchants.ts';
 import type { MerchantMode } from '../../../db/schema/merchants.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { merchantNameProblem } from './name.ts';
-import { UNPAID_FROM } from '../../../domain/retry-plan.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../../config.ts';
 import { createSealing } from '../../../runtime/sealing.ts';
-import { AFTER_EXHAUSTED, settingsChanges, settingsLines, shownSettings } from './configure.ts';
+import { addChargingOptions, settingsChanges, settingsLines, shownSettings } from './configure.ts';
 import type { ConfigureOptions } from './configure.ts';
 import { configureGateway, readKey, readWebhookSecret, storeAccount } from './gateway.ts';
 import type { GatewayOptions, GatewayPlace } from './gateway.ts';
@@ -77,24 +76,8 @@ export async function merchantCommand(
     .command('revoke <keyId>')
     .description('revoke a credential; it becomes invalid within 5 seconds')
     .action((keyId: string) => run((place) => revoke(place, keyId)));
-  program
-    .command('configure <merchantId>')
+  addChargingOptions(program.command('configure <merchantId>'))
     .description('change settings of a merchant; without options, print them')
-    .option(
-      '--retry-plan <delays>',
-      'delay of each retry after the attempt before it: 4h,8h,12h,24h; or none',
-    )
-    .addOption(
-      new Option('--after-exhausted <what>', 'what happens after the last retry').choices([
-        ...AFTER_EXHAUSTED,
-      ]),
-    )
-    .addOption(
-      new Option('--unpaid-from <when>', 'when a declined subscription becomes UNPAID').choices([
-        ...UNPAID_FROM,
-      ]),
-    )
-    .option('--jitter <time>', 'spread renewals of new subscriptions: auto, or over 30m, 4h, 0')
     .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')
     .option('--logo <url>', 'https URL of the logo on the hosted pages; or none')
     .option('--colour <#rrggbb>', 'colour of the buttons of the hosted pages; or none')

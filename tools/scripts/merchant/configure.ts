@@ -1,3 +1,5 @@
+import { Option } from 'commander';
+import type { Command } from 'commander';
 import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import { brandUrlProblem, colourProblem } from '../../../domain/branding.ts';
 import type { Branding } from '../../../domain/branding.ts';
@@ -6,6 +8,7 @@ import type { PaymentMethodKind } from '../../../domain/payment-method.ts';
 import {
   AUTOMATIC_ATTEMPTS_MAX,
   AUTOMATIC_ATTEMPTS_WINDOW_MS,
+  UNPAID_FROM,
 } from '../../../domain/retry-plan.ts';
 import type { RetryPlan, UnpaidFrom } from '../../../domain/retry-plan.ts';
 import { formatDuration, parseDuration } from './duration.ts';
@@ -31,10 +34,30 @@ const BRANDING = {
 type BrandingOption = keyof typeof BRANDING;
 const BRANDING_OPTIONS = Object.keys(BRANDING) as BrandingOption[];
 
+/** Adds the settings that decide when a subscription is charged. */
+export function addChargingOptions(command: Command): Command {
+  return command
+    .option(
+      '--retry-plan <delays>',
+      'delay of each retry after the attempt before it: 4h,8h,12h,24h; or none',
+    )
+    .addOption(
+      new Option('--after-exhausted <what>', 'what happens after the last retry').choices([
+        ...AFTER_EXHAUSTED,
+      ]),
+    )
+    .addOption(
+      new Option('--unpaid-from <when>', 'when a declined subscription becomes UNPAID').choices([
+        ...UNPAID_FROM,
+      ]),
+    )
+    .option('--jitter <time>', 'spread renewals of new subscriptions: auto, or over 30m, 4h, 0');
+}
+
 /** Longest jitter window, in ms, shorter than the shortest interval, which is one day. */
 export const JITTER_WINDOW_MAX_MS = 12 * 3_600_000;
 
-export const AFTER_EXHAUSTED = ['stay_unpaid', 'end'] as const;
+const AFTER_EXHAUSTED = ['stay_unpaid', 'end'] as const;
 
 /** Throws an error that names every wrong option and its expected form. */
 export function settingsChanges(
