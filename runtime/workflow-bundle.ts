@@ -9,10 +9,13 @@ const WORKFLOWS = fileURLToPath(new URL('../workflows/index.ts', import.meta.url
  * Bundles the workflows for `workflowBundle`. A workflow thread evaluates our modules once, not once for each run: a cached
  * run then takes 12 kB besides its state in place of 128. So no module may keep state.
  */
-export async function bundleWorkflows(): Promise<{ code: string }> {
+export async function bundleWorkflows(
+  workflowInterceptorModules: string[] = [],
+): Promise<{ code: string }> {
   return bundleWorkflowCode({
     workflowsPath: WORKFLOWS,
     preloadModules: [WORKFLOWS],
+    workflowInterceptorModules,
     webpackConfigHook: keepModernSyntax,
     logger: new DefaultLogger('WARN'),
   });
