@@ -47,8 +47,11 @@ export function intentStatusAt(
 export const ATTEMPT_STATES = ['SENDING', 'SUCCEEDED', 'DECLINED', 'UNKNOWN', 'REVIEW'] as const;
 export type AttemptState = (typeof ATTEMPT_STATES)[number];
 
-/** `look_up`: the gateway's answer to a question after the send. `void`: the attempt was voided before it was charged. */
-export const SETTLED_BY = ['gateway', 'look_up', 'person', 'void'] as const;
+/**
+ * `look_up`: the gateway's answer to a question after the send. `event`: the same, after the gateway's event about the
+ * charge. `void`: the attempt was voided before it was charged.
+ */
+export const SETTLED_BY = ['gateway', 'event', 'look_up', 'person', 'void'] as const;
 export type SettledBy = (typeof SETTLED_BY)[number];
 
 export const ATTEMPT_TRIGGERS = [

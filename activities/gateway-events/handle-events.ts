@@ -13,6 +13,7 @@ import {
 } from '../../db/repositories/gateway-events/subjects.ts';
 import type { NamedSession } from '../../db/repositories/gateway-events/subjects.ts';
 import { recordDispute } from '../../db/repositories/payments/disputes.ts';
+import { noteGatewayEvent } from '../../db/repositories/subscriptions/attempts.ts';
 import { hasReplacedCard } from '../../db/repositories/subscriptions/method-updates.ts';
 import type { GatewayHint, GatewaySubject } from '../../domain/gateway-hint.ts';
 import { CARD_TRIES_MAX } from '../../domain/payment-method.ts';
@@ -76,6 +77,7 @@ async function recheckCharge(
   const { merchantId, intentId, id: attemptId } = attempt;
   if (isWatched) await orders.recheck('lateCharge', { merchantId, attemptId });
   if (!isUndecided(attempt)) return;
+  await noteGatewayEvent(db, attempt);
   if (subscriptionId !== null) await subscriptionWorkflows.recheck({ merchantId, subscriptionId });
   else await orders.recheck('payment', { merchantId, intentId, token: null });
 }

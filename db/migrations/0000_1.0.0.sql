@@ -245,12 +245,13 @@ CREATE TABLE "payment_attempt" (
 	"sent_at" timestamp(3) with time zone[] DEFAULT array[now()] NOT NULL,
 	"lookups" integer DEFAULT 0 NOT NULL,
 	"settled_at" timestamp(3) with time zone,
+	"heard_at" timestamp(3) with time zone,
 	"settled_by" text,
 	"unanswered_at" timestamp(3) with time zone,
 	CONSTRAINT "payment_attempt_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
 	CONSTRAINT "payment_attempt__state__ck" CHECK ("payment_attempt"."state" in ('SENDING', 'SUCCEEDED', 'DECLINED', 'UNKNOWN', 'REVIEW')),
 	CONSTRAINT "payment_attempt__trigger__ck" CHECK ("payment_attempt"."trigger" in ('checkout', 'scheduled', 'automatic_retry', 'manual_retry', 'new_method', 'authentication', 'one_time', 'tokenised')),
-	CONSTRAINT "payment_attempt__settled_by__ck" CHECK ("payment_attempt"."settled_by" in ('gateway', 'look_up', 'person', 'void'))
+	CONSTRAINT "payment_attempt__settled_by__ck" CHECK ("payment_attempt"."settled_by" in ('gateway', 'event', 'look_up', 'person', 'void'))
 );
 --> statement-breakpoint
 CREATE TABLE "payment_intent" (

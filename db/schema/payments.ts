@@ -186,6 +186,8 @@ export const paymentAttempts = pgTable(
     /** The number of sends and look-ups that ended without an outcome. */
     lookups: integer('lookups').notNull().default(0),
     settledAt: instant('settled_at'),
+    /** Real time at which the gateway's event named the charge before its outcome was known; null if none did. */
+    heardAt: instant('heard_at'),
     /** Where the outcome came from; null before, and for a row from the gateway's book. */
     settledBy: text('settled_by').$type<SettledBy>(),
     /** Real time of the latest request, if the gateway did not answer it; else null. */

@@ -112,7 +112,7 @@ type RecordedStep =
   | 'chargeCycle'
   | 'retryAutomatically';
 
-type DueStep = Extract<Step, { do: RecordedStep }>;
+export type DueStep = Extract<Step, { do: RecordedStep }>;
 
 export function actionForStep(state: SubscriptionState, step: DueStep, time: ActionTime): Action {
   return actionOf(state, changeByStep(state, step, time), null);

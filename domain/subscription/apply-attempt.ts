@@ -276,7 +276,9 @@ function declined(
       ...ofAttempt(owed, attempt, outcome.byPerson),
       code: outcome.code,
       ...(outcome.gatewayCode !== undefined && { gatewayCode: outcome.gatewayCode }),
+      ...(outcome.retry && { retry: outcome.retry }),
       ...(outcome.isWithdrawn && { isWithdrawn: true as const }),
+      plan: outcome.retryPlan,
     },
   );
   return {

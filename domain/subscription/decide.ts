@@ -1,13 +1,13 @@
 import { formatAmount } from '../money.ts';
 import {
   cancelAt,
-  cycleAmountMinor,
   earliestAttemptAt,
   jitterAt,
   nextDateAt,
   nextRetryAt,
   resumeAt,
 } from './state.ts';
+import { cycleAmountMinor } from './terms.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
 export type Step =

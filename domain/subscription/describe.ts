@@ -5,15 +5,10 @@ import type { Command } from './commands.ts';
 import type { Wait } from './decide.ts';
 import { textOf } from './entries.ts';
 import type { Entry } from './entries.ts';
-import {
-  cancelAt,
-  cycleAmountMinor,
-  earliestAttemptAt,
-  isDunned,
-  nextPaymentAt,
-  resumeAt,
-} from './state.ts';
-import type { SubscriptionState, Terms } from './state.ts';
+import { cancelAt, earliestAttemptAt, isDunned, nextPaymentAt, resumeAt } from './state.ts';
+import { cycleAmountMinor } from './terms.ts';
+import type { SubscriptionState } from './state.ts';
+import type { Terms } from './terms.ts';
 import { validateCommand } from './validate-command.ts';
 
 /** A signal that was refused, because its argument is invalid or the status does not allow it. */

@@ -4,9 +4,11 @@ import type { DisputeStatus } from '../dispute.ts';
 import { formatAmount } from '../money.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
+import type { RetryPlan } from '../retry-plan.ts';
 import { askedForBy } from './actor.ts';
 import type { Actor } from './actor.ts';
 import type { EndReason } from './end-reason.ts';
+import type { Terms } from './terms.ts';
 
 /** What made one version of a subscription: a row of its ledger, without personal data. `at` is in its own time. */
 export type Entry = { version: number } & EntryDraft;
@@ -16,7 +18,8 @@ export type EntryDraft = { at: number; actor: Actor } & Facts;
 
 /** What happened, and the rule and facts from which it followed. */
 type Facts =
-  | { kind: 'created' | 'imported' }
+  | { kind: 'created'; terms: Terms; checkoutExpiresAt: number }
+  | ({ kind: 'imported' } & ImportedStart)
   | ({ kind: 'edited' } & Ordered & EditedTerms)
   | ({ kind: 'cancellation_planned'; endAt: number } & Ordered)
   | ({ kind: 'cancellation_withdrawn' | 'manual_retry' } & Ordered)
@@ -40,7 +43,15 @@ type Facts =
   /** `waitsUntilAt`: the limit of automatic attempts delays the next one until then. */
   | { kind: 'method_replaced'; waitsUntilAt: number | null }
   | ({ kind: 'paid'; amountMinor: number; currency: string } & OfAttempt)
-  | ({ kind: 'declined'; code: string; gatewayCode?: string; isWithdrawn?: true } & OfAttempt)
+  /** `plan`: the merchant's plan at that time. `retry`: the gateway advises against every retry. */
+  | ({
+      kind: 'declined';
+      code: string;
+      gatewayCode?: string;
+      retry?: 'never';
+      isWithdrawn?: true;
+      plan: RetryPlan;
+    } & OfAttempt)
   | ({ kind: 'unanswered' | 'payer_asked' } & OfAttempt)
   | ({ kind: 'review'; reason: string } & OfAttempt)
   | {
@@ -51,6 +62,16 @@ type Facts =
       reason: string;
     }
   | { kind: 'late_charge'; amountMinor: number; currency: string; gatewayKey: string };
+
+/** The start of an imported subscription. */
+export interface ImportedStart {
+  terms: Terms;
+  status: 'ACTIVE' | 'TRIALING';
+  anchorAt: number;
+  nextIndex: number;
+  cyclesCharged: number;
+  currentPeriodEndAt: number;
+}
 
 interface Ordered {
   commandId: string;

@@ -135,11 +135,34 @@ const ATTEMPT = {
 const ORDERED = { commandId: text };
 const MONEY = { amountMinor: amount, currency };
 
+const TERMS = object({
+  amountMinor: amount,
+  currency,
+  interval,
+  intervalCount: positive,
+  cycleCount: positive,
+  upfrontAmountMinor: orNull(amount),
+  trial: orNull(object({ interval, count: positive })),
+});
+
+const RETRY_PLAN = object({
+  delaysMs: listOf(count),
+  afterExhausted: oneOf(['stay_unpaid', 'end']),
+  unpaidFrom: orAbsent(oneOf(UNPAID_FROM)),
+});
+
 const ENTRY = oneKindOf<Entry['kind']>(
   'kind',
   {
-    created: {},
-    imported: {},
+    created: { terms: TERMS, checkoutExpiresAt: instant },
+    imported: {
+      terms: TERMS,
+      status: oneOf(['ACTIVE', 'TRIALING']),
+      anchorAt: instant,
+      nextIndex: count,
+      cyclesCharged: count,
+      currentPeriodEndAt: instant,
+    },
     edited: {
       ...ORDERED,
       amountMinor: orAbsent(amount),
@@ -170,7 +193,9 @@ const ENTRY = oneKindOf<Entry['kind']>(
       ...ATTEMPT,
       code: text,
       gatewayCode: orAbsent(text),
+      retry: orAbsent(oneOf(['never'])),
       isWithdrawn: orAbsent(flag),
+      plan: RETRY_PLAN,
     },
     unanswered: ATTEMPT,
     payer_asked: ATTEMPT,
@@ -189,15 +214,7 @@ const STATE = object({
   version: positive,
   status: oneOf(SUBSCRIPTION_STATUSES),
   endReason: orNull(oneOf(END_REASONS)),
-  terms: object({
-    amountMinor: amount,
-    currency,
-    interval,
-    intervalCount: positive,
-    cycleCount: positive,
-    upfrontAmountMinor: orNull(amount),
-    trial: orNull(object({ interval, count: positive })),
-  }),
+  terms: TERMS,
   createdAt: instant,
   checkoutExpiresAt: instant,
   anchorAt: orNull(instant),
@@ -212,13 +229,7 @@ const STATE = object({
       amountMinor: amount,
       dueAt: instant,
       attempts: count,
-      retryPlan: orNull(
-        object({
-          delaysMs: listOf(count),
-          afterExhausted: oneOf(['stay_unpaid', 'end']),
-          unpaidFrom: orAbsent(oneOf(UNPAID_FROM)),
-        }),
-      ),
+      retryPlan: orNull(RETRY_PLAN),
       retriesUsed: count,
       automaticAttemptsAt: listOf(instant),
       nextRetryAt: orNull(instant),

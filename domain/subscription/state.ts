@@ -1,5 +1,4 @@
 import { cycleAt } from '../calendar.ts';
-import type { IntervalUnit } from '../calendar.ts';
 import { jitterOf } from '../delays.ts';
 import { intentIdOfCycle } from '../ids.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
@@ -8,6 +7,8 @@ import type { RetryPlan } from '../retry-plan.ts';
 import type { ChargeCause } from './charge-cause.ts';
 import type { EndReason } from './end-reason.ts';
 import type { Entry } from './entries.ts';
+import { cycleAmountMinor } from './terms.ts';
+import type { Terms } from './terms.ts';
 
 export const SUBSCRIPTION_STATUSES = [
   'CREATED',
@@ -22,18 +23,6 @@ export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
 export interface SubscriptionRef {
   merchantId: string;
   subscriptionId: string;
-}
-
-/** The terms that the payer agreed to. An `edit` changes them. */
-export interface Terms {
-  amountMinor: number;
-  currency: string;
-  interval: IntervalUnit;
-  intervalCount: number;
-  cycleCount: number;
-  /** The amount of the first cycle; null if it is `amountMinor`. */
-  upfrontAmountMinor: number | null;
-  trial: { interval: IntervalUnit; count: number } | null;
 }
 
 /** A billing cycle that is due and not yet paid. The amount of an owed cycle is fixed. */
@@ -197,25 +186,6 @@ export function nextPaymentAt(state: SubscriptionState): number | null {
   return nextRetryAt(state) ?? (isLiving(state) ? calendarDate(state, state.nextIndex) : null);
 }
 
-type Amounts = Pick<Terms, 'amountMinor' | 'cycleCount' | 'upfrontAmountMinor'>;
-
-export function cycleAmountMinor(terms: Amounts, cycleNumber: number): number {
-  return cycleNumber === 1 && terms.upfrontAmountMinor !== null
-    ? terms.upfrontAmountMinor
-    : terms.amountMinor;
-}
-
-export function totalAmountMinor(terms: Amounts): number {
-  return cycleAmountMinor(terms, 1) + (terms.cycleCount - 1) * terms.amountMinor;
-}
-
-/** Returns why the sum of all cycles cannot be an amount, after the name of a field; null if it can. */
-export function sumProblem(terms: Amounts): string | null {
-  return Number.isSafeInteger(totalAmountMinor(terms))
-    ? null
-    : `must make a sum of all cycles of at most ${Number.MAX_SAFE_INTEGER}`;
-}
-
 export function newOwedCycle(
   { subscriptionId, terms }: { subscriptionId: string; terms: Terms },
   cycleNumber: number,
@@ -280,6 +250,13 @@ export function newSubscription(input: NewSubscription): SubscriptionState {
     cooldownUntilAt: null,
     cancelAtPeriodEnd: false,
     resumeAt: null,
-    latest: { version: 1, at: createdAt, actor: 'merchant', kind: 'created' },
+    latest: {
+      version: 1,
+      at: createdAt,
+      actor: 'merchant',
+      kind: 'created',
+      terms,
+      checkoutExpiresAt: input.checkoutExpiresAt,
+    },
   };
 }

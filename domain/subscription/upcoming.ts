@@ -3,13 +3,13 @@ import { applyUnpause } from './apply-command.ts';
 import {
   calendarDate,
   cancelAt,
-  cycleAmountMinor,
   isDunned,
   jitterAt,
   nextRetryAt,
   remainingCycleCount,
   resumeAt,
 } from './state.ts';
+import { cycleAmountMinor } from './terms.ts';
 import type { SubscriptionState } from './state.ts';
 
 export interface UpcomingCharge {

@@ -14,7 +14,8 @@ import type { CancelCommand, Command, EditCommand, PauseCommand } from './comman
 import { editsNothing, intervalProblems } from './edit-problems.ts';
 import type { EditFields } from './edit-problems.ts';
 import { needsAuthentication } from './authentication.ts';
-import { calendarDate, cancelAt, earliestAttemptAt, sumProblem } from './state.ts';
+import { calendarDate, cancelAt, earliestAttemptAt } from './state.ts';
+import { sumProblem } from './terms.ts';
 import type { SubscriptionState, SubscriptionStatus } from './state.ts';
 
 export type Decision = { ok: true } | Refusal;

@@ -1000,7 +1000,7 @@ export interface components {
             /** Format: date-time */
             settledAt?: string;
             /** @enum {string} */
-            settledBy?: "gateway" | "look_up" | "person" | "void";
+            settledBy?: "gateway" | "event" | "look_up" | "person" | "void";
             refunds: components["schemas"]["RefundOfCharge"][];
             disputes: components["schemas"]["Dispute"][];
         };

@@ -261,9 +261,9 @@ describe('a life of 36 cycles', () => {
       Array.from({ length: 30 }, (_, index) => `cycle ${index + 7} paid, 25.00 USD`),
     );
 
-    const told = await runCommand(explainCommand, { DATABASE_URL: env.databaseUrl }, [
-      ref.subscriptionId,
-    ]);
+    const explain = (...args: string[]) =>
+      runCommand(explainCommand, { DATABASE_URL: env.databaseUrl }, args);
+    const told = await explain(ref.subscriptionId);
     const lines = told.stdout.split('\n');
     expect(lines.slice(0, 4)).toEqual([
       `${ref.subscriptionId} of ${env.merchantId}`,
@@ -279,13 +279,26 @@ describe('a life of 36 cycles', () => {
     expect(lines).toContain('       refund of 10.00 USD on 2027-07-10 01:00: SUCCEEDED');
     expect(lines).toContain('       dispute of 25.00 USD: LOST, fraudulent');
 
+    expect(lines).toContain('By the rules, this ledger leads to this state and to these charges.');
+    expect(await explain('--check')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^\d+ subscriptions, 0 differences from their ledgers.\n$/),
+    });
+
+    const earlier = (await explain(ref.subscriptionId, '--at', '2027-04-15')).stdout.split('\n');
+    expect(earlier.slice(1, 3)).toEqual([
+      'PAUSED: nothing is charged until it is unpaused.',
+      '25.00 USD every month, 3 of 36 cycles paid.',
+    ]);
+    expect(earlier).toContain('Next: nothing until a command.');
+    expect(earlier.filter((line) => /^ {2}\d+\.\d /.test(line))).toHaveLength(5);
+    expect(earlier.filter((line) => /^ {2}2027/.test(line)).at(-1)).toBe(
+      '  2027-04-01 00:00  PAUSED    paused: the merchant asked for it (merchant)',
+    );
+
     const page = join(tmpdir(), `${ref.subscriptionId}.html`);
     onTestFinished(() => rmSync(page, { force: true }));
-    await runCommand(explainCommand, { DATABASE_URL: env.databaseUrl }, [
-      ref.subscriptionId,
-      '--html',
-      page,
-    ]);
+    await explain(ref.subscriptionId, '--html', page);
     const html = readFileSync(page, 'utf8');
     expect(html.match(/<circle /g)).toHaveLength(42);
     expect(html).toContain('2030-01-10 00:00  ENDED     cycle 36 paid, 25.00 USD');

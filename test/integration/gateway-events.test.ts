@@ -152,7 +152,10 @@ describe('an event about a charge', () => {
     await vi.waitFor(async () => expect(await open()).toMatchObject({ state: 'UNKNOWN' }), SOON);
     const { gatewayChargeId } = await open();
     await world.control('POST', 'settle', { paymentIntentId: gatewayChargeId });
-    await vi.waitFor(async () => expect(await open()).toMatchObject({ state: 'SUCCEEDED' }), SOON);
+    await vi.waitFor(
+      async () => expect(await open()).toMatchObject({ state: 'SUCCEEDED', settledBy: 'event' }),
+      SOON,
+    );
     await vi.waitFor(
       async () => expect((await eventsOf(scene, made.subscriptionId)).slice(5)).toEqual(RENEWED),
       SOON,

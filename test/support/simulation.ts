@@ -20,12 +20,9 @@ import { describe as inWords } from '../../domain/subscription/describe.ts';
 import { textOf } from '../../domain/subscription/entries.ts';
 import type { Entry } from '../../domain/subscription/entries.ts';
 import { newSubscription, nextPaymentAt } from '../../domain/subscription/state.ts';
-import type {
-  OpenAttempt,
-  OwedCycle,
-  SubscriptionState,
-  Terms,
-} from '../../domain/subscription/state.ts';
+import type { OpenAttempt, OwedCycle, SubscriptionState } from '../../domain/subscription/state.ts';
+import type { Terms } from '../../domain/subscription/terms.ts';
+import type { RecordedCharge } from '../../tools/proof/verify/ledger-check.ts';
 
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
@@ -111,6 +108,8 @@ export class Simulation {
   readonly events: string[] = [];
   readonly statuses: string[] = [];
   readonly entries: Entry[];
+  /** The rows of the attempts, as they were opened. */
+  readonly opened: RecordedCharge[] = [];
   private commands = 0;
 
   constructor(
@@ -256,6 +255,12 @@ export class Simulation {
   protected adopt(change: Change): void {
     if (change.state.version !== this.state.version + 1) throw new Error('a version was skipped');
     if (change.state.status !== this.state.status) this.statuses.push(change.state.status);
+    const { owed, openAttempt } = change.state;
+    if (this.state.openAttempt === null && owed && openAttempt) {
+      const { intentId, amountMinor, dueAt } = owed;
+      const { attemptNumber, trigger, cause, startedAt: createdAt } = openAttempt;
+      this.opened.push({ intentId, attemptNumber, trigger, amountMinor, dueAt, cause, createdAt });
+    }
     this.state = change.state;
     const { latest, version } = change.state;
     if (latest.version === version) this.entries.push(latest);

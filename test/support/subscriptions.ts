@@ -9,7 +9,8 @@ import { outboxEvents } from '../../db/schema/webhooks.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { newId, randomToken } from '../../domain/ids.ts';
 import { textOf } from '../../domain/subscription/entries.ts';
-import type { SubscriptionRef, SubscriptionState, Terms } from '../../domain/subscription/state.ts';
+import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
+import type { Terms } from '../../domain/subscription/terms.ts';
 import { advanceClock } from '../../workflows/subscription/messages.ts';
 
 const DAY_MS = 86_400_000;

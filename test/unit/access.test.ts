@@ -7,7 +7,7 @@ import { isIntentEvent } from '../../domain/events.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { Change } from '../../domain/subscription/change.ts';
 import { wakeAt } from '../../domain/subscription/decide.ts';
-import type { Terms } from '../../domain/subscription/state.ts';
+import type { Terms } from '../../domain/subscription/terms.ts';
 import { HARD, LifeInDoubt } from '../support/life-in-doubt.ts';
 import { PaidTime } from '../support/paid-time.ts';
 import { DAY, HOUR, TOKEN } from '../support/simulation.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { callbackUrl } from '../../api/pages/shared/card-page.tsx';
 import { offerOf } from '../../api/pages/checkout/page.tsx';
-import type { Terms } from '../../domain/subscription/state.ts';
+import type { Terms } from '../../domain/subscription/terms.ts';
 import { languageOf } from '../../api/pages/parts/language.ts';
 import { spaced } from '../support/hosted-pages/page-text.ts';
 

@@ -49,6 +49,12 @@ describe('an imported subscription', () => {
       at: at('2027-02-10'),
       actor: 'operator',
       kind: 'imported',
+      terms: simulation.state.terms,
+      status: 'ACTIVE',
+      anchorAt: at('2027-01-31T10:00Z'),
+      nextIndex: 1,
+      cyclesCharged: 4,
+      currentPeriodEndAt: at('2027-02-28T10:00Z'),
     });
     expect(textOf(latest)).toEqual({ what: 'imported', why: 'an operator asked for it' });
     simulation.runTo('2027-02-28T09:59:59Z');

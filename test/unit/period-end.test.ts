@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Terms } from '../../domain/subscription/state.ts';
+import type { Terms } from '../../domain/subscription/terms.ts';
 import { cancelAt } from '../../domain/subscription/state.ts';
 import { wakeAt } from '../../domain/subscription/decide.ts';
 import {

@@ -9,9 +9,10 @@ import {
   nextRetryAt,
   remainingCycleCount,
 } from '../../domain/subscription/state.ts';
-import type { Terms } from '../../domain/subscription/state.ts';
+import type { Terms } from '../../domain/subscription/terms.ts';
 import { stateProblem } from '../../domain/subscription/recorded-state.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
+import { ledgerProblems } from '../../tools/proof/verify/ledger-check.ts';
 import { JITTER_WINDOW_MAX_MS } from '../../tools/scripts/merchant/configure.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import { ASKS_PAYER, HARD, LifeInDoubt } from '../support/life-in-doubt.ts';
@@ -240,6 +241,7 @@ function expectRest(simulation: LifeInDoubt): void {
     sentTooLate: entries.filter(
       ({ row }) => cancelledAt !== null && (row?.firstSentAt ?? Infinity) > cancelledAt,
     ),
+    fromLedger: ledgerProblems(state, simulation.entries, simulation.opened),
     // The state survives JSON, because it is the argument of continue-as-new.
     state: JSON.parse(JSON.stringify(state)) as unknown,
   }).toEqual({
@@ -253,6 +255,7 @@ function expectRest(simulation: LifeInDoubt): void {
     misbooked: [],
     succeeded: kept.length,
     sentTooLate: [],
+    fromLedger: [],
     state,
   });
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
-import type { Terms } from '../../domain/subscription/state.ts';
+import type { Terms } from '../../domain/subscription/terms.ts';
 import {
   at,
   declined,

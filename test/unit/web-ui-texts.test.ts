@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { decide } from '../../domain/subscription/decide.ts';
 import { describeWait, summarize } from '../../domain/subscription/describe.ts';
-import type { Terms } from '../../domain/subscription/state.ts';
+import type { Terms } from '../../domain/subscription/terms.ts';
 import { declined, declines, Simulation, subscribed } from '../support/simulation.ts';
 
 const from10January = (terms: Partial<Terms> = {}) => subscribed('2026-01-10', terms);

@@ -6,4 +6,5 @@ import { explainCommand } from './explain/command.ts';
 
 // A reader such as `head` may close the pipe before the end.
 process.stdout.on('error', () => process.exit());
-process.exitCode = await explainCommand(process.argv.slice(2), processSurroundings);
+// A replay of a history leaves threads of the Temporal worker behind.
+process.exit(await explainCommand(process.argv.slice(2), processSurroundings));

@@ -1,10 +1,7 @@
 import { addTrial, cycleAt } from '../../../domain/calendar.ts';
-import {
-  cycleAmountMinor,
-  nextPaymentAt,
-  totalAmountMinor,
-} from '../../../domain/subscription/state.ts';
-import type { Terms } from '../../../domain/subscription/state.ts';
+import { nextPaymentAt } from '../../../domain/subscription/state.ts';
+import { cycleAmountMinor, totalAmountMinor } from '../../../domain/subscription/terms.ts';
+import type { Terms } from '../../../domain/subscription/terms.ts';
 import type { Language } from '../parts/language.ts';
 import type { ListRow, Offer, Sale } from '../shared/views.tsx';
 import {

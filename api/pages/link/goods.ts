@@ -5,7 +5,7 @@ import type { LinkPayment } from '../../../db/schema/subscriptions.ts';
 import type { Db } from '../../../db/client.ts';
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import { invariant } from '../../../domain/errors.ts';
-import type { Terms } from '../../../domain/subscription/state.ts';
+import type { Terms } from '../../../domain/subscription/terms.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { writeHostedPayment, writeSubscription, payerOf } from '../../new-orders.ts';
 import { checkoutPath, paymentPath } from '../../../runtime/payer-links.ts';

@@ -92,8 +92,8 @@ const Charge = z
       .optional()
       .meta({
         description:
-          'Where the outcome came from. `gateway`: the answer to the charge. `look_up`: a later question. `person`: ' +
-          'manual review. `void`: a command voided the attempt before it was charged.',
+          'Where the outcome came from. `gateway`: the answer to the charge. `look_up`: a later question. `event`: the ' +
+          'same, after an event of the gateway. `person`: manual review. `void`: a command voided the attempt before it was charged.',
       }),
     refunds: z.array(Refunded),
     disputes: z.array(DisputeAnswer),

@@ -7,8 +7,8 @@ import {
   intervalCountProblem,
   termsProblems,
 } from '../../../domain/calendar.ts';
-import { sumProblem } from '../../../domain/subscription/state.ts';
-import type { Terms } from '../../../domain/subscription/state.ts';
+import { sumProblem } from '../../../domain/subscription/terms.ts';
+import type { Terms } from '../../../domain/subscription/terms.ts';
 import { EXTENSION } from '../../answer-fields.ts';
 import {
   amount,

@@ -94,6 +94,11 @@ export async function markSending(
   return sending ?? 'settled';
 }
 
+/** Notes that the gateway's event named the charge, whose outcome is looked up then. */
+export async function noteGatewayEvent(db: Db, attempt: Attempt): Promise<void> {
+  await changeAttempt(db, attempt, UNDECIDED_STATES, { heardAt: sql`now()` });
+}
+
 const ONE_LOOKUP_MORE = sql`${paymentAttempts.lookups} + 1`;
 
 /**
@@ -202,7 +207,7 @@ async function decideAttempt(
       payerUrl: null,
       state: STATES[settlement.kind],
       settledAt: sql`now()`,
-      settledBy: settledBy(settlement),
+      settledBy: sourceOf(settlement),
     }).returning({ id: paymentAttempts.id }),
   );
   const { merchantId, intentId, paymentMethodId } = attempt;
@@ -221,6 +226,13 @@ async function decideAttempt(
     .where(isRecord(paymentIntents, merchantId, intentId))
     .returning({ intent: FACTS, method: paymentMethods });
   return settled && factsOf(settled.intent, settled.method, hasUpfrontAmount);
+}
+
+function sourceOf(settlement: Extract<Settlement, { kind: 'succeeded' | 'declined' }>) {
+  const source = settledBy(settlement);
+  return source === 'look_up'
+    ? sql`case when ${paymentAttempts.heardAt} is null then 'look_up' else 'event' end`
+    : source;
 }
 
 function changeAttempt(

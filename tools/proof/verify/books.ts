@@ -4,6 +4,7 @@ import type { ReservedSql } from 'postgres';
 import { stateProblem } from '../../../domain/subscription/recorded-state.ts';
 import { sandboxBook, stripeBooks } from './gateway-books.ts';
 import type { GatewayBook, StripePlace } from './gateway-books.ts';
+import { readLedgerProblems } from './ledger-check.ts';
 
 /** A book is one party's own record: our rows, a gateway's charges, a receiver's webhooks, a client's answers. */
 export interface Places {
@@ -41,7 +42,8 @@ const TABLES = `
   create temp table book_webhook (
     event_id text, event_type text, is_signature_valid boolean, is_acknowledged boolean);
   create temp table book_answer (key text, status integer, body text);
-  create temp table unreadable (merchant_id text, id text, problem text);`;
+  create temp table unreadable (merchant_id text, id text, problem text);
+  create temp table underived (merchant_id text, id text, problem text);`;
 
 /** Hides the rows whose state is unreadable, on which the queries of the checks would fail. */
 const READABLE = `
@@ -69,6 +71,7 @@ export async function openBooks(places: Places): Promise<Books> {
     await session`begin isolation level repeatable read, read only`;
     await session`select count(*) from merchant`; // the first query takes the snapshot
     await fill(session, 'unreadable', await readStates(session));
+    await fill(session, 'underived', await readUnderived(session));
     const gateways = [
       ...(places.gateway ? [sandboxBook(places.gateway)] : []),
       ...(places.stripe ? await stripeBooks(session, places.stripe) : []),
@@ -106,6 +109,14 @@ async function readStates(session: ReservedSql): Promise<Row[]> {
       const problem = stateProblem(state);
       if (problem !== null) wrong.push({ merchant_id: merchantId, id, problem });
     }
+  }
+  return wrong;
+}
+
+async function readUnderived(session: ReservedSql): Promise<Row[]> {
+  const wrong: Row[] = [];
+  for await (const { merchantId, ...rest } of readLedgerProblems(session)) {
+    wrong.push({ merchant_id: merchantId, ...rest });
   }
   return wrong;
 }

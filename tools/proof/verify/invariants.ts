@@ -15,7 +15,7 @@ const INVARIANTS: readonly string[] = [
   'every event was stored in order and delivered to its receivers with a signature',
   'every idempotency key has one answer',
   'no payment, refund or delivery is open for longer than its repair takes',
-  'every change of status is allowed by the rules and has its event',
+  'every subscription follows from its ledger by the rules, and every change of status has its event',
   'the recorded state of every subscription can be read',
   'every refund was made exactly once, and gateway, rows and events agree on its amount',
 ];

@@ -5,6 +5,8 @@ export interface Life {
   /** Each change of the status, oldest first. */
   readonly changes: readonly { readonly at: number; readonly status: string }[];
   readonly charges: readonly Charge[];
+  /** What the merchant or the payer ordered. Absent: no row for it. */
+  readonly commands?: readonly { readonly at: number; readonly text: string }[];
   readonly endAt: number;
 }
 
@@ -33,6 +35,8 @@ const COLOURS: Readonly<Record<string, string>> = {
   ENDED: '#5f6b76',
 };
 
+const COMMAND_COLOUR = '#4a5560';
+
 const DAY_MS = 86_400_000;
 /** A period shorter than this, in ms, is drawn with this length, so that it can be seen. */
 const SHORTEST_MS = 3 * DAY_MS;
@@ -44,9 +48,13 @@ const TEXTS_MAX = 20;
 /** A bar of the statuses and a dot for each charge, hollow if it is planned. */
 export function lifeSvg(title: string, life: Life): string {
   const charges = life.charges.map((charge) => ({ ...charge, at: new Date(charge.at) }));
+  const commands = (life.commands ?? []).map((command) => ({
+    ...command,
+    at: new Date(command.at),
+  }));
   const periods = periodsOf(life);
   return svgOf({
-    height: 220,
+    height: commands.length === 0 ? 220 : 290,
     ariaLabel: `The statuses and charges of ${title} over time`,
     marginBottom: 60,
     marginLeft: 24,
@@ -54,7 +62,7 @@ export function lifeSvg(title: string, life: Life): string {
     marginTop: 40,
     // Below the names of short periods.
     x: { type: 'utc', label: null, tickSize: 0, tickPadding: 22 },
-    y: { axis: null, domain: ['charge', 'status'] },
+    y: { axis: null, domain: ['charge', 'status', ...(commands.length === 0 ? [] : ['command'])] },
     color: { domain: Object.keys(COLOURS), range: Object.values(COLOURS) },
     marks: [
       Plot.text([title], { frameAnchor: 'top-left', dy: -28, text: String, fontSize: 14 }),
@@ -89,6 +97,22 @@ export function lifeSvg(title: string, life: Life): string {
         charges.filter(({ outcome }) => outcome === 'planned'),
         { x: 'at', y: () => 'charge', r: 6, stroke: 'outcome', strokeDasharray: '3 2' },
       ),
+      Plot.dot(commands, {
+        x: 'at',
+        y: () => 'command',
+        r: 5,
+        symbol: 'diamond2',
+        fill: COMMAND_COLOUR,
+      }),
+      ...(commands.length > TEXTS_MAX
+        ? []
+        : [0, 1].map((line) =>
+            // In two lines, because neighbours would overlap.
+            Plot.text(
+              commands.filter((_, index) => index % 2 === line),
+              { x: 'at', y: () => 'command', dy: 15 + 13 * line, text: 'text', fontSize: 11 },
+            ),
+          )),
       ...(charges.length > TEXTS_MAX
         ? []
         : [

@@ -1,69 +1,106 @@
 import { writeFileSync } from 'node:fs';
-import { eq } from 'drizzle-orm';
+import postgres from 'postgres';
 import { createDb } from '../../../db/client.ts';
-import type { Db } from '../../../db/client.ts';
-import { listCycleAttempts } from '../../../db/repositories/payments/cycle-attempts.ts';
-import { businessNow } from '../../../db/repositories/subscriptions/business-time.ts';
-import { listEntries } from '../../../db/repositories/subscriptions/entries.ts';
-import { subscriptions } from '../../../db/schema/subscriptions.ts';
-import { readDemoFile } from '../../embedded/demo-file.ts';
-import { loadOperatorConfig } from '../../config.ts';
-import { commandLineIn, exitCodeOf } from '../client/options.ts';
+import type { CycleAttempt } from '../../../db/repositories/payments/cycle-attempts.ts';
+import { readLedgerProblems } from '../../proof/verify/ledger-check.ts';
+import { commandLineIn, databaseUrlOf, exitCodeOf, instantOption } from '../client/options.ts';
 import type { Surroundings } from '../client/options.ts';
+import { grouped, printable, styled } from '../client/terminal.ts';
 import { explanationLines } from './explanation.ts';
-import type { Explained } from './explanation.ts';
 import { explanationPage } from './page.ts';
+import { readExplained } from './read.ts';
 
-/** No subscription has more: at most 1,200 cycles, each with at most some dozens of attempts. */
-const ROWS_MAX = 100_000;
+interface Options {
+  readonly html?: string;
+  readonly at?: number;
+  readonly check?: boolean;
+  readonly history?: string;
+}
 
 export async function explainCommand(
   args: readonly string[],
   surroundings: Surroundings,
 ): Promise<number> {
+  const { print } = surroundings;
+  let code = 0;
   const program = commandLineIn(
     surroundings,
     'run explain',
     'What a subscription does next, why, and why each charge was made.',
   )
-    .argument('<subscriptionId>', 'id of the subscription (sub_…)')
+    .argument('[subscriptionId]', 'id of the subscription (sub_…)')
+    .option('--at <instant>', 'as it was at this instant of its own time (ISO 8601)', instantOption)
     .option('--html <file>', 'write one page with the drawn life of the subscription')
-    .action(async (subscriptionId: string, { html }: { html?: string }) => {
-      const { databaseUrl, dataDir } = loadOperatorConfig(surroundings.environment);
-      const database = createDb({
-        url: databaseUrl ?? readDemoFile(dataDir).databaseUrl,
-        poolSize: 1,
-        applicationName: 'perennial-explain',
-      });
-      try {
-        const explained = await read(database.db, subscriptionId);
-        if (html === undefined) {
-          explanationLines(explained).forEach((line) => surroundings.print(line));
-        } else {
-          writeFileSync(html, explanationPage(explained));
-          surroundings.print(`Written to ${html}.`);
-        }
-      } finally {
-        await database.close();
-      }
+    .option(
+      '--history <file>',
+      'explain a run from its history as JSON, and compare it with the rows',
+    )
+    .option('--check', 'check every subscription against its ledger; exit code 1 if one is wrong')
+    .action(async (subscriptionId: string | undefined, options: Options) => {
+      const { check, history } = options;
+      if (check) code = await checkAll(databaseUrlOf(surroundings), print);
+      else if (subscriptionId !== undefined)
+        code = await explainOne(subscriptionId, options, surroundings);
+      else if (history !== undefined) code = await explainHistory(history, null, print);
+      else throw new Error('Give the id of a subscription, --history or --check.');
     });
-  return exitCodeOf(program, args, surroundings);
+  return (await exitCodeOf(program, args, surroundings)) || code;
 }
 
-async function read(db: Db, subscriptionId: string): Promise<Explained> {
-  const [row] = await db
-    .select({ state: subscriptions.state, page: subscriptions.productPage })
-    .from(subscriptions)
-    .where(eq(subscriptions.id, subscriptionId));
-  if (!row) throw new Error(`There is no subscription ${subscriptionId}.`);
-  const ref = { merchantId: row.state.merchantId, subscriptionId };
-  const realNow = Date.now();
-  return {
-    state: row.state,
-    productName: row.page?.name ?? null,
-    now: await businessNow(db, ref, realNow),
-    realNow,
-    entries: await listEntries(db, ref, { afterVersion: 0, limit: ROWS_MAX }),
-    attempts: await listCycleAttempts(db, ref, { after: 0, limit: ROWS_MAX }),
-  };
+async function explainOne(
+  subscriptionId: string,
+  { at, html, history }: Options,
+  surroundings: Surroundings,
+): Promise<number> {
+  const { print } = surroundings;
+  const url = databaseUrlOf(surroundings);
+  const database = createDb({ url, poolSize: 1, applicationName: 'perennial-explain' });
+  try {
+    const explained = await readExplained(database.db, subscriptionId, at ?? null);
+    if (history !== undefined) return await explainHistory(history, explained.attempts, print);
+    if (html === undefined) explanationLines(explained).forEach((line) => print(line));
+    else {
+      writeFileSync(html, explanationPage(explained));
+      print(`Written to ${html}.`);
+    }
+    return explained.problems.length === 0 ? 0 : 1;
+  } finally {
+    await database.close();
+  }
+}
+
+/** Prints what the history says. Returns 1 if it contradicts itself, this build, or the rows. */
+async function explainHistory(
+  file: string,
+  attempts: readonly CycleAttempt[] | null,
+  print: (line: string) => void,
+): Promise<number> {
+  // Loads the Temporal worker, which no other use of this command needs.
+  const { historyLines } = await import('./history.ts');
+  const { lines, problems } = await historyLines(file, attempts);
+  lines.forEach((line) => print(line));
+  print('');
+  if (problems.length === 0) print('By the rules of this build, everything in it follows.');
+  else print(styled('bold', 'Wrong:'));
+  problems.forEach((problem) => print(`  ${problem}`));
+  return problems.length === 0 ? 0 : 1;
+}
+
+/** The snapshot of one statement. */
+async function checkAll(url: string, print: (line: string) => void): Promise<number> {
+  const sql = postgres(url, { max: 1, connect_timeout: 10, onnotice: () => undefined });
+  try {
+    let wrong = 0;
+    for await (const { id, problem } of readLedgerProblems(sql)) {
+      wrong += 1;
+      print(printable(`${id}: ${problem}`));
+    }
+    const [row] = await sql<{ n: number }[]>`select count(*)::int as n from subscription`;
+    print(
+      `${grouped(row?.n ?? 0)} subscriptions, ${grouped(wrong)} differences from their ledgers.`,
+    );
+    return wrong === 0 ? 0 : 1;
+  } finally {
+    await sql.end({ timeout: 2 });
+  }
 }

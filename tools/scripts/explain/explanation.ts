@@ -17,10 +17,12 @@ export interface Explained {
   readonly realNow: number;
   readonly entries: readonly RecordedEntry[];
   readonly attempts: readonly CycleAttempt[];
+  /** How the row and the attempts differ from what the ledger leads to. */
+  readonly problems: readonly string[];
 }
 
 export function explanationLines(explained: Explained): string[] {
-  const { state, entries, attempts } = explained;
+  const { state, entries, attempts, problems } = explained;
   return [
     styled('bold', `${state.subscriptionId} of ${state.merchantId}`),
     ...stateLines(explained),
@@ -35,6 +37,11 @@ export function explanationLines(explained: Explained): string[] {
       const status = entry.statusAfter.padEnd(8);
       return printable(`  ${minuteText(entry.at)}  ${status}  ${what}: ${why} (${entry.actor})`);
     }),
+    '',
+    problems.length === 0
+      ? 'By the rules, this ledger leads to this state and to these charges.'
+      : styled('bold', 'Wrong: by the rules, the ledger leads to something else'),
+    ...problems.map((problem) => printable(`  ${problem}`)),
   ];
 }
 

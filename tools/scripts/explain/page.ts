@@ -1,5 +1,6 @@
 import { formatAmount } from '../../../domain/money.ts';
 import { DEFAULT_RETRY_PLAN } from '../../../domain/retry-plan.ts';
+import type { Entry } from '../../../domain/subscription/entries.ts';
 import { simulate } from '../../../domain/subscription/simulate.ts';
 import { lifeSvg } from '../client/life-picture.ts';
 import type { Life } from '../client/life-picture.ts';
@@ -66,9 +67,24 @@ function lifeOf({ state, now, entries, attempts }: Explained): Life {
       .map(({ at, statusAfter: status }) => ({ at, status }))
       .filter(({ status }, index, all) => status !== all[index - 1]?.status),
     charges: [...made, ...planned],
+    commands: entries.flatMap(({ at, kind }) => {
+      const text = COMMANDS[kind];
+      return text === undefined ? [] : [{ at, text }];
+    }),
     endAt: Math.max(now, planned.at(-1)?.at ?? 0, (entries.at(-1)?.at ?? 0) + 10 * DAY_MS),
   };
 }
+
+/** The changes that somebody ordered, in words that the picture has room for. */
+const COMMANDS: Partial<Record<Entry['kind'], string>> = {
+  edited: 'edit',
+  cancellation_planned: 'cancel at period end',
+  cancellation_withdrawn: 'resume',
+  manual_retry: 'retry',
+  paused: 'pause',
+  unpaused: 'unpause',
+  method_replaced: 'new card',
+};
 
 /** Without the currency, for which the picture has no room. */
 const amountText = ({ amountMinor, currency }: { amountMinor: number; currency: string }): string =>

@@ -1,7 +1,8 @@
 import type { ImportStatus } from '../../../db/schema/subscriptions.ts';
 import { cycleAt, firstIndexAfter } from '../../../domain/calendar.ts';
 import type { IntervalUnit } from '../../../domain/calendar.ts';
-import type { SubscriptionState, Terms } from '../../../domain/subscription/state.ts';
+import type { SubscriptionState } from '../../../domain/subscription/state.ts';
+import type { Terms } from '../../../domain/subscription/terms.ts';
 
 export interface Calendar {
   readonly anchorAt: number;
@@ -44,14 +45,16 @@ export interface ImportedSubscription {
 }
 
 export function importedSubscription(input: ImportedSubscription): SubscriptionState {
-  const { terms, importedAt, jitter, ...fields } = input;
+  const { importedAt, jitter, ...fields } = input;
+  const { status, cyclesCharged, anchorAt, nextIndex, currentPeriodEndAt } = input;
+  const terms = { ...input.terms, upfrontAmountMinor: null, trial: null };
   return {
     schemaVersion: 1,
     ...fields,
     ...jitter,
     version: 1,
     endReason: null,
-    terms: { ...terms, upfrontAmountMinor: null, trial: null },
+    terms,
     createdAt: importedAt,
     checkoutExpiresAt: importedAt,
     owed: null,
@@ -60,6 +63,17 @@ export function importedSubscription(input: ImportedSubscription): SubscriptionS
     cancelAtPeriodEnd: false,
     resumeAt: null,
     testClockId: null,
-    latest: { version: 1, at: importedAt, actor: 'operator', kind: 'imported' },
+    latest: {
+      version: 1,
+      at: importedAt,
+      actor: 'operator',
+      kind: 'imported',
+      terms,
+      status,
+      cyclesCharged,
+      anchorAt,
+      nextIndex,
+      currentPeriodEndAt,
+    },
   };
 }

@@ -1,0 +1,114 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { historyProblems } from '../../tools/scripts/explain/history.ts';
+import { createReplay } from '../../tools/scripts/replay/replay.ts';
+import type { Replayed } from '../../tools/scripts/replay/replay.ts';
+import { scrubbed } from '../../tools/scripts/replay/scrub.ts';
+
+const FOLDER = 'test/replay/histories/1.0.0';
+
+type Json = Record<string, unknown>;
+interface History {
+  events: Json[];
+}
+
+const read = (file: string) => JSON.parse(readFileSync(`${FOLDER}/${file}`, 'utf8')) as History;
+
+let replayAll: (histories: [string, unknown][]) => Promise<Replayed[]>;
+
+beforeAll(async () => {
+  const replay = await createReplay();
+  replayAll = async (histories) => {
+    const all: Replayed[] = [];
+    for await (const replayed of replay(histories)) all.push(replayed);
+    return all;
+  };
+});
+
+/** A number in a history that is an amount or an instant: how to find it, and how to alter it. */
+interface Place {
+  readonly eventId: string;
+  readonly path: string;
+  alter: (history: History) => void;
+}
+
+const IS_MEANT = /(^|\.)(amountMinor|newAmountMinor|at|\w+At)$/;
+
+/** Every amount and instant in the payloads of a history, and the length of every timer. */
+function placesIn(history: History): Place[] {
+  return history.events.flatMap((event, index) => [
+    ...payloadsIn(event, []).flatMap((steps) => {
+      const payload = memberAt(event, steps) as { data: string };
+      return numbersIn(valueOf(payload), []).map((path) => ({
+        eventId: String(event['eventId']),
+        path: path.join('.'),
+        alter: (copy: History) => {
+          const target = memberAt(copy.events[index], steps) as { data: string };
+          const value = valueOf(target);
+          const parent = memberAt(value, path.slice(0, -1)) as Record<string, number>;
+          parent[path.at(-1)!]! += 60_000;
+          target.data = Buffer.from(JSON.stringify(value)).toString('base64');
+        },
+      }));
+    }),
+    ...(event['timerStartedEventAttributes'] === undefined
+      ? []
+      : [
+          {
+            eventId: String(event['eventId']),
+            path: 'startToFireTimeout',
+            alter: (copy: History) => {
+              const timer = copy.events[index]!['timerStartedEventAttributes'] as Json;
+              timer['startToFireTimeout'] =
+                `${(Number.parseFloat(String(timer['startToFireTimeout'])) + 60).toFixed(3)}s`;
+            },
+          },
+        ]),
+  ]);
+}
+
+const valueOf = ({ data }: { data: string }): unknown =>
+  JSON.parse(Buffer.from(data, 'base64').toString() || 'null');
+
+const memberAt = (value: unknown, path: readonly string[]): unknown =>
+  path.reduce((part, name) => (part as Json)[name], value);
+
+function payloadsIn(value: unknown, path: string[]): string[][] {
+  if (typeof value !== 'object' || value === null) return [];
+  if ('metadata' in value && 'data' in value) return [path];
+  return Object.entries(value).flatMap(([name, member]) => payloadsIn(member, [...path, name]));
+}
+
+function numbersIn(value: unknown, path: string[]): string[][] {
+  if (typeof value === 'number') return IS_MEANT.test(path.join('.')) ? [path] : [];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, member]) => numbersIn(member, [...path, name]));
+}
+
+describe('a replay of histories on this build', () => {
+  test('finds that it does what every recorded history has, also after the scrub', async () => {
+    const files = readdirSync(FOLDER).filter((name) => name.endsWith('.json'));
+    const all = files.map((file): [string, unknown] => [file, scrubbed(read(file))]);
+    const replayed = await replayAll(all);
+    expect(replayed).toHaveLength(files.length);
+    const wrong = replayed.map((run) => ({ name: run.name, problems: historyProblems(run) }));
+    expect(wrong.filter(({ problems }) => problems.length > 0)).toEqual([]);
+  });
+
+  test('finds altered amounts and instants of a history, and names the event', async () => {
+    const files = process.env['ALL_HISTORIES']
+      ? readdirSync(FOLDER).filter((name) => name.endsWith('.json'))
+      : ['long-1.json'];
+    const missed: string[] = [];
+    for (const file of files) {
+      for (const { eventId, path, alter } of placesIn(read(file))) {
+        const history = read(file);
+        alter(history);
+        const [run] = await replayAll([[file, history]]);
+        const problems = historyProblems(run!);
+        if (problems.length === 0) missed.push(`${file} ${eventId} ${path}`);
+      }
+    }
+    expect(missed).toEqual([]);
+  });
+});

@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'vitest';
+import { derive, stateDifferences } from '../../domain/subscription/ledger.ts';
+import { ledgerProblems } from '../../tools/proof/verify/ledger-check.ts';
+import { declined, declines, Simulation, UNKNOWN } from '../support/simulation.ts';
+
+/** Seven cycles with declines, retries, edits, a pause, another card, and a cancellation. */
+function lived(): Simulation {
+  const life = new Simulation('2027-01-31T12:00:00Z', { cycleCount: 9 });
+  life.pay();
+  life.gives(...declines(2));
+  life.runTo('2027-03-10T00:00:00Z');
+  life.edit('2027-04-02T08:00:00Z', { newAmountMinor: 2_500 });
+  life.gives(declined('insufficient_funds'));
+  life.runTo('2027-04-02T09:00:00Z');
+  life.newCard();
+  life.runTo('2027-05-05T00:00:00Z');
+  life.pause();
+  life.runTo('2027-06-01T00:00:00Z');
+  life.unpause('2027-06-10T00:00:00Z');
+  life.gives(...declines(6));
+  life.runTo('2027-06-20T00:00:00Z');
+  life.retry();
+  life.retry();
+  life.runTo('2027-06-21T00:00:00Z');
+  life.retry();
+  life.gives(UNKNOWN);
+  life.runTo('2027-09-01T00:00:00Z');
+  life.cancelAtPeriodEnd();
+  life.runTo('2028-01-01T00:00:00Z');
+  return life;
+}
+
+const problemsOf = (life: Simulation, entries = life.entries, opened = life.opened) =>
+  ledgerProblems(life.state, entries, opened);
+
+/** Every path to a whole number in a JSON value. */
+function numbersIn(value: unknown, path: string[] = []): string[][] {
+  if (typeof value === 'number') return [path];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, member]) => numbersIn(member, [...path, name]));
+}
+
+function altered<Value>(value: Value, path: readonly string[], by: number): Value {
+  const copy = structuredClone(value);
+  const parent = path
+    .slice(0, -1)
+    .reduce((part, name) => part[name] as Record<string, unknown>, copy as Record<string, unknown>);
+  const last = path.at(-1)!;
+  parent[last] = (parent[last] as number) + by;
+  return copy;
+}
+
+describe('the ledger of a subscription', () => {
+  test('leads by the rules to the state of the row and to every charge [ADR 0032]', () => {
+    const life = lived();
+    expect(life.path).toBe(
+      'CREATED > ACTIVE > UNPAID > ACTIVE > UNPAID > ACTIVE > PAUSED > ACTIVE > UNPAID > ACTIVE > ENDED',
+    );
+    expect(life.entries.map(({ kind }) => kind).join(' ')).toBe(
+      'created paid declined declined paid edited declined method_replaced paid paid paused unpaused declined ' +
+        'declined declined declined declined manual_retry declined manual_retry paid unanswered paid paid ' +
+        'cancellation_planned ended',
+    );
+    expect(problemsOf(life)).toEqual([]);
+  });
+
+  test('leads to the state at any earlier version', () => {
+    const life = new Simulation('2027-01-31T12:00:00Z');
+    life.pay();
+    const { state } = life;
+    life.edit('2027-02-10T00:00:00Z', { newAmountMinor: 5_000 });
+    life.runTo('2027-03-20T00:00:00Z');
+    const [first] = life.opened;
+    const opened = [{ ...first!, openedAt: first!.createdAt }];
+    const derived = derive(state, life.entries.slice(0, 2), opened);
+    expect(stateDifferences(derived.state, state)).toEqual([]);
+    expect(derived.state).toMatchObject({ cyclesCharged: 1, terms: { amountMinor: 1_999 } });
+  });
+
+  test('is found wrong if any number in it is altered, but for the instants and delays that lead to nothing', () => {
+    const life = lived();
+    const missed = life.entries.flatMap((entry, index) =>
+      numbersIn(entry).flatMap((path) => {
+        const entries = life.entries.with(index, altered(entry, path, 1));
+        const name = `${entry.kind}.${path.join('.')}`;
+        return problemsOf(life, entries).length > 0 ? [] : [name];
+      }),
+    );
+    expect([...new Set(missed)].toSorted()).toEqual([
+      // The instant of a command or an outcome, where no date follows from it.
+      'cancellation_planned.at',
+      'created.checkoutExpiresAt',
+      'declined.at',
+      // Delays of retries that were not made.
+      'declined.plan.delaysMs.0',
+      'declined.plan.delaysMs.1',
+      'declined.plan.delaysMs.2',
+      'declined.plan.delaysMs.3',
+      'edited.at',
+      'manual_retry.at',
+      'method_replaced.at',
+      'paid.at',
+      'paused.at',
+      'unanswered.at',
+      'unpaused.at',
+    ]);
+  });
+
+  test('shows as wrong an attempt with another amount, number, due date or cause, and a missing one', () => {
+    const life = lived();
+    for (const [index, attempt] of life.opened.entries()) {
+      const { createdAt: _, ...facts } = attempt;
+      for (const path of numbersIn(facts)) {
+        const opened = life.opened.with(index, altered(attempt, path, 60_000));
+        expect([path, problemsOf(life, life.entries, opened)]).not.toEqual([path, []]);
+      }
+      expect(problemsOf(life, life.entries, life.opened.toSpliced(index, 1))).not.toEqual([]);
+    }
+  });
+});

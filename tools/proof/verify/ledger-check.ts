@@ -1,0 +1,105 @@
+import type { ReservedSql, Sql } from 'postgres';
+import type { Entry } from '../../../domain/subscription/entries.ts';
+import {
+  derive,
+  differencesIn,
+  stateDifferences,
+  UnderivableError,
+} from '../../../domain/subscription/ledger.ts';
+import type { DerivedCharge, Difference } from '../../../domain/subscription/ledger.ts';
+import type { SubscriptionState } from '../../../domain/subscription/state.ts';
+
+/** An attempt on a cycle in its row. `cause` null: copied from the gateway's book. */
+export interface RecordedCharge extends Omit<DerivedCharge, 'cause'> {
+  readonly cause: DerivedCharge['cause'] | null;
+  readonly createdAt: number;
+}
+
+/** Returns how the row and the attempts differ from what the ledger leads to by the rules. Empty: not at all. */
+export function ledgerProblems(
+  state: SubscriptionState,
+  entries: readonly Entry[],
+  recorded: readonly RecordedCharge[],
+): string[] {
+  const opened = recorded.map(({ createdAt, ...attempt }) => ({
+    ...attempt,
+    openedAt: attempt.cause === null ? null : createdAt,
+  }));
+  try {
+    const derived = derive(state, entries, opened);
+    return [
+      ...stateDifferences(derived.state, state).map((each) => problemOf('its row', each)),
+      ...chargeProblems(derived.charges, recorded),
+    ];
+  } catch (error) {
+    if (error instanceof UnderivableError) return [error.message];
+    throw error;
+  }
+}
+
+const nameOf = ({ intentId, attemptNumber }: { intentId: string; attemptNumber: number }): string =>
+  `attempt ${attemptNumber} of ${intentId}`;
+
+function chargeProblems(
+  derived: readonly DerivedCharge[],
+  recorded: readonly RecordedCharge[],
+): string[] {
+  const left = new Map(recorded.map((charge) => [nameOf(charge), charge]));
+  const problems = derived.flatMap((charge) => {
+    const name = nameOf(charge);
+    const found = left.get(name);
+    left.delete(name);
+    if (!found) return [`${name} is missing`];
+    const { createdAt: _, ...facts } = found;
+    const cause = facts.cause ?? charge.cause;
+    return differencesIn('', charge, { ...facts, cause }).map((each) => problemOf(name, each));
+  });
+  return [
+    ...problems,
+    ...[...left.keys()].map((name) => `${name} does not follow from the ledger`),
+  ];
+}
+
+function problemOf(subject: string, { what, derived, recorded }: Difference): string {
+  const [is, was] = [recorded, derived].map((value) => JSON.stringify(value) ?? 'absent');
+  return `${subject} has ${what} ${is}, by the ledger it is ${was}`;
+}
+
+const epochMs = (column: string): string => `(extract(epoch from ${column}) * 1000)::bigint`;
+
+/** Each readable subscription with its ledger and the attempts on its cycles. */
+const LEDGERS = `
+  select s.merchant_id as "merchantId", s.id, s.state,
+    (select coalesce(json_agg(jsonb_build_object('version', e.version, 'at', ${epochMs('e.at')}, 'actor', e.actor,
+        'kind', e.kind) || e.facts order by e.version), '[]')
+      from subscription_entry e where e.merchant_id = s.merchant_id and e.subscription_id = s.id) as entries,
+    (select coalesce(json_agg(json_build_object('intentId', i.id, 'attemptNumber', a.attempt_number,
+        'trigger', a.trigger, 'amountMinor', a.amount_minor, 'dueAt', ${epochMs('i.due_at')}, 'cause', a.cause,
+        'createdAt', ${epochMs('a.created_at')})), '[]')
+      from payment_intent i
+        join payment_attempt a on a.merchant_id = i.merchant_id and a.intent_id = i.id
+      where i.merchant_id = s.merchant_id and i.subscription_id = s.id and i.kind = 'cycle') as attempts
+  from subscription s`;
+
+interface Ledger {
+  merchantId: string;
+  id: string;
+  state: SubscriptionState;
+  entries: Entry[];
+  attempts: RecordedCharge[];
+}
+
+const BATCH = 500;
+
+/** Derives every subscription from its ledger, and yields the problems. Reads only. */
+export async function* readLedgerProblems(
+  sql: Sql | ReservedSql,
+): AsyncGenerator<{ merchantId: string; id: string; problem: string }> {
+  for await (const batch of sql.unsafe<Ledger[]>(LEDGERS).cursor(BATCH)) {
+    for (const { merchantId, id, state, entries, attempts } of batch) {
+      for (const problem of ledgerProblems(state, entries, attempts)) {
+        yield { merchantId, id, problem };
+      }
+    }
+  }
+}
