@@ -28,11 +28,21 @@ export async function migrate(databaseUrl: string, options: MigrateOptions): Pro
     await client`select pg_advisory_lock(${MIGRATION_LOCK})`;
     await runMigrations(drizzle({ client }), {
       migrationsFolder: fileURLToPath(new URL('./migrations', import.meta.url)),
+    }).catch((error: unknown) => {
+      throw isTablePresent(error) ? new Error(FROM_BEFORE_RELEASES) : error;
     });
   } finally {
     await endReports?.();
     await client.end({ timeout: 5 });
   }
+}
+
+const FROM_BEFORE_RELEASES =
+  'The database has the tables of a version from before the first release. Use an empty database; for npm start, remove the folder .data.';
+
+function isTablePresent(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof postgres.PostgresError && cause.code === '42P07';
 }
 
 /** Reports each session that blocks the session `pid`, once. Returns the function that ends the reports. */

@@ -46,3 +46,22 @@ it('a start that waits for the migration lock names the session that holds it, o
   expect(reports).toHaveLength(1);
   await sql.end();
 });
+
+it('a database from before the first release is refused, and keeps its rows', async () => {
+  const older = await createTestDatabase();
+  const tables = postgres(older.url, { max: 1, onnotice: () => undefined });
+  try {
+    await tables`drop schema public cascade`;
+    await tables`drop schema if exists drizzle cascade`;
+    await tables`create schema public`;
+    await tables`create table credential as select 'kept' as key_id`;
+    const migration = migrate(older.url, { applicationName: 'start', report: () => undefined });
+    await expect(migration).rejects.toThrow(
+      /^The database has the tables of a version from before the first release\. Use an empty database/,
+    );
+    expect(await tables`select key_id from credential`).toEqual([{ key_id: 'kept' }]);
+  } finally {
+    await tables.end();
+    await older.drop();
+  }
+});

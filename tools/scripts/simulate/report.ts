@@ -53,7 +53,9 @@ function rows(name: string, before: Day = EMPTY, after: Day = EMPTY): string[] {
     );
   const [first = ['', ''], ...others] = money;
   return [
-    cells(COLUMNS, [name, ...counts, ...first]).join(''),
+    cells(COLUMNS, [name, ...counts, ...first])
+      .join('')
+      .trimEnd(),
     ...others.map((amounts) => cells(COLUMNS, ['', '', '', '', '', ...amounts]).join('')),
   ];
 }
