@@ -327,7 +327,7 @@ export function stateDifferences(derived: SubscriptionState, row: SubscriptionSt
 function comparable(state: SubscriptionState) {
   const { owed, openAttempt, cooldownUntilAt, latest } = state;
   const { version, status, endReason, terms, anchorAt, nextIndex, cyclesCharged } = state;
-  const { currentPeriodEndAt, cancelAtPeriodEnd, resumeAt } = state;
+  const { currentPeriodEndAt, cancelAtPeriodEnd, resumeAt, createdAt, checkoutExpiresAt } = state;
   return {
     version,
     status,
@@ -339,6 +339,8 @@ function comparable(state: SubscriptionState) {
     currentPeriodEndAt,
     cancelAtPeriodEnd,
     resumeAt,
+    createdAt,
+    checkoutExpiresAt,
     latest,
     // A cooldown that is over is lifted without a transition.
     cooldownUntilAt:

@@ -89,7 +89,6 @@ describe('the ledger of a subscription', () => {
     expect([...new Set(missed)].toSorted()).toEqual([
       // The instant of a command or an outcome, where no date follows from it.
       'cancellation_planned.at',
-      'created.checkoutExpiresAt',
       'declined.at',
       // Delays of retries that were not made.
       'declined.plan.delaysMs.0',

@@ -79,6 +79,14 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/integration/charges.test.ts',
   },
   {
+    defect: 'the ledger forgets the retry plan of a decline',
+    file: 'domain/subscription/apply-attempt.ts',
+    find: '      plan: outcome.retryPlan,\n',
+    replace: '',
+    project: 'unit',
+    test: 'test/unit/ledger.test.ts',
+  },
+  {
     defect: 'the cooldown is lost at continue-as-new',
     file: 'workflows/subscription/successor.ts',
     find: 'return next({\n    state,\n    entries,',

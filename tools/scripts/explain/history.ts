@@ -36,23 +36,42 @@ export async function historyLines(
 /** Returns what in the history contradicts the rest of it, by the rules of this build. */
 export function historyProblems(run: Replayed): string[] {
   const stop = run.error === null ? [] : [`the run cannot go on with this build: ${run.error}`];
-  return [...startProblems(run), ...run.differences, ...stop];
+  return [...stateProblems(run), ...run.differences, ...stop];
 }
 
-/** The state with which the run began must follow from its entries, if they are all there. */
-function startProblems({ events }: Replayed): string[] {
-  const [input] = valuesOf(events[0]?.workflowExecutionStartedEventAttributes?.input);
-  const { state, entries } = (input ?? {}) as Partial<SubscriptionInput>;
-  if (!state || entries?.[0]?.version !== 1) return [];
-  try {
-    const { state: derived } = derive(state, entries, attemptsIn(entries));
-    return stateDifferences(withoutStarts(derived), withoutStarts(state)).flatMap((each) =>
-      textsOf('event 1: its state', each.derived, each.recorded, each.what),
-    );
-  } catch (error) {
-    if (error instanceof UnderivableError) return [`event 1: its entries: ${error.message}`];
-    throw error;
-  }
+/** Each state in the history must follow from the entries beside it: all, or at least the latest. */
+function stateProblems({ events }: Replayed): string[] {
+  return events.flatMap((event) =>
+    snapshotsIn(event).flatMap(({ state, entries }) => {
+      const subject = `event ${String(event.eventId)}: its state`;
+      if (entries[0]?.version !== 1)
+        return textsOf(subject, entries.at(-1), state.latest, 'latest');
+      try {
+        const { state: derived } = derive(state, entries, attemptsIn(entries));
+        return stateDifferences(withoutStarts(derived), withoutStarts(state)).flatMap((each) =>
+          textsOf(subject, each.derived, each.recorded, each.what),
+        );
+      } catch (error) {
+        if (error instanceof UnderivableError) return [`${subject}: ${error.message}`];
+        throw error;
+      }
+    }),
+  );
+}
+
+type Snapshot = Pick<SubscriptionInput, 'state' | 'entries'>;
+
+/** A run begins with a snapshot, and reads others from the row. */
+function snapshotsIn(event: Replayed['events'][number]): Snapshot[] {
+  const started = event.workflowExecutionStartedEventAttributes;
+  const result = event.markerRecordedEventAttributes?.details?.['result'];
+  const finished = event.activityTaskCompletedEventAttributes;
+  return [started?.input, result, finished?.result]
+    .flatMap((payloads) => valuesOf(payloads))
+    .filter((value): value is Snapshot => {
+      const { state, entries } = (value ?? {}) as Partial<Snapshot>;
+      return state !== undefined && entries !== undefined && entries.length > 0;
+    });
 }
 
 /** When an attempt was opened is not in its outcome's entry. */
