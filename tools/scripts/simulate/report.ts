@@ -79,24 +79,39 @@ export function csvText(compared: readonly Compared[]): string {
 
 const NAMES = ['before', 'after'] as const;
 
-/** Charges a day, and the paid money of each currency a day, in major units, before and after. */
-export function forecastSvg({ before, after }: Both, { fromAt, untilAt }: Period): string {
+const [WIDTH, HEIGHT] = [820, 170];
+
+/** Charges a day, and the paid money of each currency a day, in major units, before and after: one plot below the other. */
+export function forecastSvg({ before, after }: Both, period: Period): string {
   const day = (at: number): number => at - (at % DAY_MS);
   const points = [
     ...seriesOf('before', sumBy(before, day)),
     ...seriesOf('after', sumBy(after, day)),
   ];
   const names = [...new Set(points.map(({ series }) => series))];
+  const plots = names.map((name, index) => {
+    const svg = plotOf(
+      name,
+      points.filter(({ series }) => series === name),
+      period,
+    );
+    return svg.replace('<svg ', `<svg y="${index * HEIGHT}" `);
+  });
+  const size = `width="${WIDTH}" height="${names.length * HEIGHT}"`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" ${size}>\n${plots.join('')}</svg>\n`;
+}
+
+function plotOf(name: string, points: ReturnType<typeof seriesOf>, { fromAt, untilAt }: Period) {
   return svgOf({
-    height: 150 * names.length + 80,
-    ariaLabel: 'Charges and paid money a day, before and after the change',
+    width: WIDTH,
+    height: HEIGHT,
+    ariaLabel: `${name} a day, before and after the change`,
     marginLeft: 70,
-    marginRight: 110,
+    marginRight: 24,
+    marginTop: 32,
     x: { type: 'utc', label: null, domain: [new Date(fromAt), new Date(untilAt)] },
-    y: { label: null, grid: true, zero: true },
-    fy: { label: null, domain: names },
+    y: { label: `${name} a day`, grid: true, zero: true },
     color: { domain: [...NAMES], range: ['#7a8794', '#c0392b'] },
-    facet: { data: points, y: 'series' },
     marks: [
       Plot.ruleY([0]),
       Plot.line(points, { x: 'date', y: 'value', stroke: 'when', curve: 'step', strokeWidth: 1.5 }),
@@ -104,7 +119,7 @@ export function forecastSvg({ before, after }: Both, { fromAt, untilAt }: Period
         Plot.text([{ when }], {
           frameAnchor: 'top-right',
           dx: -8 - 50 * (NAMES.length - 1 - index),
-          dy: -12,
+          dy: -16,
           text: 'when',
           fill: 'when',
           fontWeight: 'bold',
