@@ -103,18 +103,13 @@ describe('a replay of histories on this build', () => {
   });
 
   test('finds altered amounts and instants of a history, and names the event', async () => {
-    const files = process.env['ALL_HISTORIES']
-      ? readdirSync(FOLDER).filter((name) => name.endsWith('.json'))
-      : ['long-1.json'];
     const missed: string[] = [];
-    for (const file of files) {
-      for (const { eventId, path, alter } of placesIn(read(file))) {
-        const history = read(file);
-        alter(history);
-        const [run] = await replayAll([[file, history]]);
-        const problems = historyProblems(run!);
-        if (problems.length === 0) missed.push(`${file} ${eventId} ${path}`);
-      }
+    for (const { eventId, path, alter } of placesIn(read('long-1.json'))) {
+      const history = read('long-1.json');
+      alter(history);
+      const [run] = await replayAll([['long-1.json', history]]);
+      const names = historyProblems(run!).some((problem) => problem.startsWith('event '));
+      if (!names) missed.push(`${eventId} ${path}`);
     }
     expect(missed).toEqual([]);
   });
