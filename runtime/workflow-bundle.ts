@@ -6,8 +6,8 @@ import type { BundleOptions } from '@temporalio/worker';
 const WORKFLOWS = fileURLToPath(new URL('../workflows/index.ts', import.meta.url));
 
 /**
- * Bundles the workflows for `workflowBundle`. A workflow thread evaluates our modules once, not once for each run: a cached
- * run then takes 12 kB besides its state in place of 128. So no module may keep state.
+ * Bundles the workflows. A workflow thread evaluates our modules once, not for each run: a run then takes 12 kB beside its
+ * state in place of 128. So no module may keep state.
  */
 export async function bundleWorkflows(
   workflowInterceptorModules: string[] = [],

@@ -75,7 +75,7 @@ class Derivation {
   private readonly attempts: ReadonlyMap<string, OpenedAttempt>;
 
   constructor(identity: Identity, first: Entry, attempts: readonly OpenedAttempt[]) {
-    this.state = firstState(identity, first);
+    this.state = asUnderivable(() => firstState(identity, first));
     this.compareLatest(first);
     this.attempts = new Map(attempts.map((each) => [keyOf(each), each]));
   }
@@ -86,7 +86,7 @@ class Derivation {
       throw new UnderivableError(`version ${entry.version} follows version ${version}`);
     }
     // The transition between them opened an attempt.
-    if (entry.version === version + 2) this.open(entry.at);
+    if (entry.version === version + 2) this.open(entry);
     this.move(() => changeOf(this.state, entry, (now) => this.stepAt(now, entry.kind)));
     this.compareLatest(entry);
   }
@@ -104,8 +104,10 @@ class Derivation {
 
   /** The latest transition may have opened an attempt, which has no entry. */
   end(): Derived {
-    const { openAttempt } = this.state;
-    if (openAttempt === null && this.attempts.has(this.nextKey())) this.open(null);
+    const next = this.attempts.get(this.nextKey());
+    // A copied attempt has not been opened by the run yet.
+    const isOpened = next !== undefined && next.openedAt !== null;
+    if (this.state.openAttempt === null && isOpened) this.open(null);
     return { state: this.state, charges: this.charges };
   }
 
@@ -115,14 +117,16 @@ class Derivation {
     return keyOf({ intentId, attemptNumber: (owed?.attempts ?? 0) + 1 });
   }
 
-  private open(settledAt: number | null): void {
+  /** `following`: the entry of the next version. What opened a copied attempt is only in the entry of its outcome. */
+  private open(following: Entry | null): void {
     const key = this.nextKey();
     const attempt = this.attempts.get(key);
-    if (!attempt) throw new UnderivableError(`no attempt ${key}, but its outcome is in the ledger`);
-    const now = attempt.openedAt ?? settledAt ?? this.state.latest.at;
+    if (!attempt) throw new UnderivableError(`no attempt ${key}, but the ledger goes on after it`);
+    const now = attempt.openedAt ?? following?.at ?? this.state.latest.at;
     const time = { now, realNow: now };
+    const isCopied = attempt.openedAt === null;
+    const { trigger } = isCopied && following && isOutcome(following) ? following : attempt;
     this.move(() => {
-      const { trigger } = attempt;
       if (trigger === 'checkout') {
         return actionForCommand(this.state, tokenCommand('completeCheckout'), time, 'checkout')
           .change;
@@ -137,12 +141,7 @@ class Derivation {
 
   private move(changed: () => { state: SubscriptionState }): void {
     const before = this.state.openAttempt;
-    try {
-      this.state = changed().state;
-    } catch (error) {
-      if (error instanceof UnderivableError) throw error;
-      throw new UnderivableError(error instanceof Error ? error.message : String(error));
-    }
+    this.state = asUnderivable(changed).state;
     const { owed, openAttempt } = this.state;
     if (before === null && openAttempt !== null && owed !== null) {
       const { intentId, amountMinor, dueAt } = owed;
@@ -169,7 +168,20 @@ class Derivation {
   }
 }
 
-function firstState(identity: Identity, entry: Entry): SubscriptionState {
+function asUnderivable<Value>(derived: () => Value): Value {
+  try {
+    return derived();
+  } catch (error) {
+    if (error instanceof UnderivableError) throw error;
+    throw new UnderivableError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function firstState(
+  { subscriptionId, merchantId, customerId, testClockId }: Identity,
+  entry: Entry,
+): SubscriptionState {
+  const identity = { subscriptionId, merchantId, customerId, testClockId };
   const { at: createdAt } = entry;
   if (entry.kind === 'created') {
     const { terms, checkoutExpiresAt } = entry;

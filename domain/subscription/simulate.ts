@@ -67,7 +67,7 @@ export interface Simulated {
   isComplete: boolean;
 }
 
-/** Plays `script` from `nowAt` on, until nothing is due any more or 120 more cycles are paid. */
+/** Plays `script` from `nowAt` on, until nothing is due any more, or else until `untilAt`, or 120 more cycles are paid. */
 export function simulate(
   state: SubscriptionState,
   nowAt: number,
@@ -103,7 +103,8 @@ class Life {
     this.script = script;
     this.outcomes = script.outcomes.map((outcome) => ({ outcome, left: outcome.times }));
     this.commands = [...script.commands];
-    this.cyclesMax = state.cyclesCharged + SIMULATED_CYCLES_MAX;
+    this.cyclesMax =
+      script.untilAt === undefined ? state.cyclesCharged + SIMULATED_CYCLES_MAX : Infinity;
   }
 
   play(): Simulated {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { historyProblems } from '../../tools/scripts/explain/history.ts';
+import { historyProblems } from '../../tools/scripts/replay/problems.ts';
 import { createReplay } from '../../tools/scripts/replay/replay.ts';
 import type { Replayed } from '../../tools/scripts/replay/replay.ts';
 import { scrubbed } from '../../tools/scripts/replay/scrub.ts';

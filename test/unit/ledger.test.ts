@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { derive, stateDifferences } from '../../domain/subscription/ledger.ts';
 import { ledgerProblems } from '../../tools/proof/verify/ledger-check.ts';
+import type { RecordedCharge } from '../../tools/proof/verify/ledger-check.ts';
 import { declined, declines, Simulation, UNKNOWN } from '../support/simulation.ts';
 
 /** Seven cycles with declines, retries, edits, a pause, another card, and a cancellation. */
@@ -30,8 +31,11 @@ function lived(): Simulation {
   return life;
 }
 
-const problemsOf = (life: Simulation, entries = life.entries, opened = life.opened) =>
-  ledgerProblems(life.state, entries, opened);
+const problemsOf = (
+  life: Simulation,
+  entries = life.entries,
+  opened: readonly RecordedCharge[] = life.opened,
+) => ledgerProblems(life.state, entries, opened);
 
 /** Every path to a whole number in a JSON value. */
 function numbersIn(value: unknown, path: string[] = []): string[][] {
@@ -62,6 +66,23 @@ describe('the ledger of a subscription', () => {
         'cancellation_planned ended',
     );
     expect(problemsOf(life)).toEqual([]);
+  });
+
+  test('agrees with attempts that were copied from the gateway’s book, without their cause and trigger', () => {
+    const life = lived();
+    const copied = life.opened.map((attempt) => ({
+      ...attempt,
+      trigger: 'scheduled' as const,
+      cause: null,
+      createdAt: attempt.createdAt - 1_000,
+    }));
+    const behindThePayment = { ...copied[0]!, attemptNumber: 2 };
+    expect(problemsOf(life, life.entries, [...copied, behindThePayment])).toEqual([]);
+    const [first, ...rest] = copied;
+    const dearer = { ...first!, amountMinor: 5_000 };
+    expect(problemsOf(life, life.entries, [dearer, ...rest])).toEqual([
+      'attempt 1 of in_101 has amountMinor 5000, by the ledger it is 1999',
+    ]);
   });
 
   test('leads to the state at any earlier version', () => {

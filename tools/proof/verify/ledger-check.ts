@@ -6,7 +6,11 @@ import {
   stateDifferences,
   UnderivableError,
 } from '../../../domain/subscription/ledger.ts';
-import type { DerivedCharge, Difference } from '../../../domain/subscription/ledger.ts';
+import type {
+  DerivedCharge,
+  Difference,
+  OpenedAttempt,
+} from '../../../domain/subscription/ledger.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
 
 /** An attempt on a cycle in its row. `cause` null: copied from the gateway's book. */
@@ -21,10 +25,7 @@ export function ledgerProblems(
   entries: readonly Entry[],
   recorded: readonly RecordedCharge[],
 ): string[] {
-  const opened = recorded.map(({ createdAt, ...attempt }) => ({
-    ...attempt,
-    openedAt: attempt.cause === null ? null : createdAt,
-  }));
+  const opened = recorded.map((attempt) => ({ ...attempt, ...openingOf(attempt, state) }));
   try {
     const derived = derive(state, entries, opened);
     return [
@@ -35,6 +36,18 @@ export function ledgerProblems(
     if (error instanceof UnderivableError) return [error.message];
     throw error;
   }
+}
+
+/** The run that opens a copied attempt knows when and why; its row does not. */
+function openingOf(
+  { intentId, attemptNumber, trigger, cause, createdAt }: RecordedCharge,
+  { owed, openAttempt }: SubscriptionState,
+): Pick<OpenedAttempt, 'trigger' | 'openedAt'> {
+  if (cause !== null) return { trigger, openedAt: createdAt };
+  const isOpen = owed?.intentId === intentId && openAttempt?.attemptNumber === attemptNumber;
+  return isOpen
+    ? { trigger: openAttempt.trigger, openedAt: openAttempt.startedAt }
+    : { trigger, openedAt: null };
 }
 
 const nameOf = ({ intentId, attemptNumber }: { intentId: string; attemptNumber: number }): string =>
@@ -51,13 +64,14 @@ function chargeProblems(
     left.delete(name);
     if (!found) return [`${name} is missing`];
     const { createdAt: _, ...facts } = found;
-    const cause = facts.cause ?? charge.cause;
-    return differencesIn('', charge, { ...facts, cause }).map((each) => problemOf(name, each));
+    const { cause, trigger } = facts.cause === null ? charge : facts;
+    return differencesIn('', charge, { ...facts, cause, trigger }).map((each) =>
+      problemOf(name, each),
+    );
   });
-  return [
-    ...problems,
-    ...[...left.keys()].map((name) => `${name} does not follow from the ledger`),
-  ];
+  // A declined charge that was copied behind the payment of its cycle was never opened.
+  const extra = [...left].filter(([, { cause }]) => cause !== null);
+  return [...problems, ...extra.map(([name]) => `${name} does not follow from the ledger`)];
 }
 
 function problemOf(subject: string, { what, derived, recorded }: Difference): string {
@@ -67,7 +81,7 @@ function problemOf(subject: string, { what, derived, recorded }: Difference): st
 
 const epochMs = (column: string): string => `(extract(epoch from ${column}) * 1000)::bigint`;
 
-/** Each readable subscription with its ledger and the attempts on its cycles. */
+/** Each subscription with its ledger and the attempts on its cycles. `verify` hides the unreadable ones. */
 const LEDGERS = `
   select s.merchant_id as "merchantId", s.id, s.state,
     (select coalesce(json_agg(jsonb_build_object('version', e.version, 'at', ${epochMs('e.at')}, 'actor', e.actor,

@@ -63,7 +63,7 @@ async function explainOne(
       writeFileSync(html, explanationPage(explained));
       print(`Written to ${html}.`);
     }
-    return explained.problems.length === 0 ? 0 : 1;
+    return explained.problems?.length ? 1 : 0;
   } finally {
     await database.close();
   }

@@ -17,8 +17,8 @@ export interface Explained {
   readonly realNow: number;
   readonly entries: readonly RecordedEntry[];
   readonly attempts: readonly CycleAttempt[];
-  /** How the row and the attempts differ from what the ledger leads to. */
-  readonly problems: readonly string[];
+  /** How the row and the attempts differ from what the ledger leads to; null for an earlier instant. */
+  readonly problems: readonly string[] | null;
 }
 
 export function explanationLines(explained: Explained): string[] {
@@ -37,12 +37,17 @@ export function explanationLines(explained: Explained): string[] {
       const status = entry.statusAfter.padEnd(8);
       return printable(`  ${minuteText(entry.at)}  ${status}  ${what}: ${why} (${entry.actor})`);
     }),
-    '',
-    problems.length === 0
-      ? 'By the rules, this ledger leads to this state and to these charges.'
-      : styled('bold', 'Wrong: by the rules, the ledger leads to something else'),
-    ...problems.map((problem) => printable(`  ${problem}`)),
+    ...(problems === null ? [] : ['', ...verdictLines(problems)]),
   ];
+}
+
+function verdictLines(problems: readonly string[]): string[] {
+  return problems.length === 0
+    ? ['By the rules, this ledger leads to this state and to these charges.']
+    : [
+        styled('bold', 'Wrong: by the rules, the ledger leads to something else'),
+        ...problems.map((problem) => printable(`  ${problem}`)),
+      ];
 }
 
 /** The current details of the Web UI as plain text, without the table of entries. */

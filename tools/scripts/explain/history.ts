@@ -1,23 +1,21 @@
 import { readFileSync } from 'node:fs';
+import type { CycleAttempt } from '../../../db/repositories/payments/cycle-attempts.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { formatAmount } from '../../../domain/money.ts';
 import { chargeKey } from '../../../domain/payment-intent.ts';
 import type { Change } from '../../../domain/subscription/change.ts';
 import { textOf } from '../../../domain/subscription/entries.ts';
-import type { Entry } from '../../../domain/subscription/entries.ts';
-import { derive, stateDifferences, UnderivableError } from '../../../domain/subscription/ledger.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
-import type { SubscriptionInput } from '../../../workflows/subscription/messages.ts';
 import { minuteText, printable } from '../client/terminal.ts';
 import type { Captured } from '../replay/capture.ts';
 import { msOf, textsOf, valuesOf } from '../replay/compare.ts';
+import { historyProblems } from '../replay/problems.ts';
 import { createReplay } from '../replay/replay.ts';
 import type { Replayed } from '../replay/replay.ts';
-import type { CycleAttempt } from '../../../db/repositories/payments/cycle-attempts.ts';
 
 /**
- * Explains a run from its history alone: what it began with, each charge, change and wait with its event, and what does
- * not fit together. `recorded`: the attempts of the rows, to compare.
+ * Explains a run from its history alone: each charge, change and wait with its event, and what does not fit together.
+ * `recorded`: the attempts of the rows, to compare.
  */
 export async function historyLines(
   file: string,
@@ -27,130 +25,88 @@ export async function historyLines(
   const lines: string[] = [];
   const problems: string[] = [];
   for await (const run of replay([[file, JSON.parse(readFileSync(file, 'utf8'))]])) {
-    lines.push(...stepLines(run));
-    problems.push(...historyProblems(run), ...rowProblems(run, recorded ?? []));
+    lines.push(...run.events.flatMap((event) => stepLines(event, run)));
+    problems.push(...historyProblems(run));
+    if (recorded) problems.push(...rowProblems(run, recorded));
   }
   return { lines: lines.map(printable), problems: problems.map(printable) };
 }
 
-/** Returns what in the history contradicts the rest of it, by the rules of this build. */
-export function historyProblems(run: Replayed): string[] {
-  const stop = run.error === null ? [] : [`the run cannot go on with this build: ${run.error}`];
-  return [...stateProblems(run), ...run.differences, ...stop];
-}
+type Ordered = Extract<Captured, { args: unknown[]; seq: number }>;
 
-/** Each state in the history must follow from the entries beside it: all, or at least the latest. */
-function stateProblems({ events }: Replayed): string[] {
-  return events.flatMap((event) =>
-    snapshotsIn(event).flatMap(({ state, entries }) => {
-      const subject = `event ${String(event.eventId)}: its state`;
-      if (entries[0]?.version !== 1)
-        return textsOf(subject, entries.at(-1), state.latest, 'latest');
-      try {
-        const { state: derived } = derive(state, entries, attemptsIn(entries));
-        return stateDifferences(withoutStarts(derived), withoutStarts(state)).flatMap((each) =>
-          textsOf(subject, each.derived, each.recorded, each.what),
-        );
-      } catch (error) {
-        if (error instanceof UnderivableError) return [`${subject}: ${error.message}`];
-        throw error;
-      }
-    }),
-  );
-}
-
-type Snapshot = Pick<SubscriptionInput, 'state' | 'entries'>;
-
-/** A run begins with a snapshot, and reads others from the row. */
-function snapshotsIn(event: Replayed['events'][number]): Snapshot[] {
-  const started = event.workflowExecutionStartedEventAttributes;
-  const result = event.markerRecordedEventAttributes?.details?.['result'];
-  const finished = event.activityTaskCompletedEventAttributes;
-  return [started?.input, result, finished?.result]
-    .flatMap((payloads) => valuesOf(payloads))
-    .filter((value): value is Snapshot => {
-      const { state, entries } = (value ?? {}) as Partial<Snapshot>;
-      return state !== undefined && entries !== undefined && entries.length > 0;
-    });
-}
-
-/** When an attempt was opened is not in its outcome's entry. */
-const withoutStarts = (state: SubscriptionState): SubscriptionState => ({
-  ...state,
-  owed: state.owed && { ...state.owed, automaticAttemptsAt: [] },
-});
-
-const attemptsIn = (entries: readonly Entry[]) =>
-  entries.flatMap((entry) => ('attemptNumber' in entry ? [{ ...entry, openedAt: null }] : []));
-
-interface Charging {
-  state: SubscriptionState;
-}
-
-function chargesIn(captured: readonly Captured[]) {
-  return captured.flatMap((each) => {
-    if (each.kind !== 'local activity' || each.type !== 'chargeAttempt') return [];
-    const { owed, openAttempt, terms } = (each.args[0] as Charging).state;
-    return owed && openAttempt ? [{ seq: each.seq, owed, openAttempt, terms }] : [];
-  });
+/** The charge that the workflow orders, if the activity is one. */
+function chargeOf({ type, args }: Ordered) {
+  if (type !== 'chargeAttempt') return null;
+  const { owed, openAttempt, terms } = (args[0] as { state: SubscriptionState }).state;
+  if (!owed || !openAttempt) return null;
+  return { owed, openAttempt, terms, key: chargeKey(owed.intentId, openAttempt.attemptNumber) };
 }
 
 function rowProblems({ captured }: Replayed, recorded: readonly CycleAttempt[]): string[] {
-  const keys = new Map(recorded.map(({ attempt }) => [attempt.gatewayKey, attempt]));
-  return recorded.length === 0
-    ? []
-    : chargesIn(captured).flatMap(({ owed, openAttempt }) => {
-        const key = chargeKey(owed.intentId, openAttempt.attemptNumber);
-        const row = keys.get(key);
-        if (!row) return [`${key} is in the history, and in no row`];
-        const { trigger, cause } = openAttempt;
-        const derived = { amountMinor: owed.amountMinor, trigger, cause };
-        const { amountMinor, trigger: rowTrigger, cause: rowCause } = row;
-        return textsOf(key, derived, { amountMinor, trigger: rowTrigger, cause: rowCause });
-      });
+  const rows = new Map(recorded.map(({ attempt }) => [attempt.gatewayKey, attempt]));
+  return captured.flatMap((each) => {
+    const charge = 'type' in each ? chargeOf(each) : null;
+    if (!charge) return [];
+    const { key, owed, openAttempt } = charge;
+    const row = rows.get(key);
+    if (!row) return [`${key} is in the history, and in no row`];
+    const ordered = { amountMinor: owed.amountMinor, trigger: openAttempt.trigger };
+    return textsOf(key, ordered, { amountMinor: row.amountMinor, trigger: row.trigger });
+  });
 }
 
-function stepLines({ events, captured }: Replayed): string[] {
-  const charges = new Map(chargesIn(captured).map((charge) => [charge.seq, charge]));
-  const activities = new Map(
-    captured.flatMap((each) => (each.kind === 'local activity' ? [[each.seq, each]] : [])),
-  );
-  return events.flatMap((event) => {
-    const { eventId, eventTime } = event;
-    const marker = event.markerRecordedEventAttributes;
-    const timer = event.timerStartedEventAttributes;
-    const startedAt = eventTime ? msOf(eventTime) : 0;
-    const at = (text: string): string[] => [
-      `  event ${String(eventId).padStart(3)}  ${minuteText(startedAt)}  ${text}`,
-    ];
-    if (timer) {
-      const found = captured.find(
-        (each) => each.kind === 'timer' && String(each.seq) === timer.timerId,
-      );
-      const ms = found?.kind === 'timer' ? found.durationMs : 0;
-      return at(`waits until ${formatInstant(startedAt + ms)}`);
-    }
-    if (marker?.markerName !== 'core_local_activity') return [];
+type Event = Replayed['events'][number];
+
+function stepLines(event: Event, run: Replayed): string[] {
+  const startedAt = event.eventTime ? msOf(event.eventTime) : 0;
+  const timer = event.timerStartedEventAttributes;
+  const found = timer
+    ? run.captured.find((each) => each.kind === 'timer' && String(each.seq) === timer.timerId)
+    : undefined;
+  const text =
+    found?.kind === 'timer'
+      ? `waits until ${formatInstant(startedAt + found.durationMs)}`
+      : activityText(event, run);
+  const id = String(event.eventId).padStart(3);
+  return text === null ? [] : [`  event ${id}  ${minuteText(startedAt)}  ${text}`];
+}
+
+interface Result {
+  kind?: string;
+  outcome?: { kind: string };
+}
+
+/** The activity of a marker, which ran in the workflow task, or of a queue. Null for another event. */
+function activityText(event: Event, { events, captured }: Replayed): string | null {
+  const marker = event.markerRecordedEventAttributes;
+  if (marker?.markerName === 'core_local_activity') {
     const [data] = valuesOf(marker.details?.['data']) as { seq: number }[];
-    const [result] = valuesOf(marker.details?.['result']) as {
-      kind?: string;
-      outcome?: { kind: string };
-    }[];
-    const charge = charges.get(data?.seq ?? 0);
-    const activity = activities.get(data?.seq ?? 0);
-    if (charge) {
-      const { owed, openAttempt, terms } = charge;
-      const amount = formatAmount(owed.amountMinor, terms.currency);
-      const key = chargeKey(owed.intentId, openAttempt.attemptNumber);
-      const outcome = result?.outcome?.kind ?? result?.kind ?? 'no result';
-      return at(
-        `charges cycle ${owed.cycleNumber}, ${amount}, ${key} (${openAttempt.trigger}): ${outcome}`,
-      );
-    }
-    if (activity?.type === 'record') {
-      const { change } = activity.args[0] as { change: Change };
-      return at(textOf(change.state.latest).what);
-    }
-    return activity ? at(activity.type) : [];
-  });
+    const [result] = valuesOf(marker.details?.['result']) as Result[];
+    const order = captured.find((each) => each.kind === 'local activity' && each.seq === data?.seq);
+    return order?.kind === 'local activity' ? orderText(order, result) : null;
+  }
+  const queued = event.activityTaskScheduledEventAttributes;
+  if (!queued) return null;
+  const order = captured.find(
+    (each) => each.kind === 'activity' && String(each.seq) === queued.activityId,
+  );
+  const finished = events.find(
+    ({ activityTaskCompletedEventAttributes: completed }) =>
+      String(completed?.scheduledEventId) === String(event.eventId),
+  );
+  const [result] = valuesOf(finished?.activityTaskCompletedEventAttributes?.result) as Result[];
+  return order?.kind === 'activity' ? orderText(order, result) : null;
+}
+
+function orderText(order: Ordered, result: Result | undefined): string {
+  const charge = chargeOf(order);
+  if (charge) {
+    const { owed, openAttempt, terms, key } = charge;
+    const amount = formatAmount(owed.amountMinor, terms.currency);
+    const outcome = result?.outcome?.kind ?? result?.kind ?? 'no result';
+    return `charges cycle ${owed.cycleNumber}, ${amount}, ${key} (${openAttempt.trigger}): ${outcome}`;
+  }
+  if (order.type !== 'record') return order.type;
+  const { change } = order.args[0] as { change: Change };
+  return textOf(change.state.latest).what;
 }

@@ -75,7 +75,7 @@ function lifeOf({ state, now, entries, attempts }: Explained): Life {
   };
 }
 
-/** The changes that somebody ordered, in words that the picture has room for. */
+/** The changes by the merchant, an operator or the payer, in words that the picture has room for. */
 const COMMANDS: Partial<Record<Entry['kind'], string>> = {
   edited: 'edit',
   cancellation_planned: 'cancel at period end',

@@ -14,11 +14,18 @@ import type { Explained } from './explanation.ts';
 const ROWS_MAX = 100_000;
 
 /** Reads a subscription from its rows. `until`: as it was at that instant of its own time, derived from its ledger. */
-export async function readExplained(
+export function readExplained(
   db: Db,
   subscriptionId: string,
   until: number | null,
 ): Promise<Explained> {
+  return db.transaction((tx) => read(tx, subscriptionId, until), {
+    isolationLevel: 'repeatable read',
+    accessMode: 'read only',
+  });
+}
+
+async function read(db: Db, subscriptionId: string, until: number | null): Promise<Explained> {
   const [row] = await db
     .select({ state: subscriptions.state, page: subscriptions.productPage })
     .from(subscriptions)
@@ -59,7 +66,7 @@ function asOf(
     withoutStatus(entries),
     opened.map((each) => ({ ...each.attempt, openedAt: each.attempt.createdAt })),
   );
-  const attempts = opened.map(({ attempt, refunds, ...rest }) => {
+  const attempts = opened.map(({ attempt, refunds, disputes, ...rest }) => {
     const isOpen =
       state.openAttempt?.attemptNumber === attempt.attemptNumber &&
       state.owed?.intentId === attempt.intentId;
@@ -68,9 +75,13 @@ function asOf(
       ...rest,
       attempt: isOpen ? { ...attempt, ...open } : attempt,
       refunds: refunds.filter(({ createdAt }) => createdAt <= until),
+      disputes: disputes.filter(({ openedAt }) => openedAt <= until),
     };
   });
-  return { state, productName, now: until, realNow: until, entries, attempts, problems: [] };
+  const { jitterMs, jitterFor } = identity;
+  const delayed = { ...state, jitterMs, ...(jitterFor !== undefined && { jitterFor }) };
+  const now = { now: until, realNow: until };
+  return { state: delayed, productName, ...now, entries, attempts, problems: null };
 }
 
 /** As the rules make them. */

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { commandLineIn, exitCodeOf } from '../client/options.ts';
 import type { Surroundings } from '../client/options.ts';
 import { grouped, printable } from '../client/terminal.ts';
+import { historyProblems } from './problems.ts';
 import { createReplay } from './replay.ts';
 
 export async function replayCommand(
@@ -21,10 +22,10 @@ export async function replayCommand(
       const files = jsonFilesIn(folder);
       if (files.length === 0) throw new Error(`There is no history in ${folder}.`);
       const replay = await createReplay();
-      for await (const { name, error, differences } of replay(read(files))) {
-        const problems = error === null ? differences : [error, ...differences];
+      for await (const run of replay(read(files))) {
+        const problems = historyProblems(run);
         if (problems.length > 0) wrong += 1;
-        for (const problem of problems) print(printable(`${name}: ${problem}`));
+        for (const problem of problems) print(printable(`${run.name}: ${problem}`));
       }
       print(
         `${grouped(files.length)} histories replayed, ${grouped(wrong)} of them differ on this build.`,

@@ -8,8 +8,8 @@ type Event = temporal.api.history.v1.IHistoryEvent;
 type Payloads = temporal.api.common.v1.IPayloads | null | undefined;
 
 /**
- * Returns what this build would do in another way than the history has it, with the number of the event: the end of a
- * timer, the input of an activity or of the next run, the answer to a command.
+ * Returns what this build would do in another way, with the event: the end of a timer, the input of a queued activity or
+ * of the next run, the answer to a command.
  */
 export function differences(events: readonly Event[], captured: readonly Captured[]): string[] {
   return events.flatMap((event) =>
