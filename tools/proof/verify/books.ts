@@ -71,7 +71,10 @@ export async function openBooks(places: Places): Promise<Books> {
     await session`begin isolation level repeatable read, read only`;
     await session`select count(*) from merchant`; // the first query takes the snapshot
     await fill(session, 'unreadable', await readStates(session));
+    // The statement goes on while its batches are derived.
+    await session.unsafe('set local statement_timeout = 0');
     await fill(session, 'underived', await readUnderived(session));
+    await session.unsafe(`set local statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
     const gateways = [
       ...(places.gateway ? [sandboxBook(places.gateway)] : []),
       ...(places.stripe ? await stripeBooks(session, places.stripe) : []),
