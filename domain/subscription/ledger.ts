@@ -308,7 +308,8 @@ function commandOf(entry: Entry): Command | null {
 const keyOf = ({ intentId, attemptNumber }: { intentId: string; attemptNumber: number }): string =>
   `${intentId} ${attemptNumber}`;
 
-const jsonOf = (value: unknown): string => JSON.stringify(value) ?? 'absent';
+/** For texts about a difference. */
+export const jsonOf = (value: unknown): string => JSON.stringify(value) ?? 'absent';
 
 /** Returns the paths at which two JSON values differ. An absent member equals one that is undefined. */
 export function differencesIn(path: string, derived: unknown, recorded: unknown): Difference[] {

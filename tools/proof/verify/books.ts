@@ -73,7 +73,7 @@ export async function openBooks(places: Places): Promise<Books> {
     await fill(session, 'unreadable', await readStates(session));
     // The statement goes on while its batches are derived.
     await session.unsafe('set local statement_timeout = 0');
-    await fill(session, 'underived', await readUnderived(session));
+    await fill(session, 'underived', await readLedgerProblems(session));
     await session.unsafe(`set local statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
     const gateways = [
       ...(places.gateway ? [sandboxBook(places.gateway)] : []),
@@ -112,14 +112,6 @@ async function readStates(session: ReservedSql): Promise<Row[]> {
       const problem = stateProblem(state);
       if (problem !== null) wrong.push({ merchant_id: merchantId, id, problem });
     }
-  }
-  return wrong;
-}
-
-async function readUnderived(session: ReservedSql): Promise<Row[]> {
-  const wrong: Row[] = [];
-  for await (const { merchantId, ...rest } of readLedgerProblems(session)) {
-    wrong.push({ merchant_id: merchantId, ...rest });
   }
   return wrong;
 }

@@ -3,6 +3,7 @@ import type { Entry } from '../../../domain/subscription/entries.ts';
 import {
   derive,
   differencesIn,
+  jsonOf,
   stateDifferences,
   UnderivableError,
 } from '../../../domain/subscription/ledger.ts';
@@ -75,15 +76,14 @@ function chargeProblems(
 }
 
 function problemOf(subject: string, { what, derived, recorded }: Difference): string {
-  const [is, was] = [recorded, derived].map((value) => JSON.stringify(value) ?? 'absent');
-  return `${subject} has ${what} ${is}, by the ledger it is ${was}`;
+  return `${subject} has ${what} ${jsonOf(recorded)}, by the ledger it is ${jsonOf(derived)}`;
 }
 
 const epochMs = (column: string): string => `(extract(epoch from ${column}) * 1000)::bigint`;
 
 /** Each subscription with its ledger and the attempts on its cycles. `verify` hides the unreadable ones. */
 const LEDGERS = `
-  select s.merchant_id as "merchantId", s.id, s.state,
+  select s.merchant_id, s.id, s.state,
     (select coalesce(json_agg(jsonb_build_object('version', e.version, 'at', ${epochMs('e.at')}, 'actor', e.actor,
         'kind', e.kind) || e.facts order by e.version), '[]')
       from subscription_entry e where e.merchant_id = s.merchant_id and e.subscription_id = s.id) as entries,
@@ -96,7 +96,7 @@ const LEDGERS = `
   from subscription s`;
 
 interface Ledger {
-  merchantId: string;
+  merchant_id: string;
   id: string;
   state: SubscriptionState;
   entries: Entry[];
@@ -105,15 +105,14 @@ interface Ledger {
 
 const BATCH = 500;
 
-/** Derives every subscription from its ledger, and yields the problems. Reads only. */
-export async function* readLedgerProblems(
-  sql: Sql | ReservedSql,
-): AsyncGenerator<{ merchantId: string; id: string; problem: string }> {
+/** Derives every subscription from its ledger, and returns a row for each problem. Reads only. */
+export async function readLedgerProblems(sql: Sql | ReservedSql) {
+  const found: (Pick<Ledger, 'merchant_id' | 'id'> & { problem: string })[] = [];
   for await (const batch of sql.unsafe<Ledger[]>(LEDGERS).cursor(BATCH)) {
-    for (const { merchantId, id, state, entries, attempts } of batch) {
-      for (const problem of ledgerProblems(state, entries, attempts)) {
-        yield { merchantId, id, problem };
-      }
+    for (const { merchant_id, id, state, entries, attempts } of batch) {
+      const problems = ledgerProblems(state, entries, attempts);
+      found.push(...problems.map((problem) => ({ merchant_id, id, problem })));
     }
   }
+  return found;
 }

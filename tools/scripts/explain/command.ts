@@ -90,16 +90,13 @@ async function explainHistory(
 async function checkAll(url: string, print: (line: string) => void): Promise<number> {
   const sql = postgres(url, { max: 1, connect_timeout: 10, onnotice: () => undefined });
   try {
-    let wrong = 0;
-    for await (const { id, problem } of readLedgerProblems(sql)) {
-      wrong += 1;
-      print(printable(`${id}: ${problem}`));
-    }
+    const wrong = await readLedgerProblems(sql);
+    for (const { id, problem } of wrong) print(printable(`${id}: ${problem}`));
     const [row] = await sql<{ n: number }[]>`select count(*)::int as n from subscription`;
     print(
-      `${grouped(row?.n ?? 0)} subscriptions, ${grouped(wrong)} differences from their ledgers.`,
+      `${grouped(row?.n ?? 0)} subscriptions, ${grouped(wrong.length)} differences from their ledgers.`,
     );
-    return wrong === 0 ? 0 : 1;
+    return wrong.length === 0 ? 0 : 1;
   } finally {
     await sql.end({ timeout: 2 });
   }

@@ -1,7 +1,8 @@
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { temporal } from '@temporalio/proto';
 import { formatInstant } from '../../../domain/calendar.ts';
-import { differencesIn } from '../../../domain/subscription/ledger.ts';
+import { differencesIn, jsonOf } from '../../../domain/subscription/ledger.ts';
+import type { Difference } from '../../../domain/subscription/ledger.ts';
 import type { Captured } from './capture.ts';
 
 type Event = temporal.api.history.v1.IHistoryEvent;
@@ -69,17 +70,14 @@ export function msOf({ seconds, nanos }: Seconds): number {
   return Number(seconds?.toString() ?? 0) * 1_000 + (nanos ?? 0) / 1_000_000;
 }
 
-export function textsOf(
-  subject: string,
-  captured: unknown,
-  recorded: unknown,
-  path = '',
-): string[] {
-  const inJson = JSON.parse(JSON.stringify(captured ?? null)) as unknown;
-  return differencesIn(path, inJson, recorded ?? null).map(({ what, derived, recorded: was }) => {
-    const [is, before] = [derived, was].map((value) => JSON.stringify(value) ?? 'absent');
-    return `${subject}: ${what} was ${before}, by this build it is ${is}`;
-  });
+/** Compares what the workflow ordered, as JSON, with what is recorded. */
+export function textsOf(subject: string, ordered: unknown, recorded: unknown): string[] {
+  const inJson = JSON.parse(JSON.stringify(ordered ?? null)) as unknown;
+  return differencesIn('', inJson, recorded ?? null).map((each) => differenceText(subject, each));
+}
+
+export function differenceText(subject: string, { what, derived, recorded }: Difference): string {
+  return `${subject}: ${what} was ${jsonOf(recorded)}, by this build it is ${jsonOf(derived)}`;
 }
 
 export function valuesOf(payloads: Payloads): unknown[] {

@@ -1,35 +1,41 @@
-import { derive, stateDifferences, UnderivableError } from '../../../domain/subscription/ledger.ts';
+import {
+  derive,
+  differencesIn,
+  stateDifferences,
+  UnderivableError,
+} from '../../../domain/subscription/ledger.ts';
 import type { OpenedAttempt } from '../../../domain/subscription/ledger.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { SubscriptionInput } from '../../../workflows/subscription/messages.ts';
-import { textsOf, valuesOf } from './compare.ts';
+import { differences, differenceText, valuesOf } from './compare.ts';
 import type { Replayed } from './replay.ts';
 
 /** Returns what in the history contradicts the rest of it, by the rules of this build. */
-export function historyProblems(run: Replayed): string[] {
-  const stop = run.error === null ? [] : [`the run cannot go on with this build: ${run.error}`];
-  return [...stateProblems(run), ...run.differences, ...stop];
+export function historyProblems({ events, captured, error }: Replayed): string[] {
+  const stop = error === null ? [] : [`the run cannot go on with this build: ${error}`];
+  const states = events.flatMap((event) => {
+    const subject = `event ${String(event.eventId)}: its state`;
+    return snapshotsIn(event).flatMap((snapshot) => stateProblems(subject, snapshot));
+  });
+  return [...states, ...differences(events, captured), ...stop];
 }
 
-/** Each state in the history must follow from the entries beside it: all, or at least the latest. */
-function stateProblems({ events }: Replayed): string[] {
-  return events.flatMap((event) =>
-    snapshotsIn(event).flatMap((snapshot) => {
-      const { state, entries } = snapshot;
-      const subject = `event ${String(event.eventId)}: its state`;
-      if (entries[0]?.version !== 1)
-        return textsOf(subject, entries.at(-1), state.latest, 'latest');
-      try {
-        const { state: derived } = derive(state, entries, attemptsIn(snapshot));
-        return stateDifferences(withoutStarts(derived), withoutStarts(state)).flatMap((each) =>
-          textsOf(subject, each.derived, each.recorded, each.what),
-        );
-      } catch (error) {
-        if (error instanceof UnderivableError) return [`${subject}: ${error.message}`];
-        throw error;
-      }
-    }),
-  );
+/** The state must follow from the entries beside it: from all, else its latest entry is theirs. */
+function stateProblems(subject: string, snapshot: Snapshot): string[] {
+  const { state, entries } = snapshot;
+  try {
+    const found =
+      entries[0]?.version === 1
+        ? stateDifferences(
+            withoutStarts(derive(state, entries, attemptsIn(snapshot)).state),
+            withoutStarts(state),
+          )
+        : differencesIn('latest', entries.at(-1), state.latest);
+    return found.map((each) => differenceText(subject, each));
+  } catch (error) {
+    if (error instanceof UnderivableError) return [`${subject}: ${error.message}`];
+    throw error;
+  }
 }
 
 type Snapshot = Pick<SubscriptionInput, 'state' | 'entries'>;
