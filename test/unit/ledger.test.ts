@@ -98,7 +98,7 @@ describe('the ledger of a subscription', () => {
     expect(derived.state).toMatchObject({ cyclesCharged: 1, terms: { amountMinor: 1_999 } });
   });
 
-  test('is found wrong if any number in it is altered, but for the instants and delays that lead to nothing', () => {
+  test('disagrees with the row if any number in it is altered, except instants and delays from which no date follows', () => {
     const life = lived();
     const missed = life.entries.flatMap((entry, index) =>
       numbersIn(entry).flatMap((path) => {
@@ -126,7 +126,7 @@ describe('the ledger of a subscription', () => {
     ]);
   });
 
-  test('shows as wrong an attempt with another amount, number, due date or cause, and a missing one', () => {
+  test('disagrees with an attempt of another amount, number, due date or cause, and with a missing attempt', () => {
     const life = lived();
     for (const [index, attempt] of life.opened.entries()) {
       const { createdAt: _, ...facts } = attempt;

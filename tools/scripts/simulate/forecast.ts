@@ -13,7 +13,7 @@ export interface Settings {
 export interface Period {
   readonly fromAt: number;
   readonly untilAt: number;
-  /** The share of all attempts that is declined, from 0 to 1. The same attempts whatever the settings. */
+  /** Share of all attempts that are declined, from 0 to 1. The intent and the number of an attempt decide it. */
   readonly declineRate: number;
 }
 
