@@ -1,6 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import type { ActivityInterceptorsFactory, WorkerOptions } from '@temporalio/worker';
 import type { QueueName } from './config.ts';
+import { dataConverter } from './payload-digest.ts';
 
 /** The task queues of workflows. A process that serves `billing` serves both. */
 export const WORKFLOW_QUEUES = ['checkout', 'billing'] as const;
@@ -47,6 +48,7 @@ export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): 
     shutdownGraceTime: GRACE_MS,
     maxHeartbeatThrottleInterval: '1s',
     activities: settings.activities,
+    dataConverter,
     interceptors: { activity: [settings.activityInterceptor] },
   };
   const runsWorkflows = (WORKFLOW_QUEUES as readonly string[]).includes(queue);

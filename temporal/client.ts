@@ -15,6 +15,7 @@ import type { Logger as TemporalLogger, LogLevel } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { Logger } from '../runtime/logger.ts';
+import { dataConverter } from '../runtime/payload-digest.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
 
 /** Time limit in ms for Temporal to accept a call, because the API must refuse within 5 s. */
@@ -60,6 +61,7 @@ export function createTemporalClient(settings: TemporalSettings): TemporalClient
   const client = new Client({
     connection,
     namespace: settings.temporalNamespace,
+    dataConverter,
     interceptors: { workflow: [NOTHING_BEHIND_AN_ANSWER] },
   });
   return { client, close: () => connection.close() };

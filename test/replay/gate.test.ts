@@ -34,16 +34,28 @@ interface Place {
 
 const IS_MEANT = /(^|\.)(amountMinor|newAmountMinor|at|\w+At)$/;
 
-/** Every amount and instant in the payloads of a history, and the length of every timer. */
+/** Every amount and instant in the payloads of a history, the time of every event but the last, and the length of every timer. */
 function placesIn(history: History): Place[] {
   return history.events.flatMap((event, index) => [
+    ...(index === history.events.length - 1
+      ? []
+      : [
+          {
+            eventId: String(event['eventId']),
+            path: 'eventTime',
+            alter: (copy: History) => {
+              const at = Date.parse(String(event['eventTime'])) + 60_000;
+              copy.events[index]!['eventTime'] = new Date(at).toISOString();
+            },
+          },
+        ]),
     ...payloadsIn(event, []).flatMap((steps) => {
-      const payload = memberAt(event, steps) as { data: string };
+      const payload = memberAt(event, steps) as Payload;
       return numbersIn(valueOf(payload), []).map((path) => ({
         eventId: String(event['eventId']),
         path: path.join('.'),
         alter: (copy: History) => {
-          const target = memberAt(copy.events[index], steps) as { data: string };
+          const target = memberAt(copy.events[index], steps) as Payload;
           const value = valueOf(target);
           const parent = memberAt(value, path.slice(0, -1)) as Record<string, number>;
           parent[path.at(-1)!]! += 60_000;
@@ -67,8 +79,14 @@ function placesIn(history: History): Place[] {
   ]);
 }
 
-const valueOf = ({ data }: { data: string }): unknown =>
-  JSON.parse(Buffer.from(data, 'base64').toString() || 'null');
+interface Payload {
+  data: string;
+  metadata: { digest?: string };
+}
+
+const bytesOf = ({ data }: Pick<Payload, 'data'>): Buffer => Buffer.from(data, 'base64');
+
+const valueOf = (payload: Payload): unknown => JSON.parse(bytesOf(payload).toString() || 'null');
 
 const memberAt = (value: unknown, path: readonly string[]): unknown =>
   path.reduce((part, name) => (part as Json)[name], value);
@@ -99,6 +117,24 @@ describe('a replay of histories on this build', () => {
     expect(held?.problems.slice(0, 2)).toEqual([
       'event 18: its state: version was 1, by this build it is 3',
       'event 18: its state: status was "CREATED", by this build it is "ACTIVE"',
+    ]);
+  });
+
+  test('finds in each history a digest for all that was written, except by the SDK and by an operator', () => {
+    const without = readdirSync(FOLDER).flatMap((file) =>
+      read(file).events.flatMap((event) =>
+        payloadsIn(event, []).flatMap((steps) => {
+          const payload = memberAt(event, steps) as Payload;
+          const isText = ['', '"'].includes(bytesOf(payload).toString().slice(0, 1));
+          const isOfTheSdk = steps.slice(1, 3).join('.') === 'details.data';
+          if (isText || isOfTheSdk || payload.metadata.digest !== undefined) return [];
+          return [`${file} ${String(event['eventType'])}`];
+        }),
+      ),
+    );
+    expect(without).toEqual([
+      'operator-signals-1.json EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED',
+      'operator-signals-1.json EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED',
     ]);
   });
 

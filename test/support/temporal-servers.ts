@@ -3,6 +3,7 @@ import { temporal } from '@temporalio/proto';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { inject } from 'vitest';
+import { dataConverter } from '../../runtime/payload-digest.ts';
 import { SEARCH_ATTRIBUTES } from '../../tools/embedded/temporal-server.ts';
 
 const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD } = temporal.api.enums.v1.IndexedValueType;
@@ -27,6 +28,7 @@ async function createTimeSkipping(): Promise<TestWorkflowEnvironment> {
     try {
       return await TestWorkflowEnvironment.createTimeSkipping({
         server: { executable: { type: 'existing-path', path: inject('testServerPath') } },
+        client: { dataConverter },
       });
     } catch (error) {
       const isLate = error instanceof Error && error.message.includes('did not start within');
@@ -65,7 +67,7 @@ export async function connectDevServer(): Promise<TemporalPlace & { teardown(): 
   const address = inject('temporalAddress');
   const connection = await Connection.connect({ address });
   const nativeConnection = await NativeConnection.connect({ address });
-  const client = new Client({ connection });
+  const client = new Client({ connection, dataConverter });
   const teardown = async () => {
     await connection.close();
     await nativeConnection.close();

@@ -33,6 +33,7 @@ import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { createFaultySandbox } from '../../tools/faulty-sandbox/server.ts';
 import { QUEUES } from '../../runtime/config.ts';
 import { createLogger } from '../../runtime/logger.ts';
+import { dataConverter } from '../../runtime/payload-digest.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { createGatewaySubjects } from '../../temporal/gateway-subjects.ts';
 import { createOrders } from '../../temporal/orders.ts';
@@ -138,7 +139,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
   const taskQueuePrefix = `${randomUUID()}-`;
   // The client of the time-skipping server skips time while it waits for a result. A waiting API must not
   // skip time, so the API has its own client.
-  const client = new Client({ connection: server.client.connection });
+  const client = new Client({ connection: server.client.connection, dataConverter });
   const logger = createLogger({ name: 'test', level: 'silent' });
   const workflows = createSubscriptionWorkflows({
     client,

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { digestOf } from '../../../runtime/payload-digest.ts';
 
 /** Fields of payloads and search attributes whose value can name a person or a product. */
 const PRIVATE: ReadonlySet<string> = new Set(['productName', 'receiptId', 'ReceiptId']);
@@ -34,8 +35,8 @@ function scrub(value: unknown, how: Scrub): unknown {
   if (Array.isArray(value)) return value.map((member: unknown) => scrub(member, how));
   if (typeof value !== 'object' || value === null) return value;
   if (isPayload(value)) {
-    const data = JSON.stringify(scrub(valueOf(value.data), how));
-    return { ...value, data: Buffer.from(data).toString('base64') };
+    const data = Buffer.from(JSON.stringify(scrub(valueOf(value.data), how)));
+    return { ...value, data: data.toString('base64'), metadata: metadataFor(data, value) };
   }
   return Object.fromEntries(
     Object.entries(value)
@@ -51,7 +52,18 @@ function aliasOf(token: string): string {
   return `${SCRUBBED}-${createHash('sha256').update(token).digest('hex').slice(0, 16)}`;
 }
 
-const isPayload = (value: object): value is { data: string } =>
+/** A digest that was wrong stays wrong. */
+function metadataFor(scrubbedData: Buffer, { data, metadata }: Payload): Payload['metadata'] {
+  const isRight = metadata.digest === digestOf(Buffer.from(data, 'base64')).toString('base64');
+  return isRight ? { ...metadata, digest: digestOf(scrubbedData).toString('base64') } : metadata;
+}
+
+interface Payload {
+  readonly data: string;
+  readonly metadata: { readonly digest?: string };
+}
+
+const isPayload = (value: object): value is Payload =>
   'metadata' in value && 'data' in value && typeof value.data === 'string';
 
 /** In a history a payload is JSON, in base64. */
