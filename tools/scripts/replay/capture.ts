@@ -4,10 +4,16 @@
 import { proxySinks } from '@temporalio/workflow';
 import type { Sinks, WorkflowInterceptors } from '@temporalio/workflow';
 
-/** `seq`: the number of the timer or activity in its run. */
+/** `seq`: the number of the timer or activity in its run. `summary`: its text in the Web UI. */
 export type Captured =
-  | { kind: 'timer'; seq: number; durationMs: number }
-  | { kind: 'activity' | 'local activity'; seq: number; type: string; args: unknown[] }
+  | { kind: 'timer'; seq: number; summary: string | undefined; durationMs: number }
+  | {
+      kind: 'activity' | 'local activity';
+      seq: number;
+      summary: string | undefined;
+      type: string;
+      args: unknown[];
+    }
   | { kind: 'successor'; args: unknown[] }
   | { kind: 'answer'; updateId: string; answer: unknown };
 
@@ -34,17 +40,18 @@ export const interceptors = (): WorkflowInterceptors => ({
   outbound: [
     {
       startTimer(input, next) {
-        capture.add({ kind: 'timer', seq: input.seq, durationMs: input.durationMs });
+        const { seq, durationMs, options } = input;
+        capture.add({ kind: 'timer', seq, durationMs, summary: options?.summary });
         return next(input);
       },
       scheduleActivity(input, next) {
-        const { seq, activityType: type, args } = input;
-        capture.add({ kind: 'activity', seq, type, args });
+        const { seq, activityType: type, args, options } = input;
+        capture.add({ kind: 'activity', seq, type, args, summary: options.summary });
         return next(input);
       },
       scheduleLocalActivity(input, next) {
-        const { seq, activityType: type, args } = input;
-        capture.add({ kind: 'local activity', seq, type, args });
+        const { seq, activityType: type, args, options } = input;
+        capture.add({ kind: 'local activity', seq, type, args, summary: options.summary });
         return next(input);
       },
       continueAsNew(input, next) {

@@ -6,11 +6,12 @@ import type { Difference } from '../../../domain/subscription/ledger.ts';
 import type { Captured } from './capture.ts';
 
 type Event = temporal.api.history.v1.IHistoryEvent;
+type Payload = temporal.api.common.v1.IPayload;
 type Payloads = temporal.api.common.v1.IPayloads | null | undefined;
 
 /**
  * Returns what this build would do in another way, with the event: the end of a timer, the input of a queued activity or
- * of the next run, the answer to a command.
+ * of the next run, the answer to a command, the text of a step in the Web UI.
  */
 export function differences(events: readonly Event[], captured: readonly Captured[]): string[] {
   return events.flatMap((event) =>
@@ -19,17 +20,13 @@ export function differences(events: readonly Event[], captured: readonly Capture
 }
 
 function differencesAt(event: Event, captured: readonly Captured[]): string[] {
-  const timer = event.timerStartedEventAttributes;
-  if (timer) return timerDifferences(event, timer, captured);
-  const scheduled = event.activityTaskScheduledEventAttributes;
-  if (scheduled) {
-    const id = scheduled.activityId;
-    const found = captured.find(
-      (each) => each.kind === 'activity' && String(each.seq) === String(id),
-    );
-    return found?.kind === 'activity'
-      ? textsOf(`activity ${found.type}`, found.args, valuesOf(scheduled.input))
-      : [];
+  const ordered = orderOf(event, captured);
+  if (ordered) {
+    const [said] = valuesOf(asList(event.userMetadata?.summary));
+    return [
+      ...(said === undefined ? [] : textsOf('summary', ordered.summary, said)),
+      ...orderDifferences(event, ordered),
+    ];
   }
   const successor = event.workflowExecutionContinuedAsNewEventAttributes;
   if (successor) {
@@ -46,19 +43,38 @@ function differencesAt(event: Event, captured: readonly Captured[]): string[] {
   return [];
 }
 
-function timerDifferences(
-  { eventTime }: Event,
-  { timerId, startToFireTimeout }: temporal.api.history.v1.ITimerStartedEventAttributes,
-  captured: readonly Captured[],
-): string[] {
-  const found = captured.find((each) => each.kind === 'timer' && String(each.seq) === timerId);
-  if (found?.kind !== 'timer' || !startToFireTimeout) return [];
-  const recordedMs = msOf(startToFireTimeout);
-  if (recordedMs === found.durationMs) return [];
-  const startedAt = eventTime ? msOf(eventTime) : 0;
-  const [was, is] = [recordedMs, found.durationMs].map((ms) => formatInstant(startedAt + ms));
+type Order = Extract<Captured, { seq: number }>;
+
+/** The timer or activity that the workflow of this build orders at this event. */
+function orderOf(event: Event, captured: readonly Captured[]): Order | undefined {
+  const marker = event.markerRecordedEventAttributes;
+  const [local] = valuesOf(marker?.details?.['data']) as { seq: number }[];
+  const id =
+    event.timerStartedEventAttributes?.timerId ??
+    event.activityTaskScheduledEventAttributes?.activityId ??
+    (marker?.markerName === 'core_local_activity' ? local?.seq : undefined);
+  const kind = event.timerStartedEventAttributes ? 'timer' : marker ? 'local activity' : 'activity';
+  return captured.find(
+    (each): each is Order => each.kind === kind && 'seq' in each && String(each.seq) === String(id),
+  );
+}
+
+/** The input of a local activity is not in a history. */
+function orderDifferences(event: Event, ordered: Order): string[] {
+  const scheduled = event.activityTaskScheduledEventAttributes;
+  if (scheduled && ordered.kind === 'activity') {
+    return textsOf(`activity ${ordered.type}`, ordered.args, valuesOf(scheduled.input));
+  }
+  const timeout = event.timerStartedEventAttributes?.startToFireTimeout;
+  if (!timeout || ordered.kind !== 'timer' || msOf(timeout) === ordered.durationMs) return [];
+  const startedAt = event.eventTime ? msOf(event.eventTime) : 0;
+  const [was, is] = [msOf(timeout), ordered.durationMs].map((ms) => formatInstant(startedAt + ms));
   return [`the timer ended at ${was}, by this build at ${is}`];
 }
+
+const asList = (payload: Payload | null | undefined): Payloads => ({
+  payloads: payload ? [payload] : [],
+});
 
 interface Seconds {
   /** Of the package `long`, or a bigint. */
