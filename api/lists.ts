@@ -1,11 +1,12 @@
 import { z } from 'zod';
-import type { ListPosition, ListQuery } from '../db/repositories/lists.ts';
+import { LIST_SORTS } from '../db/repositories/lists.ts';
+import type { ListPosition, ListQuery, ListSort } from '../db/repositories/lists.ts';
 import { isInstant } from '../domain/calendar.ts';
 import { isId } from '../domain/ids.ts';
 import type { IdPrefix } from '../domain/ids.ts';
 import { ok } from './answers.ts';
 import type { Merchant } from './context.ts';
-import { idText, instantText, numberText, optional, text } from './fields.ts';
+import { idText, instantText, numberText, optional, problemsError, text } from './fields.ts';
 import type { Fields } from './fields.ts';
 import { receiptId } from './payment-fields.ts';
 
@@ -24,8 +25,36 @@ export const FILTERS = {
   ),
 };
 
+/** Several values are separated by commas. */
+export function statusFilter<const Status extends string>(statuses: readonly Status[]) {
+  const isStatus = (value: string): value is Status =>
+    (statuses as readonly string[]).includes(value);
+  const values = z
+    .custom<string>((value) => typeof value === 'string' && value.split(',').every(isStatus), {
+      error: `must be one of ${statuses.join(', ')}, or several with commas`,
+    })
+    .meta({ type: 'array', items: { type: 'string', enum: statuses } })
+    .transform((value) => value.split(',').filter(isStatus));
+  return optional(values).describe(
+    'Only records with this status. Several are separated by commas.',
+  );
+}
+
+/** For a list whose records have the time at which money moved. */
+export const SETTLED = {
+  settledAfter: optional(instantText).describe(
+    'Only records whose money moved at this instant or later. Epoch milliseconds.',
+  ),
+  settledBefore: optional(instantText).describe(
+    'Only records whose money moved before this instant. Epoch milliseconds.',
+  ),
+  sort: optional(z.enum(LIST_SORTS)).describe(
+    '`settledAt`: only records whose money moved, the latest movement first. Default: `createdAt`.',
+  ),
+};
+
 /** `startTime` is inclusive, `endTime` is exclusive. The offset of a list with another prefix is refused. */
-export function listQuery(prefix: IdPrefix) {
+export function listQuery(prefix: IdPrefix, limitDefault = LIMIT_DEFAULT) {
   const offset = text(OFFSET_MAX).transform((given, ctx): ListPosition => {
     const position = positionOf(prefix, given);
     if (position !== null) return position;
@@ -35,7 +64,7 @@ export function listQuery(prefix: IdPrefix) {
   });
   return {
     limit: optional(numberText(1, LIMIT_MAX)).describe(
-      `Maximum number of records on a page. Default: ${LIMIT_DEFAULT}.`,
+      `Maximum number of records on a page. Default: ${limitDefault}.`,
     ),
     offset: optional(offset).describe(
       '`metadata.offset` of the previous page. Absent for the first page.',
@@ -52,24 +81,34 @@ export function listQuery(prefix: IdPrefix) {
 interface Listed {
   readonly id: string;
   readonly createdAt: number;
+  readonly settledAt?: number | null;
 }
+
+type Query = Fields<ReturnType<typeof listQuery>> & Partial<Fields<typeof SETTLED>>;
 
 /** Newest records first. A record that is created between two reads does not shift the next page. */
 export async function answerPage<Row extends Listed, Presented>(
-  { merchant, query }: { merchant: Merchant; query: Fields<ReturnType<typeof listQuery>> },
+  { merchant, query }: { merchant: Merchant; query: Query },
   read: (query: ListQuery) => Promise<Row[]>,
   present: (row: Row) => Presented,
+  limitDefault = LIMIT_DEFAULT,
 ) {
-  const { limit = LIMIT_DEFAULT, offset, startTime, endTime } = query;
+  const { limit = limitDefault, offset, sort = 'createdAt' } = query;
+  if (offset && offset.sort !== sort) {
+    throw problemsError([{ field: 'offset', message: 'is of a list with another sort' }]);
+  }
   // One record more than the limit shows whether there is another page.
   const rows = await read({
     merchantId: merchant.id,
     limit: limit + 1,
-    startAt: startTime,
-    endAt: endTime,
+    startAt: query.startTime,
+    endAt: query.endTime,
+    settledFromAt: query.settledAfter,
+    settledUntilAt: query.settledBefore,
+    sort,
     after: offset,
   });
-  return pageOf(rows, limit, offsetOf, present);
+  return pageOf(rows, limit, (last) => offsetOf(positionIn(sort, last)), present);
 }
 
 /** For a list without ids, oldest first. Its offset is a number that rises from record to record, from 1. */
@@ -111,16 +150,24 @@ function pageOf<Row, Presented>(
   });
 }
 
-function offsetOf({ createdAt, id }: Listed): string {
-  return Buffer.from(`${createdAt} ${id}`, 'latin1').toString('base64url');
+function positionIn(sort: ListSort, { id, createdAt, settledAt }: Listed): ListPosition {
+  return { sort, id, at: sort === 'settledAt' ? (settledAt ?? createdAt) : createdAt };
+}
+
+/** The offset of a list by `createdAt` does not name its sort. */
+function offsetOf({ sort, at, id }: ListPosition): string {
+  const text = `${at} ${id}${sort === 'createdAt' ? '' : ` ${sort}`}`;
+  return Buffer.from(text, 'latin1').toString('base64url');
 }
 
 /** Decodes an offset. Returns null for text that `offsetOf` did not write. */
 function positionOf(prefix: IdPrefix, offset: string): ListPosition | null {
-  const [, instant, id] =
-    /^(\d{1,15}) (\w+)$/.exec(Buffer.from(offset, 'base64url').toString('latin1')) ?? [];
-  const position = { createdAt: Number(instant), id: id ?? '' };
+  const [, instant, id, settled] =
+    /^(\d{1,15}) (\w+)( settledAt)?$/.exec(Buffer.from(offset, 'base64url').toString('latin1')) ??
+    [];
+  const sort = settled === undefined ? 'createdAt' : 'settledAt';
+  const position = { sort, at: Number(instant), id: id ?? '' } as const;
   // Several Base64 texts decode to one position. Only the text that `offsetOf` writes is accepted.
-  const isOurs = isInstant(position.createdAt) && isId(prefix, id) && offsetOf(position) === offset;
+  const isOurs = isInstant(position.at) && isId(prefix, id) && offsetOf(position) === offset;
   return isOurs ? position : null;
 }

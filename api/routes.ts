@@ -1,9 +1,11 @@
 import {
   createCustomer,
+  deletePaymentMethodToken,
   getCustomer,
   getCustomers,
   getCustomerState,
   getPaymentMethodTokens,
+  updateCustomerDetails,
 } from './routes/customers/routes.ts';
 import { readDocument } from './routes/documents/routes.ts';
 import type { Operation } from './openapi/operation.ts';
@@ -14,6 +16,7 @@ import { chargeTokenised } from './routes/payments/charge-tokenised.ts';
 import { createIntent } from './routes/payments/create-intent.ts';
 import { getIntent, getIntents, getIntentV1 } from './routes/payments/intent.ts';
 import { createRefund } from './routes/payments/refund.ts';
+import { getRefunds } from './routes/payments/refunds.ts';
 import { createSetupMethod, getSetupMethod } from './routes/setup-methods/routes.ts';
 import {
   cancelSubscription,
@@ -46,8 +49,10 @@ import {
 export const ROUTES: readonly Route[] = [
   createCustomer,
   getCustomer,
+  updateCustomerDetails,
   getCustomers,
   getPaymentMethodTokens,
+  deletePaymentMethodToken,
   getCustomerState,
   createSubscription,
   getSubscription,
@@ -72,6 +77,7 @@ export const ROUTES: readonly Route[] = [
   getIntents,
   cancelIntent,
   createRefund,
+  getRefunds,
   createSetupMethod,
   getSetupMethod,
   createWebhook,

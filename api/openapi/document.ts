@@ -129,10 +129,14 @@ function queryParameters(book: SchemaBook, query: Shape): JsonSchema[] {
       required: required.has(name),
       description,
       ...(isExtension ? { 'x-extension': true } : {}),
-      schema: withoutNull(rest),
+      ...listStyleOf(withoutNull(rest)),
     };
   });
 }
+
+/** The values of a list are separated by commas. */
+const listStyleOf = (schema: JsonSchema) =>
+  schema['type'] === 'array' ? { style: 'form', explode: false, schema } : { schema };
 
 function withoutNull(schema: JsonSchema): JsonSchema {
   const choices = schema['anyOf'] as JsonSchema[] | undefined;

@@ -504,6 +504,7 @@ CREATE UNIQUE INDEX "merchant_gateway__current__uq" ON "merchant_gateway" USING 
 CREATE INDEX "customer__created__idx" ON "customer" USING btree ("merchant_id","created_at","id");--> statement-breakpoint
 CREATE INDEX "customer__normal_email__idx" ON "customer" USING btree ("merchant_id","normal_email") WHERE "customer"."normal_email" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_method__gateway_method__uq" ON "payment_method" USING btree ("gateway","gateway_method_id");--> statement-breakpoint
+CREATE INDEX "payment_method__customer__idx" ON "payment_method" USING btree ("merchant_id","customer_id");--> statement-breakpoint
 CREATE INDEX "link_use__address__idx" ON "link_use" USING btree ("merchant_id","link_id","address_hash","begun_at");--> statement-breakpoint
 CREATE INDEX "link_use__begun__idx" ON "link_use" USING btree ("begun_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "subscription_import__subscription__uq" ON "subscription_import" USING btree ("merchant_id","subscription_id");--> statement-breakpoint
@@ -528,6 +529,7 @@ CREATE UNIQUE INDEX "payment_attempt__one_success__uq" ON "payment_attempt" USIN
 CREATE INDEX "payment_attempt__charge__idx" ON "payment_attempt" USING btree ("gateway_charge_id") WHERE "payment_attempt"."gateway_charge_id" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_intent__subscription_cycle__uq" ON "payment_intent" USING btree ("merchant_id","subscription_id","cycle_number") WHERE "payment_intent"."cycle_number" is not null;--> statement-breakpoint
 CREATE INDEX "payment_intent__created__idx" ON "payment_intent" USING btree ("merchant_id","created_at","id");--> statement-breakpoint
+CREATE INDEX "payment_intent__succeeded__idx" ON "payment_intent" USING btree ("merchant_id","succeeded_at","id") WHERE "payment_intent"."succeeded_at" is not null;--> statement-breakpoint
 CREATE INDEX "payment_intent__subscription__idx" ON "payment_intent" USING btree ("merchant_id","subscription_id","created_at","id") WHERE "payment_intent"."subscription_id" is not null;--> statement-breakpoint
 CREATE INDEX "payment_intent__receipt__idx" ON "payment_intent" USING btree ("merchant_id","receipt_id") WHERE "payment_intent"."receipt_id" is not null;--> statement-breakpoint
 CREATE INDEX "payment_intent__normal_email__idx" ON "payment_intent" USING btree ("merchant_id","normal_email") WHERE "payment_intent"."normal_email" is not null;--> statement-breakpoint
@@ -539,6 +541,8 @@ CREATE INDEX "payment_review__open__idx" ON "payment_review" USING btree ("updat
 CREATE UNIQUE INDEX "refund__gateway_key__uq" ON "refund" USING btree ("gateway_key");--> statement-breakpoint
 CREATE UNIQUE INDEX "refund__late_attempt__uq" ON "refund" USING btree ("merchant_id","late_attempt_id") WHERE "refund"."late_attempt_id" is not null;--> statement-breakpoint
 CREATE INDEX "refund__intent__idx" ON "refund" USING btree ("merchant_id","intent_id");--> statement-breakpoint
+CREATE INDEX "refund__created__idx" ON "refund" USING btree ("merchant_id","created_at","id");--> statement-breakpoint
+CREATE INDEX "refund__refunded__idx" ON "refund" USING btree ("merchant_id","refunded_at","id") WHERE "refund"."refunded_at" is not null;--> statement-breakpoint
 CREATE INDEX "refund__open__idx" ON "refund" USING btree ("updated_at") WHERE "refund"."state" in ('CREATED', 'SENDING', 'UNKNOWN', 'PENDING', 'REVIEW');--> statement-breakpoint
 CREATE UNIQUE INDEX "checkout_session__token__uq" ON "checkout_session" USING btree ("token_hash");--> statement-breakpoint
 CREATE INDEX "checkout_session__subscription__idx" ON "checkout_session" USING btree ("merchant_id","subscription_id");--> statement-breakpoint

@@ -1,21 +1,30 @@
-import { and, desc, eq, gte, inArray, lt, or, sql } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, gte, inArray, isNotNull, lt, or, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { emailNormalForm } from '../../domain/email.ts';
 import type { IntentStatus } from '../../domain/payment-intent.ts';
+import type { RefundState } from '../../domain/refund.ts';
 import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
 import type { Db } from '../client.ts';
-import { customers } from '../schema/customers.ts';
-import { paymentIntents } from '../schema/payments.ts';
+import { customers, paymentMethods } from '../schema/customers.ts';
+import { paymentIntents, refunds } from '../schema/payments.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import type { Customer } from './customers/customers.ts';
+import { SAVED_STATUSES } from './customers/payment-methods.ts';
+import type { SavedMethod } from './customers/payment-methods.ts';
 import { selectIntents, withAttempts } from './payments/read.ts';
 import type { IntentRecord } from './payments/read.ts';
+import type { Refund } from './payments/refunds.ts';
 import { selectSubscriptions } from './subscriptions/read.ts';
 import type { SubscriptionView } from './subscriptions/read.ts';
 
-/** The position of a row in a list. Lists are ordered by `createdAt` and then by id, both descending. */
+/** What a list is ordered by, newest first. By `settledAt` it has only the rows that have one. */
+export const LIST_SORTS = ['createdAt', 'settledAt'] as const;
+export type ListSort = (typeof LIST_SORTS)[number];
+
+/** The position of a row in a list, which is ordered by `at` and then by id, both descending. */
 export interface ListPosition {
-  createdAt: number;
+  sort: ListSort;
+  at: number;
   id: string;
 }
 
@@ -24,6 +33,9 @@ export interface ListQuery {
   limit: number;
   startAt?: number | undefined;
   endAt?: number | undefined;
+  settledFromAt?: number | undefined;
+  settledUntilAt?: number | undefined;
+  sort?: ListSort | undefined;
   /** Only rows after this position. The row at the position may have been deleted. */
   after?: ListPosition | undefined;
 }
@@ -40,6 +52,7 @@ export interface ListFilters {
 interface ListColumns {
   merchantId: AnyPgColumn;
   createdAt: AnyPgColumn;
+  settledAt?: AnyPgColumn;
   id: AnyPgColumn;
 }
 
@@ -52,7 +65,7 @@ export async function listCustomers(
     .select()
     .from(customers)
     .where(and(inList(customers, query), hasEmail(customers.normalEmail, email)))
-    .orderBy(...newestFirst(customers))
+    .orderBy(...newestFirst(customers, query))
     .limit(query.limit);
 }
 
@@ -64,7 +77,7 @@ export async function listSubscriptions(
     receiptId,
     email,
     status,
-  }: ListFilters & { status?: SubscriptionStatus | undefined },
+  }: ListFilters & { status?: readonly SubscriptionStatus[] | undefined },
 ): Promise<SubscriptionView[]> {
   return selectSubscriptions(db)
     .where(
@@ -72,48 +85,121 @@ export async function listSubscriptions(
         inList(subscriptions, query),
         matches(subscriptions.customerId, customerId),
         matches(subscriptions.receiptId, receiptId),
-        matches(subscriptions.status, status),
+        isIn(subscriptions.status, status),
         hasEmail(subscriptions.normalEmail, email),
       ),
     )
-    .orderBy(...newestFirst(subscriptions))
+    .orderBy(...newestFirst(subscriptions, query))
     .limit(query.limit);
 }
+
+const INTENT_COLUMNS = {
+  ...getTableColumns(paymentIntents),
+  settledAt: paymentIntents.succeededAt,
+};
 
 /** Returns the merchant's payment intents, newest first. `status` is the status at `nowAt`. */
 export async function listIntents(
   db: Db,
   query: ListQuery,
-  filters: ListFilters & { status?: IntentStatus | undefined },
+  filters: ListFilters & { status?: readonly IntentStatus[] | undefined },
   nowAt: number,
 ): Promise<IntentRecord[]> {
   const { customerId, subscriptionId, receiptId, email, status } = filters;
   const rows = await selectIntents(db)
     .where(
       and(
-        inList(paymentIntents, query),
+        inList(INTENT_COLUMNS, query),
         matches(paymentIntents.customerId, customerId),
         matches(paymentIntents.subscriptionId, subscriptionId),
         matches(paymentIntents.receiptId, receiptId),
         hasEmail(paymentIntents.normalEmail, email),
-        status === undefined ? undefined : hasIntentStatus(status, nowAt),
+        or(...(status ?? []).map((each) => hasIntentStatus(each, nowAt))),
       ),
     )
-    .orderBy(...newestFirst(paymentIntents))
+    .orderBy(...newestFirst(INTENT_COLUMNS, query))
     .limit(query.limit);
   return withAttempts(db, query.merchantId, rows);
 }
 
-function inList(table: ListColumns, { merchantId, startAt, endAt, after }: ListQuery) {
-  const at = (instant: number) => sql`${new Date(instant).toISOString()}::timestamptz`;
+export interface ListedRefund extends Refund {
+  settledAt: number | null;
+}
+
+const REFUND_COLUMNS = { ...getTableColumns(refunds), settledAt: refunds.refundedAt };
+
+/** Returns the merchant's refunds, newest first, those of late charges included. */
+export async function listRefunds(
+  db: Db,
+  query: ListQuery,
+  {
+    intentId,
+    status,
+  }: { intentId?: string | undefined; status?: readonly RefundState[] | undefined },
+): Promise<ListedRefund[]> {
+  return db
+    .select(REFUND_COLUMNS)
+    .from(refunds)
+    .where(
+      and(
+        inList(REFUND_COLUMNS, query),
+        matches(refunds.intentId, intentId),
+        isIn(refunds.state, status),
+      ),
+    )
+    .orderBy(...newestFirst(REFUND_COLUMNS, query))
+    .limit(query.limit);
+}
+
+/** Returns the customer's payment methods, newest first, without PENDING ones. */
+export async function listPaymentMethods(
+  db: Db,
+  query: ListQuery,
+  {
+    customerId,
+    status,
+  }: { customerId: string; status?: readonly SavedMethod['status'][] | undefined },
+): Promise<SavedMethod[]> {
+  const rows = await db
+    .select()
+    .from(paymentMethods)
+    .where(
+      and(
+        inList(paymentMethods, query),
+        eq(paymentMethods.customerId, customerId),
+        isIn(paymentMethods.status, status ?? SAVED_STATUSES),
+      ),
+    )
+    .orderBy(...newestFirst(paymentMethods, query))
+    .limit(query.limit);
+  return rows as SavedMethod[]; // the query omits PENDING methods
+}
+
+function inList(table: ListColumns, query: ListQuery) {
+  const { merchantId, startAt, endAt, settledFromAt, settledUntilAt, after } = query;
+  const { createdAt, settledAt = createdAt } = table;
+  const column = sortColumn(table, query);
   return and(
     eq(table.merchantId, merchantId),
-    startAt === undefined ? undefined : gte(table.createdAt, at(startAt)),
-    endAt === undefined ? undefined : lt(table.createdAt, at(endAt)),
+    startAt === undefined ? undefined : gte(createdAt, timeOf(startAt)),
+    endAt === undefined ? undefined : lt(createdAt, timeOf(endAt)),
+    settledFromAt === undefined ? undefined : gte(settledAt, timeOf(settledFromAt)),
+    settledUntilAt === undefined ? undefined : lt(settledAt, timeOf(settledUntilAt)),
+    column === createdAt ? undefined : isNotNull(column),
     after === undefined
       ? undefined
-      : sql`(${table.createdAt}, ${table.id}) < (${at(after.createdAt)}, ${after.id}::text)`,
+      : sql`(${column}, ${table.id}) < (${timeOf(after.at)}, ${after.id}::text)`,
   );
+}
+
+const timeOf = (instant: number) => sql`${new Date(instant).toISOString()}::timestamptz`;
+
+function sortColumn({ createdAt, settledAt }: ListColumns, { sort }: ListQuery): AnyPgColumn {
+  return sort === 'settledAt' && settledAt ? settledAt : createdAt;
+}
+
+function isIn(column: AnyPgColumn, values: readonly string[] | undefined) {
+  return values === undefined ? undefined : inArray(column, values);
 }
 
 function matches(column: AnyPgColumn, value: string | undefined) {
@@ -127,13 +213,12 @@ function hasEmail(normalEmail: AnyPgColumn, email: string | undefined) {
 /** Returns the SQL condition for the status at `nowAt`, by the rule of `intentStatusAt`. */
 function hasIntentStatus(status: IntentStatus, nowAt: number) {
   const isUnpaid = inArray(paymentIntents.status, ['CREATED', 'FAILED']);
-  const now = sql`${new Date(nowAt).toISOString()}::timestamptz`;
-  const isExpired = and(isUnpaid, sql`${paymentIntents.checkoutExpiresAt} <= ${now}`);
+  const isExpired = and(isUnpaid, sql`${paymentIntents.checkoutExpiresAt} <= ${timeOf(nowAt)}`);
   const isRecorded = eq(paymentIntents.status, status);
   if (status === 'CANCELLED') return or(isRecorded, isExpired);
   return and(isRecorded, sql`(${isExpired}) is not true`);
 }
 
-function newestFirst(table: ListColumns) {
-  return [desc(table.createdAt), desc(table.id)];
+function newestFirst(table: ListColumns, query: ListQuery) {
+  return [desc(sortColumn(table, query)), desc(table.id)];
 }

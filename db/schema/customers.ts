@@ -67,6 +67,8 @@ export const paymentMethods = pgTable(
     childOf(table, table.customerId, customers),
     // A token that is redeemed twice gives one row, and a gateway method belongs to one merchant.
     uniqueIndex('payment_method__gateway_method__uq').on(table.gateway, table.gatewayMethodId),
+    // The list of a customer's methods.
+    index('payment_method__customer__idx').on(table.merchantId, table.customerId),
     isOneOf('payment_method__status__ck', table.status, PAYMENT_METHOD_STATUSES),
   ],
 );

@@ -117,6 +117,9 @@ export const paymentIntents = pgTable(
       .where(sql`${table.cycleNumber} is not null`),
     // Lists read this index, newest first.
     index('payment_intent__created__idx').on(table.merchantId, table.createdAt, table.id),
+    index('payment_intent__succeeded__idx')
+      .on(table.merchantId, table.succeededAt, table.id)
+      .where(sql`${table.succeededAt} is not null`),
     // Lists with a filter.
     index('payment_intent__subscription__idx')
       .on(table.merchantId, table.subscriptionId, table.createdAt, table.id)
@@ -261,6 +264,11 @@ export const refunds = pgTable(
       .on(table.merchantId, table.lateAttemptId)
       .where(sql`${table.lateAttemptId} is not null`),
     index('refund__intent__idx').on(table.merchantId, table.intentId),
+    // Lists read these indexes, newest first.
+    index('refund__created__idx').on(table.merchantId, table.createdAt, table.id),
+    index('refund__refunded__idx')
+      .on(table.merchantId, table.refundedAt, table.id)
+      .where(sql`${table.refundedAt} is not null`),
     // The periodic sweep finds undecided refunds by this index.
     index('refund__open__idx')
       .on(table.updatedAt)

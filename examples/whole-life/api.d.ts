@@ -28,7 +28,7 @@ export interface paths {
             cookie?: never;
         };
         get: operations["getCustomer"];
-        put?: never;
+        put: operations["updateCustomer"];
         post?: never;
         delete?: never;
         options?: never;
@@ -63,6 +63,22 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/customer/{customerId}/payment-method-tokens/{pmId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete: operations["deletePaymentMethodToken"];
         options?: never;
         head?: never;
         patch?: never;
@@ -446,6 +462,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["refundIntent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/refund": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["listRefunds"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1001,7 +1033,7 @@ export interface components {
             settledAt?: string;
             /** @enum {string} */
             settledBy?: "gateway" | "event" | "look_up" | "person" | "void";
-            refunds: components["schemas"]["RefundOfCharge"][];
+            refunds: components["schemas"]["Refund"][];
             disputes: components["schemas"]["Dispute"][];
         };
         ChargeCause: {
@@ -1030,14 +1062,18 @@ export interface components {
         };
         /** @enum {string} */
         DeclineCode: "card_declined" | "insufficient_funds" | "expired_card" | "invalid_cvc" | "incorrect_card_number" | "lost_card" | "stolen_card" | "fraudulent" | "authentication_required" | "processing_error" | "issuer_unavailable" | "payment_method_removed" | "account_closed" | "authorisation_revoked";
-        RefundOfCharge: {
+        Refund: {
             refundId: string;
+            intentId: string;
             /** Format: int64 */
             amount: number;
+            currency: string;
             /** @enum {string} */
             status: "CREATED" | "SENDING" | "UNKNOWN" | "PENDING" | "REVIEW" | "SUCCEEDED" | "REFUSED";
             /** Format: date-time */
             createdAt: string;
+            /** Format: int64 */
+            refundedAt?: number;
             isLateCharge?: boolean;
         };
         Dispute: {
@@ -1116,6 +1152,8 @@ export interface components {
             /** Format: int64 */
             succeededAt?: number;
             subscriptionId?: string;
+            /** Format: int64 */
+            cycleNumber?: number;
             metadata?: {
                 [key: string]: string;
             };
@@ -1126,6 +1164,7 @@ export interface components {
             cardMetadata: components["schemas"]["CardMetadata"] | null;
             chargeAttempts: components["schemas"]["ChargeAttempt"][];
             succeededCharge?: components["schemas"]["ChargeAttempt"];
+            refunds?: components["schemas"]["Refund"][];
             disputes?: components["schemas"]["Dispute"][];
             /** Format: uri */
             fwdUrl: string;
@@ -1165,6 +1204,8 @@ export interface components {
             /** Format: int64 */
             succeededAt?: number;
             subscriptionId?: string;
+            /** Format: int64 */
+            cycleNumber?: number;
             metadata?: {
                 [key: string]: string;
             };
@@ -1175,6 +1216,7 @@ export interface components {
             cardMetadata: components["schemas"]["CardMetadata"] | null;
             chargeAttempts: components["schemas"]["ChargeAttempt"][];
             succeededCharge?: components["schemas"]["ChargeAttempt"];
+            refunds?: components["schemas"]["Refund"][];
             disputes?: components["schemas"]["Dispute"][];
         };
         SetupMethod: {
@@ -1519,6 +1561,59 @@ export interface operations {
             503: components["responses"]["service_unavailable"];
         };
     };
+    updateCustomer: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @example cus_0002sSOLtvYJpjM0P8rC2uQe */
+                customerId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    customerDetails: components["schemas"]["CustomerDetails"];
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "Ignored-Fields": components["headers"]["Ignored-Fields"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Customer"];
+                };
+            };
+            400: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        errorCode: "bad_request" | "resource_not_found";
+                        errorDescription: string;
+                    };
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            409: components["responses"]["idempotency_key_in_use"];
+            422: components["responses"]["idempotency_key_reused"];
+            429: components["responses"]["rate_limit_exceeded"];
+            500: components["responses"]["internal_server_error"];
+            503: components["responses"]["service_unavailable"];
+        };
+    };
     listCustomers: {
         parameters: {
             query?: {
@@ -1569,7 +1664,13 @@ export interface operations {
     };
     listPaymentMethodTokens: {
         parameters: {
-            query?: never;
+            query?: {
+                limit?: number;
+                offset?: string;
+                startTime?: number;
+                endTime?: number;
+                status?: ("LIVE" | "DELETED")[];
+            };
             header?: never;
             path: {
                 /** @example cus_0002sSOLtvYJpjM0P8rC2uQe */
@@ -1587,6 +1688,9 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["PaymentMethodToken"][];
+                        metadata: {
+                            offset?: string;
+                        };
                     };
                 };
             };
@@ -1604,6 +1708,54 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            429: components["responses"]["rate_limit_exceeded"];
+            500: components["responses"]["internal_server_error"];
+            503: components["responses"]["service_unavailable"];
+        };
+    };
+    deletePaymentMethodToken: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @example cus_0002sSOLtvYJpjM0P8rC2uQe */
+                customerId: string;
+                /** @example pmt_0002sSOLuP0oT4bXWmA1nLdK */
+                pmId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            400: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
+                        errorDescription: string;
+                    };
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            409: components["responses"]["idempotency_key_in_use"];
+            422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
             500: components["responses"]["internal_server_error"];
             503: components["responses"]["service_unavailable"];
@@ -1793,7 +1945,7 @@ export interface operations {
                 startTime?: number;
                 endTime?: number;
                 customerId?: string;
-                status?: "CREATED" | "TRIALING" | "ACTIVE" | "UNPAID" | "PAUSED" | "ENDED";
+                status?: ("CREATED" | "TRIALING" | "ACTIVE" | "UNPAID" | "PAUSED" | "ENDED")[];
                 receiptId?: string;
                 email?: string;
             };
@@ -2808,11 +2960,14 @@ export interface operations {
                 offset?: string;
                 startTime?: number;
                 endTime?: number;
+                settledAfter?: number;
+                settledBefore?: number;
+                sort?: "createdAt" | "settledAt";
                 customerId?: string;
                 subscriptionId?: string;
                 receiptId?: string;
                 email?: string;
-                status?: "CREATED" | "PENDING" | "SUCCESS" | "FAILED" | "CANCELLED" | "REFUNDED" | "PARTIALLY_REFUNDED";
+                status?: ("CREATED" | "PENDING" | "SUCCESS" | "FAILED" | "CANCELLED" | "REFUNDED" | "PARTIALLY_REFUNDED")[];
             };
             header?: never;
             path?: never;
@@ -2965,6 +3120,58 @@ export interface operations {
             503: components["responses"]["service_unavailable"];
         };
     };
+    listRefunds: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: string;
+                startTime?: number;
+                endTime?: number;
+                settledAfter?: number;
+                settledBefore?: number;
+                sort?: "createdAt" | "settledAt";
+                intentId?: string;
+                status?: ("CREATED" | "SENDING" | "UNKNOWN" | "PENDING" | "REVIEW" | "SUCCEEDED" | "REFUSED")[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Refund"][];
+                        metadata: {
+                            offset?: string;
+                        };
+                    };
+                };
+            };
+            400: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        errorCode: "bad_request";
+                        errorDescription: string;
+                    };
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            429: components["responses"]["rate_limit_exceeded"];
+            500: components["responses"]["internal_server_error"];
+            503: components["responses"]["service_unavailable"];
+        };
+    };
     createSetupMethod: {
         parameters: {
             query?: never;
@@ -3074,6 +3281,8 @@ export interface operations {
     listWebhooks: {
         parameters: {
             query?: {
+                limit?: number;
+                offset?: number;
                 includeInactive?: "true" | "false";
             };
             header?: never;
@@ -3090,6 +3299,9 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["WebhookConfiguration"][];
+                        metadata: {
+                            offset?: string;
+                        };
                     };
                 };
             };

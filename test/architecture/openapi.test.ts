@@ -95,6 +95,7 @@ describe('the OpenAPI document', () => {
   it('marks the routes beyond the agreed interface as extensions, and lists Idempotency-Key for ten routes [D-§7]', () => {
     const marked = OPERATIONS.filter(({ isExtension }) => isExtension).map(nameOf);
     expect(marked.toSorted()).toEqual([
+      'DELETE /customer/:customerId/payment-method-tokens/:pmId',
       'DELETE /webhook/:webhookConfigId',
       'GET /customer',
       'GET /customer/:customerId/payment-method-tokens',
@@ -103,6 +104,7 @@ describe('the OpenAPI document', () => {
       'GET /payments',
       'GET /payments/get-intent/:xIntentId',
       'GET /payments/v2/get-intent/:xIntentId',
+      'GET /refund',
       'GET /setup-method/:setupMethodId',
       'GET /subscription',
       'GET /subscription/charges/:subscriptionId',
@@ -119,6 +121,7 @@ describe('the OpenAPI document', () => {
       'POST /test-clock/create',
       'POST /test-helpers/decline-next',
       'POST /webhook',
+      'PUT /customer/:customerId',
     ]);
     const listed = OPERATIONS.filter(({ idempotencyKey }) => idempotencyKey === 'listed');
     expect(listed.map(nameOf).toSorted()).toEqual([

@@ -1,8 +1,14 @@
 import { drizzle } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { listCustomers, listIntents, listSubscriptions } from '../../db/repositories/lists.ts';
-import type { ListFilters } from '../../db/repositories/lists.ts';
+import {
+  listCustomers,
+  listIntents,
+  listPaymentMethods,
+  listRefunds,
+  listSubscriptions,
+} from '../../db/repositories/lists.ts';
+import type { ListFilters, ListQuery } from '../../db/repositories/lists.ts';
 import type { Db } from '../../db/client.ts';
 import { newSubscription } from '../../domain/subscription/state.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -61,9 +67,17 @@ beforeAll(async () => {
       select merchant_id, 'sub_' || n, 'cus_' || n, 'ACTIVE', 1, 'new', '${JSON.stringify(STATE)}', 100, 'USD', 'USD', 12, 0, details, normal_email,
         'receipt-' || n, false, created_at from numbered;
     insert into payment_intent (merchant_id, id, customer_id, subscription_id, amount_minor, currency,
-        presentment_currency, status, receipt_id, customer_details, normal_email, created_at)
+        presentment_currency, status, receipt_id, customer_details, normal_email, created_at, succeeded_at)
       select merchant_id, 'in_' || n, 'cus_' || n, 'sub_' || n, 100, 'USD', 'USD', 'SUCCESS', 'receipt-' || n,
-        details, normal_email, created_at from numbered;
+        details, normal_email, created_at, to_timestamp(n) from numbered;
+    insert into refund (merchant_id, id, intent_id, state, amount_minor, currency, gateway_key, gateway_charge_id,
+        created_at, refunded_at)
+      select merchant_id, 'rf_' || n, 'in_' || n, 'SUCCEEDED', 100, 'USD', 'refund:' || n, 'ch_' || n, created_at,
+        to_timestamp(n) from numbered;
+    insert into payment_method (merchant_id, id, customer_id, kind, gateway, gateway_method_id, brand,
+        last_four_digit, expiry_month, expiry_year, status, created_at)
+      select merchant_id, 'pmt_' || n, 'cus_' || n, 'CARD', 'sandbox', 'gm_' || n, 'visa', '4242', 7, 2031, 'LIVE',
+        created_at from numbered;
     analyze`);
 });
 afterAll(async () => {
@@ -87,13 +101,22 @@ function rowsRead(plan: Plan): number {
   return ofPlans + ofLoop * plan['Actual Loops'];
 }
 
+type Filters = ListFilters & Pick<ListQuery, 'sort' | 'settledUntilAt'>;
+
 const LISTS = {
-  customers: (filters: ListFilters) => listCustomers(db, QUERY, filters),
-  subscriptions: (filters: ListFilters) => listSubscriptions(db, QUERY, filters),
-  payments: (filters: ListFilters) => listIntents(db, QUERY, filters, Date.now()),
+  customers: (filters: Filters) => listCustomers(db, QUERY, filters),
+  subscriptions: (filters: Filters) => listSubscriptions(db, QUERY, filters),
+  payments: ({ sort, settledUntilAt, ...filters }: Filters) =>
+    listIntents(db, { ...QUERY, sort, settledUntilAt }, filters, Date.now()),
+  refunds: ({ sort, settledUntilAt }: Filters) =>
+    listRefunds(db, { ...QUERY, sort, settledUntilAt }, {}),
+  methods: () => listPaymentMethods(db, QUERY, { customerId: 'cus_1' }),
 };
 
-test.for<[list: keyof typeof LISTS, filters: ListFilters, id: string]>([
+test.for<[list: keyof typeof LISTS, filters: Filters, id: string]>([
+  ['payments', { sort: 'settledAt', settledUntilAt: 2_000 }, 'in_1'],
+  ['refunds', { sort: 'settledAt', settledUntilAt: 2_000 }, 'rf_1'],
+  ['methods', {}, 'pmt_1'],
   ['payments', { subscriptionId: 'sub_1' }, 'in_1'],
   ['payments', { receiptId: 'receipt-1' }, 'in_1'],
   ['payments', { email: 'payer-1@example.com' }, 'in_1'],

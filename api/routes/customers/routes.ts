@@ -1,9 +1,22 @@
 import { z } from 'zod';
-import { findCustomer, insertCustomer } from '../../../db/repositories/customers/customers.ts';
+import {
+  findCustomer,
+  insertCustomer,
+  updateCustomer,
+} from '../../../db/repositories/customers/customers.ts';
 import type { Customer } from '../../../db/repositories/customers/customers.ts';
-import { listCustomers, listSubscriptions } from '../../../db/repositories/lists.ts';
-import { listPaymentMethods } from '../../../db/repositories/customers/payment-methods.ts';
+import {
+  listCustomers,
+  listPaymentMethods,
+  listSubscriptions,
+} from '../../../db/repositories/lists.ts';
+import {
+  deleteUnusedMethod,
+  findMethod,
+  SAVED_STATUSES,
+} from '../../../db/repositories/customers/payment-methods.ts';
 import type { SavedMethod } from '../../../db/repositories/customers/payment-methods.ts';
+import { DomainError } from '../../../domain/errors.ts';
 import { newId } from '../../../domain/ids.ts';
 import {
   cancelAt,
@@ -16,16 +29,18 @@ import {
   exampleCard,
   EXTENSION,
   id,
+  nothing,
   page,
   presentCard,
 } from '../../answer-fields.ts';
-import { found, ok, withoutNulls } from '../../answers.ts';
+import { found, notFound, ok, withoutNulls } from '../../answers.ts';
 import { customerDetails } from '../../payment-fields.ts';
 import { inTransaction } from '../../idempotency.ts';
-import { answerPage, FILTERS, listQuery } from '../../lists.ts';
+import { answerPage, FILTERS, listQuery, statusFilter } from '../../lists.ts';
 import { route } from '../../route.ts';
 
 const CUSTOMER_ID = 'cus_0002sSOLtvYJpjM0P8rC2uQe';
+const PMT_ID = 'pmt_0002sSOLuP0oT4bXWmA1nLdK';
 
 const customerIdParam = { description: 'Id of a customer.', example: CUSTOMER_ID };
 
@@ -97,6 +112,43 @@ export const getCustomer = route({
   },
 });
 
+export const updateCustomerDetails = route({
+  operationId: 'updateCustomer',
+  method: 'put',
+  path: '/customer/:customerId',
+  tag: 'Customers',
+  summary: 'Change the details of a customer',
+  description:
+    'Replaces the fields that are given and keeps the others; `customerAddress` is one field, and null empties a field. ' +
+    'Subscriptions and payments that exist keep the details with which they were made.',
+  isExtension: true,
+  idempotencyKey: 'honoured',
+  params: { customerId: customerIdParam },
+  body: {
+    fields: { customerDetails: customerDetails.describe('The details that change.') },
+    examples: [
+      { summary: 'Another address', value: { customerDetails: { email: 'ada@example.com' } } },
+    ],
+  },
+  answer: {
+    description: 'The customer after the change.',
+    schema: CustomerAnswer,
+    examples: [{ summary: 'A person', value: exampleCustomer }],
+  },
+  refusals: ['resource_not_found'],
+  handle: async (call, deps) =>
+    inTransaction(call, deps, async (tx) => {
+      const { merchant, params, body } = call;
+      const change = { merchantId: merchant.id, id: params.customerId };
+      const details = body.customerDetails;
+      return {
+        answer: ok(
+          presentCustomer(found(await updateCustomer(tx, { ...change, details }), 'customer')),
+        ),
+      };
+    }),
+});
+
 export const getCustomers = route({
   operationId: 'listCustomers',
   method: 'get',
@@ -120,7 +172,7 @@ const PaymentMethodToken = z
     paymentMethodId: id('pmt', 'saved payment method'),
     ...cardFields,
     customerId: id('cus', 'customer'),
-    status: z.enum(['LIVE', 'DELETED']),
+    status: z.enum(SAVED_STATUSES),
     createdAt: epochMs('When the payment method was saved.'),
   })
   .meta({ id: 'PaymentMethodToken', ...EXTENSION });
@@ -135,6 +187,9 @@ function presentPaymentMethod(method: SavedMethod) {
   };
 }
 
+/** More than a customer has, so that a request without `limit` gets all. */
+const METHODS_LIMIT_DEFAULT = 1_000;
+
 export const getPaymentMethodTokens = route({
   operationId: 'listPaymentMethodTokens',
   method: 'get',
@@ -146,35 +201,82 @@ export const getPaymentMethodTokens = route({
     'status DELETED. A charge that was ordered before the method was replaced may still be made.',
   isExtension: true,
   params: { customerId: customerIdParam },
+  query: { ...listQuery('pmt', METHODS_LIMIT_DEFAULT), status: statusFilter(SAVED_STATUSES) },
   answer: {
-    description: 'Every payment method of the customer.',
-    schema: z.object({ data: z.array(PaymentMethodToken) }),
+    description: 'The payment methods of the customer.',
+    schema: page(PaymentMethodToken),
     examples: [
       {
         summary: 'One card',
         value: {
           data: [
             {
-              paymentMethodId: 'pmt_0002sSOLuP0oT4bXWmA1nLdK',
+              paymentMethodId: PMT_ID,
               ...exampleCard,
               customerId: CUSTOMER_ID,
               status: 'LIVE',
               createdAt: 1_795_132_800_000,
             },
           ],
+          metadata: {},
         },
       },
     ],
   },
   refusals: ['resource_not_found'],
-  handle: async ({ merchant, params }, { db }) => {
+  handle: async (call, { db }) => {
+    const { merchant, params, query } = call;
     const customer = found(await findCustomer(db, merchant.id, params.customerId), 'customer');
-    const methods = await listPaymentMethods(db, merchant.id, customer.id);
-    return ok({ data: methods.map(presentPaymentMethod) });
+    const filters = { customerId: customer.id, status: query.status };
+    return answerPage(
+      call,
+      (listed) => listPaymentMethods(db, listed, filters),
+      presentPaymentMethod,
+      METHODS_LIMIT_DEFAULT,
+    );
   },
 });
 
-const STATE_SUBSCRIPTIONS_MAX = 100;
+export const deletePaymentMethodToken = route({
+  operationId: 'deletePaymentMethodToken',
+  method: 'delete',
+  path: '/customer/:customerId/payment-method-tokens/:pmId',
+  tag: 'Customers',
+  summary: 'Delete a saved payment method of a customer',
+  description:
+    'No new charge of it is accepted; one that was ordered before may still be made. Refused while a subscription that ' +
+    'has not ended charges it.',
+  isExtension: true,
+  idempotencyKey: 'honoured',
+  params: {
+    customerId: customerIdParam,
+    pmId: { description: 'Id of a saved payment method.', example: PMT_ID },
+  },
+  answer: {
+    description: 'The payment method has the status DELETED.',
+    schema: nothing,
+    examples: [{ summary: 'Done', value: {} }],
+  },
+  refusals: ['operation_not_allowed', 'resource_not_found'],
+  handle: async (call, deps) => {
+    const { customerId, pmId } = call.params;
+    const merchantId = call.merchant.id;
+    return inTransaction(call, deps, async (tx) => {
+      const method = await findMethod(tx, merchantId, pmId);
+      if (method?.customerId !== customerId || method.status === 'PENDING') {
+        throw notFound('payment method');
+      }
+      const user = await deleteUnusedMethod(tx, merchantId, pmId);
+      if (user === null) return { answer: ok({}) };
+      throw new DomainError(
+        'operation_not_allowed',
+        `The subscription ${user} charges this payment method. Replace the method there, or cancel the subscription.`,
+      );
+    });
+  },
+});
+
+const STATE_RECORDS_MAX = 100;
 
 export const getCustomerState = route({
   operationId: 'getCustomerState',
@@ -183,7 +285,7 @@ export const getCustomerState = route({
   tag: 'Customers',
   summary: 'Read the subscriptions and the saved payment methods of a customer',
   description:
-    'The newest 100 subscriptions with their status and the end of the paid period, and the payment methods ' +
+    'The newest 100 subscriptions with their status and the end of the paid period, and the newest 100 payment methods ' +
     'that can be charged. Give access until the latest `currentPeriodEnd`, in every status.',
   isExtension: true,
   params: { customerId: customerIdParam },
@@ -229,10 +331,10 @@ export const getCustomerState = route({
   refusals: ['resource_not_found'],
   handle: async ({ merchant, params: { customerId } }, { db }) => {
     found(await findCustomer(db, merchant.id, customerId), 'customer');
-    const newest = { merchantId: merchant.id, limit: STATE_SUBSCRIPTIONS_MAX };
+    const newest = { merchantId: merchant.id, limit: STATE_RECORDS_MAX };
     const [subscriptions, methods] = await Promise.all([
       listSubscriptions(db, newest, { customerId }),
-      listPaymentMethods(db, merchant.id, customerId),
+      listPaymentMethods(db, newest, { customerId, status: ['LIVE'] }),
     ]);
     return ok({
       customerId,
@@ -243,9 +345,7 @@ export const getCustomerState = route({
         nextPaymentDate: nextPaymentAt(state),
         ...withoutNulls({ cancelAt: cancelAt(state) }),
       })),
-      paymentMethods: methods
-        .filter((method) => method.status === 'LIVE')
-        .map(presentPaymentMethod),
+      paymentMethods: methods.map(presentPaymentMethod),
     });
   },
 });

@@ -24,9 +24,9 @@ import {
   url,
 } from '../../answer-fields.ts';
 import { found, ok, withoutNulls } from '../../answers.ts';
-import { optional } from '../../fields.ts';
-import { answerPage, FILTERS, listQuery } from '../../lists.ts';
+import { answerPage, FILTERS, listQuery, SETTLED, statusFilter } from '../../lists.ts';
 import { route } from '../../route.ts';
+import { presentRefund, RefundAnswer } from './refunds.ts';
 import type { Route } from '../../route.ts';
 import type { Attempt } from '../../../db/repositories/subscriptions/attempts.ts';
 import type { IntentRecord } from '../../../db/repositories/payments/read.ts';
@@ -88,6 +88,7 @@ const intentFields = {
   }),
   succeededAt: epochMs('When the intent was paid.').optional(),
   subscriptionId: id('sub', 'subscription that the intent belongs to').optional(),
+  cycleNumber: count('Number of the billing cycle, from 1. Only of a cycle.').optional(),
   metadata: pairs.optional(),
   comments: intentComments.optional(),
   refundedAmount: minorAmount('Amount refunded so far.').optional(),
@@ -99,6 +100,7 @@ const intentFields = {
   }),
   chargeAttempts: z.array(AttemptAnswer).meta({ description: 'Oldest first.' }),
   succeededCharge: AttemptAnswer.optional(),
+  refunds: z.array(RefundAnswer).optional().meta({ description: 'Oldest first.' }),
   disputes: z.array(DisputeAnswer).optional().meta({ description: 'Oldest first.' }),
 };
 
@@ -113,7 +115,7 @@ export const CreatedIntent = z
   .meta({ id: 'CreatedPaymentIntent', ...EXTENSION });
 
 export function presentIntent(record: IntentRecord, nowAt: number) {
-  const { intent, method, order, attempts, disputes } = record;
+  const { intent, method, order, attempts, refunds, disputes } = record;
   const succeeded = attempts.find(({ state }) => state === 'SUCCEEDED');
   const optional = {
     receiptId: intent.receiptId,
@@ -122,10 +124,12 @@ export function presentIntent(record: IntentRecord, nowAt: number) {
     cancelUrl: intent.cancelUrl ?? order?.cancelUrl ?? null,
     succeededAt: intent.succeededAt,
     subscriptionId: intent.subscriptionId,
+    cycleNumber: intent.cycleNumber,
     metadata: intent.metadata,
     comments: intent.comments,
     refundedAmount: intent.refundedMinor === 0 ? null : intent.refundedMinor,
     succeededCharge: succeeded === undefined ? null : presentAttempt(succeeded),
+    refunds: refunds.length === 0 ? null : refunds.map(presentRefund),
     disputes: disputes.length === 0 ? null : disputes.map(presentDispute),
   };
   return {
@@ -247,12 +251,14 @@ export const getIntents = route({
   path: '/payments',
   tag: 'Payments',
   summary: 'List payment intents',
-  description: 'Newest first, in pages.',
+  description:
+    'Newest first, in pages. For the payments of a month: `settledAfter`, `settledBefore` and `sort`.',
   isExtension: true,
   query: {
     ...listQuery('in'),
+    ...SETTLED,
     ...FILTERS,
-    status: optional(z.enum(INTENT_STATUSES)).describe('Only records with this status.'),
+    status: statusFilter(INTENT_STATUSES),
   },
   answer: {
     description: 'A page of payment intents.',

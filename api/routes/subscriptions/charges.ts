@@ -3,7 +3,6 @@ import { listCycleAttempts } from '../../../db/repositories/payments/cycle-attem
 import type { CycleAttempt } from '../../../db/repositories/payments/cycle-attempts.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { ATTEMPT_TRIGGERS, SETTLED_BY } from '../../../domain/payment-intent.ts';
-import { REFUND_STATES } from '../../../domain/refund.ts';
 import { ACTORS } from '../../../domain/subscription/actor.ts';
 import { actorOfCause, causeText } from '../../../domain/subscription/charge-cause.ts';
 import type { ChargeCause } from '../../../domain/subscription/charge-cause.ts';
@@ -20,6 +19,7 @@ import {
 import { withoutNulls } from '../../answers.ts';
 import { answerNumbered, numberedQuery } from '../../lists.ts';
 import { ATTEMPT_STATUS, chargeStatus, DisputeAnswer, presentDispute } from '../payments/intent.ts';
+import { presentRefund, RefundAnswer } from '../payments/refunds.ts';
 import { route } from '../../route.ts';
 import { interval } from './fields.ts';
 import { expectSubscription, refOf, subscriptionIdParam } from './read.ts';
@@ -48,19 +48,6 @@ const Cause = z
     commandId: z.string().optional(),
   })
   .meta({ id: 'ChargeCause' });
-
-const Refunded = z
-  .object({
-    refundId: id('rf', 'refund'),
-    amount: minorAmount('Amount of the refund.'),
-    status: z.enum(REFUND_STATES),
-    createdAt: dateTime('When the refund was ordered.'),
-    isLateCharge: z.boolean().optional().meta({
-      description:
-        'True if it returns a charge that came to light after the attempt had been settled as not paid.',
-    }),
-  })
-  .meta({ id: 'RefundOfCharge' });
 
 const Charge = z
   .object({
@@ -95,7 +82,7 @@ const Charge = z
           'Where the outcome came from. `gateway`: the answer to the charge. `look_up`: a later question. `event`: the ' +
           'same, after an event of the gateway. `person`: manual review. `void`: a command voided the attempt before it was charged.',
       }),
-    refunds: z.array(Refunded),
+    refunds: z.array(RefundAnswer),
     disputes: z.array(DisputeAnswer),
   })
   .meta({ id: 'Charge' });
@@ -185,13 +172,7 @@ function presentCharge({ attempt, cycleNumber, dueAt, refunds, disputes }: Cycle
       gatewayCode,
       settledBy,
     }),
-    refunds: refunds.map((refund) => ({
-      refundId: refund.id,
-      amount: refund.amountMinor,
-      status: refund.state,
-      createdAt: formatInstant(refund.createdAt),
-      ...(refund.lateAttemptId === null ? {} : { isLateCharge: true }),
-    })),
+    refunds: refunds.map(presentRefund),
     disputes: disputes.map(presentDispute),
   };
 }

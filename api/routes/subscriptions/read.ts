@@ -32,7 +32,7 @@ import {
 } from '../../answer-fields.ts';
 import { found, notFound, ok, withoutNulls } from '../../answers.ts';
 import { numberText, optional } from '../../fields.ts';
-import { answerPage, FILTERS, listQuery } from '../../lists.ts';
+import { answerPage, FILTERS, listQuery, statusFilter } from '../../lists.ts';
 import { route } from '../../route.ts';
 import { interval } from './fields.ts';
 import type { Call } from '../../route.ts';
@@ -199,7 +199,7 @@ export const getSubscriptions = route({
   query: {
     ...listQuery('sub'),
     customerId: FILTERS.customerId,
-    status: optional(z.enum(SUBSCRIPTION_STATUSES)).describe('Only records with this status.'),
+    status: statusFilter(SUBSCRIPTION_STATUSES),
     receiptId: FILTERS.receiptId,
     email: FILTERS.email,
   },

@@ -11,9 +11,10 @@ import { DomainError } from '../../../domain/errors.ts';
 import { EVENT_TYPES } from '../../../domain/events.ts';
 import { isId, newId } from '../../../domain/ids.ts';
 import type { Sealing } from '../../../runtime/sealing.ts';
-import { EXTENSION, id, nothing, url } from '../../answer-fields.ts';
+import { EXTENSION, id, nothing, page, url } from '../../answer-fields.ts';
 import { NO_CONTENT, notFound, ok } from '../../answers.ts';
 import { inTransaction } from '../../idempotency.ts';
+import { answerNumbered, numberedQuery } from '../../lists.ts';
 import { route } from '../../route.ts';
 import { text } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
@@ -108,6 +109,7 @@ export const getWebhooks = route({
   summary: 'List webhook configurations',
   description: 'Lists the active configurations. `includeInactive=true` lists all.',
   query: {
+    ...numberedQuery('configurations'),
     includeInactive: z
       .enum(['true', 'false'])
       .default('false')
@@ -115,7 +117,7 @@ export const getWebhooks = route({
   },
   answer: {
     description: 'The configurations.',
-    schema: z.object({ data: z.array(WebhookConfiguration) }),
+    schema: page(WebhookConfiguration, 'Oldest first.'),
     examples: [
       {
         summary: 'One',
@@ -133,14 +135,20 @@ export const getWebhooks = route({
               isActive: true,
             },
           ],
+          metadata: {},
         },
       },
     ],
   },
-  handle: async ({ merchant, query }, { db }) => {
-    const includeInactive = query.includeInactive === 'true';
-    const configs = await listWebhookConfigs(db, merchant.id, { includeInactive });
-    return ok({ data: configs.map(presentWebhook) });
+  handle: async (call, { db }) => {
+    const includeInactive = call.query.includeInactive === 'true';
+    const configs = await listWebhookConfigs(db, call.merchant.id, { includeInactive });
+    return answerNumbered(
+      call,
+      async ({ after, limit }) => configs.slice(after, after + limit),
+      (_, position) => position,
+      presentWebhook,
+    );
   },
 });
 

@@ -1,7 +1,7 @@
 import { emailNormalForm } from '../../../domain/email.ts';
 import type { Db } from '../../client.ts';
 import { customers } from '../../schema/customers.ts';
-import { findRecord } from '../records.ts';
+import { findRecord, isRecord } from '../records.ts';
 
 export type Customer = Omit<typeof customers.$inferSelect, 'normalEmail'>;
 
@@ -13,3 +13,20 @@ export async function insertCustomer(db: Db, customer: Customer): Promise<void> 
 
 export const findCustomer = (db: Db, merchantId: string, id: string) =>
   findRecord(db, customers, merchantId, id);
+
+/**
+ * Replaces the fields that are given; an address is one field. Subscriptions and intents keep their own copies. Null for
+ * an unknown customer.
+ */
+export async function updateCustomer(
+  tx: Db,
+  { merchantId, id, details }: Omit<Customer, 'createdAt'>,
+): Promise<Customer | null> {
+  const isCustomer = isRecord(customers, merchantId, id);
+  const [known] = await tx.select().from(customers).where(isCustomer).for('update');
+  if (!known) return null;
+  const merged = { ...known.details, ...details };
+  const changed = { details: merged, normalEmail: emailNormalForm(merged.email) };
+  await tx.update(customers).set(changed).where(isCustomer);
+  return { ...known, ...changed };
+}

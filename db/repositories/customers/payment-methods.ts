@@ -68,27 +68,9 @@ export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promi
 
 export type PaymentMethod = typeof paymentMethods.$inferSelect;
 
-/** A payment method with the status LIVE or DELETED. Lists of payment methods omit PENDING ones. */
-export type SavedMethod = PaymentMethod & { status: 'LIVE' | 'DELETED' };
-
-/** Returns the customer's methods, newest first, without PENDING ones. */
-export async function listPaymentMethods(
-  db: Db,
-  merchantId: string,
-  customerId: string,
-): Promise<SavedMethod[]> {
-  const rows = await db
-    .select()
-    .from(paymentMethods)
-    .where(
-      and(
-        hasValues(paymentMethods, { merchantId, customerId }),
-        ne(paymentMethods.status, 'PENDING'),
-      ),
-    )
-    .orderBy(desc(paymentMethods.createdAt), desc(paymentMethods.id));
-  return rows as SavedMethod[]; // the query omits PENDING methods
-}
+/** Lists of payment methods omit PENDING ones. */
+export const SAVED_STATUSES = ['LIVE', 'DELETED'] as const satisfies PaymentMethodStatus[];
+export type SavedMethod = PaymentMethod & { status: (typeof SAVED_STATUSES)[number] };
 
 /** Returns the gateway's id of the method that the customer saved last there, in any status. */
 export async function findGatewayMethod(
@@ -116,10 +98,14 @@ export async function setMethodLive(tx: Db, merchantId: string, id: string): Pro
 }
 
 /**
- * Sets a replaced method to DELETED: no new charge of it is accepted; one ordered before may be made. Changes nothing
- * while another subscription uses it, as after an import.
+ * Sets a method to DELETED: no new charge of it is accepted; one ordered before may be made. Changes nothing while a
+ * subscription uses it, and returns that subscription's id.
  */
-export async function deleteUnusedMethod(tx: Db, merchantId: string, id: string): Promise<void> {
+export async function deleteUnusedMethod(
+  tx: Db,
+  merchantId: string,
+  id: string,
+): Promise<string | null> {
   const isMethod = isRecord(paymentMethods, merchantId, id);
   // Two subscriptions may replace the method at once. After the lock, the second one sees the first replacement.
   const [method] = await tx
@@ -127,8 +113,8 @@ export async function deleteUnusedMethod(tx: Db, merchantId: string, id: string)
     .from(paymentMethods)
     .where(isMethod)
     .for('no key update');
-  if (!method) return;
-  const users = await tx
+  if (!method) return null;
+  const [user] = await tx
     .select({ id: subscriptions.id })
     .from(subscriptions)
     .where(
@@ -139,8 +125,9 @@ export async function deleteUnusedMethod(tx: Db, merchantId: string, id: string)
       ),
     )
     .limit(1);
-  if (users.length > 0) return;
+  if (user) return user.id;
   await tx.update(paymentMethods).set({ status: 'DELETED' }).where(isMethod);
+  return null;
 }
 
 /**

@@ -1,18 +1,20 @@
-import { and, asc, eq, inArray } from 'drizzle-orm';
+import { and, asc, eq } from 'drizzle-orm';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
-import { paymentAttempts, paymentIntents, refunds } from '../../schema/payments.ts';
+import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { hasValues } from '../records.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { disputesOf } from './disputes.ts';
 import type { Dispute } from './disputes.ts';
+import { refundsOf } from './refunds.ts';
+import type { Refund } from './refunds.ts';
 
 /** An attempt on a billing cycle, with what followed: refunds and disputes of its charge. */
 export interface CycleAttempt {
   attempt: Attempt;
   cycleNumber: number;
   dueAt: number | null;
-  refunds: (typeof refunds.$inferSelect)[];
+  refunds: Refund[];
   disputes: Dispute[];
 }
 
@@ -43,11 +45,7 @@ export async function listCycleAttempts(
   const intentIds = [...new Set(rows.map(({ attempt }) => attempt.intentId))];
   if (intentIds.length === 0) return [];
   const [refunded, disputed] = await Promise.all([
-    db
-      .select()
-      .from(refunds)
-      .where(and(eq(refunds.merchantId, merchantId), inArray(refunds.intentId, intentIds)))
-      .orderBy(asc(refunds.createdAt), asc(refunds.id)),
+    refundsOf(db, merchantId, intentIds),
     disputesOf(db, merchantId, intentIds),
   ]);
   return rows.map(({ attempt, cycleNumber, dueAt }) => {

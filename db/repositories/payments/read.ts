@@ -6,6 +6,8 @@ import { paymentMethods } from '../../schema/customers.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { disputesOf } from './disputes.ts';
 import type { Dispute } from './disputes.ts';
+import { refundsOf } from './refunds.ts';
+import type { Refund } from './refunds.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { hasUpfrontAmount } from '../subscriptions/row.ts';
 import { isRecord } from '../records.ts';
@@ -16,6 +18,7 @@ type IntentRow = Awaited<ReturnType<typeof selectIntents>>[number];
 /** An intent as merchants read it. `order`: null without a subscription. `method`: of the latest attempt. */
 export interface IntentRecord extends IntentRow {
   attempts: Attempt[];
+  refunds: Refund[];
   disputes: Dispute[];
 }
 
@@ -24,6 +27,7 @@ export function selectIntents(db: Db) {
     .select({
       id: paymentIntents.id,
       createdAt: paymentIntents.createdAt,
+      settledAt: paymentIntents.succeededAt,
       intent: paymentIntents,
       method: paymentMethods,
       order: {
@@ -55,7 +59,7 @@ export async function findIntentRecord(
   return record ?? null;
 }
 
-/** Adds the attempts and the disputes to the intents, which stay in the sequence of `rows`. */
+/** Adds the attempts, the refunds and the disputes to the intents, which stay in the sequence of `rows`. */
 export async function withAttempts(
   db: Db,
   merchantId: string,
@@ -68,10 +72,12 @@ export async function withAttempts(
     .from(paymentAttempts)
     .where(and(eq(paymentAttempts.merchantId, merchantId), inArray(paymentAttempts.intentId, ids)))
     .orderBy(asc(paymentAttempts.attemptNumber));
+  const refunds = await refundsOf(db, merchantId, ids);
   const disputes = await disputesOf(db, merchantId, ids);
   return rows.map((row) => ({
     ...row,
     attempts: attempts.filter(({ intentId }) => intentId === row.id),
+    refunds: refunds.filter(({ intentId }) => intentId === row.id),
     disputes: disputes.filter(({ intentId }) => intentId === row.id),
   }));
 }

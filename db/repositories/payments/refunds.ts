@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
+import { and, asc, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
 import type { ErrorCode } from '../../../domain/errors.ts';
 import { isId } from '../../../domain/ids.ts';
 import { formatAmount } from '../../../domain/money.ts';
@@ -90,6 +90,18 @@ async function claimedMinor(tx: Db, merchantId: string, intentId: string): Promi
     );
   return Number(row?.sum ?? 0);
 }
+
+/** Returns the refunds of the intents, oldest first, those of late charges included. */
+export const refundsOf = (
+  db: Db,
+  merchantId: string,
+  intentIds: readonly string[],
+): Promise<Refund[]> =>
+  db
+    .select()
+    .from(refunds)
+    .where(and(eq(refunds.merchantId, merchantId), inArray(refunds.intentId, intentIds)))
+    .orderBy(asc(refunds.createdAt), asc(refunds.id));
 
 export const findRefund = (db: Db, merchantId: string, id: string) =>
   findRecord(db, refunds, merchantId, id);

@@ -1,8 +1,19 @@
 import { expect } from 'vitest';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
-import { makeCustomer, outcome, saveCard } from '../../support/fixtures/payments.ts';
-import { createSubscription, readSubscription } from '../../support/fixtures/subscriptions.ts';
+import {
+  makeCustomer,
+  notFoundAnswer,
+  outcome,
+  refusal,
+  saveCard,
+  tokenisedBody,
+} from '../../support/fixtures/payments.ts';
+import {
+  createSubscription,
+  readSubscription,
+  subscriptionIn,
+} from '../../support/fixtures/subscriptions.ts';
 
 /** Creates a customer with `customerDetails`. Returns the details that a read shows, as JSON text. */
 async function createAndRead(api: ApiEnvironment, customerDetails: unknown): Promise<string> {
@@ -69,8 +80,8 @@ test('unknown fields of a customer are not stored [D-10]', async ({ api }) => {
 
 /** GET /customer/{customerId}/payment-method-tokens: the list of a customer's saved payment methods. */
 
-const read = (api: ApiEnvironment, customerId: string) =>
-  api.call('GET', `/customer/${customerId}/payment-method-tokens`);
+const read = (api: ApiEnvironment, customerId: string, query = '') =>
+  api.call('GET', `/customer/${customerId}/payment-method-tokens${query}`);
 
 test('the list of saved methods has only the customer’s LIVE and DELETED methods, newest first [D-§7]', async ({
   api,
@@ -100,14 +111,27 @@ test('the list of saved methods has only the customer’s LIVE and DELETED metho
         shown(deleted.pmId, 'DELETED', 1_793_491_201_000),
         shown(first.pmId, 'LIVE', 1_793_491_200_000),
       ],
+      metadata: {},
     },
   ]);
+
+  const ids = async (query: string) => {
+    const { data, metadata } = (await read(api, customerId, query)).json as {
+      data: { paymentMethodId: string }[];
+      metadata: { offset?: string };
+    };
+    return { ids: data.map(({ paymentMethodId }) => paymentMethodId), ...metadata };
+  };
+  expect(await ids('?status=LIVE&limit=100')).toEqual({ ids: [last.pmId, first.pmId] });
+  const page = await ids('?limit=2');
+  expect(page.ids).toEqual([last.pmId, deleted.pmId]);
+  expect(await ids(`?limit=2&offset=${page.offset}`)).toEqual({ ids: [first.pmId] });
 });
 
 test('the list of saved methods is empty for a customer without a saved method [D-§7]', async ({
   api,
 }) => {
-  expect((await read(api, await makeCustomer(api))).text).toBe('{"data":[]}');
+  expect((await read(api, await makeCustomer(api))).text).toBe('{"data":[],"metadata":{}}');
 });
 
 test('the state of a customer has its subscriptions, newest first, and its LIVE payment methods [D-§7]', async ({
@@ -130,4 +154,69 @@ test('the state of a customer has its subscriptions, newest first, and its LIVE 
     ],
     paymentMethods: [expect.objectContaining({ paymentMethodId: pmId, status: 'LIVE' })],
   });
+});
+
+test('a change of a customer replaces the given details and keeps the others [D-§7, D-10a]', async ({
+  api,
+}) => {
+  const change = (customerDetails: object) =>
+    api.call('PUT', `/customer/${customerId}`, { body: { customerDetails } });
+  const address = { addressLine1: '1 High Street', country: 'GB', postalCode: 'N1 9GU' };
+  const made = await api.call('POST', '/customer/create', {
+    body: { customerDetails: { name: 'Ada', email: 'ada@old.example', customerAddress: address } },
+  });
+  const { customerId } = made.json as { customerId: string };
+  const moved = { name: 'Ada', email: 'ada@new.example', customerAddress: { country: 'DE' } };
+  expect(
+    outcome(await change({ email: 'ada@new.example', customerAddress: { country: 'DE' } })),
+  ).toEqual([200, { customerId, customerDetails: moved }]);
+  expect(outcome(await change({ name: null }))).toEqual([
+    200,
+    { customerId, customerDetails: { ...moved, name: null } },
+  ]);
+  expect(outcome(await change({ email: 'no address' }))).toEqual([
+    400,
+    {
+      errorCode: 'bad_request',
+      errorDescription: 'customerDetails.email: must be an e-mail address',
+    },
+  ]);
+  const found = async (email: string) => {
+    const { json } = await api.call('GET', `/customer?email=${email}`);
+    return (json as { data: { customerId: string }[] }).data.map((each) => each.customerId);
+  };
+  expect(await found('ADA@new.example')).toEqual([customerId]);
+  expect(await found('ada@old.example')).toEqual([]);
+});
+
+test('a saved method is deleted unless a subscription charges it, and the refusal names the subscription [D-§7, D-36]', async ({
+  api,
+}) => {
+  const remove = (customerId: string, pmId: string) =>
+    api.call('DELETE', `/customer/${customerId}/payment-method-tokens/${pmId}`);
+  const unused = await saveCard(api);
+  expect(outcome(await remove(unused.customerId, unused.pmId))).toEqual([200, {}]);
+  expect(outcome(await remove(unused.customerId, unused.pmId))).toEqual([200, {}]);
+  expect((await read(api, unused.customerId, '?status=LIVE')).text).toBe(
+    '{"data":[],"metadata":{}}',
+  );
+  const charged = await api.call('POST', '/payments/charge-tokenised-pm', {
+    body: tokenisedBody(unused),
+  });
+  expect(outcome(charged)).toEqual(notFoundAnswer('payment method'));
+
+  const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
+  const { customerId } = (await readSubscription(api, { subscriptionId })) as {
+    customerId: string;
+  };
+  const { data } = (await read(api, customerId)).json as { data: { paymentMethodId: string }[] };
+  const used = data[0]!.paymentMethodId;
+  expect(outcome(await remove(customerId, used))).toEqual(
+    refusal(
+      `The subscription ${subscriptionId} charges this payment method. Replace the method there, or cancel the subscription.`,
+    ),
+  );
+  expect(outcome(await remove(unused.customerId, used))).toEqual(notFoundAnswer('payment method'));
+  await api.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
+  expect(outcome(await remove(customerId, used))).toEqual([200, {}]);
 });

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { refunds } from '../../../db/schema/payments.ts';
+import { paymentIntents, refunds } from '../../../db/schema/payments.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
 import {
@@ -75,6 +75,66 @@ test('a refund of a cycle’s payment leaves the subscription ACTIVE [D-§7]', a
   expect((await refund(api, intent!.xIntentId)).json).toMatchObject({ amount: 1_999 });
   const subscription = await api.call('GET', `/subscription/get-subscription/${subscriptionId}`);
   expect(subscription.json).toMatchObject({ status: 'ACTIVE' });
+});
+
+test('refunds are on their intent and in the list, and both filter by when the money moved [D-§7]', async ({
+  api,
+}) => {
+  const intentId = await makePaid(api);
+  const paidAt = Date.UTC(2026, 4, 4);
+  await api.db
+    .update(paymentIntents)
+    .set({ succeededAt: paidAt })
+    .where(eq(paymentIntents.id, intentId));
+  const answers = [
+    await refund(api, intentId, { amount: 900 }),
+    await refund(api, intentId, { amount: 600 }),
+  ];
+  const [first, second] = answers.map(({ json }) => (json as { refundId: string }).refundId);
+  const inMay = Date.UTC(2026, 4, 31);
+  const inJune = Date.UTC(2026, 5, 1);
+  await api.db.update(refunds).set({ refundedAt: inJune }).where(eq(refunds.id, first!));
+  await api.db.update(refunds).set({ refundedAt: inMay }).where(eq(refunds.id, second!));
+
+  const listed = async (path: string) => {
+    const answer = await api.call('GET', path);
+    expect(answer.status).toBe(200);
+    const { data, metadata } = answer.json as {
+      data: Record<string, unknown>[];
+      metadata: { offset?: string };
+    };
+    return { ids: data.map((each) => each['refundId'] ?? each['xIntentId']), data, ...metadata };
+  };
+  const ofIntent = await listed(`/refund?intentId=${intentId}`);
+  expect(ofIntent.ids).toEqual([second, first]);
+  expect(ofIntent.data[0]).toEqual({
+    refundId: second,
+    intentId,
+    amount: 600,
+    currency: 'USD',
+    status: 'SUCCEEDED',
+    createdAt: expect.stringMatching(/Z$/) as string,
+    refundedAt: 1_780_185_600_000,
+  });
+  expect((await readIntent(api, intentId))['refunds']).toEqual(ofIntent.data.toReversed());
+
+  const page = await listed(`/refund?sort=settledAt&limit=1&intentId=${intentId}`);
+  expect(page.ids).toEqual([first]);
+  const rest = `limit=1&intentId=${intentId}&offset=${page.offset}`;
+  expect((await listed(`/refund?sort=settledAt&${rest}`)).ids).toEqual([second]);
+  expect(outcome(await api.call('GET', `/refund?${rest}`))).toEqual([
+    400,
+    { errorCode: 'bad_request', errorDescription: 'offset: is of a list with another sort' },
+  ]);
+  const may = `settledAfter=${Date.UTC(2026, 4, 1)}&settledBefore=${inJune}`;
+  expect((await listed(`/refund?${may}`)).ids).toEqual([second]);
+  expect((await listed(`/payments?${may}&sort=settledAt`)).ids).toEqual([intentId]);
+  expect(
+    (await listed(`/payments?settledAfter=${paidAt + 1}&settledBefore=${inJune}`)).ids,
+  ).toEqual([]);
+  expect((await listed(`/payments?settledAfter=${paidAt}&settledBefore=${inJune}`)).ids).toEqual([
+    intentId,
+  ]);
 });
 
 const NOT_PAID = 'Only a successful payment can be refunded.';

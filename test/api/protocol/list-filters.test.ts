@@ -54,6 +54,7 @@ test('a list of subscriptions has only those that match every filter [D-§7]', a
   expect(await ids('receiptId=order-2')).toEqual([made['second']]);
   expect(await ids('status=CREATED')).toEqual([made['second'], made['first']]);
   expect(await ids('status=ACTIVE')).toEqual([]);
+  expect(await ids('status=ACTIVE,CREATED')).toEqual([made['second'], made['first']]);
   expect(await ids(`customerId=${made['ada']}&receiptId=order-2`)).toEqual([]);
 });
 
@@ -75,6 +76,19 @@ test('a list of payments filters by the status that a read shows [D-§7, D-41]',
   expect(await ids('CANCELLED')).toEqual([made['expired']]);
   expect(await ids('CREATED')).toEqual([made['open']]);
   expect(await ids('SUCCESS')).toEqual([]);
+  expect(await ids('SUCCESS,CANCELLED,CREATED')).toEqual([made['expired'], made['open']]);
+});
+
+test('a status filter with one unknown value among several is refused [D-10]', async ({ api }) => {
+  const answer = await api.call('GET', '/refund?status=SUCCEEDED,PAID');
+  expect([answer.status, answer.json]).toEqual([
+    400,
+    {
+      errorCode: 'bad_request',
+      errorDescription:
+        'status: must be one of CREATED, SENDING, UNKNOWN, PENDING, REVIEW, SUCCEEDED, REFUSED, or several with commas',
+    },
+  ]);
 });
 
 test.for(['/subscription', '/payments'])(

@@ -17,7 +17,7 @@ test('an answer has a request id and the security headers [D-§8]', async ({ api
   expect(date).toBeDefined();
   expect(headers).toEqual({
     'content-type': 'application/json; charset=utf-8',
-    'content-length': '11',
+    'content-length': '25',
     'content-security-policy':
       "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     'x-frame-options': 'DENY',
@@ -36,7 +36,7 @@ test('an answer has a request id and the security headers [D-§8]', async ({ api
 
 test.for<[string, string, string]>([
   ['GET', '/subscription/create', 'POST'],
-  ['POST', '/customer/cus_0000000000000000000000', 'HEAD, GET'],
+  ['POST', '/customer/cus_0000000000000000000000', 'HEAD, GET, PUT'],
   // `create` and `advance` are parts of a route, not ids.
   ['GET', '/customer/create', 'POST'],
   ['GET', '/test-clock/advance', 'POST'],
