@@ -1,5 +1,6 @@
+import { formatInstant } from '../domain/calendar.ts';
 import { DomainError, ERRORS } from '../domain/errors.ts';
-import type { ErrorCode } from '../domain/errors.ts';
+import type { RefusalReason } from '../domain/errors.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
 import type { Context } from './context.ts';
 
@@ -20,11 +21,13 @@ export function ok<Body>(body: Body): Answer<Body> {
 
 export const NO_CONTENT: Answer<never> = { status: 204, text: '' };
 
-export function errorAnswer(code: ErrorCode, description: string): Answer {
-  return {
-    status: ERRORS[code].status,
-    text: JSON.stringify({ errorCode: code, errorDescription: description }),
+export function errorAnswer({ code, message, retryAt }: RefusalReason): Answer {
+  const body = {
+    errorCode: code,
+    errorDescription: message,
+    ...(retryAt !== undefined && { retryAt: formatInstant(retryAt) }),
   };
+  return { status: ERRORS[code].status, text: JSON.stringify(body) };
 }
 
 /** Sends the answer. Throws `service_unavailable` if the middleware `deadline` has already answered the request. */

@@ -21,6 +21,6 @@ export async function executeCommand(
     case 'pending':
       throw new DomainError('payment_outcome_pending');
     case 'refused':
-      throw new DomainError(answer.code, answer.message);
+      throw new DomainError(answer.code, answer.message, { retryAt: answer.retryAt });
   }
 }

@@ -173,10 +173,10 @@ function replayOf({ httpStatus, body }: StoredAnswer): Answer<never> {
 /** A definite refusal: status 400, and a repeat cannot succeed. Invalid fields are never stored. */
 function definiteRefusal(thrown: unknown): Answer | null {
   if (thrown instanceof FieldsError) return null;
-  const { code, message } = toDomainError(thrown);
-  const { status, retryable } = ERRORS[code];
+  const error = toDomainError(thrown);
+  const { status, retryable } = ERRORS[error.code];
   const isDefinite = status === 400 && !retryable;
-  return isDefinite ? errorAnswer(code, message) : null;
+  return isDefinite ? errorAnswer(error) : null;
 }
 
 /** The interface allows at most 255 of these characters. */

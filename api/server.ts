@@ -143,7 +143,7 @@ function reasonOf({ code }: NodeJS.ErrnoException): string {
 }
 
 function unreadable(requestId: string, reason: string): string {
-  const { status, text } = errorAnswer('bad_request', reason);
+  const { status, text } = errorAnswer({ code: 'bad_request', message: reason });
   return [
     `HTTP/1.1 ${status} Bad Request`,
     `Request-Id: ${requestId}`,

@@ -66,17 +66,27 @@ export function isErrorCode(value: unknown): value is ErrorCode {
 /** The type of an activity's `ApplicationFailure` if a recorded subscription state has a wrong field. */
 export const UNREADABLE_STATE = 'unreadable_state';
 
+/** Why a command is refused. `retryAt`: when it would be accepted, if only the time is missing. */
+export interface RefusalReason {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly retryAt?: number | undefined;
+}
+
 export interface DomainErrorOptions {
   /** The original error. The API logs it and never shows it in an answer. */
   readonly cause?: unknown;
   /** Whole seconds, for the answer's `Retry-After` header. */
   readonly retryAfterSeconds?: number;
+  /** When the request would be accepted, for the answer's body. */
+  readonly retryAt?: number | undefined;
 }
 
 /** Refuses a request. The caller reads `message`, the answer's `errorDescription`, so it must not name internals. */
 export class DomainError extends Error {
   readonly code: ErrorCode;
   readonly retryAfterSeconds: number | undefined;
+  readonly retryAt: number | undefined;
 
   constructor(code: ErrorCode, description?: string, options: DomainErrorOptions = {}) {
     super(
@@ -86,6 +96,7 @@ export class DomainError extends Error {
     this.name = 'DomainError';
     this.code = code;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.retryAt = options.retryAt;
   }
 }
 

@@ -1,3 +1,4 @@
+import type { IntervalUnit } from './calendar.ts';
 import type { CustomerDetails } from './customer.ts';
 import { declineMessage } from './declines.ts';
 import type { DisputeStatus } from './dispute.ts';
@@ -26,6 +27,9 @@ export const SUBSCRIPTION_EVENT_TYPES = [
   'subscription.retries_exhausted',
   'subscription.paused',
   'subscription.ended',
+  'subscription.edited',
+  'subscription.cancel_scheduled',
+  'subscription.resumed',
 ] as const;
 
 const SETUP_EVENT_TYPES = ['setup_method.success', 'setup_method.updated'] as const;
@@ -81,6 +85,18 @@ export interface SubscriptionEventDraft {
   actor: Actor;
   /** Only for `subscription.unpaid` and `subscription.retries_exhausted`, with the last decline's code. */
   dunning?: { errorCode: string | null } & DunningFacts;
+  /** Only for a change that a command made without a change of the status. */
+  changes?: ChangedTerms;
+}
+
+/** The new values of what a command changed. */
+export interface ChangedTerms {
+  amountMinor?: number;
+  cycleCount?: number;
+  every?: { interval: IntervalUnit; intervalCount: number };
+  nextPaymentAt?: number;
+  /** Null: a planned cancellation was withdrawn. */
+  cancelAt?: number | null;
 }
 
 /** Facts about the retries of a declined cycle, in the events that report the decline. */
@@ -235,9 +251,19 @@ export function subscriptionEventBody(
     currentPeriodEnd: draft.currentPeriodEndAt,
     ...(draft.endReason === null ? {} : { endReason: draft.endReason }),
     ...draft.dunning,
+    ...(draft.changes && { changes: shownChanges(draft.changes) }),
     actor: draft.actor,
     receiptId: facts.receiptId,
     metadata: facts.metadata ?? {},
+  };
+}
+
+function shownChanges({ amountMinor, nextPaymentAt, every, ...rest }: ChangedTerms) {
+  return {
+    ...(amountMinor !== undefined && { amount: amountMinor }),
+    ...rest,
+    ...every,
+    ...(nextPaymentAt !== undefined && { nextPaymentDate: nextPaymentAt }),
   };
 }
 

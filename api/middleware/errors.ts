@@ -13,7 +13,7 @@ export function errorBoundary(logger: Logger) {
       await next();
     } catch (thrown) {
       const error = reportedError(logger, ctx, thrown);
-      send(ctx, errorAnswer(error.code, error.message));
+      send(ctx, errorAnswer(error));
     }
   };
 }

@@ -129,6 +129,12 @@ function schemaOf(codes: readonly ErrorCode[]): JsonSchema {
         type: 'string',
         description: 'Human-readable description of the problem.',
       },
+      retryAt: {
+        type: 'string',
+        format: 'date-time',
+        description: 'Only for a manual retry within the cooldown: when the next one is possible.',
+        'x-extension': true,
+      },
     },
   };
 }

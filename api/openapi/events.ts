@@ -1,3 +1,4 @@
+import { INTERVAL_UNITS } from '../../domain/calendar.ts';
 import { z } from 'zod';
 import { EVENT_TYPES, INTENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../../domain/events.ts';
 import type { EventType } from '../../domain/events.ts';
@@ -48,6 +49,9 @@ const EVENTS: Readonly<Record<EventType, string>> = {
   'subscription.retries_exhausted': 'The subscription is UNPAID and no automatic retry is left.',
   'subscription.paused': 'The subscription became PAUSED.',
   'subscription.ended': 'The subscription became ENDED.',
+  'subscription.edited': 'An edit changed the terms or the next date.',
+  'subscription.cancel_scheduled': 'The subscription will end at the end of its paid period.',
+  'subscription.resumed': 'A planned end of the subscription was withdrawn.',
   'setup_method.success': 'A payment method was saved in a setup session.',
   'setup_method.updated':
     'The card network changed the card of a saved payment method, or the gateway removed the payment method.',
@@ -189,6 +193,23 @@ const SubscriptionEvent = z.object({
     .nullable()
     .optional()
     .meta(EXTENSION),
+  changes: z
+    .object({
+      amount: minorAmount('New amount of each cycle.').optional(),
+      cycleCount: count('New total number of cycles.').optional(),
+      interval: z.enum(INTERVAL_UNITS).optional(),
+      intervalCount: count('New number of intervals between two billings.').optional(),
+      nextPaymentDate: epochMs('New next date.').optional(),
+      cancelAt: epochMs('When the subscription ends; null if it no longer ends.')
+        .nullable()
+        .optional(),
+    })
+    .optional()
+    .meta({
+      description:
+        'What was changed. Only in subscription.edited, subscription.cancel_scheduled and subscription.resumed.',
+      ...EXTENSION,
+    }),
   updatePaymentMethodLink: updateLink,
   receiptId: z
     .string()

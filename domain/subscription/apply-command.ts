@@ -1,6 +1,7 @@
 import { addTrial, firstIndexAfter } from '../calendar.ts';
 import { MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
-import { changed, ordered } from './change.ts';
+import type { ChangedTerms, SubscriptionEventType } from '../events.ts';
+import { changed, ordered, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { CancelCommand, Command, EditCommand, PauseCommand } from './commands.ts';
 import type { EntryDraft } from './entries.ts';
@@ -29,7 +30,8 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
     intervalCount: command.intervalCount ?? state.terms.intervalCount,
   };
   const moved = command.newNextPaymentAt;
-  return changed(
+  const edited = editedTerms(command);
+  const change = changed(
     state,
     {
       terms,
@@ -37,8 +39,16 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
       ...(moved !== undefined && isInTrial(state) ? { currentPeriodEndAt: moved } : {}),
       owed: moved === undefined ? state.owed : owedMovedTo(state, moved),
     },
-    { at: now, kind: 'edited', ...editedTerms(command), ...ordered(command) },
+    { at: now, kind: 'edited', ...edited, ...ordered(command) },
   );
+  return announced(change, 'subscription.edited', edited);
+}
+
+/** Adds the event of a command that changes terms, before that of a new status. */
+function announced(change: Change, type: SubscriptionEventType, changes: ChangedTerms): Change {
+  const { state, events } = change;
+  const event = { ...subscriptionEvent(type, state, state.latest.at), changes };
+  return { ...change, events: [event, ...events] };
 }
 
 /** The edited date `at` replaces the rest of the retry plan in UNPAID, else only a planned retry. */
@@ -67,12 +77,11 @@ export function applyCancel(state: SubscriptionState, command: CancelCommand, no
   }
   const openAttempt = voided(state.openAttempt, 'cancel');
   const endAt = cancelAt({ ...state, cancelAtPeriodEnd: true }) ?? now;
-  const patch = { cancelAtPeriodEnd: true, openAttempt };
-  return changed(state, patch, {
-    at: now,
-    kind: 'cancellation_planned',
-    endAt,
-    ...ordered(command),
+  // A pause with a date would end before the period does.
+  const patch = { cancelAtPeriodEnd: true, openAttempt, resumeAt: null };
+  const entry = { at: now, kind: 'cancellation_planned', endAt, ...ordered(command) } as const;
+  return announced(changed(state, patch, entry), 'subscription.cancel_scheduled', {
+    cancelAt: endAt,
   });
 }
 
@@ -81,16 +90,14 @@ export function applyCancel(state: SubscriptionState, command: CancelCommand, no
  * the owed cycle's retries are stopped, it waits in UNPAID for another payment method.
  */
 export function applyResume(state: SubscriptionState, command: Command, now: number): Change {
-  const status = state.owed?.retriesStopped === true ? 'UNPAID' : state.status;
+  const isStopped = state.owed?.retriesStopped === true && state.status !== 'PAUSED';
+  const status = isStopped ? 'UNPAID' : state.status;
   const nextIndex = indexAfterResume(state, now);
   const { openAttempt: open } = state;
   const openAttempt = open?.voidedBy === 'cancel' ? { ...open, voidedBy: null } : open;
   const patch = { status, cancelAtPeriodEnd: false, nextIndex, openAttempt };
-  return changed(state, patch, {
-    at: now,
-    kind: 'cancellation_withdrawn',
-    ...ordered(command),
-  });
+  const entry = { at: now, kind: 'cancellation_withdrawn', ...ordered(command) } as const;
+  return announced(changed(state, patch, entry), 'subscription.resumed', { cancelAt: null });
 }
 
 /** The latest date that has passed, so that earlier ones are not billed; with an open attempt, the next date. */

@@ -162,7 +162,8 @@ export function isInTrial({ status, owed }: SubscriptionState): boolean {
 
 /** Returns when a cancellation for the end of the paid period or trial takes effect; null if none is planned. */
 export function cancelAt(state: SubscriptionState): number | null {
-  return isLiving(state) && state.cancelAtPeriodEnd ? state.currentPeriodEndAt : null;
+  const mayEnd = isLiving(state) || state.status === 'PAUSED';
+  return mayEnd && state.cancelAtPeriodEnd ? state.currentPeriodEndAt : null;
 }
 
 export function resumeAt(state: SubscriptionState): number | null {

@@ -8,7 +8,7 @@ import {
 import { amountProblem } from '../currencies.ts';
 import type { CurrencyTable } from '../currencies.ts';
 import { assertNever } from '../errors.ts';
-import type { ErrorCode } from '../errors.ts';
+import type { ErrorCode, RefusalReason } from '../errors.ts';
 import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
 import type { CancelCommand, Command, EditCommand, PauseCommand } from './commands.ts';
 import { editsNothing, intervalProblems } from './edit-problems.ts';
@@ -20,10 +20,8 @@ import type { SubscriptionState, SubscriptionStatus } from './state.ts';
 
 export type Decision = { ok: true } | Refusal;
 
-export interface Refusal {
+export interface Refusal extends RefusalReason {
   ok: false;
-  code: ErrorCode;
-  message: string;
 }
 
 /** Called before a command is accepted and again before it is executed. `readCommand` has checked the types. */
@@ -44,7 +42,7 @@ function refusalOf(state: SubscriptionState, command: Command, now: number): Ref
       return cancelRefusal(state, command, now);
     case 'resume':
       return (
-        notIn(state, ['TRIALING', 'ACTIVE'], 'resumed') ??
+        notIn(state, ['TRIALING', 'ACTIVE', 'PAUSED'], 'resumed') ??
         unless(cancelAt(state) !== null, 'The subscription is not cancelled.')
       );
     case 'pause':
@@ -58,6 +56,7 @@ function refusalOf(state: SubscriptionState, command: Command, now: number): Ref
     case 'unpause':
       return (
         notIn(state, ['PAUSED'], 'unpaused') ??
+        ifCancelled(state) ??
         chargeDateRefusal(state, 'newNextPaymentDate', command.newNextPaymentAt, now)
       );
     case 'edit':
@@ -101,7 +100,7 @@ function cancelRefusal(
     );
   }
   return atPeriodEnd === true
-    ? (notIn(state, ['TRIALING', 'ACTIVE'], 'cancelled at the end of its period') ??
+    ? (notIn(state, ['TRIALING', 'ACTIVE', 'PAUSED'], 'cancelled at the end of its period') ??
         ifCancelled(state))
     : notIn(state, ['CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'cancelled');
 }
@@ -127,9 +126,9 @@ function chargeDateRefusal(state: SubscriptionState, field: string, at: number, 
 }
 
 function ifCoolingDown({ cooldownUntilAt }: SubscriptionState, now: number): Refusal | null {
-  return cooldownUntilAt !== null && now < cooldownUntilAt
-    ? badRequest(`Another manual retry is possible from ${formatInstant(cooldownUntilAt)}.`)
-    : null;
+  if (cooldownUntilAt === null || now >= cooldownUntilAt) return null;
+  const message = `Another manual retry is possible from ${formatInstant(cooldownUntilAt)}.`;
+  return { ...badRequest(message), retryAt: cooldownUntilAt };
 }
 
 function editRefusal(state: SubscriptionState, edit: EditCommand, now: number): Refusal | null {

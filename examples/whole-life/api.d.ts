@@ -886,6 +886,54 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "subscription.edited": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["on.subscription.edited"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "subscription.cancel_scheduled": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["on.subscription.cancel_scheduled"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "subscription.resumed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["on.subscription.resumed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "setup_method.success": {
         parameters: {
             query?: never;
@@ -1112,7 +1160,7 @@ export interface components {
             status: "CREATED" | "TRIALING" | "ACTIVE" | "UNPAID" | "PAUSED" | "ENDED";
             /** Format: int64 */
             currentPeriodEnd?: number;
-            eventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success" | "setup_method.updated")[];
+            eventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated")[];
             /** Format: int64 */
             cycleNumber?: number;
             /** Format: int64 */
@@ -1240,7 +1288,7 @@ export interface components {
             webHookUrl: string;
             /** @constant */
             eventSigner: "<SIGNING_SECRET>";
-            subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success" | "setup_method.updated")[];
+            subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated")[];
             isActive: boolean;
         };
         TestClock: {
@@ -1307,7 +1355,7 @@ export interface components {
             eventTime: number;
             sequence: number;
             /** @enum {string} */
-            eventType: "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended";
+            eventType: "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed";
             subscriptionId: string;
             customerId: string;
             /** @enum {string} */
@@ -1327,6 +1375,19 @@ export interface components {
             actor?: "merchant" | "operator" | "payer" | "schedule" | "retry_plan" | "gateway";
             errorCode?: components["schemas"]["DeclineCode"] | null;
             nextRetryAt?: number | null;
+            changes?: {
+                /** Format: int64 */
+                amount?: number;
+                /** Format: int64 */
+                cycleCount?: number;
+                /** @enum {string} */
+                interval?: "DAY" | "WEEK" | "MONTH" | "YEAR";
+                /** Format: int64 */
+                intervalCount?: number;
+                /** Format: int64 */
+                nextPaymentDate?: number;
+                cancelAt?: number | null;
+            };
             /** Format: uri */
             updatePaymentMethodLink?: string;
             receiptId: string | null;
@@ -1382,6 +1443,8 @@ export interface components {
                     /** @enum {string} */
                     errorCode: "unauthorized";
                     errorDescription: string;
+                    /** Format: date-time */
+                    retryAt?: string;
                 };
             };
         };
@@ -1396,6 +1459,8 @@ export interface components {
                     /** @enum {string} */
                     errorCode: "rate_limit_exceeded";
                     errorDescription: string;
+                    /** Format: date-time */
+                    retryAt?: string;
                 };
             };
         };
@@ -1409,6 +1474,8 @@ export interface components {
                     /** @enum {string} */
                     errorCode: "internal_server_error";
                     errorDescription: string;
+                    /** Format: date-time */
+                    retryAt?: string;
                 };
             };
         };
@@ -1422,6 +1489,8 @@ export interface components {
                     /** @enum {string} */
                     errorCode: "service_unavailable";
                     errorDescription: string;
+                    /** Format: date-time */
+                    retryAt?: string;
                 };
             };
         };
@@ -1436,6 +1505,8 @@ export interface components {
                     /** @enum {string} */
                     errorCode: "idempotency_key_in_use";
                     errorDescription: string;
+                    /** Format: date-time */
+                    retryAt?: string;
                 };
             };
         };
@@ -1449,6 +1520,8 @@ export interface components {
                     /** @enum {string} */
                     errorCode: "idempotency_key_reused";
                     errorDescription: string;
+                    /** Format: date-time */
+                    retryAt?: string;
                 };
             };
         };
@@ -1510,6 +1583,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -1552,6 +1627,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -1603,6 +1680,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -1653,6 +1732,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -1704,6 +1785,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -1750,6 +1833,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -1804,6 +1889,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -1886,6 +1973,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -1928,6 +2017,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -1979,6 +2070,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2034,6 +2127,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2082,6 +2177,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2139,6 +2236,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2202,6 +2301,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2255,6 +2356,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2306,6 +2409,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2357,6 +2462,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2407,6 +2514,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2459,6 +2568,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2516,6 +2627,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2597,6 +2710,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2671,6 +2786,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2731,6 +2848,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2795,6 +2914,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2862,6 +2983,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2904,6 +3027,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2944,6 +3069,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -2999,6 +3126,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -3050,6 +3179,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -3109,6 +3240,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -3163,6 +3296,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -3227,6 +3362,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -3269,6 +3406,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -3315,6 +3454,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -3339,7 +3480,7 @@ export interface operations {
                     eventSigner: string;
                     /** Format: uri */
                     endpoint: string;
-                    subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success" | "setup_method.updated")[];
+                    subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated")[];
                 };
             };
         };
@@ -3368,6 +3509,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -3397,7 +3540,7 @@ export interface operations {
                     eventSigner: string;
                     /** Format: uri */
                     endpoint: string;
-                    subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "setup_method.success" | "setup_method.updated")[];
+                    subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated")[];
                 };
             };
         };
@@ -3422,6 +3565,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -3468,6 +3613,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -3522,6 +3669,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -3574,6 +3723,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -3616,6 +3767,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -3668,6 +3821,8 @@ export interface operations {
                         /** @enum {string} */
                         errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
                         errorDescription: string;
+                        /** Format: date-time */
+                        retryAt?: string;
                     };
                 };
             };
@@ -4198,6 +4353,102 @@ export interface operations {
         };
     };
     "on.subscription.ended": {
+        parameters: {
+            query?: never;
+            header: {
+                "webhook-id": string;
+                "webhook-timestamp": string;
+                "webhook-signature": string;
+                "xpay-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubscriptionEvent"];
+            };
+        };
+        responses: {
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "on.subscription.edited": {
+        parameters: {
+            query?: never;
+            header: {
+                "webhook-id": string;
+                "webhook-timestamp": string;
+                "webhook-signature": string;
+                "xpay-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubscriptionEvent"];
+            };
+        };
+        responses: {
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "on.subscription.cancel_scheduled": {
+        parameters: {
+            query?: never;
+            header: {
+                "webhook-id": string;
+                "webhook-timestamp": string;
+                "webhook-signature": string;
+                "xpay-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubscriptionEvent"];
+            };
+        };
+        responses: {
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "on.subscription.resumed": {
         parameters: {
             query?: never;
             header: {

@@ -8,8 +8,9 @@ import {
   WorkflowUpdateStage,
 } from '@temporalio/client';
 import type { Client, WorkflowUpdateHandle } from '@temporalio/client';
+import { isInstant } from '../../domain/calendar.ts';
 import { DomainError, isErrorCode } from '../../domain/errors.ts';
-import type { ErrorCode } from '../../domain/errors.ts';
+import type { RefusalReason } from '../../domain/errors.ts';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
 import { UnreadableStateError } from '../../domain/subscription/recorded-state.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
@@ -30,7 +31,7 @@ import type { Snapshot } from './start.ts';
 
 export type CommandAnswer =
   | { kind: 'result'; result: CommandResult }
-  | { kind: 'refused'; code: ErrorCode; message: string }
+  | ({ kind: 'refused' } & RefusalReason)
   /** Accepted, without outcome after 25 s, or 3 s for a repeat. A later repeat returns it. */
   | { kind: 'pending' };
 
@@ -203,15 +204,18 @@ async function isAnyQueueMoving(client: Client, taskQueuePrefix: string): Promis
 function refusalAfterEnd(snapshot: Snapshot | null, command: Command): CommandAnswer | null {
   const decision = snapshot && validateCommand(snapshot.state, command, snapshot.state.createdAt);
   if (!decision || decision.ok) return null;
-  return { kind: 'refused', code: decision.code, message: decision.message };
+  const { code, message } = decision;
+  return { kind: 'refused', code, message };
 }
 
 /** Returns the code and reason with which a workflow refused an update; null for any other error. */
-function refusalOf(error: unknown): { code: ErrorCode; message: string } | null {
+function refusalOf(error: unknown): RefusalReason | null {
   if (!(error instanceof WorkflowUpdateFailedError)) return null;
   if (!(error.cause instanceof ApplicationFailure)) return null;
-  const { type: code, message } = error.cause;
-  return isErrorCode(code) ? { code, message } : null;
+  const { type: code, message, details } = error.cause;
+  const [retryAt] = details ?? [];
+  if (!isErrorCode(code)) return null;
+  return isInstant(retryAt) ? { code, message, retryAt } : { code, message };
 }
 
 /** Returns the workflow's refusal. If the outcome is unknown, throws `service_unavailable`. */

@@ -135,7 +135,17 @@ test('the event examples in the OpenAPI document equal the bodies that a receive
   await merchant.post('/subscription/merchant/pause', { subscriptionId });
   await merchant.post('/subscription/merchant/cancel', { subscriptionId });
 
-  await create({ trialPeriodCount: 14, trialPeriodInterval: 'DAY' });
+  const { subscriptionId: inTrial } = await create({
+    trialPeriodCount: 14,
+    trialPeriodInterval: 'DAY',
+  });
+  const edit = { newAmount: 2_999, newCycleCount: 6 };
+  await merchant.post('/subscription/edit', { subscriptionId: inTrial, ...edit });
+  await merchant.post('/subscription/merchant/cancel', {
+    subscriptionId: inTrial,
+    atPeriodEnd: true,
+  });
+  await merchant.post('/subscription/merchant/resume', { subscriptionId: inTrial });
 
   const setup = await merchant.post<{ fwdUrl: string }>('/setup-method/create', {
     currency: 'USD',

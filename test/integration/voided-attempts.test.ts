@@ -74,7 +74,11 @@ test('a charge that the gateway has not received is not sent after a cancellatio
   });
   await advance('2028-01-10T00:00:00Z');
   expect(await booked()).toEqual([PAID]);
-  expect(await events()).toEqual(['intent.failed', 'subscription.ended']);
+  expect(await events()).toEqual([
+    'subscription.cancel_scheduled',
+    'intent.failed',
+    'subscription.ended',
+  ]);
 });
 
 test('a charge that the gateway has not received is not sent before the date of an unpause [D-§4]', async ({

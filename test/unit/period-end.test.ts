@@ -43,7 +43,7 @@ describe('a cancellation at the end of the period', () => {
     expect(simulation).toMatchObject({
       state: { status: 'ENDED', endReason: 'cancelled', cyclesCharged: 1 },
       paidUntil: '2026-02-10',
-      news: 'ended',
+      news: 'cancel_scheduled, ended',
     });
     expectNothingFurther(simulation);
   });
@@ -54,7 +54,7 @@ describe('a cancellation at the end of the period', () => {
     expect(endsIn(simulation)).toBe('2026-01-24');
     simulation.runTo('2026-01-24');
     const state = { status: 'ENDED', endReason: 'cancelled' };
-    expect(simulation).toMatchObject({ state, sent: '', news: 'ended' });
+    expect(simulation).toMatchObject({ state, sent: '', news: 'cancel_scheduled, ended' });
     expectNothingFurther(simulation);
   });
 
@@ -93,13 +93,12 @@ describe('a cancellation at the end of the period', () => {
     },
   );
 
-  test.each(['CREATED', 'UNPAID', 'PAUSED', 'ENDED'] as const)(
+  test.each(['CREATED', 'UNPAID', 'ENDED'] as const)(
     'is refused in %s, and so is a resume [D-§4]',
     (status) => {
       const simulation = new Simulation('2026-01-10');
       if (status !== 'CREATED') simulation.pay();
       if (status === 'UNPAID') simulation.gives(declined()).runTo('2026-02-10');
-      if (status === 'PAUSED') simulation.pause();
       if (status === 'ENDED') simulation.cancel();
       expect([simulation.state.status, simulation.cancelAtPeriodEnd().decision]).toEqual([
         status,
@@ -110,6 +109,41 @@ describe('a cancellation at the end of the period', () => {
       );
     },
   );
+
+  test('of a paused subscription replaces the end of its pause, and can be undone; an unpause must wait for that [D-§4]', () => {
+    const simulation = on20January();
+    simulation.pause('2026-02-01');
+    expect(simulation.cancelAtPeriodEnd().decision).toEqual({ ok: true });
+    expect([endsIn(simulation), wakesOn(simulation)]).toEqual(['2026-02-10', '2026-02-10']);
+    expect(simulation.unpause('2026-02-05').decision).toEqual(
+      refused(
+        'The subscription is cancelled and ends at 2026-02-10T00:00:00.000Z. It can be resumed until then.',
+      ),
+    );
+    expect(simulation.resume().decision).toEqual({ ok: true });
+    expect([simulation.state.status, wakesOn(simulation)]).toEqual(['PAUSED', null]);
+    simulation.cancelAtPeriodEnd();
+    simulation.runTo('2026-02-10');
+    expect(simulation).toMatchObject({
+      state: { status: 'ENDED', endReason: 'cancelled', cyclesCharged: 1 },
+      sent: '',
+      news: 'paused, cancel_scheduled, resumed, cancel_scheduled, ended',
+    });
+    expectNothingFurther(simulation);
+  });
+
+  test('of a subscription whose pause has outlasted its paid period ends it at once [D-§4]', () => {
+    const simulation = on20January();
+    simulation.pause();
+    simulation.runTo('2026-03-01');
+    expect(simulation.cancelAtPeriodEnd().decision).toEqual({ ok: true });
+    simulation.runTo('2026-03-01');
+    expect(simulation).toMatchObject({
+      state: { status: 'ENDED', endReason: 'cancelled' },
+      news: 'paused, cancel_scheduled, ended',
+    });
+    expectNothingFurther(simulation);
+  });
 
   test('is required before a resume; otherwise the resume is refused [D-§4]', () => {
     const { decision } = on20January().resume();
@@ -125,7 +159,7 @@ describe('a cancellation at the end of the period', () => {
     simulation.runTo('2026-03-10');
     expect(simulation).toMatchObject({
       state: { status: 'ENDED', cyclesCharged: 2 },
-      news: 'intent.success, cycle_charged, ended',
+      news: 'cancel_scheduled, intent.success, cycle_charged, ended',
     });
     expectNothingFurther(simulation);
   });
@@ -137,7 +171,7 @@ describe('a cancellation at the end of the period', () => {
     simulation.runTo('2026-02-11');
     expect(simulation).toMatchObject({
       state: { status: 'ENDED', endReason: 'cancelled' },
-      news: 'intent.failed, ended',
+      news: 'cancel_scheduled, intent.failed, ended',
     });
     expectNothingFurther(simulation);
   });
@@ -154,7 +188,7 @@ describe('a cancellation at the end of the period', () => {
     simulation.runTo('2027-01-20');
     expect(simulation).toMatchObject({
       state: { status: 'UNPAID', cyclesCharged: 0 },
-      news: 'paused, active, intent.failed, unpaid',
+      news: 'paused, active, cancel_scheduled, intent.failed, resumed, unpaid',
     });
     expectNothingFurther(simulation);
   });
@@ -172,7 +206,7 @@ describe('a cancellation at the end of the period', () => {
     simulation.runTo('2026-12-31');
     expect(simulation).toMatchObject({
       sent: '2026-01-21 2, 2026-01-21T01:00 2, 2026-02-21 3',
-      news: 'intent.failed, intent.success, cycle_charged, intent.success, cycle_charged, ended',
+      news: 'edited, cancel_scheduled, intent.failed, resumed, intent.success, cycle_charged, intent.success, cycle_charged, ended',
     });
     expectNothingFurther(simulation);
   });

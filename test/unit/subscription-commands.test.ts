@@ -35,7 +35,8 @@ describe('a manual retry', () => {
     expect(simulation.retry().result).toMatchObject(failed);
     simulation.runTo('2026-02-01T04:59:59.999Z');
     const message = 'Another manual retry is possible from 2026-02-01T05:00:00.000Z.';
-    expect(simulation.retry().decision).toEqual(refused(message, 'bad_request'));
+    const retryAt = Date.UTC(2026, 1, 1, 5);
+    expect(simulation.retry().decision).toEqual({ ...refused(message, 'bad_request'), retryAt });
     simulation.runTo('2026-02-01T05:00Z');
     expect(simulation.retry().decision).toEqual({ ok: true });
     // The automatic retry at 04:00 ignores the cooldown and does not extend it.

@@ -158,13 +158,14 @@ describe('a subscription in Temporal', () => {
       'intent.created',
       'intent.success',
       'subscription.cycle_charged',
+      'subscription.cancel_scheduled',
       'subscription.ended',
     ]);
     // The server's clock runs in real time while work is in progress, so an event is some ms after its date.
     const tensOfSeconds = (from: unknown, to: unknown) =>
       Math.floor((Number(to) - Number(from)) / 10_000);
     expect(tensOfSeconds(resumeAt, told[1]?.['eventTime'])).toBe(0);
-    expect(tensOfSeconds(currentPeriodEndAt, told[5]?.['eventTime'])).toBe(0);
+    expect(tensOfSeconds(currentPeriodEndAt, told[6]?.['eventTime'])).toBe(0);
     await expectNothingFurther(env, ref);
   });
 
@@ -204,6 +205,7 @@ describe('a subscription in Temporal', () => {
       kind: 'refused',
       code: 'bad_request',
       message: `Another manual retry is possible from ${new Date(until ?? 0).toISOString()}.`,
+      retryAt: Number(until),
     });
     // The timer of the cooldown ends a minute before the retry; see `startTimeSkippingServer`.
     await env.server.sleep(120_000);

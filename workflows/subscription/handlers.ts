@@ -1,4 +1,5 @@
 import { INSTANT_PROBLEM, isInstant } from '../../domain/calendar.ts';
+import type { RefusalReason } from '../../domain/errors.ts';
 import {
   ApplicationFailure,
   CancellationScope,
@@ -60,7 +61,7 @@ function onUpdate(run: Run, kind: CommandKind, description: string): void {
   const commandOf = (fields: unknown): Command => {
     const given = memberOf(fields, 'commandId') ?? null;
     const read = readCommand(kind, fields, given ?? currentUpdateInfo()?.id ?? uuid4());
-    if (!read.ok) throw refusal(read.code, read.message);
+    if (!read.ok) throw refusal(read);
     // An operator's update has no `commandId`.
     return given === null ? byOperator(read.command) : read.command;
   };
@@ -69,7 +70,7 @@ function onUpdate(run: Run, kind: CommandKind, description: string): void {
     async (fields) => {
       const answer = await run.submit(commandOf(fields));
       if (answer.ok) return answer.result;
-      throw refusal(answer.code, answer.message);
+      throw refusal(answer);
     },
     {
       description,
@@ -80,7 +81,7 @@ function onUpdate(run: Run, kind: CommandKind, description: string): void {
         const command = commandOf(fields);
         if (!run.isInSync || run.clock.isBehind) return;
         const decision = validateCommand(run.state, command, run.clock.now);
-        if (!decision.ok) throw refusal(decision.code, decision.message);
+        if (!decision.ok) throw refusal(decision);
       },
     },
   );
@@ -105,8 +106,9 @@ function fieldsOf(argument: unknown, names: readonly string[]): Record<string, u
   return Object.fromEntries(names.map((name) => [name, memberOf(argument, name)]));
 }
 
-function refusal(code: string, message: string): ApplicationFailure {
-  return ApplicationFailure.create({ type: code, message, nonRetryable: true });
+function refusal({ code: type, message, retryAt }: RefusalReason): ApplicationFailure {
+  const details = retryAt === undefined ? [] : [retryAt];
+  return ApplicationFailure.create({ type, message, details, nonRetryable: true });
 }
 
 function registerWakeUps(run: Run): void {

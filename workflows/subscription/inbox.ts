@@ -1,10 +1,8 @@
 import { CancellationScope, condition } from '@temporalio/workflow';
-import type { ErrorCode } from '../../domain/errors.ts';
+import type { RefusalReason } from '../../domain/errors.ts';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
 
-export type Answer =
-  | { ok: true; result: CommandResult }
-  | { ok: false; code: ErrorCode; message: string };
+export type Answer = { ok: true; result: CommandResult } | ({ ok: false } & RefusalReason);
 
 interface Item {
   readonly command: Command;

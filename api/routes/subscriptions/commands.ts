@@ -44,8 +44,8 @@ export const cancelSubscription = route({
   description:
     'Allowed in every status except ENDED. The subscription ends at once, and no further attempt is ' +
     'made. The outcome of a charge that was already sent is still recorded, and its events are sent. ' +
-    '`atPeriodEnd: true` is allowed in TRIALING and ACTIVE: nothing is charged any more, and the ' +
-    'subscription ends at `currentPeriodEnd`. Until then ' +
+    '`atPeriodEnd: true` is allowed in TRIALING, ACTIVE and PAUSED: nothing is charged any more, and the ' +
+    'subscription ends at `currentPeriodEnd`, at once if that has passed; a date at which its pause would end is dropped. Until then ' +
     '`POST /subscription/merchant/resume` withdraws the cancellation.',
   idempotencyKey: 'listed',
   body: {
@@ -84,8 +84,8 @@ export const resumeSubscription = route({
   tag: 'Subscriptions',
   summary: 'Withdraw a cancellation at the end of the period',
   description:
-    'Allowed in TRIALING and ACTIVE until the `cancelAt` of the subscription. Billing continues on the same ' +
-    'dates. Of the dates that passed meanwhile, one is charged at once, and the others are not billed.',
+    'Allowed in TRIALING, ACTIVE and PAUSED until the `cancelAt` of the subscription. Billing continues on the same ' +
+    'dates; a paused subscription stays paused. Of the dates that passed meanwhile, one is charged at once, and the others are not billed.',
   isExtension: true,
   idempotencyKey: 'honoured',
   body: subscriptionIdBody,
@@ -141,7 +141,8 @@ export const unpauseSubscription = route({
   summary: 'Unpause a subscription',
   description:
     'Allowed in PAUSED. One charge is made at `newNextPaymentDate`: the owed cycle if there is one, ' +
-    'else the next cycle. Later dates are counted from that date. After a hard decline with an unchanged card, ' +
+    'else the next cycle. Later dates are counted from that date. A date before `currentPeriodEnd` is accepted: the payer ' +
+    'then pays the next cycle early, and loses the rest of the paid period. After a hard decline with an unchanged card, ' +
     'nothing is charged: the subscription becomes UNPAID until the payer gives another card. Refused if the ' +
     'date is too early for the ' +
     'limit of 15 automatic attempts on one billing cycle in 30 days.',
@@ -176,7 +177,7 @@ export const retrySubscription = route({
   summary: 'Retry a failed payment now',
   description:
     'Allowed in UNPAID, at most once in 4 hours. A retry before that is answered `bad_request`, and ' +
-    '`errorDescription` names the earliest time of the next retry. A declined payment is answered 200 with ' +
+    '`errorDescription` and `retryAt` name the earliest time of the next retry. A declined payment is answered 200 with ' +
     '`success: false`.',
   idempotencyKey: 'listed',
   body: subscriptionIdBody,

@@ -45,7 +45,7 @@ const COMMANDS: CommandCase[] = [
     rules: 'D-§4',
     path: '/subscription/merchant/cancel',
     kind: 'cancel',
-    allowed: ['TRIALING', 'ACTIVE'],
+    allowed: ['TRIALING', 'ACTIVE', 'PAUSED'],
     done: 'cancelled at the end of its period',
     body: { atPeriodEnd: true },
     required: 'subscriptionId: is required',

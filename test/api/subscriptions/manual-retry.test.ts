@@ -88,7 +88,14 @@ test('a manual retry is refused until 4 h after the last one [IF-4.9, D-31, IF-7
   const subscription = await unpaidAtNoon(api);
   await retry(api, subscription, { card: 'card_declined' });
   const again = await retry(api, subscription);
-  expectError(again, 400, 'bad_request', `Another manual retry is possible from ${FOUR_PM}.`);
+  expect([again.status, again.json]).toEqual([
+    400,
+    {
+      errorCode: 'bad_request',
+      errorDescription: `Another manual retry is possible from ${FOUR_PM}.`,
+      retryAt: FOUR_PM,
+    },
+  ]);
 });
 
 test('a manual retry that pays the last cycle answers ENDED [IF-4.9, D-31, D-10a, D-§4]', async ({

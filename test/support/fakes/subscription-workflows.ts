@@ -116,7 +116,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     const snapshot = await snapshotOf(ref);
     const nowAt = snapshot.clock?.nowAt ?? now();
     const decision = validateCommand(snapshot.state, command, nowAt);
-    if (!decision.ok) return { kind: 'refused', code: decision.code, message: decision.message };
+    if (!decision.ok) return { ...decision, kind: 'refused' };
     return carryOut(ref, snapshot, command, nowAt);
   }
 

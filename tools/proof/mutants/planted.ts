@@ -208,8 +208,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'a charge that the gateway did not receive is sent although the subscription ends',
     file: 'domain/subscription/apply-command.ts',
-    find: '{ cancelAtPeriodEnd: true, openAttempt }',
-    replace: '{ cancelAtPeriodEnd: true }',
+    find: '{ cancelAtPeriodEnd: true, openAttempt, resumeAt: null }',
+    replace: '{ cancelAtPeriodEnd: true, resumeAt: null }',
     project: 'integration',
     test: 'test/integration/voided-attempts.test.ts',
   },
