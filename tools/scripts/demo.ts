@@ -5,40 +5,22 @@
 
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
+import { EVENT_TYPES } from '../../domain/events.ts';
 import { startWebhookReceiver } from './client/webhook-receiver.ts';
 import { findRunningStart } from './client/running-start.ts';
 import type { RunningStart } from './client/running-start.ts';
 import { print, runScript, styled } from './client/terminal.ts';
 import { Differences } from './demo/check.ts';
 import { sellByLink } from './demo/link.ts';
-import { operate } from './demo/operations.ts';
-import type { DemoRun, DemoYear } from './demo/run.ts';
-import { liveThroughStripeYear } from './demo/stripe/year.ts';
+import { COMMANDS } from './demo/commands.ts';
+import { play } from './demo/story.ts';
+import type { DemoRun, Story } from './demo/story.ts';
+import { STRIPE_YEAR } from './demo/stripe/year.ts';
 import { yearSvg } from './demo/year-picture.ts';
-import { liveThroughYear } from './demo/year.ts';
+import { YEAR } from './demo/year.ts';
 import { controlDouble } from './client/double-control.ts';
 import { commandLine, gatewayOption } from './client/options.ts';
 import type { GatewayChoice } from './client/options.ts';
-
-const EVENT_TYPES = [
-  'intent.created',
-  'intent.checkout_opened',
-  'intent.success',
-  'intent.failed',
-  'intent.refunded',
-  'intent.refund_failed',
-  'intent.disputed',
-  'subscription.created',
-  'subscription.checkout_opened',
-  'subscription.trialing',
-  'subscription.active',
-  'subscription.unpaid',
-  'subscription.retries_exhausted',
-  'subscription.paused',
-  'subscription.cycle_charged',
-  'subscription.ended',
-  'setup_method.updated',
-];
 
 /** Time in ms for which a request is repeated when the API answers 429. */
 const RATE_LIMITED_MS = 10_000;
@@ -46,7 +28,7 @@ const RATE_LIMITED_MS = 10_000;
 interface Demo {
   readonly title: string;
   readonly terms: string;
-  readonly year: (run: DemoRun) => Promise<DemoYear>;
+  readonly year: Story;
   readonly otherParts: readonly ((run: DemoRun) => Promise<void>)[];
   /** The gateway's records if there are no differences, as text. */
   readonly recorded: string;
@@ -56,7 +38,7 @@ const DEMOS: Readonly<Record<GatewayChoice, Demo>> = {
   sandbox: {
     title: 'A year of one subscription',
     terms: 'USD 19.99 a month, 12 payments, the first after 7 free days; on a test clock.',
-    year: liveThroughYear,
+    year: YEAR,
     otherParts: [operate, sellByLink],
     recorded:
       "the gateway recorded 12 payments and 1 decline in the year, 6 payments and 3 declines after the merchant's " +
@@ -66,7 +48,7 @@ const DEMOS: Readonly<Record<GatewayChoice, Demo>> = {
     title: 'A year of one subscription, paid at Stripe',
     terms:
       'USD 19.99 a month, 12 payments; on a test clock. A double stands in for Stripe and moves no money.',
-    year: liveThroughStripeYear,
+    year: STRIPE_YEAR,
     otherParts: [],
     recorded:
       'the Stripe double recorded 12 payments and 1 decline; 1 payment was disputed, and none was refunded.',
@@ -132,7 +114,7 @@ function requireGateway({ demo }: RunningStart, gateway: GatewayChoice): void {
 async function runDemo(demo: Demo, run: DemoRun, picture?: string): Promise<number> {
   const startedAt = performance.now();
   const { differences, start } = run;
-  const year = await demo.year(run);
+  const year = await play(run, demo.year);
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
 
   print();
@@ -163,6 +145,12 @@ async function runDemo(demo: Demo, run: DemoRun, picture?: string): Promise<numb
   for (const difference of differences.list) print(`    ${difference}`);
   print();
   return 1;
+}
+
+async function operate(run: DemoRun): Promise<void> {
+  print();
+  print(styled('bold', '  A merchant’s commands'));
+  await play(run, COMMANDS);
 }
 
 function webUiLink({ demo }: RunningStart, subscriptionId: string): string {

@@ -4,7 +4,7 @@ import { openPage, submitForm } from '../client/browser.ts';
 import type { Page } from '../client/browser.ts';
 import { payOn } from '../client/payer.ts';
 import { minuteText, print, styled } from '../client/terminal.ts';
-import type { DemoRun } from './run.ts';
+import type { DemoRun } from './story.ts';
 import { printStep } from './timeline.ts';
 import { unlocked } from './unlocked.ts';
 
@@ -34,7 +34,7 @@ export async function sellByLink({ merchant, start, differences }: DemoRun): Pro
   differences.equal('link: disclaimer', DISCLAIMER, disclaimer);
   const now = (): string => minuteText(Date.now());
   const printLinkStep = (text: string, status = '', charged = ''): void =>
-    printStep({ date: now(), charged, status, text });
+    printStep(now(), charged, status, text);
 
   const first = unlocked(await openPage(shortUrl));
   const again = await openPage(shortUrl, first.browser);

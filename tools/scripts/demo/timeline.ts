@@ -60,7 +60,7 @@ function printEvent(webhook: ReceivedWebhook, date: string): void {
 function chargedText({ event }: ReceivedWebhook): string {
   switch (event.eventType) {
     case 'subscription.cycle_charged':
-      return `${(Number(event['amount']) / 100).toFixed(2)} ${String(event['currency'])}`;
+      return amountText(event);
     case 'intent.failed':
       return 'declined';
     case 'intent.refund_failed':
@@ -74,6 +74,17 @@ function chargedText({ event }: ReceivedWebhook): string {
   }
 }
 
+/** What the events of a step say of its charge: the amount, or `declined`. Empty without a charge. */
+export function chargedIn(webhooks: readonly ReceivedWebhook[]): string {
+  const paid = webhooks.find(({ event }) => event.eventType === 'intent.success');
+  if (paid !== undefined) return amountText(paid.event);
+  return webhooks.map(chargedText).find((each) => each !== '') ?? '';
+}
+
+function amountText(event: ReceivedWebhook['event']): string {
+  return `${(Number(event['amount']) / 100).toFixed(2)} ${String(event['currency'])}`;
+}
+
 function signatureText(webhook: ReceivedWebhook): string {
   const mark = (isValid: boolean): string => (isValid ? '✓' : '✗');
   const { isStandardSignatureValid: standard, isXpaySignatureValid: xpay } = webhook;
@@ -81,18 +92,13 @@ function signatureText(webhook: ReceivedWebhook): string {
 }
 
 /** Prints one line for a step, in a part of the demo that does not print its events. */
-export function printStep(step: {
-  date: string;
-  charged: string;
-  status: string;
-  text: string;
-}): void {
-  const [date, charged, status] = cells(COLUMNS, [step.date, step.charged, step.status]);
+export function printStep(date: string, charged: string, status: string, text: string): void {
+  const [dateCell, chargedCell, statusCell] = cells(COLUMNS, [date, charged, status]);
   const line = [
-    styled('bold', date ?? ''),
-    styled(step.charged === 'declined' ? 'red' : 'green', charged ?? ''),
-    styled(step.status === 'UNPAID' ? 'yellow' : 'cyan', status ?? ''),
-    step.text,
+    styled('bold', dateCell ?? ''),
+    styled(charged === 'declined' ? 'red' : 'green', chargedCell ?? ''),
+    styled(status === 'UNPAID' ? 'yellow' : 'cyan', statusCell ?? ''),
+    text,
   ];
   print(`  ${line.join('  ')}`.trimEnd());
 }

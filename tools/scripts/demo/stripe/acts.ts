@@ -5,37 +5,40 @@ import type { ListedCharge } from '../../../stripe-double/charge-list.ts';
 import { openPage, submitForm } from '../../client/browser.ts';
 import type { Page } from '../../client/browser.ts';
 import { payOn } from '../../client/payer.ts';
-import type { DoubleControl } from '../../client/double-control.ts';
+import { controlDouble } from '../../client/double-control.ts';
 import { waitFor } from '../../client/wait-for.ts';
 import { refusalOf } from '../check.ts';
-import type { DemoRun, EventsOfOne } from '../run.ts';
+import { expectResult } from '../story.ts';
+import type { Act, StoryRun } from '../story.ts';
 import { printNote } from '../timeline.ts';
-
-/** The result page links to this URL. The demo does not open it, so no server needs to answer there. */
-export const CALLBACK_URL = 'https://shop.example/thanks?from=checkout';
 
 /** Time limit in ms of a page that waits for an outcome, and of an entry in the timeline. */
 const SHOWN_WITHIN_MS = 30_000;
 
-export interface StripeRun extends DemoRun {
-  readonly double: DoubleControl;
-  readonly subscriptionId: string;
-  readonly testClockId: string;
-  readonly events: EventsOfOne;
-  readonly checkout: Page;
-  /** The double's id of the dispute, once it is open. */
-  readonly opened: { disputeId?: string };
-}
-
-export async function chargesOf({ double, subscriptionId }: StripeRun): Promise<ListedCharge[]> {
+async function chargesOf({ start, subscriptionId }: StoryRun): Promise<ListedCharge[]> {
   const found: ListedCharge[] = [];
-  for await (const page of double.charges()) {
+  for await (const page of controlDouble(start.demo).charges()) {
     found.push(...page.filter(({ metadata }) => metadata['subscriptionId'] === subscriptionId));
   }
   return found;
 }
 
-async function chargeOf(run: StripeRun, cycleNumber: number): Promise<ListedCharge> {
+/** The double's record of the subscription's charges. */
+export async function chargeLines(run: StoryRun): Promise<string[]> {
+  return (await chargesOf(run)).map(
+    ({ metadata, status, amountMinor, currency, code, disputed, refundedMinor }) =>
+      `cycle ${String(metadata['cycleNumber'])} ${status} ${amountMinor} ${currency}` +
+      (code === null ? '' : `, ${code}`) +
+      (disputed ? ', disputed' : '') +
+      (refundedMinor === 0 ? '' : `, refunded ${refundedMinor}`),
+  );
+}
+
+function order({ start }: StoryRun, route: string, fields: object): Promise<unknown> {
+  return controlDouble(start.demo).order(route, fields);
+}
+
+async function chargeOf(run: StoryRun, cycleNumber: number): Promise<ListedCharge> {
   const charge = (await chargesOf(run)).find(
     ({ metadata, status }) =>
       metadata['cycleNumber'] === String(cycleNumber) && status === 'succeeded',
@@ -44,8 +47,8 @@ async function chargeOf(run: StripeRun, cycleNumber: number): Promise<ListedChar
   return charge;
 }
 
-export async function payOnStripesPage(run: StripeRun): Promise<void> {
-  const { checkout, differences, start, subscriptionId } = run;
+export async function payOnStripesPage(run: StoryRun): Promise<void> {
+  const { checkout, differences, start } = run;
   const leaving = await payOn(checkout);
   differences.equal('leaving for Stripe: title', 'Continue to Stripe', leaving.title);
   const cardPage = await follow(leaving);
@@ -58,38 +61,45 @@ export async function payOnStripesPage(run: StripeRun): Promise<void> {
   printNote(`the checkout leads to Stripe's card page, ${new URL(cardPage.url).origin}`);
   const result = await payOn(cardPage);
   differences.equal('the result page: URL', checkout.url, result.url);
-  differences.equal('the result page: title', PAID_TITLE, result.title);
-  const callback = `${CALLBACK_URL}&subscription_id=${subscriptionId}&status=ACTIVE&receipt_id=order-1001`;
-  differences.equal('the result page: link', callback, result.links[0]?.url);
+  expectResult(run, result, PAID_TITLE, 'ACTIVE');
   printNote(`the payer enters a card there and is sent back: "${result.title}"`);
 }
 
 /** The card network gives the payer a new card, for example after an expiry, and reports the card to Stripe. */
-export async function replaceCardByNetwork(run: StripeRun): Promise<void> {
+export async function replaceCardByNetwork(run: StoryRun): Promise<void> {
   const { paymentMethodId } = await chargeOf(run, 1);
   const card = { lastFour: '1881', expiryMonth: 7, expiryYear: 2037 };
-  await run.double.order('cards', { paymentMethodId, ...card });
+  await order(run, 'cards', { paymentMethodId, ...card });
   printNote('10 April: the card network replaces the card …4242 by …1881, without the payer');
   printNote('(this event has the real time: a payment method has no test clock)');
 }
 
-export async function disputePaymentOfMay(run: StripeRun): Promise<void> {
-  const { id: chargeId } = await chargeOf(run, 5);
-  const opened = await run.double.order('disputes', { chargeId, reason: 'fraudulent' });
-  run.opened.disputeId = (opened as { disputeId: string }).disputeId;
-  printNote("10 June: the payer disputes May's payment at the bank");
+/** The payer disputes the payment of May, and the bank decides for the merchant. */
+export function disputeOfMay(): { open: Act; win: Act } {
+  let disputeId = '';
+  return {
+    open: async (run) => {
+      const { id: chargeId } = await chargeOf(run, 5);
+      const opened = await order(run, 'disputes', { chargeId, reason: 'fraudulent' });
+      ({ disputeId } = opened as { disputeId: string });
+      printNote("10 June: the payer disputes May's payment at the bank");
+      await expectInTimeline(run, 'a payment is disputed, 19.99 USD (reason: fraudulent)');
+    },
+    win: async (run) => {
+      await order(run, 'disputes/close', { disputeId, status: 'won' });
+      printNote('20 July: the bank decides the dispute for the merchant');
+      await expectInTimeline(
+        run,
+        'the dispute of a payment was won, 19.99 USD (reason: fraudulent)',
+      );
+    },
+  };
 }
 
-export async function winDispute(run: StripeRun): Promise<void> {
-  const { disputeId } = run.opened;
-  await run.double.order('disputes/close', { disputeId, status: 'won' });
-  printNote('20 July: the bank decides the dispute for the merchant');
-}
-
-export async function refundPaymentOfJuly(run: StripeRun): Promise<void> {
-  const { merchant, differences, double } = run;
+export async function refundPaymentOfJuly(run: StoryRun): Promise<void> {
+  const { merchant, differences } = run;
   const { id: chargeId, metadata } = await chargeOf(run, 7);
-  await double.order('refunds/pending', { chargeId });
+  await order(run, 'refunds/pending', { chargeId });
   const answer = await merchant
     .post('/payments/merchant/refund', { xIntentId: metadata['intentId'] })
     .catch(refusalOf);
@@ -100,10 +110,10 @@ export async function refundPaymentOfJuly(run: StripeRun): Promise<void> {
   printNote("5 August: the merchant refunds July's payment; the refund is pending at Stripe");
 }
 
-export async function failRefund(run: StripeRun): Promise<void> {
-  const { merchant, differences, double } = run;
+export async function failRefund(run: StoryRun): Promise<void> {
+  const { merchant, differences } = run;
   const { id: chargeId, metadata } = await chargeOf(run, 7);
-  await double.order('refunds/settle', { chargeId, failure: 'expired_or_canceled_card' });
+  await order(run, 'refunds/settle', { chargeId, failure: 'expired_or_canceled_card' });
   printNote('9 August: the refund fails at the bank; the merchant keeps the money');
   const read = await merchant.get<object>(
     `/payments/v2/get-intent/${String(metadata['intentId'])}`,
@@ -112,20 +122,14 @@ export async function failRefund(run: StripeRun): Promise<void> {
 }
 
 /** For the renewal, which is declined because the payer is absent, and for the charge that the payer confirms. */
-export async function askForPayerAtNextPayment({
-  double,
-  subscriptionId,
-}: StripeRun): Promise<void> {
-  await double.order('outcomes', {
-    kind: 'authentication',
-    count: 2,
-    metadata: { subscriptionId },
-  });
+export async function askForPayerAtNextPayment(run: StoryRun): Promise<void> {
+  const { subscriptionId } = run;
+  await order(run, 'outcomes', { kind: 'authentication', count: 2, metadata: { subscriptionId } });
   printNote('31 August: the bank wants the payer to confirm the payment (3D Secure)');
 }
 
 /** The payer opens the link of the event subscription.unpaid, confirms on the bank's page, and comes back. */
-export async function confirmWithBank(run: StripeRun): Promise<void> {
+export async function confirmWithBank(run: StoryRun): Promise<void> {
   const { differences, receiver, subscriptionId } = run;
   const unpaid = receiver.received.findLast(
     ({ event }) =>
@@ -165,7 +169,7 @@ function untilDecided(first: Page): Promise<Page> {
 }
 
 /** Waits until the last entry of the subscription's timeline is `wanted`, in the form `what happened (why)`. */
-export async function expectInTimeline(run: StripeRun, wanted: string): Promise<void> {
+async function expectInTimeline(run: StoryRun, wanted: string): Promise<void> {
   const last = async (): Promise<string> => {
     const { data } = await run.merchant.get<{ data: { what: string; why: string }[] }>(
       `/subscription/timeline/${run.subscriptionId}`,

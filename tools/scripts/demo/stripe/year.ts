@@ -1,147 +1,122 @@
-import { openPage } from '../../client/browser.ts';
-import { PAYING_CARD } from '../../client/payer.ts';
-import type { ReceivedWebhook } from '../../client/webhook-receiver.ts';
-import { controlDouble } from '../../client/double-control.ts';
-import { minuteText } from '../../client/terminal.ts';
-import { advanceTestClock, createTestClock } from '../../client/test-clock.ts';
-import { ADVANCE_WITHIN_MS, at, eventsOf, unlessStopped } from '../run.ts';
-import type { DemoRun, DemoYear } from '../run.ts';
-import { printEvents, printHeading } from '../timeline.ts';
-import { unlocked } from '../unlocked.ts';
-import { CALLBACK_URL, chargesOf, expectInTimeline } from './acts.ts';
-import type { StripeRun } from './acts.ts';
-import * as expected from './steps.ts';
-import type { StripeStep } from './steps.ts';
+// A year of one subscription at the Stripe double.
 
-/** Adds every difference to `demo.differences`. */
-export async function liveThroughStripeYear(demo: DemoRun): Promise<DemoYear> {
-  const { merchant, receiver, differences, start } = demo;
-  const testClockId = await createTestClock(merchant, at(expected.STARTS_AT));
-  const { subscriptionId, customerId, fwdUrl } = await createSubscription(demo, testClockId);
-  // The event of a changed card names the customer and no subscription.
-  const isOurs = (event: ReceivedWebhook['event']) =>
-    event['subscriptionId'] === subscriptionId || event['customerId'] === customerId;
-  const events = eventsOf(receiver, differences, isOurs);
-  const checkout = unlocked(await openPage(fwdUrl));
-  const double = controlDouble(start.demo);
-  const own = { double, subscriptionId, testClockId, events, checkout, opened: {} };
+import { REAL_TIME, renewalLines } from '../event-line.ts';
+import type { Step, Story } from '../story.ts';
+import * as acts from './acts.ts';
 
-  printHeading();
-  await unlessStopped(runYear({ ...demo, ...own }));
-  return { subscriptionId, events: events.seen() };
-}
+const dispute = acts.disputeOfMay();
 
-async function createSubscription({ merchant }: DemoRun, testClockId: string) {
-  const created = await merchant.post<{ subscriptionId: string; fwdUrl: string }>(
-    '/subscription/create',
+export const STRIPE_YEAR: Story = {
+  product: { name: 'Garden Letters', description: 'One letter a month.' },
+  startsAt: '2027-01-31 12:00',
+  opened: [
+    '2027-01-31 12:00 intent.created CREATED 19.99 USD',
+    '2027-01-31 12:00 subscription.created CREATED 19.99 USD, 12 left',
+    '2027-01-31 12:00 intent.checkout_opened CREATED 19.99 USD',
+  ],
+  steps: [
     {
-      ...expected.ORDER,
-      testClockId,
-      customerDetails: { name: PAYING_CARD.name, email: 'ada@example.com' },
-      callbackUrl: CALLBACK_URL,
-      receiptId: 'order-1001',
-      productPage: { name: 'Garden Letters', description: 'One letter a month.' },
+      at: '2027-01-31 12:00',
+      act: acts.payOnStripesPage,
+      events: [
+        '2027-01-31 12:00 intent.success SUCCESS 19.99 USD, card 4242',
+        '2027-01-31 12:00 subscription.cycle_charged ACTIVE 19.99 USD, cycle 1, 11 left, next 2027-02-28 12:00',
+        '2027-01-31 12:00 subscription.active ACTIVE 19.99 USD, 11 left, next 2027-02-28 12:00',
+      ],
+      reads: ['ACTIVE', 11, '2027-02-28 12:00', '2027-02-28 12:00', '4242'],
     },
-  );
-  const path = `/subscription/get-subscription/${created.subscriptionId}`;
-  return { ...created, ...(await merchant.get<{ customerId: string }>(path)) };
-}
+    renewed(2, '2027-02-28 12:00', '2027-03-31 12:00', '4242'),
+    renewed(3, '2027-03-31 12:00', '2027-04-30 12:00', '4242'),
+    {
+      at: '2027-04-10 12:00',
+      act: acts.replaceCardByNetwork,
+      events: [`${REAL_TIME} setup_method.updated LIVE, card 1881`],
+      reads: ['ACTIVE', 9, '2027-04-30 12:00', '2027-04-30 12:00', '1881'],
+    },
+    renewed(4, '2027-04-30 12:00', '2027-05-31 12:00', '1881'),
+    renewed(5, '2027-05-31 12:00', '2027-06-30 12:00', '1881'),
+    {
+      at: '2027-06-10 12:00',
+      act: dispute.open,
+      events: [
+        '2027-06-10 12:00 intent.disputed SUCCESS 19.99 USD, card 1881, OPEN dispute of 19.99 USD: fraudulent',
+      ],
+      reads: ['ACTIVE', 7, '2027-06-30 12:00', '2027-06-30 12:00', '1881'],
+    },
+    renewed(6, '2027-06-30 12:00', '2027-07-31 12:00', '1881'),
+    {
+      at: '2027-07-20 12:00',
+      act: dispute.win,
+      events: [
+        '2027-07-20 12:00 intent.disputed SUCCESS 19.99 USD, card 1881, WON dispute of 19.99 USD: fraudulent',
+      ],
+      reads: ['ACTIVE', 6, '2027-07-31 12:00', '2027-07-31 12:00', '1881'],
+    },
+    renewed(7, '2027-07-31 12:00', '2027-08-31 12:00', '1881'),
+    {
+      at: '2027-08-05 12:00',
+      act: acts.refundPaymentOfJuly,
+      events: [],
+      reads: ['ACTIVE', 5, '2027-08-31 12:00', '2027-08-31 12:00', '1881'],
+    },
+    {
+      at: '2027-08-09 12:00',
+      act: acts.failRefund,
+      events: [
+        '2027-08-09 12:00 intent.refund_failed SUCCESS 19.99 USD, card 1881, 19.99 USD not refunded',
+      ],
+      reads: ['ACTIVE', 5, '2027-08-31 12:00', '2027-08-31 12:00', '1881'],
+    },
+    {
+      at: '2027-08-31 12:00',
+      before: acts.askForPayerAtNextPayment,
+      events: [
+        '2027-08-31 12:00 intent.created CREATED 19.99 USD',
+        '2027-08-31 12:00 intent.failed FAILED 19.99 USD, cycle 8, card 1881, authentication_required',
+        '2027-08-31 12:00 subscription.unpaid UNPAID 19.99 USD, cycle 8, 5 left, until 2027-08-31 12:00, authentication_required',
+        '2027-08-31 12:00 subscription.retries_exhausted UNPAID 19.99 USD, cycle 8, 5 left, until 2027-08-31 12:00, authentication_required',
+      ],
+      reads: ['UNPAID', 5, null, '2027-08-31 12:00', '1881'],
+    },
+    {
+      at: '2027-09-01 09:00',
+      act: acts.confirmWithBank,
+      events: [
+        '2027-09-01 09:00 intent.success SUCCESS 19.99 USD, card 1881',
+        '2027-09-01 09:00 subscription.cycle_charged ACTIVE 19.99 USD, cycle 8, 4 left, next 2027-09-30 12:00',
+        '2027-09-01 09:00 subscription.active ACTIVE 19.99 USD, 4 left, next 2027-09-30 12:00',
+      ],
+      reads: ['ACTIVE', 4, '2027-09-30 12:00', '2027-09-30 12:00', '1881'],
+    },
+    renewed(9, '2027-09-30 12:00', '2027-10-31 12:00', '1881'),
+    renewed(10, '2027-10-31 12:00', '2027-11-30 12:00', '1881'),
+    renewed(11, '2027-11-30 12:00', '2027-12-31 12:00', '1881'),
+    {
+      at: '2027-12-31 12:00',
+      events: [
+        '2027-12-31 12:00 intent.created CREATED 19.99 USD',
+        '2027-12-31 12:00 intent.success SUCCESS 19.99 USD, card 1881',
+        '2027-12-31 12:00 subscription.cycle_charged ENDED 19.99 USD, cycle 12, 0 left, until 2028-01-31 12:00',
+        '2027-12-31 12:00 subscription.ended ENDED 19.99 USD, 0 left, until 2028-01-31 12:00',
+      ],
+      reads: ['ENDED', 0, null, '2028-01-31 12:00', '1881'],
+    },
+  ],
+  longAfter: '2029-01-31 12:00',
+  charges: [
+    ...['1', '2', '3', '4'].map((cycle) => `cycle ${cycle} succeeded 1999 usd`),
+    'cycle 5 succeeded 1999 usd, disputed',
+    ...['6', '7'].map((cycle) => `cycle ${cycle} succeeded 1999 usd`),
+    'cycle 8 failed 1999 usd, authentication_required',
+    ...['8', '9', '10', '11', '12'].map((cycle) => `cycle ${cycle} succeeded 1999 usd`),
+  ],
+  readCharges: acts.chargeLines,
+};
 
-async function runYear(run: StripeRun): Promise<void> {
-  const { checkout, differences, merchant, receiver, subscriptionId, testClockId } = run;
-  differences.equal('the checkout: title', 'Garden Letters', checkout.title);
-  await expectEvents(run, expected.BEFORE_PAYING);
-  for (const step of expected.STEPS) await runStep(run, step);
-
-  const longAfter = at(expected.LONG_AFTER);
-  await advanceTestClock(merchant, testClockId, longAfter, ADVANCE_WITHIN_MS);
-  differences.equal('events in the year after', 0, run.events.unseen());
-  const sequences = receiver.received
-    .filter(({ event }) => event['subscriptionId'] === subscriptionId)
-    .map(({ event }) => event.sequence);
-  const inOrder = sequences.map((_, index) => index + 1);
-  differences.equal('the sequence numbers of the subscription', inOrder, sequences);
-  const charges = (await chargesOf(run)).map(
-    ({ metadata, status, amountMinor, currency, code, disputed, refundedMinor }) =>
-      `cycle ${String(metadata['cycleNumber'])} ${status} ${amountMinor} ${currency}` +
-      (code === null ? '' : `, ${code}`) +
-      (disputed ? ', disputed' : '') +
-      (refundedMinor === 0 ? '' : `, refunded ${refundedMinor}`),
-  );
-  differences.equal("the double's record of charges", expected.CHARGES, charges);
-}
-
-async function runStep(run: StripeRun, step: StripeStep): Promise<void> {
-  const { merchant, subscriptionId, testClockId, differences } = run;
-  await step.before?.(run);
-  const clock = await merchant.get<{ now: number }>(`/test-clock/${testClockId}`);
-  if (at(step.at) > clock.now) {
-    await advanceTestClock(merchant, testClockId, at(step.at), ADVANCE_WITHIN_MS);
-  }
-  await step.act?.(run);
-  await expectEvents(run, step.events);
-  if (step.timeline !== undefined) await expectInTimeline(run, step.timeline);
-  const [status, remainingCycleCount, next, end, lastFourDigit] = step.reads;
-  const read = await merchant.get<{ paymentMetadata: { cardMetadata: object } }>(
-    `/subscription/get-subscription/${subscriptionId}`,
-  );
-  const nextPaymentDate = next === null ? null : at(next);
-  differences.fields(
-    `the subscription on ${step.at}`,
-    { status, remainingCycleCount, nextPaymentDate, currentPeriodEnd: at(end), lastFourDigit },
-    { ...read, ...read.paymentMetadata.cardMetadata },
-  );
-}
-
-async function expectEvents(run: StripeRun, lines: readonly string[]): Promise<void> {
-  const { differences, events } = run;
-  await events.expect(lines, (received) => {
-    printEvents(received);
-    for (const [index, webhook] of received.entries()) {
-      const { event, headers } = webhook;
-      const where = `event ${events.seen() + index + 1}`;
-      differences.equal(where, lines[index] ?? 'no event', lineOf(event));
-      differences.equal(`${where}: webhook-id`, event.eventId, headers['webhook-id']);
-      differences.equal(`${where}: sha256`, true, webhook.isStandardSignatureValid);
-      differences.equal(`${where}: sha512`, true, webhook.isXpaySignatureValid);
-    }
-  });
-}
-
-function lineOf(event: ReceivedWebhook['event']): string {
-  const body = event as unknown as EventFields;
-  const time = body.eventType.startsWith('setup_method.')
-    ? expected.REAL_TIME
-    : minuteText(body.eventTime);
-  const money = (minor: number): string => `${(minor / 100).toFixed(2)} ${body.currency}`;
-  const parts = [
-    `${time} ${body.eventType} ${body.status}` +
-      (body.amount === undefined ? '' : ` ${money(body.amount)}`),
-    body.cycleNumber && `cycle ${body.cycleNumber}`,
-    body.remainingCycleCount !== undefined && `${body.remainingCycleCount} left`,
-    body.nextPaymentDate && `next ${minuteText(body.nextPaymentDate)}`,
-    body.card && `card ${body.card.lastFourDigit}`,
-    body.errorCode,
-    body.disputedAmount &&
-      `${body.disputeStatus} dispute of ${money(body.disputedAmount)}: ${body.disputeReason}`,
-    body.failedAmount && `${money(body.failedAmount)} not refunded`,
-  ];
-  return parts.filter(Boolean).join(', ');
-}
-
-interface EventFields {
-  readonly eventType: string;
-  readonly eventTime: number;
-  readonly status: string;
-  readonly amount?: number;
-  readonly currency?: string;
-  readonly cycleNumber?: number;
-  readonly remainingCycleCount?: number;
-  readonly nextPaymentDate?: number | null;
-  readonly card?: { readonly lastFourDigit: string } | null;
-  readonly errorCode?: string | null;
-  readonly disputedAmount?: number;
-  readonly disputeStatus?: string;
-  readonly disputeReason?: string;
-  readonly failedAmount?: number;
+function renewed(cycle: number, at: string, next: string, card: string): Step {
+  return {
+    at,
+    events: renewalLines({ at, cycle, next, card }),
+    reads: ['ACTIVE', 12 - cycle, next, next, card],
+  };
 }

@@ -1,0 +1,216 @@
+// Takes a new subscription through the steps of a story, and checks after each step the events and the subscription.
+// No expected value is computed from the service's answers.
+
+import { openPage } from '../client/browser.ts';
+import type { Page } from '../client/browser.ts';
+import type { MerchantClient } from '../client/merchant-client.ts';
+import { MONTHLY } from '../client/monthly.ts';
+import type { RunningStart } from '../client/running-start.ts';
+import { advanceTestClock, createTestClock } from '../client/test-clock.ts';
+import { waitFor } from '../client/wait-for.ts';
+import type { ReceivedWebhook, WebhookReceiver } from '../client/webhook-receiver.ts';
+import type { Differences } from './check.ts';
+import { lineOf } from './event-line.ts';
+import { chargedIn, printEvents, printHeading, printNote, printStep } from './timeline.ts';
+import { unlocked } from './unlocked.ts';
+
+/** Time limit in ms of one advance of the test clock, enough for all events of a month on a busy machine. */
+const ADVANCE_WITHIN_MS = 60_000;
+const EVENTS_WITHIN_MS = 30_000;
+
+/** The result page links to this URL. The demo does not open it, so no server needs to answer there. */
+const CALLBACK_URL = 'https://shop.example/thanks?from=checkout';
+const RECEIPT_ID = 'order-1001';
+
+export interface DemoRun {
+  readonly start: RunningStart;
+  readonly merchant: MerchantClient;
+  readonly receiver: WebhookReceiver;
+  readonly differences: Differences;
+}
+
+/** `checkout`: the open page on which the payer enters a card. */
+export interface StoryRun extends DemoRun {
+  readonly story: Story;
+  readonly subscriptionId: string;
+  readonly customerId: string;
+  readonly testClockId: string;
+  readonly checkout: Page;
+}
+
+export type Act = (run: StoryRun) => Promise<unknown>;
+
+export interface Step {
+  /** The time to which the test clock is advanced. */
+  readonly at: string;
+  readonly note?: string;
+  /** Runs before the test clock is advanced, and `act` after it. */
+  readonly before?: Act;
+  readonly act?: Act;
+  readonly events: readonly string[];
+  /** The expected fields of a read of the subscription after the step. */
+  readonly reads: readonly [
+    status: string,
+    remainingCycleCount: number,
+    nextPaymentDate: string | null,
+    currentPeriodEnd: string,
+    card: string,
+  ];
+}
+
+export interface Story {
+  readonly product: { readonly name: string; readonly description: string };
+  readonly order?: object;
+  readonly startsAt: string;
+  /** The events of the creation of the subscription and of the first opening of its page. */
+  readonly opened: readonly string[];
+  readonly steps: readonly Step[];
+  /** After this time, no event has arrived and no charge was made since the last step. */
+  readonly longAfter: string;
+  readonly charges: readonly string[];
+  readonly readCharges: (run: StoryRun) => Promise<string[]>;
+  /** True: the timeline has a line for each step, and not for each event. */
+  readonly isShownBySteps?: boolean;
+}
+
+export interface PlayedStory {
+  readonly subscriptionId: string;
+  /** Number of events that arrived. */
+  readonly events: number;
+}
+
+/** An expected event is missing, so the steps after it would be meaningless. */
+class StoryStopped extends Error {}
+
+/** Adds every difference to `demo.differences`. */
+export async function play(demo: DemoRun, story: Story): Promise<PlayedStory> {
+  const { merchant } = demo;
+  const testClockId = await createTestClock(merchant, at(story.startsAt));
+  const { subscriptionId, fwdUrl } = await merchant.post<{
+    subscriptionId: string;
+    fwdUrl: string;
+  }>('/subscription/create', {
+    ...MONTHLY,
+    ...story.order,
+    testClockId,
+    callbackUrl: CALLBACK_URL,
+    receiptId: RECEIPT_ID,
+    productPage: story.product,
+  });
+  const { customerId } = await read<{ customerId: string }>(merchant, subscriptionId);
+  const checkout = unlocked(await openPage(fwdUrl));
+  const run = { ...demo, story, subscriptionId, customerId, testClockId, checkout };
+  if (story.isShownBySteps !== true) printHeading();
+  try {
+    await playSteps(run);
+  } catch (error) {
+    if (!(error instanceof StoryStopped)) throw error;
+  }
+  return { subscriptionId, events: eventsOf(run).length };
+}
+
+export function at(minute: string): number {
+  return Date.parse(`${minute.replace(' ', 'T')}:00.000Z`);
+}
+
+/** Checks the page after a payment, and its link to the merchant's site. */
+export function expectResult(run: StoryRun, page: Page, title: string, status: string): void {
+  const { differences, subscriptionId, story } = run;
+  const where = `${story.product.name}, the result page`;
+  differences.equal(`${where}: title`, title, page.title);
+  const callback = `${CALLBACK_URL}&subscription_id=${subscriptionId}&status=${status}&receipt_id=${RECEIPT_ID}`;
+  differences.equal(`${where}: link`, callback, page.links[0]?.url);
+}
+
+async function playSteps(run: StoryRun): Promise<void> {
+  const { merchant, differences, testClockId, story } = run;
+  const { product, startsAt, longAfter } = story;
+  differences.equal('the checkout: title', product.name, run.checkout.title);
+  let seen = (await expectEvents(run, story.opened, 0)).length;
+  let nowAt = at(startsAt);
+  const advance = async (minute: string): Promise<void> => {
+    if (at(minute) <= nowAt) return;
+    nowAt = at(minute);
+    await advanceTestClock(merchant, testClockId, nowAt, ADVANCE_WITHIN_MS);
+  };
+  for (const step of story.steps) {
+    if (step.note !== undefined && story.isShownBySteps !== true) printNote(step.note);
+    await step.before?.(run);
+    await advance(step.at);
+    await step.act?.(run);
+    const fresh = await expectEvents(run, step.events, seen);
+    seen += fresh.length;
+    const status = await expectRead(run, step);
+    if (story.isShownBySteps === true)
+      printStep(step.at, chargedIn(fresh), status, step.note ?? '');
+  }
+  await advance(longAfter);
+  const where = product.name;
+  differences.equal(`${where}, events until ${longAfter}`, 0, eventsOf(run).length - seen);
+  const sequences = eventsOf(run)
+    .filter(({ event }) => event['subscriptionId'] === run.subscriptionId)
+    .map(({ event }) => event.sequence);
+  const inOrder = sequences.map((_, index) => index + 1);
+  differences.equal(`${where}, sequence numbers`, inOrder, sequences);
+  const charges = await story.readCharges(run);
+  differences.equal(`${where}, the gateway's record of charges`, story.charges, charges);
+}
+
+/** All events of the subscription so far, in the order of their arrival. */
+function eventsOf({ receiver, subscriptionId, customerId }: StoryRun): ReceivedWebhook[] {
+  // The event of a changed card names the customer and no subscription.
+  return receiver.received.filter(({ event }) =>
+    [subscriptionId, customerId].includes(String(event['subscriptionId'] ?? event['customerId'])),
+  );
+}
+
+/** Waits 30 s for the events after the first `seen`, and returns them. Throws {@link StoryStopped} if too few. */
+async function expectEvents(
+  run: StoryRun,
+  lines: readonly string[],
+  seen: number,
+): Promise<ReceivedWebhook[]> {
+  const { differences, story } = run;
+  const received = await waitFor('webhooks', EVENTS_WITHIN_MS, () => {
+    const all = eventsOf(run);
+    return all.length >= seen + lines.length ? all : undefined;
+  }).catch(() => eventsOf(run));
+  const fresh = received.slice(seen);
+  if (story.isShownBySteps !== true) printEvents(fresh);
+  for (const [index, webhook] of fresh.entries()) {
+    const where = `${story.product.name}, event ${seen + index + 1}`;
+    differences.equal(where, lines[index] ?? 'no event', lineOf(webhook.event));
+    differences.equal(`${where}: webhook-id`, webhook.event.eventId, webhook.headers['webhook-id']);
+    differences.equal(`${where}: sha256`, true, webhook.isStandardSignatureValid);
+    differences.equal(`${where}: sha512`, true, webhook.isXpaySignatureValid);
+  }
+  const missing = lines.slice(fresh.length);
+  if (missing.length === 0) return fresh;
+  differences.list.push(
+    `${missing.join('; ')}: did not arrive within ${EVENTS_WITHIN_MS / 1_000} s, so the demo cannot continue`,
+  );
+  throw new StoryStopped();
+}
+
+/** Returns the status. */
+async function expectRead(
+  { merchant, subscriptionId, differences, story }: StoryRun,
+  step: Step,
+): Promise<string> {
+  const [status, remainingCycleCount, next, end, lastFourDigit] = step.reads;
+  const found = await read<{ status: string; paymentMetadata: { cardMetadata: object } }>(
+    merchant,
+    subscriptionId,
+  );
+  const nextPaymentDate = next === null ? null : at(next);
+  differences.fields(
+    `${story.product.name}, the subscription on ${step.at}`,
+    { status, remainingCycleCount, nextPaymentDate, currentPeriodEnd: at(end), lastFourDigit },
+    { ...found, ...found.paymentMetadata.cardMetadata },
+  );
+  return found.status;
+}
+
+function read<Fields>(merchant: MerchantClient, subscriptionId: string): Promise<Fields> {
+  return merchant.get<Fields>(`/subscription/get-subscription/${subscriptionId}`);
+}
