@@ -56,10 +56,10 @@ describe('an event of Stripe', () => {
   });
 
   it('about a refund names the refund and our key', async ({ world }) => {
-    const { chargeId } = await payment(world);
+    const { chargeId, gatewayChargeId } = await payment(world);
     await world.control('POST', 'refunds/pending', { chargeId });
     const { id } = await world.stripe.refunds.create({
-      charge: chargeId,
+      payment_intent: gatewayChargeId,
       metadata: { key: 'refund:1' },
     });
     await world.control('POST', 'refunds/settle', { refundId: id });
@@ -76,7 +76,7 @@ describe('an event of Stripe', () => {
     const { id, url } = await stripe.checkout.sessions.create({
       mode: 'setup',
       customer: customer.id,
-      currency: 'usd',
+      payment_method_types: ['card'],
       client_reference_id: 'cs_ours',
       success_url: 'http://127.0.0.1:8080/return',
     });

@@ -224,7 +224,11 @@ describe('an event about a charge', () => {
   test('is stored and has no effect when the payment is not ours [D-21]', async ({ scene }) => {
     const { seller, world } = scene;
     const { stripe } = seller.account;
-    const { id } = await stripe.paymentIntents.create({ amount: 500, currency: 'usd' });
+    const { id } = await stripe.paymentIntents.create({
+      amount: 500,
+      currency: 'usd',
+      payment_method_types: ['card'],
+    });
     const stored = async () => (await seller.events()).filter(({ subjectId }) => subjectId === id);
     await vi.waitFor(async () => expect(await stored()).toHaveLength(1), SOON);
     expect((await stored())[0]?.handledAt).not.toBeNull();

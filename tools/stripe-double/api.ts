@@ -37,8 +37,8 @@ export interface ApiOptions {
   readonly holds: Holds;
   readonly nowMs: () => number;
   readonly publicUrl: () => string;
-  readonly requestCheck: RequestCheck | null;
-  readonly answerCheck: AnswerCheck | null;
+  readonly requestCheck: RequestCheck;
+  readonly answerCheck: AnswerCheck;
   /** Called for every failure of the double itself: a defect, or an answer that Stripe would not give. */
   readonly onFailure: (error: unknown, route: string) => void;
 }
@@ -80,7 +80,7 @@ export function createApi(options: ApiOptions) {
   const answer = async (request: ApiRequest, requestId: string): Promise<ApiAnswer> => {
     const { method, url, headers, body } = request;
     const accountId = await accountOf(sql, headers);
-    const refusal = await options.requestCheck?.({
+    const refusal = await options.requestCheck({
       method,
       target: url.pathname + url.search,
       contentType: headers['content-type'],
@@ -121,7 +121,7 @@ export function createApi(options: ApiOptions) {
     const now = Math.floor(nowMs() / 1_000);
     const { status, text, early } = await sql.begin(async (tx) => {
       const { answer, emitted } = await execute(tx, work, { now, publicUrl: options.publicUrl() });
-      const problems = options.answerCheck?.(found.endpoint, answer.status, answer.body) ?? [];
+      const problems = options.answerCheck(found.endpoint, answer.status, answer.body);
       if (problems.length > 0) throw new AnswerInvalid(problems, answer);
       const text = JSON.stringify(answer.body);
       const cause = { now, requestId, idempotencyKey: claim?.key ?? null };

@@ -2,7 +2,7 @@ import { display } from './amounts.ts';
 import { newId } from './book.ts';
 import type { Stored } from './book.ts';
 import { docUrl, invalid } from './errors.ts';
-import { integer, metadata, text } from './form.ts';
+import { integer, metadata, requiredText } from './form.ts';
 import type { Params } from './form.ts';
 import { listing, reading } from './endpoint.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -10,14 +10,14 @@ import type { Scope } from './scope.ts';
 import { refund } from './shapes.ts';
 
 export const chargeEndpoints: Endpoint[] = [
-  listing('charge', '/v1/charges', ['customer', 'payment_intent']),
-  listing('refund', '/v1/refunds', ['charge', 'payment_intent']),
+  listing('charge', '/v1/charges', ['payment_intent']),
+  listing('refund', '/v1/refunds', ['payment_intent']),
   reading('refund', '/v1/refunds'),
   reading('dispute', '/v1/disputes'),
   {
     method: 'POST',
     path: '/v1/refunds',
-    params: ['charge', 'payment_intent', 'amount', 'reason', 'metadata', 'expand'],
+    params: ['payment_intent', 'amount', 'metadata', 'expand'],
     handle: async (scope, { params }) => ({ status: 200, body: await createRefund(scope, params) }),
   },
 ];
@@ -65,7 +65,6 @@ async function createRefund(scope: Scope, params: Params) {
       currency,
       charge: charge.id,
       payment_intent: charge.body['payment_intent'],
-      reason: text(params, 'reason'),
       metadata: metadata(params),
       ...(isPending ? { status: 'pending', pending_reason: 'processing' } : {}),
     }),
@@ -75,20 +74,12 @@ async function createRefund(scope: Scope, params: Params) {
 
 async function refundedCharge(scope: Scope, params: Params): Promise<Stored> {
   const { book } = scope;
-  const intentId = text(params, 'payment_intent');
-  const chargeId = text(params, 'charge');
-  if (intentId === null && chargeId === null) {
-    throw invalid(
-      'One of the following params should be provided for this request: payment_intent or charge.',
-    );
-  }
-  const intent =
-    intentId === null ? null : await book.get('payment_intent', intentId, 'payment_intent');
-  const id = chargeId ?? intent?.body['latest_charge'] ?? null;
+  const intentId = requiredText(params, 'payment_intent');
+  const { body } = await book.get('payment_intent', intentId, 'payment_intent');
+  const id = body['latest_charge'];
   const charge = typeof id === 'string' ? await book.lock('charge', id, 'charge') : null;
   if (charge?.body['status'] === 'succeeded') return charge;
-  const owner = intentId ?? String(charge?.body['payment_intent']);
-  throw invalid(`This PaymentIntent (${owner}) does not have a successful charge to refund.`);
+  throw invalid(`This PaymentIntent (${intentId}) does not have a successful charge to refund.`);
 }
 
 /** Null: succeeded. A failed refund's amount can be refunded again, even if it had succeeded before. */

@@ -12,7 +12,6 @@ const CREATE_PARAMS = [
   'customer',
   'customer_creation',
   'customer_email',
-  'currency',
   'payment_method_types',
   'success_url',
   'cancel_url',
@@ -20,7 +19,6 @@ const CREATE_PARAMS = [
   'setup_intent_data',
   'client_reference_id',
   'expires_at',
-  'locale',
   'expand',
 ];
 
@@ -64,11 +62,12 @@ async function create(scope: Scope, params: Params) {
   const { book, now } = scope;
   const mode = requiredText(params, 'mode');
   if (mode !== 'setup') throw notInDouble(`the Checkout mode ${mode}`);
+  if (texts(params, 'payment_method_types').join() !== 'card') {
+    throw notInDouble('payment methods other than cards');
+  }
   const customerId = text(params, 'customer');
   if (customerId !== null) await book.get('customer', customerId, 'customer');
   const customerCreation = customerCreationOf(params, customerId);
-  const types = texts(params, 'payment_method_types');
-  if (types.length === 0) requiredText(params, 'currency');
   const id = newId('cs_test');
   const session = await book.insert(
     'checkout.session',
@@ -81,11 +80,8 @@ async function create(scope: Scope, params: Params) {
       customer: customerId,
       customer_creation: customerCreation,
       customer_email: text(params, 'customer_email'),
-      currency: text(params, 'currency'),
-      locale: text(params, 'locale'),
       metadata: metadata(params),
       expires_at: expiry(params, now),
-      payment_method_types: types.length === 0 ? ['card'] : types,
       ...(await setup(scope, params, customerId)),
     }),
   );
@@ -115,13 +111,12 @@ function expiry(params: Params, now: number): number {
 
 async function setup(scope: Scope, params: Params, customerId: string | null) {
   const data = group(params, 'setup_intent_data');
-  expectOnly(data, ['metadata', 'description'], 'setup_intent_data');
+  expectOnly(data, ['metadata'], 'setup_intent_data');
   const intent = await scope.book.insert(
     'setup_intent',
     setupIntent(newId('seti'), scope.now, {
       customer: customerId,
       metadata: metadata(data),
-      description: text(data, 'description'),
     }),
   );
   return { setup_intent: intent.id };

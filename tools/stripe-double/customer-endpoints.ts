@@ -19,14 +19,12 @@ export const customerEndpoints: Endpoint[] = [
   {
     method: 'POST',
     path: '/v1/customers',
-    params: ['email', 'name', 'phone', 'description', 'metadata', 'expand'],
+    params: ['email', 'name', 'metadata', 'expand'],
     handle: async ({ book, now }, { params }) => {
       const id = newId('cus');
       const fields = {
         email: text(params, 'email'),
         name: text(params, 'name'),
-        phone: text(params, 'phone'),
-        description: text(params, 'description'),
         metadata: metadata(params),
       };
       return { status: 200, body: (await book.insert('customer', customer(id, now, fields))).body };

@@ -34,7 +34,7 @@ export function findEndpoint(
   return null;
 }
 
-const PAGE = ['created', 'ending_before', 'expand', 'limit', 'starting_after'];
+const PAGE = ['created', 'expand', 'limit', 'starting_after'];
 
 export function listing(kind: Kind, url: string, filters: readonly string[]): Endpoint {
   return {

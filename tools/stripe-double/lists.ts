@@ -1,7 +1,7 @@
 import type { TransactionSql } from 'postgres';
 import { invalid, noSuch } from './errors.ts';
 import type { StripeObject } from './errors.ts';
-import { group, integer, text } from './form.ts';
+import { expectOnly, group, integer, text } from './form.ts';
 import type { Params } from './form.ts';
 import { KINDS } from './kinds.ts';
 import type { Kind } from './kinds.ts';
@@ -23,30 +23,26 @@ export async function listPage(
   if (limit < 1 || limit > 100) {
     throw invalid('limit must be from 1 to 100', { param: 'limit' });
   }
-  const before = text(params, 'ending_before');
-  const cursor = before ?? text(params, 'starting_after');
-  const cursorName = before === null ? 'starting_after' : 'ending_before';
-  const sequence =
-    cursor === null ? null : await sequenceOf(tx, accountId, kind, cursor, cursorName);
+  const after = text(params, 'starting_after');
+  const created = group(params, 'created');
+  expectOnly(created, ['gte'], 'created');
+  const from = integer(created, 'gte');
   const conditions = [
     tx`account_id = ${accountId} and kind = ${kind}`,
     ...filters.flatMap((name) => {
       const value = text(params, name);
       return value === null ? [] : [tx`${tx.unsafe(`body->>'${name}'`)} = ${value}`];
     }),
-    ...createdConditions(tx, params),
-    ...(sequence === null
-      ? []
-      : [before === null ? tx`sequence < ${sequence}` : tx`sequence > ${sequence}`]),
+    ...(from === null ? [] : [tx`created >= ${from}`]),
+    ...(after === null ? [] : [tx`sequence < ${await sequenceOf(tx, accountId, kind, after)}`]),
   ];
   const rows = await tx<{ body: StripeObject }[]>`
     select body from stripe_double.object
     where true ${conditions.map((condition) => tx`and ${condition}`)}
-    order by sequence ${before === null ? tx`desc` : tx`asc`} limit ${limit + 1}`;
-  const page = rows.slice(0, limit).map((row) => row.body);
+    order by sequence desc limit ${limit + 1}`;
   return {
     object: 'list',
-    data: before === null ? page : page.toReversed(),
+    data: rows.slice(0, limit).map((row) => row.body),
     has_more: rows.length > limit,
     url,
   };
@@ -57,26 +53,10 @@ async function sequenceOf(
   accountId: string,
   kind: Kind,
   id: string,
-  param: string,
 ): Promise<string> {
   const [row] = await tx<{ sequence: string }[]>`
     select sequence from stripe_double.object
     where id = ${id} and account_id = ${accountId} and kind = ${kind}`;
-  if (row === undefined) throw noSuch(KINDS[kind], id, param);
+  if (row === undefined) throw noSuch(KINDS[kind], id, 'starting_after');
   return row.sequence;
-}
-
-const COMPARISONS = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const;
-
-/** The parameter `created` is an instant or a range of instants. */
-function createdConditions(tx: TransactionSql, params: Params) {
-  if (typeof params['created'] === 'string') {
-    const created = integer(params, 'created');
-    return created === null ? [] : [tx`created = ${created}`];
-  }
-  const range = group(params, 'created');
-  return Object.entries(COMPARISONS).flatMap(([name, sign]) => {
-    const bound = integer(range, name);
-    return bound === null ? [] : [tx`created ${tx.unsafe(sign)} ${bound}`];
-  });
 }

@@ -4,12 +4,11 @@ import { createLogger } from '../../runtime/logger.ts';
 import { announceReady, onShutdown } from '../../runtime/shutdown.ts';
 import { createStripeDouble } from './server.ts';
 
-/** `--unchecked`: for load tests. Secrets are variables: other users can read a process's arguments. */
+/** Secrets are variables: other users can read a process's arguments. */
 const { values } = parseArgs({
   options: {
     'stripe-mock-url': { type: 'string', default: '' },
     'spec-file': { type: 'string', default: '' },
-    unchecked: { type: 'boolean', default: false },
   },
 });
 
@@ -21,9 +20,7 @@ const double = await createStripeDouble({
   host: config.host,
   port: config.port,
   publicUrl: config.doubleUrl,
-  check: values.unchecked
-    ? null
-    : { stripeMockUrl: values['stripe-mock-url'], specFile: values['spec-file'] },
+  check: { stripeMockUrl: values['stripe-mock-url'], specFile: values['spec-file'] },
   // A message may contain the fields of the request, such as a payer's e-mail address.
   onFailure: (error, route) => {
     const { name, code } = error as { name?: string; code?: string };

@@ -4,7 +4,7 @@ import { newId } from './book.ts';
 import type { Stored } from './book.ts';
 import { docUrl, invalid, notInDouble } from './errors.ts';
 import type { StripeRefusal } from './errors.ts';
-import { flag, group, integer, metadata, requiredText, text, texts } from './form.ts';
+import { flag, integer, metadata, requiredText, text, texts } from './form.ts';
 import type { Params } from './form.ts';
 import { listing, reading } from './endpoint.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -17,14 +17,10 @@ const CREATE_PARAMS = [
   'customer',
   'payment_method',
   'payment_method_types',
-  'automatic_payment_methods',
   'metadata',
   'description',
   'receipt_email',
   'setup_future_usage',
-  'statement_descriptor_suffix',
-  'capture_method',
-  'confirm',
   'expand',
 ];
 
@@ -59,12 +55,9 @@ export const paymentIntentEndpoints: Endpoint[] = [
 ];
 
 async function create(scope: Scope, params: Params) {
-  if (flag(params, 'confirm')) {
-    throw notInDouble('the parameter confirm at creation');
-  }
-  const capture = text(params, 'capture_method') ?? 'automatic_async';
-  if (capture === 'manual') {
-    throw notInDouble('manual capture');
+  // Without the parameter Stripe would offer every payment method of the account.
+  if (texts(params, 'payment_method_types').join() !== 'card') {
+    throw notInDouble('payment methods other than cards');
   }
   const amount = integer(params, 'amount') ?? 0;
   const currency = requiredText(params, 'currency').toLowerCase();
@@ -73,35 +66,22 @@ async function create(scope: Scope, params: Params) {
   if (customerId !== null) await scope.book.get('customer', customerId, 'customer');
   const methodId = text(params, 'payment_method');
   if (methodId !== null) await usableMethod(scope, methodId, customerId);
-  const types = texts(params, 'payment_method_types');
-  const isAutomatic =
-    types.length === 0 || flag(group(params, 'automatic_payment_methods'), 'enabled');
   const created = await scope.book.insert(
     'payment_intent',
     paymentIntent(newId('pi'), scope.now, {
       amount,
       currency,
-      capture_method: capture,
       customer: customerId,
       payment_method: methodId,
-      payment_method_types: types.length === 0 ? ['card'] : types,
-      automatic_payment_methods: isAutomatic
-        ? { enabled: true, allow_redirects: redirects(params) }
-        : null,
       metadata: metadata(params),
       description: text(params, 'description'),
       receipt_email: text(params, 'receipt_email'),
       setup_future_usage: text(params, 'setup_future_usage'),
-      statement_descriptor_suffix: text(params, 'statement_descriptor_suffix'),
       status: methodId === null ? 'requires_payment_method' : 'requires_confirmation',
     }),
   );
   scope.emit('payment_intent.created', created.body);
   return created.body;
-}
-
-function redirects(params: Params): string {
-  return text(group(params, 'automatic_payment_methods'), 'allow_redirects') ?? 'always';
 }
 
 async function confirm(scope: Scope, id: string, params: Params) {
@@ -125,12 +105,6 @@ async function confirm(scope: Scope, id: string, params: Params) {
   const method = await usableMethod(scope, methodId, intent.body['customer'] as string | null);
   const isOffSession = flag(params, 'off_session');
   const returnUrl = text(params, 'return_url');
-  const automatic = intent.body['automatic_payment_methods'] as { allow_redirects: string } | null;
-  if (automatic?.allow_redirects === 'always' && !isOffSession && returnUrl === null) {
-    throw invalid(
-      'This PaymentIntent is configured to accept payment methods enabled in your Dashboard. Because some of these payment methods might redirect your customer off of your page, you must provide a `return_url`.',
-    );
-  }
   const usage = text(params, 'setup_future_usage');
   const ready = usage === null ? intent : await book.update(intent, { setup_future_usage: usage });
   return attemptCharge(scope, { intent: ready, method, isOffSession, returnUrl });

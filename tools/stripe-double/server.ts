@@ -30,8 +30,8 @@ import type { Scope } from './scope.ts';
 export interface StripeDoubleOptions extends ListenOptions {
   readonly databaseUrl: string;
   readonly controlKey: string;
-  /** stripe-mock checks every request, Stripe's OpenAPI document every answer. Null: for load tests only. */
-  readonly check: { readonly stripeMockUrl: string; readonly specFile: string } | null;
+  /** stripe-mock checks every request, Stripe's OpenAPI document every answer. */
+  readonly check: { readonly stripeMockUrl: string; readonly specFile: string };
   /** The origin of the hosted pages. Default: the origin of the double. */
   readonly publicUrl?: string;
   readonly now?: () => number;
@@ -53,7 +53,7 @@ export async function createStripeDouble(options: StripeDoubleOptions): Promise<
   const { check } = options;
   const nowMs = options.now ?? Date.now;
   const onFailure = options.onFailure ?? reportOnStderr;
-  const answerCheck = check === null ? null : await createAnswerCheck(check.specFile, ENDPOINTS);
+  const answerCheck = await createAnswerCheck(check.specFile, ENDPOINTS);
   const sql = await openBook(options.databaseUrl);
   const events = createEvents(sql, nowMs);
   const holds = createHolds();
@@ -94,7 +94,7 @@ export async function createStripeDouble(options: StripeDoubleOptions): Promise<
     holds,
     nowMs,
     publicUrl,
-    requestCheck: check === null ? null : createRequestCheck(check.stripeMockUrl),
+    requestCheck: createRequestCheck(check.stripeMockUrl),
     answerCheck,
     onFailure,
   });

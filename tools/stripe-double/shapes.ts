@@ -147,7 +147,6 @@ export function charge(
   intent: StripeObject,
   method: StripeObject,
 ): StripeObject {
-  const card = method['card'] as StripeObject;
   return {
     id,
     object: 'charge',
@@ -173,37 +172,9 @@ export function charge(
     paid: false,
     payment_intent: intent['id'],
     payment_method: method['id'],
-    payment_method_details: { card: chargedCard(card, intent), type: 'card' },
+    payment_method_details: { type: 'card' },
     refunded: false,
     status: 'pending',
-  };
-}
-
-function chargedCard(card: StripeObject, intent: StripeObject): StripeObject {
-  return {
-    amount_authorized: intent['amount'],
-    authorization_code: null,
-    brand: card['brand'],
-    checks: card['checks'],
-    country: card['country'],
-    exp_month: card['exp_month'],
-    exp_year: card['exp_year'],
-    extended_authorization: { status: 'disabled' },
-    fingerprint: card['fingerprint'],
-    funding: card['funding'],
-    incremental_authorization: { status: 'unavailable' },
-    installments: null,
-    last4: card['last4'],
-    mandate: null,
-    multicapture: { status: 'unavailable' },
-    network: card['brand'],
-    network_token: { used: false },
-    network_transaction_id: null,
-    overcapture: { maximum_amount_capturable: intent['amount'], status: 'unavailable' },
-    regulated_status: 'unregulated',
-    three_d_secure: null,
-    transaction_link_id: null,
-    wallet: null,
   };
 }
 
@@ -231,15 +202,6 @@ export function refund(id: string, created: number, fields: StripeObject): Strip
   };
 }
 
-const EVIDENCE = `
-  access_activity_log billing_address cancellation_policy cancellation_policy_disclosure
-  cancellation_rebuttal customer_communication customer_email_address customer_name
-  customer_purchase_ip customer_signature duplicate_charge_documentation
-  duplicate_charge_explanation duplicate_charge_id product_description receipt refund_policy
-  refund_policy_disclosure refund_refusal_explanation service_date service_documentation
-  shipping_address shipping_carrier shipping_date shipping_documentation
-  shipping_tracking_number uncategorized_file uncategorized_text`;
-
 /** Time, in s, for a merchant to answer a dispute. */
 const EVIDENCE_TIME = 7 * 86_400;
 
@@ -253,10 +215,7 @@ export function dispute(id: string, created: number, fields: StripeObject): Stri
     created,
     currency: 'usd',
     enhanced_eligibility_types: [],
-    evidence: {
-      ...nulls(EVIDENCE),
-      enhanced_evidence: {},
-    },
+    evidence: { enhanced_evidence: {} },
     evidence_details: {
       due_by: created + EVIDENCE_TIME,
       enhanced_eligibility: {},
