@@ -4,16 +4,10 @@
 // nothing, by default at most 500 of each. The benchmark exits with 1 if it finds a problem, for example a
 // renewal that was not charged exactly once.
 
-import { writeFileSync } from 'node:fs';
-import { Option } from 'commander';
-import { EVENT_TYPES } from '../../domain/events.ts';
 import { commandLine, wholeNumber } from '../scripts/client/options.ts';
 import { runBillingDay } from './day/billing-day.ts';
-import type { DayFigures } from './day/billing-day.ts';
-import { CHARGED } from './day/wave.ts';
 import { ratiosOf } from './report/billing-day-data.ts';
 import { printBillingDay } from './report/billing-day-text.ts';
-import { latenessSvg } from './report/lateness-plot.ts';
 import { runOnOwnStack, withOwnRunOptions } from './stack/own-run.ts';
 import type { OwnRunOptions } from './stack/own-run.ts';
 
@@ -24,8 +18,6 @@ interface Options extends OwnRunOptions {
   readonly cold: boolean;
   readonly slow: boolean;
   readonly floor?: number;
-  readonly events: 'cycle' | 'all';
-  readonly svg?: string;
 }
 
 const MAX_FLOOR = 500;
@@ -53,35 +45,17 @@ const command = commandLine(
     0,
   )
   .option('--cold', 'restart the worker before each month, so that it has cached no run', false)
-  .option('--slow', 'run a busy loop on each core while the renewals are due', false)
-  .addOption(
-    new Option(
-      '--events <types>',
-      'subscribed event types; cycle: only cycle_charged; all: all types',
-    )
-      .choices(['cycle', 'all'])
-      .default('cycle'),
-  )
-  .option('--svg <file>', 'write a plot of the lateness');
+  .option('--slow', 'run a busy loop on each core while the renewals are due', false);
 
-const { svg, floor, events, ...options } = withOwnRunOptions(command).parse().opts<Options>();
+const { floor, ...options } = withOwnRunOptions(command).parse().opts<Options>();
 const dayOptions = {
   ...options,
   floor: floor ?? Math.min(options.subscriptions, MAX_FLOOR),
-  events: events === 'all' ? EVENT_TYPES : [CHARGED, 'intent.failed'],
 };
 
 runOnOwnStack('billing-day', dayOptions, async (run) => {
   const figures = await runBillingDay(dayOptions, run);
   const ratios = ratiosOf(figures);
   printBillingDay(dayOptions, run.runConditions, figures, ratios);
-  if (svg !== undefined) writeFileSync(svg, plotOf(figures));
   return { figures: { ...figures, ratios }, problems: figures.problems };
 });
-
-function plotOf({ waves }: DayFigures): string {
-  return latenessSvg({
-    title: `${options.subscriptions} subscriptions due at one time, Temporal ${options.temporal}`,
-    months: waves.map(({ settledAfter }) => settledAfter),
-  });
-}

@@ -32,7 +32,6 @@ export interface DayOptions {
   readonly slow: boolean;
   readonly temporal: TemporalKind;
   readonly floor: number;
-  readonly events: readonly string[];
 }
 
 type Wave = WaveFigures & { readonly edit: Throughput };
@@ -72,7 +71,7 @@ export async function runBillingDay(
   const stack = await startMeasuredStack(dataDir, options.temporal, closers);
   const receiver = await startReceiver(closers);
   const other = await stack.addMerchant('Another merchant');
-  await receiver.subscribe(stack.merchant(), WAVE_PATH, options.events);
+  await receiver.subscribe(stack.merchant(), WAVE_PATH, [CHARGED, 'intent.failed']);
   const otherConfigId = await receiver.subscribe(other(), OTHER_PATH, OTHER_EVENTS);
 
   const paid = Math.min(options.subscriptions, PAID_BY_PAYERS);

@@ -5,7 +5,6 @@ import type { Arrival } from '../stack/receiver.ts';
 /** One renewal, with the time of each step in epoch ms. The time of a step that has not happened is null. */
 export interface Renewal {
   readonly subscriptionId: string;
-  readonly chargedAt: number | null;
   /** Number of charges that the gateway recorded for this renewal. Only 1 is correct. */
   readonly charges: number;
   /** Time at which the attempt was settled, by Postgres' clock. */
@@ -43,29 +42,24 @@ export async function readRenewals(
           and a.state = 'SUCCEEDED'`
     ).map((row) => [row.subscription_id, row.settled_at.getTime()]),
   );
-  const booked = new Map<string | null, number[]>();
+  const booked = new Map<string | null, number>();
   const { gatewayUrl, gatewayKey } = stack.demo;
   for await (const page of recordedCharges<BookedCharge>(gatewayUrl, gatewayKey)) {
     for (const { outcome, createdAt, reference } of page) {
       if (outcome !== 'succeeded' || createdAt < dueAt) continue;
-      const earlier = booked.get(reference.subscriptionId) ?? [];
-      booked.set(reference.subscriptionId, [...earlier, createdAt]);
+      booked.set(reference.subscriptionId, (booked.get(reference.subscriptionId) ?? 0) + 1);
     }
   }
   const delivered = new Map<string | null, number>();
   for (const { subscriptionId, at } of arrivals) {
     if (!delivered.has(subscriptionId)) delivered.set(subscriptionId, at);
   }
-  return subscriptionIds.map((subscriptionId) => {
-    const charges = booked.get(subscriptionId) ?? [];
-    return {
-      subscriptionId,
-      chargedAt: charges[0] ?? null,
-      charges: charges.length,
-      settledAt: settled.get(subscriptionId) ?? null,
-      deliveredAt: delivered.get(subscriptionId) ?? null,
-    };
-  });
+  return subscriptionIds.map((subscriptionId) => ({
+    subscriptionId,
+    charges: booked.get(subscriptionId) ?? 0,
+    settledAt: settled.get(subscriptionId) ?? null,
+    deliveredAt: delivered.get(subscriptionId) ?? null,
+  }));
 }
 
 /** The epoch ms at which each subscription's next step is to start: its due time and its jitter. */

@@ -4,7 +4,7 @@ import { countCpu, residentMb } from '../measure/cpu.ts';
 import { divided, readCounters, workBetween } from '../measure/database-counters.ts';
 import type { DatabaseWork } from '../measure/database-counters.ts';
 import { historiesOf } from '../measure/histories.ts';
-import type { HistorySize, RunPosition } from '../measure/histories.ts';
+import type { RunPosition } from '../measure/histories.ts';
 import { inParallel } from '../measure/parallel.ts';
 import { distributionOf } from '../measure/percentiles.ts';
 import type { Distribution } from '../measure/percentiles.ts';
@@ -19,11 +19,11 @@ import type { Deliveries, Renewal } from './renewals.ts';
 
 export type CpuParts = Record<ProcessName | 'receiver' | 'bench', number>;
 
-/** The cost of one renewal, averaged over all renewals of a wave; `history` over a sample of them. */
+/** The cost of one renewal, averaged over all renewals of a wave; `historyEvents` over a sample of them. */
 export interface RenewalCost {
   /** CPU ms of each process, minus those of the idle stack in the same time. Null where CPU time cannot be read. */
   readonly cpuMs: CpuParts | null;
-  readonly history: HistorySize;
+  readonly historyEvents: number;
   /** Workflow tasks that timed out or failed, and were executed again. */
   readonly repeatedTasks: number;
   /** Resident memory of the worker in MB when the wave is over. Null without /proc. */
@@ -46,18 +46,13 @@ export interface WaveFigures {
   /** Time until all charges are settled, all events delivered and all workflows asleep; and renewals by this time. */
   readonly asleepSeconds: number;
   readonly asleepPerSecond: number;
-  readonly lateness: {
-    readonly byGateway: Distribution;
-    readonly bySettled: Distribution;
-    readonly byDelivered: Distribution;
-    /** Settled, in seconds after the due time plus the renewal's jitter. */
-    readonly afterPlace: Distribution;
-  };
+  /** Settled, in seconds after the due time. */
+  readonly lateness: Distribution;
+  /** Settled, in seconds after the due time plus the renewal's jitter. */
+  readonly latenessAfterPlace: Distribution;
   readonly firstDeliveryMs: Distribution;
   readonly deliveriesPerRenewal: number;
   readonly cost: RenewalCost;
-  /** Lateness of each charge by Postgres' clock, in seconds, ascending. For the plot. */
-  readonly settledAfter: readonly number[];
 }
 
 export interface WaveSetting {
@@ -207,23 +202,16 @@ function spread(
   dueAt: number,
   places: ReadonlyMap<string, number>,
 ) {
-  const after = (times: readonly (number | null)[]): number[] =>
-    times.flatMap((at) => (at === null ? [] : [(at - dueAt) / 1_000]));
-  const settledAfter = after(renewals.map(({ settledAt }) => settledAt));
-  return {
-    lateness: {
-      byGateway: distributionOf(after(renewals.map(({ chargedAt }) => chargedAt))),
-      bySettled: distributionOf(settledAfter),
-      byDelivered: distributionOf(after(renewals.map(({ deliveredAt }) => deliveredAt))),
-      afterPlace: distributionOf(
-        renewals.flatMap(({ subscriptionId, settledAt }) => {
-          const placeAt = places.get(subscriptionId) ?? dueAt;
-          return settledAt === null ? [] : [(settledAt - placeAt) / 1_000];
-        }),
+  const settledAfter = (fromAt: (renewal: Renewal) => number): Distribution =>
+    distributionOf(
+      renewals.flatMap((renewal) =>
+        renewal.settledAt === null ? [] : [(renewal.settledAt - fromAt(renewal)) / 1_000],
       ),
-    },
+    );
+  return {
+    lateness: settledAfter(() => dueAt),
+    latenessAfterPlace: settledAfter(({ subscriptionId }) => places.get(subscriptionId) ?? dueAt),
     firstDeliveryMs: distributionOf(deliveries.firstDeliveryMs),
-    settledAfter: settledAfter.toSorted((a, b) => a - b),
   };
 }
 
@@ -243,19 +231,16 @@ async function asleepTimes({ stack, subscriptionIds }: WaveSetting): Promise<(nu
 async function historyCost(
   { stack }: WaveSetting,
   positions: readonly { readonly id: string; readonly position: RunPosition }[],
-): Promise<Pick<RenewalCost, 'history' | 'repeatedTasks'>> {
+): Promise<Pick<RenewalCost, 'historyEvents' | 'repeatedTasks'>> {
   const histories = historiesOf(stack);
   const added = await inParallel(positions, CONCURRENT_READS, async ({ id, position }) => ({
-    ...(await histories.addedSince(subscriptionWorkflowId(id), position)),
+    events: await histories.eventsSince(subscriptionWorkflowId(id), position),
     repeated: await histories.repeatedTasksSince(subscriptionWorkflowId(id), position),
   }));
   const mean = (values: readonly number[]): number =>
     values.reduce((sum, value) => sum + value, 0) / values.length;
   return {
-    history: {
-      events: mean(added.map(({ events }) => events)),
-      bytes: mean(added.map(({ bytes }) => bytes)),
-    },
+    historyEvents: mean(added.map(({ events }) => events)),
     repeatedTasks: mean(added.map(({ repeated }) => repeated)),
   };
 }

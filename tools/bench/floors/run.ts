@@ -20,9 +20,7 @@ export type Shape = keyof typeof SHAPES;
 
 /** A baseline: the speed and cost of Temporal and an SDK worker for workflows whose activities do nothing. */
 export interface Floor {
-  readonly workflows: number;
-  /** Seconds from the common due time until the last workflow sleeps again. */
-  readonly seconds: number;
+  /** Workflows divided by the seconds from the common due time until the last one sleeps again. */
   readonly asleepPerSecond: number;
   /** Null if CPU time cannot be read. */
   readonly cpuMsPerRenewal: Record<'worker' | 'temporal' | 'postgres' | 'bench', number> | null;
@@ -106,12 +104,7 @@ async function measureFloor(
     sleptAgainAt(histories, id, dueAt),
   );
   const seconds = (Math.max(...asleepAt) - dueAt) / 1_000;
-  return {
-    workflows: count,
-    seconds,
-    asleepPerSecond: count / seconds,
-    cpuMsPerRenewal,
-  };
+  return { asleepPerSecond: count / seconds, cpuMsPerRenewal };
 }
 
 function serversOf(stack: MeasuredStack): ['temporal' | 'postgres', number][] {

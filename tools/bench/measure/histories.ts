@@ -6,7 +6,6 @@ const { EventType, WorkflowExecutionStatus } = proto.temporal.api.enums.v1;
 export interface RunPosition {
   readonly runId: string;
   readonly events: number;
-  readonly bytes: number;
   /** False while a workflow task or an activity is pending. */
   readonly isAsleep: boolean;
   readonly isContinued: boolean;
@@ -17,11 +16,6 @@ export interface LastEvent {
   readonly at: number;
   /** The next run, if the event is continue-as-new. */
   readonly nextRunId: string | null;
-}
-
-export interface HistorySize {
-  readonly events: number;
-  readonly bytes: number;
 }
 
 const CALL_WITHIN_MS = 10_000;
@@ -43,7 +37,6 @@ export function historiesOf({ temporal: connection, demo }: MeasuredStack) {
     return {
       runId: info?.execution?.runId ?? '',
       events: Number(info?.historyLength ?? 0),
-      bytes: Number(info?.historySizeBytes ?? 0),
       isAsleep:
         (answer.pendingWorkflowTask ?? null) === null &&
         (answer.pendingActivities ?? []).length === 0,
@@ -69,18 +62,16 @@ export function historiesOf({ temporal: connection, demo }: MeasuredStack) {
     };
   };
 
-  /** The size added to the workflow's history since `before`, also by later runs. */
-  const addedSince = async (workflowId: string, before: RunPosition): Promise<HistorySize> => {
+  /** The number of events in the workflow's history since `before`, also of later runs. */
+  const eventsSince = async (workflowId: string, before: RunPosition): Promise<number> => {
     let events = -before.events;
-    let bytes = -before.bytes;
     let runId: string | null = before.runId;
     for (let runs = 0; runId !== null && runs < MAX_RUNS; runs += 1) {
       const run: RunPosition = await position(workflowId, runId);
       events += run.events;
-      bytes += run.bytes;
       runId = run.isContinued ? (await lastEvent(workflowId, runId)).nextRunId : null;
     }
-    return { events, bytes };
+    return events;
   };
 
   /** The number of workflow tasks since `before` that timed out or failed, and so were executed again, in its run. */
@@ -103,7 +94,7 @@ export function historiesOf({ temporal: connection, demo }: MeasuredStack) {
     ).length;
   };
 
-  return { position, lastEvent, addedSince, repeatedTasksSince };
+  return { position, lastEvent, eventsSince, repeatedTasksSince };
 }
 
 export type Histories = ReturnType<typeof historiesOf>;

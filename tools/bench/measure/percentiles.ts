@@ -7,7 +7,6 @@ function percentile(values: readonly number[], percent: number): number {
 export interface Distribution {
   readonly count: number;
   readonly p50: number | null;
-  readonly p95: number | null;
   readonly p99: number | null;
   readonly max: number | null;
 }
@@ -15,5 +14,5 @@ export interface Distribution {
 export function distributionOf(values: readonly number[]): Distribution {
   const at = (percent: number): number | null =>
     values.length === 0 ? null : percentile(values, percent);
-  return { count: values.length, p50: at(50), p95: at(95), p99: at(99), max: at(100) };
+  return { count: values.length, p50: at(50), p99: at(99), max: at(100) };
 }

@@ -75,20 +75,10 @@ function printWaves(figures: DayFigures): void {
   printHeading('All fall due at one time', namesOf(figures));
   row('charges a second', (wave) => wave.chargesPerSecond);
   row('all delivered and asleep, a second', (wave) => wave.asleepPerSecond);
-  const late = [
-    ['gateway charged, s late', 'byGateway'],
-    ['settled in Postgres, s late', 'bySettled'],
-    ['event delivered, s late', 'byDelivered'],
-  ] as const;
-  for (const [label, by] of late) {
-    for (const part of ['p50', 'p95', 'p99', 'max'] as const) {
-      row(part === 'p50' ? `${label}: p50` : `${' '.repeat(label.length)}  ${part}`, (wave) => {
-        return wave.lateness[by][part];
-      });
-    }
-  }
-  row('settled after its jitter, s late: p50', (wave) => wave.lateness.afterPlace.p50);
-  row('                                  p99', (wave) => wave.lateness.afterPlace.p99);
+  row('settled in Postgres, s late: p50', (wave) => wave.lateness.p50);
+  row('                             p99', (wave) => wave.lateness.p99);
+  row('settled after its jitter, s late: p50', (wave) => wave.latenessAfterPlace.p50);
+  row('                                  p99', (wave) => wave.latenessAfterPlace.p99);
   row('first delivery after the commit, ms: p50', (wave) => wave.firstDeliveryMs.p50);
   row('                                     p99', (wave) => wave.firstDeliveryMs.p99);
   printNote('* meanwhile two merchants make the calls below: reads, creates and hosted payments');
@@ -106,8 +96,7 @@ function printCosts(figures: DayFigures): void {
   for (const name of [...PROCESSES, 'receiver', 'bench'] as const) {
     row(`CPU ms: ${name}`, ({ cost }) => cost.cpuMs?.[name]);
   }
-  row('workflow history: events', ({ cost }) => cost.history.events);
-  row('workflow history: bytes', ({ cost }) => cost.history.bytes);
+  row('workflow history: events', ({ cost }) => cost.historyEvents);
   row('workflow tasks executed again', ({ cost }) => cost.repeatedTasks);
   row('webhook deliveries', (wave) => wave.deliveriesPerRenewal);
   row('SQL commits: ours and the gateway’s', ({ cost }) => cost.database.ours.commits);

@@ -17,11 +17,11 @@ const TITLES = {
 } as const;
 
 export function printEndpoints(
-  { streams, endpoints, temporal }: EndpointOptions,
+  { streams, temporal }: EndpointOptions,
   runConditions: RunConditions,
   cases: readonly EndpointFigures[],
 ): void {
-  const title = `Bad endpoints: ${streams} streams wait for ${endpoints} of each kind`;
+  const title = `Bad endpoints: ${streams} streams wait for each`;
   printTitle(title, temporal, runConditions);
   for (const figures of cases) printCase(figures);
   const problems = cases.flatMap((figures) => figures.problems);
