@@ -35,53 +35,25 @@ export interface Fault {
   readonly count: number;
   readonly chance: number;
   readonly delayMs: number;
-  /** Time in ms after which the fault ends; null: it ends only with its count. */
-  readonly forMs: number | null;
+  /** The time of `performance` at which the fault ends, at the latest. */
+  readonly endsAt: number;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-export interface ServedFault extends Fault {
-  readonly hits: number;
+/** True if the fault applies to a request. `chance` decides by a random number. */
+export function applies(fault: Fault, method: string, path: string): boolean {
+  return (
+    performance.now() < fault.endsAt &&
+    (fault.method === null || fault.method === method) &&
+    (fault.path === null || matches(fault.path, path)) &&
+    isHit(fault)
+  );
 }
 
-export interface Faults {
-  /** Adds a fault. A request gets the first added fault that matches and is not used up. */
-  add(fault: Fault): void;
-  /** All faults since the last `clear`, in the order in which they were added. */
-  list(): ServedFault[];
-  clear(): void;
-  /** Returns the fault of this request and counts a hit; null if no fault matches. */
-  take(method: string, path: string): Fault | null;
-}
-
-/** Faults exist only in memory. `random` returns a number from 0 to below 1. */
-export function createFaults(random: () => number = Math.random): Faults {
-  let armed: { readonly fault: Fault; readonly endsAt: number; hits: number }[] = [];
-  return {
-    add: (fault) => {
-      const endsAt = performance.now() + (fault.forMs ?? Infinity);
-      armed.push({ fault, endsAt, hits: 0 });
-    },
-    list: () => armed.map(({ fault, hits }) => ({ ...fault, hits })),
-    clear: () => {
-      armed = [];
-    },
-    take: (method, path) => {
-      const hit = armed.find(
-        ({ fault, endsAt, hits }) =>
-          hits < fault.count &&
-          performance.now() < endsAt &&
-          (fault.method === null || fault.method === method) &&
-          (fault.path === null || matches(fault.path, path)) &&
-          (fault.chance >= 1 || random() < fault.chance),
-      );
-      if (hit === undefined) return null;
-      hit.hits += 1;
-      return hit.fault;
-    },
-  };
+export function isHit({ chance }: { readonly chance: number }): boolean {
+  return Math.random() < chance;
 }
 
 export const COUNT_LIMIT = 1_000_000;
@@ -98,10 +70,10 @@ export function readFault(fields: Fields): Fault {
     chance: share(fields['chance']),
     delayMs:
       fault === 'delay' ? wholeNumber(fields, 'delayMs', { from: 1, to: DELAY_LIMIT_MS }) : 0,
-    forMs:
+    endsAt:
       fields['forMs'] === undefined
-        ? null
-        : wholeNumber(fields, 'forMs', { from: 1, to: DELAY_LIMIT_MS }),
+        ? Infinity
+        : performance.now() + wholeNumber(fields, 'forMs', { from: 1, to: DELAY_LIMIT_MS }),
     status: fault === 'answer' ? wholeNumber(fields, 'status', { from: 200, to: 599 }) : 0,
     headers: readHeaders(object(fields, 'headers')),
     body: readBody(fields['body']),

@@ -14,8 +14,9 @@ import {
 import { listen } from '../../gateways/http-server/listening.ts';
 import type { ListenOptions } from '../../gateways/http-server/listening.ts';
 import { expectControlKey } from './control-key.ts';
-import { createFaults, readFault } from './faults.ts';
-import type { Fault, Faults } from './faults.ts';
+import { createArmed } from './armed.ts';
+import { applies, readFault } from './faults.ts';
+import type { Fault } from './faults.ts';
 
 export interface FaultProxyOptions extends ListenOptions {
   readonly targetUrl: string;
@@ -40,7 +41,7 @@ const OF_THE_CONNECTION = new Set([
 
 /** Forwards everything unchanged but what a fault hits. `/control/faults`: POST adds, GET lists, DELETE removes all. */
 export async function createFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
-  const faults = createFaults();
+  const faults = createArmed<Fault>();
   const closing = new AbortController();
   const pool = new Pool(options.targetUrl, { headersTimeout: 0, bodyTimeout: 0 });
 
@@ -60,7 +61,7 @@ export async function createFaultProxy(options: FaultProxyOptions): Promise<Faul
     if (path === FAULTS_PATH) return control(faults, options.controlKey, request, response);
     // The body is read first, so that the request is forwarded even if the client closes its connection.
     const body = await readBody(request);
-    const fault = faults.take(request.method ?? 'GET', path);
+    const fault = faults.take((each) => applies(each, request.method ?? 'GET', path));
     if (fault === null) return write(response, await forward(request, body));
     if (fault.fault === 'delay') await sleep(fault.delayMs, undefined, { signal: closing.signal });
     if (fault.fault === 'delay' || fault.fault === 'add_headers') {
@@ -133,7 +134,7 @@ function forwardable(
 }
 
 async function control(
-  faults: Faults,
+  faults: ReturnType<typeof createArmed<Fault>>,
   key: string,
   request: IncomingMessage,
   response: ServerResponse,

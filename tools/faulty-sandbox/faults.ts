@@ -7,7 +7,8 @@ import type { BookSql } from '../../gateways/sandbox/book-schema.ts';
 import type { ChargeBook } from '../../gateways/sandbox/charge-book.ts';
 import { readTarget } from '../../gateways/sandbox/control-routes.ts';
 import type { Serve } from '../../gateways/sandbox/payment-routes.ts';
-import { COUNT_LIMIT, DELAY_LIMIT_MS, EFFECTS, share } from '../fault-proxy/faults.ts';
+import { createArmed } from '../fault-proxy/armed.ts';
+import { COUNT_LIMIT, DELAY_LIMIT_MS, EFFECTS, isHit, share } from '../fault-proxy/faults.ts';
 
 const OPERATIONS = ['charge', 'lookup', 'methods', 'refund', 'refund_lookup'] as const;
 
@@ -35,25 +36,14 @@ interface Fault extends Target {
 }
 
 /**
- * The faults exist only in memory, so a restart clears them. Of several matching faults, the one that was added first
- * applies. If `closing` aborts, delayed requests fail.
+ * A restart clears the faults. If `closing` aborts, delayed requests fail.
  */
 export function createFaults(
   closing: AbortSignal,
   { sql, charges }: { sql: BookSql; charges: ChargeBook },
 ) {
-  let armed: { fault: Fault; left: number }[] = [];
+  const armed = createArmed<Fault>();
   let release = new AbortController();
-
-  const take = (request: Request): Fault | undefined => {
-    const hit = armed.find(
-      ({ fault }) => matches(fault, request) && (fault.chance >= 1 || Math.random() < fault.chance),
-    );
-    if (hit === undefined) return undefined;
-    hit.left -= 1;
-    if (hit.left === 0) armed = armed.filter((each) => each !== hit);
-    return hit.fault;
-  };
 
   const decide = (key: string, status: (typeof REFUND_STATUSES)[number]) =>
     sql`update sandbox_gateway.refund set status = ${status} where key = ${key}`;
@@ -85,7 +75,7 @@ export function createFaults(
   const serve: Serve = async (request, work): Promise<Reply> => {
     const { operation, key } = request;
     const ids = operation === 'lookup' ? await idsOf(sql, key) : {};
-    const fault = take({ ...request, ...ids });
+    const fault = armed.take((each) => matches(each, { ...request, ...ids }) && isHit(each));
     const kind = fault?.fault;
     if (kind === 'error_500' || kind === 'lose_answer') {
       if (fault?.effect === 'done') await work();
@@ -100,11 +90,11 @@ export function createFaults(
   return {
     serve,
     decide,
-    add: (fault: Fault) => void armed.push({ fault, left: fault.count }),
-    list: () => armed.map(({ fault, left }) => ({ ...fault, hits: fault.count - left })),
+    add: armed.add,
+    list: armed.list,
     /** A request that a `delay` holds is served now. */
     clear: () => {
-      armed = [];
+      armed.clear();
       release.abort();
       release = new AbortController();
     },

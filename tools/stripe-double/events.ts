@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { Sql } from 'postgres';
+import { createArmed } from '../fault-proxy/armed.ts';
 import { newId } from './book.ts';
 import type { Book } from './book.ts';
 import type { StripeObject } from './errors.ts';
@@ -35,16 +36,11 @@ const POLL_MS = 500;
 export type Events = ReturnType<typeof createEvents>;
 
 export function createEvents(sql: Sql, nowMs: () => number) {
-  let rules: { rule: EventRule; left: number }[] = [];
+  const rules = createArmed<EventRule>();
   let isClosed = false;
 
-  const take = (type: string): EventRule['action'] | null => {
-    const hit = rules.find(({ rule }) => rule.type === null || rule.type === type);
-    if (hit === undefined) return null;
-    hit.left -= 1;
-    if (hit.left === 0) rules = rules.filter((each) => each !== hit);
-    return hit.rule.action;
-  };
+  const take = (type: string): EventRule['action'] | null =>
+    rules.take((rule) => rule.type === null || rule.type === type)?.action ?? null;
 
   const deliver = async (row: DeliveryRow): Promise<void> => {
     const isDelivered = await post(row, nowMs());
@@ -99,10 +95,10 @@ export function createEvents(sql: Sql, nowMs: () => number) {
       for (const row of rows) await deliver(row);
     },
     kick,
-    addRule: (rule: EventRule) => void rules.push({ rule, left: rule.count }),
+    addRule: rules.add,
     /** Removes the rules and sends the held events. */
     async release(): Promise<void> {
-      rules = [];
+      rules.clear();
       await sql`
         update stripe_double.event_delivery set state = 'pending', next_ms = ${nowMs()}
         where state = 'held'`;

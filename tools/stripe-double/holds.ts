@@ -1,3 +1,4 @@
+import { createArmed } from '../fault-proxy/armed.ts';
 import { matches } from '../fault-proxy/path-pattern.ts';
 
 /** A held request has claimed its idempotency key and is not executed yet. Only in memory. */
@@ -12,19 +13,17 @@ export interface Holds {
 }
 
 export function createHolds(): Holds {
-  let armed: { path: string; left: number }[] = [];
+  const armed = createArmed<{ path: string; count: number }>();
   const waiting: (() => void)[] = [];
   return {
-    add: (path, count) => void armed.push({ path, left: count }),
+    add: (path, count) => armed.add({ path, count }),
     held: () => waiting.length,
     release: (count) => {
-      if (count === undefined) armed = [];
+      if (count === undefined) armed.clear();
       for (const go of waiting.splice(0, count ?? waiting.length)) go();
     },
     pass: async (path) => {
-      const hit = armed.find((each) => each.left > 0 && matches(each.path, path));
-      if (hit === undefined) return;
-      hit.left -= 1;
+      if (armed.take((each) => matches(each.path, path)) === null) return;
       await new Promise<void>((resolve) => waiting.push(resolve));
     },
   };
