@@ -11,33 +11,8 @@ const WHOLE_HUNDREDS = new Set(['isk', 'ugx']);
 /** Currencies with three decimals. The third decimal must be 0. */
 const THREE_DECIMAL = new Set(['bhd', 'jod', 'kwd', 'omr', 'tnd']);
 
-/** Stripe's documented minimum charges in minor units. Other currencies have none in the double. */
-const MINIMUM: Readonly<Record<string, number>> = {
-  usd: 50,
-  aed: 200,
-  aud: 50,
-  brl: 50,
-  cad: 50,
-  chf: 50,
-  czk: 1_500,
-  dkk: 250,
-  eur: 50,
-  gbp: 30,
-  hkd: 400,
-  huf: 17_500,
-  inr: 50,
-  jpy: 50,
-  mxn: 1_000,
-  myr: 200,
-  nok: 300,
-  nzd: 50,
-  pln: 200,
-  ron: 200,
-  sek: 300,
-  sgd: 50,
-  thb: 1_000,
-};
-
+/** Stripe's documented minimum charge in US dollars, in cents. Other currencies have none in the double. */
+const USD_MINIMUM = 50;
 const MAXIMUM = 99_999_999;
 
 export function checkAmount(amount: number, currency: string): void {
@@ -48,7 +23,7 @@ export function checkAmount(amount: number, currency: string): void {
   if (amount < 1) {
     throw invalid('Invalid positive integer', { code: 'parameter_invalid_integer', ...param });
   }
-  const minimum = MINIMUM[currency] ?? 1;
+  const minimum = currency === 'usd' ? USD_MINIMUM : 1;
   if (amount < minimum) {
     const least = `Amount must be at least ${display(minimum, currency)}`;
     throw invalid(least, { code: 'amount_too_small', ...param });
