@@ -8,13 +8,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Option } from 'commander';
 import { chargesSvg } from '../proof/chaos/charges-plot.ts';
-import { isRight, outageText, recoveryText, toMarkdown } from '../proof/chaos/report.ts';
+import { isRight, toMarkdown } from '../proof/chaos/report.ts';
 import type { RunReport } from '../proof/chaos/report.ts';
 import { run } from '../proof/chaos/run.ts';
 import type { RunOptions } from '../proof/chaos/surroundings.ts';
 import { commandLine, gatewayOption, wholeNumber } from './client/options.ts';
 import { startStack } from './client/own-stack.ts';
-import { print, runScript, styled } from './client/terminal.ts';
+import { print, runScript } from './client/terminal.ts';
 import { printResult } from '../proof/verify/print-result.ts';
 
 interface Options extends RunOptions {
@@ -76,7 +76,8 @@ await runScript(async () => {
   let isFine = false;
   try {
     const report = await run(stack.start, options, folder);
-    printReport(report);
+    print(`\n${toMarkdown(report)}`);
+    report.results.forEach(printResult);
     if (options.report !== undefined) writeFileSync(options.report, toMarkdown(report));
     if (options.plot !== undefined) writeFileSync(options.plot, plotOf(report));
     isFine = isRight(report);
@@ -92,17 +93,4 @@ function plotOf({ charges, figures }: RunReport): string {
   const cycles = figures.find(([label]) => label === 'cycles paid')?.[1] ?? 'no';
   const title = `${cycles} cycles paid, ${charges.kills.length} kills and freezes`;
   return chargesSvg({ title, ...charges });
-}
-
-function printReport(report: RunReport): void {
-  print();
-  const width = Math.max(...report.figures.map(([label]) => label.length)) + 2;
-  for (const [label, text] of report.figures) print(`  ${label.padEnd(width)}${text}`);
-  print();
-  if (report.outage !== null) print(`  ${outageText(report.outage)}\n`);
-  for (const recovery of report.recovery) print(`  ${recoveryText(recovery)}`);
-  print();
-  report.results.forEach(printResult);
-  for (const line of report.wrong.slice(0, 50)) print(styled('red', `  ✗ ${line}`));
-  print();
 }

@@ -44,7 +44,6 @@ export async function figuresOf(
     ],
     ['intents refunded wholly, partly', `${count('wholly')}, ${count('partly')}`],
     ['gateway’s events stored, not handled', `${count('gateway_events')}, ${count('unhandled')}`],
-    ...(await reviewFigures(sql)),
     ['events', count('events')],
     ['webhooks received', grouped(webhooksReceived)],
     ['subscriptions', grouped(load.made)],
@@ -55,17 +54,6 @@ export async function figuresOf(
     ['pages reloaded', grouped(load.pagesRepeated)],
     ['repairs by sweeps', repairs],
   ];
-}
-
-/** Attempts and refunds in manual review, counted by the class of their reason. */
-async function reviewFigures(sql: postgres.Sql): Promise<Figure[]> {
-  const rows = await sql<{ reason: string; n: number }[]>`
-    select regexp_replace(reason, '\\m[a-z]{2,3}_\\w+|\\d+', '…', 'g') as reason, count(*)::int as n from (
-      select reason from payment_attempt where state = 'REVIEW'
-      union all select reason from refund where state = 'REVIEW') r
-    group by 1 order by 2 desc`;
-  if (rows.length === 0) return [['attempts and refunds in REVIEW', '0']];
-  return rows.map(({ reason, n }) => [`in REVIEW: ${reason}`, grouped(n)]);
 }
 
 /** The repairs that the maintenance sweeps have made so far, as text: each kind with its count. */

@@ -58,7 +58,7 @@ export function isRight(report: RunReport): boolean {
   return report.wrong.length === 0 && report.results.every(({ wrong }) => wrong.length === 0);
 }
 
-export function outageText(outage: Outage): string {
+function outageText(outage: Outage): string {
   const { seconds, cyclesMeanwhile, waiting, drainSeconds, cyclesDrained } = outage;
   return (
     `Temporal was unreachable for ${seconds.toFixed(0)} s, in which ${grouped(cyclesMeanwhile)} cycles were ` +
@@ -66,11 +66,6 @@ export function outageText(outage: Outage): string {
     `${drainSeconds.toFixed(1)} s after Temporal was back; ${grouped(cyclesDrained)} cycles were paid ` +
     'in that time.'
   );
-}
-
-export function recoveryText({ kind, kills, p50, p99 }: Recovery): string {
-  if (p50 === null || p99 === null) return `${kind}: ${kills} times`;
-  return `${kind}: ${kills} times, next charge after ${p50.toFixed(1)} s (p50), ${p99.toFixed(1)} s (p99)`;
 }
 
 export function toMarkdown(report: RunReport): string {

@@ -7,7 +7,6 @@ import { checkBooks } from '../verify/invariants.ts';
 import type { CheckResult } from '../verify/invariants.ts';
 import { readCharges } from './charges-plot.ts';
 import { countCycles, figuresOf, repairsOf } from './figures.ts';
-import { countAtDouble } from './double-count.ts';
 import { runFaultPhase, UP_WITHIN_MS } from './fault-phase.ts';
 import { advance } from './load.ts';
 import type { Group } from './load.ts';
@@ -32,15 +31,13 @@ export async function run(
 }
 
 async function reportOf(surroundings: Surroundings): Promise<RunReport> {
-  const { options, startedAt, sql, load, killer, receiver, double } = surroundings;
+  const { options, startedAt, sql, load, killer, receiver } = surroundings;
   const coresBefore = coreTime();
   const { groups, faults, outage } = await runFaultPhase(surroundings);
   const faultPhaseSeconds = (Date.now() - startedAt) / 1_000;
   const cores = coresSince(coresBefore);
   const { wrong, repairs } = await recover(surroundings, groups);
   const results = await verifyBooks(surroundings);
-  const count = double && (await countAtDouble(sql, double));
-  wrong.push(...(count?.wrong ?? []));
   const paid = await countCycles(sql);
   if (paid < options.cycles) wrong.push(`only ${paid} of ${options.cycles} cycles were paid`);
   if (killer.kills.length === 0) wrong.push('no process was killed');
@@ -53,7 +50,6 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
     figures: [
       ...(await figuresOf(sql, load, receiver.received(), repairs)),
       ...faults,
-      ...(count?.figures ?? []),
       ['time with faults and kills', `${faultPhaseSeconds.toFixed(0)} s`],
       ['CPU cores', cores],
     ],

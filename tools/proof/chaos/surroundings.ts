@@ -78,7 +78,6 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
     killer,
     receiver,
     paidCycles,
-    double,
     gatewayFaults,
     books,
     async close(): Promise<void> {
