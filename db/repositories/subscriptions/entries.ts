@@ -58,12 +58,14 @@ export async function listEntries(
   return rows.map(({ facts: more, ...row }) => ({ ...row, ...more }) as RecordedEntry);
 }
 
+/** SQL for the entry of row `e` as JSON. */
+export const ENTRY_JSON = `jsonb_build_object('version', e.version, 'at', (extract(epoch from e.at) * 1000)::bigint,
+  'actor', e.actor, 'kind', e.kind) || e.facts`;
+
 /** SQL expression: the latest `count` entries of the selected subscription, oldest first. */
 export function latestEntries(count: number): SQL<Entry[]> {
   return sql<Entry[]>`(
-    select coalesce(json_agg(
-      jsonb_build_object('version', e.version, 'at', (extract(epoch from e.at) * 1000)::bigint,
-        'actor', e.actor, 'kind', e.kind) || e.facts order by e.version), '[]')
+    select coalesce(json_agg(${sql.raw(ENTRY_JSON)} order by e.version), '[]')
     from (
       select * from ${subscriptionEntries} e
       where e.merchant_id = ${subscriptions.merchantId} and e.subscription_id = ${subscriptions.id}

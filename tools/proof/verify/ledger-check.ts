@@ -1,4 +1,5 @@
 import type { ReservedSql, Sql } from 'postgres';
+import { ENTRY_JSON } from '../../../db/repositories/subscriptions/entries.ts';
 import type { Entry } from '../../../domain/subscription/entries.ts';
 import {
   derive,
@@ -84,8 +85,7 @@ const epochMs = (column: string): string => `(extract(epoch from ${column}) * 10
 /** Each subscription with its ledger and the attempts on its cycles. `verify` hides the unreadable ones. */
 const LEDGERS = `
   select s.merchant_id, s.id, s.state,
-    (select coalesce(json_agg(jsonb_build_object('version', e.version, 'at', ${epochMs('e.at')}, 'actor', e.actor,
-        'kind', e.kind) || e.facts order by e.version), '[]')
+    (select coalesce(json_agg(${ENTRY_JSON} order by e.version), '[]')
       from subscription_entry e where e.merchant_id = s.merchant_id and e.subscription_id = s.id) as entries,
     (select coalesce(json_agg(json_build_object('intentId', i.id, 'attemptNumber', a.attempt_number,
         'trigger', a.trigger, 'amountMinor', a.amount_minor, 'dueAt', ${epochMs('i.due_at')}, 'cause', a.cause,
