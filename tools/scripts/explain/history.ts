@@ -8,7 +8,7 @@ import { textOf } from '../../../domain/subscription/entries.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
 import { minuteText, printable } from '../client/terminal.ts';
 import type { Captured } from '../replay/capture.ts';
-import { msOf, textsOf, valuesOf } from '../replay/compare.ts';
+import { msOf, orderOf, textsOf, valuesOf } from '../replay/compare.ts';
 import { historyProblems } from '../replay/problems.ts';
 import { createReplay } from '../replay/replay.ts';
 import type { Replayed } from '../replay/replay.ts';
@@ -57,18 +57,15 @@ function rowProblems({ captured }: Replayed, recorded: readonly CycleAttempt[]):
 
 type Event = Replayed['events'][number];
 
-function stepLines(event: Event, run: Replayed): string[] {
+function stepLines(event: Event, { events, captured }: Replayed): string[] {
+  const order = orderOf(event, captured);
+  if (order === undefined || order.kind === 'answer' || order.kind === 'successor') return [];
   const startedAt = event.eventTime ? msOf(event.eventTime) : 0;
-  const timer = event.timerStartedEventAttributes;
-  const found = timer
-    ? run.captured.find((each) => each.kind === 'timer' && String(each.seq) === timer.timerId)
-    : undefined;
   const text =
-    found?.kind === 'timer'
-      ? `waits until ${formatInstant(startedAt + found.durationMs)}`
-      : activityText(event, run);
-  const id = String(event.eventId).padStart(3);
-  return text === null ? [] : [`  event ${id}  ${minuteText(startedAt)}  ${text}`];
+    order.kind === 'timer'
+      ? `waits until ${formatInstant(startedAt + order.durationMs)}`
+      : orderText(order, resultOf(event, events));
+  return [`  event ${String(event.eventId).padStart(3)}  ${minuteText(startedAt)}  ${text}`];
 }
 
 interface Result {
@@ -76,26 +73,17 @@ interface Result {
   outcome?: { kind: string };
 }
 
-/** The activity of a marker, which ran in the workflow task, or of a queue. Null for another event. */
-function activityText(event: Event, { events, captured }: Replayed): string | null {
-  const marker = event.markerRecordedEventAttributes;
-  if (marker?.markerName === 'core_local_activity') {
-    const [data] = valuesOf(marker.details?.['data']) as { seq: number }[];
-    const [result] = valuesOf(marker.details?.['result']) as Result[];
-    const order = captured.find((each) => each.kind === 'local activity' && each.seq === data?.seq);
-    return order?.kind === 'local activity' ? orderText(order, result) : null;
-  }
-  const queued = event.activityTaskScheduledEventAttributes;
-  if (!queued) return null;
-  const order = captured.find(
-    (each) => each.kind === 'activity' && String(each.seq) === queued.activityId,
-  );
+/** The result of an activity: in its own event if it ran in the workflow task, else in a later one. */
+function resultOf(event: Event, events: Replayed['events']): Result | undefined {
   const finished = events.find(
     ({ activityTaskCompletedEventAttributes: completed }) =>
       String(completed?.scheduledEventId) === String(event.eventId),
   );
-  const [result] = valuesOf(finished?.activityTaskCompletedEventAttributes?.result) as Result[];
-  return order?.kind === 'activity' ? orderText(order, result) : null;
+  const [result] = valuesOf(
+    event.markerRecordedEventAttributes?.details?.['result'] ??
+      finished?.activityTaskCompletedEventAttributes?.result,
+  );
+  return result as Result | undefined;
 }
 
 function orderText(order: Ordered, result: Result | undefined): string {

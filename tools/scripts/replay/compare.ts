@@ -6,7 +6,6 @@ import type { Difference } from '../../../domain/subscription/ledger.ts';
 import type { Captured } from './capture.ts';
 
 type Event = temporal.api.history.v1.IHistoryEvent;
-type Payload = temporal.api.common.v1.IPayload;
 type Payloads = temporal.api.common.v1.IPayloads | null | undefined;
 
 /**
@@ -19,62 +18,72 @@ export function differences(events: readonly Event[], captured: readonly Capture
   );
 }
 
-function differencesAt(event: Event, captured: readonly Captured[]): string[] {
-  const ordered = orderOf(event, captured);
-  if (ordered) {
-    const [said] = valuesOf(asList(event.userMetadata?.summary));
-    return [
-      ...(said === undefined ? [] : textsOf('summary', ordered.summary, said)),
-      ...orderDifferences(event, ordered),
-    ];
-  }
-  const successor = event.workflowExecutionContinuedAsNewEventAttributes;
-  if (successor) {
-    const found = captured.find((each) => each.kind === 'successor');
-    return found ? textsOf('next run', found.args, valuesOf(successor.input)) : [];
-  }
+/** The order of this build that an event records. Undefined for another event, and if this build did not order it. */
+export function orderOf(event: Event, captured: readonly Captured[]): Captured | undefined {
+  const find = (kind: Captured['kind'], id: unknown): Captured | undefined =>
+    captured.find((each) => each.kind === kind && String(idOf(each)) === String(id));
   const answered = event.workflowExecutionUpdateCompletedEventAttributes;
-  if (answered) {
-    const { updateId } = answered.meta ?? {};
-    const found = captured.find((each) => each.kind === 'answer' && each.updateId === updateId);
-    const [answer] = valuesOf(answered.outcome?.success);
-    return found?.kind === 'answer' ? textsOf('answer', found.answer, answer) : [];
-  }
-  return [];
-}
-
-type Order = Extract<Captured, { seq: number }>;
-
-/** The timer or activity that the workflow of this build orders at this event. */
-function orderOf(event: Event, captured: readonly Captured[]): Order | undefined {
+  if (answered) return find('answer', answered.meta?.updateId);
+  const timer = event.timerStartedEventAttributes;
+  if (timer) return find('timer', timer.timerId);
+  const queued = event.activityTaskScheduledEventAttributes;
+  if (queued) return find('activity', queued.activityId);
   const marker = event.markerRecordedEventAttributes;
-  const [local] = valuesOf(marker?.details?.['data']) as { seq: number }[];
-  const id =
-    event.timerStartedEventAttributes?.timerId ??
-    event.activityTaskScheduledEventAttributes?.activityId ??
-    (marker?.markerName === 'core_local_activity' ? local?.seq : undefined);
-  const kind = event.timerStartedEventAttributes ? 'timer' : marker ? 'local activity' : 'activity';
-  return captured.find(
-    (each): each is Order => each.kind === kind && 'seq' in each && String(each.seq) === String(id),
-  );
+  if (marker?.markerName === 'core_local_activity') {
+    const [data] = valuesOf(marker.details?.['data']) as { seq: number }[];
+    return find('local activity', data?.seq);
+  }
+  const isContinued = event.workflowExecutionContinuedAsNewEventAttributes;
+  return isContinued ? captured.find(({ kind }) => kind === 'successor') : undefined;
 }
 
-/** The input of a local activity is not in a history. */
-function orderDifferences(event: Event, ordered: Order): string[] {
-  const scheduled = event.activityTaskScheduledEventAttributes;
-  if (scheduled && ordered.kind === 'activity') {
-    return textsOf(`activity ${ordered.type}`, ordered.args, valuesOf(scheduled.input));
+function idOf(order: Captured): unknown {
+  if (order.kind === 'answer') return order.updateId;
+  return order.kind === 'successor' ? undefined : order.seq;
+}
+
+function differencesAt(event: Event, captured: readonly Captured[]): string[] {
+  const order = orderOf(event, captured);
+  return order ? [...summaryDifferences(event, order), ...orderDifferences(event, order)] : [];
+}
+
+/** A scrubbed history has no texts. */
+function summaryDifferences(event: Event, order: Captured): string[] {
+  const said = event.userMetadata?.summary;
+  if (!said || !('summary' in order)) return [];
+  return textsOf('summary', order.summary, valuesOf({ payloads: [said] })[0]);
+}
+
+function orderDifferences(event: Event, order: Captured): string[] {
+  switch (order.kind) {
+    case 'timer':
+      return timerDifferences(event, order.durationMs);
+    case 'activity': {
+      const input = event.activityTaskScheduledEventAttributes?.input;
+      return textsOf(`activity ${order.type}`, order.args, valuesOf(input));
+    }
+    case 'successor': {
+      const input = event.workflowExecutionContinuedAsNewEventAttributes?.input;
+      return textsOf('next run', order.args, valuesOf(input));
+    }
+    case 'answer': {
+      const outcome = event.workflowExecutionUpdateCompletedEventAttributes?.outcome;
+      return textsOf('answer', order.answer, valuesOf(outcome?.success)[0]);
+    }
+    // Its input is not in a history.
+    case 'local activity':
+      return [];
   }
-  const timeout = event.timerStartedEventAttributes?.startToFireTimeout;
-  if (!timeout || ordered.kind !== 'timer' || msOf(timeout) === ordered.durationMs) return [];
+}
+
+function timerDifferences(event: Event, durationMs: number): string[] {
+  const length = event.timerStartedEventAttributes?.startToFireTimeout;
+  const recordedMs = length ? msOf(length) : durationMs;
+  if (recordedMs === durationMs) return [];
   const startedAt = event.eventTime ? msOf(event.eventTime) : 0;
-  const [was, is] = [msOf(timeout), ordered.durationMs].map((ms) => formatInstant(startedAt + ms));
+  const [was, is] = [recordedMs, durationMs].map((ms) => formatInstant(startedAt + ms));
   return [`the timer ended at ${was}, by this build at ${is}`];
 }
-
-const asList = (payload: Payload | null | undefined): Payloads => ({
-  payloads: payload ? [payload] : [],
-});
 
 interface Seconds {
   /** Of the package `long`, or a bigint. */
