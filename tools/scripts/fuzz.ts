@@ -5,13 +5,13 @@
 // The requests use two merchants made for this run. Only one merchant gets webhook configurations, and
 // this merchant has no subscriptions or payments. So no event is ever sent to a generated address.
 
-import { createDb } from '../../db/client.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
 import { loadOrMakeSecrets, secretsFile } from '../embedded/secrets.ts';
 import { loadEmbeddedConfig } from '../config.ts';
 import { createMerchantClient } from './client/merchant-client.ts';
 import { findRunningStart } from './client/running-start.ts';
 import type { RunningStart } from './client/running-start.ts';
+import { withDatabase } from './client/servers.ts';
 import { grouped, print, runScript, styled } from './client/terminal.ts';
 import { countStatuses, neverSucceeded } from '../proof/fuzz/calls.ts';
 import type { Call } from '../proof/fuzz/calls.ts';
@@ -85,16 +85,9 @@ async function newMerchants({ demo, dataDir }: RunningStart) {
   const { givenSecrets } = loadEmbeddedConfig();
   const pepper =
     givenSecrets.CREDENTIAL_PEPPER ?? loadOrMakeSecrets(secretsFile(dataDir)).CREDENTIAL_PEPPER;
-  const database = createDb({
-    url: demo.databaseUrl,
-    poolSize: 1,
-    applicationName: 'perennial-fuzz',
-  });
-  try {
+  return withDatabase({ url: demo.databaseUrl, command: 'fuzz' }, async (db) => {
     const create = (name: string) =>
-      createMerchantWithCredential(database.db, { name, mode: 'test', pepper });
+      createMerchantWithCredential(db, { name, mode: 'test', pepper });
     return [await create('Fuzz: payments'), await create('Fuzz: webhooks')] as const;
-  } finally {
-    await database.close();
-  }
+  });
 }

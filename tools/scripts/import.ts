@@ -6,13 +6,9 @@ import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { DrizzleQueryError } from 'drizzle-orm';
 import { useCurrencies } from '../../api/amounts.ts';
-import { createDb } from '../../db/client.ts';
 import { findSettings } from '../../db/repositories/merchants/settings.ts';
-import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
-import { createLogger } from '../../runtime/logger.ts';
-import { createTemporalClient } from '../../temporal/client.ts';
-import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import { commandLine } from './client/options.ts';
+import { connectWorkflows, withDatabase } from './client/servers.ts';
 import { jsonText, print, runScript } from './client/terminal.ts';
 import { gatewaysOf, placeOf } from './import/place.ts';
 import { problemLine, summaryLines } from './import/print-summary.ts';
@@ -53,54 +49,44 @@ async function main(): Promise<number> {
 
   const place = placeOf();
   useCurrencies(place.currencies);
-  const database = createDb({
-    url: place.databaseUrl,
-    poolSize: 12,
-    applicationName: 'perennial-import',
-  });
-  const { db } = database;
-  const temporal = createTemporalClient(place);
   const progress = showProgress(bytes, process.stderr);
-  try {
-    if ((await findSettings(db, merchantId)) === null) {
-      throw new Error(`There is no merchant ${merchantId}.`);
-    }
-    const workflows = createSubscriptionWorkflows({
-      client: temporal.client,
-      rows: subscriptionRows(db),
-      taskQueuePrefix: place.taskQueuePrefix,
-      logger: createLogger({ name: 'import', level: 'silent' }),
-    });
-    const problems: string[] = [];
-    const result = await runImport(
-      {
-        db,
-        merchantId,
-        gateway: await gatewaysOf(place, db).forNewMethods(merchantId),
-        workflows,
-        random: randomBytes,
-        now: Date.now,
-        renewalsPerSecond: place.renewalsPerSecond,
-      },
-      {
-        file,
-        reportFile,
-        commit,
-        onLine: (lineBytes) => progress.add(lineBytes),
-        onProblem: (line) => {
-          if (problems.length < SHOWN_PROBLEMS) problems.push(problemLine(line));
+  const { databaseUrl: url } = place;
+  return withDatabase({ url, command: 'import', poolSize: 12 }, async (db) => {
+    const { workflows, close } = connectWorkflows(db, place);
+    try {
+      if ((await findSettings(db, merchantId)) === null) {
+        throw new Error(`There is no merchant ${merchantId}.`);
+      }
+      const problems: string[] = [];
+      const result = await runImport(
+        {
+          db,
+          merchantId,
+          gateway: await gatewaysOf(place, db).forNewMethods(merchantId),
+          workflows,
+          random: randomBytes,
+          now: Date.now,
+          renewalsPerSecond: place.renewalsPerSecond,
         },
-      },
-    );
-    progress.end();
-    if (options.json === true) print(jsonText({ ...result, commit, reportFile }, 2));
-    else summaryLines(result, { commit, reportFile, problems }).forEach((line) => print(line));
-    return result.lines.problem === 0 ? 0 : 1;
-  } finally {
-    progress.end();
-    await temporal.close();
-    await database.close();
-  }
+        {
+          file,
+          reportFile,
+          commit,
+          onLine: (lineBytes) => progress.add(lineBytes),
+          onProblem: (line) => {
+            if (problems.length < SHOWN_PROBLEMS) problems.push(problemLine(line));
+          },
+        },
+      );
+      progress.end();
+      if (options.json === true) print(jsonText({ ...result, commit, reportFile }, 2));
+      else summaryLines(result, { commit, reportFile, problems }).forEach((line) => print(line));
+      return result.lines.problem === 0 ? 0 : 1;
+    } finally {
+      progress.end();
+      await close();
+    }
+  });
 }
 
 function withoutData(error: unknown): unknown {

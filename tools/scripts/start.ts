@@ -5,7 +5,6 @@
 // Stripe behind a fault proxy, and the demo merchant takes payments there.
 
 import { join, relative } from 'node:path';
-import { createDb } from '../../db/client.ts';
 import { runCommand } from '../embedded/commands.ts';
 import { findDemoFile, writeDemoFile } from '../embedded/demo-file.ts';
 import type { DemoFile } from '../embedded/demo-file.ts';
@@ -44,6 +43,7 @@ import { onShutdown } from '../../runtime/shutdown.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { commandLine, gatewayOption } from './client/options.ts';
 import type { GatewayChoice } from './client/options.ts';
+import { withDatabase } from './client/servers.ts';
 import { storeAccount } from './merchant/gateway.ts';
 
 const { gateway } = commandLine('start', 'Runs the whole system on this machine until Ctrl-C.')
@@ -266,12 +266,7 @@ async function startStripeDouble(
   const url = localUrl(config.stripeDoublePort);
   const { environment } = places;
   const account = await registerAccount(url, environment.GATEWAY_KEY, localUrl(config.apiPort));
-  const database = createDb({
-    url: environment.DATABASE_URL,
-    poolSize: 1,
-    applicationName: 'perennial-start',
-  });
-  try {
+  await withDatabase({ url: environment.DATABASE_URL, command: 'start' }, async (db) => {
     const sealing = () => createSealing(Buffer.from(environment.ENCRYPTION_KEY, 'base64'));
     const { accountId, webhookSecret } = account;
     const key = { ...account, canCharge: true };
@@ -283,10 +278,8 @@ async function startStripeDouble(
       webhookSecret,
       current: true,
     } as const;
-    await storeAccount({ db: database.db, sealing }, entry);
-  } finally {
-    await database.close();
-  }
+    await storeAccount({ db, sealing }, entry);
+  });
   return { url, proxyUrl: localUrl(config.faultProxyPort), accountId: account.accountId };
 }
 

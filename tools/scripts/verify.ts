@@ -6,16 +6,12 @@
 // but the book of a gateway was not read, the command exits with 2.
 
 import { findDemoFile, readDemoFile } from '../embedded/demo-file.ts';
-import { createDb } from '../../db/client.ts';
-import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { loadEmbeddedConfig, loadOperatorConfig } from '../config.ts';
-import { createLogger } from '../../runtime/logger.ts';
 import { createSealing } from '../../runtime/sealing.ts';
+import { connectWorkflows, withDatabase } from './client/servers.ts';
 import { secretsOfStart } from './client/start-secrets.ts';
 import { grouped, print, printable, runScript } from './client/terminal.ts';
-import { createTemporalClient } from '../../temporal/client.ts';
 import type { TemporalSettings } from '../../temporal/client.ts';
-import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import { adopt } from '../proof/verify/adopt.ts';
 import { openBooks } from '../proof/verify/books.ts';
 import type { Places } from '../proof/verify/books.ts';
@@ -85,28 +81,19 @@ await runScript(async () => {
 });
 
 async function adoptInto(places: Places): Promise<string[]> {
-  const database = createDb({
-    url: places.databaseUrl,
-    poolSize: 2,
-    applicationName: 'perennial-adopt',
+  const { taskQueuePrefix } = loadOperatorConfig();
+  const temporal = { ...temporalPlace(places.databaseUrl), taskQueuePrefix };
+  return withDatabase({ url: places.databaseUrl, command: 'adopt' }, async (db) => {
+    const { client, workflows, close } = connectWorkflows(db, temporal);
+    const books = await openBooks(places);
+    try {
+      const lines = await adopt(await findLost(books), { db, client, workflows });
+      return lines.length > 0 ? lines : ['The rows have everything that the gateways have.'];
+    } finally {
+      await books.close();
+      await close();
+    }
   });
-  const temporal = createTemporalClient(temporalPlace(places.databaseUrl));
-  const books = await openBooks(places);
-  try {
-    const { db } = database;
-    const workflows = createSubscriptionWorkflows({
-      client: temporal.client,
-      rows: subscriptionRows(db),
-      taskQueuePrefix: loadOperatorConfig().taskQueuePrefix,
-      logger: createLogger({ name: 'verify', level: 'silent' }),
-    });
-    const lines = await adopt(await findLost(books), { db, client: temporal.client, workflows });
-    return lines.length > 0 ? lines : ['The rows have everything that the gateways have.'];
-  } finally {
-    await books.close();
-    await temporal.close();
-    await database.close();
-  }
 }
 
 /** The Temporal server of the environment, or that of the `npm start` on this database. */

@@ -1,10 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { createDb } from '../../../db/client.ts';
-import { subscriptionRows } from '../../../db/repositories/subscriptions/transitions.ts';
 import { newId } from '../../../domain/ids.ts';
-import { createLogger } from '../../../runtime/logger.ts';
-import { createTemporalClient } from '../../../temporal/client.ts';
-import { createSubscriptionWorkflows } from '../../../temporal/subscriptions/workflows.ts';
+import { connectWorkflows, withDatabase } from '../../scripts/client/servers.ts';
 import { createStarts } from '../../scripts/import/starts.ts';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 
@@ -33,26 +29,14 @@ export async function cloneSubscription(
   const [row] = await sql<{ merchant_id: string }[]>`
     select merchant_id from subscription where id = ${original}`;
   const merchantId = row?.merchant_id ?? '';
-  const database = createDb({
-    url: demo.databaseUrl,
-    poolSize: 4,
-    applicationName: 'perennial-bench-clones',
-  });
-  const temporal = createTemporalClient(demo);
-  try {
-    const workflows = createSubscriptionWorkflows({
-      client: temporal.client,
-      rows: subscriptionRows(database.db),
-      taskQueuePrefix: '',
-      logger: createLogger({ name: 'bench', level: 'silent' }),
-    });
+  const place = { url: demo.databaseUrl, command: 'bench-clones', poolSize: 4 };
+  return withDatabase(place, async (db) => {
+    const { workflows, close } = connectWorkflows(db, { ...demo, taskQueuePrefix: '' });
     const starts = createStarts(workflows);
     for (const subscriptionId of ids) await starts.begin({ merchantId, subscriptionId });
     const notStarted = await starts.end();
+    await close();
     if (notStarted > 0) throw new Error(`${notStarted} workflows were not started`);
     return ids;
-  } finally {
-    await temporal.close();
-    await database.close();
-  }
+  });
 }

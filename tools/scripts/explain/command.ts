@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import postgres from 'postgres';
-import { createDb } from '../../../db/client.ts';
 import type { CycleAttempt } from '../../../db/repositories/payments/cycle-attempts.ts';
 import { readLedgerProblems } from '../../proof/verify/ledger-check.ts';
 import { commandLineIn, databaseUrlOf, exitCodeOf, instantOption } from '../client/options.ts';
 import type { Surroundings } from '../client/options.ts';
+import { withDatabase } from '../client/servers.ts';
 import { grouped, printable, styled } from '../client/terminal.ts';
 import { explanationLines } from './explanation.ts';
 import { explanationPage } from './page.ts';
@@ -54,19 +54,16 @@ async function explainOne(
 ): Promise<number> {
   const { print } = surroundings;
   const url = databaseUrlOf(surroundings);
-  const database = createDb({ url, poolSize: 1, applicationName: 'perennial-explain' });
-  try {
-    const explained = await readExplained(database.db, subscriptionId, at ?? null);
-    if (history !== undefined) return await explainHistory(history, explained.attempts, print);
+  return withDatabase({ url, command: 'explain' }, async (db) => {
+    const explained = await readExplained(db, subscriptionId, at ?? null);
+    if (history !== undefined) return explainHistory(history, explained.attempts, print);
     if (html === undefined) explanationLines(explained).forEach((line) => print(line));
     else {
       writeFileSync(html, explanationPage(explained));
       print(`Written to ${html}.`);
     }
     return explained.problems?.length ? 1 : 0;
-  } finally {
-    await database.close();
-  }
+  });
 }
 
 /** Prints what the history says. Returns 1 if it contradicts itself, this build, or the rows. */

@@ -1,5 +1,4 @@
 import { Argument, Option } from 'commander';
-import { createDb } from '../../../db/client.ts';
 import {
   issueCredential,
   listCredentials,
@@ -25,6 +24,7 @@ import { configureGateway, readKey, readWebhookSecret, storeAccount } from './ga
 import type { GatewayOptions, GatewayPlace } from './gateway.ts';
 import { commandLineIn, exitCodeOf } from '../client/options.ts';
 import type { Surroundings } from '../client/options.ts';
+import { withDatabase } from '../client/servers.ts';
 import { secretsOfStart } from '../client/start-secrets.ts';
 import { jsonText, printable } from '../client/terminal.ts';
 
@@ -102,7 +102,11 @@ export async function merchantCommand(
     );
 
   async function run(command: (place: Place) => Promise<Report>): Promise<void> {
-    const { lines, data } = await onDatabase(surroundings, command);
+    const { databaseUrl: url, ...place } = settings(surroundings.environment);
+    const { input } = surroundings;
+    const { lines, data } = await withDatabase({ url, command: 'merchant' }, (db) =>
+      command({ db, input, ...place }),
+    );
     const { json } = program.opts<{ json?: boolean }>();
     surroundings.print(json === true ? jsonText(data, 2) : lines.join('\n'));
   }
@@ -211,23 +215,6 @@ function stateOf({ revokedAt, expiresAt }: Credential): string {
   if (revokedAt !== null) return `revoked ${formatInstant(revokedAt)}`;
   if (expiresAt === null) return 'works';
   return `${Date.now() < expiresAt ? 'works until' : 'ended'} ${formatInstant(expiresAt)}`;
-}
-
-async function onDatabase(
-  { environment, input }: Surroundings,
-  command: (place: Place) => Promise<Report>,
-): Promise<Report> {
-  const { databaseUrl, ...place } = settings(environment);
-  const database = createDb({
-    url: databaseUrl,
-    poolSize: 2,
-    applicationName: 'perennial-merchant',
-  });
-  try {
-    return await command({ db: database.db, input, ...place });
-  } finally {
-    await database.close();
-  }
 }
 
 function settings(environment: Surroundings['environment']) {

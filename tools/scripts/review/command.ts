@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { createDb } from '../../../db/client.ts';
 import type { Db } from '../../../db/client.ts';
 import { orderRows } from '../../../db/repositories/payments/charges.ts';
 import {
@@ -8,19 +7,16 @@ import {
   listReviews,
 } from '../../../db/repositories/payments/reviews.ts';
 import type { ListedReview } from '../../../db/repositories/payments/reviews.ts';
-import { subscriptionRows } from '../../../db/repositories/subscriptions/transitions.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import { loadOperatorConfig } from '../../config.ts';
 import { followUp } from '../../../activities/repair/decided-reviews.ts';
-import { createLogger } from '../../../runtime/logger.ts';
 import { createOrders } from '../../../temporal/orders.ts';
-import { createSubscriptionWorkflows } from '../../../temporal/subscriptions/workflows.ts';
-import { createTemporalClient } from '../../../temporal/client.ts';
 import { decisionOf } from './decision.ts';
 import type { SettleOptions } from './decision.ts';
 import { reviewData, reviewLines } from './listing.ts';
 import { commandLineIn, exitCodeOf } from '../client/options.ts';
 import type { Surroundings } from '../client/options.ts';
+import { connectWorkflows, withDatabase } from '../client/servers.ts';
 
 const LIMIT = 1_000;
 const BOOKED_WITHIN_MS = 10_000;
@@ -64,17 +60,8 @@ export async function reviewCommand(
     );
 
   async function run(command: (place: Place) => Promise<void>): Promise<void> {
-    const { databaseUrl, ...temporal } = placeOf(surroundings.environment);
-    const database = createDb({
-      url: databaseUrl,
-      poolSize: 2,
-      applicationName: 'perennial-review',
-    });
-    try {
-      await command({ db: database.db, ...temporal });
-    } finally {
-      await database.close();
-    }
+    const { databaseUrl: url, ...temporal } = placeOf(surroundings.environment);
+    await withDatabase({ url, command: 'review' }, (db) => command({ db, ...temporal }));
   }
   return exitCodeOf(program, args, surroundings);
 }
@@ -102,27 +89,18 @@ async function settle(
 
 /** Waits at most 10 s until the decision is booked; false if the sweep must do it later. */
 async function haveBooked(place: Place, review: ListedReview): Promise<boolean> {
-  const temporal = createTemporalClient(place);
-  const { taskQueuePrefix } = place;
-  const { client } = temporal;
-  const logger = createLogger({ name: 'review', level: 'silent' });
-  const rows = subscriptionRows(place.db);
-  const subscriptions = createSubscriptionWorkflows({ client, rows, taskQueuePrefix, logger });
-  const orders = createOrders({
-    client,
-    rows: orderRows(place.db),
-    taskQueuePrefix,
-    logger,
-  });
+  const { db, taskQueuePrefix } = place;
+  const { client, workflows, logger, close } = connectWorkflows(db, place);
+  const orders = createOrders({ client, rows: orderRows(db), taskQueuePrefix, logger });
   try {
-    await followUp(review, subscriptions, orders);
-    const booked = await untilBooked(place.db, review.subjectId);
-    if (booked && booked.closedAt === null) await followUp(booked, subscriptions, orders);
+    await followUp(review, workflows, orders);
+    const booked = await untilBooked(db, review.subjectId);
+    if (booked && booked.closedAt === null) await followUp(booked, workflows, orders);
     return booked !== null;
   } catch {
     return false;
   } finally {
-    await temporal.close();
+    await close();
   }
 }
 

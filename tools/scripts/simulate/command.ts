@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
 import { and, eq, inArray, isNull } from 'drizzle-orm';
-import { createDb } from '../../../db/client.ts';
 import type { Db } from '../../../db/client.ts';
 import { findSettings } from '../../../db/repositories/merchants/settings.ts';
 import { subscriptions } from '../../../db/schema/subscriptions.ts';
 import { commandLineIn, databaseUrlOf, exitCodeOf, wholeNumber } from '../client/options.ts';
 import type { Surroundings } from '../client/options.ts';
+import { withDatabase } from '../client/servers.ts';
 import { grouped, printable } from '../client/terminal.ts';
 import { addChargingOptions, settingsChanges } from '../merchant/configure.ts';
 import type { ConfigureOptions } from '../merchant/configure.ts';
@@ -45,16 +45,12 @@ export async function simulateCommand(
 async function run(merchantId: string, options: Options, surroundings: Surroundings) {
   const { days, declines, csv, svg } = options;
   const { print } = surroundings;
-  const database = createDb({
-    url: databaseUrlOf(surroundings),
-    poolSize: 1,
-    applicationName: 'perennial-simulate',
-  });
-  try {
-    const settings = await findSettings(database.db, merchantId);
+  const place = { url: databaseUrlOf(surroundings), command: 'simulate' };
+  await withDatabase(place, async (db) => {
+    const settings = await findSettings(db, merchantId);
     if (!settings) throw new Error(`There is no merchant ${printable(merchantId)}.`);
     const changes = settingsChanges(options, settings);
-    const states = await runningStates(database.db, merchantId);
+    const states = await runningStates(db, merchantId);
     const fromAt = Date.now();
     const period = { fromAt, untilAt: fromAt + days * DAY_MS, declineRate: declines / 100 };
     const { retryPlan } = settings;
@@ -66,9 +62,7 @@ async function run(merchantId: string, options: Options, surroundings: Surroundi
     tableLines({ before, after }, period).forEach((line) => print(line));
     if (csv !== undefined) writeFileSync(csv, csvText(compare(before, after)));
     if (svg !== undefined) writeFileSync(svg, forecastSvg({ before, after }, period));
-  } finally {
-    await database.close();
-  }
+  });
 }
 
 /** Without those on test clocks, whose time is their own. */
