@@ -1,13 +1,13 @@
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
 import { copyFile } from 'node:fs/promises';
+import { devNull } from 'node:os';
 import { join } from 'node:path';
-import { childEnvironment } from '../../runtime/environment.ts';
 import { cachedFolder } from './cache.ts';
 import { CommandError, runGo } from './commands.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
+import { supervise } from './services.ts';
 import type { Service } from './services.ts';
+import { freePort } from './ports.ts';
 import { ComponentMissingError, onPath } from './temporal-cli.ts';
 
 /** Its OpenAPI document has API version 2026-08-26.dahlia, which `stripe` 22.6.2 sends. */
@@ -16,7 +16,6 @@ const GO_MODULE = `github.com/stripe/stripe-mock@v${VERSION}`;
 
 const GO_TIMEOUT_MS = 10 * 60_000;
 const READY_WITHIN_MS = 60_000;
-const READY_POLL_MS = 50;
 
 export interface StripeMockFiles {
   readonly program: string;
@@ -60,17 +59,20 @@ function missing(reason: string): ComponentMissingError {
   );
 }
 
+/** It refuses another `Stripe-Version`, and ends with this process, also after a kill. */
 export function stripeMockService(program: string, port: number, logFile: string): Service {
   return {
     name: 'stripe-mock',
-    program: () => ({ command: program, args: argumentsFor(port) }),
+    program: () => ({ command: 'sh', args: ['-c', WITH_PARENT, program, ...argumentsFor(port)] }),
     logFile,
-    isReady: () => answers(`http://127.0.0.1:${port}`),
+    isReady: () => answers(urlOf(port)),
     readyWithinMs: READY_WITHIN_MS,
-    stopSteps: [{ signal: 'SIGKILL', waitMs: 1_000 }],
-    isOurProgram: false,
+    stopSteps: [{ signal: 'SIGTERM', waitMs: 1_000 }],
+    isOurProgram: true,
   };
 }
+
+const urlOf = (port: number): string => `http://127.0.0.1:${port}`;
 
 /** Without an address for HTTPS stripe-mock would also listen on port 12112 of every interface. */
 function argumentsFor(port: number): string[] {
@@ -83,30 +85,12 @@ export interface StripeMock {
   stop(): Promise<void>;
 }
 
-/** It refuses another `Stripe-Version`, and ends with this process, also after a kill. Throws with its output. */
+/** On a free port, without a log. */
 export async function startStripeMock(program: string): Promise<StripeMock> {
-  const child = spawn('sh', ['-c', WITH_PARENT, program, ...argumentsFor(0)], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-    env: childEnvironment({}),
-  });
-  const gone = new Promise<void>((resolve) => {
-    child.once('error', () => resolve());
-    child.once('close', () => resolve());
-  });
-  const stop = async (): Promise<void> => {
-    child.stdin.destroy();
-    await gone;
-  };
-  child.stdin.on('error', () => undefined);
-  try {
-    const url = await announcedUrl(child, gone);
-    // The child process must not keep this process alive.
-    child.unref();
-    return { url, stop };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  const port = await freePort();
+  const service = supervise(stripeMockService(program, port, devNull), { report: () => undefined });
+  await service.start();
+  return { url: urlOf(port), stop: () => service.stop() };
 }
 
 /** Ends the program when our stdin closes. A background command gets /dev/null as stdin, so stdin is copied to 3. */
@@ -118,28 +102,6 @@ program=$!
 exec 3<&-
 wait $program
 `;
-
-async function announcedUrl(child: ChildProcess, gone: Promise<void>): Promise<string> {
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding('utf8').on('data', (text: string) => {
-      // The program also prints a line for each request.
-      if (output.length < 10_000) output += text;
-    });
-  }
-  let hasEnded = false;
-  void gone.then(() => (hasEnded = true));
-  const deadline = performance.now() + READY_WITHIN_MS;
-  for (;;) {
-    const url = /Listening for HTTP at address: (\S+)/.exec(output)?.[1];
-    if (url !== undefined && (await answers(`http://${url}`))) return `http://${url}`;
-    if (hasEnded) throw new Error(`stripe-mock ended:\n${output}`);
-    if (performance.now() > deadline) {
-      throw new Error(`stripe-mock is not ready after ${READY_WITHIN_MS / 1_000} s:\n${output}`);
-    }
-    await new Promise((resolve) => setTimeout(resolve, READY_POLL_MS));
-  }
-}
 
 async function answers(url: string): Promise<boolean> {
   try {
