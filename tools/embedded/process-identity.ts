@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 
 /** Identifies a process by pid and start time. The pid alone is not unique, because the system reuses pids. */
 export interface ProcessIdentity {
@@ -9,7 +8,7 @@ export interface ProcessIdentity {
 
 /** The process with this pid, or undefined if there is none. A zombie counts as none. */
 export function identify(pid: number): ProcessIdentity | undefined {
-  const startedAs = existsSync('/proc/self/stat') ? startInProc(pid) : startFromPs(pid);
+  const startedAs = startInProc(pid);
   return startedAs === undefined ? undefined : { pid, startedAs };
 }
 
@@ -21,10 +20,7 @@ export function isRunning(identity: ProcessIdentity): boolean {
 /** The arguments of a running process, joined by blanks. Undefined if there is no such process. */
 export function commandLineOf(pid: number): string | undefined {
   try {
-    if (existsSync('/proc/self/cmdline')) {
-      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
-    }
-    return execFileSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).trim();
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
   } catch {
     return undefined;
   }
@@ -68,17 +64,6 @@ function startInProc(pid: number): string | undefined {
     if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return `${boot}:${fields[19]}`;
-  } catch {
-    return undefined;
-  }
-}
-
-function startFromPs(pid: number): string | undefined {
-  try {
-    const line = execFileSync('ps', ['-o', 'state=,lstart=', '-p', String(pid)], {
-      encoding: 'utf8',
-    }).trim();
-    return line === '' || line.startsWith('Z') ? undefined : line.replace(/^\S+\s+/, '');
   } catch {
     return undefined;
   }

@@ -30,8 +30,8 @@ export interface EndpointOptions {
 }
 
 export interface Health {
-  /** CPU use without requests. Null if CPU time cannot be read. */
-  readonly idleCpu: CpuPercent | null;
+  /** CPU use without requests. */
+  readonly idleCpu: CpuPercent;
   readonly load: LoadFigures;
   readonly deliveries: HealthyDeliveries;
 }

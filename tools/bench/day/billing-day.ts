@@ -38,7 +38,7 @@ type Wave = WaveFigures & { readonly edit: Throughput };
 
 export interface DayFigures {
   readonly setUp: { readonly create: Throughput; readonly pay: Throughput };
-  readonly idle: { readonly cpu: CpuPercent | null; readonly databasePerSecond: DatabaseWork };
+  readonly idle: { readonly cpu: CpuPercent; readonly databasePerSecond: DatabaseWork };
   readonly reference: Wave | null;
   readonly waves: readonly Wave[];
   /** The background load during the last wave, of the merchant whose subscriptions fall due and of another merchant. */

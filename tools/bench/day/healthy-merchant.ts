@@ -23,7 +23,7 @@ export async function settledDeliveries(
 ): Promise<HealthyDeliveries> {
   const giveUpAt = performance.now() + DELIVERED_WITHIN_MS;
   for (;;) {
-    const arrivals = await receiver.arrivals({ path, since });
+    const arrivals = receiver.arrivals({ path, since });
     const found = await readDeliveries(stack, { configId }, since, arrivals);
     if (found.undelivered === 0 || performance.now() > giveUpAt) {
       const { undelivered, firstDeliveryMs } = found;

@@ -15,8 +15,8 @@ export interface Throughput {
   /** Calls repeated under the same key after 409, 429, 5xx or no answer, and pages loaded again. */
   readonly repeats: number;
   readonly payersAnswered503: number;
-  /** CPU ms of each process during the calls, divided by the number of calls. Null without /proc. */
-  readonly cpuMsPerCall: Record<ProcessName | 'bench', number> | null;
+  /** CPU ms of each process during the calls, divided by the number of calls. */
+  readonly cpuMsPerCall: Record<ProcessName | 'bench', number>;
 }
 
 export interface CreatedSubscription {

@@ -21,12 +21,12 @@ export type CpuParts = Record<ProcessName | 'receiver' | 'bench', number>;
 
 /** The cost of one renewal, averaged over all renewals of a wave; `historyEvents` over a sample of them. */
 export interface RenewalCost {
-  /** CPU ms of each process, minus those of the idle stack in the same time. Null where CPU time cannot be read. */
-  readonly cpuMs: CpuParts | null;
+  /** CPU ms of each process, minus those of the idle stack in the same time. */
+  readonly cpuMs: CpuParts;
   readonly historyEvents: number;
   /** Workflow tasks that timed out or failed, and were executed again. */
   readonly repeatedTasks: number;
-  /** Resident memory of the worker in MB when the wave is over. Null without /proc. */
+  /** Resident memory of the worker in MB when the wave is over. */
   readonly workerMb: number | null;
   /** WAL bytes, and the commits and statements minus those of the idle stack in the same time. */
   readonly database: DatabaseWork;
@@ -59,7 +59,7 @@ export interface WaveSetting {
   readonly stack: MeasuredStack;
   readonly receiver: Receiver;
   readonly subscriptionIds: readonly string[];
-  readonly idle: { readonly cpu: CpuPercent | null; readonly databasePerSecond: DatabaseWork };
+  readonly idle: { readonly cpu: CpuPercent; readonly databasePerSecond: DatabaseWork };
 }
 
 /** The receiver's path for the events of the measured merchant. */
@@ -129,8 +129,7 @@ export async function measureWave(
 }
 
 /** Subtracts the CPU of the idle stack. `share`: per cent of a core in the measured time, as ms a renewal. */
-function withoutIdle(cpuMs: CpuParts | null, idle: CpuPercent | null, share: number) {
-  if (cpuMs === null || idle === null) return cpuMs;
+function withoutIdle(cpuMs: CpuParts, idle: CpuPercent, share: number) {
   const rest = PROCESSES.map((name) => [name, cpuMs[name] - idle[name] * share]);
   return { ...cpuMs, ...(Object.fromEntries(rest) as CpuPercent) };
 }
@@ -145,8 +144,8 @@ async function waitForWave(setting: WaveSetting, dueAt: number): Promise<void> {
   };
   // Polls the receiver first, because polling the database would add to the measured load.
   await untilTrue(async () => {
-    const selection = { path: WAVE_PATH, since: dueAt, eventType: CHARGED };
-    return (await receiver.subscriptions(selection)) >= n;
+    const charged = receiver.arrivals({ path: WAVE_PATH, since: dueAt, eventType: CHARGED });
+    return new Set(charged.map(({ subscriptionId }) => subscriptionId)).size >= n;
   });
   await untilTrue(async () => {
     const { unsettled, undelivered } = await countOpen(stack, subscriptionIds, dueAt);
@@ -161,7 +160,7 @@ async function readWave(
 ): Promise<Omit<WaveFigures, 'cost'>> {
   const { stack, receiver, subscriptionIds } = setting;
   const n = subscriptionIds.length;
-  const arrivals = await receiver.arrivals({ path: WAVE_PATH, since: dueAt });
+  const arrivals = receiver.arrivals({ path: WAVE_PATH, since: dueAt });
   const charged = arrivals.filter(({ eventType }) => eventType === CHARGED);
   const renewals = await readRenewals(stack, subscriptionIds, dueAt, charged);
   const deliveries = await readDeliveries(

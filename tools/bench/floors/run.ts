@@ -7,7 +7,6 @@ import { historiesOf } from '../measure/histories.ts';
 import type { Histories } from '../measure/histories.ts';
 import { inParallel } from '../measure/parallel.ts';
 import { startChild } from '../stack/child-process.ts';
-import type { ChildProgram } from '../stack/child-process.ts';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 import { WEBHOOKS_QUEUE, WORKFLOW_QUEUE } from './queues.ts';
 
@@ -22,8 +21,7 @@ export type Shape = keyof typeof SHAPES;
 export interface Floor {
   /** Workflows divided by the seconds from the common due time until the last one sleeps again. */
   readonly asleepPerSecond: number;
-  /** Null if CPU time cannot be read. */
-  readonly cpuMsPerRenewal: Record<'worker' | 'temporal' | 'postgres' | 'bench', number> | null;
+  readonly cpuMsPerRenewal: Record<'worker' | 'temporal' | 'postgres' | 'bench', number>;
 }
 
 const CONCURRENT_STARTS = 16;
@@ -44,24 +42,30 @@ export async function measureFloors(
   closers: Closer[],
 ): Promise<Record<Shape, Floor>> {
   const { temporalAddress, temporalNamespace } = stack.demo;
-  const worker = await startChild(
+  const done = new Map<string, number>();
+  const child = await startChild(
     'tools/bench/floors/worker-main.ts',
     [temporalAddress, temporalNamespace],
     closers,
+    (message) => {
+      const { queue } = message as { queue: string };
+      done.set(queue, (done.get(queue) ?? 0) + 1);
+    },
   );
+  const worker = { pid: child.pid, done: (queue: string) => done.get(queue) ?? 0 };
   try {
     return {
       twoActivitiesAndNewRun: await measureFloor(stack, worker, 'twoActivitiesAndNewRun', count),
       oneLocalActivity: await measureFloor(stack, worker, 'oneLocalActivity', count),
     };
   } finally {
-    await worker.stop();
+    await child.stop();
   }
 }
 
 async function measureFloor(
   stack: MeasuredStack,
-  worker: ChildProgram,
+  worker: { readonly pid: number; done(queue: string): number },
   shape: Shape,
   count: number,
 ): Promise<Floor> {
@@ -93,8 +97,7 @@ async function measureFloor(
     WAVE_WITHIN_MS + count * WAVE_WITHIN_MS_EACH,
     async () => {
       await sleep(100);
-      const done = await worker.ask<number>({ queue: SHAPES[shape] });
-      return done >= count ? true : undefined;
+      return worker.done(SHAPES[shape]) >= count ? true : undefined;
     },
   );
   await sleep(1_000);

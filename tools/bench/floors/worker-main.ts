@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import type { WorkerOptions } from '@temporalio/worker';
 import { announceReady, onShutdown } from '../../../runtime/shutdown.ts';
-import { answerParent } from '../stack/child-process.ts';
+import { tellParent } from '../stack/child-process.ts';
 import { CHARGES_QUEUE, WEBHOOKS_QUEUE, WORKFLOW_QUEUE } from './queues.ts';
 
 /** Enough slots and cache for all due workflows, so that no workflow task times out before it starts. */
@@ -18,8 +18,6 @@ const WORKFLOW_TASKS = {
 } as const;
 
 const [, , address = '', namespace = ''] = process.argv;
-const done = new Map<string, number>();
-const countDone = (queue: string): void => void done.set(queue, (done.get(queue) ?? 0) + 1);
 
 Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
 const connection = await NativeConnection.connect({ address });
@@ -40,11 +38,10 @@ onShutdown(
   ],
   { logger: { info: () => undefined, error: () => undefined } },
 );
-answerParent((request) => done.get((request as { queue: string }).queue) ?? 0);
 announceReady();
 
 function optionsOf(taskQueue: string): WorkerOptions {
-  const activities = { nothing: async () => countDone(taskQueue) };
+  const activities = { nothing: async () => tellParent({ queue: taskQueue }) };
   const shared: WorkerOptions = { connection, namespace, taskQueue, activities };
   if (taskQueue !== WORKFLOW_QUEUE) return shared;
   const workflowsPath = fileURLToPath(new URL('workflows.ts', import.meta.url));

@@ -5,11 +5,8 @@ export type CpuTimes<Name extends string = string> = ReadonlyMap<Name, number>;
 /** Clock ticks a second in /proc/<pid>/stat. Linux fixes this number for user programs (USER_HZ). */
 const TICKS_PER_SECOND = 100;
 
-/** CPU time with all descendants. Linux adds an ended child's time to its parent. Null without /proc. */
-export function readCpu<Name extends string>(
-  roots: ReadonlyMap<Name, number>,
-): CpuTimes<Name> | null {
-  if (process.platform !== 'linux') return null;
+/** CPU time with all descendants. Linux adds an ended child's time to its parent. */
+export function readCpu<Name extends string>(roots: ReadonlyMap<Name, number>): CpuTimes<Name> {
   const processes = readProcesses();
   const children = new Map<number, number[]>();
   for (const [pid, { parent }] of processes) {
@@ -26,10 +23,9 @@ export function readCpu<Name extends string>(
 
 /** CPU time in ms of each process between two readings. NaN for a process that ended in between. */
 export function cpuBetween<Name extends string>(
-  before: CpuTimes<Name> | null,
-  after: CpuTimes<Name> | null,
-): Record<Name, number> | null {
-  if (before === null || after === null) return null;
+  before: CpuTimes<Name>,
+  after: CpuTimes<Name>,
+): Record<Name, number> {
   return Object.fromEntries(
     [...after].map(([name, ms]) => {
       const used = ms - (before.get(name) ?? 0);
@@ -38,16 +34,15 @@ export function cpuBetween<Name extends string>(
   ) as Record<Name, number>;
 }
 
-/** The returned function gives the CPU ms since this call, divided by `count`; null without /proc. */
+/** The returned function gives the CPU ms since this call, divided by `count`. */
 export function countCpu<Name extends string>(
   roots: ReadonlyMap<Name, number>,
-): (count: number) => Record<Name | 'bench', number> | null {
+): (count: number) => Record<Name | 'bench', number> {
   const before = readCpu(roots);
   const ownBefore = process.cpuUsage();
   return (count) => {
     const used = cpuBetween(before, readCpu(roots));
     const { user, system } = process.cpuUsage(ownBefore);
-    if (used === null) return null;
     const all = { ...used, bench: (user + system) / 1_000 };
     return Object.fromEntries(
       Object.entries<number>(all).map(([name, ms]) => [name, ms / count]),
@@ -55,9 +50,9 @@ export function countCpu<Name extends string>(
   };
 }
 
-/** Resident memory of one process in MB, without its children. Null without /proc. */
+/** Resident memory of one process in MB, without its children. Null without the process. */
 export function residentMb(pid: number | undefined): number | null {
-  if (process.platform !== 'linux' || pid === undefined) return null;
+  if (pid === undefined) return null;
   const kilobytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
   return kilobytes === undefined ? null : Number(kilobytes) / 1_024;
 }

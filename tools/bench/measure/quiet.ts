@@ -9,13 +9,12 @@ const LOOK_MS = 500;
 /** A stack is quiet if it uses at most this much more CPU than the measured idle stack, in per cent of a core. */
 const ABOVE_IDLE_PERCENT = 20;
 
-export async function cpuPercentOver(stack: MeasuredStack, ms: number): Promise<CpuPercent | null> {
+export async function cpuPercentOver(stack: MeasuredStack, ms: number): Promise<CpuPercent> {
   const pids = stack.pids();
   const before = readCpu(pids);
   const startedAt = performance.now();
   await sleep(ms);
   const used = cpuBetween(before, readCpu(pids));
-  if (used === null) return null;
   const elapsedMs = performance.now() - startedAt;
   return Object.fromEntries(
     PROCESSES.map((name) => [name, ((used[name] ?? 0) / elapsedMs) * 100]),
@@ -32,7 +31,7 @@ export async function waitUntilQuiet(
   const giveUpAt = performance.now() + withinMs;
   while (performance.now() < giveUpAt) {
     const used = await cpuPercentOver(stack, LOOK_MS);
-    if (used === null || total(used) <= limit) return;
+    if (total(used) <= limit) return;
   }
 }
 

@@ -16,8 +16,8 @@ export function ratiosOf({ waves, floors }: DayFigures): RatiosToFloors {
 }
 
 /** Returns a function that divides the CPU of a renewal in the stack's processes by that in the wave `reference`. */
-export function cpuRatioTo(reference: WaveFigures): (wave: WaveFigures) => number | null {
+export function cpuRatioTo(reference: WaveFigures): (wave: WaveFigures) => number {
   const total = ({ cost }: WaveFigures): number =>
-    PROCESSES.reduce((sum, name) => sum + (cost.cpuMs?.[name] ?? Number.NaN), 0);
+    PROCESSES.reduce((sum, name) => sum + cost.cpuMs[name], 0);
   return (wave) => total(wave) / total(reference);
 }

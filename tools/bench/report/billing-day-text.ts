@@ -57,7 +57,7 @@ function printSetUp({ setUp, waves }: DayFigures): void {
   const cost = (label: string, { cpuMsPerCall }: Throughput): void =>
     printRow(
       label,
-      processes.map((name) => shown(cpuMsPerCall?.[name])),
+      processes.map((name) => shown(cpuMsPerCall[name])),
     );
   printHeading('CPU ms of one call', processes);
   cost('subscriptions created', setUp.create);
@@ -94,7 +94,7 @@ function printCosts(figures: DayFigures): void {
     );
   printHeading('Cost of one renewal', namesOf(figures));
   for (const name of [...PROCESSES, 'receiver', 'bench'] as const) {
-    row(`CPU ms: ${name}`, ({ cost }) => cost.cpuMs?.[name]);
+    row(`CPU ms: ${name}`, ({ cost }) => cost.cpuMs[name]);
   }
   row('workflow history: events', ({ cost }) => cost.historyEvents);
   row('workflow tasks executed again', ({ cost }) => cost.repeatedTasks);
@@ -110,11 +110,8 @@ function printCosts(figures: DayFigures): void {
     'CPU and SQL of the idle stack are subtracted. A month with * includes the cost of the calls.',
   );
   if (!countsStatements) printNote('Statements are not counted: no pg_stat_statements here.');
-  if (idle.cpu !== null) {
-    const cpu = idle.cpu;
-    const parts = PROCESSES.map((name) => `${name} ${shown(cpu[name])} %`);
-    printNote(`idle, of a core: ${parts.join(', ')}`);
-  }
+  const parts = PROCESSES.map((name) => `${name} ${shown(idle.cpu[name])} %`);
+  printNote(`idle, of a core: ${parts.join(', ')}`);
   const { ours, temporal, walBytes } = idle.databasePerSecond;
   printNote(
     `idle, a second: commits ${shown(ours.commits)}, Temporal’s ${shown(temporal?.commits)}; ` +
@@ -145,7 +142,7 @@ function printFloors({ floors }: DayFigures, ratios: RatiosToFloors): void {
   printHeading('Baselines: workflows whose activities do nothing, CPU in ms', headings);
   for (const [label, shape] of shapes) {
     const { asleepPerSecond, cpuMsPerRenewal: cpu } = floors[shape];
-    const cpuCells = [cpu?.worker, cpu?.temporal, cpu?.postgres].map(shown);
+    const cpuCells = [cpu.worker, cpu.temporal, cpu.postgres].map(shown);
     printRow(label, [shown(asleepPerSecond), ...cpuCells, shown(ratios[shape])]);
   }
   printNote(

@@ -35,7 +35,7 @@ function printCase(figures: EndpointFigures): void {
   const { before, meanwhile, pending, renewals } = figures;
   printHeading(`${TITLES[figures.endpoint]}: CPU, idle`, ['before', 'meanwhile']);
   for (const name of PROCESSES) {
-    const percent = [before, meanwhile].map(({ idleCpu }) => shown(idleCpu?.[name]));
+    const percent = [before, meanwhile].map(({ idleCpu }) => shown(idleCpu[name]));
     printRow(`${name}, % of a core`, percent);
   }
   printRow('deliveries waiting: at the start, at the end', [

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Closer } from '../../../runtime/shutdown.ts';
 import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
+import { freePort } from '../../embedded/ports.ts';
 import { startChild } from './child-process.ts';
 
 export interface Arrival {
@@ -18,14 +19,9 @@ interface Selection {
   readonly eventType?: string;
 }
 
-export type ReceiverRequest =
-  | { readonly kind: 'ports' }
-  | ({ readonly kind: 'arrivals' | 'subscriptions' } & Selection);
-
 export interface Receiver {
   readonly pid: number;
-  arrivals(selection: Selection): Promise<Arrival[]>;
-  subscriptions(selection: Selection): Promise<number>;
+  arrivals(selection: Selection): Arrival[];
   readonly silentUrl: string;
   /** Creates a webhook configuration and returns its id. Default endpoint: this receiver under `path`. */
   subscribe(
@@ -37,16 +33,25 @@ export interface Receiver {
 }
 
 export async function startReceiver(closers: Closer[]): Promise<Receiver> {
-  const child = await startChild('tools/bench/stack/receiver-main.ts', [], closers);
-  const ports = await child.ask<{ answering: number; silent: number }>({ kind: 'ports' });
+  const received: Arrival[] = [];
+  const [answering, silent] = [await freePort(), await freePort()];
+  const args = [String(answering), String(silent)];
+  const child = await startChild('tools/bench/stack/receiver-main.ts', args, closers, (arrival) =>
+    received.push(arrival as Arrival),
+  );
   return {
     pid: child.pid,
-    arrivals: (selection) => child.ask({ kind: 'arrivals', ...selection }),
-    subscriptions: (selection) => child.ask({ kind: 'subscriptions', ...selection }),
-    silentUrl: `http://127.0.0.1:${ports.silent}/webhooks`,
+    arrivals: (wanted) =>
+      received.filter(
+        ({ path, at, eventType }) =>
+          path === wanted.path &&
+          at >= wanted.since &&
+          (wanted.eventType === undefined || eventType === wanted.eventType),
+      ),
+    silentUrl: `http://127.0.0.1:${silent}/webhooks`,
     subscribe: async (merchant, path, eventTypes, endpoint) => {
       const made = await merchant.post<{ webhookConfigId: string }>('/webhook', {
-        endpoint: endpoint ?? `http://127.0.0.1:${ports.answering}${path}`,
+        endpoint: endpoint ?? `http://127.0.0.1:${answering}${path}`,
         eventSigner: `whsec_${randomBytes(24).toString('base64')}`,
         subscribedEventTypes: eventTypes,
       });

@@ -143,9 +143,8 @@ async function freeze(pid: number, ms: number): Promise<void> {
   }
 }
 
-/** True if `starterPid` is the parent and has our working directory. Always true outside Linux. */
+/** True if `starterPid` is the parent and has our working directory. */
 function isChildOf(pid: number, starterPid: number): boolean {
-  if (process.platform !== 'linux') return true;
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const parentPid = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);

@@ -6,9 +6,7 @@ export interface CoreTime {
   readonly stolen: number;
 }
 
-/** Reads the CPU time. Null on systems other than Linux. */
-export function coreTime(): CoreTime | null {
-  if (process.platform !== 'linux') return null;
+export function coreTime(): CoreTime {
   const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n');
   // user, nice, system, idle, iowait, irq, softirq, steal
   const ticks = line.trim().split(/\s+/).slice(1, 9).map(Number);
@@ -16,14 +14,11 @@ export function coreTime(): CoreTime | null {
 }
 
 /** Steal time: the share of all cores' time that the hypervisor gave to other machines, in per cent. */
-export function stolenPercent(before: CoreTime | null): number | null {
+export function stolenPercent(before: CoreTime): number {
   const now = coreTime();
-  if (before === null || now === null) return null;
   return ((now.stolen - before.stolen) / Math.max(1, now.all - before.all)) * 100;
 }
 
-export function coresSince(before: CoreTime | null): string {
-  const stolen = stolenPercent(before);
-  const cores = String(availableParallelism());
-  return stolen === null ? cores : `${cores}, with ${stolen.toFixed(0)} % steal time`;
+export function coresSince(before: CoreTime): string {
+  return `${availableParallelism()}, with ${stolenPercent(before).toFixed(0)} % steal time`;
 }
