@@ -226,7 +226,6 @@ const DAMAGES: Damage[] = [
     undo: `update subscription set state = ${STATE_OF('nextIndex', '4')} where id = ${PAYING}`,
     found: [
       /^2: sub_\w+ is ACTIVE and cycle 5 was due at 2027-02-01 00:00:00$/,
-      /^2: sub_\w+: 4 cycles are paid, and date 1 of its calendar is next$/,
       /^8: sub_\w+: its row has nextIndex 1, by the ledger it is 4$/,
     ],
   },
@@ -298,7 +297,6 @@ const DAMAGES: Damage[] = [
     found: [
       /^2: sub_\w+: cycle 3 follows cycle 1$/,
       /^2: sub_\w+: cycle 9 follows cycle 4$/,
-      /^2: .* not after the one before$/,
       /^2: sub_\w+: cycle 9 fell due at 2027-02-01 .*, by its calendar at 2027-09-01 /,
     ],
   },
@@ -332,7 +330,6 @@ const DAMAGES: Damage[] = [
     damage: `update subscription set status = 'ENDED', state = ${STATE_OF('status', '"ENDED"')} where id = ${PAYING}`,
     undo: `update subscription set status = 'ACTIVE', state = ${STATE_OF('status', '"ACTIVE"')} where id = ${PAYING}`,
     found: [
-      /^4: sub_\w+ is ENDED \(no reason\) with 4 of 12 cycles paid$/,
       /^8: sub_\w+: its row has status "ENDED", by the ledger it is "ACTIVE"$/,
       /^8: sub_\w+ is ENDED, but its last event says ACTIVE$/,
     ],

@@ -47,17 +47,6 @@ export const calendarChecks: readonly Check[] = [
   },
   {
     invariant: 2,
-    counted: `select count(*) as n from subscription s
-      where s.status in ('TRIALING', 'ACTIVE') and ${KEEPS_DATES}`,
-    wrong: `select format('%s: %s cycles are paid, and date %s of its calendar is next', s.id,
-        s.state->>'cyclesCharged', s.state->>'nextIndex') as wrong
-      from subscription s
-      where s.status in ('TRIALING', 'ACTIVE') and s.state->>'openAttempt' is null
-        and (s.state->>'nextIndex')::int <> (s.state->>'cyclesCharged')::int + ${SHIFT}
-        and ${KEEPS_DATES}`,
-  },
-  {
-    invariant: 2,
     counted: `select count(*) as n from outbox_event
       where type in ('subscription.paused', 'subscription.ended')`,
     wrong: `select format('%s: an attempt on cycle %s was started at %s, after %s at %s',

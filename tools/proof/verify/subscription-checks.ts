@@ -78,16 +78,6 @@ export const subscriptionChecks: readonly Check[] = [
       where cycle_number <> before + 1`,
   },
   {
-    invariant: 2,
-    counted: `select count(*) as n from payment_intent where cycle_number > 1`,
-    wrong: `select format('%s: cycle %s fell due at %s, not after the one before', subscription_id, cycle_number, due_at) as wrong
-      from (
-        select subscription_id, cycle_number, due_at,
-          lag(due_at) over (partition by merchant_id, subscription_id order by cycle_number) as before
-        from payment_intent where cycle_number is not null) cycles
-      where due_at <= before`,
-  },
-  {
     invariant: 4,
     counted: `select count(*) as n from subscription`,
     wrong: `select format('%s has %s paid cycles in its row, %s paid intents and imported cycles', s.id,
@@ -107,16 +97,6 @@ export const subscriptionChecks: readonly Check[] = [
       where status <> state->>'status' or version <> (state->>'version')::int
         or cycles_charged <> (state->>'cyclesCharged')::int
         or cycle_count <> (state->'terms'->>'cycleCount')::int`,
-  },
-  {
-    invariant: 4,
-    counted: `select count(*) as n from subscription where status = 'ENDED'`,
-    wrong: `select format('%s is %s (%s) with %s of %s cycles paid', id, status,
-        coalesce(state->>'endReason', 'no reason'), cycles_charged, cycle_count) as wrong
-      from subscription
-      where (status = 'ENDED') <> (state->>'endReason' is not null)
-        or (status <> 'ENDED' and cycles_charged >= cycle_count)
-        or (state->>'endReason' = 'completed' and cycles_charged < cycle_count)`,
   },
   {
     invariant: 8,
