@@ -1,7 +1,7 @@
 import type { StripeObject } from './errors.ts';
 import type { TestCard } from './cards.ts';
 
-/** New objects with every field that Stripe always sends. Instants are epoch seconds, like Stripe's. */
+/** New objects with the fields that Stripe requires, and those that are read somewhere. Instants are epoch seconds. */
 
 /** Fields that are null in a new object, by their names. */
 function nulls(names: string): StripeObject {
@@ -19,24 +19,12 @@ export function customer(id: string, created: number, fields: StripeObject): Str
   return {
     id,
     object: 'customer',
-    ...nulls(`
-      address currency default_source description discount email name phone shipping
-      test_clock`),
+    ...nulls('address currency description email name phone test_clock'),
     balance: 0,
     created,
     delinquent: false,
-    invoice_prefix: id.slice(-8).toUpperCase(),
-    invoice_settings: {
-      custom_fields: null,
-      default_payment_method: null,
-      footer: null,
-      rendering_options: null,
-    },
     livemode: false,
     metadata: {},
-    next_invoice_sequence: 1,
-    preferred_locales: [],
-    tax_exempt: 'none',
     ...fields,
   };
 }
@@ -88,16 +76,11 @@ export function setupIntent(id: string, created: number, fields: StripeObject): 
     id,
     object: 'setup_intent',
     ...nulls(`
-      application automatic_payment_methods cancellation_reason customer customer_account
-      description flow_directions last_setup_error latest_attempt mandate next_action
-      on_behalf_of payment_method payment_method_configuration_details single_use_mandate`),
+      cancellation_reason customer description last_setup_error next_action payment_method`),
     client_secret: `${id}_secret_${id.slice(-12)}`,
     created,
     livemode: false,
     metadata: {},
-    payment_method_options: {
-      card: { mandate_options: null, network: null, request_three_d_secure: 'automatic' },
-    },
     payment_method_types: ['card'],
     status: 'requires_payment_method',
     usage: 'off_session',
@@ -110,14 +93,9 @@ export function paymentIntent(id: string, created: number, fields: StripeObject)
     id,
     object: 'payment_intent',
     ...nulls(`
-      application application_fee_amount automatic_payment_methods canceled_at
-      cancellation_reason customer customer_account description last_payment_error
-      latest_charge next_action on_behalf_of payment_method
-      payment_method_configuration_details processing receipt_email review setup_future_usage
-      shipping statement_descriptor statement_descriptor_suffix transfer_data transfer_group`),
+      canceled_at cancellation_reason customer description last_payment_error latest_charge
+      next_action payment_method processing receipt_email setup_future_usage`),
     amount: 0,
-    amount_capturable: 0,
-    amount_details: { tip: {} },
     amount_received: 0,
     capture_method: 'automatic_async',
     client_secret: `${id}_secret_${id.slice(-12)}`,
@@ -126,14 +104,6 @@ export function paymentIntent(id: string, created: number, fields: StripeObject)
     currency: 'usd',
     livemode: false,
     metadata: {},
-    payment_method_options: {
-      card: {
-        installments: null,
-        mandate_options: null,
-        network: null,
-        request_three_d_secure: 'automatic',
-      },
-    },
     payment_method_types: ['card'],
     status: 'requires_payment_method',
     ...fields,
@@ -150,12 +120,7 @@ export function charge(
   return {
     id,
     object: 'charge',
-    ...nulls(`
-      application application_fee application_fee_amount balance_transaction
-      calculated_statement_descriptor failure_balance_transaction failure_code failure_message
-      on_behalf_of outcome receipt_email receipt_number receipt_url review shipping
-      source_transfer statement_descriptor statement_descriptor_suffix transfer_data
-      transfer_group`),
+    ...nulls('failure_code failure_message outcome receipt_email'),
     amount: intent['amount'],
     amount_captured: 0,
     amount_refunded: 0,
@@ -182,20 +147,10 @@ export function refund(id: string, created: number, fields: StripeObject): Strip
   return {
     id,
     object: 'refund',
-    ...nulls(`
-      balance_transaction charge payment_intent reason receipt_number source_transfer_reversal
-      transfer_reversal`),
+    ...nulls('charge payment_intent reason'),
     amount: 0,
     created,
     currency: 'usd',
-    destination_details: {
-      card: {
-        reference_status: 'pending',
-        reference_type: 'acquirer_reference_number',
-        type: 'refund',
-      },
-      type: 'card',
-    },
     metadata: {},
     status: 'succeeded',
     ...fields,
@@ -251,20 +206,13 @@ export function account(id: string, created: number): StripeObject {
   };
 }
 
-/** A new Checkout Session with every field that Stripe always sends. */
 export function checkoutSession(id: string, created: number, fields: StripeObject): StripeObject {
   return {
     id,
     object: 'checkout.session',
     ...nulls(`
-      adaptive_pricing after_expiration allow_promotion_codes amount_subtotal amount_total
-      billing_address_collection cancel_url client_reference_id client_secret
-      collected_information consent consent_collection currency currency_conversion customer
-      customer_account customer_creation customer_details customer_email discounts invoice
-      invoice_creation locale origin_context payment_intent payment_link
-      payment_method_collection payment_method_configuration_details permissions
-      recovered_from saved_payment_method_options setup_intent shipping_address_collection
-      shipping_cost submit_type subscription success_url total_details url wallet_options`),
+      cancel_url client_reference_id currency customer customer_creation customer_details
+      customer_email locale payment_intent setup_intent success_url url`),
     automatic_tax: { enabled: false, liability: null, provider: null, status: null },
     created,
     custom_fields: [],
