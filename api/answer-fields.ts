@@ -2,8 +2,12 @@ import { z } from 'zod';
 import { DISPUTE_STATUSES } from '../domain/dispute.ts';
 import { PAYMENT_METHOD_KINDS } from '../domain/payment-method.ts';
 import { DECLINES } from '../domain/declines.ts';
-import { SHOWN_INTENT_KINDS } from '../domain/payment-intent.ts';
+import { INTENT_STATUSES, SHOWN_INTENT_KINDS } from '../domain/payment-intent.ts';
+import { EVENT_TYPES } from '../domain/events.ts';
 import type { EventCard } from '../domain/events.ts';
+import { ACTORS } from '../domain/subscription/actor.ts';
+import { END_REASONS } from '../domain/subscription/end-reason.ts';
+import { SUBSCRIPTION_STATUSES } from '../domain/subscription/state.ts';
 import type { PaymentMethodKind } from '../domain/payment-method.ts';
 
 /** Schemas for the fields of answers and events. Only tests validate answers with these schemas. */
@@ -51,6 +55,7 @@ export const pairs = z
   .meta({ description: 'As given in the request.' });
 
 export const intentKind = z.enum(SHOWN_INTENT_KINDS).meta({
+  id: 'IntentKind',
   description:
     'What is paid: a billing cycle; the first cycle with an `upfrontAmount`; a one-time charge of a ' +
     'subscription; a charge of a saved method; a payment on a hosted page.',
@@ -60,7 +65,14 @@ export const intentComments = z
   .string()
   .meta({ description: 'Your note on a one-time charge or on a link to pay once.' });
 
-export const paymentMethodKind = z.enum(PAYMENT_METHOD_KINDS);
+export const paymentMethodKind = z.enum(PAYMENT_METHOD_KINDS).meta({ id: 'PaymentMethodKind' });
+
+/** Values in several answers. Their ids give a generated client one type for each. */
+export const actor = z.enum(ACTORS).meta({ id: 'Actor' });
+export const endReason = z.enum(END_REASONS).meta({ id: 'EndReason' });
+export const eventType = z.enum(EVENT_TYPES).meta({ id: 'EventType' });
+export const intentStatus = z.enum(INTENT_STATUSES).meta({ id: 'IntentStatus' });
+export const subscriptionStatus = z.enum(SUBSCRIPTION_STATUSES).meta({ id: 'SubscriptionStatus' });
 
 export const unavailablePaymentMethods = z
   .array(z.string())
@@ -79,21 +91,26 @@ export const declineMessage = z
   .string()
   .meta({ description: 'Human-readable reason for the decline.' });
 
+const pageMetadata = z
+  .object({
+    offset: z
+      .string()
+      .optional()
+      .meta({ description: 'The `offset` of the next page. Absent on the last page.' }),
+  })
+  .meta({ id: 'PageMetadata' });
+
 export function page<Row extends z.ZodType>(of: Row, order = 'Newest first.') {
   return z.object({
     data: z.array(of).meta({ description: order }),
-    metadata: z.object({
-      offset: z
-        .string()
-        .optional()
-        .meta({ description: 'The `offset` of the next page. Absent on the last page.' }),
-    }),
+    metadata: pageMetadata,
   });
 }
 
-export const nothing = z.object({}).meta({ description: 'An empty object.' });
+export const nothing = z.object({}).meta({ id: 'Nothing', description: 'An empty object.' });
 
 export const disputeStatus = z.enum(DISPUTE_STATUSES).meta({
+  id: 'DisputeStatus',
   description:
     'OPEN: the payer’s bank has not decided. WON: you keep the money. LOST: the payer keeps the money. CLOSED: the ' +
     'dispute ended without a decision about the money.',

@@ -173,7 +173,7 @@ const INSTANT_META = {
   type: 'integer',
   format: 'int64',
   minimum: 0,
-  exclusiveMaximum: BILLING_HORIZON_AT,
+  maximum: BILLING_HORIZON_AT - 1,
 } as const;
 
 export const instant = z

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { PublishedTestCard } from '../../gateways/port.ts';
 import type { Shape } from '../fields.ts';
 import { describeApi } from './description.ts';
-import { errorResponses, header, HEADERS, SHARED_RESPONSES } from './errors.ts';
-import { webhooksOf } from './events.ts';
+import { ERROR_SCHEMAS, errorResponses, header, HEADERS, SHARED_RESPONSES } from './errors.ts';
+import { EVENT_CALLBACK, eventSchema, webhooksOf } from './events.ts';
 import { SchemaBook } from './json-schema.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { TAGS } from './operation.ts';
@@ -35,7 +35,7 @@ export function createDocument(
     paths,
     webhooks,
     components: {
-      schemas: book.components,
+      schemas: { ...ERROR_SCHEMAS, Event: eventSchema(book), ...book.components },
       responses: SHARED_RESPONSES,
       headers: HEADERS,
       parameters: { IdempotencyKey: IDEMPOTENCY_KEY },
@@ -77,9 +77,10 @@ function operationObject(book: SchemaBook, operation: Operation): JsonSchema {
       : {
           requestBody: {
             required: body.isOptional !== true,
-            content: json(book.of(z.object(body.fields)), body.examples),
+            content: json(book.named(operation, 'Request', z.object(body.fields)), body.examples),
           },
         }),
+    ...(operation.sendsEvents ? { callbacks: { event: EVENT_CALLBACK } } : {}),
     responses: { ...answerOf(book, operation), ...errorResponses(operation) },
   };
 }
@@ -157,7 +158,11 @@ function answerOf(book: SchemaBook, operation: Operation): Record<string, JsonSc
   if (answer === 'no content') return { '204': { description: 'Done.', headers } };
   const { description, schema, examples } = answer;
   return {
-    '200': { description, headers, content: json(book.of(schema), examples) },
+    '200': {
+      description,
+      headers,
+      content: json(book.named(operation, 'Answer', schema), examples),
+    },
     ...(isCacheable ? { '304': { description: 'Unchanged.', headers } } : {}),
   };
 }

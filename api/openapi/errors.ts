@@ -70,7 +70,12 @@ function errorResponse(
   return {
     description: STATUS_DESCRIPTIONS[status],
     headers: headersOf(status, isReplayed),
-    content: { 'application/json': { schema: schemaOf(codes), examples: examplesOf(codes) } },
+    content: {
+      'application/json': {
+        schema: { $ref: '#/components/schemas/Error' },
+        examples: examplesOf(codes),
+      },
+    },
   };
 }
 
@@ -96,7 +101,7 @@ export const HEADERS = {
   'Idempotent-Replayed': {
     description:
       'Present when the answer is the stored answer of an earlier request with this Idempotency-Key.',
-    schema: { type: 'string', const: 'true' },
+    schema: { type: 'string', enum: ['true'] },
   },
   'Ignored-Fields': {
     description: 'The fields of the body that are not in this document, separated by commas.',
@@ -119,12 +124,14 @@ export const HEADERS = {
   },
 } as const;
 
-function schemaOf(codes: readonly ErrorCode[]): JsonSchema {
-  return {
+/** One schema for all errors: a client handles errors in one place. The examples of an answer list its codes. */
+export const ERROR_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+  ErrorCode: { type: 'string', enum: Object.keys(ERRORS) },
+  Error: {
     type: 'object',
     required: ['errorCode', 'errorDescription'],
     properties: {
-      errorCode: { type: 'string', enum: codes },
+      errorCode: { $ref: '#/components/schemas/ErrorCode' },
       errorDescription: {
         type: 'string',
         description: 'Human-readable description of the problem.',
@@ -136,9 +143,10 @@ function schemaOf(codes: readonly ErrorCode[]): JsonSchema {
         'x-extension': true,
       },
     },
-  };
-}
+  },
+};
 
+/** By error code. Every code that the operation answers with this status has an example. */
 function examplesOf(codes: readonly ErrorCode[]): JsonSchema {
   return Object.fromEntries(
     codes.map((code) => [

@@ -2,25 +2,25 @@ import { INTERVAL_UNITS } from '../../domain/calendar.ts';
 import { z } from 'zod';
 import { EVENT_TYPES, INTENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../../domain/events.ts';
 import type { EventType } from '../../domain/events.ts';
-import { INTENT_STATUSES } from '../../domain/payment-intent.ts';
-import { ACTORS } from '../../domain/subscription/actor.ts';
-import { END_REASONS } from '../../domain/subscription/end-reason.ts';
-import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
 import { customerDetails } from '../payment-fields.ts';
 import {
+  actor,
   count,
   currencyCode,
   declineCode,
   declineMessage,
   disputeStatus,
+  endReason,
   epochMs,
   EXTENSION,
   id,
   intentComments,
   intentKind,
+  intentStatus,
   minorAmount,
   pairs,
   paymentMethodKind,
+  subscriptionStatus,
   url,
 } from '../answer-fields.ts';
 // One body of each event type. `test/integration/event-examples.test.ts` compares these bodies with received ones.
@@ -89,19 +89,21 @@ const updateLink = url(
   .optional()
   .meta(EXTENSION);
 
-const eventCard = z.object({
-  brand: z.string(),
-  country: z.string().nullable(),
-  lastFourDigit: z.string(),
-  expiryMonth: z.int(),
-  expiryYear: z.int(),
-});
+const eventCard = z
+  .object({
+    brand: z.string(),
+    country: z.string().nullable(),
+    lastFourDigit: z.string(),
+    expiryMonth: z.int(),
+    expiryYear: z.int(),
+  })
+  .meta({ id: 'EventCard' });
 
 const IntentEvent = z.object({
   ...head,
   eventType: z.enum(INTENT_EVENT_TYPES),
   intentId: id('in', 'payment intent'),
-  status: z.enum(INTENT_STATUSES),
+  status: intentStatus,
   amount: minorAmount('Amount owed.'),
   currency: currencyCode,
   presentmentCurrency: currencyCode,
@@ -155,7 +157,7 @@ const SubscriptionEvent = z.object({
   eventType: z.enum(SUBSCRIPTION_EVENT_TYPES),
   subscriptionId: id('sub', 'subscription'),
   customerId: id('cus', 'customer').meta(EXTENSION),
-  status: z.enum(SUBSCRIPTION_STATUSES),
+  status: subscriptionStatus,
   amount: minorAmount(
     'Amount of a cycle. In subscription.cycle_charged: the amount that was charged.',
   ),
@@ -165,19 +167,13 @@ const SubscriptionEvent = z.object({
   remainingCycleCount: count('Number of cycles that are not paid yet.'),
   nextPaymentDate: epochMs('As in the answer of getSubscription.').nullable().meta(EXTENSION),
   currentPeriodEnd: epochMs('As in the answer of getSubscription.').nullable().meta(EXTENSION),
-  endReason: z
-    .enum(END_REASONS)
-    .optional()
-    .meta({ description: 'Only when ENDED.', ...EXTENSION }),
-  actor: z
-    .enum(ACTORS)
-    .optional()
-    .meta({
-      description:
-        'Cause of the change. `operator`: an operator of the service. `schedule`: a due date was reached. ' +
-        '`retry_plan`: an automatic retry.',
-      ...EXTENSION,
-    }),
+  endReason: endReason.optional().meta({ description: 'Only when ENDED.', ...EXTENSION }),
+  actor: actor.optional().meta({
+    description:
+      'Cause of the change. `operator`: an operator of the service. `schedule`: a due date was reached. ' +
+      '`retry_plan`: an automatic retry.',
+    ...EXTENSION,
+  }),
   errorCode: declineCode
     .nullable()
     .optional()
@@ -256,18 +252,51 @@ const SIGNATURE_HEADERS = {
   'xpay-signature': 'Base64(HMAC-SHA512(body)).',
 };
 
+/** Without `Event` in a callback some generators leave out the events, because they look for schemas only in paths. */
+export const EVENT_CALLBACK: JsonSchema = {
+  '{$request.body#/endpoint}': {
+    post: receipt('onEvent', 'Receive an event of any type.', {
+      schema: { $ref: '#/components/schemas/Event' },
+      examples: { 'A paid cycle': { value: EXAMPLES['subscription.cycle_charged'] } },
+    }),
+  },
+};
+
+export function eventSchema(book: SchemaBook): JsonSchema {
+  const mapping = Object.fromEntries(
+    EVENT_TYPES.map((type) => [type, bodyOf(book, type)['$ref'] as string]),
+  );
+  return {
+    oneOf: [...new Set(Object.values(mapping))].map(($ref) => ({ $ref })),
+    discriminator: { propertyName: 'eventType', mapping },
+  };
+}
+
+function bodyOf(book: SchemaBook, type: EventType): JsonSchema {
+  const kind = type.split('.')[0] as keyof typeof EVENT_BODIES;
+  return book.of(type === 'setup_method.updated' ? METHOD_UPDATED : EVENT_BODIES[kind]);
+}
+
 export function webhooksOf(book: SchemaBook): Record<string, JsonSchema> {
   return Object.fromEntries(EVENT_TYPES.map((type) => [type, { post: webhook(book, type) }]));
 }
 
 function webhook(book: SchemaBook, type: EventType): JsonSchema {
-  const kind = type.split('.')[0] as keyof typeof EVENT_BODIES;
   return {
-    operationId: `on.${type}`,
-    summary: EVENTS[type],
+    ...receipt(`on.${type}`, EVENTS[type], {
+      schema: bodyOf(book, type),
+      examples: { [type]: { value: EXAMPLES[type] } },
+    }),
+    ...(LISTED.has(type) ? {} : EXTENSION),
+  };
+}
+
+function receipt(operationId: string, summary: string, content: JsonSchema): JsonSchema {
+  return {
+    operationId,
+    summary,
     tags: ['Webhooks'],
     security: [],
-    ...(LISTED.has(type) ? {} : EXTENSION),
     parameters: Object.entries(SIGNATURE_HEADERS).map(([name, description]) => ({
       name,
       in: 'header',
@@ -275,15 +304,7 @@ function webhook(book: SchemaBook, type: EventType): JsonSchema {
       description,
       schema: { type: 'string' },
     })),
-    requestBody: {
-      required: true,
-      content: {
-        'application/json': {
-          schema: book.of(type === 'setup_method.updated' ? METHOD_UPDATED : EVENT_BODIES[kind]),
-          examples: { [type]: { value: EXAMPLES[type] } },
-        },
-      },
-    },
+    requestBody: { required: true, content: { 'application/json': content } },
     responses: {
       '2XX': { description: 'Received. After any status but 2XX and 410 the event is sent again.' },
       '410': {

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import type { Operation } from './operation.ts';
 
 export interface JsonSchema {
   readonly [keyword: string]: unknown;
@@ -21,6 +22,15 @@ export class SchemaBook {
     return items;
   }
 
+  /** A reference to a component named after the operation, or to the component that the type already is. */
+  named(of: Operation, role: 'Request' | 'Answer', type: z.ZodType): JsonSchema {
+    const schema = this.of(type);
+    if ('$ref' in schema) return schema;
+    const name = of.operationId.charAt(0).toUpperCase() + of.operationId.slice(1) + role;
+    this.#add(name, schema);
+    return { $ref: `#/components/schemas/${name}` };
+  }
+
   #add(id: string, definition: JsonSchema): void {
     const known = this.components[id];
     if (known !== undefined && !isDeepStrictEqual(known, definition)) {
@@ -33,12 +43,14 @@ export class SchemaBook {
 /**
  * Changes references to point to the components. Drops bounds that only mean "a safe integer". Moves the
  * description of a nullable type out of its `anyOf`, because code generators ignore descriptions inside `anyOf`.
+ * They ignore `const`, too, so it becomes an enum of one value.
  */
 function forOpenApi(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(forOpenApi);
   if (typeof value !== 'object' || value === null) return value;
   const entries = Object.entries(value).flatMap(([key, member]): [string, unknown][] => {
     if (key === '$ref') return [[key, String(member).replace('#/$defs/', '#/components/schemas/')]];
+    if (key === 'const') return [['enum', [member]]];
     if (member === Number.MAX_SAFE_INTEGER || member === Number.MIN_SAFE_INTEGER) return [];
     return [[key, forOpenApi(member)]];
   });

@@ -39,6 +39,8 @@ export interface Operation {
   /** `listed`: by interface 1.0.0. `honoured`: accepted, but not listed there. */
   readonly idempotencyKey?: 'listed' | 'honoured';
   readonly isOpen?: true;
+  /** Events are sent to the `endpoint` of the body. Only of one operation: generators name the callback once. */
+  readonly sendsEvents?: true;
   /** The answer has an `ETag`. A request with a matching `If-None-Match` gets 304. */
   readonly isCacheable?: true;
   readonly params?: Readonly<Record<string, ParamNote>>;

@@ -969,6 +969,15 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
+        /** @enum {string} */
+        ErrorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending" | "unauthorized" | "route_not_found" | "method_not_allowed" | "idempotency_key_in_use" | "idempotency_key_reused" | "rate_limit_exceeded" | "internal_server_error" | "service_unavailable";
+        Error: {
+            errorCode: components["schemas"]["ErrorCode"];
+            errorDescription: string;
+            /** Format: date-time */
+            retryAt?: string;
+        };
+        Event: components["schemas"]["IntentEvent"] | components["schemas"]["SubscriptionEvent"] | components["schemas"]["SetupMethodEvent"] | components["schemas"]["MethodUpdatedEvent"];
         CustomerDetails: {
             name?: string | null;
             email?: string | null;
@@ -982,14 +991,29 @@ export interface components {
                 postalCode?: string | null;
             } | null;
         };
+        CreateCustomerRequest: {
+            customerDetails: components["schemas"]["CustomerDetails"];
+        };
+        CreateCustomerAnswer: {
+            customerId: string;
+        };
         Customer: {
             customerId: string;
             customerDetails: components["schemas"]["CustomerDetails"];
         };
+        UpdateCustomerRequest: {
+            customerDetails: components["schemas"]["CustomerDetails"];
+        };
+        PageMetadata: {
+            offset?: string;
+        };
+        ListCustomersAnswer: {
+            data: components["schemas"]["Customer"][];
+            metadata: components["schemas"]["PageMetadata"];
+        };
         PaymentMethodToken: {
             paymentMethodId: string;
-            /** @enum {string} */
-            paymentMethod: "CARD" | "GOOGLE_PAY" | "APPLE_PAY";
+            paymentMethod: components["schemas"]["PaymentMethodKind"];
             cardMetadata: components["schemas"]["CardMetadata"];
             customerId: string;
             /** @enum {string} */
@@ -997,6 +1021,8 @@ export interface components {
             /** Format: int64 */
             createdAt: number;
         };
+        /** @enum {string} */
+        PaymentMethodKind: "CARD" | "GOOGLE_PAY" | "APPLE_PAY";
         CardMetadata: {
             brand: string;
             country?: string;
@@ -1004,11 +1030,71 @@ export interface components {
             expiryMonth: number;
             expiryYear: number;
         };
+        ListPaymentMethodTokensAnswer: {
+            data: components["schemas"]["PaymentMethodToken"][];
+            metadata: components["schemas"]["PageMetadata"];
+        };
+        Nothing: Record<string, never>;
+        /** @enum {string} */
+        SubscriptionStatus: "CREATED" | "TRIALING" | "ACTIVE" | "UNPAID" | "PAUSED" | "ENDED";
+        GetCustomerStateAnswer: {
+            customerId: string;
+            subscriptions: {
+                subscriptionId: string;
+                status: components["schemas"]["SubscriptionStatus"];
+                currentPeriodEnd: number | null;
+                /** Format: int64 */
+                cancelAt?: number;
+                nextPaymentDate: number | null;
+            }[];
+            paymentMethods: components["schemas"]["PaymentMethodToken"][];
+        };
+        /** @enum {string} */
+        IntervalUnit: "DAY" | "WEEK" | "MONTH" | "YEAR";
+        /** @enum {string} */
+        Locale: "en" | "de" | "fr" | "es" | "pt" | "it" | "nl" | "ja" | "ar";
+        ProductPage: {
+            name?: string | null;
+            description?: string | null;
+        };
+        CreateSubscriptionRequest: {
+            /** Format: int64 */
+            amount: number;
+            currency: string;
+            customerDetails: components["schemas"]["CustomerDetails"];
+            /** Format: uri */
+            callbackUrl: string;
+            interval: components["schemas"]["IntervalUnit"];
+            /** Format: int64 */
+            intervalCount: number;
+            /** Format: int64 */
+            cycleCount: number;
+            receiptId?: string | null;
+            description?: string | null;
+            cancelUrl?: string | null;
+            upfrontAmount?: number | null;
+            trialPeriodCount?: number | null;
+            trialPeriodInterval?: components["schemas"]["IntervalUnit"] | null;
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            phoneNumberRequired?: boolean | null;
+            locale?: components["schemas"]["Locale"] | null;
+            productPage?: components["schemas"]["ProductPage"] | null;
+            customerId?: string | null;
+            testClockId?: string | null;
+        };
+        CreateSubscriptionAnswer: {
+            subscriptionId: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: uri */
+            fwdUrl: string;
+        };
         Subscription: {
             subscriptionId: string;
             customerId: string;
-            /** @enum {string} */
-            interval: "DAY" | "WEEK" | "MONTH" | "YEAR";
+            interval: components["schemas"]["IntervalUnit"];
             /** Format: int64 */
             intervalCount: number;
             /** Format: int64 */
@@ -1021,23 +1107,20 @@ export interface components {
             presentmentCurrency: string;
             /** Format: date-time */
             createdAt: string;
-            /** @enum {string} */
-            status: "CREATED" | "TRIALING" | "ACTIVE" | "UNPAID" | "PAUSED" | "ENDED";
+            status: components["schemas"]["SubscriptionStatus"];
             nextPaymentDate: number | null;
             currentPeriodEnd: number | null;
             /** Format: int64 */
             cancelAt?: number;
             /** Format: int64 */
             resumeAt?: number;
-            /** @enum {string} */
-            endReason?: "completed" | "cancelled" | "checkout_expired" | "checkout_cancelled" | "retries_exhausted";
+            endReason?: components["schemas"]["EndReason"];
             description?: string;
             /** Format: int64 */
             upfrontAmount?: number;
             /** Format: int64 */
             trialPeriodCount?: number;
-            /** @enum {string} */
-            trialPeriodInterval?: "DAY" | "WEEK" | "MONTH" | "YEAR";
+            trialPeriodInterval?: components["schemas"]["IntervalUnit"];
             metadata?: {
                 [key: string]: string;
             };
@@ -1046,10 +1129,29 @@ export interface components {
             /** Format: uri */
             updatePaymentMethodLink?: string;
             paymentMetadata?: {
-                /** @enum {string} */
-                paymentMethod: "CARD" | "GOOGLE_PAY" | "APPLE_PAY";
+                paymentMethod: components["schemas"]["PaymentMethodKind"];
                 cardMetadata?: components["schemas"]["CardMetadata"];
             };
+        };
+        /** @enum {string} */
+        EndReason: "completed" | "cancelled" | "checkout_expired" | "checkout_cancelled" | "retries_exhausted";
+        ListSubscriptionsAnswer: {
+            data: components["schemas"]["Subscription"][];
+            metadata: components["schemas"]["PageMetadata"];
+        };
+        UpcomingChargesAnswer: {
+            data: {
+                date: number | null;
+                /** Format: int64 */
+                chargeFrom?: number;
+                /** Format: int64 */
+                chargeUntil?: number;
+                /** Format: int64 */
+                cycleNumber: number;
+                /** Format: int64 */
+                amount: number;
+                currency: string;
+            }[];
         };
         Charge: {
             /** Format: int64 */
@@ -1073,8 +1175,7 @@ export interface components {
             gateway: string;
             gatewayKey: string;
             gatewayChargeId?: string;
-            /** @enum {string} */
-            status: "SUCCESS" | "FAILED" | "PENDING";
+            status: components["schemas"]["ChargeStatus"];
             errorCode?: components["schemas"]["DeclineCode"];
             gatewayCode?: string;
             /** Format: date-time */
@@ -1086,16 +1187,14 @@ export interface components {
         };
         ChargeCause: {
             text: string;
-            /** @enum {string} */
-            actor: "merchant" | "operator" | "payer" | "schedule" | "retry_plan" | "gateway";
+            actor: components["schemas"]["Actor"];
             /** @enum {string} */
             rule: "due_date" | "retry_plan" | "set_date" | "command" | "payer";
             /** Format: date-time */
             anchor?: string;
             /** Format: int64 */
             index?: number;
-            /** @enum {string} */
-            interval?: "DAY" | "WEEK" | "MONTH" | "YEAR";
+            interval?: components["schemas"]["IntervalUnit"];
             /** Format: int64 */
             intervalCount?: number;
             /** Format: date-time */
@@ -1108,6 +1207,10 @@ export interface components {
             previousAt?: string;
             commandId?: string;
         };
+        /** @enum {string} */
+        Actor: "merchant" | "operator" | "payer" | "schedule" | "retry_plan" | "gateway";
+        /** @enum {string} */
+        ChargeStatus: "SUCCESS" | "FAILED" | "PENDING";
         /** @enum {string} */
         DeclineCode: "card_declined" | "insufficient_funds" | "expired_card" | "invalid_cvc" | "incorrect_card_number" | "lost_card" | "stolen_card" | "fraudulent" | "authentication_required" | "processing_error" | "issuer_unavailable" | "payment_method_removed" | "account_closed" | "authorisation_revoked";
         Refund: {
@@ -1130,12 +1233,28 @@ export interface components {
             amount: number;
             currency: string;
             reason: string;
-            /** @enum {string} */
-            status: "OPEN" | "WON" | "LOST" | "CLOSED";
+            status: components["schemas"]["DisputeStatus"];
             /** Format: date-time */
             openedAt: string;
             /** Format: date-time */
             closedAt?: string;
+        };
+        /** @enum {string} */
+        DisputeStatus: "OPEN" | "WON" | "LOST" | "CLOSED";
+        SubscriptionChargesAnswer: {
+            data: components["schemas"]["Charge"][];
+            metadata: components["schemas"]["PageMetadata"];
+        };
+        SubscriptionTimelineAnswer: {
+            data: {
+                /** Format: int64 */
+                date: number;
+                what: string;
+                why: string;
+                status: components["schemas"]["SubscriptionStatus"];
+                actor: components["schemas"]["Actor"];
+            }[];
+            metadata: components["schemas"]["PageMetadata"];
         };
         ScriptEntry: {
             at?: number | null;
@@ -1146,21 +1265,33 @@ export interface components {
             newAmount?: number | null;
             newCycleCount?: number | null;
             newNextPaymentDate?: number | null;
-            interval?: ("DAY" | "WEEK" | "MONTH" | "YEAR") | null;
+            interval?: components["schemas"]["IntervalUnit"] | null;
             intervalCount?: number | null;
             resumeAt?: number | null;
             atPeriodEnd?: boolean | null;
+        };
+        SimulateSubscriptionRequest: {
+            subscriptionId?: string | null;
+            amount?: number | null;
+            currency?: string | null;
+            interval?: components["schemas"]["IntervalUnit"] | null;
+            intervalCount?: number | null;
+            cycleCount?: number | null;
+            upfrontAmount?: number | null;
+            trialPeriodCount?: number | null;
+            trialPeriodInterval?: components["schemas"]["IntervalUnit"] | null;
+            startDate?: number | null;
+            script?: components["schemas"]["ScriptEntry"][] | null;
         };
         SimulatedStep: {
             /** Format: int64 */
             at: number;
             what: string;
             why: string;
-            /** @enum {string} */
-            status: "CREATED" | "TRIALING" | "ACTIVE" | "UNPAID" | "PAUSED" | "ENDED";
+            status: components["schemas"]["SubscriptionStatus"];
             /** Format: int64 */
             currentPeriodEnd?: number;
-            eventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated")[];
+            eventTypes: components["schemas"]["EventType"][];
             /** Format: int64 */
             cycleNumber?: number;
             /** Format: int64 */
@@ -1177,11 +1308,166 @@ export interface components {
                 errorDescription: string;
             };
         };
+        /** @enum {string} */
+        EventType: "intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated";
+        SimulateSubscriptionAnswer: {
+            data: components["schemas"]["SimulatedStep"][];
+            status: components["schemas"]["SubscriptionStatus"];
+            endReason?: components["schemas"]["EndReason"];
+            /** Format: int64 */
+            nextPaymentDate?: number;
+            isComplete: boolean;
+        };
+        EditSubscriptionRequest: {
+            subscriptionId: string;
+            newAmount?: number | null;
+            newCycleCount?: number | null;
+            newNextPaymentDate?: number | null;
+            interval?: components["schemas"]["IntervalUnit"] | null;
+            intervalCount?: number | null;
+        };
+        CancelSubscriptionRequest: {
+            subscriptionId: string;
+            atPeriodEnd?: boolean | null;
+        };
+        PauseSubscriptionRequest: {
+            subscriptionId: string;
+            resumeAt?: number | null;
+        };
+        ResumeSubscriptionRequest: {
+            subscriptionId: string;
+        };
+        UnpauseSubscriptionRequest: {
+            subscriptionId: string;
+            /** Format: int64 */
+            newNextPaymentDate: number;
+        };
+        RetrySubscriptionPaymentRequest: {
+            subscriptionId: string;
+        };
+        RetrySubscriptionPaymentAnswer: {
+            success: boolean;
+            minManualRetryDate: string | null;
+            /** @enum {string} */
+            status: "ACTIVE" | "UNPAID" | "ENDED";
+            errorCode: components["schemas"]["DeclineCode"] | null;
+            errorMessage: string | null;
+        };
+        GenerateSubscriptionLinkRequest: {
+            /** Format: int64 */
+            amount: number;
+            currency: string;
+            customerDetails: components["schemas"]["CustomerDetails"];
+            callbackUrl?: string | null;
+            interval: components["schemas"]["IntervalUnit"];
+            /** Format: int64 */
+            intervalCount: number;
+            /** Format: int64 */
+            cycleCount: number;
+            receiptId?: string | null;
+            description?: string | null;
+            cancelUrl?: string | null;
+            upfrontAmount?: number | null;
+            trialPeriodCount?: number | null;
+            trialPeriodInterval?: components["schemas"]["IntervalUnit"] | null;
+            metadata?: null;
+            phoneNumberRequired?: boolean | null;
+            locale?: components["schemas"]["Locale"] | null;
+            productPage?: components["schemas"]["ProductPage"] | null;
+            customerId?: string | null;
+            /** Format: int64 */
+            expiryDate: number;
+            multiUseLimit?: number | null;
+        };
+        GenerateSubscriptionLinkAnswer: {
+            /** Format: uri */
+            shortUrl: string;
+            disclaimer: string;
+        };
+        GeneratePaymentLinkRequest: {
+            /** Format: int64 */
+            amount: number;
+            currency: string;
+            customerDetails?: components["schemas"]["CustomerDetails"] | null;
+            callbackUrl?: string | null;
+            receiptId?: string | null;
+            description?: string | null;
+            cancelUrl?: string | null;
+            paymentMethods?: string[] | null;
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            phoneNumberRequired?: boolean | null;
+            locale?: components["schemas"]["Locale"] | null;
+            customerId?: string | null;
+            storeFrontId?: string | null;
+            tokenise?: boolean | null;
+            comments?: string | null;
+            /** Format: int64 */
+            expiryDate: number;
+            multiUseLimit?: number | null;
+        };
+        GeneratePaymentLinkAnswer: {
+            /** Format: uri */
+            shortUrl: string;
+            disclaimer: string;
+        };
+        ChargeSubscriptionOnceRequest: {
+            subscriptionId: string;
+            /** Format: int64 */
+            amount: number;
+            currency: string;
+            comments?: string | null;
+        };
+        /** @enum {string} */
+        ChargeErrorCode: "card_declined" | "insufficient_funds" | "expired_card" | "invalid_cvc" | "incorrect_card_number" | "lost_card" | "stolen_card" | "fraudulent" | "authentication_required" | "processing_error" | "issuer_unavailable" | "payment_method_removed" | "account_closed" | "authorisation_revoked" | "payment_outcome_pending";
+        ChargeSubscriptionOnceAnswer: {
+            intentId: string;
+            status: components["schemas"]["ChargeStatus"];
+            errorCode: components["schemas"]["ChargeErrorCode"] | null;
+            errorMessage: string | null;
+        };
+        ChargeTokenisedPaymentMethodRequest: {
+            pmId: string;
+            customerId: string;
+            currency: string;
+            /** Format: int64 */
+            amount: number;
+            receiptId?: string | null;
+            storeFrontId?: string | null;
+            metadata?: {
+                [key: string]: string;
+            } | null;
+        };
+        ChargeTokenisedPaymentMethodAnswer: {
+            intentId: string;
+            status: components["schemas"]["ChargeStatus"];
+            errorCode?: components["schemas"]["ChargeErrorCode"];
+        };
+        CreateIntentRequest: {
+            /** Format: int64 */
+            amount: number;
+            currency: string;
+            customerDetails?: components["schemas"]["CustomerDetails"] | null;
+            /** Format: uri */
+            callbackUrl: string;
+            receiptId?: string | null;
+            description?: string | null;
+            cancelUrl?: string | null;
+            paymentMethods?: string[] | null;
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            phoneNumberRequired?: boolean | null;
+            locale?: components["schemas"]["Locale"] | null;
+            customerId?: string | null;
+            storeFrontId?: string | null;
+            tokenise?: boolean | null;
+        };
         CreatedPaymentIntent: {
             xIntentId: string;
             customerId: string;
-            /** @enum {string} */
-            kind: "cycle" | "upfront" | "one_time" | "tokenised" | "hosted";
+            kind: components["schemas"]["IntentKind"];
             /** Format: int64 */
             amount: number;
             currency: string;
@@ -1195,8 +1481,7 @@ export interface components {
             cancelUrl?: string;
             /** Format: date-time */
             createdAt: string;
-            /** @enum {string} */
-            status: "CREATED" | "PENDING" | "SUCCESS" | "FAILED" | "CANCELLED" | "REFUNDED" | "PARTIALLY_REFUNDED";
+            status: components["schemas"]["IntentStatus"];
             /** Format: int64 */
             succeededAt?: number;
             subscriptionId?: string;
@@ -1208,7 +1493,7 @@ export interface components {
             comments?: string;
             /** Format: int64 */
             refundedAmount?: number;
-            paymentMethod: ("CARD" | "GOOGLE_PAY" | "APPLE_PAY") | null;
+            paymentMethod: components["schemas"]["PaymentMethodKind"] | null;
             cardMetadata: components["schemas"]["CardMetadata"] | null;
             chargeAttempts: components["schemas"]["ChargeAttempt"][];
             succeededCharge?: components["schemas"]["ChargeAttempt"];
@@ -1218,11 +1503,14 @@ export interface components {
             fwdUrl: string;
             unavailablePaymentMethods?: string[];
         };
+        /** @enum {string} */
+        IntentKind: "cycle" | "upfront" | "one_time" | "tokenised" | "hosted";
+        /** @enum {string} */
+        IntentStatus: "CREATED" | "PENDING" | "SUCCESS" | "FAILED" | "CANCELLED" | "REFUNDED" | "PARTIALLY_REFUNDED";
         ChargeAttempt: {
             /** Format: int64 */
             attempt: number;
-            /** @enum {string} */
-            status: "SUCCESS" | "FAILED" | "PENDING";
+            status: components["schemas"]["ChargeStatus"];
             errorCode?: components["schemas"]["DeclineCode"];
             errorMessage?: string;
             gatewayCode?: string;
@@ -1232,8 +1520,7 @@ export interface components {
         PaymentIntent: {
             xIntentId: string;
             customerId: string;
-            /** @enum {string} */
-            kind: "cycle" | "upfront" | "one_time" | "tokenised" | "hosted";
+            kind: components["schemas"]["IntentKind"];
             /** Format: int64 */
             amount: number;
             currency: string;
@@ -1247,8 +1534,7 @@ export interface components {
             cancelUrl?: string;
             /** Format: date-time */
             createdAt: string;
-            /** @enum {string} */
-            status: "CREATED" | "PENDING" | "SUCCESS" | "FAILED" | "CANCELLED" | "REFUNDED" | "PARTIALLY_REFUNDED";
+            status: components["schemas"]["IntentStatus"];
             /** Format: int64 */
             succeededAt?: number;
             subscriptionId?: string;
@@ -1260,18 +1546,62 @@ export interface components {
             comments?: string;
             /** Format: int64 */
             refundedAmount?: number;
-            paymentMethod: ("CARD" | "GOOGLE_PAY" | "APPLE_PAY") | null;
+            paymentMethod: components["schemas"]["PaymentMethodKind"] | null;
             cardMetadata: components["schemas"]["CardMetadata"] | null;
             chargeAttempts: components["schemas"]["ChargeAttempt"][];
             succeededCharge?: components["schemas"]["ChargeAttempt"];
             refunds?: components["schemas"]["Refund"][];
             disputes?: components["schemas"]["Dispute"][];
         };
+        ListIntentsAnswer: {
+            data: components["schemas"]["PaymentIntent"][];
+            metadata: components["schemas"]["PageMetadata"];
+        };
+        CancelIntentRequest: {
+            xIntentId?: string | null;
+        };
+        RefundIntentRequest: {
+            xIntentId: string;
+            amount?: number | null;
+        };
+        RefundIntentAnswer: {
+            refundId: string;
+            intentId: string;
+            /** Format: int64 */
+            amount: number;
+            currency: string;
+            /** Format: int64 */
+            refundedAt: number;
+        };
+        ListRefundsAnswer: {
+            data: components["schemas"]["Refund"][];
+            metadata: components["schemas"]["PageMetadata"];
+        };
+        CreateSetupMethodRequest: {
+            currency: string;
+            billingDetails: components["schemas"]["CustomerDetails"];
+            /** Format: uri */
+            callbackUrl: string;
+            paymentMethods?: string[] | null;
+            customerId?: string | null;
+            storeFrontId?: string | null;
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            phoneNumberRequired?: boolean | null;
+            locale?: components["schemas"]["Locale"] | null;
+        };
+        CreateSetupMethodAnswer: {
+            setupMethodId: string;
+            /** Format: uri */
+            fwdUrl: string;
+            unavailablePaymentMethods?: string[];
+        };
         SetupMethod: {
             setupMethodId: string;
             customerId: string;
             currency: string;
-            paymentMethods: ("CARD" | "GOOGLE_PAY" | "APPLE_PAY")[];
+            paymentMethods: components["schemas"]["PaymentMethodKind"][];
             storeFrontId?: string;
             /** Format: uri */
             callbackUrl: string;
@@ -1282,14 +1612,46 @@ export interface components {
             status: "CREATED" | "SUCCESS" | "FAILED" | "CANCELLED";
             pmId?: string;
         };
+        CreateWebhookRequest: {
+            eventSigner: string;
+            /** Format: uri */
+            endpoint: string;
+            subscribedEventTypes: components["schemas"]["EventType"][];
+        };
+        CreateWebhookAnswer: {
+            webhookConfigId: string;
+        };
         WebhookConfiguration: {
             webhookConfigId: string;
             /** Format: uri */
             webHookUrl: string;
-            /** @constant */
+            /** @enum {string} */
             eventSigner: "<SIGNING_SECRET>";
-            subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated")[];
+            subscribedEventTypes: components["schemas"]["EventType"][];
             isActive: boolean;
+        };
+        ListWebhooksAnswer: {
+            data: components["schemas"]["WebhookConfiguration"][];
+            metadata: components["schemas"]["PageMetadata"];
+        };
+        UpdateWebhookRequest: {
+            eventSigner: string;
+            /** Format: uri */
+            endpoint: string;
+            subscribedEventTypes: components["schemas"]["EventType"][];
+        };
+        CreateTestClockRequest: {
+            now?: number | null;
+        };
+        CreateTestClockAnswer: {
+            testClockId: string;
+            /** Format: int64 */
+            now: number;
+        };
+        AdvanceTestClockRequest: {
+            testClockId: string;
+            /** Format: int64 */
+            to: number;
         };
         TestClock: {
             testClockId: string;
@@ -1298,33 +1660,41 @@ export interface components {
             /** @enum {string} */
             status: "READY" | "ADVANCING";
         };
+        DeclineNextRequest: {
+            subscriptionId?: string | null;
+            pmId?: string | null;
+            /** @enum {string} */
+            code: "card_declined" | "insufficient_funds" | "expired_card" | "invalid_cvc" | "incorrect_card_number" | "lost_card" | "stolen_card" | "fraudulent" | "authentication_required" | "processing_error" | "issuer_unavailable" | "payment_method_removed" | "account_closed" | "authorisation_revoked";
+            count?: number | null;
+        };
+        GetDocumentAnswer: {
+            /** @enum {string} */
+            openapi: "3.1.0";
+        } & {
+            [key: string]: unknown;
+        };
         IntentEvent: {
             eventId: string;
             /** Format: int64 */
             eventTime: number;
             sequence: number;
-            /** @enum {string} */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             eventType: "intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed";
             intentId: string;
-            /** @enum {string} */
-            status: "CREATED" | "PENDING" | "SUCCESS" | "FAILED" | "CANCELLED" | "REFUNDED" | "PARTIALLY_REFUNDED";
+            status: components["schemas"]["IntentStatus"];
             /** Format: int64 */
             amount: number;
             currency: string;
             presentmentCurrency: string;
             receiptId: string | null;
             subscriptionId: string | null;
-            /** @enum {string} */
-            kind: "cycle" | "upfront" | "one_time" | "tokenised" | "hosted";
+            kind: components["schemas"]["IntentKind"];
             comments: string | null;
-            paymentMethod: ("CARD" | "GOOGLE_PAY" | "APPLE_PAY") | null;
-            card: {
-                brand: string;
-                country: string | null;
-                lastFourDigit: string;
-                expiryMonth: number;
-                expiryYear: number;
-            } | null;
+            paymentMethod: components["schemas"]["PaymentMethodKind"] | null;
+            card: components["schemas"]["EventCard"] | null;
             customerDetails: components["schemas"]["CustomerDetails"];
             errorCode: components["schemas"]["DeclineCode"] | null;
             errorMessage: string | null;
@@ -1343,23 +1713,31 @@ export interface components {
             disputedAmount?: number;
             disputeCurrency?: string;
             disputeReason?: string;
-            /** @enum {string} */
-            disputeStatus?: "OPEN" | "WON" | "LOST" | "CLOSED";
+            disputeStatus?: components["schemas"]["DisputeStatus"];
             metadata: {
                 [key: string]: string;
             };
+        };
+        EventCard: {
+            brand: string;
+            country: string | null;
+            lastFourDigit: string;
+            expiryMonth: number;
+            expiryYear: number;
         };
         SubscriptionEvent: {
             eventId: string;
             /** Format: int64 */
             eventTime: number;
             sequence: number;
-            /** @enum {string} */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             eventType: "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed";
             subscriptionId: string;
             customerId: string;
-            /** @enum {string} */
-            status: "CREATED" | "TRIALING" | "ACTIVE" | "UNPAID" | "PAUSED" | "ENDED";
+            status: components["schemas"]["SubscriptionStatus"];
             /** Format: int64 */
             amount: number;
             currency: string;
@@ -1369,10 +1747,8 @@ export interface components {
             remainingCycleCount: number;
             nextPaymentDate: number | null;
             currentPeriodEnd: number | null;
-            /** @enum {string} */
-            endReason?: "completed" | "cancelled" | "checkout_expired" | "checkout_cancelled" | "retries_exhausted";
-            /** @enum {string} */
-            actor?: "merchant" | "operator" | "payer" | "schedule" | "retry_plan" | "gateway";
+            endReason?: components["schemas"]["EndReason"];
+            actor?: components["schemas"]["Actor"];
             errorCode?: components["schemas"]["DeclineCode"] | null;
             nextRetryAt?: number | null;
             changes?: {
@@ -1400,12 +1776,15 @@ export interface components {
             /** Format: int64 */
             eventTime: number;
             sequence: number;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             eventType: "setup_method.success";
             setupMethodId: string;
             pmId: string;
             customerId: string;
-            /** @constant */
+            /** @enum {string} */
             status: "SUCCESS";
             metadata: {
                 [key: string]: string;
@@ -1416,19 +1795,16 @@ export interface components {
             /** Format: int64 */
             eventTime: number;
             sequence: number;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             eventType: "setup_method.updated";
             pmId: string;
             customerId: string;
             /** @enum {string} */
             status: "LIVE" | "DELETED";
-            card: {
-                brand: string;
-                country: string | null;
-                lastFourDigit: string;
-                expiryMonth: number;
-                expiryYear: number;
-            };
+            card: components["schemas"]["EventCard"];
         };
     };
     responses: {
@@ -1439,13 +1815,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": {
-                    /** @enum {string} */
-                    errorCode: "unauthorized";
-                    errorDescription: string;
-                    /** Format: date-time */
-                    retryAt?: string;
-                };
+                "application/json": components["schemas"]["Error"];
             };
         };
         rate_limit_exceeded: {
@@ -1455,13 +1825,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": {
-                    /** @enum {string} */
-                    errorCode: "rate_limit_exceeded";
-                    errorDescription: string;
-                    /** Format: date-time */
-                    retryAt?: string;
-                };
+                "application/json": components["schemas"]["Error"];
             };
         };
         internal_server_error: {
@@ -1470,13 +1834,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": {
-                    /** @enum {string} */
-                    errorCode: "internal_server_error";
-                    errorDescription: string;
-                    /** Format: date-time */
-                    retryAt?: string;
-                };
+                "application/json": components["schemas"]["Error"];
             };
         };
         service_unavailable: {
@@ -1485,13 +1843,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": {
-                    /** @enum {string} */
-                    errorCode: "service_unavailable";
-                    errorDescription: string;
-                    /** Format: date-time */
-                    retryAt?: string;
-                };
+                "application/json": components["schemas"]["Error"];
             };
         };
         idempotency_key_in_use: {
@@ -1501,13 +1853,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": {
-                    /** @enum {string} */
-                    errorCode: "idempotency_key_in_use";
-                    errorDescription: string;
-                    /** Format: date-time */
-                    retryAt?: string;
-                };
+                "application/json": components["schemas"]["Error"];
             };
         };
         idempotency_key_reused: {
@@ -1516,13 +1862,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": {
-                    /** @enum {string} */
-                    errorCode: "idempotency_key_reused";
-                    errorDescription: string;
-                    /** Format: date-time */
-                    retryAt?: string;
-                };
+                "application/json": components["schemas"]["Error"];
             };
         };
     };
@@ -1553,9 +1893,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    customerDetails: components["schemas"]["CustomerDetails"];
-                };
+                "application/json": components["schemas"]["CreateCustomerRequest"];
             };
         };
         responses: {
@@ -1567,9 +1905,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        customerId: string;
-                    };
+                    "application/json": components["schemas"]["CreateCustomerAnswer"];
                 };
             };
             400: {
@@ -1579,13 +1915,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -1623,13 +1953,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -1652,9 +1976,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    customerDetails: components["schemas"]["CustomerDetails"];
-                };
+                "application/json": components["schemas"]["UpdateCustomerRequest"];
             };
         };
         responses: {
@@ -1676,13 +1998,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -1714,12 +2030,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Customer"][];
-                        metadata: {
-                            offset?: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["ListCustomersAnswer"];
                 };
             };
             400: {
@@ -1728,13 +2039,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -1767,12 +2072,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["PaymentMethodToken"][];
-                        metadata: {
-                            offset?: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["ListPaymentMethodTokensAnswer"];
                 };
             };
             400: {
@@ -1781,13 +2081,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -1819,7 +2113,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["Nothing"];
                 };
             };
             400: {
@@ -1829,13 +2123,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -1864,19 +2152,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        customerId: string;
-                        subscriptions: {
-                            subscriptionId: string;
-                            /** @enum {string} */
-                            status: "CREATED" | "TRIALING" | "ACTIVE" | "UNPAID" | "PAUSED" | "ENDED";
-                            currentPeriodEnd: number | null;
-                            /** Format: int64 */
-                            cancelAt?: number;
-                            nextPaymentDate: number | null;
-                        }[];
-                        paymentMethods: components["schemas"]["PaymentMethodToken"][];
-                    };
+                    "application/json": components["schemas"]["GetCustomerStateAnswer"];
                 };
             };
             400: {
@@ -1885,13 +2161,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -1911,37 +2181,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** Format: int64 */
-                    amount: number;
-                    currency: string;
-                    customerDetails: components["schemas"]["CustomerDetails"];
-                    /** Format: uri */
-                    callbackUrl: string;
-                    /** @enum {string} */
-                    interval: "DAY" | "WEEK" | "MONTH" | "YEAR";
-                    /** Format: int64 */
-                    intervalCount: number;
-                    /** Format: int64 */
-                    cycleCount: number;
-                    receiptId?: string | null;
-                    description?: string | null;
-                    cancelUrl?: string | null;
-                    upfrontAmount?: number | null;
-                    trialPeriodCount?: number | null;
-                    trialPeriodInterval?: ("DAY" | "WEEK" | "MONTH" | "YEAR") | null;
-                    metadata?: {
-                        [key: string]: string;
-                    } | null;
-                    phoneNumberRequired?: boolean | null;
-                    locale?: ("en" | "de" | "fr" | "es" | "pt" | "it" | "nl" | "ja" | "ar") | null;
-                    productPage?: {
-                        name?: string | null;
-                        description?: string | null;
-                    } | null;
-                    customerId?: string | null;
-                    testClockId?: string | null;
-                };
+                "application/json": components["schemas"]["CreateSubscriptionRequest"];
             };
         };
         responses: {
@@ -1953,13 +2193,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        subscriptionId: string;
-                        /** Format: date-time */
-                        createdAt: string;
-                        /** Format: uri */
-                        fwdUrl: string;
-                    };
+                    "application/json": components["schemas"]["CreateSubscriptionAnswer"];
                 };
             };
             400: {
@@ -1969,13 +2203,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2013,13 +2241,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2052,12 +2274,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Subscription"][];
-                        metadata: {
-                            offset?: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["ListSubscriptionsAnswer"];
                 };
             };
             400: {
@@ -2066,13 +2283,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2101,20 +2312,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            date: number | null;
-                            /** Format: int64 */
-                            chargeFrom?: number;
-                            /** Format: int64 */
-                            chargeUntil?: number;
-                            /** Format: int64 */
-                            cycleNumber: number;
-                            /** Format: int64 */
-                            amount: number;
-                            currency: string;
-                        }[];
-                    };
+                    "application/json": components["schemas"]["UpcomingChargesAnswer"];
                 };
             };
             400: {
@@ -2123,13 +2321,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2159,12 +2351,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Charge"][];
-                        metadata: {
-                            offset?: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["SubscriptionChargesAnswer"];
                 };
             };
             400: {
@@ -2173,13 +2360,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2209,21 +2390,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            /** Format: int64 */
-                            date: number;
-                            what: string;
-                            why: string;
-                            /** @enum {string} */
-                            status: "CREATED" | "TRIALING" | "ACTIVE" | "UNPAID" | "PAUSED" | "ENDED";
-                            /** @enum {string} */
-                            actor: "merchant" | "operator" | "payer" | "schedule" | "retry_plan" | "gateway";
-                        }[];
-                        metadata: {
-                            offset?: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["SubscriptionTimelineAnswer"];
                 };
             };
             400: {
@@ -2232,13 +2399,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2256,19 +2417,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    subscriptionId?: string | null;
-                    amount?: number | null;
-                    currency?: string | null;
-                    interval?: ("DAY" | "WEEK" | "MONTH" | "YEAR") | null;
-                    intervalCount?: number | null;
-                    cycleCount?: number | null;
-                    upfrontAmount?: number | null;
-                    trialPeriodCount?: number | null;
-                    trialPeriodInterval?: ("DAY" | "WEEK" | "MONTH" | "YEAR") | null;
-                    startDate?: number | null;
-                    script?: components["schemas"]["ScriptEntry"][] | null;
-                };
+                "application/json": components["schemas"]["SimulateSubscriptionRequest"];
             };
         };
         responses: {
@@ -2279,16 +2428,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["SimulatedStep"][];
-                        /** @enum {string} */
-                        status: "CREATED" | "TRIALING" | "ACTIVE" | "UNPAID" | "PAUSED" | "ENDED";
-                        /** @enum {string} */
-                        endReason?: "completed" | "cancelled" | "checkout_expired" | "checkout_cancelled" | "retries_exhausted";
-                        /** Format: int64 */
-                        nextPaymentDate?: number;
-                        isComplete: boolean;
-                    };
+                    "application/json": components["schemas"]["SimulateSubscriptionAnswer"];
                 };
             };
             400: {
@@ -2297,13 +2437,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2323,14 +2457,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    subscriptionId: string;
-                    newAmount?: number | null;
-                    newCycleCount?: number | null;
-                    newNextPaymentDate?: number | null;
-                    interval?: ("DAY" | "WEEK" | "MONTH" | "YEAR") | null;
-                    intervalCount?: number | null;
-                };
+                "application/json": components["schemas"]["EditSubscriptionRequest"];
             };
         };
         responses: {
@@ -2342,7 +2469,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["Nothing"];
                 };
             };
             400: {
@@ -2352,13 +2479,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2380,10 +2501,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    subscriptionId: string;
-                    atPeriodEnd?: boolean | null;
-                };
+                "application/json": components["schemas"]["CancelSubscriptionRequest"];
             };
         };
         responses: {
@@ -2395,7 +2513,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["Nothing"];
                 };
             };
             400: {
@@ -2405,13 +2523,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2433,10 +2545,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    subscriptionId: string;
-                    resumeAt?: number | null;
-                };
+                "application/json": components["schemas"]["PauseSubscriptionRequest"];
             };
         };
         responses: {
@@ -2448,7 +2557,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["Nothing"];
                 };
             };
             400: {
@@ -2458,13 +2567,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2486,9 +2589,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    subscriptionId: string;
-                };
+                "application/json": components["schemas"]["ResumeSubscriptionRequest"];
             };
         };
         responses: {
@@ -2500,7 +2601,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["Nothing"];
                 };
             };
             400: {
@@ -2510,13 +2611,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2538,11 +2633,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    subscriptionId: string;
-                    /** Format: int64 */
-                    newNextPaymentDate: number;
-                };
+                "application/json": components["schemas"]["UnpauseSubscriptionRequest"];
             };
         };
         responses: {
@@ -2554,7 +2645,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["Nothing"];
                 };
             };
             400: {
@@ -2564,13 +2655,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2592,9 +2677,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    subscriptionId: string;
-                };
+                "application/json": components["schemas"]["RetrySubscriptionPaymentRequest"];
             };
         };
         responses: {
@@ -2606,14 +2689,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        success: boolean;
-                        minManualRetryDate: string | null;
-                        /** @enum {string} */
-                        status: "ACTIVE" | "UNPAID" | "ENDED";
-                        errorCode: components["schemas"]["DeclineCode"] | null;
-                        errorMessage: string | null;
-                    };
+                    "application/json": components["schemas"]["RetrySubscriptionPaymentAnswer"];
                 };
             };
             400: {
@@ -2623,13 +2699,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2651,36 +2721,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** Format: int64 */
-                    amount: number;
-                    currency: string;
-                    customerDetails: components["schemas"]["CustomerDetails"];
-                    callbackUrl?: string | null;
-                    /** @enum {string} */
-                    interval: "DAY" | "WEEK" | "MONTH" | "YEAR";
-                    /** Format: int64 */
-                    intervalCount: number;
-                    /** Format: int64 */
-                    cycleCount: number;
-                    receiptId?: string | null;
-                    description?: string | null;
-                    cancelUrl?: string | null;
-                    upfrontAmount?: number | null;
-                    trialPeriodCount?: number | null;
-                    trialPeriodInterval?: ("DAY" | "WEEK" | "MONTH" | "YEAR") | null;
-                    metadata?: null;
-                    phoneNumberRequired?: boolean | null;
-                    locale?: ("en" | "de" | "fr" | "es" | "pt" | "it" | "nl" | "ja" | "ar") | null;
-                    productPage?: {
-                        name?: string | null;
-                        description?: string | null;
-                    } | null;
-                    customerId?: string | null;
-                    /** Format: int64 */
-                    expiryDate: number;
-                    multiUseLimit?: number | null;
-                };
+                "application/json": components["schemas"]["GenerateSubscriptionLinkRequest"];
             };
         };
         responses: {
@@ -2692,11 +2733,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** Format: uri */
-                        shortUrl: string;
-                        disclaimer: string;
-                    };
+                    "application/json": components["schemas"]["GenerateSubscriptionLinkAnswer"];
                 };
             };
             400: {
@@ -2706,13 +2743,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2734,29 +2765,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** Format: int64 */
-                    amount: number;
-                    currency: string;
-                    customerDetails?: components["schemas"]["CustomerDetails"] | null;
-                    callbackUrl?: string | null;
-                    receiptId?: string | null;
-                    description?: string | null;
-                    cancelUrl?: string | null;
-                    paymentMethods?: string[] | null;
-                    metadata?: {
-                        [key: string]: string;
-                    } | null;
-                    phoneNumberRequired?: boolean | null;
-                    locale?: ("en" | "de" | "fr" | "es" | "pt" | "it" | "nl" | "ja" | "ar") | null;
-                    customerId?: string | null;
-                    storeFrontId?: string | null;
-                    tokenise?: boolean | null;
-                    comments?: string | null;
-                    /** Format: int64 */
-                    expiryDate: number;
-                    multiUseLimit?: number | null;
-                };
+                "application/json": components["schemas"]["GeneratePaymentLinkRequest"];
             };
         };
         responses: {
@@ -2768,11 +2777,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** Format: uri */
-                        shortUrl: string;
-                        disclaimer: string;
-                    };
+                    "application/json": components["schemas"]["GeneratePaymentLinkAnswer"];
                 };
             };
             400: {
@@ -2782,13 +2787,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2810,13 +2809,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    subscriptionId: string;
-                    /** Format: int64 */
-                    amount: number;
-                    currency: string;
-                    comments?: string | null;
-                };
+                "application/json": components["schemas"]["ChargeSubscriptionOnceRequest"];
             };
         };
         responses: {
@@ -2828,13 +2821,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        intentId: string;
-                        /** @enum {string} */
-                        status: "SUCCESS" | "FAILED" | "PENDING";
-                        errorCode: (components["schemas"]["DeclineCode"] | "payment_outcome_pending") | null;
-                        errorMessage: string | null;
-                    };
+                    "application/json": components["schemas"]["ChargeSubscriptionOnceAnswer"];
                 };
             };
             400: {
@@ -2844,13 +2831,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2872,18 +2853,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    pmId: string;
-                    customerId: string;
-                    currency: string;
-                    /** Format: int64 */
-                    amount: number;
-                    receiptId?: string | null;
-                    storeFrontId?: string | null;
-                    metadata?: {
-                        [key: string]: string;
-                    } | null;
-                };
+                "application/json": components["schemas"]["ChargeTokenisedPaymentMethodRequest"];
             };
         };
         responses: {
@@ -2895,12 +2865,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        intentId: string;
-                        /** @enum {string} */
-                        status: "SUCCESS" | "FAILED" | "PENDING";
-                        errorCode?: components["schemas"]["DeclineCode"] | "payment_outcome_pending";
-                    };
+                    "application/json": components["schemas"]["ChargeTokenisedPaymentMethodAnswer"];
                 };
             };
             400: {
@@ -2910,13 +2875,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2938,26 +2897,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** Format: int64 */
-                    amount: number;
-                    currency: string;
-                    customerDetails?: components["schemas"]["CustomerDetails"] | null;
-                    /** Format: uri */
-                    callbackUrl: string;
-                    receiptId?: string | null;
-                    description?: string | null;
-                    cancelUrl?: string | null;
-                    paymentMethods?: string[] | null;
-                    metadata?: {
-                        [key: string]: string;
-                    } | null;
-                    phoneNumberRequired?: boolean | null;
-                    locale?: ("en" | "de" | "fr" | "es" | "pt" | "it" | "nl" | "ja" | "ar") | null;
-                    customerId?: string | null;
-                    storeFrontId?: string | null;
-                    tokenise?: boolean | null;
-                };
+                "application/json": components["schemas"]["CreateIntentRequest"];
             };
         };
         responses: {
@@ -2979,13 +2919,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3023,13 +2957,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3065,13 +2993,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3108,12 +3030,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["PaymentIntent"][];
-                        metadata: {
-                            offset?: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["ListIntentsAnswer"];
                 };
             };
             400: {
@@ -3122,13 +3039,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3151,9 +3062,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": {
-                    xIntentId?: string | null;
-                };
+                "application/json": components["schemas"]["CancelIntentRequest"];
             };
         };
         responses: {
@@ -3165,7 +3074,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["Nothing"];
                 };
             };
             400: {
@@ -3175,13 +3084,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3203,10 +3106,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    xIntentId: string;
-                    amount?: (number | string) | null;
-                };
+                "application/json": components["schemas"]["RefundIntentRequest"];
             };
         };
         responses: {
@@ -3218,15 +3118,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        refundId: string;
-                        intentId: string;
-                        /** Format: int64 */
-                        amount: number;
-                        currency: string;
-                        /** Format: int64 */
-                        refundedAt: number;
-                    };
+                    "application/json": components["schemas"]["RefundIntentAnswer"];
                 };
             };
             400: {
@@ -3236,13 +3128,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3278,12 +3164,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Refund"][];
-                        metadata: {
-                            offset?: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["ListRefundsAnswer"];
                 };
             };
             400: {
@@ -3292,13 +3173,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3318,20 +3193,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    currency: string;
-                    billingDetails: components["schemas"]["CustomerDetails"];
-                    /** Format: uri */
-                    callbackUrl: string;
-                    paymentMethods?: string[] | null;
-                    customerId?: string | null;
-                    storeFrontId?: string | null;
-                    metadata?: {
-                        [key: string]: string;
-                    } | null;
-                    phoneNumberRequired?: boolean | null;
-                    locale?: ("en" | "de" | "fr" | "es" | "pt" | "it" | "nl" | "ja" | "ar") | null;
-                };
+                "application/json": components["schemas"]["CreateSetupMethodRequest"];
             };
         };
         responses: {
@@ -3343,12 +3205,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        setupMethodId: string;
-                        /** Format: uri */
-                        fwdUrl: string;
-                        unavailablePaymentMethods?: string[];
-                    };
+                    "application/json": components["schemas"]["CreateSetupMethodAnswer"];
                 };
             };
             400: {
@@ -3358,13 +3215,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3402,13 +3253,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3436,12 +3281,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["WebhookConfiguration"][];
-                        metadata: {
-                            offset?: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["ListWebhooksAnswer"];
                 };
             };
             400: {
@@ -3450,13 +3290,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3476,12 +3310,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    eventSigner: string;
-                    /** Format: uri */
-                    endpoint: string;
-                    subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated")[];
-                };
+                "application/json": components["schemas"]["CreateWebhookRequest"];
             };
         };
         responses: {
@@ -3493,9 +3322,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        webhookConfigId: string;
-                    };
+                    "application/json": components["schemas"]["CreateWebhookAnswer"];
                 };
             };
             400: {
@@ -3505,13 +3332,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3536,12 +3357,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    eventSigner: string;
-                    /** Format: uri */
-                    endpoint: string;
-                    subscribedEventTypes: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated")[];
-                };
+                "application/json": components["schemas"]["UpdateWebhookRequest"];
             };
         };
         responses: {
@@ -3561,13 +3377,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3599,7 +3409,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["Nothing"];
                 };
             };
             400: {
@@ -3609,13 +3419,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3637,9 +3441,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    now?: number | null;
-                };
+                "application/json": components["schemas"]["CreateTestClockRequest"];
             };
         };
         responses: {
@@ -3651,11 +3453,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        testClockId: string;
-                        /** Format: int64 */
-                        now: number;
-                    };
+                    "application/json": components["schemas"]["CreateTestClockAnswer"];
                 };
             };
             400: {
@@ -3665,13 +3463,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3693,11 +3485,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    testClockId: string;
-                    /** Format: int64 */
-                    to: number;
-                };
+                "application/json": components["schemas"]["AdvanceTestClockRequest"];
             };
         };
         responses: {
@@ -3719,13 +3507,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3763,13 +3545,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3789,13 +3565,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    subscriptionId?: string | null;
-                    pmId?: string | null;
-                    /** @enum {string} */
-                    code: "card_declined" | "insufficient_funds" | "expired_card" | "invalid_cvc" | "incorrect_card_number" | "lost_card" | "stolen_card" | "fraudulent" | "authentication_required" | "processing_error" | "issuer_unavailable" | "payment_method_removed" | "account_closed" | "authorisation_revoked";
-                    count?: number | null;
-                };
+                "application/json": components["schemas"]["DeclineNextRequest"];
             };
         };
         responses: {
@@ -3807,7 +3577,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["Nothing"];
                 };
             };
             400: {
@@ -3817,13 +3587,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        errorCode: "bad_request" | "operation_not_allowed" | "resource_not_found";
-                        errorDescription: string;
-                        /** Format: date-time */
-                        retryAt?: string;
-                    };
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -3852,12 +3616,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        openapi: "3.1.0";
-                    } & {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["GetDocumentAnswer"];
                 };
             };
             304: {

@@ -87,6 +87,13 @@ describe('the OpenAPI document', () => {
     expect(JSON.stringify(document)).not.toContain('"additionalProperties":false');
   });
 
+  it('writes nullable types, limits and constants as generators of clients read them [D-§7]', () => {
+    const text = JSON.stringify(document);
+    expect(text).not.toMatch(/"(exclusiveM\w+|const|nullable)":/);
+    const lists = text.match(/"type":\[[^\]]*\]/g) ?? [];
+    expect(lists.filter((list) => !/\["\w+","null"\]$/.test(list))).toEqual([]);
+  });
+
   it('contains every target of its references', () => {
     const missing = referencesIn(document).filter((pointer) => valueAt(pointer) === undefined);
     expect(missing).toEqual([]);

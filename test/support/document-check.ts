@@ -66,6 +66,7 @@ export function createDocumentCheck(document: JsonSchema) {
       ...(content === undefined
         ? problemsOfEmpty(answer)
         : problemsOfJson(`${response}/content/application~1json/schema`, answer)),
+      ...problemsOfCode(`${response}/content/application~1json`, answer),
     ];
   }
 
@@ -73,6 +74,14 @@ export function createDocumentCheck(document: JsonSchema) {
     const type = String(answer.headers['content-type']);
     if (!type.startsWith('application/json')) return [`content type ${type}`];
     return problemsAt('answer', pointer, JSON.parse(answer.text));
+  }
+
+  /** An answer with an error has an example for each of its error codes. */
+  function problemsOfCode(pointer: string, { status, text }: HeardAnswer): string[] {
+    if (status < 400) return [];
+    const { errorCode } = JSON.parse(text) as { errorCode: string };
+    const isListed = Object.hasOwn(at(`${pointer}/examples`), errorCode);
+    return isListed ? [] : [`error code ${errorCode} is not documented for this answer`];
   }
 
   /** Removes empty strings of optional fields: by the document's text, such a field counts as absent. */
@@ -106,7 +115,7 @@ export function createDocumentCheck(document: JsonSchema) {
       return [
         ...problemsOfAnswer(pointer, answer),
         ...(isAccepted && hasBody
-          ? problemsAt('request', request, withoutEmpty(request, body))
+          ? problemsAt('request', request, withNumber(pointer, withoutEmpty(request, body)))
           : []),
       ];
     },
@@ -139,6 +148,13 @@ function pathPattern(path: string): RegExp {
 
 function problemsOfEmpty({ text }: HeardAnswer): string[] {
   return text === '' ? [] : [`a body where there is none: ${text}`];
+}
+
+/** By the document's text, the amount of a refund may also be a string of digits. */
+function withNumber(pointer: string, body: unknown): unknown {
+  if (!pointer.includes('refund')) return body;
+  const { amount, ...rest } = body as Json;
+  return typeof amount === 'string' ? { ...rest, amount: Number(amount) } : body;
 }
 
 function unescaped(key: string): string {

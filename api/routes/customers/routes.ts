@@ -18,11 +18,7 @@ import {
 import type { SavedMethod } from '../../../db/repositories/customers/payment-methods.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { newId } from '../../../domain/ids.ts';
-import {
-  cancelAt,
-  nextPaymentAt,
-  SUBSCRIPTION_STATUSES,
-} from '../../../domain/subscription/state.ts';
+import { cancelAt, nextPaymentAt } from '../../../domain/subscription/state.ts';
 import {
   cardFields,
   epochMs,
@@ -32,6 +28,7 @@ import {
   nothing,
   page,
   presentCard,
+  subscriptionStatus,
 } from '../../answer-fields.ts';
 import { found, notFound, ok, withoutNulls } from '../../answers.ts';
 import { customerDetails } from '../../payment-fields.ts';
@@ -297,7 +294,7 @@ export const getCustomerState = route({
         .array(
           z.object({
             subscriptionId: id('sub', 'subscription'),
-            status: z.enum(SUBSCRIPTION_STATUSES),
+            status: subscriptionStatus,
             currentPeriodEnd: epochMs(
               'End of the trial, then of the period that the payer has paid. Null before both.',
             ).nullable(),

@@ -19,8 +19,8 @@ import { withOutcome } from '../../idempotency.ts';
 import type { KeyedCall, OutcomeAnswer } from '../../idempotency.ts';
 
 const chargeError = z
-  .union([declineCode, z.literal('payment_outcome_pending')])
-  .meta({ description: 'Why the charge has not succeeded.' });
+  .enum([...declineCode.options, 'payment_outcome_pending'])
+  .meta({ id: 'ChargeErrorCode', description: 'Why the charge has not succeeded.' });
 
 export const OneTimeCharge = z.object({
   intentId: id('in', 'payment intent'),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { listIntents } from '../../../db/repositories/lists.ts';
 import { findIntentRecord } from '../../../db/repositories/payments/read.ts';
-import { INTENT_STATUSES, intentStatusAt, shownKind } from '../../../domain/payment-intent.ts';
+import { intentStatusAt, shownKind } from '../../../domain/payment-intent.ts';
 import {
   cardFields,
   count,
@@ -22,6 +22,7 @@ import {
   presentCard,
   unavailablePaymentMethods,
   url,
+  intentStatus,
 } from '../../answer-fields.ts';
 import { found, ok, withoutNulls } from '../../answers.ts';
 import { answerPage, FILTERS, listQuery, SETTLED, statusFilter } from '../../lists.ts';
@@ -36,6 +37,7 @@ import type { AttemptState } from '../../../domain/payment-intent.ts';
 import { customerDetails } from '../../payment-fields.ts';
 
 export const chargeStatus = z.enum(['SUCCESS', 'FAILED', 'PENDING']).meta({
+  id: 'ChargeStatus',
   description:
     'PENDING: the outcome is not known yet. A call waits 25 seconds for the outcome. Repeat the call with the same ' +
     'Idempotency-Key, or wait for the event.',
@@ -81,7 +83,7 @@ const intentFields = {
   callbackUrl: url('Where the payer’s browser goes afterwards.').optional(),
   cancelUrl: url('Where the payer’s browser goes when the payer cancels.').optional(),
   createdAt: dateTime('When the intent was created.'),
-  status: z.enum(INTENT_STATUSES).meta({
+  status: intentStatus.meta({
     description:
       'PENDING: the outcome of an attempt is unknown. A later attempt may change FAILED to SUCCESS. CANCELLED is ' +
       'final. A refund that fails later changes REFUNDED to SUCCESS or PARTIALLY_REFUNDED.',
@@ -258,7 +260,7 @@ export const getIntents = route({
     ...listQuery('in'),
     ...SETTLED,
     ...FILTERS,
-    status: statusFilter(INTENT_STATUSES),
+    status: statusFilter(intentStatus.options),
   },
   answer: {
     description: 'A page of payment intents.',

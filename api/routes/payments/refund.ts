@@ -27,13 +27,13 @@ const refundAmount = z
         : typeof value === 'number' && Number.isSafeInteger(value) && value >= 1,
     { error: 'must be an integer of at least 1 in the smallest currency unit' },
   )
-  .meta({ type: ['integer', 'string'], minimum: 1, pattern: '^[1-9][0-9]{0,15}$' })
+  .meta({ type: 'integer', format: 'int64', minimum: 1 })
   .transform(Number);
 
 const fields = {
   xIntentId: idText().describe('Id of the paid intent.'),
   amount: optional(refundAmount).describe(
-    'In the smallest currency unit. Default: the whole amount that is not refunded yet.',
+    'In the smallest currency unit, or the same digits as a string. Default: the whole amount that is not refunded yet.',
   ),
 };
 

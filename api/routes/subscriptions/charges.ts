@@ -3,7 +3,6 @@ import { listCycleAttempts } from '../../../db/repositories/payments/cycle-attem
 import type { CycleAttempt } from '../../../db/repositories/payments/cycle-attempts.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { ATTEMPT_TRIGGERS, SETTLED_BY } from '../../../domain/payment-intent.ts';
-import { ACTORS } from '../../../domain/subscription/actor.ts';
 import { actorOfCause, causeText } from '../../../domain/subscription/charge-cause.ts';
 import type { ChargeCause } from '../../../domain/subscription/charge-cause.ts';
 import type { AttemptTrigger } from '../../../domain/payment-intent.ts';
@@ -15,6 +14,7 @@ import {
   id,
   minorAmount,
   page,
+  actor,
 } from '../../answer-fields.ts';
 import { withoutNulls } from '../../answers.ts';
 import { answerNumbered, numberedQuery } from '../../lists.ts';
@@ -31,7 +31,7 @@ const Cause = z
     text: z
       .string()
       .meta({ description: 'The cause in one sentence, with the arithmetic of its date.' }),
-    actor: z.enum(ACTORS),
+    actor: actor,
     rule: z.enum(RULES).meta({
       description:
         '`due_date`: date `index` of the calendar that began at `anchor`. `retry_plan`: retry `retry` of `retries`. ' +

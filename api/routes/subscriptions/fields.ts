@@ -29,7 +29,7 @@ import type { Fields, Problem } from '../../fields.ts';
 
 const NAME_MAX = 255;
 
-export const interval = z.enum(INTERVAL_UNITS);
+export const interval = z.enum(INTERVAL_UNITS).meta({ id: 'IntervalUnit' });
 
 /** The document shows the maximum of DAY. `intervalCountProblem` checks that of the request's unit. */
 export const intervalCount = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.DAY });
@@ -70,7 +70,9 @@ export const termsFields = {
   phoneNumberRequired,
   locale,
   productPage: optional(
-    z.object({ name: optional(text(NAME_MAX)), description: optional(description) }),
+    z
+      .object({ name: optional(text(NAME_MAX)), description: optional(description) })
+      .meta({ id: 'ProductPage' }),
   ).describe('Name and description of the product on the page.'),
   customerId: knownCustomerId.meta(EXTENSION),
 };

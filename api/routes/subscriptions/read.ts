@@ -3,13 +3,11 @@ import { listSubscriptions } from '../../../db/repositories/lists.ts';
 import { findSubscription, hasSubscription } from '../../../db/repositories/subscriptions/read.ts';
 import type { SubscriptionView } from '../../../db/repositories/subscriptions/read.ts';
 import type { Db } from '../../../db/client.ts';
-import { END_REASONS } from '../../../domain/subscription/end-reason.ts';
 import {
   cancelAt,
   nextPaymentAt,
   remainingCycleCount,
   resumeAt,
-  SUBSCRIPTION_STATUSES,
   takesNewMethod,
 } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
@@ -29,6 +27,8 @@ import {
   pairs,
   presentCard,
   url,
+  endReason,
+  subscriptionStatus,
 } from '../../answer-fields.ts';
 import { found, notFound, ok, withoutNulls } from '../../answers.ts';
 import { numberText, optional } from '../../fields.ts';
@@ -54,7 +54,7 @@ const SubscriptionAnswer = z
     createdAt: dateTime(
       'When the subscription was created: real time, or the time of its test clock.',
     ),
-    status: z.enum(SUBSCRIPTION_STATUSES),
+    status: subscriptionStatus,
     nextPaymentDate: epochMs(
       'The next automatic retry of a declined cycle, if one is planned. Else in TRIALING the end of the trial, and ' +
         'in ACTIVE the next due date. Null in the other cases, and after a cancellation at the end of the period.',
@@ -70,10 +70,7 @@ const SubscriptionAnswer = z
       .optional()
       .meta(EXTENSION),
     resumeAt: epochMs('When the pause ends without an unpause.').optional().meta(EXTENSION),
-    endReason: z
-      .enum(END_REASONS)
-      .optional()
-      .meta({ description: 'Only when ENDED.', ...EXTENSION }),
+    endReason: endReason.optional().meta({ description: 'Only when ENDED.', ...EXTENSION }),
     description: z.string().optional(),
     upfrontAmount: minorAmount('Amount of the first cycle, instead of `amount`.').optional(),
     trialPeriodCount: count('Number of trial periods before the first cycle.').optional(),
@@ -199,7 +196,7 @@ export const getSubscriptions = route({
   query: {
     ...listQuery('sub'),
     customerId: FILTERS.customerId,
-    status: statusFilter(SUBSCRIPTION_STATUSES),
+    status: statusFilter(subscriptionStatus.options),
     receiptId: FILTERS.receiptId,
     email: FILTERS.email,
   },

@@ -4,21 +4,24 @@ import { businessNow } from '../../../db/repositories/subscriptions/business-tim
 import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
 import { DECLINES } from '../../../domain/declines.ts';
 import type { DeclineCode } from '../../../domain/declines.ts';
-import { EVENT_TYPES } from '../../../domain/events.ts';
 import { newId } from '../../../domain/ids.ts';
 import { ATTEMPT_TRIGGERS } from '../../../domain/payment-intent.ts';
 import type { Command, CommandKind } from '../../../domain/subscription/commands.ts';
-import { END_REASONS } from '../../../domain/subscription/end-reason.ts';
 import { readCommand } from '../../../domain/subscription/read-command.ts';
 import { creationStep, simulate } from '../../../domain/subscription/simulate.ts';
 import type { ScriptedOutcome, SimulatedStep } from '../../../domain/subscription/simulate.ts';
-import {
-  newSubscription,
-  nextPaymentAt,
-  SUBSCRIPTION_STATUSES,
-} from '../../../domain/subscription/state.ts';
+import { newSubscription, nextPaymentAt } from '../../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
-import { count, currencyCode, declineCode, epochMs, minorAmount } from '../../answer-fields.ts';
+import {
+  count,
+  currencyCode,
+  declineCode,
+  epochMs,
+  minorAmount,
+  endReason,
+  eventType,
+  subscriptionStatus,
+} from '../../answer-fields.ts';
 import { found, ok, withoutNulls } from '../../answers.ts';
 import { changedCurrency } from '../../amounts.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -128,11 +131,9 @@ const Step = z
     at: epochMs('When it happens.'),
     what: z.string(),
     why: z.string(),
-    status: z.enum(SUBSCRIPTION_STATUSES).meta({ description: 'The status after it.' }),
+    status: subscriptionStatus.meta({ description: 'The status after it.' }),
     currentPeriodEnd: epochMs('Until when the payer has access after it.').optional(),
-    eventTypes: z
-      .array(z.enum(EVENT_TYPES))
-      .meta({ description: 'Events that are sent, in order.' }),
+    eventTypes: z.array(eventType).meta({ description: 'Events that are sent, in order.' }),
     cycleNumber: count('Number of the cycle that an attempt charges, from 1.').optional(),
     attempt: count('Number of the attempt on the cycle, from 1.').optional(),
     amount: minorAmount('Amount of the attempt.').optional(),
@@ -183,8 +184,8 @@ export const simulateSubscription = route({
     description: 'What will happen, in order.',
     schema: z.object({
       data: z.array(Step),
-      status: z.enum(SUBSCRIPTION_STATUSES),
-      endReason: z.enum(END_REASONS).optional(),
+      status: subscriptionStatus,
+      endReason: endReason.optional(),
       nextPaymentDate: epochMs('The next charge after the last step.').optional(),
       isComplete: z.boolean().meta({ description: 'False if more follows after 120 cycles.' }),
     }),

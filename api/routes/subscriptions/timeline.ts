@@ -1,9 +1,7 @@
 import { z } from 'zod';
 import { listEntries } from '../../../db/repositories/subscriptions/entries.ts';
-import { ACTORS } from '../../../domain/subscription/actor.ts';
 import { textOf } from '../../../domain/subscription/entries.ts';
-import { SUBSCRIPTION_STATUSES } from '../../../domain/subscription/state.ts';
-import { epochMs, page } from '../../answer-fields.ts';
+import { epochMs, page, actor, subscriptionStatus } from '../../answer-fields.ts';
 import { answerNumbered, numberedQuery } from '../../lists.ts';
 import { route } from '../../route.ts';
 import { expectSubscription, refOf, subscriptionIdParam } from './read.ts';
@@ -28,8 +26,8 @@ export const getTimeline = route({
         date: epochMs('When the change happened.'),
         what: z.string(),
         why: z.string(),
-        status: z.enum(SUBSCRIPTION_STATUSES).meta({ description: 'The status after it.' }),
-        actor: z.enum(ACTORS).meta({
+        status: subscriptionStatus.meta({ description: 'The status after it.' }),
+        actor: actor.meta({
           description: 'Cause of the change. `operator`: an operator of the service.',
         }),
       }),

@@ -8,10 +8,9 @@ import {
 } from '../../../db/repositories/webhooks/configs.ts';
 import type { Resealed, WebhookConfig } from '../../../db/repositories/webhooks/configs.ts';
 import { DomainError } from '../../../domain/errors.ts';
-import { EVENT_TYPES } from '../../../domain/events.ts';
 import { isId, newId } from '../../../domain/ids.ts';
 import type { Sealing } from '../../../runtime/sealing.ts';
-import { EXTENSION, id, nothing, page, url } from '../../answer-fields.ts';
+import { EXTENSION, eventType, id, nothing, page, url } from '../../answer-fields.ts';
 import { NO_CONTENT, notFound, ok } from '../../answers.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { answerNumbered, numberedQuery } from '../../lists.ts';
@@ -43,7 +42,7 @@ const webhookFields = {
     format: 'uri',
   }),
   subscribedEventTypes: z
-    .array(z.enum(EVENT_TYPES))
+    .array(eventType)
     .max(EVENT_TYPES_MAX)
     .transform((types) => [...new Set(types)])
     .describe('The types of events to send. Events of other types are not sent.'),
@@ -83,7 +82,7 @@ const WebhookConfiguration = z
     eventSigner: z
       .literal(SHOWN_SIGNER)
       .meta({ description: 'Placeholder for the secret, which is never shown.' }),
-    subscribedEventTypes: z.array(z.enum(EVENT_TYPES)),
+    subscribedEventTypes: z.array(eventType),
     isActive: z.boolean().meta({
       description:
         'False after five days of only failed deliveries, or after an answer of 410. PUT sets it to true.',
@@ -163,6 +162,7 @@ export const createWebhook = route({
     `A merchant has at most ${CONFIGS_MAX} configurations, deactivated ones included.`,
   isExtension: true,
   idempotencyKey: 'honoured',
+  sendsEvents: true,
   body: {
     ...body,
     problems: (fields, { endpointProblem }) => [
