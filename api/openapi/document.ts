@@ -80,9 +80,22 @@ function operationObject(book: SchemaBook, operation: Operation): JsonSchema {
             content: json(book.named(operation, 'Request', z.object(body.fields)), body.examples),
           },
         }),
+    'x-codeSamples': [{ lang: 'curl', source: curlOf(operation) }],
     ...(operation.sendsEvents ? { callbacks: { event: EVENT_CALLBACK } } : {}),
     responses: { ...answerOf(book, operation), ...errorResponses(operation) },
   };
+}
+
+/** For a shell that has API_URL, KEY_ID and SECRET. */
+function curlOf({ method, path, params = {}, idempotencyKey, isOpen, body }: Operation): string {
+  const place = path.replaceAll(/:(\w+)/g, (_, name: string) => params[name]?.example ?? name);
+  const data = JSON.stringify(body?.examples[0]?.value)?.replaceAll("'", "'\\''");
+  return [
+    `curl -X ${method.toUpperCase()} "$API_URL${place}"`,
+    ...(isOpen ? [] : ['-u "$KEY_ID:$SECRET"']),
+    ...(idempotencyKey === undefined ? [] : ['-H "Idempotency-Key: $(uuidgen)"']),
+    ...(data === undefined ? [] : ["-H 'Content-Type: application/json'", `-d '${data}'`]),
+  ].join(' \\\n  ');
 }
 
 function parametersOf(book: SchemaBook, operation: Operation): JsonSchema[] {

@@ -18,6 +18,13 @@ describe.skipIf(chromiumMissing() !== null)('the page of the API document, in a 
       await page.getByText('/subscription/manual-retry').waitFor();
       const summaries = page.locator('.opblock-summary-path');
       expect(await summaries.count()).toBeGreaterThanOrEqual(OPERATIONS.length);
+      await page.getByPlaceholder('Filter by tag').fill('refund');
+      await expect.poll(() => page.getByText('/customer/create').count()).toBe(0);
+      await page.getByText('/payments/merchant/refund').click();
+      const sample = page.locator('pre', { hasText: 'curl' });
+      expect(await sample.innerText()).toContain(
+        'curl -X POST "$API_URL/payments/merchant/refund" \\\n  -u "$KEY_ID:$SECRET"',
+      );
       expect(requested.map((url) => url.replace(env.url, '')).toSorted()).toEqual([
         '/docs',
         '/docs/start.js',

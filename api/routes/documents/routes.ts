@@ -26,7 +26,20 @@ const DOCS_PAGE = `<!doctype html>
 `;
 
 /** Because of `validatorUrl: null`, the page sends the document to no external validator. */
-const DOCS_SCRIPT = `SwaggerUIBundle({
+const DOCS_SCRIPT = `const sample = ({ React, specSelectors }, { pathMethod }) =>
+  React.createElement('pre', { className: 'example microlight' },
+    specSelectors.specJson().getIn(['paths', ...pathMethod, 'x-codeSamples', 0, 'source']));
+const plugin = ({ React }) => ({
+  wrapComponents: {
+    parameters: (Original, system) => (props) =>
+      React.createElement('div', null, sample(system, props), React.createElement(Original, props)),
+    OperationExtRow: (Original) => (props) =>
+      props.xKey === 'x-codeSamples' ? null : React.createElement(Original, props),
+  },
+});
+SwaggerUIBundle({
+  plugins: [plugin],
+  filter: true,
   url: '/openapi.json',
   domNode: document.getElementById('ui'),
   deepLinking: true,
