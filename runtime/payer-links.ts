@@ -35,15 +35,18 @@ export function updateMethodLink(
   nowAt: number,
 ): string {
   const tomorrowAt = (Math.floor(nowAt / DAY_MS) + 1) * DAY_MS;
-  // The page of a link shows the result of the card that was entered there, so a new payment method needs a
-  // different link. To make the link differ, a hash of the payment method's id delays `expiresAt` by less
-  // than an hour.
+  // Each link has its own session, so a new payment method needs a different link. To make the link differ, a hash of
+  // the payment method's id delays `expiresAt` by less than an hour.
   const digest = createHash('sha256')
     .update(subscription.paymentMethodId ?? '')
     .digest();
   const expiresAt = tomorrowAt + LINK_LIFETIME_MS + (digest.readUInt32BE() % HOUR_MS);
   return deps.publicUrl + updateMethodPath(updateToken(deps, subscription, expiresAt));
 }
+
+/** Returns the token of the session that follows a link's session. It expires 1 ms earlier, never later. */
+export const nextUpdateToken = (deps: Signer, link: UpdateLink): string =>
+  updateToken(deps, link, link.expiresAt - 1);
 
 export const updateMethodPath = (token: string): string => `/update-method/${token}`;
 

@@ -98,14 +98,14 @@ export function bankRoutes<Subject extends CardSubject>({
   const { bank } = pages;
   if (!bank) return;
   router.get(bankPath(pages.pathOf(':token'), ':intentId'), async (ctx) => {
-    const { subject, home, language } = await open(ctx);
+    const { subject, home, outcome: shownAt, language } = await open(ctx);
     if (subject === null) return;
     const intentId = pathParam(ctx, 'intentId');
     if (!isStorable(intentId)) return seeOther(ctx, home); // as for an unknown intent
     const attempt = await bank.attemptOf(subject, intentId);
     if (!isAwaited(attempt)) {
       const outcome = (await bank.outcomeOf?.(language, subject, intentId)) ?? null;
-      if (outcome === null) seeOther(ctx, home);
+      if (outcome === null) seeOther(ctx, shownAt);
       else sendPage(deps, ctx, outcome);
       return;
     }

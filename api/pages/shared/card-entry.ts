@@ -27,12 +27,12 @@ export function entryRoutes<Subject extends CardSubject>({
   router.post(path, async (ctx) => {
     const opened = await openForm(ctx);
     if (opened === null) return;
-    const { subject, home, language } = opened;
+    const { subject, home, outcome, language } = opened;
     const hasDetails = !pages.fillIn || missingDetails(subject).length === 0;
     const isAsked = pages.asks(subject) && hasDetails;
     const gateway = isAsked ? await cardGatewayOf(deps, subject.merchantId) : null;
     if (!gateway?.openCardEntry) {
-      seeOther(ctx, home);
+      seeOther(ctx, outcome);
       return;
     }
     await limits.expectFewDeclines(ctx, subject);

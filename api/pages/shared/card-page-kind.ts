@@ -32,6 +32,10 @@ export interface CardPages<Subject extends CardSubject> {
   unknown(language: Language): Page;
   find(token: string): Promise<Subject | null>;
   show(request: PageRequest, subject: Subject): Page;
+  /** The address of the outcome of a card. Absent: the page's own. */
+  outcomeOf?(home: string): string;
+  /** Returns the path of the session that begins when the page is opened; null if this session goes on. */
+  next?(subject: Subject): Promise<string | null>;
   /** True if the page shows a form for details or a card. */
   asks(subject: Subject): boolean;
   /** True if the outcome is final, so that no other card is accepted. */
@@ -88,17 +92,18 @@ export function createOpener<Subject extends CardSubject>(
     const language = languageFor(ctx, subject?.locale);
     ctx.state.pageBranding = subject?.merchantSettings.branding ?? {};
     if (subject === null) sendPage(deps, ctx, pages.unknown(language));
-    return { token, subject, home: pages.pathOf(token), language };
+    const home = pages.pathOf(token);
+    return { token, subject, home, outcome: pages.outcomeOf?.(home) ?? home, language };
   };
 
   /** Reads a form of our own page. For an unknown token or a foreign form, answers and returns null. */
   const openForm = async (ctx: Context) => {
     const form = await readForm(ctx);
-    const { token, subject, home, language } = await open(ctx);
+    const { token, subject, home, outcome, language } = await open(ctx);
     if (subject === null) return null;
     const expected = { ...deps, token: formToken(deps.sessionKey, subject.sessionId) };
     const isOwn = isOwnForm(ctx, expected, form.get('form_token') ?? '');
-    if (isOwn) return { token, subject, home, language, form };
+    if (isOwn) return { token, subject, home, outcome, language, form };
     sendPage(deps, ctx, foreignFormPage(language, home));
     return null;
   };

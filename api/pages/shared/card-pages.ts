@@ -35,8 +35,10 @@ export function cardPageRoutes<Subject extends CardSubject>(
   };
 
   router.get(path, async (ctx) => {
-    const { subject, home, language } = await open(ctx);
+    const { subject, home, outcome, language } = await open(ctx);
     if (subject === null) return;
+    const next = ctx.url === outcome ? null : ((await pages.next?.(subject)) ?? null);
+    if (next !== null) return seeOther(ctx, next);
     if (pages.asks(subject)) {
       await limits.expectFewDeclines(ctx, subject);
       if (!isPreview(ctx)) await pages.opened?.(subject);

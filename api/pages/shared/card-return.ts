@@ -21,6 +21,7 @@ const PAYMENT_TOKEN = /^[\w-]{1,200}$/;
 interface Opened<Subject> {
   readonly subject: Subject;
   readonly home: string;
+  readonly outcome: string;
   readonly language: Language;
 }
 
@@ -37,7 +38,7 @@ export function returnRoutes<Subject extends CardSubject>({
 
   const finish = async (
     ctx: Context,
-    { subject, home, language, isOwn }: Opened<Subject> & { isOwn: boolean },
+    { subject, home, outcome, language, isOwn }: Opened<Subject> & { isOwn: boolean },
   ): Promise<void> => {
     const returned = readReturn(ctx.querystring);
     const changesNothing = returned === null || pages.isDecided(subject) || isPreview(ctx);
@@ -46,7 +47,7 @@ export function returnRoutes<Subject extends CardSubject>({
       : await takeCard(deps, limits, ctx, pages, { subject, returned, isOwn });
     const bank = await bankAfter(deps, pages, subject, taken);
     if (bank !== null) seeOther(ctx, bankPath(home, bank));
-    else if (taken === 'shown') seeOther(ctx, home);
+    else if (taken === 'shown') seeOther(ctx, outcome);
     else if (taken !== 'foreign') sendPage(deps, ctx, pages.processing(language, ctx.url));
     else sendPage(deps, ctx, confirmReturnPage({ ...deps, language }, ctx.url, subject.sessionId));
   };

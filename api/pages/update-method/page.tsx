@@ -30,7 +30,7 @@ import type { PageDeps, PageRequest, PageText } from '../shared/card-page.tsx';
 import { cardText, paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
-import type { Purchase } from '../shared/receipt.ts';
+import type { Purchase, ShownCard } from '../shared/receipt.ts';
 import { OwnForm } from '../shared/views.tsx';
 import type { ListRow, Offer, Sale } from '../shared/views.tsx';
 import type { DeclineCode } from '../../../domain/declines.ts';
@@ -46,6 +46,8 @@ export interface MethodUpdate extends UpdatableSubscription {
   readonly owedPayment: CyclePayment | null;
   /** The bank has asked for a confirmation, and the card's gateway supports it. */
   readonly canConfirm: boolean;
+  /** The card that replaced the present one on this page. */
+  readonly newCard: ShownCard | null;
   /** When the latest card of this page was saved, in business time; null if none was. */
   readonly changedAt: number | null;
   /** The first payment of a cycle that succeeded at `changedAt` or later; null without one. */
@@ -127,7 +129,7 @@ export function updatePage(request: PageRequest, update: MethodUpdate, nowAt: nu
     case 'locked':
       return isLatestKept(update.tries) ? keptPage(language, update) : lockedPage(language, back);
     case 'processing':
-      return processingPage(language, request.home);
+      return processingPage(language, outcomePath(request.home));
     case 'saved': {
       const texts = [
         `${newCardText(language, update)} ${say('nothingChargedForChange')}`,
@@ -136,7 +138,7 @@ export function updatePage(request: PageRequest, update: MethodUpdate, nowAt: nu
           ? [say('dueIsTriedNext', { amount: owedText(language, update) })]
           : []),
       ];
-      const { card, changedAt: at, receiptId, subscriptionId } = update;
+      const { newCard: card, changedAt: at, receiptId, subscriptionId } = update;
       const saved = { card, at, reference: receiptId ?? subscriptionId };
       const receipt = savedCardReceipt(language, saved, purchaseOf(update));
       return resultPage(language, { title: say('cardReplacedTitle'), texts, receipt }, back);
@@ -197,7 +199,7 @@ function keptText(language: Language, update: MethodUpdate): string {
   return language.say('newCardKept', { amount: owedText(language, update) });
 }
 
-function newCardText(language: Language, { card }: MethodUpdate): string {
+function newCardText(language: Language, { newCard: card }: MethodUpdate): string {
   return card === null
     ? language.say('yourCardUsedFromNowOn')
     : language.say('usedFromNowOn', { card: cardText(language, card) });
@@ -310,6 +312,9 @@ export const REASONS = {
 } as const satisfies Record<DeclineCode, string>;
 
 export type Reason = (typeof REASONS)[DeclineCode];
+
+/** The address at which a session shows its outcome. At its own address the link begins the next session. */
+export const outcomePath = (home: string): string => `${home}?outcome`;
 
 export const confirmPath = (home: string): string => `${home}/bank`;
 

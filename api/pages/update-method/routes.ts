@@ -1,5 +1,6 @@
 import {
   ensureUpdateSession,
+  findTriedCard,
   findCyclePayment,
   findUpdatableSubscription,
   updateTriesOf,
@@ -17,11 +18,19 @@ import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { PageRoutes } from '../shared/card-page-kind.ts';
 import {
   bankPath,
+  nextUpdateToken,
   readUpdateToken,
   sessionIdOf,
   updateMethodPath,
 } from '../../../runtime/payer-links.ts';
-import { confirmationOf, confirmPath, paidReceipt, updatePage, updateStageOf } from './page.tsx';
+import {
+  confirmationOf,
+  confirmPath,
+  outcomePath,
+  paidReceipt,
+  updatePage,
+  updateStageOf,
+} from './page.tsx';
 import type { MethodUpdate } from './page.tsx';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
 import { DomainError } from '../../../domain/errors.ts';
@@ -40,6 +49,8 @@ export function updateMethodPageRoutes(routes: PageRoutes): void {
     unknown: (language) => unknownPage(language, 'unknownUpdate'),
     find: (token) => findUpdate(deps, token),
     show: (request, update) => updatePage(request, update, now()),
+    outcomeOf: outcomePath,
+    next: (update) => nextPath(deps, update),
     asks: (update) => updateStageOf(update, now()) === 'open',
     isDecided: (update) => !['open', 'locked', 'processing'].includes(updateStageOf(update, now())),
     limitsOf: ({ tries, expiresAt }) => ({ tries: tries.length, expiresAt }),
@@ -62,11 +73,11 @@ export function updateMethodPageRoutes(routes: PageRoutes): void {
   router.post(confirmPath(updateMethodPath(':token')), async (ctx) => {
     const opened = await openForm(ctx);
     if (opened === null) return;
-    const { subject: update, home } = opened;
+    const { subject: update, home, outcome } = opened;
     const isOpen = updateStageOf(update, now()) === 'open';
     const confirmation = isOpen ? confirmationOf(update) : null;
     const { owed } = update.state;
-    if (confirmation === null || owed === null) return seeOther(ctx, home);
+    if (confirmation === null || owed === null) return seeOther(ctx, outcome);
     if (confirmation === 'offered') await begin(deps, update, owed);
     seeOther(ctx, bankPath(home, owed.intentId));
   });
@@ -82,11 +93,22 @@ async function findUpdate(deps: ApiDeps, token: string): Promise<MethodUpdate | 
   const owedPayment =
     owed && (await findCyclePayment(deps.db, { ...subscription, intentId: owed.intentId }));
   const canConfirm = await canConfirmWithBank(deps, subscription);
-  const changedAt = tries.findLast(({ command }) => command !== null)?.command?.acceptedAt ?? null;
+  const saved = tries.findLast(({ command }) => command !== null);
+  const changedAt = saved?.command?.acceptedAt ?? null;
   const paid = changedAt === null ? null : await findPaidSince(deps.db, subscription, changedAt);
+  const newCard = saved === undefined ? null : await findTriedCard(deps.db, subscription, saved);
   const { expiresAt } = link;
-  const found = { tries, owedPayment, canConfirm, changedAt, paid };
+  const found = { tries, owedPayment, canConfirm, changedAt, paid, newCard };
   return { ...subscription, token, sessionId, expiresAt, ...found };
+}
+
+/** Returns the path of the link's first session that has replaced no card; null if it is this one. */
+async function nextPath(deps: ApiDeps, opened: MethodUpdate): Promise<string | null> {
+  let update: MethodUpdate | null = opened;
+  while (update !== null && ['saved', 'paid'].includes(updateStageOf(update, deps.now()))) {
+    update = await findUpdate(deps, nextUpdateToken(deps, update));
+  }
+  return update === null || update === opened ? null : updateMethodPath(update.token);
 }
 
 async function canConfirmWithBank(

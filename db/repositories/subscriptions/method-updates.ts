@@ -11,7 +11,7 @@ import { subscriptionCommands, subscriptions } from '../../schema/subscriptions.
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import { CARD, METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 import type { SessionRef } from '../checkouts/tries.ts';
-import { isRecord } from '../records.ts';
+import { hasValues, isRecord } from '../records.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
 import type { ShownAttempt } from '../payments/shown-attempts.ts';
 
@@ -100,12 +100,35 @@ export async function findCyclePayment(
 export interface UpdateTry {
   /** Decline code; null if the card was not declined or the outcome is unknown. */
   errorCode: string | null;
+  /** Real time, before the card was saved. */
+  triedAt: number;
   /** The command that saved the card; null if the card was not saved. */
   command: {
     result: CommandResult | null;
     /** Business time: the time of the subscription's test clock, else real time. */
     acceptedAt: number;
   } | null;
+}
+
+/** Returns the card that a try has saved: the customer's card whose entry is nearest to the try. */
+export async function findTriedCard(
+  db: Db,
+  { merchantId, customerId }: Pick<UpdatableSubscription, 'merchantId' | 'customerId'>,
+  { triedAt }: UpdateTry,
+) {
+  const enteredMs = sql`extract(epoch from ${paymentMethods.enteredAt}) * 1000`;
+  const [row] = await db
+    .select(CARD)
+    .from(paymentMethods)
+    .where(
+      and(
+        hasValues(paymentMethods, { merchantId, customerId }),
+        isNotNull(paymentMethods.enteredAt),
+      ),
+    )
+    .orderBy(asc(sql`abs(${enteredMs} - ${triedAt}::float8)`))
+    .limit(1);
+  return row ?? null;
 }
 
 /**
@@ -131,6 +154,7 @@ export async function updateTriesOf(
   const rows = await db
     .select({
       errorCode: checkoutTries.errorCode,
+      triedAt: checkoutTries.createdAt,
       result: subscriptionCommands.result,
       acceptedAt: subscriptionCommands.acceptedAt,
     })
@@ -148,8 +172,9 @@ export async function updateTriesOf(
       and(eq(checkoutTries.merchantId, ref.merchantId), eq(checkoutTries.sessionId, ref.sessionId)),
     )
     .orderBy(asc(checkoutTries.createdAt));
-  return rows.map(({ errorCode, result, acceptedAt }) => ({
+  return rows.map(({ errorCode, triedAt, result, acceptedAt }) => ({
     errorCode,
+    triedAt,
     command: acceptedAt === null ? null : { result, acceptedAt },
   }));
 }

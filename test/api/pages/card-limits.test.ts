@@ -69,7 +69,7 @@ test('the update page of a live merchant is locked after five cards; the link of
   for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok_stolen_card_lock_${card}`);
   const locked = await give('payment_token=tok_stolen_card_lock_5');
   expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
-  expectSeeOther(await comeBack('payment_token=tok_good_sixth_1111'), path);
+  expectSeeOther(await comeBack('payment_token=tok_good_sixth_1111'), `${path}?outcome`);
   expect(await lastFourOf(api, subscription)).toBe('4242');
   api.clock.aheadMs += DAY_MS;
   const fresh = visit(api, await updateLinkOf(api, subscription));

@@ -167,13 +167,13 @@ describe.each(KINDS)('the $kind page', (kind) => {
   test('changes nothing on a HEAD or prefetch request, also to its return URL [D-33, D-44]', async ({
     api,
   }) => {
-    const { look, comeBack, request, path, session } = await open(api, kind);
+    const { look, comeBack, request, path, outcomeAt, session } = await open(api, kind);
     const before = await api.countRows();
     const prefetch = { headers: { 'sec-purpose': 'prefetch;prerender' } };
     await look({}, 'HEAD');
     await look(prefetch);
-    expectSeeOther(await comeBack('payment_token=tok_head', 'HEAD'), path);
-    expectSeeOther(await request(`${path}/return?payment_token=tok_prefetch`, prefetch), path);
+    expectSeeOther(await comeBack('payment_token=tok_head', 'HEAD'), outcomeAt);
+    expectSeeOther(await request(`${path}/return?payment_token=tok_prefetch`, prefetch), outcomeAt);
     expect(await api.countRows()).toEqual(before);
     expect(await triesOf(api, session)).toBeOneOf([0, undefined]);
   });
@@ -181,7 +181,10 @@ describe.each(KINDS)('the $kind page', (kind) => {
   test('shows one neutral text after a declined card, takes another card, and counts no reload [D-§4, D-33, D-40]', async ({
     api,
   }) => {
-    const { comeBack, give, look, path, session, attempts, newEvents } = await open(api, kind);
+    const { comeBack, give, lookAtOutcome, outcomeAt, session, attempts, newEvents } = await open(
+      api,
+      kind,
+    );
     const id = `${kind.kind}-${session}`;
     const declined = kind.declined.map((card) => `payment_token=${card}-${id}`);
     const page = await give(declined[0]!);
@@ -196,9 +199,9 @@ describe.each(KINDS)('the $kind page', (kind) => {
       const answers = await Promise.all(
         Array.from({ length: 3 }, () => untilAvailable(() => comeBack(query))),
       );
-      for (const answer of [...answers, await comeBack(query)]) expectSeeOther(answer, path);
+      for (const answer of [...answers, await comeBack(query)]) expectSeeOther(answer, outcomeAt);
     }
-    expect(headingOf(await look())).toBe(kind.done);
+    expect(headingOf(await lookAtOutcome())).toBe(kind.done);
     expect(await triesOf(api, session)).toBe(kind.declined.length + 2);
     expect(await attempts()).toEqual(kind.attempts);
     expect(await newEvents()).toEqual(kind.events);
@@ -207,7 +210,7 @@ describe.each(KINDS)('the $kind page', (kind) => {
   test('answers 503 while Temporal is unavailable, and a later load of the return URL takes the card [D-§8]', async ({
     api,
   }) => {
-    const { comeBack, look, path, session } = await open(api, kind);
+    const { comeBack, lookAtOutcome, path, outcomeAt, session } = await open(api, kind);
     const query = `payment_token=tok-good-later-${session}`;
     api.orders.faults.isDown = true;
     api.workflows.faults.isDown = true;
@@ -217,8 +220,8 @@ describe.each(KINDS)('the $kind page', (kind) => {
     expect(away.headers['content-type']).toBe('text/html; charset=utf-8');
     expect(away.text).toContain('Nothing is lost: reload it in a moment');
     expect(refreshOf(away)).toBe(`10; url=${ownReturn(path, query)}`);
-    expectSeeOther(await comeBack(query), path);
-    expect(headingOf(await look())).toBe(kind.done);
+    expectSeeOther(await comeBack(query), outcomeAt);
+    expect(headingOf(await lookAtOutcome())).toBe(kind.done);
     expect(await triesOf(api, session)).toBe(1);
   });
 
@@ -236,7 +239,7 @@ describe.each(CHARGING)('the $kind page', (kind) => {
   test('requests itself every 3 s and takes no second card while the outcome is unknown [D-33, D-40]', async ({
     api,
   }) => {
-    const { comeBack, look, path, session, attempts } = await open(api, kind);
+    const { comeBack, look, path, outcomeAt, session, attempts } = await open(api, kind);
     const query = `payment_token=tok_unknown_${session}`;
     const returned = await comeBack(query);
     expect([returned.status, headingOf(returned)]).toEqual([
@@ -245,7 +248,7 @@ describe.each(CHARGING)('the $kind page', (kind) => {
     ]);
     expect(refreshOf(returned)).toBe(`3; url=${ownReturn(path, query)}`);
     const reopened = await look();
-    expect(refreshOf(reopened)).toBe(`3; url=${path}`);
+    expect(refreshOf(reopened)).toBe(`3; url=${outcomeAt}`);
     expect(hasCardForm(reopened)).toBe(false);
     await comeBack(`payment_token=tok_good_meanwhile_${session}`);
     expect(headingOf(await look())).toBe('Your payment is being processed');

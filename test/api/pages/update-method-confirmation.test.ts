@@ -53,7 +53,7 @@ test.for(['sandbox', 'stripe:acct_removed'])(
     ]);
     expect(page.text).not.toContain('bank');
     const before = callsOf(api);
-    expectSeeOther(await postForm(api, `${path}/bank`, fields), path);
+    expectSeeOther(await postForm(api, `${path}/bank`, fields), `${path}?outcome`);
     expect(callsOf(api)).toEqual(before);
   },
 );
@@ -77,8 +77,8 @@ test('the URL of the bank’s page redirects to the update page for an unknown p
   api,
 }) => {
   const { path, request } = await asked(api);
-  expectSeeOther(await request(`${path}/bank/in_0000000000000000000000`), path);
-  expectSeeOther(await request(`${path}/bank/%27`), path);
+  expectSeeOther(await request(`${path}/bank/in_0000000000000000000000`), `${path}?outcome`);
+  expectSeeOther(await request(`${path}/bank/%27`), `${path}?outcome`);
 });
 
 test('the return from the bank requests at most 30 look-ups in ten minutes for each address, and always shows the waiting page [D-33]', async ({

@@ -83,7 +83,10 @@ test('the update page shows the current card and the next payment [D-33]', async
 test.for(['TRIALING', 'ACTIVE'] as const)(
   'a new card replaces the payment method without a charge while the subscription is %s [D-33]',
   async (status, { api }) => {
-    const { subscription, give, look, comeBack, path } = await openUpdatePage(api, status);
+    const { subscription, give, comeBack, outcomeAt, lookAtOutcome } = await openUpdatePage(
+      api,
+      status,
+    );
     const page = await give(`payment_token=tok_replaces_${status}_1111`);
     expect([page.status, headingOf(page)]).toEqual([200, 'Your card was replaced']);
     expect(page.text).toContain(
@@ -102,16 +105,59 @@ test.for(['TRIALING', 'ACTIVE'] as const)(
     expect(await readSubscription(api, subscription)).toMatchObject({ status });
     expect(await lastFourOf(api, subscription)).toBe('1111');
 
-    // The same link takes no second card, but a new link takes another card.
-    expectSeeOther(await comeBack('payment_token=tok_second_2222'), path);
+    // The same session takes no second card, but a new link takes another card.
+    expectSeeOther(await comeBack('payment_token=tok_second_2222'), outcomeAt);
     expect(await lastFourOf(api, subscription)).toBe('1111');
-    expect(headingOf(await look())).toBe('Your card was replaced');
+    expect(headingOf(await lookAtOutcome())).toBe('Your card was replaced');
     const fresh = visit(api, await updateLinkOf(api, subscription));
     expect(hasCardForm(await fresh.look())).toBe(true);
     await fresh.give(`payment_token=tok_third_${status}_3333`);
     expect(await lastFourOf(api, subscription)).toBe('3333');
   },
 );
+
+test('each opening of an update link that replaced a card begins a new session, and each receipt keeps its address and its card [D-33]', async ({
+  api,
+}) => {
+  const first = await openUpdatePage(api, 'ACTIVE');
+  const sessions = [first];
+  for (const digits of ['1111', '2222', '3333']) {
+    await sessions.at(-1)!.give(`payment_token=tok_again_${first.token.slice(0, 8)}_${digits}`);
+    expect(await lastFourOf(api, first.subscription)).toBe(digits);
+    const opened = await first.look();
+    expect(opened.status).toBe(303);
+    const next = visit(api, PUBLIC_URL + String(opened.headers['location']));
+    expect(next.path).toMatch(/^\/update-method\/[\w.-]+$/);
+    expect(sessions.map(({ path }) => path)).not.toContain(next.path);
+    expect(hasCardForm(await next.look())).toBe(true);
+    sessions.push({ ...first, ...next });
+  }
+  for (const [index, digits] of ['1111', '2222', '3333'].entries()) {
+    const receipt = await sessions[index]!.lookAtOutcome();
+    expect(headingOf(receipt)).toBe('Your card was replaced');
+    expect(linesOf(receipt.text)).toContainEqual(['Card', `Visa ending in ${digits}`]);
+  }
+  // A link does not begin anew while its cards were all declined, so its limit of cards holds.
+  const last = sessions.at(-1)!;
+  await last.give('payment_error=card_declined&payment_error_id=1');
+  expectSeeOther(await first.look(), last.path);
+  expect(alertOf(await last.look())).toContain('was declined and was not saved');
+  // No session outlives the link.
+  api.clock.aheadMs += 32 * DAY_MS;
+  for (const { look } of sessions) expect((await look()).status).toBe(410);
+  api.clock.aheadMs = 0;
+});
+
+test('an opened update link says why not after the subscription has ended, and the receipt of its card stays [D-33]', async ({
+  api,
+}) => {
+  const { subscription, give, look, request, lookAtOutcome } = await openUpdatePage(api, 'ACTIVE');
+  await give('payment_token=tok_before_the_end_1111');
+  await sendCommand(api, '/subscription/merchant/cancel', subscription);
+  const page = await request(String((await look()).headers['location']));
+  expect([page.status, headingOf(page)]).toEqual([409, 'Your card cannot be changed here']);
+  expect(headingOf(await lookAtOutcome())).toBe('Your card was replaced');
+});
 
 test('a new card pays the owed cycle while the subscription is UNPAID [D-33, D-30]', async ({
   api,
@@ -214,7 +260,7 @@ test('a new card stays saved when its payment is declined [D-30, D-33]', async (
 test('the update page shows the payment when a saved card pays at a later retry [D-30, D-33]', async ({
   api,
 }) => {
-  const { subscription, give, look } = await openUpdatePage(api, 'UNPAID');
+  const { subscription, give, lookAtOutcome } = await openUpdatePage(api, 'UNPAID');
   await give('payment_token=tok_card_declined_at_first_1111');
   api.workflows.faults.card = 'good';
   await api.call('POST', '/subscription/manual-retry', {
@@ -222,7 +268,7 @@ test('the update page shows the payment when a saved card pays at a later retry 
   });
   api.workflows.faults.card = null;
   expect(await readSubscription(api, subscription)).toMatchObject({ status: 'ACTIVE' });
-  expect(headingOf(await look())).toBe('Thank you: your payment was received');
+  expect(headingOf(await lookAtOutcome())).toBe('Thank you: your payment was received');
 });
 
 test('the update page shows no payment when an unpause ends UNPAID without one [D-33, D-§4]', async ({
@@ -275,13 +321,13 @@ test.for([
     if (status === 'PAUSED') await sendCommand(api, '/subscription/merchant/pause', subscription);
     if (status === 'ENDED') await sendCommand(api, '/subscription/merchant/cancel', subscription);
 
-    const { look, comeBack, path } = visit(api, url);
+    const { look, comeBack, outcomeAt } = visit(api, url);
     const page = await look();
     expect([page.status, headingOf(page)]).toEqual([code, 'Your card cannot be changed here']);
     expect(page.text).toContain(why);
     expect(hasCardForm(page)).toBe(false);
     const sent = api.workflows.calls.length;
-    expectSeeOther(await comeBack(`payment_token=tok_closed_${status}`), path);
+    expectSeeOther(await comeBack(`payment_token=tok_closed_${status}`), outcomeAt);
     expect(api.workflows.calls).toHaveLength(sent);
   },
 );
@@ -289,7 +335,7 @@ test.for([
 test('an update link is valid for 30 days of real time, then answers 410 and takes no card [D-33]', async ({
   api,
 }) => {
-  const { subscription, look, comeBack, path } = await openUpdatePage(api, 'ACTIVE');
+  const { subscription, look, comeBack, outcomeAt } = await openUpdatePage(api, 'ACTIVE');
   api.clock.aheadMs += 30 * DAY_MS - 60_000;
   expect((await look()).status).toBe(200);
   // The link expires at the end of a day, plus up to an hour that differs between links.
@@ -297,7 +343,7 @@ test('an update link is valid for 30 days of real time, then answers 410 and tak
   const page = await look();
   expect([page.status, headingOf(page)]).toEqual([410, 'This link has expired']);
   expect(page.text).toContain('Ask Acme Ltd for a new link.');
-  expectSeeOther(await comeBack('payment_token=tok_expired_link_1111'), path);
+  expectSeeOther(await comeBack('payment_token=tok_expired_link_1111'), outcomeAt);
   api.clock.aheadMs = 0;
   expect(await lastFourOf(api, subscription)).toBe('4242');
 });

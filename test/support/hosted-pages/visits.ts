@@ -69,6 +69,7 @@ export function visit(api: ApiEnvironment, url: string, address?: string) {
   payers += 1;
   const from = { 'x-forwarded-for': address ?? `198.51.100.${payers}` };
   const path = new URL(url).pathname;
+  const outcomeAt = path.startsWith('/update-method/') ? `${path}?outcome` : path;
   /** Sends a request from the visit's address, without cookies. */
   const request = (at: string, { headers, ...options }: CallOptions = {}, method = 'GET') =>
     browse(api, at, { ...options, headers: { ...from, ...headers } }, method);
@@ -86,9 +87,13 @@ export function visit(api: ApiEnvironment, url: string, address?: string) {
     comeBack: comeBackHere,
     /** Requests the return URL, expects the redirect to the page, and requests the page. */
     async give(query: string) {
-      expectSeeOther(await comeBackHere(query), path);
-      return look();
+      const answer = await comeBackHere(query);
+      expectSeeOther(answer, outcomeAt);
+      return request(outcomeAt);
     },
+    /** Requests the address that shows the outcome of a card. */
+    lookAtOutcome: () => request(outcomeAt),
+    outcomeAt,
     /** Submits the details form with the page's form token, unless `fields` has another one. */
     async post(fields: Record<string, string>, headers: Record<string, string> = {}) {
       const token = fieldsOf((await look()).text).find(({ name }) => name === 'form_token');
