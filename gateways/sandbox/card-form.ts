@@ -40,8 +40,8 @@ export type CardReading =
   | { readonly kind: 'refused'; readonly code: DeclineCode };
 
 /**
- * Reads a typed card: ASCII, full-width, Arabic or Persian digits, spaces, dashes; expiry MM/YY, MMYY or MM/YYYY,
- * valid to the month's end in UTC. Refuses numbers that are no test numbers.
+ * Reads a typed card: ASCII, full-width, Arabic or Persian digits, spaces, dashes; expiry MM/YY, MM-YY, MM YY,
+ * MMYY, or with YYYY, valid to the month's end in UTC. Refuses numbers that are no test numbers.
  */
 export function readCard(typed: TypedCard, now: number): CardReading {
   const number = inDigits(typed.number).replaceAll(/[\s-]/g, '');
@@ -115,7 +115,7 @@ function cvcMistype(cvc: string, number: string): MistypeText | null {
 
 function readExpiry(text: string): Expiry | null {
   const match =
-    /^(0?[1-9]|1[0-2])\s*\/\s*(\d{4}|\d{2})$/.exec(text) ??
+    /^(0?[1-9]|1[0-2])\s*[/ .-]\s*(\d{4}|\d{2})$/.exec(text) ??
     /^(0[1-9]|1[0-2])(\d{4}|\d{2})$/.exec(text);
   if (match === null) return null;
   const year = Number(match[2]);

@@ -16,7 +16,7 @@ const MISTYPED = [
     'Enter the 3 digits on the back of the card.',
   ],
   [
-    { number: '3782 822463 10006', expiry: '12-34', cvc: '123' },
+    { number: '3782 822463 10006', expiry: '12+34', cvc: '123' },
     'The card number is not right. Compare each digit with your card.',
     'Enter month and year as they are printed on the card, such as 08 / 29.',
     'Enter the 4 digits on the front of the card.',
