@@ -1,5 +1,5 @@
 import type { DeclineCode } from '../../domain/declines.ts';
-import type { CardField } from '../../api/pages/parts/card-form.tsx';
+import type { CardField, MistypeText } from '../../api/pages/parts/card-form.tsx';
 import { testCard } from './test-cards.ts';
 import type { TestCard } from './test-cards.ts';
 
@@ -21,17 +21,6 @@ export interface ReadCard {
 
 /** The typing errors of a card: for each wrong field, the key of the text that the page shows. */
 export type Mistypes = Readonly<Partial<Record<CardField, MistypeText>>>;
-
-type MistypeText =
-  | 'numberMissing'
-  | 'numberUnreadable'
-  | 'numberTooShort'
-  | 'numberTooLong'
-  | 'numberMistyped'
-  | 'expiryUnreadable'
-  | 'expiryPast'
-  | 'cvcThree'
-  | 'cvcFour';
 
 export type CardReading =
   | ReadCard

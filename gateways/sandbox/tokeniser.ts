@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readCard } from './card-form.ts';
 import type { CardBook } from './card-book.ts';
-import { mistypedPage } from './mistyped-page.tsx';
 import { expectContentType, readText, RequestRefused } from '../http-server/http.ts';
 import type { Call, GatewayAnswer, Route } from '../http-server/http.ts';
 
@@ -12,8 +11,6 @@ const RETURN_URL_LIMIT = 2_048;
 
 const ERROR_ID_BYTES = 9;
 
-const NONCE_BYTES = 16;
-
 export interface TokeniserOptions {
   readonly cards: CardBook;
   /** Read at every request, so that the caller may add origins later. */
@@ -23,7 +20,7 @@ export interface TokeniserOptions {
 
 /**
  * The only route that gets a card number, in memory, for one request. Redirects to `return_url` with `payment_token`
- * or `payment_error`; a typing error gets the form again, with 422. No log contains a field.
+ * or `payment_error`, or after typing errors with `mistyped`: their names, without a value. No log contains a field.
  */
 export function tokeniserRoute(options: TokeniserOptions): Route {
   return {
@@ -60,8 +57,7 @@ async function tokenise({ request }: Call, options: TokeniserOptions): Promise<G
     now,
   );
   if (read.kind === 'mistyped') {
-    const nonce = randomBytes(NONCE_BYTES).toString('base64');
-    return mistypedPage(form, read.mistypes, { returnUrl, nonce });
+    return sendBack(returnUrl, { mistyped: Object.values(read.mistypes).join() });
   }
   if (read.kind === 'refused') {
     const id = randomBytes(ERROR_ID_BYTES).toString('base64url');
@@ -90,9 +86,12 @@ function readReturnUrl(value: string, allowedOrigins: readonly string[]): URL {
 
 function sendBack(
   returnUrl: URL,
-  result: { payment_token: string } | { payment_error: string; payment_error_id: string },
+  result:
+    | { payment_token: string }
+    | { payment_error: string; payment_error_id: string }
+    | { mistyped: string },
 ): GatewayAnswer {
-  for (const name of ['payment_token', 'payment_error', 'payment_error_id']) {
+  for (const name of ['payment_token', 'payment_error', 'payment_error_id', 'mistyped']) {
     returnUrl.searchParams.delete(name);
   }
   for (const [name, value] of Object.entries(result)) returnUrl.searchParams.set(name, value);

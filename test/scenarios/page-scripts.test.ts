@@ -4,7 +4,6 @@ import { test as apiTest } from '../support/api-environment.ts';
 import type { ApiEnvironment } from '../support/api-environment.ts';
 import { chromiumMissing, launchChromium } from '../support/chromium.ts';
 import { createSubscription } from '../support/fixtures/subscriptions.ts';
-import { openTab, VIEWS } from '../support/hosted-pages/page-views.ts';
 import { PAGE_STATES } from '../support/hosted-pages/states/index.ts';
 import { openPageServers } from '../support/hosted-pages/states/page-servers.ts';
 import { visit } from '../support/hosted-pages/visits.ts';
@@ -98,22 +97,6 @@ test('the caret of the card number stays beside its digit after a change in the 
   expect(await press('Backspace', 'Backspace')).toBe('4294| 2424 2424 2424 2');
   expect(await press('Delete')).toBe('4294 |2424 2424 2424 2');
   expect(await press('Delete')).toBe('4294 |4242 4242 4242');
-});
-
-test('the gateway’s page about a typing error groups the number, and its content security policy allows the script', async ({
-  browser,
-  servers,
-}) => {
-  const counts = { pages: 0, passed: 0, violated: 0, undecided: new Set<string>() };
-  const { page, show } = await openTab(browser, counts);
-  const lines: string[] = [];
-  page.on('console', (line) => lines.push(line.text()));
-  await show(await PAGE_STATES['checkout: mistyped card']!(servers, 'en'), VIEWS.wide);
-  const field = page.getByLabel('Card number');
-  await field.fill('');
-  await field.pressSequentially('3782822');
-  expect(await typed(page)).toEqual(['3782 822|', 'American Express']);
-  expect(lines).toEqual([expect.stringContaining('status of 422')]);
 });
 
 test('a page that asks for details, a paid checkout and the checkout of a Stripe merchant have no script and allow none', async ({

@@ -2,45 +2,48 @@ import type { Language } from './language.ts';
 
 export type CardField = 'number' | 'expiry' | 'cvc';
 
-export interface CardFormContext {
-  readonly session: string;
-  readonly return_url: string;
-  readonly locale: string;
-  readonly merchant: string;
-  readonly button: string;
-}
+/** The typing errors that the gateway reports, each with its field. Each is also the key of its text. */
+const MISTYPES = {
+  numberMissing: 'number',
+  numberUnreadable: 'number',
+  numberTooShort: 'number',
+  numberTooLong: 'number',
+  numberMistyped: 'number',
+  expiryUnreadable: 'expiry',
+  expiryPast: 'expiry',
+  cvcThree: 'cvc',
+  cvcFour: 'cvc',
+} as const satisfies Record<string, CardField>;
 
-export interface TypedFields {
-  readonly name: string;
-  readonly number: string;
-  readonly expiry: string;
-}
+export type MistypeText = keyof typeof MISTYPES;
 
-const NOTHING_TYPED: TypedFields = { name: '', number: '', expiry: '' };
+/** Reads the typing errors in the query of a URL, in the order of the fields. Leaves out unknown ones. */
+export function mistypesIn(querystring: string): MistypeText[] {
+  const given = (new URLSearchParams(querystring).get('mistyped') ?? '').split(',');
+  return Object.keys(MISTYPES).filter((text): text is MistypeText => given.includes(text));
+}
 
 /**
  * The card form, which posts to the gateway's tokeniser. The first field with a problem has the focus. `describedBy`:
- * the id of a text about the whole form. The CVC is never filled in.
+ * the id of a text about the whole form. Number, expiry and CVC are never filled in: they go to the gateway only.
  */
 export function CardForm(props: {
   language: Language;
   action: string;
-  context: CardFormContext;
-  typed?: Partial<TypedFields>;
-  problems?: Readonly<Partial<Record<CardField, string>>>;
+  context: { readonly session: string; readonly return_url: string };
+  payerName: string;
+  button: string;
+  mistypes: readonly MistypeText[];
   describedBy?: string | undefined;
 }) {
-  const { language, context, problems = {}, describedBy } = props;
-  const typed = { ...NOTHING_TYPED, ...props.typed };
-  const [first] = Object.keys(problems);
+  const { language, context, mistypes, describedBy } = props;
   const field = (name: CardField, placeholder?: string) => (
     <CardInput
       name={name}
       label={language.say(LABELS[name])}
-      value={name === 'cvc' ? '' : typed[name]}
-      problem={problems[name]}
-      hasFocus={name === first}
-      {...{ placeholder, describedBy }}
+      mistype={mistypes.find((text) => MISTYPES[text] === name)}
+      hasFocus={mistypes[0] !== undefined && MISTYPES[mistypes[0]] === name}
+      {...{ language, placeholder, describedBy }}
     />
   );
   return (
@@ -55,7 +58,7 @@ export function CardForm(props: {
         dir="auto"
         autocomplete="cc-name"
         maxLength={255}
-        value={typed.name}
+        value={props.payerName}
         required
         aria-describedby={describedBy}
       />
@@ -64,7 +67,7 @@ export function CardForm(props: {
         <div>{field('expiry', language.say('expiryFormat'))}</div>
         <div>{field('cvc')}</div>
       </div>
-      <button type="submit">{context.button}</button>
+      <button type="submit">{props.button}</button>
     </form>
   );
 }
@@ -78,15 +81,16 @@ const INPUTS = {
 } as const;
 
 function CardInput(props: {
+  language: Language;
   name: CardField;
   label: string;
-  value: string;
   placeholder?: string | undefined;
-  problem: string | undefined;
+  mistype: MistypeText | undefined;
   hasFocus: boolean;
   describedBy: string | undefined;
 }) {
-  const { name, label, value, placeholder, problem, hasFocus, describedBy } = props;
+  const { language, name, label, placeholder, mistype, hasFocus, describedBy } = props;
+  const problem = mistype && language.say(mistype);
   const problemId = problem === undefined ? undefined : `${name}-problem`;
   return (
     <>
@@ -98,7 +102,6 @@ function CardInput(props: {
         inputMode="numeric"
         {...INPUTS[name]}
         placeholder={placeholder}
-        value={value}
         required
         autofocus={hasFocus}
         aria-invalid={problem === undefined ? undefined : true}

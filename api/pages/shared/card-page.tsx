@@ -1,3 +1,4 @@
+import type { MistypeText } from '../parts/card-form.tsx';
 import type { Language } from '../parts/language.ts';
 import { CARD_SCRIPT } from '../parts/scripts.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -43,6 +44,8 @@ export interface PageRequest extends PageDeps {
   readonly browser: string;
   /** The details form that was sent; empty without one. */
   readonly typed: TypedDetails;
+  /** The typing errors of the card that the gateway has just sent back. */
+  readonly mistypes: readonly MistypeText[];
 }
 
 /** Seconds between two requests of a waiting page for the outcome. */
@@ -91,7 +94,7 @@ function askCard(
   gateway: CardGateway,
   { subject, sale, alert }: Asked,
 ): Page {
-  const { home, browser, sessionKey } = request;
+  const { home, browser, sessionKey, mistypes } = request;
   const { tokeniserUrl, company, openCardEntry } = gateway;
   const page = { language: sale.language, status: 200, title: sale.productName };
   if (openCardEntry) {
@@ -104,15 +107,19 @@ function askCard(
     return { ...page, content: <EntryPage sale={sale} {...entry} /> };
   }
   if (tokeniserUrl === null) return noGatewayPage(sale);
+  const isMistyped = mistypes.length > 0;
+  const { say } = sale.language;
   const form = {
+    mistypes,
     tokeniserUrl,
     session: subject.sessionId,
     returnUrl: returnUrl(request, home, browser),
     payerName: knownDetails(subject).name ?? '',
-    alert,
+    alert: isMistyped ? say('correctFields') : alert,
   };
   return {
     ...page,
+    title: isMistyped ? say('errorTitle', { title: page.title }) : page.title,
     formOrigin: new URL(tokeniserUrl).origin,
     script: CARD_SCRIPT,
     content: <CardPage sale={sale} {...form} />,

@@ -9,6 +9,7 @@ import type { TypedDetails } from './details-form.ts';
 import { browserOf } from './own-requests.ts';
 import { createOpener, isPreview } from './card-page-kind.ts';
 import { seeOther, sendPage } from './page.tsx';
+import { mistypesIn } from '../parts/card-form.tsx';
 import type { Language } from '../parts/language.ts';
 
 /**
@@ -30,7 +31,8 @@ export function cardPageRoutes<Subject extends CardSubject>(
   ): Promise<void> => {
     const gateway = pages.asks(subject) ? await cardGatewayOf(deps, subject.merchantId) : null;
     const browser = browserOf(deps, ctx, home);
-    const request = { ...deps, gateway, language, home, browser, typed };
+    const mistypes = mistypesIn(ctx.querystring);
+    const request = { ...deps, gateway, language, home, browser, typed, mistypes };
     sendPage(deps, ctx, pages.show(request, subject));
   };
 

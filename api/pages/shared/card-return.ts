@@ -1,6 +1,7 @@
 import { admitTry, declineTry, findTry, tryKey } from '../../../db/repositories/checkouts/tries.ts';
 import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
+import { mistypesIn } from '../parts/card-form.tsx';
 import type { Language } from '../parts/language.ts';
 import { bankPath } from '../../../runtime/payer-links.ts';
 import type { Context } from '../../context.ts';
@@ -41,12 +42,14 @@ export function returnRoutes<Subject extends CardSubject>({
     { subject, home, outcome, language, isOwn }: Opened<Subject> & { isOwn: boolean },
   ): Promise<void> => {
     const returned = readReturn(ctx.querystring);
+    const mistypes = returned === null ? mistypesIn(ctx.querystring) : [];
     const changesNothing = returned === null || pages.isDecided(subject) || isPreview(ctx);
     const taken = changesNothing
       ? 'shown'
       : await takeCard(deps, limits, ctx, pages, { subject, returned, isOwn });
     const bank = await bankAfter(deps, pages, subject, taken);
     if (bank !== null) seeOther(ctx, bankPath(home, bank));
+    else if (mistypes.length > 0) seeOther(ctx, `${home}?mistyped=${mistypes.join()}`);
     else if (taken === 'shown') seeOther(ctx, outcome);
     else if (taken !== 'foreign') sendPage(deps, ctx, pages.processing(language, ctx.url));
     else sendPage(deps, ctx, confirmReturnPage({ ...deps, language }, ctx.url, subject.sessionId));

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { PublishedTestCard } from '../../../gateways/port.ts';
 import { CardForm } from '../parts/card-form.tsx';
+import type { MistypeText } from '../parts/card-form.tsx';
 import type { Language } from '../parts/language.ts';
 
 export interface ListRow {
@@ -55,23 +56,18 @@ export function CardPage(props: {
   returnUrl: string;
   payerName: string;
   alert: string | null;
+  mistypes: readonly MistypeText[];
 }) {
-  const { sale, alert } = props;
-  const context = {
-    session: props.session,
-    return_url: props.returnUrl,
-    locale: sale.language.locale,
-    merchant: sale.merchantName,
-    button: sale.offer.action,
-  };
+  const { sale, alert, payerName, mistypes } = props;
   return (
     <CardSection sale={sale} alert={alert}>
       <CardForm
         language={sale.language}
         action={props.tokeniserUrl}
-        context={context}
-        typed={{ name: props.payerName }}
-        describedBy={alert === null ? undefined : 'declined'}
+        context={{ session: props.session, return_url: props.returnUrl }}
+        button={sale.offer.action}
+        {...{ payerName, mistypes }}
+        describedBy={alert === null || mistypes.length > 0 ? undefined : 'declined'}
       />
     </CardSection>
   );

@@ -150,14 +150,12 @@ describe.each(KINDS)('the $kind page', (kind) => {
     expect(fieldsOf(page.text)).toEqual([
       { name: 'session', value: expect.stringMatching(/^cs_[0-9A-Za-z]{22}$/) as string },
       { name: 'return_url', value: ownReturnUrl(path) },
-      { name: 'locale', value: 'en' },
-      { name: 'merchant', value: 'Acme Ltd' },
-      { name: 'button', value: kind.button },
       { name: 'name', label: 'Name on card', autocomplete: 'cc-name', value: 'Ada Example' },
       { name: 'number', label: 'Card number', autocomplete: 'cc-number' },
       { name: 'expiry', label: 'Expiry', autocomplete: 'cc-exp' },
       { name: 'cvc', label: 'CVC', autocomplete: 'cc-csc' },
     ]);
+    expect(page.text).toContain(`<button type="submit">${kind.button}</button>`);
     expect(page.text.match(/<script/g)).toHaveLength(1);
     expect(page.headers['content-security-policy']).toMatch(
       /^default-src 'none'; style-src 'nonce-[^']+'; script-src 'sha256-[^']+'; form-action 'self' https:\/\/cards\.example; base-uri 'none'; frame-ancestors 'none'$/,
@@ -205,6 +203,22 @@ describe.each(KINDS)('the $kind page', (kind) => {
     expect(await triesOf(api, session)).toBe(kind.declined.length + 2);
     expect(await attempts()).toEqual(kind.attempts);
     expect(await newEvents()).toEqual(kind.events);
+  });
+
+  test('marks the fields that the gateway reports as mistyped, ignores other names, and counts no try [D-61]', async ({
+    api,
+  }) => {
+    const { comeBack, request, path, session } = await open(api, kind);
+    const answer = await comeBack('mistyped=cvcThree%2CexpiryPast%2C%3Cb%3E');
+    expectSeeOther(answer, `${path}?mistyped=expiryPast,cvcThree`);
+    const page = await request(`${path}?mistyped=expiryPast,cvcThree`);
+    expect(page.text).toContain('<title>Error: ');
+    expect(alertOf(page)).toBe('Correct the marked fields. Nothing was charged.');
+    expect(page.text.match(/<p class="problem" id="[^"]*">[^<]*/g)).toEqual([
+      '<p class="problem" id="expiry-problem">This date is in the past. Check the expiry, or use another card.',
+      '<p class="problem" id="cvc-problem">Enter the 3 digits on the back of the card.',
+    ]);
+    expect(await triesOf(api, session)).toBeOneOf([0, undefined]);
   });
 
   test('answers 503 while Temporal is unavailable, and a later load of the return URL takes the card [D-§8]', async ({

@@ -1,9 +1,4 @@
 import { changeSettings } from '../../../../db/repositories/merchants/settings.ts';
-import type { Locale } from '../../../../domain/locales.ts';
-import { mistypedPage } from '../../../../gateways/sandbox/mistyped-page.tsx';
-import { languageOf } from '../../../../api/pages/parts/language.ts';
-import { PUBLIC_URL } from '../../api-environment.ts';
-import type { Answer } from '../../api-environment.ts';
 import type { PageStates } from './page-servers.ts';
 import {
   card,
@@ -24,27 +19,6 @@ const BRANDING = {
 };
 const TRIAL = { trialPeriodCount: 7, trialPeriodInterval: 'DAY' };
 
-/** The sandbox's page after a card form with three typing errors. */
-function mistyped(locale: Locale): Answer {
-  const { say, money } = languageOf(locale);
-  const form = new URLSearchParams({
-    session: 'cs_1',
-    return_url: `${PUBLIC_URL}/checkout/1/return`,
-    locale,
-    merchant: 'Acme Ltd',
-    button: say('pay', { amount: money(1_999, 'USD') }),
-    name: 'Ada Example',
-    number: '4242 4242 4242 424',
-    expiry: '13 / 34',
-  });
-  const { status, headers, body } = mistypedPage(
-    form,
-    { number: 'numberTooShort', expiry: 'expiryUnreadable', cvc: 'cvcThree' },
-    { returnUrl: new URL(PUBLIC_URL), nonce: 'bm9uY2U=' },
-  );
-  return { status, headers, text: body, json: null };
-}
-
 /** Each state of the checkout page of a subscription. */
 export const CHECKOUT_STATES: PageStates = {
   'checkout: details': async ({ test }, locale) =>
@@ -64,7 +38,10 @@ export const CHECKOUT_STATES: PageStates = {
   },
   'checkout: first amount': async ({ test }, locale) =>
     (await checkout(test, locale, { upfrontAmount: 500 })).look(),
-  'checkout: mistyped card': async (_, locale) => mistyped(locale),
+  'checkout: mistyped card': async ({ test }, locale) => {
+    const { path, request } = await checkout(test, locale);
+    return request(`${path}?mistyped=numberTooShort,expiryUnreadable,cvcThree`);
+  },
   'checkout: declined': async ({ test }, locale) =>
     (await checkout(test, locale)).give(card('card_declined')),
   'checkout: locked': async ({ live }, locale) => {
