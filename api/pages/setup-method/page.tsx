@@ -21,6 +21,7 @@ import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { PageRoutes } from '../shared/card-page-kind.ts';
 import { cardText, savedCardReceipt } from '../shared/receipt.ts';
 import type { PageDeps, PageRequest } from '../shared/card-page.tsx';
+import { declineText } from '../shared/decline-text.ts';
 import type { Page } from '../shared/page.tsx';
 import type { Sale } from '../shared/views.tsx';
 
@@ -53,7 +54,10 @@ function setupPage(request: PageRequest, setup: HostedSetup, nowAt: number): Pag
       return askPayer(request, {
         subject: setup,
         sale: saleOf(request, setup, nowAt),
-        alert: setup.lastErrorCode === null ? null : say('cardDeclined'),
+        alert:
+          setup.lastErrorCode === null
+            ? null
+            : declineText(language, 'cardDeclined', setup.lastErrorCode),
         button: 'continueToYourCard',
       });
     case 'locked':

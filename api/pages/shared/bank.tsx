@@ -8,6 +8,7 @@ import { isStorable } from '../../../domain/storable-text.ts';
 import { pathParam } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { processingPage } from './card-page.tsx';
+import { declineText } from './decline-text.ts';
 import type { CardPages, CardSubject, CardRoutes } from './card-page-kind.ts';
 
 /** True while the payer can confirm the charge with the bank, or its outcome is not known yet. */
@@ -30,13 +31,16 @@ export function isUnconfirmed(attempt: ShownAttempt | null): boolean {
 }
 
 export function declinedText(
-  { say }: Language,
+  language: Language,
   attempt: ShownAttempt | null,
   lastErrorCode: string | null,
 ): string | null {
   if (isAtBank(attempt)) return null;
-  if (isUnconfirmed(attempt)) return say('notConfirmed');
-  return attempt?.state === 'DECLINED' || lastErrorCode !== null ? say('paymentDeclined') : null;
+  if (isUnconfirmed(attempt)) return language.say('notConfirmed');
+  // A card that could not be saved has no attempt, and is the later one.
+  const code = lastErrorCode ?? (attempt?.state === 'DECLINED' ? attempt.errorCode : null);
+  if (code === null && attempt?.state !== 'DECLINED') return null;
+  return declineText(language, 'paymentDeclined', code);
 }
 
 /** Returns the page with a section above its content: the bank waits for the payer, who can also give another card. */

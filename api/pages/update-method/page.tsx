@@ -28,12 +28,13 @@ import {
 } from '../shared/card-page.tsx';
 import type { PageDeps, PageRequest, PageText } from '../shared/card-page.tsx';
 import { cardText, paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
+import { declineText, REASONS } from '../shared/decline-text.ts';
+import type { Reason } from '../shared/decline-text.ts';
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import type { Purchase, ShownCard } from '../shared/receipt.ts';
 import { OwnForm } from '../shared/views.tsx';
 import type { ListRow, Offer, Sale } from '../shared/views.tsx';
-import type { DeclineCode } from '../../../domain/declines.ts';
 import { formToken } from '../shared/own-requests.ts';
 
 /** A valid link, its subscription, and the cards tried on the page. */
@@ -190,7 +191,11 @@ function alertOf(language: Language, update: MethodUpdate): string | null {
   const { say } = language;
   const latest = update.tries.at(-1);
   if (isLatestKept(update.tries)) return `${keptText(language, update)} ${say('useAnotherCard')}`;
-  if (latest !== undefined) return latest.errorCode === null ? null : say('cardDeclined');
+  if (latest !== undefined) {
+    return latest.errorCode === null
+      ? null
+      : declineText(language, 'cardDeclined', latest.errorCode);
+  }
   if (confirmationOf(update) !== null || !isLatestUnconfirmed(update)) return null;
   return say('dueDeclined', { amount: owedText(language, update) });
 }
@@ -292,26 +297,6 @@ function nextTryRows({ say, dateTime }: Language, update: MethodUpdate): ListRow
 function owedText({ money }: Language, { state }: MethodUpdate): string {
   return money(state.owed?.amountMinor ?? state.terms.amountMinor, state.terms.currency);
 }
-
-/** Codes share a text, so that a thief does not learn that the card was reported as lost or stolen. */
-export const REASONS = {
-  card_declined: 'reasonDeclined',
-  insufficient_funds: 'reasonFunds',
-  expired_card: 'reasonExpired',
-  invalid_cvc: 'reasonDetails',
-  incorrect_card_number: 'reasonDetails',
-  lost_card: 'reasonUnusable',
-  stolen_card: 'reasonUnusable',
-  fraudulent: 'reasonUnusable',
-  authentication_required: 'reasonDeclined',
-  processing_error: 'reasonTechnical',
-  issuer_unavailable: 'reasonTechnical',
-  payment_method_removed: 'reasonUnusable',
-  account_closed: 'reasonUnusable',
-  authorisation_revoked: 'reasonUnusable',
-} as const satisfies Record<DeclineCode, string>;
-
-export type Reason = (typeof REASONS)[DeclineCode];
 
 /** The address at which a session shows its outcome. At its own address the link begins the next session. */
 export const outcomePath = (home: string): string => `${home}?outcome`;

@@ -176,7 +176,7 @@ describe.each(KINDS)('the $kind page', (kind) => {
     expect(await triesOf(api, session)).toBeOneOf([0, undefined]);
   });
 
-  test('shows one neutral text after a declined card, takes another card, and counts no reload [D-§4, D-33, D-40]', async ({
+  test('says no reason after a card that the bank declined, takes another card, and counts no reload [D-§4, D-33, D-40]', async ({
     api,
   }) => {
     const { comeBack, give, lookAtOutcome, outcomeAt, session, attempts, newEvents } = await open(
@@ -204,6 +204,25 @@ describe.each(KINDS)('the $kind page', (kind) => {
     expect(await attempts()).toEqual(kind.attempts);
     expect(await newEvents()).toEqual(kind.events);
   });
+
+  test.for([
+    ['insufficient_funds', 'There was not enough money in the account. You can use another card.'],
+    ['expired_card', 'The card has expired. You can use another card.'],
+    ['issuer_unavailable', 'Try again later. You can use another card.'],
+    ['processing_error', 'Try again later. You can use another card.'],
+    ...['card_declined', 'stolen_card', 'lost_card', 'fraudulent', 'invalid_cvc'].map((code) => [
+      code,
+      'Check the details and try again, or use another card.',
+    ]),
+  ] as [string, string][])(
+    'names the kind of the decline %s, and only what helps no thief [D-42]',
+    async ([code, advice], { api }) => {
+      const { give } = await open(api, kind);
+      const page = await give(`payment_error=${code}&payment_error_id=1`);
+      const [declined] = kind.alert.split(' Check');
+      expect(alertOf(page)).toBe(`${declined} ${advice}`);
+    },
+  );
 
   test('marks the fields that the gateway reports as mistyped, ignores other names, and counts no try [D-61]', async ({
     api,

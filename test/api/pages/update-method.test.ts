@@ -297,7 +297,7 @@ test('the update page says that a declined card was not saved [D-33]', async ({ 
     'Your card was declined and was not saved. Nothing was charged. Check the details and try ' +
     'again, or use another card.';
   expect(alertOf(await give('payment_token=tok_stolen_card_1111'))).toBe(notSaved);
-  expect(alertOf(await give('payment_error=expired_card&payment_error_id=1'))).toBe(notSaved);
+  expect(alertOf(await give('payment_error=invalid_cvc&payment_error_id=1'))).toBe(notSaved);
   expect(await lastFourOf(api, subscription)).toBe('4242');
 
   const unpaid = await openUpdatePage(api, 'UNPAID');

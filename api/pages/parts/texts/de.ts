@@ -38,10 +38,10 @@ export const de: Texts = {
   cvcThree: 'Geben Sie die 3 Ziffern auf der Rückseite der Karte ein.',
   cvcFour: 'Geben Sie die 4 Ziffern auf der Vorderseite der Karte ein.',
 
-  paymentDeclined:
-    'Ihre Zahlung wurde abgelehnt, und es wurde nichts abgebucht. Prüfen Sie die Angaben und versuchen Sie es erneut, oder verwenden Sie eine andere Karte.',
-  cardDeclined:
-    'Ihre Karte wurde abgelehnt und nicht gespeichert. Es wurde nichts abgebucht. Prüfen Sie die Angaben und versuchen Sie es erneut, oder verwenden Sie eine andere Karte.',
+  paymentDeclined: 'Ihre Zahlung wurde abgelehnt, und es wurde nichts abgebucht.',
+  cardDeclined: 'Ihre Karte wurde abgelehnt und nicht gespeichert. Es wurde nichts abgebucht.',
+  checkDetails:
+    'Prüfen Sie die Angaben und versuchen Sie es erneut, oder verwenden Sie eine andere Karte.',
   cardEnding: '{brand} mit den Endziffern {digits}',
   yourCardInSentence: 'Ihre Karte',
 

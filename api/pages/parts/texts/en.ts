@@ -39,10 +39,9 @@ export const en = {
   cvcFour: 'Enter the 4 digits on the front of the card.',
 
   // Declined and saved cards
-  paymentDeclined:
-    'Your payment was declined and nothing was charged. Check the details and try again, or use another card.',
-  cardDeclined:
-    'Your card was declined and was not saved. Nothing was charged. Check the details and try again, or use another card.',
+  paymentDeclined: 'Your payment was declined and nothing was charged.',
+  cardDeclined: 'Your card was declined and was not saved. Nothing was charged.',
+  checkDetails: 'Check the details and try again, or use another card.',
   cardEnding: '{brand} ending in {digits}',
   yourCardInSentence: 'your card',
 

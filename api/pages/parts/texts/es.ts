@@ -36,10 +36,9 @@ export const es: Texts = {
   cvcThree: 'Introduzca las 3 cifras del reverso de la tarjeta.',
   cvcFour: 'Introduzca las 4 cifras del anverso de la tarjeta.',
 
-  paymentDeclined:
-    'Su pago ha sido rechazado y no se ha cobrado nada. Compruebe los datos e inténtelo de nuevo, o utilice otra tarjeta.',
-  cardDeclined:
-    'Su tarjeta ha sido rechazada y no se ha guardado. No se ha cobrado nada. Compruebe los datos e inténtelo de nuevo, o utilice otra tarjeta.',
+  paymentDeclined: 'Su pago ha sido rechazado y no se ha cobrado nada.',
+  cardDeclined: 'Su tarjeta ha sido rechazada y no se ha guardado. No se ha cobrado nada.',
+  checkDetails: 'Compruebe los datos e inténtelo de nuevo, o utilice otra tarjeta.',
   cardEnding: '{brand} terminada en {digits}',
   yourCardInSentence: 'su tarjeta',
 

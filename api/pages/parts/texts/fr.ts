@@ -37,10 +37,9 @@ export const fr: Texts = {
   cvcThree: 'Saisissez les 3 chiffres au dos de la carte.',
   cvcFour: 'Saisissez les 4 chiffres au recto de la carte.',
 
-  paymentDeclined:
-    'Votre paiement a été refusé et rien n’a été débité. Vérifiez les données et réessayez, ou utilisez une autre carte.',
-  cardDeclined:
-    'Votre carte a été refusée et n’a pas été enregistrée. Rien n’a été débité. Vérifiez les données et réessayez, ou utilisez une autre carte.',
+  paymentDeclined: 'Votre paiement a été refusé et rien n’a été débité.',
+  cardDeclined: 'Votre carte a été refusée et n’a pas été enregistrée. Rien n’a été débité.',
+  checkDetails: 'Vérifiez les données et réessayez, ou utilisez une autre carte.',
   cardEnding: '{brand} se terminant par {digits}',
   yourCardInSentence: 'votre carte',
 

@@ -35,10 +35,10 @@ export const it: Texts = {
   cvcThree: 'Inserisca le 3 cifre sul retro della carta.',
   cvcFour: 'Inserisca le 4 cifre sul fronte della carta.',
 
-  paymentDeclined:
-    'Il Suo pagamento è stato rifiutato e non è stato addebitato nulla. Controlli i dati e riprovi, oppure usi un’altra carta.',
+  paymentDeclined: 'Il Suo pagamento è stato rifiutato e non è stato addebitato nulla.',
   cardDeclined:
-    'La Sua carta è stata rifiutata e non è stata salvata. Non è stato addebitato nulla. Controlli i dati e riprovi, oppure usi un’altra carta.',
+    'La Sua carta è stata rifiutata e non è stata salvata. Non è stato addebitato nulla.',
+  checkDetails: 'Controlli i dati e riprovi, oppure usi un’altra carta.',
   cardEnding: '{brand} che termina con {digits}',
   yourCardInSentence: 'la Sua carta',
 

@@ -36,10 +36,9 @@ export const nl: Texts = {
   cvcThree: 'Vul de 3 cijfers op de achterkant van de kaart in.',
   cvcFour: 'Vul de 4 cijfers op de voorkant van de kaart in.',
 
-  paymentDeclined:
-    'Uw betaling is geweigerd en er is niets afgeschreven. Controleer de gegevens en probeer het opnieuw, of gebruik een andere kaart.',
-  cardDeclined:
-    'Uw kaart is geweigerd en niet opgeslagen. Er is niets afgeschreven. Controleer de gegevens en probeer het opnieuw, of gebruik een andere kaart.',
+  paymentDeclined: 'Uw betaling is geweigerd en er is niets afgeschreven.',
+  cardDeclined: 'Uw kaart is geweigerd en niet opgeslagen. Er is niets afgeschreven.',
+  checkDetails: 'Controleer de gegevens en probeer het opnieuw, of gebruik een andere kaart.',
   cardEnding: '{brand} eindigend op {digits}',
   yourCardInSentence: 'uw kaart',
 

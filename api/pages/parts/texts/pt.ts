@@ -35,10 +35,9 @@ export const pt: Texts = {
   cvcThree: 'Digite os 3 dígitos do verso do cartão.',
   cvcFour: 'Digite os 4 dígitos da frente do cartão.',
 
-  paymentDeclined:
-    'Seu pagamento foi recusado e nada foi cobrado. Confira os dados e tente novamente, ou use outro cartão.',
-  cardDeclined:
-    'Seu cartão foi recusado e não foi salvo. Nada foi cobrado. Confira os dados e tente novamente, ou use outro cartão.',
+  paymentDeclined: 'Seu pagamento foi recusado e nada foi cobrado.',
+  cardDeclined: 'Seu cartão foi recusado e não foi salvo. Nada foi cobrado.',
+  checkDetails: 'Confira os dados e tente novamente, ou use outro cartão.',
   cardEnding: '{brand} com final {digits}',
   yourCardInSentence: 'seu cartão',
 

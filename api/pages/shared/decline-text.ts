@@ -1,0 +1,44 @@
+import { isDeclineCode } from '../../../domain/declines.ts';
+import type { DeclineCode } from '../../../domain/declines.ts';
+import type { Language } from '../parts/language.ts';
+
+/** Codes share a text, so that a thief does not learn that the card was reported as lost or stolen. */
+export const REASONS = {
+  card_declined: 'reasonDeclined',
+  insufficient_funds: 'reasonFunds',
+  expired_card: 'reasonExpired',
+  invalid_cvc: 'reasonDetails',
+  incorrect_card_number: 'reasonDetails',
+  lost_card: 'reasonUnusable',
+  stolen_card: 'reasonUnusable',
+  fraudulent: 'reasonUnusable',
+  authentication_required: 'reasonDeclined',
+  processing_error: 'reasonTechnical',
+  issuer_unavailable: 'reasonTechnical',
+  payment_method_removed: 'reasonUnusable',
+  account_closed: 'reasonUnusable',
+  authorisation_revoked: 'reasonUnusable',
+} as const satisfies Record<DeclineCode, string>;
+
+export type Reason = (typeof REASONS)[DeclineCode];
+
+/**
+ * The alert after a declined card, by the kind of decline. Says no more than that the bank refused if the code is about
+ * a lost or stolen card, a suspected fraud or a single field: it would help a person who tests stolen cards.
+ */
+export function declineText(
+  { say, locale }: Language,
+  declined: 'paymentDeclined' | 'cardDeclined',
+  code: string | null,
+): string {
+  const reason = isDeclineCode(code) ? REASONS[code] : null;
+  const gap = locale === 'ja' ? '' : ' ';
+  const stop = locale === 'ja' ? '。' : '. ';
+  const advice =
+    reason === 'reasonFunds' || reason === 'reasonExpired'
+      ? `${say(reason)}${stop}${say('useAnotherCard')}`
+      : reason === 'reasonTechnical'
+        ? `${say('tryLater')}${gap}${say('useAnotherCard')}`
+        : say('checkDetails');
+  return `${say(declined)}${gap}${advice}`;
+}
