@@ -43,10 +43,11 @@ export function missingOf({ template, savedDetails }: Link): DetailName[] {
   return missingDetails({ ...template, savedDetails });
 }
 
-/** Returns the same page for unknown, expired and used-up links, so that the page reveals no valid codes. */
-export function gonePage(language: Language): Page {
+/** For an unknown, expired or used-up link. `link`: null if unknown. Its code of 71 random bits cannot be guessed. */
+export function gonePage(language: Language, link: Link | null): Page {
   const { say } = language;
-  return notice(language, 410, say('linkGoneTitle'), [say('linkGone'), say('askSender')]);
+  const ask = link === null ? say('askSender') : say('askMerchant', { name: link.merchant.name });
+  return notice(language, 410, say('linkGoneTitle'), [say('linkGone'), ask]);
 }
 
 export function busyPage(language: Language): Page {

@@ -39,7 +39,7 @@ export function linkPageRoutes({ router, deps, limits }: PageRoutes): void {
     }
     const nowAt = deps.now();
     if (!isUsable(link, nowAt)) {
-      sendPage(deps, ctx, gonePage(languageFor(ctx)));
+      sendPage(deps, ctx, gonePage(languageFor(ctx), link));
       return;
     }
     // A visit is the id of one browser on one link. After an expired or cancelled checkout the browser gets a new one.
@@ -85,7 +85,7 @@ async function takeFirstStep(
   }
   const nowAt = deps.now();
   if (!isUsable(link, nowAt)) {
-    sendPage(deps, ctx, gonePage(languageFor(ctx)));
+    sendPage(deps, ctx, gonePage(languageFor(ctx), link));
     return;
   }
   const gateway = await cardGatewayOf(deps, link.template.merchantId);
@@ -103,7 +103,7 @@ async function takeFirstStep(
     case 'repeated':
       return seeOther(ctx, goods.pathOf(checkoutToken));
     case 'gone':
-      return sendPage(deps, ctx, gonePage(languageFor(ctx)));
+      return sendPage(deps, ctx, gonePage(languageFor(ctx), link));
     case 'limited': {
       const waitSeconds = Math.max(1, Math.ceil((use.untilAt - deps.now()) / 1_000));
       ctx.set('Retry-After', String(waitSeconds));
@@ -119,7 +119,7 @@ async function openLink(deps: ApiDeps, limits: PageLimits, ctx: Context): Promis
   );
   const language = languageFor(ctx, link?.template.locale);
   ctx.state.pageBranding = link?.merchant.settings.branding ?? {};
-  if (link === null) sendPage(deps, ctx, gonePage(language));
+  if (link === null) sendPage(deps, ctx, gonePage(language, null));
   return link;
 }
 

@@ -110,7 +110,9 @@ describe('the page of a subscription link', () => {
 });
 
 describe('an unusable link', () => {
-  test('shows the same page when it is unknown, expired or used up [D-37]', async ({ api }) => {
+  test('shows one page when it is unknown, expired or used up, which names the merchant if the link is known [D-37]', async ({
+    api,
+  }) => {
     const [expired, usedUp] = [
       await makeLink(api, { expiryDate: Date.now() + HOUR }),
       await makeLink(api),
@@ -134,8 +136,16 @@ describe('an unusable link', () => {
     expect(pages[0]!.status).toBe(410);
     expect(pages[0]!.text).toContain('<h1>This link cannot be used</h1>');
     expect(pages[0]!.text).not.toContain('<form');
-    for (const page of [...pages, ...posts]) {
-      expect(comparable(page)).toEqual(comparable(pages[0]!));
+    const [unknown, , , ...others] = pages;
+    for (const page of [...others, ...posts]) {
+      expect(comparable(page)).toEqual(comparable(unknown!));
+    }
+    for (const page of pages.slice(1, 3)) {
+      expect(page.status).toBe(410);
+      const named = page.text.replaceAll(/nonce="[^"]*"/g, '');
+      expect(named.replace('Ask Acme Ltd for', 'Ask the sender for')).toBe(
+        unknown!.text.replaceAll(/nonce="[^"]*"/g, ''),
+      );
     }
     expect(await api.countRows()).toEqual(rows);
   });

@@ -168,6 +168,7 @@ export const de: Texts = {
   linkGone:
     'Er ist unvollständig, abgelaufen oder wurde schon so oft verwendet wie erlaubt. Es wurde nichts abgebucht.',
   askSender: 'Bitten Sie den Absender um einen neuen Link.',
+  askMerchant: 'Bitten Sie {name} um einen neuen Link.',
   linkBusyTitle: 'Dieser Link wurde aus Ihrem Netz zu oft verwendet',
   linkBusy:
     'Es wurde nichts abgebucht. Öffnen Sie den Link in zehn Minuten noch einmal oder aus einem anderen Netz.',

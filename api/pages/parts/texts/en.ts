@@ -170,6 +170,7 @@ export const en = {
   linkGone:
     'It is incomplete, it has expired, or it was used as often as it may be. Nothing was charged.',
   askSender: 'Ask the sender for a new link.',
+  askMerchant: 'Ask {name} for a new link.',
   linkBusyTitle: 'This link was begun too often from your network',
   linkBusy: 'Nothing was charged. Open the link again in ten minutes, or from another network.',
   openLinkAgain: 'Open the link again. Nothing was charged.',

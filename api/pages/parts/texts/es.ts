@@ -164,6 +164,7 @@ export const es: Texts = {
   linkGone:
     'Está incompleto, ha caducado o ya se ha utilizado tantas veces como permite. No se ha cobrado nada.',
   askSender: 'Pida un nuevo enlace a quien se lo envió.',
+  askMerchant: 'Pida un nuevo enlace a {name}.',
   linkBusyTitle: 'Este enlace se ha utilizado demasiadas veces desde su red',
   linkBusy:
     'No se ha cobrado nada. Abra el enlace de nuevo dentro de diez minutos o desde otra red.',

@@ -167,6 +167,7 @@ export const fr: Texts = {
   linkGone:
     'Il est incomplet, il a expiré ou il a déjà été utilisé autant de fois que permis. Rien n’a été débité.',
   askSender: 'Demandez un nouveau lien à l’expéditeur.',
+  askMerchant: 'Demandez un nouveau lien à {name}.',
   linkBusyTitle: 'Ce lien a été utilisé trop souvent depuis votre réseau',
   linkBusy: 'Rien n’a été débité. Rouvrez le lien dans dix minutes ou depuis un autre réseau.',
   openLinkAgain: 'Ouvrez de nouveau le lien. Rien n’a été débité.',

@@ -164,6 +164,7 @@ export const it: Texts = {
   linkGone:
     'È incompleto, è scaduto oppure è già stato utilizzato tante volte quante ne sono permesse. Non è stato addebitato nulla.',
   askSender: 'Chieda un nuovo link a chi lo ha inviato.',
+  askMerchant: 'Chieda un nuovo link a {name}.',
   linkBusyTitle: 'Questo link è stato utilizzato troppe volte dalla Sua rete',
   linkBusy: 'Non è stato addebitato nulla. Riapra il link tra dieci minuti o da un’altra rete.',
   openLinkAgain: 'Apra di nuovo il link. Non è stato addebitato nulla.',

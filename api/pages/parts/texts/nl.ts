@@ -165,6 +165,7 @@ export const nl: Texts = {
   linkGone:
     'De link is onvolledig, is verlopen of is al zo vaak gebruikt als is toegestaan. Er is niets afgeschreven.',
   askSender: 'Vraag de afzender om een nieuwe link.',
+  askMerchant: 'Vraag {name} om een nieuwe link.',
   linkBusyTitle: 'Deze link is te vaak vanuit uw netwerk gebruikt',
   linkBusy:
     'Er is niets afgeschreven. Open de link over tien minuten opnieuw, of vanuit een ander netwerk.',

@@ -163,6 +163,7 @@ export const pt: Texts = {
   linkGone:
     'Ele está incompleto, expirou ou já foi usado o número permitido de vezes. Nada foi cobrado.',
   askSender: 'Peça um novo link a quem o enviou.',
+  askMerchant: 'Peça um novo link a {name}.',
   linkBusyTitle: 'Este link foi usado vezes demais a partir da sua rede',
   linkBusy: 'Nada foi cobrado. Abra o link novamente em dez minutos ou a partir de outra rede.',
   openLinkAgain: 'Abra o link novamente. Nada foi cobrado.',
