@@ -240,7 +240,9 @@ function receiptOf(language: Language, checkout: Checkout): ListRow[] {
   if (paid !== null) return paymentReceipt(language, paid, purchase);
   if (state.status !== 'TRIALING') return [];
   const saved = { card, at: null, reference: receiptId ?? subscriptionId };
-  return savedCardReceipt(language, saved, purchase);
+  const { amountMinor, currency } = state.terms;
+  const next = { amount: language.money(amountMinor, currency), at: nextPaymentAt(state) };
+  return savedCardReceipt(language, saved, purchase, next);
 }
 
 function leaveUrl(checkout: Checkout): string | null {

@@ -28,15 +28,25 @@ export function paymentReceipt(
   ];
 }
 
-/** `at`: null if not known. `reference`: the merchant's `receiptId`, or our id. */
+/** `at`: null if not known. `reference`: the merchant's `receiptId`, or our id. `next`: the next payment, if any. */
 export function savedCardReceipt(
   language: Language,
   saved: { card: ShownCard | null; at: number | null; reference: string },
   purchase: Purchase,
+  next: NextPayment | null = null,
 ): ListRow[] {
-  const { say } = language;
-  const nothing = { label: say('paidAmount'), text: say('nothing') };
-  return [nothing, ...receiptRows(language, purchase, saved)];
+  return [...nextPaymentRows(language, next), ...receiptRows(language, purchase, saved)];
+}
+
+export interface NextPayment {
+  readonly amount: string;
+  readonly at: number | null;
+}
+
+export function nextPaymentRows({ say, date }: Language, next: NextPayment | null): ListRow[] {
+  if (next === null || next.at === null) return [];
+  const text = say('amountOn', { amount: next.amount, date: date(next.at) });
+  return [{ label: say('nextPayment'), text }];
 }
 
 function receiptRows(
@@ -45,12 +55,12 @@ function receiptRows(
   { card, at, reference }: { card: ShownCard | null; at: number | null; reference: string },
 ): ListRow[] {
   const { say, quote, date } = language;
-  const row = (label: string, text: string | null): ListRow[] =>
-    text === null ? [] : [{ label, text }];
+  const row = (label: string, text: string | null, brand?: string): ListRow[] =>
+    text === null ? [] : [{ label, text, brand }];
   return [
     ...row(say('productLabel'), productName && quote(productName)),
     ...row(say('merchantLabel'), quote(merchantName)),
-    ...row(say('cardLabel'), card && cardText(language, card)),
+    ...row(say('cardLabel'), card && cardText(language, card), card?.brand),
     ...row(say('dateLabel'), at === null ? null : date(at)),
     ...row(say('referenceLabel'), quote(reference)),
   ];

@@ -2,11 +2,14 @@ import type { ComponentChildren } from 'preact';
 import type { PublishedTestCard } from '../../../gateways/port.ts';
 import { CardForm } from '../parts/card-form.tsx';
 import type { MistypeText } from '../parts/card-form.tsx';
+import { BrandMark } from '../parts/brand-mark.tsx';
 import type { Language } from '../parts/language.ts';
 
 export interface ListRow {
   readonly label: string;
   readonly text: string;
+  /** The card brand that the text names. */
+  readonly brand?: string | undefined;
 }
 
 export interface Offer {
@@ -206,10 +209,13 @@ function SaleSummary({ sale }: { sale: Sale }) {
 function RowList({ rows }: { rows: readonly ListRow[] }) {
   return (
     <dl>
-      {rows.map(({ label, text }) => (
+      {rows.map(({ label, text, brand }) => (
         <div>
           <dt>{label}</dt>
-          <dd>{text}</dd>
+          <dd>
+            {brand !== undefined && <BrandMark brand={brand} />}
+            {text}
+          </dd>
         </div>
       ))}
     </dl>

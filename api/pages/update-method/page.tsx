@@ -27,7 +27,7 @@ import {
   shownTestCards,
 } from '../shared/card-page.tsx';
 import type { PageDeps, PageRequest, PageText } from '../shared/card-page.tsx';
-import { cardText, paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
+import { cardText, nextPaymentRows, paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
 import { declineText, REASONS } from '../shared/decline-text.ts';
 import type { Reason } from '../shared/decline-text.ts';
 import { notice } from '../shared/page.tsx';
@@ -141,7 +141,8 @@ export function updatePage(request: PageRequest, update: MethodUpdate, nowAt: nu
       ];
       const { newCard: card, changedAt: at, receiptId, subscriptionId } = update;
       const saved = { card, at, reference: receiptId ?? subscriptionId };
-      const receipt = savedCardReceipt(language, saved, purchaseOf(update));
+      const next = { amount: owedText(language, update), at: nextAtOf(update) };
+      const receipt = savedCardReceipt(language, saved, purchaseOf(update), next);
       return resultPage(language, { title: say('cardReplacedTitle'), texts, receipt }, back);
     }
     case 'paid': {
@@ -231,11 +232,12 @@ function saleOf(deps: PageDeps, update: MethodUpdate, nowAt: number): Sale {
  */
 function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer {
   const { state, card } = update;
-  const { say, date } = language;
+  const { say } = language;
   const amount = owedText(language, update);
   const now: ListRow = {
     label: say('cardNow'),
     text: card === null ? say('noCard') : cardText(language, card),
+    brand: card?.brand,
   };
   const ownNow = state.testClockId === null ? nowAt : knownUntil(state);
   if (chargesNewMethod(state, ownNow)) {
@@ -251,7 +253,6 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
       ],
     };
   }
-  const nextAt = state.status === 'UNPAID' ? earliestAttemptAt(state) : nextPaymentAt(state);
   return {
     heading: say('newCard'),
     action: say('saveCard'),
@@ -260,11 +261,13 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
       { label: say('chargedToday'), text: say('nothing') },
       now,
       ...dueRows(language, update),
-      ...(nextAt === null
-        ? []
-        : [{ label: say('nextPayment'), text: say('amountOn', { amount, date: date(nextAt) }) }]),
+      ...nextPaymentRows(language, { amount, at: nextAtOf(update) }),
     ],
   };
+}
+
+function nextAtOf({ state }: MethodUpdate): number | null {
+  return state.status === 'UNPAID' ? earliestAttemptAt(state) : nextPaymentAt(state);
 }
 
 /** Empty if none was declined. */

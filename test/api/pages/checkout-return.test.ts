@@ -84,7 +84,7 @@ test('a checkout with a trial saves the card, starts the trial and charges nothi
     'Nothing was charged today. The first payment is US$19.99 on 7\u00a0February\u00a02026 (UTC).',
   );
   expect(linesOf(page.text)).toEqual([
-    ['Paid', 'Nothing'],
+    ['Next payment', 'US$19.99 on 7 February 2026 (UTC)'],
     ['Merchant', 'Acme Ltd'],
     ['Card', 'Visa ending in 4242'],
     ['Reference', subscriptionId],

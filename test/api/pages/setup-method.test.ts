@@ -55,7 +55,6 @@ test('a saved card is shown with a button to callbackUrl with four parameters [D
   expect(headingOf(page)).toBe('Your card was saved');
   expect(page.text).toContain('Nothing was charged now.');
   expect(linesOf(page.text)).toEqual([
-    ['Paid', 'Nothing'],
     ['Merchant', 'Acme Ltd'],
     ['Card', 'Visa ending in 4242'],
     ['Date', expect.stringMatching(/^\d+ \w+ \d{4} \(UTC\)$/)],

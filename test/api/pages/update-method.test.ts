@@ -96,7 +96,7 @@ test.for(['TRIALING', 'ACTIVE'] as const)(
     expect(refreshOf(page)).toBeUndefined();
     expect(page.text).not.toContain('<a ');
     expect(linesOf(page.text)).toEqual([
-      ['Paid', 'Nothing'],
+      ['Next payment', expect.stringMatching(/^US\$19\.99 on \d+ \w+ \d{4} \(UTC\)$/)],
       ['Merchant', 'Acme Ltd'],
       ['Card', 'Visa ending in 1111'],
       ['Date', expect.stringMatching(DAY)],

@@ -31,7 +31,7 @@ export const consentOf = (html: string): string | undefined =>
 
 /** Label and text of each line of the price list, with ordinary spaces. */
 export function linesOf(html: string): string[][] {
-  return [...html.matchAll(/<dt>([^<]*)<\/dt><dd>([^<]*)<\/dd>/g)].map(([, ...line]) =>
-    line.map(spaced),
+  return [...html.matchAll(/<dt>([^<]*)<\/dt><dd>(?:<svg.*?<\/svg>)?([^<]*)<\/dd>/g)].map(
+    ([, ...line]) => line.map(spaced),
   );
 }
