@@ -99,6 +99,6 @@ describe('the checkout on a phone, in a browser,', () => {
     expect(await style('h1')).toBe('ltr right');
     expect(await style('h2')).toBe('rtl start');
     expect(await style('#number')).toBe('ltr right');
-    expect(await style('dd')).toBe('rtl end');
+    expect(await style('dd')).toBe('rtl start');
   });
 });

@@ -1,13 +1,13 @@
 import type { Browser, Page } from 'playwright-core';
 import { expect, vi } from 'vitest';
-import { test as apiTest } from '../support/api-environment.ts';
+import { test as apiTest, TOKENISER_URL } from '../support/api-environment.ts';
 import type { ApiEnvironment } from '../support/api-environment.ts';
 import { chromiumMissing, launchChromium } from '../support/chromium.ts';
 import { createSubscription } from '../support/fixtures/subscriptions.ts';
 import { PAGE_STATES } from '../support/hosted-pages/states/index.ts';
 import { openPageServers } from '../support/hosted-pages/states/page-servers.ts';
 import { visit } from '../support/hosted-pages/visits.ts';
-import { heading } from '../support/payer-browser.ts';
+import { heading, typeCard } from '../support/payer-browser.ts';
 
 const test = apiTest
   .extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 })
@@ -39,6 +39,22 @@ test.beforeEach(({ skip }) => {
 
 const checkoutUrl = async (api: ApiEnvironment): Promise<string> =>
   api.url + new URL((await createSubscription(api)).fwdUrl).pathname;
+
+/** A function that lists the days, whose parts are joined by spaces without a break, that stand on two lines. */
+const BROKEN_DATES = `() => {
+  const nodes = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+  const broken = [];
+  while (nodes.nextNode()) {
+    for (const { 0: day, index } of nodes.currentNode.data.matchAll(/\\d+\\.?\\u00a0[\\p{L}\\u00a0]+\\u00a0\\d{4}/gu)) {
+      const range = document.createRange();
+      range.setStart(nodes.currentNode, index);
+      range.setEnd(nodes.currentNode, index + day.length);
+      const tops = [...range.getClientRects()].map(({ top }) => Math.round(top));
+      if (new Set(tops).size > 1) broken.push(day);
+    }
+  }
+  return broken;
+}`;
 
 /** The number in the field, with `|` at the caret, and the brand that is shown. */
 const typed = (page: Page) =>
@@ -97,6 +113,46 @@ test('the caret of the card number stays beside its digit after a change in the 
   expect(await press('Backspace', 'Backspace')).toBe('4294| 2424 2424 2424 2');
   expect(await press('Delete')).toBe('4294 |2424 2424 2424 2');
   expect(await press('Delete')).toBe('4294 |4242 4242 4242');
+});
+
+test('a second click on Pay sends nothing while the first is under way, and the button is busy', async ({
+  api,
+  open,
+}) => {
+  const { page, lines } = await open();
+  let sent = 0;
+  await page.route(TOKENISER_URL, (route) => {
+    sent += 1;
+    return route.fulfill({ status: 204 });
+  });
+  await page.goto(await checkoutUrl(api));
+  await typeCard(page);
+  const pay = page.getByRole('button');
+  expect(await pay.getAttribute('aria-busy')).toBe(null);
+  await pay.dblclick();
+  await vi.waitUntil(() => sent > 0, { timeout: 60_000 });
+  expect([sent, await pay.getAttribute('aria-busy')]).toEqual([1, 'true']);
+  expect(lines).toEqual([]);
+});
+
+test('no date breaks on a screen of 180 px, and on a wide screen the prices stand in one column', async ({
+  servers,
+  open,
+}) => {
+  const { page } = await open();
+  for (const locale of ['en', 'de', 'pt', 'es', 'ar', 'ja'] as const) {
+    for (const name of ['checkout: card', 'checkout: trial started', 'update: payment due']) {
+      const { text } = await PAGE_STATES[name]!(servers, locale);
+      await page.setViewportSize({ width: 180, height: 640 });
+      await page.setContent(text);
+      expect(await page.evaluate(`(${BROKEN_DATES})()`)).toEqual([]);
+      await page.setViewportSize({ width: 1_024, height: 640 });
+      const ends = await page.evaluate<number[]>(
+        `[...document.querySelectorAll('dd')].map((each) => each.getBoundingClientRect().left)`,
+      );
+      expect(new Set(ends).size).toBe(1);
+    }
+  }
 });
 
 test('a page that asks for details, a paid checkout and the checkout of a Stripe merchant have no script and allow none', async ({

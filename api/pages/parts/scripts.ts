@@ -12,7 +12,7 @@ function pageScript(text: string): PageScript {
 
 /**
  * Groups the digits of the card number as on the card, and shows the brand. Never adds, removes or reorders digits.
- * Leaves a number with a letter unchanged, for the gateway to refuse.
+ * Leaves a number with a letter unchanged, for the gateway to refuse. Marks the button as busy after the first click.
  */
 export const CARD_SCRIPT = pageScript(`{
 const field = document.getElementById('number');
@@ -52,6 +52,13 @@ const update = (inputType) => {
 };
 field.addEventListener('input', (event) => event.isComposing || update(event.inputType));
 update('');
+const button = field.form.querySelector('button');
+field.form.addEventListener('submit', (event) => {
+  if (button.ariaBusy) event.preventDefault();
+  button.ariaBusy = 'true';
+});
+// The browser may show the page again as it was left.
+addEventListener('pageshow', () => button.removeAttribute('aria-busy'));
 }`);
 
 /**

@@ -38,10 +38,11 @@ p { margin: .25rem 0 .75rem; overflow-wrap: anywhere; }
 .soft { color: var(--soft); }
 .from { color: var(--soft); margin: 0 0 1rem; }
 dl { margin: 1rem 0 0; }
-dl > div { display: flex; flex-wrap: wrap; gap: 0 1rem; margin-bottom: .35rem; }
+dl { display: grid; grid-template-columns: fit-content(40%) 1fr; gap: .35rem 1rem; align-items: baseline; }
+dl > div { display: contents; }
 dt { color: var(--soft); }
 dd {
-  margin: 0; margin-inline-start: auto; text-align: end; text-wrap: balance;
+  margin: 0; text-align: end; text-wrap: balance;
   font-variant-numeric: tabular-nums;
   overflow-wrap: anywhere;
 }
@@ -61,6 +62,8 @@ button, .button {
   color: var(--brand-ink, var(--action-ink));
   font: inherit; font-weight: 600; text-align: center; text-decoration: none; cursor: pointer;
 }
+button[aria-busy]::after { content: ' …'; }
+.mark { width: 1.5em; height: 1em; vertical-align: -.12em; margin-inline-end: .4em; }
 a { color: var(--action); }
 .brand { float: inline-end; margin: .85rem 0 0; color: var(--soft); }
 .leave { text-align: center; margin: 1rem 0 0; }
@@ -87,12 +90,17 @@ h1 + .bad { margin-top: .75rem; }
   }
 }
 .note td:first-child { white-space: nowrap; font-variant-numeric: tabular-nums; }
-@media (max-width: 20em) {
-  body { overflow-wrap: anywhere; hyphens: auto; }
-  main { padding: .75rem .5rem 2rem; }
-  .card { padding: .75rem; }
-  dl > div { display: block; }
+@media (max-width: 28em) {
+  dl, dl > div { display: block; }
+  dl > div { margin-bottom: .5rem; }
   dd { text-align: start; }
+}
+@media (max-width: 20em) {
+  /* A date, which never breaks, fits on a screen of 180 px. */
+  body { font-size: min(1rem, 5.6vw); overflow-wrap: anywhere; hyphens: auto; }
+  main { padding: .75rem .5rem 2rem; }
+  dl > :first-child { font-size: inherit; }
+  .card { padding: .75rem; }
   .note td { display: block; white-space: normal; }
 }
 `;
