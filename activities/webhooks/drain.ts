@@ -30,7 +30,7 @@ import type { AttemptDeps } from './attempt.ts';
 
 export interface DrainDeps extends AttemptDeps {
   db: Db;
-  logger?: Pick<Logger, 'warn'> | undefined;
+  logger?: Pick<Logger, 'info' | 'warn'> | undefined;
 }
 
 export interface DrainEndpointInput extends EndpointRef {
@@ -323,12 +323,28 @@ export class Drain {
       this.isBreakerChanged = false;
       const stored = await applyOutcomes(db, ref, outcomes);
       if (stored?.updatedAt !== endpoint?.updatedAt) this.isWanted = true;
+      if (stored) this.logTurn(stored, attempts);
       this.adopt(stored?.breaker ?? CLOSED_BREAKER);
     }
     if (deactivation === null || outcomes.length === 0) return;
     if (await deactivateWebhookConfig(db, { ...ref, ...deactivation, at: this.now() })) {
       logger?.warn({ ...ref, reason: deactivation.reason }, 'webhook configuration deactivated');
     }
+  }
+
+  /** Logs the first failure after a success, and the first success after a failure. */
+  private logTurn(
+    { before, breaker }: { before: Breaker; breaker: Breaker },
+    attempts: readonly RecordedAttempt[],
+  ): void {
+    const hasFailed = before.failingSince !== null;
+    if (hasFailed === (breaker.failingSince !== null)) return;
+    if (hasFailed) {
+      this.deps.logger?.info({ ...this.ref }, 'webhook endpoint has recovered');
+      return;
+    }
+    const error = attempts.find(({ state }) => state !== 'DELIVERED')?.error ?? null;
+    this.deps.logger?.warn({ ...this.ref, error }, 'webhook endpoint begins to fail');
   }
 
   /** Takes over the stored breaker, and adds the outcomes that are not recorded yet. */

@@ -1629,6 +1629,11 @@ export interface components {
             eventSigner: "<SIGNING_SECRET>";
             subscribedEventTypes: components["schemas"]["EventType"][];
             isActive: boolean;
+            /** @enum {string} */
+            breaker: "CLOSED" | "OPEN";
+            lastError?: string;
+            /** Format: int64 */
+            oldestUndeliveredAt?: number;
         };
         ListWebhooksAnswer: {
             data: components["schemas"]["WebhookConfiguration"][];

@@ -1,5 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
+import { listWebhookConfigs, updateWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { gate } from '../support/gate.ts';
 import { onWebhookQueues as it } from '../support/webhook-environment.ts';
@@ -101,6 +102,60 @@ describe('a failing endpoint', () => {
         .map(({ event }) => event.sequence);
       expect(taken).toEqual([1, 2]);
     }
+  });
+});
+
+describe('an endpoint that begins to fail, and recovers', () => {
+  it('has a log line for each turn, shows what waits, and gets it at once after an update [D-54, D-55]', async ({
+    env,
+  }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    const { merchantId } = env;
+    const shown = async () => {
+      const configs = await listWebhookConfigs(env.db, merchantId, { includeInactive: false });
+      return configs.map(({ lastError, oldestUndeliveredAt }) => ({
+        lastError,
+        isWaiting: oldestUndeliveredAt !== null,
+      }));
+    };
+    receiver.answerWith({ status: 500 });
+    await env.emit(100);
+    const nowAt = Date.now();
+    await drain(env, configId, nowAt);
+    const second = await drain(env, configId, nowAt + 10_000);
+    expect(second.nextDelayMs).toBeGreaterThan(200_000);
+    expect(receiver.received).toHaveLength(2);
+    expect(await shown()).toEqual([{ lastError: 'status 500', isWaiting: true }]);
+
+    receiver.answerWith({ status: 200 });
+    await updateWebhookConfig(env.db, {
+      merchantId,
+      configId,
+      url: receiver.url,
+      eventTypes: ['subscription.cycle_charged'],
+      reseal: () => null,
+      at: nowAt + 11_000,
+    });
+    await drain(env, configId, nowAt + 11_000);
+    expect(receiver.received).toHaveLength(3);
+    expect(await shown()).toEqual([{ lastError: null, isWaiting: false }]);
+
+    // An update closes the breaker, so only a success without an update is a recovery.
+    receiver.answerWith({ status: 500 });
+    await env.emit(200);
+    await drain(env, configId, nowAt + 12_000);
+    receiver.answerWith({ status: 200 });
+    await drain(env, configId, nowAt + 22_000);
+    const begins = { merchantId, configId, error: 'status 500' };
+    const message = 'webhook endpoint begins to fail';
+    expect(env.own.lines).toEqual([
+      { ...begins, message },
+      { ...begins, message },
+      { merchantId, configId, message: 'webhook endpoint has recovered' },
+    ]);
+    await drain(env, configId, nowAt + 86_400_000);
+    expect(receiver.received).toHaveLength(5);
   });
 });
 

@@ -231,7 +231,7 @@ describe('on the other pages of a Stripe merchant, in a browser,', () => {
     await page.goto(updateUrl);
     expect(await heading(page)).toBe('Change your card');
     await leaveToStripe(page);
-    await enterAtStripe(page, updateUrl, '5555 5555 5555 4444');
+    await enterAtStripe(page, `${updateUrl}?outcome`, '5555 5555 5555 4444');
     expect(await heading(page)).toBe('Your card was replaced');
     expect(await read()).toMatchObject({
       status: 'ACTIVE',

@@ -27,23 +27,26 @@ export interface Delivered {
 
 export type Process = ReturnType<typeof startProcess>;
 
-/** Creates the webhook delivery of one process. `woken` lists the endpoints whose queues it woke. */
+/** Creates the webhook delivery of one process. `woken` lists the endpoints whose queues it woke, `lines` its log. */
 function startProcess(
   db: Db,
   sealing: ReturnType<typeof createSealing>,
   wakesEnd = Promise.resolve(),
 ) {
   const woken: string[] = [];
+  const lines: unknown[] = [];
+  const log = (fields: object, message?: string) => void lines.push({ ...fields, message });
   const delivery = createWebhookDelivery({
     db,
     sealing,
+    logger: { info: log, warn: log },
     allowLoopback: true,
     wakeEndpoint: async ({ configId }) => {
       woken.push(configId);
       await wakesEnd;
     },
   });
-  return Object.assign(delivery, { woken });
+  return Object.assign(delivery, { woken, lines });
 }
 
 /** Time limit in ms for the requests in flight of a process. */

@@ -15,8 +15,8 @@ export interface WebhookEndpointInput {
 /** The lowest of Temporal's five, so that a backlog delays neither charges nor subscriptions. */
 export const WEBHOOK_ENDPOINT_PRIORITY = 5;
 
-/** The endpoint may have new deliveries. */
+/** The endpoint may have new deliveries. Does not end a pause. */
 export const wake = defineSignal('wake');
 
-/** A change of the configuration has closed the circuit breaker: the workflow ends its pause and sends at once. */
+/** The circuit breaker may be closed: the workflow ends its pause, reads it, and sends at once if it is. */
 export const breakerClosed = defineSignal('breakerClosed');

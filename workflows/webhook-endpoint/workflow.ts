@@ -30,7 +30,7 @@ export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void
   let isWoken = false;
   let isBreakerClosed = false;
   let failedDrains = 0;
-  const description = 'Look for pending deliveries now.';
+  const description = 'Look for pending deliveries: now, or at the end of a pause.';
   setHandler(wake, () => void (isWoken = true), { description });
   setHandler(
     breakerClosed,
@@ -38,7 +38,7 @@ export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void
       isWoken = true;
       isBreakerClosed = true;
     },
-    { description: 'A change of the configuration closed the breaker: send at once.' },
+    { description: 'Read the configuration again, and send at once if its breaker is closed.' },
   );
   const { drainEndpoint } = proxyActivities<WebhookActivities>({
     ...WEBHOOK_DELIVERY,

@@ -6,12 +6,13 @@ import {
   listWebhookConfigs,
   updateWebhookConfig,
 } from '../../../db/repositories/webhooks/configs.ts';
-import type { Resealed, WebhookConfig } from '../../../db/repositories/webhooks/configs.ts';
+import type { ListedConfig, Resealed } from '../../../db/repositories/webhooks/configs.ts';
+import { isOpen } from '../../../domain/endpoint-breaker.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { isId, newId } from '../../../domain/ids.ts';
 import type { Sealing } from '../../../runtime/sealing.ts';
-import { EXTENSION, eventType, id, nothing, page, url } from '../../answer-fields.ts';
-import { NO_CONTENT, notFound, ok } from '../../answers.ts';
+import { EXTENSION, epochMs, eventType, id, nothing, page, url } from '../../answer-fields.ts';
+import { NO_CONTENT, notFound, ok, withoutNulls } from '../../answers.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { answerNumbered, numberedQuery } from '../../lists.ts';
 import { route } from '../../route.ts';
@@ -87,16 +88,33 @@ const WebhookConfiguration = z
       description:
         'False after five days of only failed deliveries, or after an answer of 410. PUT sets it to true.',
     }),
+    breaker: z.enum(['CLOSED', 'OPEN']).meta({
+      description:
+        'OPEN after repeated failures: only a probe is sent now and then, until one succeeds. PUT closes it.',
+      ...EXTENSION,
+    }),
+    lastError: z
+      .string()
+      .optional()
+      .meta({ description: 'Latest failure of an event that still waits.', ...EXTENSION }),
+    oldestUndeliveredAt: epochMs('When the oldest event that still waits was recorded.')
+      .optional()
+      .meta(EXTENSION),
   })
   .meta({ id: 'WebhookConfiguration' });
 
-function presentWebhook(config: WebhookConfig): z.input<typeof WebhookConfiguration> {
+function presentWebhook(config: ListedConfig): z.input<typeof WebhookConfiguration> {
   return {
     webhookConfigId: config.id,
     webHookUrl: config.url,
     eventSigner: SHOWN_SIGNER,
     subscribedEventTypes: config.eventTypes,
     isActive: config.isActive,
+    breaker: isOpen(config) ? 'OPEN' : 'CLOSED',
+    ...withoutNulls({
+      lastError: config.lastError,
+      oldestUndeliveredAt: config.oldestUndeliveredAt,
+    }),
   };
 }
 
@@ -132,6 +150,7 @@ export const getWebhooks = route({
                 'subscription.cycle_charged',
               ],
               isActive: true,
+              breaker: 'CLOSED',
             },
           ],
           metadata: {},
@@ -205,7 +224,7 @@ export const updateWebhook = route({
   tag: 'Webhooks',
   summary: 'Replace a webhook configuration',
   description:
-    'Also reactivates a deactivated configuration. After a change of the secret, `webhook-signature` ' +
+    'Also reactivates a deactivated configuration, and tries at once what waits. After a change of the secret, `webhook-signature` ' +
     'lists a signature with each of the two secrets for 24 hours. `xpay-signature` uses the new ' +
     'secret at once.',
   idempotencyKey: 'honoured',

@@ -1,4 +1,4 @@
-import { and, asc, eq, isNull, notExists } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, gt, isNull, notExists, sql } from 'drizzle-orm';
 import { afterAttempt, CLOSED_BREAKER } from '../../../domain/endpoint-breaker.ts';
 import type { Breaker, BreakerOutcome } from '../../../domain/endpoint-breaker.ts';
 import type { EventType } from '../../../domain/events.ts';
@@ -51,15 +51,29 @@ export async function createWebhookConfig(
   return true;
 }
 
+/** `lastError`, `oldestUndeliveredAt`: of the pending deliveries; null without a failed or a pending one. */
+export interface ListedConfig extends WebhookConfig {
+  lastError: string | null;
+  oldestUndeliveredAt: number | null;
+}
+
 /** Returns the merchant's configurations, oldest first, without deleted ones. */
 export async function listWebhookConfigs(
   db: Db,
   merchantId: string,
   options: { includeInactive: boolean },
-): Promise<WebhookConfig[]> {
+): Promise<ListedConfig[]> {
   const isListed = options.includeInactive ? undefined : eq(webhookConfigs.isActive, true);
+  const pending = sql`from webhook_delivery d
+    where d.merchant_id = webhook_config.merchant_id and d.config_id = webhook_config.id and d.state = 'PENDING'`;
   return db
-    .select()
+    .select({
+      ...getTableColumns(webhookConfigs),
+      lastError: sql<string | null>`(select d.last_error ${pending}
+        and d.attempts > 0 order by d.next_attempt_at desc limit 1)`,
+      oldestUndeliveredAt: sql<number | null>`(
+        select floor(extract(epoch from min(d.inserted_at)) * 1000)::float8 ${pending})`,
+    })
     .from(webhookConfigs)
     .where(
       and(eq(webhookConfigs.merchantId, merchantId), isNull(webhookConfigs.deletedAt), isListed),
@@ -74,8 +88,8 @@ export interface Resealed {
 }
 
 /**
- * Replaces URL, secret and types, reactivates the configuration and closes its breaker. `reseal` returns the new
- * encrypted secret; null: unchanged. The old one also signs for 24 h. False if there is none.
+ * Replaces URL, secret and types, reactivates the configuration, closes its breaker and makes pending deliveries due.
+ * `reseal` returns the new encrypted secret; null: unchanged. The old one also signs for 24 h. False if there is none.
  */
 export async function updateWebhookConfig(
   db: Db,
@@ -112,6 +126,19 @@ export async function updateWebhookConfig(
         updatedAt: config.at,
       })
       .where(isConfig(config));
+    await tx
+      .update(webhookDeliveries)
+      .set({ nextAttemptAt: config.at })
+      .where(
+        and(
+          hasValues(webhookDeliveries, {
+            merchantId: config.merchantId,
+            configId: config.configId,
+            state: 'PENDING',
+          }),
+          gt(webhookDeliveries.nextAttemptAt, config.at),
+        ),
+      );
     return true;
   });
 }
@@ -135,13 +162,13 @@ export async function deleteWebhookConfig(
 
 /**
  * Applies the outcomes of attempts to the stored breaker, except those sent before the configuration's last change.
- * Returns the stored breaker and the time of that change; null for an unknown configuration.
+ * Returns the breaker before and after, and the time of that change; null for an unknown configuration.
  */
 export async function applyOutcomes(
   db: Db,
   ref: ConfigRef,
   outcomes: readonly (BreakerOutcome & { updatedAt: number })[],
-): Promise<{ updatedAt: number; breaker: Breaker } | null> {
+): Promise<{ updatedAt: number; before: Breaker; breaker: Breaker } | null> {
   return db.transaction(async (tx) => {
     const [stored] = await tx
       .select({
@@ -159,7 +186,7 @@ export async function applyOutcomes(
       .filter((outcome) => outcome.updatedAt === updatedAt)
       .reduce<Breaker>(afterAttempt, before);
     await tx.update(webhookConfigs).set(breaker).where(isConfig(ref));
-    return { updatedAt, breaker };
+    return { updatedAt, before, breaker };
   });
 }
 

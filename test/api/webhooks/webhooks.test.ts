@@ -54,6 +54,7 @@ test('the secret of a webhook configuration is listed masked and stored encrypte
     eventSigner: '<SIGNING_SECRET>',
     subscribedEventTypes: ['intent.success'],
     isActive: true,
+    breaker: 'CLOSED',
   });
   expect((await row(api, id)).sealedSigner.toString('latin1')).not.toContain(SECRET);
 });
