@@ -16,6 +16,8 @@ export interface RefusedSignal {
   readonly signal: string;
   readonly reason: string;
   readonly at: number;
+  /** The subscription's version at that time. With its next change the refusal is past. */
+  readonly version: number;
 }
 
 export interface Surroundings {
@@ -58,7 +60,8 @@ export function describe(
   if (signals.length > 0) {
     paragraphs.push(
       `**An operator can now** send these signals: ${signals.map(asCode).join(', ')}. ` +
-        '`recheck` reads the row again, and asks the gateway about a payment without an outcome.',
+        '`recheck` reads the row again, and asks the gateway about a payment without an outcome. ' +
+        '*Request Cancellation* cancels the subscription at once, like `cancel`.',
     );
   }
   if (state.cooldownUntilAt !== null) {
@@ -67,7 +70,7 @@ export function describe(
   if (heldBecause !== null) {
     paragraphs.unshift(`**Held**: ${heldBecause}.`);
   }
-  if (refused) {
+  if (refused?.version === state.version) {
     const reason = refused.reason.replace(/\.$/, '');
     paragraphs.push(`Refused signal \`${refused.signal}\` on ${toMinute(refused.at)}: ${reason}.`);
   }

@@ -79,6 +79,7 @@ describe('a signal with an invalid argument', () => {
       result: { kind: 'done' },
     });
     expect((await env.state(ref)).terms).toEqual({ ...before.terms, amountMinor: 2_500 });
+    expect(await detailsOf(handle)).not.toContain('Refused signal');
     expect(await env.events(ref)).toEqual([
       ...events,
       expect.objectContaining({ eventType: 'subscription.edited', changes: { amount: 2_500 } }),

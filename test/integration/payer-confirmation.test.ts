@@ -103,7 +103,7 @@ test('a payer who refuses the confirmation pays nothing, sees the refusal on the
   const it = await owing();
   const refused = await answer(it.link, await pressConfirm(await openPage(it.link)), 'fail');
   expect([refused.url, refused.alert]).toEqual([
-    it.link,
+    `${it.link}?outcome`,
     'The payment was not confirmed, and nothing was charged. You can try again.',
   ]);
   expect(await it.events()).toEqual([...UNPAID, 'intent.failed']);

@@ -19,7 +19,8 @@ const operatorLine = ({ words }: Simulation) =>
 
 const lineWith = (signals: string) =>
   `**An operator can now** send these signals: ${signals}. ` +
-  '`recheck` reads the row again, and asks the gateway about a payment without an outcome.';
+  '`recheck` reads the row again, and asks the gateway about a payment without an outcome. ' +
+  '*Request Cancellation* cancels the subscription at once, like `cancel`.';
 
 describe('the summary of a workflow', () => {
   test.each<[Partial<Terms>, string | null, string]>([

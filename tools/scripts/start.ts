@@ -359,7 +359,7 @@ Perennial is running (ready after ${seconds} s).
     unpaid          ${workflowsUrl(demo, 'SubscriptionStatus = "UNPAID"')}
     manual review   ${workflowsUrl(demo, 'LastOutcome = "review"')}
   Sandbox gateway   ${demo.gatewayUrl}${stripeLine(demo)}
-  Database          ${withoutPassword(demo.databaseUrl)}
+  Database          ${config.databaseUrl === undefined ? demo.databaseUrl : withoutPassword(demo.databaseUrl)}
   Logs              ${shown(logFolder)}
 
   Demo merchant, test mode (HTTP Basic; also in ${shown(join(config.dataDir, 'demo.json'))}):

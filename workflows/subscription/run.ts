@@ -191,7 +191,7 @@ export class Run implements Facts {
   /** Logs why a signal is refused and shows the reason in the Web UI, because the sender gets no answer. */
   refuseSignal(signal: string, reason: string): void {
     log.warn('a signal was refused', { signal, reason });
-    this.refusedSignal = { signal, reason, at: this.clock.now };
+    this.refusedSignal = { signal, reason, at: this.clock.now, version: this.state.version };
     this.showDetails();
   }
 

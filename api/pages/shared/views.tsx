@@ -234,7 +234,7 @@ function TestModeNote(props: { language: Language; cards: readonly PublishedTest
         <tbody>
           {cards.map((card) => (
             <tr>
-              <td>{card.number.replace(/(\d{4})(?=\d)/g, '$1 ')}</td>
+              <td>{inGroups(card.number)}</td>
               <td>{card.label}</td>
             </tr>
           ))}
@@ -243,6 +243,12 @@ function TestModeNote(props: { language: Language; cards: readonly PublishedTest
     </details>
   );
 }
+
+/** As on cards: 4, 6 and the rest for fewer than 16 digits, else fours. */
+const inGroups = (number: string): string =>
+  number.length < 16
+    ? number.replace(/^(\d{4})(\d{6})/, '$1 $2 ')
+    : number.replace(/(\d{4})(?=\d)/g, '$1 ');
 
 function LeaveLink({ sale }: { sale: Sale }) {
   if (sale.cancelUrl === null) return null;

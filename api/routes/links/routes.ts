@@ -5,11 +5,7 @@ import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
 import { insertLink } from '../../../db/repositories/subscriptions/links.ts';
 import type { NewLink } from '../../../db/repositories/subscriptions/links.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
-import {
-  fallbackDisclaimer,
-  offeredMethods,
-  PAYMENT_METHOD_KINDS,
-} from '../../../domain/payment-method.ts';
+import { fallbackDisclaimer, offeredMethods } from '../../../domain/payment-method.ts';
 import { url } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -89,8 +85,7 @@ async function writeLink(
   const settings = await loadSettings(tx, merchantId);
   const code = randomToken(random, CODE_LENGTH);
   await insertLink(tx, { ...link, id: newId('lnk', createdAt, random), code, createdAt });
-  const methods = wanted ?? settings.paymentMethods ?? PAYMENT_METHOD_KINDS;
-  const disclaimer = fallbackDisclaimer(methods, currency);
+  const disclaimer = fallbackDisclaimer(wanted ?? settings.paymentMethods ?? [], currency);
   return { answer: ok({ shortUrl: `${publicUrl}/l/${code}`, disclaimer }) };
 }
 

@@ -1,4 +1,5 @@
 import { emailNormalForm } from '../../../domain/email.ts';
+import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { customers } from '../../schema/customers.ts';
 import { findRecord, isRecord } from '../records.ts';
@@ -22,6 +23,7 @@ export async function updateCustomer(
   tx: Db,
   { merchantId, id, details }: Omit<Customer, 'createdAt'>,
 ): Promise<Customer | null> {
+  if (!isId('cus', id)) return null;
   const isCustomer = isRecord(customers, merchantId, id);
   const [known] = await tx.select().from(customers).where(isCustomer).for('update');
   if (!known) return null;

@@ -55,7 +55,8 @@ const EVENTS =
   'intent.success, intent.refund_failed, intent.disputed, subscription.trialing, ' +
   'subscription.cycle_charged, subscription.created, subscription.checkout_opened, ' +
   'subscription.active, subscription.unpaid, subscription.retries_exhausted, subscription.paused, ' +
-  'subscription.ended, setup_method.success, setup_method.updated';
+  'subscription.ended, subscription.edited, subscription.cancel_scheduled, subscription.resumed, ' +
+  'setup_method.success, setup_method.updated';
 
 const TABLES: Table[] = [
   {

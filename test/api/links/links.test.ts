@@ -108,9 +108,10 @@ test('a link request treats null as absent and ignores unknown fields [D-10, D-1
 });
 
 test.for<[string, PaymentMethodKind[] | null, string, string]>([
+  ['no setting', null, 'EUR', ''],
   [
     'every payment method',
-    null,
+    ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
     'EUR',
     'GOOGLE_PAY with EUR and APPLE_PAY with EUR are not available; the checkout falls back to CARD.',
   ],

@@ -123,6 +123,7 @@ test('a setup session is SUCCESS with the customer’s method when a card is sav
           createdAt: expect.any(Number) as number,
         },
       ],
+      metadata: {},
     },
   ]);
   const charged = await api.call('POST', '/payments/charge-tokenised-pm', {
