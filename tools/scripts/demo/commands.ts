@@ -54,7 +54,9 @@ export const COMMANDS: Story = {
       at: '2027-02-10 12:00',
       note: 'edit: 24.99 USD from the next payment on',
       act: command('/subscription/edit', { newAmount: 2_499 }),
-      events: [],
+      events: [
+        '2027-02-10 12:00 subscription.edited ACTIVE 24.99 USD, 11 left, next 2027-03-10 12:00',
+      ],
       reads: ['ACTIVE', 11, '2027-03-10 12:00', '2027-03-10 12:00', '4242'],
     },
     {
@@ -67,7 +69,9 @@ export const COMMANDS: Story = {
       at: '2027-03-10 12:00',
       note: 'edit: the next payment on 20 April, and monthly from there',
       act: command('/subscription/edit', { newNextPaymentDate: at('2027-04-20 12:00') }),
-      events: [],
+      events: [
+        '2027-03-10 12:00 subscription.edited ACTIVE 24.99 USD, 10 left, next 2027-04-20 12:00, until 2027-04-10 12:00',
+      ],
       reads: ['ACTIVE', 10, '2027-04-20 12:00', '2027-04-10 12:00', '4242'],
     },
     {
