@@ -1,4 +1,4 @@
-import { INTERVAL_UNITS } from '../../domain/calendar.ts';
+import { interval } from '../routes/subscriptions/fields.ts';
 import { z } from 'zod';
 import { EVENT_TYPES, INTENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../../domain/events.ts';
 import type { EventType } from '../../domain/events.ts';
@@ -193,7 +193,7 @@ const SubscriptionEvent = z.object({
     .object({
       amount: minorAmount('New amount of each cycle.').optional(),
       cycleCount: count('New total number of cycles.').optional(),
-      interval: z.enum(INTERVAL_UNITS).optional(),
+      interval: interval.optional(),
       intervalCount: count('New number of intervals between two billings.').optional(),
       nextPaymentDate: epochMs('New next date.').optional(),
       cancelAt: epochMs('When the subscription ends; null if it no longer ends.')

@@ -1761,8 +1761,7 @@ export interface components {
                 amount?: number;
                 /** Format: int64 */
                 cycleCount?: number;
-                /** @enum {string} */
-                interval?: "DAY" | "WEEK" | "MONTH" | "YEAR";
+                interval?: components["schemas"]["IntervalUnit"];
                 /** Format: int64 */
                 intervalCount?: number;
                 /** Format: int64 */
