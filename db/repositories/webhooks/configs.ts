@@ -19,6 +19,9 @@ const PREVIOUS_SIGNER_MS = 24 * 3_600_000;
 
 const isConfig = (ref: ConfigRef) => isRecord(webhookConfigs, ref.merchantId, ref.configId);
 
+const isPendingFor = ({ merchantId, configId }: ConfigRef) =>
+  hasValues(webhookDeliveries, { merchantId, configId, state: 'PENDING' });
+
 /** Maximum number of configurations of one merchant, deactivated ones included. */
 export const CONFIGS_MAX = 20;
 
@@ -129,16 +132,7 @@ export async function updateWebhookConfig(
     await tx
       .update(webhookDeliveries)
       .set({ nextAttemptAt: config.at })
-      .where(
-        and(
-          hasValues(webhookDeliveries, {
-            merchantId: config.merchantId,
-            configId: config.configId,
-            state: 'PENDING',
-          }),
-          gt(webhookDeliveries.nextAttemptAt, config.at),
-        ),
-      );
+      .where(and(isPendingFor(config), gt(webhookDeliveries.nextAttemptAt, config.at)));
     return true;
   });
 }
@@ -221,11 +215,7 @@ export async function dropPendingDeliveries(
     .set({ state: 'DROPPED', settledAt: config.at })
     .where(
       and(
-        hasValues(webhookDeliveries, {
-          merchantId: config.merchantId,
-          configId: config.configId,
-          state: 'PENDING',
-        }),
+        isPendingFor(config),
         notExists(
           db
             .select({ id: webhookConfigs.id })
