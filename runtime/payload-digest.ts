@@ -5,7 +5,7 @@ const DIGEST = 'digest';
 const DIGEST_BYTES = 12;
 const QUOTE = 0x22;
 
-/** Gives each object and list in a history a digest in its metadata. Shows accidents, not forgery: it has no key. */
+/** Adds a digest to the metadata of each object and list in a history. It has no key, so it shows only accidents. */
 export const dataConverter: DataConverter = {
   payloadCodecs: [
     {
@@ -15,7 +15,7 @@ export const dataConverter: DataConverter = {
   ],
 };
 
-/** Texts for the Web UI have none, because they are many and nothing follows from them. */
+/** Texts for the Web UI get no digest: they are many, and a replay compares them. */
 function withDigest(payload: Payload): Payload {
   const { data, metadata } = payload;
   // `undefined` has no bytes, and the SDK gives an array for them.

@@ -323,7 +323,7 @@ export class Drain {
       this.isBreakerChanged = false;
       const stored = await applyOutcomes(db, ref, outcomes);
       if (stored?.updatedAt !== endpoint?.updatedAt) this.isWanted = true;
-      if (stored) this.logTurn(stored, attempts);
+      if (stored) this.logStartOrEndOfFailure(stored, attempts);
       this.adopt(stored?.breaker ?? CLOSED_BREAKER);
     }
     if (deactivation === null || outcomes.length === 0) return;
@@ -332,8 +332,8 @@ export class Drain {
     }
   }
 
-  /** Logs the first failure after a success, and the first success after a failure. */
-  private logTurn(
+  /** Logs the first failure after a success, and the first success after failures. */
+  private logStartOrEndOfFailure(
     { before, breaker }: { before: Breaker; breaker: Breaker },
     attempts: readonly RecordedAttempt[],
   ): void {

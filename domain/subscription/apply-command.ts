@@ -44,7 +44,7 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
   return announced(change, 'subscription.edited', edited);
 }
 
-/** Adds the event of a command that changes terms, before that of a new status. */
+/** Adds the event that names what a command has changed. An event of a new status comes after it. */
 function announced(change: Change, type: SubscriptionEventType, changes: ChangedTerms): Change {
   const { state, events } = change;
   const event = { ...subscriptionEvent(type, state, state.latest.at), changes };

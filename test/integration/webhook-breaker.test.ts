@@ -106,7 +106,7 @@ describe('a failing endpoint', () => {
 });
 
 describe('an endpoint that begins to fail, and recovers', () => {
-  it('has a log line for each turn, shows what waits, and gets it at once after an update [D-54, D-55]', async ({
+  it('is logged when it begins to fail and when it recovers, shows its latest error, and gets what waits at once after an update [D-54, D-55]', async ({
     env,
   }) => {
     const receiver = await env.startReceiver();

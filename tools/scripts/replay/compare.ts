@@ -95,7 +95,7 @@ export function msOf({ seconds, nanos }: Seconds): number {
   return Number(seconds?.toString() ?? 0) * 1_000 + (nanos ?? 0) / 1_000_000;
 }
 
-/** Compares what the workflow ordered, as JSON, with what is recorded. */
+/** Returns one text for each difference. `ordered` is converted to JSON first, as it is in a history. */
 export function textsOf(subject: string, ordered: unknown, recorded: unknown): string[] {
   const inJson = JSON.parse(JSON.stringify(ordered ?? null)) as unknown;
   return differencesIn('', inJson, recorded ?? null).map((each) => differenceText(subject, each));
