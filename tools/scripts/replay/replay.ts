@@ -26,23 +26,23 @@ export async function createReplay() {
     replay(workflowBundle, histories);
 }
 
+/** One worker replays all, one after the other: each worker reads the source map of the bundle and keeps it. */
 async function* replay(
   workflowBundle: { code: string },
   histories: Iterable<readonly [name: string, json: unknown]>,
 ): AsyncGenerator<Replayed> {
-  const captured: Captured[] = [];
+  let run = { name: '', events: [] as Replayed['events'], captured: [] as Captured[] };
   const sinks: InjectedSinks<CaptureSinks> = {
-    capture: { add: { fn: (_, item) => void captured.push(item), callDuringReplay: true } },
+    capture: { add: { fn: (_, item) => void run.captured.push(item), callDuringReplay: true } },
   };
-  for (const [name, json] of histories) {
-    const history = historyFromJSON(json);
-    const events = history.events ?? [];
-    captured.length = 0;
-    const results = Worker.runReplayHistories({ workflowBundle, sinks }, [
-      { workflowId: name, history },
-    ]);
-    for await (const { error } of results) {
-      yield { name, events, captured: [...captured], error: error ? error.message : null };
+  function* opened() {
+    for (const [name, json] of histories) {
+      const history = historyFromJSON(json);
+      run = { name, events: history.events ?? [], captured: [] };
+      yield { workflowId: name, history };
     }
+  }
+  for await (const { error } of Worker.runReplayHistories({ workflowBundle, sinks }, opened())) {
+    yield { ...run, error: error ? error.message : null };
   }
 }
