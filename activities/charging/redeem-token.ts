@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Db } from '../../db/client.ts';
-import { findCardSession } from '../../db/repositories/checkouts/tries.ts';
+import { findCardSession, tryKey } from '../../db/repositories/checkouts/tries.ts';
 import { savePaymentMethod } from '../../db/repositories/customers/payment-methods.ts';
 import { newId } from '../../domain/ids.ts';
 import type { SaveMethodOutcome } from '../../gateways/port.ts';
@@ -52,6 +52,7 @@ export async function redeemToken(
     gateway,
     card: outcome.card,
     enteredAt,
+    tokenHash: tryKey(input.paymentToken),
     nowAt: input.nowAt,
   });
   // The gateway's method belongs to another customer, so this customer may not use it.

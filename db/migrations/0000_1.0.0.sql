@@ -74,6 +74,7 @@ CREATE TABLE "payment_method" (
 	"expiry_year" integer NOT NULL,
 	"status" text NOT NULL,
 	"entered_at" timestamp(3) with time zone,
+	"token_hash" "bytea",
 	"created_at" timestamp(3) with time zone NOT NULL,
 	CONSTRAINT "payment_method_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
 	CONSTRAINT "payment_method__status__ck" CHECK ("payment_method"."status" in ('PENDING', 'LIVE', 'DELETED'))

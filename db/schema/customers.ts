@@ -10,7 +10,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../domain/customer.ts';
-import { childOf, instant, matchesEmail, merchantId, isOneOf } from './_columns.ts';
+import { bytes, childOf, instant, matchesEmail, merchantId, isOneOf } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
 /** A payer, with the details given by the merchant or by the payer on a hosted page. */
@@ -60,6 +60,8 @@ export const paymentMethods = pgTable(
     status: text('status').$type<PaymentMethodStatus>().notNull(),
     /** When the payer entered the card, by the gateway's clock. Null for imports. */
     enteredAt: instant('entered_at'),
+    /** SHA-256 of the card's one-time token, as in `checkout_try`. Null for imports. */
+    tokenHash: bytes('token_hash'),
     createdAt: instant('created_at').notNull(),
   },
   (table) => [

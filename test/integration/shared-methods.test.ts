@@ -1,5 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import { expect } from 'vitest';
+import { tryKey } from '../../db/repositories/checkouts/tries.ts';
 import { savePaymentMethod } from '../../db/repositories/customers/payment-methods.ts';
 import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
@@ -95,7 +96,8 @@ test('a shared payment method becomes DELETED when both subscriptions replace it
     const card = { ...like!, gatewayMethodId: `gateway of ${id}` };
     const nowAt = Date.now();
     const { gateway } = like!;
-    const method = { merchantId, id, customerId, gateway, card, enteredAt: nowAt, nowAt };
+    const entry = { enteredAt: nowAt, tokenHash: tryKey(id) };
+    const method = { merchantId, id, customerId, gateway, card, ...entry, nowAt };
     await savePaymentMethod(env.db, method);
     const order = { paymentMethodId: id, commandId: `cmd_${id}`, sessionId: 'cs_1' };
     const change = applyNewPaymentMethod(state, order, nowAt, nowAt);

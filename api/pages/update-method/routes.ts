@@ -1,6 +1,5 @@
 import {
   ensureUpdateSession,
-  findTriedCard,
   findCyclePayment,
   findUpdatableSubscription,
   updateTriesOf,
@@ -96,7 +95,7 @@ async function findUpdate(deps: ApiDeps, token: string): Promise<MethodUpdate | 
   const saved = tries.findLast(({ command }) => command !== null);
   const changedAt = saved?.command?.acceptedAt ?? null;
   const paid = changedAt === null ? null : await findPaidSince(deps.db, subscription, changedAt);
-  const newCard = saved === undefined ? null : await findTriedCard(deps.db, subscription, saved);
+  const newCard = saved?.command?.card ?? null;
   const { expiresAt } = link;
   const found = { tries, owedPayment, canConfirm, changedAt, paid, newCard };
   return { ...subscription, token, sessionId, expiresAt, ...found };

@@ -33,6 +33,7 @@ export interface NewPaymentMethod {
   card: EventCard & { gatewayMethodId: string };
   /** When the payer entered the card, by the gateway's clock. */
   enteredAt: number;
+  tokenHash: Buffer;
   nowAt: number;
 }
 
@@ -41,7 +42,7 @@ export interface NewPaymentMethod {
  * gateway method returns the first id. Null if the method belongs to another customer.
  */
 export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promise<string | null> {
-  const { merchantId, id, customerId, gateway, card, enteredAt, nowAt } = method;
+  const { merchantId, id, customerId, gateway, card, enteredAt, tokenHash, nowAt } = method;
   await db
     .insert(paymentMethods)
     .values({
@@ -53,6 +54,7 @@ export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promi
       kind: 'CARD',
       status: 'PENDING',
       enteredAt,
+      tokenHash,
       createdAt: nowAt,
     })
     .onConflictDoNothing();

@@ -10,8 +10,9 @@ import { paymentIntents } from '../../schema/payments.ts';
 import { subscriptionCommands, subscriptions } from '../../schema/subscriptions.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import { CARD, METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
+import type { PaymentMethod } from '../customers/payment-methods.ts';
 import type { SessionRef } from '../checkouts/tries.ts';
-import { hasValues, isRecord } from '../records.ts';
+import { isRecord } from '../records.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
 import type { ShownAttempt } from '../payments/shown-attempts.ts';
 
@@ -100,35 +101,13 @@ export async function findCyclePayment(
 export interface UpdateTry {
   /** Decline code; null if the card was not declined or the outcome is unknown. */
   errorCode: string | null;
-  /** Real time, before the card was saved. */
-  triedAt: number;
   /** The command that saved the card; null if the card was not saved. */
   command: {
     result: CommandResult | null;
     /** Business time: the time of the subscription's test clock, else real time. */
     acceptedAt: number;
+    card: Pick<PaymentMethod, 'brand' | 'lastFourDigit'> | null;
   } | null;
-}
-
-/** Returns the card that a try has saved: the customer's card whose entry is nearest to the try. */
-export async function findTriedCard(
-  db: Db,
-  { merchantId, customerId }: Pick<UpdatableSubscription, 'merchantId' | 'customerId'>,
-  { triedAt }: UpdateTry,
-) {
-  const enteredMs = sql`extract(epoch from ${paymentMethods.enteredAt}) * 1000`;
-  const [row] = await db
-    .select(CARD)
-    .from(paymentMethods)
-    .where(
-      and(
-        hasValues(paymentMethods, { merchantId, customerId }),
-        isNotNull(paymentMethods.enteredAt),
-      ),
-    )
-    .orderBy(asc(sql`abs(${enteredMs} - ${triedAt}::float8)`))
-    .limit(1);
-  return row ?? null;
 }
 
 /**
@@ -154,11 +133,12 @@ export async function updateTriesOf(
   const rows = await db
     .select({
       errorCode: checkoutTries.errorCode,
-      triedAt: checkoutTries.createdAt,
       result: subscriptionCommands.result,
       acceptedAt: subscriptionCommands.acceptedAt,
+      card: CARD,
     })
     .from(checkoutTries)
+    .innerJoin(subscriptions, isRecord(subscriptions, ref.merchantId, ref.subscriptionId))
     .leftJoin(
       subscriptionCommands,
       and(
@@ -168,13 +148,21 @@ export async function updateTriesOf(
         eq(sql`sha256(convert_to(${subscriptionCommands.commandId}, 'UTF8'))`, checkoutTries.key),
       ),
     )
+    .leftJoin(
+      paymentMethods,
+      and(
+        eq(paymentMethods.merchantId, subscriptions.merchantId),
+        // Limits the search to the rows of an index.
+        eq(paymentMethods.customerId, subscriptions.customerId),
+        eq(paymentMethods.tokenHash, checkoutTries.key),
+      ),
+    )
     .where(
       and(eq(checkoutTries.merchantId, ref.merchantId), eq(checkoutTries.sessionId, ref.sessionId)),
     )
     .orderBy(asc(checkoutTries.createdAt));
-  return rows.map(({ errorCode, triedAt, result, acceptedAt }) => ({
+  return rows.map(({ errorCode, result, acceptedAt, card }) => ({
     errorCode,
-    triedAt,
-    command: acceptedAt === null ? null : { result, acceptedAt },
+    command: acceptedAt === null ? null : { result, acceptedAt, card },
   }));
 }
