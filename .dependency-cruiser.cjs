@@ -252,7 +252,7 @@ const everywhere = [
     'nobody-imports-entry-points',
     'Scripts, tests and mains are started, not imported.',
     { pathNot: '^(test|tools)/' },
-    { path: '^(tools/scripts|test)/|^worker\\.ts$|(^|/)main\\.ts$' },
+    { path: '^(tools/scripts|test)/|^(worker|migrate)\\.ts$|(^|/)main\\.ts$' },
   ),
   rule(
     'zod-at-the-edges',

@@ -10,7 +10,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --ignore-scripts
 
-COPY tsconfig.json worker.ts ./
+COPY tsconfig.json worker.ts migrate.ts ./
 COPY domain domain
 COPY workflows workflows
 COPY activities activities
@@ -19,6 +19,8 @@ COPY api api
 COPY db db
 COPY runtime runtime
 COPY temporal temporal
+# For the service `ops`.
+COPY tools tools
 RUN node --import tsx runtime/bundle-workflows.ts workflow-bundle.js
 ENV WORKFLOW_BUNDLE=/app/workflow-bundle.js
 # A young generation of 32 MB in place of 16: short-lived objects of concurrent calls die in it, and are not copied.

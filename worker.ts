@@ -3,7 +3,7 @@ import { createActivities } from './activities/index.ts';
 import { activityInterceptor } from './activities/interceptors.ts';
 import { createWebhookDelivery } from './activities/webhooks/delivery.ts';
 import { createDb } from './db/client.ts';
-import { migrate } from './db/migrate.ts';
+import { requireMigrated } from './db/migrate.ts';
 import { endpointsOf } from './db/repositories/webhooks/deliveries.ts';
 import { gatewayRows } from './db/repositories/merchants/gateways.ts';
 import { orderRows } from './db/repositories/payments/charges.ts';
@@ -47,16 +47,13 @@ Runtime.install({
   telemetryOptions: { logging: { forward: {}, filter: { core: 'WARN', other: 'ERROR' } } },
 });
 
-await migrate(config.databaseUrl, {
-  applicationName: 'perennial-worker',
-  report: (line) => logger.warn(line),
-});
 const database = createDb({
   url: config.databaseUrl,
   poolSize: POOL_SIZE,
   applicationName: 'perennial-worker',
 });
 const { db } = database;
+await requireMigrated(db);
 const temporal = createTemporalClient(config);
 const onTemporal = {
   client: temporal.client,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createDb } from '../db/client.ts';
-import { migrate } from '../db/migrate.ts';
+import { requireMigrated } from '../db/migrate.ts';
 import { endpointsOf } from '../db/repositories/webhooks/deliveries.ts';
 import { gatewayRows } from '../db/repositories/merchants/gateways.ts';
 import { orderRows } from '../db/repositories/payments/charges.ts';
@@ -42,10 +42,6 @@ const logger = createLogger({ name: 'api', level: config.logLevel });
 armFailpoint(config.failpoint);
 useCurrencies(config.currencies);
 
-await migrate(config.databaseUrl, {
-  applicationName: 'perennial-api',
-  report: (line) => logger.warn(line),
-});
 const database = createDb({
   url: config.databaseUrl,
   poolSize: POOL_SIZE,
@@ -53,6 +49,7 @@ const database = createDb({
   beforeEach: checkUnanswered,
 });
 const { db } = database;
+await requireMigrated(db);
 const temporal = createTemporalClient(config);
 const sealing = createSealing(config.encryptionKey);
 const sandbox = createSandboxClient({

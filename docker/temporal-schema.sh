@@ -1,13 +1,12 @@
 #!/bin/sh
-# Creates Temporal's two databases and migrates them to the schema of this version. Safe to repeat.
+# Migrates Temporal's two databases, which postgres-roles.sql creates, to the schema of this version. Safe to repeat.
 # Server, port and account come from the SQL_* variables of temporal-sql-tool.
 set -eu
 
 prepare() {
   database=$1
   schema=$2
-  # If the database and the version table exist, the first two commands change nothing.
-  temporal-sql-tool --database "$database" create
+  # If the version table exists, the first command changes nothing.
   temporal-sql-tool --database "$database" setup-schema --version 0.0
   temporal-sql-tool --database "$database" update-schema --schema-name "$schema"
 }

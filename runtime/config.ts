@@ -205,6 +205,12 @@ export function loadGatewayConfig(environment: Environment = processEnvironment(
   };
 }
 
+/** Settings of the migration. @throws ConfigError with every problem at once. */
+export function loadMigrateConfig(environment: Environment = processEnvironment()) {
+  const env = read(variables, SHARED, environment);
+  return { databaseUrl: env.DATABASE_URL, logLevel: env.LOG_LEVEL };
+}
+
 export function temporalSettings(env: Read<(typeof TEMPORAL)[number]>) {
   return {
     temporalAddress: env.TEMPORAL_ADDRESS,

@@ -1,12 +1,19 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { buildSync } from 'esbuild';
 import { parse } from 'yaml';
 import { CURRENCIES } from '../../domain/currencies.ts';
 import { SEARCH_ATTRIBUTES } from '../../tools/embedded/temporal-server.ts';
-import { loadApiConfig, loadGatewayConfig, loadWorkerConfig } from '../../runtime/config.ts';
-import { VARIABLE_NAMES } from '../../tools/config.ts';
+import {
+  loadApiConfig,
+  loadGatewayConfig,
+  loadMigrateConfig,
+  loadWorkerConfig,
+} from '../../runtime/config.ts';
+import { loadOperatorConfig, VARIABLE_NAMES } from '../../tools/config.ts';
 import { STOP_WITHIN_MS } from '../../runtime/shutdown.ts';
 
 /** `source:target:mode`, or a file that a variable names. */
@@ -22,6 +29,9 @@ interface ComposeService {
   readonly ports?: readonly string[];
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
   readonly healthcheck?: { readonly test: readonly string[] };
+  readonly mem_limit?: string;
+  readonly profiles?: readonly string[];
+  readonly working_dir?: string;
   readonly stop_grace_period?: string;
 }
 
@@ -32,13 +42,15 @@ const { services, volumes } = parse(text, { merge: true }) as {
 };
 const dockerfile = readFileSync('Dockerfile', 'utf8');
 
-const OURS = ['sandbox-gateway', 'api', 'worker'] as const;
+const STARTED = ['migrate', 'sandbox-gateway', 'api', 'worker'] as const;
+const OURS = [...STARTED, 'ops'] as const;
 
 /** Variables that only docker-compose.yml reads. */
-const COMPOSE_ONLY = ['POSTGRES_PASSWORD'];
+const COMPOSE_ONLY = ['POSTGRES_PASSWORD', 'PERENNIAL_DB_PASSWORD', 'TEMPORAL_DB_PASSWORD'];
 
 /** Variables that no container gets. */
 const NOT_PASSED: Readonly<Record<string, string>> = {
+  DATA_DIR: 'only npm start has one',
   DEMO_CHECKOUT_URL: 'npm start sets it',
   FAILPOINT: 'refused in production',
   STRIPE_API_URL: 'refused in production',
@@ -62,6 +74,8 @@ const LOADERS = {
   'sandbox-gateway': loadGatewayConfig,
   api: loadApiConfig,
   worker: loadWorkerConfig,
+  migrate: loadMigrateConfig,
+  ops: loadOperatorConfig,
 } as const;
 
 /** The variables of `.env.example`, with their values there. */
@@ -86,7 +100,7 @@ function environmentOf(
         // As compose does, an empty variable counts as absent.
         dotEnv[variable] ? dotEnv[variable] : absent,
       )
-      .replaceAll(/\$\{POSTGRES_PASSWORD:\?[^}]*\}/g, 'password')
+      .replaceAll(/\$\{\w+_DB_PASSWORD:\?[^}]*\}/g, 'password')
       .replaceAll(/\$\{[A-Z_]+:\?[^}]*\}/g, sample);
   const { environment, volumes: mounted = [] } = services[name]!;
   const mounts = new Map(mounted.map((volume) => [targetOf(volume), sourceOf(volume)]));
@@ -121,7 +135,7 @@ function variablesOf(name: keyof typeof LOADERS): string[] {
 }
 
 describe('docker-compose.yml', () => {
-  it.each(OURS)('starts %s from a file that exists and is in the image', (name) => {
+  it.each(STARTED)('starts %s from a file that exists and is in the image', (name) => {
     const service = services[name]!;
     expect(service.build).toBe('.');
     const first = name === 'worker' ? ['--import', './runtime/workflow-threads.mjs'] : [];
@@ -223,7 +237,7 @@ describe('docker-compose.yml', () => {
     expect(api.webhookAllowLoopback).toBe(false);
   });
 
-  it('reads only variables of the configuration, and POSTGRES_PASSWORD', () => {
+  it('reads only variables of the configuration, and the passwords of the databases', () => {
     const taken = [...text.matchAll(/\$\{([A-Z_]+)/g)].map((match) => match[1]!);
     const known = [...VARIABLE_NAMES, ...COMPOSE_ONLY] as string[];
     expect(taken.filter((name) => !known.includes(name))).toEqual([]);
@@ -246,6 +260,7 @@ describe('docker-compose.yml', () => {
     }
     expect([...new Set(sources)].toSorted()).toEqual([
       './docker/currency-limits.json',
+      './docker/postgres-roles.sql',
       './docker/temporal-dynamic-config.yaml',
       './docker/temporal-namespace.sh',
       './docker/temporal-schema.sh',
@@ -264,6 +279,88 @@ describe('docker-compose.yml', () => {
     ]);
   });
 });
+
+describe('the databases of docker-compose.yml', () => {
+  const roles = readFileSync('docker/postgres-roles.sql', 'utf8');
+  const limits = new Map(
+    [...roles.matchAll(/create role (\w+) login .* connection limit (\d+)/g)].map(
+      ([, role, limit]) => [role!, Number(limit)],
+    ),
+  );
+  const setting = (name: string) =>
+    Number(
+      services['postgres']!.command!.find((part) => part.startsWith(`${name}=`))!.split('=')[1],
+    );
+  /** The connections of a pool, from the source of its program. */
+  const pool = (file: string, pattern: RegExp) =>
+    Number(pattern.exec(readFileSync(file, 'utf8'))![1]);
+
+  it('leave connections to an operator when both roles have taken theirs', () => {
+    const taken = [...limits.values()].reduce((sum, limit) => sum + limit, 0);
+    const forAll = setting('max_connections') - setting('superuser_reserved_connections');
+    expect(taken).toBeLessThanOrEqual(forAll);
+  });
+
+  it('have connections for three API processes, three workers and the gateway, and for Temporal', () => {
+    const ofProduct =
+      3 * pool('api/main.ts', /POOL_SIZE = (\d+)/) +
+      3 * pool('worker.ts', /POOL_SIZE = (\d+)/) +
+      pool('gateways/sandbox/book-schema.ts', /max: (\d+)/);
+    expect(limits.get('perennial')).toBeGreaterThanOrEqual(ofProduct + 2);
+    const { SQL_MAX_CONNS, SQL_VIS_MAX_CONNS } = services['temporal']!.environment;
+    const ofTemporal = 4 * (Number(SQL_MAX_CONNS) + Number(SQL_VIS_MAX_CONNS));
+    expect(limits.get('temporal')).toBeGreaterThanOrEqual(ofTemporal + 2);
+  });
+
+  it('are used by no process as the superuser', () => {
+    const given = Object.entries(services).flatMap(([name, { environment }]) =>
+      Object.values(environment).some((value) => value.includes('${POSTGRES_PASSWORD'))
+        ? [name]
+        : [],
+    );
+    expect(given).toEqual(['postgres']);
+    expect(roles).not.toContain('superuser;');
+  });
+});
+
+describe('the service ops', () => {
+  it.each(['merchant', 'review', 'verify', 'import'])(
+    'has the command %s.ts with its packages',
+    (command) => {
+      const { working_dir: folder, entrypoint, profiles } = services['ops']!;
+      expect(profiles).toEqual(['ops']);
+      expect(entrypoint).toEqual(['node', '--import', 'tsx']);
+      const file = join(folder!.replace('/app/', ''), `${command}.ts`);
+      const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+        dependencies: Record<string, string>;
+      };
+      expect(packagesOf(file).filter((name) => !(name in dependencies))).toEqual([]);
+    },
+  );
+});
+
+/** The packages that a program loads at its start. */
+function packagesOf(entry: string): string[] {
+  const { metafile } = buildSync({
+    entryPoints: [entry],
+    bundle: true,
+    write: false,
+    metafile: true,
+    platform: 'node',
+    format: 'esm',
+    packages: 'external',
+    outdir: 'out',
+    logLevel: 'silent',
+  });
+  const imported = Object.values(metafile.outputs).flatMap((output) => output.imports);
+  const names = imported.map(({ path }) => path).filter((path) => !isBuiltin(path));
+  return names.map((path) =>
+    path
+      .split('/')
+      .slice(0, path.startsWith('@') ? 2 : 1)
+      .join('/'),
+  );
+}
 
 describe('docker/temporal-namespace.sh', () => {
   it('registers exactly the search attributes of the embedded server', () => {
@@ -291,6 +388,7 @@ describe('Dockerfile', () => {
       'db',
       'runtime',
       'temporal',
+      'tools',
     ];
     expect(copied).toEqual(expect.arrayContaining(folders));
     const allowed = readFileSync('.dockerignore', 'utf8');

@@ -11,7 +11,7 @@ import { ConfigError } from '../../runtime/environment.ts';
 import { loadEmbeddedConfig, VARIABLE_NAMES } from '../../tools/config.ts';
 
 /** Variables that only docker-compose.yml reads. */
-const COMPOSE_ONLY = ['POSTGRES_PASSWORD'];
+const COMPOSE_ONLY = ['POSTGRES_PASSWORD', 'PERENNIAL_DB_PASSWORD', 'TEMPORAL_DB_PASSWORD'];
 
 const lines = readFileSync('.env.example', 'utf8').split('\n');
 const assignments = lines.flatMap((line) => {

@@ -1,6 +1,7 @@
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { migrate } from '../../db/migrate.ts';
+import { createDb } from '../../db/client.ts';
+import { migrate, requireMigrated } from '../../db/migrate.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 
@@ -45,6 +46,35 @@ it('a start that waits for the migration lock names the session that holds it, o
   await migration;
   expect(reports).toHaveLength(1);
   await sql.end();
+});
+
+it('a migration that gets no lock says so, lets the waiting statements pass, and runs later', async () => {
+  const empty = await createTestDatabase();
+  const holder = postgres(empty.url, { max: 1, onnotice: () => undefined });
+  await holder`drop schema public cascade`;
+  await holder`drop schema drizzle cascade`;
+  await holder`create schema public`;
+  const held = await holder.reserve();
+  await held`begin`;
+  await held`create schema drizzle`;
+
+  const reports: string[] = [];
+  const migration = migrate(empty.url, {
+    applicationName: 'waiting-start',
+    report: (line) => reports.push(line),
+    tableLock: { waitMs: 50, pauseMs: 20, tries: 1_000 },
+  });
+  await vi.waitFor(() => expect(reports.length).toBeGreaterThan(1), { timeout: 60_000 });
+  expect(reports[0]).toBe('the migration got no lock within 50 ms; again in 20 ms');
+  const handle = createDb({ url: empty.url, poolSize: 1, applicationName: 'test' });
+  await expect(requireMigrated(handle.db)).rejects.toThrow(/does not have the schema/);
+
+  await held`rollback`;
+  await migration;
+  await requireMigrated(handle.db);
+  held.release();
+  await Promise.all([handle.close(), holder.end()]);
+  await empty.drop();
 });
 
 it('a database from before the first release is refused, and keeps its rows', async () => {
