@@ -6,6 +6,8 @@ export interface Sealing {
   seal(secret: string, boundTo: string): Buffer;
   /** Decrypts a text. Throws {@link SealingError} for another key, another `boundTo` or changed bytes. */
   open(sealed: Uint8Array, boundTo: string): string;
+  /** As {@link open}, but returns null where that throws. */
+  openIfPossible(sealed: Uint8Array, boundTo: string): string | null;
 }
 
 /** Thrown for a key of a wrong length, and if a sealed secret cannot be decrypted. Never contains the secret. */
@@ -27,7 +29,7 @@ export function createSealing(key: Buffer): Sealing {
   const keyId = createHash('sha256').update('sealing-key-id').update(key).digest();
   const ownKeyId = keyId.subarray(0, KEY_ID_BYTES);
 
-  return {
+  const sealing: Sealing = {
     seal(secret, boundTo) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(boundTo));
@@ -61,5 +63,15 @@ export function createSealing(key: Buffer): Sealing {
         });
       }
     },
+
+    openIfPossible(sealed, boundTo) {
+      try {
+        return sealing.open(sealed, boundTo);
+      } catch (error) {
+        if (error instanceof SealingError) return null;
+        throw error;
+      }
+    },
   };
+  return sealing;
 }

@@ -3,7 +3,7 @@ import { describe, expect } from 'vitest';
 import { checkoutSessions } from '../../db/schema/checkouts.ts';
 import { onHostedPages } from '../support/hosted-pages.ts';
 import { PAYING_CARD } from '../../tools/scripts/client/payer.ts';
-import { fieldsOf, focused, heading, payByCard } from '../support/payer-browser.ts';
+import { clickThrough, fieldsOf, focused, heading, payByCard } from '../support/payer-browser.ts';
 
 const test = onHostedPages();
 
@@ -80,6 +80,52 @@ describe('a payer with typing errors, in a browser,', () => {
       .where(eq(checkoutSessions.subscriptionId, subscription.subscriptionId));
     expect(session).toEqual({ tries: 1, lastErrorCode: null });
   });
+});
+
+describe('a payer who mistypes an e-mail address, in a browser,', () => {
+  test.for([true, false])(
+    'goes back and forward, reloads and opens a second tab, and the form is sent once for each click, with JavaScript: %s [D-11]',
+    async (script, { payer, subscribe }) => {
+      const { fwdUrl, book } = await subscribe({ customerDetails: {} });
+      const page = await payer({ script });
+      let forms = 0;
+      page.context().on('request', (request) => {
+        if (request.method() === 'POST' && request.url() === fwdUrl) forms += 1;
+      });
+      const button = page.getByRole('button', { name: 'Continue to payment' });
+      await page.goto(fwdUrl);
+      await page.getByLabel('Name').fill('Ada Example');
+      await page.getByLabel('E-mail address').fill('ada@example');
+      await clickThrough(page, button);
+      const tab = await page.context().newPage();
+      for (const step of [
+        () => page.reload(),
+        () => page.goBack(),
+        () => page.goForward(),
+        () => tab.goto(fwdUrl),
+      ]) {
+        await step();
+        for (const shown of [page, tab].filter((each) => each.url() === fwdUrl)) {
+          expect(await fieldsOf(shown)).toEqual([
+            'Name, required',
+            'E-mail address, required, invalid: Enter an e-mail address, such as ann@example.com.',
+          ]);
+          expect(await shown.getByLabel('Name').inputValue()).toBe('Ada Example');
+        }
+      }
+      expect(forms).toBe(1);
+
+      await page.getByLabel('E-mail address').fill('ada@example.com');
+      await Promise.all([page.getByLabel('Card number').waitFor(), button.dblclick()]);
+      await tab.reload();
+      await payByCard(tab);
+      await page.goBack();
+      for (const shown of [page, tab]) {
+        expect(await heading(shown)).toBe('Thank you: your payment was received');
+      }
+      expect(await book()).toEqual(['succeeded 1999']);
+    },
+  );
 });
 
 describe('the checkout on a phone, in a browser,', () => {

@@ -2,7 +2,7 @@ import type { Link } from '../../../db/repositories/subscriptions/links.ts';
 import type { Language } from '../parts/language.ts';
 import { detailsFields, detailsTitle, noGatewayPage } from '../shared/card-page.tsx';
 import type { PageDeps } from '../shared/card-page.tsx';
-import { hasProblem, missingDetails } from '../shared/details-form.ts';
+import { missingDetails } from '../shared/details-form.ts';
 import type { DetailName, TypedDetails } from '../shared/details-form.ts';
 import { formToken } from '../shared/own-requests.ts';
 import { notice } from '../shared/page.tsx';
@@ -33,7 +33,7 @@ export function linkPage(
   };
   return {
     language,
-    status: hasProblem(typed) ? 400 : 200,
+    status: 200,
     title: detailsTitle(sale, typed),
     content: <DetailsPage sale={sale} {...form} />,
   };
@@ -60,7 +60,7 @@ export function foreignFormPage(language: Language, code: string): Page {
   return notice(language, 403, language.say('foreignFormTitle'), texts, link);
 }
 
-function linkPath(code: string): string {
+export function linkPath(code: string): string {
   return `/l/${code}`;
 }
 

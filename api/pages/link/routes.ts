@@ -6,6 +6,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { cardGatewayOf } from '../shared/card-page.tsx';
 import { hasProblem, readDetails, valuesOf } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
+import { forgetDetails, keptDetails, refuseDetails } from '../shared/kept-details.ts';
 import { isOwnForm, readForm } from '../shared/own-requests.ts';
 import { languageFor, seeOther, sendPage } from '../shared/page.tsx';
 import { hashAddress } from '../shared/limits.ts';
@@ -17,6 +18,7 @@ import {
   foreignFormPage,
   gonePage,
   linkPage,
+  linkPath,
   missingOf,
   visitFormToken,
 } from './page.tsx';
@@ -49,7 +51,8 @@ export function linkPageRoutes({ router, deps, limits }: PageRoutes): void {
     if (visit !== known) setCookieVisit(deps, ctx, code, visit, lifetimeMs);
     const gateway = await cardGatewayOf(deps, link.template.merchantId);
     const page = { ...deps, gateway, language: languageFor(ctx) };
-    sendPage(deps, ctx, linkPage(page, link, visit, new Map(), nowAt));
+    const typed = keptDetails(deps, ctx, linkPath(code), missingOf(link));
+    sendPage(deps, ctx, linkPage(page, link, visit, typed, nowAt));
   });
 
   /** Receives the payer's form. A repeat with the same visit redirects to the same checkout or payment. */
@@ -90,9 +93,9 @@ async function takeFirstStep(
   }
   const gateway = await cardGatewayOf(deps, link.template.merchantId);
   if (gateway === null || hasProblem(typed)) {
-    const page = { ...deps, gateway, language: languageFor(ctx) };
-    sendPage(deps, ctx, linkPage(page, link, visit, typed, nowAt));
-    return;
+    const shown = { ...deps, gateway, language: languageFor(ctx) };
+    const page = linkPage(shown, link, visit, typed, nowAt);
+    return refuseDetails(deps, ctx, { home: linkPath(code), typed, page });
   }
   const checkoutToken = checkoutTokenOf(deps, code, visit);
   const payer = { checkoutToken, addressHash: hashAddress(deps, ctx) };
@@ -101,6 +104,7 @@ async function takeFirstStep(
   switch (use.kind) {
     case 'taken':
     case 'repeated':
+      forgetDetails(deps, ctx, linkPath(code));
       return seeOther(ctx, goods.pathOf(checkoutToken));
     case 'gone':
       return sendPage(deps, ctx, gonePage(languageFor(ctx), link));

@@ -75,7 +75,7 @@ export function askPayer(request: PageRequest, asked: Asked): Page {
   const { home, sessionKey, typed } = request;
   return {
     language,
-    status: typed.size > 0 ? 400 : 200,
+    status: 200,
     title: detailsTitle(sale, typed),
     content: (
       <DetailsPage

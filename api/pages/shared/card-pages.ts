@@ -6,6 +6,7 @@ import type { CardPages, CardSubject, PageOpener, PageRoutes } from './card-page
 import { returnRoutes } from './card-return.ts';
 import { hasProblem, missingDetails, readDetails, valuesOf } from './details-form.ts';
 import type { TypedDetails } from './details-form.ts';
+import { forgetDetails, keptDetails, refuseDetails } from './kept-details.ts';
 import { browserOf } from './own-requests.ts';
 import { createOpener, isPreview } from './card-page-kind.ts';
 import { seeOther, sendPage } from './page.tsx';
@@ -24,16 +25,16 @@ export function cardPageRoutes<Subject extends CardSubject>(
   const opener = createOpener(deps, limits, pages);
   const { open, openForm } = opener;
 
-  const show = async (
+  const pageOf = async (
     ctx: Context,
     { subject, home, language }: { subject: Subject; home: string; language: Language },
     typed: TypedDetails,
-  ): Promise<void> => {
+  ) => {
     const gateway = pages.asks(subject) ? await cardGatewayOf(deps, subject.merchantId) : null;
     const browser = browserOf(deps, ctx, home);
     const mistypes = mistypesIn(ctx.querystring);
     const request = { ...deps, gateway, language, home, browser, typed, mistypes };
-    sendPage(deps, ctx, pages.show(request, subject));
+    return pages.show(request, subject);
   };
 
   router.get(path, async (ctx) => {
@@ -45,7 +46,8 @@ export function cardPageRoutes<Subject extends CardSubject>(
       await limits.expectFewDeclines(ctx, subject);
       if (!isPreview(ctx)) await pages.opened?.(subject);
     }
-    await show(ctx, { subject, home, language }, new Map());
+    const typed = keptDetails(deps, ctx, home, missingDetails(subject));
+    sendPage(deps, ctx, await pageOf(ctx, { subject, home, language }, typed));
   });
 
   if (pages.fillIn) {
@@ -55,9 +57,13 @@ export function cardPageRoutes<Subject extends CardSubject>(
       const { subject, home, form } = opened;
       if (pages.asks(subject)) {
         const typed = readDetails(form, missingDetails(subject));
-        if (hasProblem(typed)) return show(ctx, opened, typed);
+        if (hasProblem(typed)) {
+          const page = await pageOf(ctx, opened, typed);
+          return refuseDetails(deps, ctx, { home, typed, page });
+        }
         await pages.fillIn?.(subject, valuesOf(typed));
       }
+      forgetDetails(deps, ctx, home);
       seeOther(ctx, home);
     });
   }

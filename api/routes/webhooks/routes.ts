@@ -10,7 +10,6 @@ import type { ListedConfig, Resealed } from '../../../db/repositories/webhooks/c
 import { isOpen } from '../../../domain/endpoint-breaker.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { isId, newId } from '../../../domain/ids.ts';
-import type { Sealing } from '../../../runtime/sealing.ts';
 import { EXTENSION, epochMs, eventType, id, nothing, page, url } from '../../answer-fields.ts';
 import { NO_CONTENT, notFound, ok, withoutNulls } from '../../answers.ts';
 import { inTransaction } from '../../idempotency.ts';
@@ -240,7 +239,8 @@ export const updateWebhook = route({
     const ref = configRef(call);
     const reseal = (stored: Buffer): Resealed | null => {
       if (eventSigner === SHOWN_SIGNER) return null;
-      const before = openIfPossible(deps.sealing, stored, ref.configId);
+      // Null if the encryption key of the stored secret is lost.
+      const before = deps.sealing.openIfPossible(stored, ref.configId);
       if (before === eventSigner) return null;
       const sealedSigner = deps.sealing.seal(eventSigner, ref.configId);
       return { sealedSigner, isStoredReadable: before !== null };
@@ -285,16 +285,6 @@ export const deleteWebhook = route({
     });
   },
 });
-
-/** Decrypts the stored secret. Null if its encryption key is lost; the merchant must then send a new secret. */
-function openIfPossible(sealing: Sealing, stored: Buffer, configId: string): string | null {
-  try {
-    return sealing.open(stored, configId);
-  } catch (error) {
-    if (error instanceof Error && error.name === 'SealingError') return null;
-    throw error;
-  }
-}
 
 /** Throws `resource_not_found` for a malformed id, as for an unknown id. */
 function configRef({

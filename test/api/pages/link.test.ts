@@ -7,6 +7,7 @@ import {
   cookieOf,
   makeLink,
   openLink,
+  outcome,
   rowOf,
   sell,
   soldBy,
@@ -234,9 +235,12 @@ describe('the submitted form of a link', () => {
       phoneNumberRequired: true,
     });
     const rows = await api.countRows();
-    const { submit } = await openLink(api, path);
-    const wrong = await submit({ email: 'ada@', contactNumber: '+44 "20" 7946' });
-    expect(wrong.status).toBe(400);
+    const { cookie, submit } = await openLink(api, path);
+    const sent = await submit({ email: 'ada@', contactNumber: '+44 "20" 7946' });
+    expect(outcome(sent)).toEqual([303, path]);
+    const cookies = `${cookie}; ${cookieOf(sent)}`;
+    const wrong = await browse(api, path, { headers: { cookie: cookies } });
+    expect(wrong.status).toBe(200);
     expect(wrong.text).toContain('aria-describedby="email-problem" aria-invalid="true"');
     expect(wrong.text).toContain('value="ada@"');
     expect(wrong.text).toContain('value="+44 &quot;20&quot; 7946"');

@@ -64,9 +64,11 @@ const LINK_STATES: PageStates = {
   'link: details': async ({ test }, locale) =>
     (await openLink(test, await makeLink(test, { locale, customerDetails: {} }))).page,
   'link: mistyped details': async ({ test }, locale) =>
-    (await openLink(test, await makeLink(test, { locale, customerDetails: {} }))).submit(
-      WRONG_DETAILS,
-    ),
+    (
+      await openLink(test, await makeLink(test, { locale, customerDetails: {} }), {
+        keepsCookies: false,
+      })
+    ).submit(WRONG_DETAILS),
   'link: payment': async ({ test }, locale) =>
     (await openLink(test, await makePaymentLink(test, { locale }))).page,
   'link: gone': async ({ test }, locale) =>
