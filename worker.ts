@@ -6,6 +6,7 @@ import { createDb } from './db/client.ts';
 import { requireMigrated } from './db/migrate.ts';
 import { endpointsOf } from './db/repositories/webhooks/deliveries.ts';
 import { gatewayRows } from './db/repositories/merchants/gateways.ts';
+import { reportUnreadableSecrets } from './db/repositories/merchants/sealed-secrets.ts';
 import { orderRows } from './db/repositories/payments/charges.ts';
 import { subscriptionRows } from './db/repositories/subscriptions/transitions.ts';
 import { RenewalPlaces } from './domain/subscription/renewal-places.ts';
@@ -60,7 +61,8 @@ const onTemporal = {
   taskQueuePrefix: config.taskQueuePrefix,
   logger,
 };
-const sealing = createSealing(config.encryptionKey);
+const sealing = createSealing(config.encryptionKeys);
+await reportUnreadableSecrets(db, sealing.keyIds, (line) => logger.error(line));
 const sandbox = createSandboxClient({
   url: config.gatewayUrl,
   publicUrl: config.gatewayUrl,

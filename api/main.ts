@@ -3,6 +3,7 @@ import { createDb } from '../db/client.ts';
 import { requireMigrated } from '../db/migrate.ts';
 import { endpointsOf } from '../db/repositories/webhooks/deliveries.ts';
 import { gatewayRows } from '../db/repositories/merchants/gateways.ts';
+import { reportUnreadableSecrets } from '../db/repositories/merchants/sealed-secrets.ts';
 import { orderRows } from '../db/repositories/payments/charges.ts';
 import { subscriptionRows } from '../db/repositories/subscriptions/transitions.ts';
 import { createMerchantGateways } from '../gateways/merchant-gateways.ts';
@@ -51,7 +52,8 @@ const database = createDb({
 const { db } = database;
 await requireMigrated(db);
 const temporal = createTemporalClient(config);
-const sealing = createSealing(config.encryptionKey);
+const sealing = createSealing(config.encryptionKeys);
+await reportUnreadableSecrets(db, sealing.keyIds, (line) => logger.error(line));
 const sandbox = createSandboxClient({
   url: config.gatewayUrl,
   publicUrl: config.gatewayPublicUrl,

@@ -5,11 +5,19 @@ import type { CurrencyTable } from '../domain/currencies.ts';
 import { flag, port, present, processEnvironment, read, text, url } from './environment.ts';
 import type { Check, Environment } from './environment.ts';
 import { FAILPOINTS } from './failpoints.ts';
+import { KEY_BYTES, keyRingOf } from './sealing.ts';
 
 export const QUEUES = ['billing', 'charges', 'webhooks'] as const;
 export type QueueName = (typeof QUEUES)[number];
 
 const secret = z.string().min(32);
+const keyRing = z
+  .string()
+  .transform(keyRingOf)
+  .refine(
+    (keys) => keys.every((key) => key.length === KEY_BYTES),
+    `must be ${KEY_BYTES} bytes in Base64, or several such keys, separated by commas`,
+  );
 /** Reads a failpoint: `after_gateway`, or `after_gateway:3` to kill the process at the third pass. */
 const failpoint = z
   .preprocess(
@@ -60,10 +68,7 @@ export const variables = {
   GATEWAY_KEY: secret,
   CREDENTIAL_PEPPER: secret,
   SESSION_KEY: secret,
-  ENCRYPTION_KEY: z
-    .base64()
-    .transform((value) => Buffer.from(value, 'base64'))
-    .refine((key) => key.length === 32, 'must be 32 bytes in Base64'),
+  ENCRYPTION_KEY: keyRing,
 
   PERENNIAL_EXIT_WITH_PARENT: flag.default(false),
 } satisfies Record<string, z.ZodType>;
@@ -131,7 +136,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     gatewayKey: env.GATEWAY_KEY,
     stripeUrl: env.STRIPE_API_URL,
     credentialPepper: env.CREDENTIAL_PEPPER,
-    encryptionKey: env.ENCRYPTION_KEY,
+    encryptionKeys: env.ENCRYPTION_KEY,
     sessionKey: env.SESSION_KEY,
     checkoutExpiryMs: env.CHECKOUT_EXPIRY_HOURS * 3_600_000,
     trustedProxies: env.TRUSTED_PROXIES,
@@ -178,7 +183,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     gatewayUrl: env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
     gatewayKey: env.GATEWAY_KEY,
     stripeUrl: env.STRIPE_API_URL,
-    encryptionKey: env.ENCRYPTION_KEY,
+    encryptionKeys: env.ENCRYPTION_KEY,
     webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
     failpoint: env.FAILPOINT,
     logLevel: env.LOG_LEVEL,

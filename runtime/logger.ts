@@ -18,7 +18,7 @@ export const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'databaseUrl',
   'gatewayKey',
   'credentialPepper',
-  'encryptionKey',
+  'encryptionKeys',
   'sessionKey',
   'cardNumber',
   'number',

@@ -148,7 +148,7 @@ export function loadOperatorConfig(environment: Environment = processEnvironment
     ...temporalSettings(env),
     gatewayUrl: env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
     gatewayKey: given.GATEWAY_KEY,
-    encryptionKey: given.ENCRYPTION_KEY,
+    encryptionKeys: given.ENCRYPTION_KEY,
     stripeUrl: env.STRIPE_API_URL,
     renewalsPerSecond: env.RENEWALS_PER_SECOND,
     currencies: readCurrencyLimits(env.CURRENCY_LIMITS_FILE),

@@ -70,7 +70,7 @@ const test = onStripe.extend('operator', { scope: 'file' }, async ({ world }, { 
       createMerchantGateways({
         sandbox,
         ...gatewayRows(db),
-        sealing: createSealing(encryptionKey),
+        sealing: createSealing([encryptionKey]),
         stripe: { url: world.proxy.url, timeoutMs: 20_000 },
       }),
   };

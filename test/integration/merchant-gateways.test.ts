@@ -21,7 +21,7 @@ const test = onStripe.extend('merchants', { scope: 'file' }, async ({ world }, {
     poolSize: 4,
     applicationName: 'test-merchant-gateways',
   });
-  const sealing = createSealing(randomBytes(32));
+  const sealing = createSealing([randomBytes(32)]);
   const sandbox = createSandboxClient({ url: 'http://127.0.0.1:1', publicUrl: '', apiKey: '' });
   onCleanup(async () => {
     await sandbox.close();

@@ -135,7 +135,7 @@ export async function createApiEnvironment({
     { name: 'api-test' },
     { write: (line: string) => void logLines.push(JSON.parse(line) as Record<string, unknown>) },
   );
-  const sealing = createSealing(randomBytes(32));
+  const sealing = createSealing([randomBytes(32)]);
   const testCards = [{ number: '4242424242424242', label: 'pays' }];
   const client = createSandboxClient({
     url: 'http://127.0.0.1:1',

@@ -155,7 +155,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
   });
   const gatewaySubjects = createGatewaySubjects({ client, taskQueuePrefix, logger });
   const encryptionKey = randomBytes(32);
-  const sealing = createSealing(encryptionKey);
+  const sealing = createSealing([encryptionKey]);
   const gateways = createMerchantGateways({
     sandbox: gateway,
     ...gatewayRows(db),

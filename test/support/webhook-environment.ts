@@ -60,7 +60,7 @@ async function createWebhookEnvironment({ url, db }: { url: string; db: Db }) {
     with deliveries as (delete from webhook_delivery), events as (delete from outbox_event),
       streams as (delete from event_stream), configs as (delete from webhook_config)
     delete from merchant`);
-  const sealing = createSealing(Buffer.alloc(32, 1));
+  const sealing = createSealing([Buffer.alloc(32, 1)]);
   const startedAt = Date.now();
   const merchantId = newId('mer', startedAt, randomBytes);
   const streamId = newId('sub', startedAt, randomBytes);

@@ -41,7 +41,7 @@ describe('settings', () => {
       gatewayPublicUrl: 'http://127.0.0.1:8081',
       gatewayKey: key,
       credentialPepper: key,
-      encryptionKey: Buffer.alloc(32, 9),
+      encryptionKeys: [Buffer.alloc(32, 9)],
       sessionKey: key,
       checkoutExpiryMs: 86_400_000,
       trustedProxies: 0,

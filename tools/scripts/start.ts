@@ -40,7 +40,7 @@ import {
 import { temporalAddress, temporalService } from '../embedded/temporal-server.ts';
 import { loadEmbeddedConfig } from '../config.ts';
 import { onShutdown } from '../../runtime/shutdown.ts';
-import { createSealing } from '../../runtime/sealing.ts';
+import { createSealing, keyRingOf } from '../../runtime/sealing.ts';
 import { commandLine, gatewayOption } from './client/options.ts';
 import type { GatewayChoice } from './client/options.ts';
 import { withDatabase } from './client/servers.ts';
@@ -267,7 +267,7 @@ async function startStripeDouble(
   const { environment } = places;
   const account = await registerAccount(url, environment.GATEWAY_KEY, localUrl(config.apiPort));
   await withDatabase({ url: environment.DATABASE_URL, command: 'start' }, async (db) => {
-    const sealing = () => createSealing(Buffer.from(environment.ENCRYPTION_KEY, 'base64'));
+    const sealing = () => createSealing(keyRingOf(environment.ENCRYPTION_KEY));
     const { accountId, webhookSecret } = account;
     const key = { ...account, canCharge: true };
     const entry = {

@@ -7,7 +7,7 @@
 
 import { findDemoFile, readDemoFile } from '../embedded/demo-file.ts';
 import { loadEmbeddedConfig, loadOperatorConfig } from '../config.ts';
-import { createSealing } from '../../runtime/sealing.ts';
+import { createSealing, keyRingOf } from '../../runtime/sealing.ts';
 import { connectWorkflows, withDatabase } from './client/servers.ts';
 import { secretsOfStart } from './client/start-secrets.ts';
 import { grouped, print, printable, runScript } from './client/terminal.ts';
@@ -148,7 +148,7 @@ function stripePlace(
   rest: Omit<StripePlace, 'sealing'>,
 ): StripePlace | undefined {
   if (encryptionKey === undefined) return undefined;
-  return { sealing: createSealing(Buffer.from(encryptionKey, 'base64')), ...rest };
+  return { sealing: createSealing(keyRingOf(encryptionKey)), ...rest };
 }
 
 /** Repairs are expected after a crash. A count that grows without crashes needs an operator. */

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { loadOrMakeSecrets, secretsFile } from '../../embedded/secrets.ts';
-import { createSealing } from '../../../runtime/sealing.ts';
+import { createSealing, keyRingOf } from '../../../runtime/sealing.ts';
 import { openBooks } from '../verify/books.ts';
 import { checkBooks } from '../verify/invariants.ts';
 import type { CheckResult } from '../verify/invariants.ts';
@@ -84,9 +84,7 @@ async function verifyBooks({ start, receiver, books }: Surroundings): Promise<Ch
     databaseUrl: demo.databaseUrl,
     gateway: { url: demo.gatewayUrl, key: demo.gatewayKey },
     stripe: demo.stripeDouble && {
-      sealing: createSealing(
-        Buffer.from(loadOrMakeSecrets(secretsFile(dataDir)).ENCRYPTION_KEY, 'base64'),
-      ),
+      sealing: createSealing(keyRingOf(loadOrMakeSecrets(secretsFile(dataDir)).ENCRYPTION_KEY)),
       url: demo.stripeDouble.url,
       days: 1,
     },

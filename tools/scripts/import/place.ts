@@ -6,7 +6,7 @@ import { createMerchantGateways } from '../../../gateways/merchant-gateways.ts';
 import type { GatewayRegistry } from '../../../gateways/registry.ts';
 import { createSandboxClient } from '../../../gateways/sandbox/client.ts';
 import { loadOperatorConfig } from '../../config.ts';
-import { createSealing } from '../../../runtime/sealing.ts';
+import { createSealing, keyRingOf } from '../../../runtime/sealing.ts';
 
 const GATEWAY_TIMEOUT_MS = 20_000;
 
@@ -14,17 +14,17 @@ type Place = ReturnType<typeof placeOf>;
 
 /** Without DATABASE_URL, the database, gateway and Temporal of the running `npm start`. */
 export function placeOf() {
-  const { databaseUrl, dataDir, encryptionKey, ...config } = loadOperatorConfig();
+  const { databaseUrl, dataDir, encryptionKeys, ...config } = loadOperatorConfig();
   if (databaseUrl !== undefined) {
-    if (encryptionKey === undefined) throw new Error('Set the ENCRYPTION_KEY of API and worker.');
-    return { ...config, databaseUrl, encryptionKey };
+    if (encryptionKeys === undefined) throw new Error('Set the ENCRYPTION_KEY of API and worker.');
+    return { ...config, databaseUrl, encryptionKeys };
   }
   const demo = readDemoFile(dataDir);
   const { ENCRYPTION_KEY } = loadOrMakeSecrets(secretsFile(dataDir));
   return {
     ...config,
     ...demo,
-    encryptionKey: Buffer.from(ENCRYPTION_KEY, 'base64'),
+    encryptionKeys: keyRingOf(ENCRYPTION_KEY),
     stripeUrl: config.stripeUrl ?? demo.stripeDouble?.proxyUrl,
   };
 }
@@ -38,7 +38,7 @@ export function gatewaysOf(place: Place, db: Db): GatewayRegistry {
       timeoutMs: GATEWAY_TIMEOUT_MS,
     }),
     accountsOf: (merchantId) => findMerchantGateways(db, merchantId),
-    sealing: createSealing(place.encryptionKey),
+    sealing: createSealing(place.encryptionKeys),
     stripe: { url: place.stripeUrl, timeoutMs: GATEWAY_TIMEOUT_MS },
   });
 }

@@ -17,11 +17,12 @@ import { formatInstant } from '../../../domain/calendar.ts';
 import { merchantNameProblem } from './name.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../../config.ts';
-import { createSealing } from '../../../runtime/sealing.ts';
+import { createSealing, keyRingOf } from '../../../runtime/sealing.ts';
 import { addChargingOptions, settingsChanges, settingsLines, shownSettings } from './configure.ts';
 import type { ConfigureOptions } from './configure.ts';
 import { configureGateway, readKey, readWebhookSecret, storeAccount } from './gateway.ts';
 import type { GatewayOptions, GatewayPlace } from './gateway.ts';
+import { reencryptSecrets } from './reencrypt.ts';
 import { commandLineIn, exitCodeOf } from '../client/options.ts';
 import type { Surroundings } from '../client/options.ts';
 import { withDatabase } from '../client/servers.ts';
@@ -100,6 +101,11 @@ export async function merchantCommand(
     .action((merchantId: string, kind: 'stripe' | undefined, options: GatewayOptions) =>
       run((place) => configureGateway(place, merchantId, kind, options)),
     );
+
+  program
+    .command('reencrypt')
+    .description('encrypt every stored secret with the first key of ENCRYPTION_KEY')
+    .action(() => run(reencrypt));
 
   async function run(command: (place: Place) => Promise<Report>): Promise<void> {
     const { databaseUrl: url, ...place } = settings(surroundings.environment);
@@ -207,6 +213,15 @@ async function configure(
   };
 }
 
+async function reencrypt({ db, sealing }: Place): Promise<Report> {
+  const { done, remaining } = await reencryptSecrets(db, sealing());
+  const text = `${done} secrets are encrypted anew with the first key of ENCRYPTION_KEY.`;
+  if (remaining > 0) {
+    throw new Error(`${text} ${remaining} remain: none of its keys can decrypt them.`);
+  }
+  return { lines: [text, 'None remains.'], data: { done, remaining } };
+}
+
 function secretLines({ keyId, secret }: { keyId: string; secret: string }): string[] {
   return [`  user      ${keyId}`, `  password  ${secret}`, 'The password is not shown again.'];
 }
@@ -233,7 +248,7 @@ function settings(environment: Surroundings['environment']) {
     pepper,
     sealing: () => {
       if (encryptionKey === undefined) throw new Error('Set the ENCRYPTION_KEY of API and worker.');
-      return createSealing(Buffer.from(encryptionKey, 'base64'));
+      return createSealing(keyRingOf(encryptionKey));
     },
     stripeUrl,
   };

@@ -1,0 +1,19 @@
+import type { Db } from '../../../db/client.ts';
+import { countSealedBefore, resealAll } from '../../../db/repositories/merchants/sealed-secrets.ts';
+import type { SealedPlace } from '../../../db/repositories/merchants/sealed-secrets.ts';
+import { accountBinding } from '../../../gateways/merchant-gateways.ts';
+import type { Sealing } from '../../../runtime/sealing.ts';
+
+const BATCH = 100;
+
+/** Encrypts each stored secret with the current key. A repeat continues. `remaining`: no key of the ring decrypts these. */
+export async function reencryptSecrets(db: Db, sealing: Sealing) {
+  const [currentKeyId = Buffer.alloc(0)] = sealing.keyIds;
+  const reseal = ({ owner, merchantId, id }: SealedPlace, stored: Buffer): Buffer | null => {
+    const boundTo = owner === 'webhook endpoint' ? id : accountBinding(merchantId, id);
+    const secret = sealing.openIfPossible(stored, boundTo);
+    return secret === null ? null : sealing.seal(secret, boundTo);
+  };
+  const done = await resealAll(db, { currentKeyId, reseal, batch: BATCH });
+  return { done, remaining: await countSealedBefore(db, currentKeyId) };
+}
