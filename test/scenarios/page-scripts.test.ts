@@ -88,6 +88,7 @@ test('the card form groups the number while it is typed, and shows the brand', a
     await field.fill('');
     await field.pressSequentially(number);
     expect(await typed(page)).toEqual([shown, brand]);
+    expect(await page.locator('output svg:visible').count()).toBe(brand === '' ? 0 : 1);
   }
   expect(await page.getByRole('status').count()).toBe(1);
   expect(lines).toEqual([]);

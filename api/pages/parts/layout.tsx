@@ -3,7 +3,7 @@ import { render } from 'preact-render-to-string';
 import { inkOn } from '../../../domain/branding.ts';
 import type { Branding } from '../../../domain/branding.ts';
 import type { Language } from './language.ts';
-import type { PageScript } from './scripts.ts';
+import type { PageScript } from './scripts.tsx';
 import { STYLE } from './style.ts';
 
 export interface PageFrame {

@@ -1,6 +1,6 @@
 import type { MistypeText } from '../parts/card-form.tsx';
 import type { Language } from '../parts/language.ts';
-import { CARD_SCRIPT } from '../parts/scripts.ts';
+import { CARD_SCRIPT } from '../parts/scripts.tsx';
 import type { ApiDeps } from '../../deps.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { PaymentGateway } from '../../../gateways/port.ts';

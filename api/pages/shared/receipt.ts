@@ -1,4 +1,5 @@
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
+import { BRANDS } from '../parts/brands.tsx';
 import type { Language } from '../parts/language.ts';
 import type { ListRow } from './views.tsx';
 
@@ -71,14 +72,7 @@ export interface ShownCard {
   readonly lastFourDigit: string;
 }
 
-const BRAND_NAMES: Readonly<Record<string, string>> = {
-  amex: 'American Express',
-  diners: 'Diners Club',
-  jcb: 'JCB',
-  unionpay: 'UnionPay',
-};
-
 export function cardText({ say }: Language, { brand, lastFourDigit: digits }: ShownCard): string {
-  const name = BRAND_NAMES[brand] ?? brand.charAt(0).toUpperCase() + brand.slice(1);
+  const name = BRANDS[brand]?.name ?? brand.charAt(0).toUpperCase() + brand.slice(1);
   return say('cardEnding', { brand: name, digits });
 }

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import type { PublishedTestCard } from '../../../gateways/port.ts';
 import { CardForm } from '../parts/card-form.tsx';
 import type { MistypeText } from '../parts/card-form.tsx';
-import { BrandMark } from '../parts/brand-mark.tsx';
+import { BrandMark, inGroups } from '../parts/brands.tsx';
 import type { Language } from '../parts/language.ts';
 
 export interface ListRow {
@@ -243,12 +243,6 @@ function TestModeNote(props: { language: Language; cards: readonly PublishedTest
     </details>
   );
 }
-
-/** As on cards: 4, 6 and the rest for fewer than 16 digits, else fours. */
-const inGroups = (number: string): string =>
-  number.length < 16
-    ? number.replace(/^(\d{4})(\d{6})/, '$1 $2 ')
-    : number.replace(/(\d{4})(?=\d)/g, '$1 ');
 
 function LeaveLink({ sale }: { sale: Sale }) {
   if (sale.cancelUrl === null) return null;

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { render } from 'preact-render-to-string';
+import { BRANDS, BrandMark, FOURS } from './brands.tsx';
 
 /** A script inside a page. Every page also works without its script. */
 export interface PageScript {
@@ -10,6 +12,12 @@ function pageScript(text: string): PageScript {
   return { text, source: `'sha256-${createHash('sha256').update(text).digest('base64')}'` };
 }
 
+/** Arrays of the program in the page: first digits, groups, and the picture with the name. */
+const BRAND_ROWS = Object.entries(BRANDS).map(
+  ([id, { name, first, groups }]) =>
+    `[${String(first)}, ${String(groups)}, '${render(<BrandMark brand={id} />)}${name}']`,
+);
+
 /**
  * Groups the digits of the card number as on the card, and shows the brand. Never adds, removes or reorders digits.
  * Leaves a number with a letter unchanged, for the gateway to refuse. Marks the button as busy after the first click.
@@ -20,29 +28,17 @@ const shown = document.createElement('output');
 shown.htmlFor = 'number';
 shown.className = 'brand';
 field.labels[0].before(shown);
-const brands = [
-  ['Visa', /^4/],
-  ['Mastercard', /^(5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720)/],
-  ['American Express', /^3[47]/, [4, 6, 5]],
-  ['Diners Club', /^3(0[0-5]|[689])/, [4, 6, 4]],
-  ['Discover', /^6(011|4[4-9]|5)/],
-  ['JCB', /^35(2[89]|[3-8])/],
-  ['UnionPay', /^62/],
-];
+const brands = [${BRAND_ROWS.join()}];
+let now;
 const digitsOf = (text) => text.replace(/[\\s-]/g, '');
 const update = (inputType) => {
   const digits = digitsOf(field.value);
-  const [name = '', , groups = [4, 4, 4, 4]] = brands.find(([, first]) => first.test(digits)) || [];
-  if (shown.value !== name) shown.value = name;
+  const [first, groups = ${FOURS}, shape] = brands.find(([first]) => first.test(digits)) || [];
+  if (first !== now) shown.innerHTML = shape || '';
+  now = first;
   if (/\\D/.test(digits)) return;
   let caret = digitsOf(field.value.slice(0, field.selectionStart)).length;
-  const parts = [];
-  let rest = digits;
-  for (const length of groups) {
-    parts.push(rest.slice(0, length));
-    rest = rest.slice(length);
-  }
-  const text = [...parts, rest].filter(Boolean).join(' ');
+  const text = digits.replace(groups, '$& ');
   if (text === field.value) return;
   for (let at = 0; at < caret; at += 1) if (text[at] === ' ') caret += 1;
   // The key Delete has removed the space that is back now.
