@@ -7,6 +7,8 @@ import type { Locale } from '../domain/locales.ts';
 export interface Merchant {
   readonly id: string;
   readonly mode: MerchantMode;
+  /** True: the credential may not change anything. */
+  readonly isReadOnly: boolean;
 }
 
 export interface RequestState {

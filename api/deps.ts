@@ -48,8 +48,8 @@ export interface ApiDeps {
   readonly clockWaitMs?: number;
   /** HMAC key for the forms, the cookies and the signed links of hosted pages. */
   readonly sessionKey: string;
-  /** HMAC key with which API secrets are hashed. */
-  readonly credentialPepper: string;
+  /** HMAC keys with which API secrets are hashed, the current one first. */
+  readonly credentialPeppers: readonly string[];
   readonly gateways: GatewayRegistry & EventSenders;
   /**
    * Makes the sandbox gateway decline later charges. Throws `service_unavailable` if the gateway does not

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createDb } from '../db/client.ts';
 import { requireMigrated } from '../db/migrate.ts';
 import { endpointsOf } from '../db/repositories/webhooks/deliveries.ts';
+import { missingPeppers } from '../db/repositories/merchants/credentials.ts';
 import { gatewayRows } from '../db/repositories/merchants/gateways.ts';
 import { reportUnreadableSecrets } from '../db/repositories/merchants/sealed-secrets.ts';
 import { orderRows } from '../db/repositories/payments/charges.ts';
@@ -9,6 +10,7 @@ import { subscriptionRows } from '../db/repositories/subscriptions/transitions.t
 import { createMerchantGateways } from '../gateways/merchant-gateways.ts';
 import { createSandboxClient } from '../gateways/sandbox/client.ts';
 import { loadApiConfig } from '../runtime/config.ts';
+import { ConfigError } from '../runtime/environment.ts';
 import { armFailpoint } from '../runtime/failpoints.ts';
 import { createLogger } from '../runtime/logger.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
@@ -53,6 +55,8 @@ const { db } = database;
 await requireMigrated(db);
 const temporal = createTemporalClient(config);
 const sealing = createSealing(config.encryptionKeys);
+const pepperProblem = await missingPeppers(db, config.credentialPeppers);
+if (pepperProblem !== null) throw new ConfigError([pepperProblem]);
 await reportUnreadableSecrets(db, sealing.keyIds, (line) => logger.error(line));
 const sandbox = createSandboxClient({
   url: config.gatewayUrl,
@@ -95,7 +99,7 @@ const app = createApp({
   trustedProxies: config.trustedProxies,
   rateLimits: limitsPerSecond(config.requestsPerSecond),
   sessionKey: config.sessionKey,
-  credentialPepper: config.credentialPepper,
+  credentialPeppers: config.credentialPeppers,
   gateways,
   testCards: sandbox.testCards,
   declineNext: (order) => sandbox.declineNext(order),

@@ -12,6 +12,7 @@ import { ignoredFields, readFields, withoutEmpty } from './fields.ts';
 import type { Fields, Problem, Shape } from './fields.ts';
 import { keyUseOf } from './idempotency.ts';
 import type { KeyedCall } from './idempotency.ts';
+import { changesSomething } from './openapi/operation.ts';
 import type { Operation, OperationAnswer, ParamNote, RequestBody } from './openapi/operation.ts';
 
 type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
@@ -63,7 +64,7 @@ export interface Route extends Operation {
   readonly serve: (deps: ApiDeps) => (ctx: Context) => Promise<void>;
 }
 
-/** A request is checked in this order: `isTestOnly`, query, body, Idempotency-Key. */
+/** A request is checked in this order: read-only credential, `isTestOnly`, query, body, Idempotency-Key. */
 export function route<
   const Path extends string,
   Schema extends z.ZodType,
@@ -72,8 +73,10 @@ export function route<
 >(declaration: Declaration<Path, Query, Body, Schema>): Route {
   const { handle, isTestOnly, ...operation } = declaration;
   const { query, body } = operation;
+  const isChange = changesSomething(declaration);
   const serve = (deps: ApiDeps) => async (ctx: Context) => {
     const merchant = callerOf(ctx);
+    if (merchant.isReadOnly && isChange) throw new DomainError('read_only_credential');
     if (isTestOnly && merchant.mode !== 'test') {
       throw new DomainError('operation_not_allowed', `${declaration.tag} need test credentials.`);
     }

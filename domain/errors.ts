@@ -24,6 +24,11 @@ export const ERRORS = {
     retryable: false,
     message: 'The credentials are missing or not valid.',
   },
+  read_only_credential: {
+    status: 403,
+    retryable: false,
+    message: 'The credentials allow reading only.',
+  },
   route_not_found: { status: 404, retryable: false, message: 'There is nothing at this address.' },
   method_not_allowed: {
     status: 405,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { CURRENCIES, withOverrides } from '../domain/currencies.ts';
 import type { CurrencyTable } from '../domain/currencies.ts';
-import { flag, port, present, processEnvironment, read, text, url } from './environment.ts';
+import { flag, listOf, port, present, processEnvironment, read, text, url } from './environment.ts';
 import type { Check, Environment } from './environment.ts';
 import { FAILPOINTS } from './failpoints.ts';
 import { KEY_BYTES, keyRingOf } from './sealing.ts';
@@ -48,7 +48,7 @@ export const variables = {
   WORKER_QUEUES: z
     .string()
     .default(QUEUES.join(','))
-    .transform((value) => value.split(',').map((name) => name.trim()))
+    .transform(listOf)
     .pipe(z.array(z.enum(QUEUES)).min(1)),
   WORKFLOW_BUNDLE: text.optional(),
   MAINTENANCE: flag.default(true),
@@ -66,7 +66,7 @@ export const variables = {
   WEBHOOK_ALLOW_LOOPBACK: flag.default(false),
 
   GATEWAY_KEY: secret,
-  CREDENTIAL_PEPPER: secret,
+  CREDENTIAL_PEPPER: z.string().transform(listOf).pipe(z.array(secret)),
   SESSION_KEY: secret,
   ENCRYPTION_KEY: keyRing,
 
@@ -135,7 +135,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     gatewayPublicUrl: env.GATEWAY_PUBLIC_URL ?? gatewayUrl,
     gatewayKey: env.GATEWAY_KEY,
     stripeUrl: env.STRIPE_API_URL,
-    credentialPepper: env.CREDENTIAL_PEPPER,
+    credentialPeppers: env.CREDENTIAL_PEPPER,
     encryptionKeys: env.ENCRYPTION_KEY,
     sessionKey: env.SESSION_KEY,
     checkoutExpiryMs: env.CHECKOUT_EXPIRY_HOURS * 3_600_000,

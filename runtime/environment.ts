@@ -25,6 +25,9 @@ export const flag = z
   .transform((value) => value === 'true' || value === '1' || value === 'on');
 export const text = z.string().min(1);
 
+/** Reads a list whose parts are separated by commas. */
+export const listOf = (value: string): string[] => value.split(',').map((part) => part.trim());
+
 type Variables = Readonly<Record<string, z.ZodType>>;
 type Read<Table extends Variables, Name extends keyof Table> = {
   [Key in Name]: z.output<Table[Key]>;

@@ -17,7 +17,7 @@ export const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'eventSigner',
   'databaseUrl',
   'gatewayKey',
-  'credentialPepper',
+  'credentialPeppers',
   'encryptionKeys',
   'sessionKey',
   'cardNumber',

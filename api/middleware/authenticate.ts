@@ -1,6 +1,12 @@
 import { timingSafeEqual } from 'node:crypto';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
-import { findCredential, hashSecret } from '../../db/repositories/merchants/credentials.ts';
+import {
+  findCredential,
+  hashSecret,
+  isUseDue,
+  pepperIdOf,
+  recordUse,
+} from '../../db/repositories/merchants/credentials.ts';
 import type { Credential } from '../../db/repositories/merchants/credentials.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { checkLimit, addressOf } from './rate-limit.ts';
@@ -18,7 +24,7 @@ const COUNTED_KEY_ID_MAX = 64;
 /** The hash to compare with if the key id is unknown, so that the comparison takes the same time. */
 const PLACEHOLDER_HASH = Buffer.alloc(32);
 
-type Deps = Pick<ApiDeps, 'db' | 'credentialPepper' | 'now'>;
+type Deps = Pick<ApiDeps, 'db' | 'credentialPeppers' | 'logger' | 'now'>;
 
 /**
  * Checks HTTP Basic with a key id and its secret. Every failure gets the same 401, or 429 after 30 wrong secrets in
@@ -63,7 +69,9 @@ function readBasic(header: string): Login | null {
   return keyId === undefined || secret === undefined ? null : { keyId, secret };
 }
 
-function createCredentialCheck({ db, credentialPepper, now }: Deps) {
+function createCredentialCheck({ db, credentialPeppers, logger, now }: Deps) {
+  const [pepper = ''] = credentialPeppers;
+  const peppers = credentialPeppers.map((value) => ({ id: pepperIdOf(value), value }));
   const cache = new Map<string, { credential: Credential; readAt: number }>();
 
   function findCached(keyId: string): Credential | null {
@@ -82,12 +90,27 @@ function createCredentialCheck({ db, credentialPepper, now }: Deps) {
     return credential;
   }
 
+  /** Not awaited: no request waits for this write, and none fails with it. */
+  function noteUse(credential: Credential, secret: string): void {
+    const nowAt = now();
+    if (!isUseDue(credential, nowAt)) return;
+    // In the cached row, so that the next request does not write again.
+    credential.lastUsedAt = nowAt;
+    const { keyId } = credential;
+    recordUse(db, { keyId, secret, pepper, nowAt }).catch((error: unknown) =>
+      logger.warn({ keyId, error: String(error) }, 'the use of a credential was not recorded'),
+    );
+  }
+
   return async ({ keyId, secret }: Login): Promise<Merchant | null> => {
-    const hash = hashSecret(credentialPepper, secret);
     const accept = (credential: Credential | null): Merchant | null => {
+      const used = peppers.find(({ id }) => credential?.pepperId.equals(id));
+      const hash = hashSecret(used?.value ?? pepper, secret);
       const isRight = timingSafeEqual(hash, credential?.secretHash ?? PLACEHOLDER_HASH);
       if (!credential || !isRight || !isWorking(credential, now())) return null;
-      return { id: credential.merchantId, mode: credential.mode };
+      noteUse(credential, secret);
+      const { merchantId: id, mode, isReadOnly } = credential;
+      return { id, mode, isReadOnly };
     };
     // Every refusal follows a query, so that its time does not tell a cached key id from an unknown one.
     return accept(findCached(keyId)) ?? accept(await read(keyId));

@@ -1,11 +1,13 @@
 import { ERRORS } from '../../domain/errors.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
 import type { JsonSchema } from './json-schema.ts';
+import { changesSomething } from './operation.ts';
 import type { Operation } from './operation.ts';
 
 const COMMON_CODES: readonly ErrorCode[] = [
   'bad_request', // for example for an unknown query parameter
   'unauthorized',
+  'read_only_credential', // of an operation that changes something
   'rate_limit_exceeded',
   'internal_server_error',
   'service_unavailable',
@@ -19,6 +21,7 @@ const IDEMPOTENCY_CODES: readonly ErrorCode[] = [
 const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
   400: 'The request is refused.',
   401: 'The credentials are missing or not valid.',
+  403: 'The credentials allow reading only.',
   409: 'A request with this Idempotency-Key is still being processed.',
   422: 'This Idempotency-Key was used with a different request.',
   429: 'Too many requests.',
@@ -36,6 +39,7 @@ export function errorCodesOf(operation: Operation): ErrorCode[] {
     ...refusals,
     ...COMMON_CODES,
   ]);
+  if (!changesSomething(operation)) given.delete('read_only_credential');
   return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => given.has(code));
 }
 

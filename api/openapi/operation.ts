@@ -39,6 +39,8 @@ export interface Operation {
   /** `listed`: by interface 1.0.0. `honoured`: accepted, but not listed there. */
   readonly idempotencyKey?: 'listed' | 'honoured';
   readonly isOpen?: true;
+  /** Credentials that allow reading only may call it, although its method is not GET. */
+  readonly isReading?: true;
   /** Events are sent to the `endpoint` of the body. Only of one operation: generators name the callback once. */
   readonly sendsEvents?: true;
   /** The answer has an `ETag`. A request with a matching `If-None-Match` gets 304. */
@@ -48,6 +50,10 @@ export interface Operation {
   readonly body?: RequestBody;
   readonly answer: OperationAnswer | 'no content';
   readonly refusals?: readonly ErrorCode[];
+}
+
+export function changesSomething({ method, isReading }: Operation): boolean {
+  return method !== 'get' && isReading !== true;
 }
 
 export interface ParamNote {

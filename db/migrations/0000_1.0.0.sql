@@ -2,9 +2,13 @@ CREATE TABLE "credential" (
 	"key_id" text PRIMARY KEY NOT NULL,
 	"merchant_id" text NOT NULL,
 	"secret_hash" "bytea" NOT NULL,
+	"pepper_id" "bytea" NOT NULL,
+	"is_read_only" boolean DEFAULT false NOT NULL,
 	"created_at" timestamp(3) with time zone NOT NULL,
 	"expires_at" timestamp(3) with time zone,
-	"revoked_at" timestamp(3) with time zone
+	"replaced_at" timestamp(3) with time zone,
+	"revoked_at" timestamp(3) with time zone,
+	"last_used_at" timestamp(3) with time zone
 );
 --> statement-breakpoint
 CREATE TABLE "idempotency_key" (

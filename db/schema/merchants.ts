@@ -71,16 +71,23 @@ export const merchantGateways = pgTable(
   ],
 );
 
-/** Only HMAC-SHA256(pepper, secret) is stored. A rotated credential has `expiresAt`. */
+/** Only HMAC-SHA256(pepper, secret) is stored. */
 export const credentials = pgTable(
   'credential',
   {
     keyId: text('key_id').primaryKey(),
     merchantId: merchantId().references(() => merchants.id),
     secretHash: bytes('secret_hash').notNull(),
+    /** A hash of the pepper, which tells whether a process has this pepper. */
+    pepperId: bytes('pepper_id').notNull(),
+    isReadOnly: boolean('is_read_only').notNull().default(false),
     createdAt: instant('created_at').notNull(),
     expiresAt: instant('expires_at'),
+    /** A rotation sets it, and `expiresAt` to 24 h later. */
+    replacedAt: instant('replaced_at'),
     revokedAt: instant('revoked_at'),
+    /** The latest use, at most a minute too early. Null before the first use. */
+    lastUsedAt: instant('last_used_at'),
   },
   (table) => [index('credential__merchant__idx').on(table.merchantId)],
 );

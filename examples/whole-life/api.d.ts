@@ -970,7 +970,7 @@ export interface webhooks {
 export interface components {
     schemas: {
         /** @enum {string} */
-        ErrorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending" | "unauthorized" | "route_not_found" | "method_not_allowed" | "idempotency_key_in_use" | "idempotency_key_reused" | "rate_limit_exceeded" | "internal_server_error" | "service_unavailable";
+        ErrorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending" | "unauthorized" | "read_only_credential" | "route_not_found" | "method_not_allowed" | "idempotency_key_in_use" | "idempotency_key_reused" | "rate_limit_exceeded" | "internal_server_error" | "service_unavailable";
         Error: {
             errorCode: components["schemas"]["ErrorCode"];
             errorDescription: string;
@@ -1822,6 +1822,15 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
+        read_only_credential: {
+            headers: {
+                "Request-Id": components["headers"]["Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
         rate_limit_exceeded: {
             headers: {
                 "Request-Id": components["headers"]["Request-Id"];
@@ -1923,6 +1932,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -2006,6 +2016,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -2131,6 +2142,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -2211,6 +2223,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -2487,6 +2500,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -2531,6 +2545,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -2575,6 +2590,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -2619,6 +2635,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -2663,6 +2680,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -2707,6 +2725,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -2751,6 +2770,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -2795,6 +2815,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -2839,6 +2860,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -2883,6 +2905,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -2927,6 +2950,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -3092,6 +3116,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -3136,6 +3161,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -3223,6 +3249,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -3340,6 +3367,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -3385,6 +3413,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -3427,6 +3456,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -3471,6 +3501,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -3515,6 +3546,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
@@ -3595,6 +3627,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];

@@ -26,6 +26,7 @@ import { runCommand } from '../support/run-command.ts';
 
 const FORMER = randomBytes(32);
 const NEXT = randomBytes(32);
+type Program = 'api/main.ts' | 'worker.ts';
 const ACCOUNT = 'stripe:acct_rotated';
 const textOf = (...keys: Buffer[]) => keys.map((key) => key.toString('base64')).join(',');
 
@@ -102,7 +103,28 @@ const test = base
         ),
       ];
     };
-    return { db, databaseUrl: database.url, settings, run, plain, openAll };
+    /** Starts and stops a process. Returns its errors. */
+    const start = async (program: Program, changes: Readonly<Record<string, string>>) => {
+      const started = await startOurProcess(program, {
+        ...settings,
+        GATEWAY_KEY: 'gateway-key-of-the-key-rotation-tests-01',
+        SESSION_KEY: 'session-key-of-the-key-rotation-tests-01',
+        TEMPORAL_ADDRESS: inject('temporalAddress'),
+        TASK_QUEUE_PREFIX: 'key-rotation-',
+        WORKER_QUEUES: 'webhooks',
+        API_PORT: String(await freePort()),
+        LOG_LEVEL: 'error',
+        ...changes,
+      });
+      await started.stop();
+      const { output } = await started.gone;
+      return output
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as { level: unknown; msg: string })
+        .map(({ level, msg }) => [level, msg]);
+    };
+    return { db, settings, run, start, plain, openAll };
   });
 
 const UNREADABLE =
@@ -167,29 +189,25 @@ test('reencrypt leaves a secret that no key of the ring can decrypt, and exits w
 test('a process whose ring lacks the key of stored secrets says so once at its start, and a process with the key does not [D-55]', async ({
   shop,
 }) => {
-  const start = async (program: 'api/main.ts' | 'worker.ts', key: string) => {
-    const started = await startOurProcess(program, {
-      ...shop.settings,
-      ENCRYPTION_KEY: key,
-      GATEWAY_KEY: 'gateway-key-of-the-key-rotation-tests-01',
-      SESSION_KEY: 'session-key-of-the-key-rotation-tests-01',
-      TEMPORAL_ADDRESS: inject('temporalAddress'),
-      TASK_QUEUE_PREFIX: 'key-rotation-',
-      WORKER_QUEUES: 'webhooks',
-      API_PORT: String(await freePort()),
-      LOG_LEVEL: 'error',
-    });
-    await started.stop();
-    const { output } = await started.gone;
-    return output
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line) as { level: unknown; msg: string })
-      .map(({ level, msg }) => [level, msg]);
-  };
-  expect(await start('api/main.ts', textOf(NEXT))).toEqual([['error', UNREADABLE]]);
-  expect(await start('worker.ts', textOf(NEXT))).toEqual([['error', UNREADABLE]]);
-  expect(await start('api/main.ts', textOf(NEXT, FORMER))).toEqual([]);
+  const start = (program: Program, ...keys: Buffer[]) =>
+    shop.start(program, { ENCRYPTION_KEY: textOf(...keys) });
+  expect(await start('api/main.ts', NEXT)).toEqual([['error', UNREADABLE]]);
+  expect(await start('worker.ts', NEXT)).toEqual([['error', UNREADABLE]]);
+  expect(await start('api/main.ts', NEXT, FORMER)).toEqual([]);
+});
+
+test('an API without the pepper of working credentials does not start, and names CREDENTIAL_PEPPER [D-20]', async ({
+  shop,
+}) => {
+  const start = (pepper: string) =>
+    shop.start('api/main.ts', { ENCRYPTION_KEY: textOf(FORMER), CREDENTIAL_PEPPER: pepper });
+  const next = 'pepper-of-the-key-rotation-tests-0000002';
+  await expect(start(next)).rejects.toThrow(
+    'Cannot start: the settings are incomplete or wrong.\n' +
+      '  - CREDENTIAL_PEPPER: 1 working credentials were made with another value. ' +
+      'Append this value after a comma, or revoke the credentials.',
+  );
+  expect(await start(`${next}, ${shop.settings.CREDENTIAL_PEPPER}`)).toEqual([]);
 });
 
 test('secrets of deleted endpoints and expired former secrets are not reported at a start [D-55]', async ({

@@ -65,6 +65,8 @@ export interface ApiOptions {
   mode?: 'test' | 'live';
   /** The number of trusted proxies. With 1, the default, a test sets a payer's address by `X-Forwarded-For`. */
   trustedProxies?: number;
+  /** Values of CREDENTIAL_PEPPER. The first one hashes the secrets of both merchants. */
+  peppers?: readonly string[];
   /**
    * Default in test mode: the production registry, whose sandbox and Stripe have addresses that accept no
    * connections. Default in live mode: that sandbox alone.
@@ -115,7 +117,9 @@ export async function createApiEnvironment({
   deadlineMs,
   clockWaitMs,
   gateways,
+  peppers = [PEPPER],
 }: ApiOptions = {}) {
+  const [pepper = PEPPER] = peppers;
   const database = await createTestDatabase();
   const handle = createDb({
     url: database.url,
@@ -162,7 +166,7 @@ export async function createApiEnvironment({
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
     ...(clockWaitMs === undefined ? {} : { clockWaitMs }),
     sessionKey: SESSION_KEY,
-    credentialPepper: PEPPER,
+    credentialPeppers: peppers,
     gateways:
       gateways ??
       (mode === 'live'
@@ -188,12 +192,12 @@ export async function createApiEnvironment({
   const merchant = await createMerchantWithCredential(db, {
     name: 'Acme Ltd',
     mode,
-    pepper: PEPPER,
+    pepper,
   });
   const other = await createMerchantWithCredential(db, {
     name: 'Other Ltd',
     mode,
-    pepper: PEPPER,
+    pepper,
   });
 
   return {
@@ -209,7 +213,7 @@ export async function createApiEnvironment({
     merchant,
     other,
     sealing,
-    pepper: PEPPER,
+    pepper,
     databaseUrl: database.url,
     /** `aheadMs` sets how far the API's real time is ahead of the machine's time. */
     clock,

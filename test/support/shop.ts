@@ -58,7 +58,7 @@ export async function openShop(env: TestEnvironment) {
     checkoutExpiryMs: 24 * 3_600_000,
     rateLimits: limitsPerSecond(100),
     sessionKey: LINKS.sessionKey,
-    credentialPepper: PEPPER,
+    credentialPeppers: [PEPPER],
     gateways: env.gateways,
     testCards: env.gateway.testCards,
     declineNext: (order) => env.gateway.declineNext(order),

@@ -40,7 +40,7 @@ describe('settings', () => {
       gatewayUrl: 'http://127.0.0.1:8081',
       gatewayPublicUrl: 'http://127.0.0.1:8081',
       gatewayKey: key,
-      credentialPepper: key,
+      credentialPeppers: [key],
       encryptionKeys: [Buffer.alloc(32, 9)],
       sessionKey: key,
       checkoutExpiryMs: 86_400_000,

@@ -35,6 +35,7 @@ describe('error catalogue', () => {
       'resource_not_found 400',
       'payment_outcome_pending 400 retryable',
       'unauthorized 401',
+      'read_only_credential 403',
       'route_not_found 404',
       'method_not_allowed 405',
       'idempotency_key_in_use 409 retryable',

@@ -8,6 +8,7 @@
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
 import { loadOrMakeSecrets, secretsFile } from '../embedded/secrets.ts';
 import { loadEmbeddedConfig } from '../config.ts';
+import { listOf } from '../../runtime/environment.ts';
 import { createMerchantClient } from './client/merchant-client.ts';
 import { findRunningStart } from './client/running-start.ts';
 import type { RunningStart } from './client/running-start.ts';
@@ -83,8 +84,8 @@ function reportResult(calls: readonly Call[], exitCodes: readonly number[]): num
 
 async function newMerchants({ demo, dataDir }: RunningStart) {
   const { givenSecrets } = loadEmbeddedConfig();
-  const pepper =
-    givenSecrets.CREDENTIAL_PEPPER ?? loadOrMakeSecrets(secretsFile(dataDir)).CREDENTIAL_PEPPER;
+  const { CREDENTIAL_PEPPER } = { ...loadOrMakeSecrets(secretsFile(dataDir)), ...givenSecrets };
+  const [pepper = ''] = listOf(CREDENTIAL_PEPPER);
   return withDatabase({ url: demo.databaseUrl, command: 'fuzz' }, async (db) => {
     const create = (name: string) =>
       createMerchantWithCredential(db, { name, mode: 'test', pepper });

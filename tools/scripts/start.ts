@@ -39,6 +39,7 @@ import {
 } from '../embedded/temporal-cluster.ts';
 import { temporalAddress, temporalService } from '../embedded/temporal-server.ts';
 import { loadEmbeddedConfig } from '../config.ts';
+import { listOf } from '../../runtime/environment.ts';
 import { onShutdown } from '../../runtime/shutdown.ts';
 import { createSealing, keyRingOf } from '../../runtime/sealing.ts';
 import { commandLine, gatewayOption } from './client/options.ts';
@@ -128,10 +129,11 @@ async function startAll(): Promise<void> {
     bundleWorkflows(),
     bundlePrograms(programFolder),
   ]);
+  const [pepper = ''] = listOf(secrets.CREDENTIAL_PEPPER);
   const { linkPath, merchantId, ...credential } = await migrateAndFindDemoMerchant({
     databaseUrl,
     dataDir: config.dataDir,
-    pepper: secrets.CREDENTIAL_PEPPER,
+    pepper,
     report: say,
   });
 

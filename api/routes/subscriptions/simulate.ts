@@ -152,6 +152,7 @@ export const simulateSubscription = route({
   operationId: 'simulateSubscription',
   method: 'post',
   path: '/subscription/simulate',
+  isReading: true,
   tag: 'Subscriptions',
   summary: 'See what a subscription will do',
   description:

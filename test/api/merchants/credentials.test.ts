@@ -4,21 +4,40 @@ import { expect } from 'vitest';
 import {
   hashSecret,
   issueCredential,
+  missingPeppers,
   revokeCredential,
   rotateCredential,
   ROTATION_OVERLAP_MS,
 } from '../../../db/repositories/merchants/credentials.ts';
 import { credentials } from '../../../db/schema/merchants.ts';
+import type { Db } from '../../../db/client.ts';
+import { eventually } from '../../support/eventually.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 
 /** A time in ms that is longer than the 5 s for which the API caches a credential. */
 const CACHE_MS = 5_001;
 
-async function newCredential(api: ApiEnvironment) {
+const HOUR_MS = 3_600_000;
+
+async function newCredential(
+  api: ApiEnvironment,
+  limits: { isReadOnly?: boolean; expiresAt?: number } = {},
+) {
   const { merchantId } = api.merchant;
   const nowAt = Date.now();
-  return issueCredential(api.db, { merchantId, mode: 'test', pepper: api.pepper, nowAt });
+  return issueCredential(api.db, {
+    merchantId,
+    mode: 'test',
+    pepper: api.pepper,
+    nowAt,
+    ...limits,
+  });
+}
+
+async function rowOf({ db }: ApiEnvironment, keyId: string) {
+  const [row] = await db.select().from(credentials).where(eq(credentials.keyId, keyId));
+  return row;
 }
 
 const list = (api: ApiEnvironment, as: { keyId: string; secret: string }) =>
@@ -109,6 +128,82 @@ test('a rotated credential works beside the new one for 24 hours [D-20]', async 
 
   api.clock.aheadMs = ROTATION_OVERLAP_MS + 10_000;
   expect([(await list(api, old)).status, (await list(api, fresh!)).status]).toEqual([401, 200]);
+});
+
+test('a rotation keeps the scope and the expiry of a credential, and never prolongs the old one [D-20]', async ({
+  api,
+}) => {
+  const expiresAt = Date.now() + HOUR_MS;
+  const old = await newCredential(api, { isReadOnly: true, expiresAt });
+  const { pepper } = api;
+  const order = { keyId: old.keyId, pepper, nowAt: Date.now() };
+  const fresh = await rotateCredential(api.db, order);
+  expect(fresh?.formerUntil).toBe(expiresAt);
+  expect(await rowOf(api, fresh!.keyId)).toMatchObject({ isReadOnly: true, expiresAt });
+  const longer = await rotateCredential(api.db, {
+    ...order,
+    keyId: fresh!.keyId,
+    expiresAt: expiresAt + HOUR_MS,
+  });
+  expect(await rowOf(api, longer!.keyId)).toMatchObject({
+    isReadOnly: true,
+    expiresAt: expiresAt + HOUR_MS,
+  });
+  api.clock.aheadMs = HOUR_MS + 10_000;
+  const statuses = await Promise.all([old, fresh!, longer!].map((one) => list(api, one)));
+  expect(statuses.map(({ status }) => status)).toEqual([401, 401, 200]);
+});
+
+test('the latest use is written once a minute, and a request neither waits for this write nor fails with it [D-20]', async ({
+  api,
+}) => {
+  const credential = await newCredential(api);
+  const usedAt = async () => (await rowOf(api, credential.keyId))?.lastUsedAt ?? null;
+  const written: (number | null)[] = [await usedAt()];
+  const untilWritten = async () => {
+    await eventually(async () => expect(written).not.toContain(await usedAt()));
+    written.push(await usedAt());
+  };
+  const { keyId } = credential;
+  const lock = (tx: Db) =>
+    tx.select().from(credentials).where(eq(credentials.keyId, keyId)).for('update');
+  await api.db.transaction(async (tx) => {
+    await lock(tx);
+    expect((await list(api, credential)).status).toBe(200);
+    expect(await usedAt()).toBeNull();
+  });
+  await untilWritten();
+  api.clock.aheadMs += 59_000;
+  expect((await list(api, credential)).status).toBe(200);
+  api.clock.aheadMs += 2_000;
+  expect((await list(api, credential)).status).toBe(200);
+  await untilWritten();
+  expect(written[2]! - written[1]!).toBeGreaterThan(60_000);
+});
+
+test('a credential of a former pepper works, and is hashed with the current one after its next use [D-20]', async ({
+  api,
+  createApi,
+}) => {
+  const [next, former] = [
+    'pepper-of-next-year-000000000000000001',
+    'pepper-of-this-year-00000000000000001',
+  ];
+  const renewed = await createApi({ peppers: [next, former] });
+  const { merchantId } = renewed.merchant;
+  const order = { merchantId, mode: 'test', pepper: former, nowAt: Date.now() } as const;
+  const credential = await issueCredential(renewed.db, order);
+  expect(await missingPeppers(renewed.db, [next])).toBe(
+    'CREDENTIAL_PEPPER: 1 working credentials were made with another value. ' +
+      'Append this value after a comma, or revoke the credentials.',
+  );
+  expect((await list(renewed, credential)).status).toBe(200);
+  await eventually(async () => expect(await missingPeppers(renewed.db, [next])).toBeNull());
+  renewed.clock.aheadMs += CACHE_MS;
+  expect((await list(renewed, credential)).status).toBe(200);
+  const { keyId, secret } = credential;
+  expect((await rowOf(renewed, keyId))?.secretHash).toEqual(hashSecret(next, secret));
+  expect((await list(api, credential)).status).toBe(401);
 });
 
 test('wrong guesses of one key id from one address are refused after 30 a minute, and the right credentials never [D-20]', async ({

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
 import { merchantCommand } from '../../../tools/scripts/merchant/command.ts';
+import { eventually } from '../../support/eventually.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { runCommand, runProgram } from '../../support/run-command.ts';
@@ -64,6 +65,55 @@ test('the merchant command prints one line and exits with 1 for an unknown crede
   expect(await runProgram('tools/scripts/merchant.ts', variables(api), revoke)).toEqual(refused);
   expect(await merchant(api, ...revoke)).toEqual(refused);
   expect(await merchant(api, 'rotate', 'mk_test_nobody')).toMatchObject({ code: 1 });
+});
+
+test('the merchant command adds a credential that only reads and expires, and lists its latest use [D-20]', async ({
+  api,
+}) => {
+  const { keyId } = api.other;
+  const expires = new Date(Date.now() + 3_600_000).toISOString();
+  const add = (...options: string[]) => merchant(api, 'add', keyId, ...options, '--json');
+  const added = JSON.parse((await add('--read-only', '--expires', expires)).stdout) as Issued;
+  const lineOf = async () =>
+    (await merchant(api, 'list')).stdout.split('\n').find((line) => line.includes(added.keyId));
+  expect(await lineOf()).toMatch(/ {2}works until \d{4}-\S+ {2}read only {2}never used$/);
+  expect((await list(api, added)).status).toBe(200);
+  expect((await api.call('POST', '/customer/create', { as: added, body: {} })).status).toBe(403);
+  await eventually(async () =>
+    expect(await lineOf()).toMatch(/ {2}last used \d{4}-\d\d-\d\d \d\d:\d\d UTC$/),
+  );
+  api.clock.aheadMs += 3_600_000;
+  expect((await list(api, added)).status).toBe(401);
+  expect(await add('--expires', '2020-01-01')).toMatchObject({
+    code: 1,
+    stderr: '--expires must be an instant in the future.\n',
+  });
+});
+
+test('the merchant command refuses to make credentials with a pepper that the working credentials do not have [D-20]', async ({
+  api,
+}) => {
+  const wrong = { ...variables(api), CREDENTIAL_PEPPER: 'pepper-of-nobody-0000000000000000000001' };
+  const { keyId } = api.other;
+  const before = await merchant(api, 'list');
+  for (const args of [
+    ['create', '--name', 'Shop'],
+    ['add', keyId],
+    ['rotate', keyId],
+  ]) {
+    expect(await runCommand(merchantCommand, wrong, args)).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(
+        /^Nothing was changed. CREDENTIAL_PEPPER: \d+ working credentials were made with another value. /,
+      ),
+    });
+  }
+  expect(await merchant(api, 'list')).toEqual(before);
+  const both = { ...wrong, CREDENTIAL_PEPPER: `${wrong.CREDENTIAL_PEPPER},${api.pepper}` };
+  const added = await runCommand(merchantCommand, both, ['add', keyId, '--json']);
+  // The other tests' commands have only one of the peppers.
+  await merchant(api, 'revoke', (JSON.parse(added.stdout) as Issued).keyId);
 });
 
 interface Settings {
@@ -261,15 +311,16 @@ test('the merchant command prints JSON with --json for create, add, rotate, revo
   expect(rotated).toMatchObject({ replaces: keyId, keyId: expect.stringMatching(/^mk_test_/) });
   expect(await run('revoke', String(rotated['keyId']))).toEqual({ revoked: rotated['keyId'] });
   expect(await run('configure', merchantId)).toEqual({ merchantId, ...DEFAULTS });
+  const unused = { access: 'full', lastUsedAt: null };
   const merchants = (await run('list')) as unknown as Record<string, unknown>[];
   expect(merchants.find((one) => one['merchantId'] === merchantId)).toEqual({
     merchantId,
     name: 'Data',
     mode: 'test',
     credentials: [
-      { keyId, state: expect.stringMatching(/^works until /) },
-      { keyId: added['keyId'], state: 'works' },
-      { keyId: rotated['keyId'], state: expect.stringMatching(/^revoked /) },
+      { ...unused, keyId, state: expect.stringMatching(/^works until /) },
+      { ...unused, keyId: added['keyId'], state: 'works' },
+      { ...unused, keyId: rotated['keyId'], state: expect.stringMatching(/^revoked /) },
     ],
   });
 });

@@ -1,7 +1,18 @@
 import { describe, expect } from 'vitest';
 import { OPERATIONS } from '../../../api/routes.ts';
 import type { Operation } from '../../../api/openapi/operation.ts';
-import { subscriptionBody, test } from '../../support/api-environment.ts';
+import { issueCredential } from '../../../db/repositories/merchants/credentials.ts';
+import { subscriptionBody, test as apiTest } from '../../support/api-environment.ts';
+
+const test = apiTest.extend('readOnly', { scope: 'file' }, ({ api }) =>
+  issueCredential(api.db, {
+    merchantId: api.merchant.merchantId,
+    mode: 'test',
+    pepper: api.pepper,
+    nowAt: Date.now(),
+    isReadOnly: true,
+  }),
+);
 
 /** Method, path and body of an operation, with the values of its example. */
 const callOf = ({ method, path, params, body }: Operation) =>
@@ -25,6 +36,21 @@ describe('the API', () => {
         errorCode: 'unauthorized',
         errorDescription: 'The credentials are missing or not valid.',
       });
+    },
+  );
+
+  test.for(OPERATIONS.filter(({ isOpen }) => isOpen !== true))(
+    'answers 403 to credentials that allow reading only if $operationId changes something [IF-7, D-20]',
+    async (operation, { readOnly, api }) => {
+      const [method, path, body] = callOf(operation);
+      const answer = await api.call(method, path, { as: readOnly, body });
+      const isRefused = method !== 'GET' && path !== '/subscription/simulate';
+      expect(answer.status === 403).toBe(isRefused);
+      if (isRefused) {
+        expect(answer.text).toBe(
+          '{"errorCode":"read_only_credential","errorDescription":"The credentials allow reading only."}',
+        );
+      }
     },
   );
 

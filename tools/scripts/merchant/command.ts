@@ -1,11 +1,5 @@
 import { Argument, Option } from 'commander';
-import {
-  issueCredential,
-  listCredentials,
-  revokeCredential,
-  rotateCredential,
-} from '../../../db/repositories/merchants/credentials.ts';
-import type { Credential } from '../../../db/repositories/merchants/credentials.ts';
+import { listCredentials, missingPeppers } from '../../../db/repositories/merchants/credentials.ts';
 import { changeSettings, findSettings } from '../../../db/repositories/merchants/settings.ts';
 import {
   createMerchantWithCredential,
@@ -13,34 +7,36 @@ import {
 } from '../../../db/repositories/merchants/merchants.ts';
 import { MERCHANT_MODES } from '../../../db/schema/merchants.ts';
 import type { MerchantMode } from '../../../db/schema/merchants.ts';
-import { formatInstant } from '../../../domain/calendar.ts';
 import { merchantNameProblem } from './name.ts';
+import type { Db } from '../../../db/client.ts';
+import { listOf } from '../../../runtime/environment.ts';
+import {
+  add,
+  credentialLine,
+  revoke,
+  rotate,
+  secretLines,
+  shownCredential,
+} from './credentials.ts';
+import type { CredentialOptions } from './credentials.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../../config.ts';
 import { createSealing, keyRingOf } from '../../../runtime/sealing.ts';
 import { addChargingOptions, settingsChanges, settingsLines, shownSettings } from './configure.ts';
 import type { ConfigureOptions } from './configure.ts';
 import { configureGateway, readKey, readWebhookSecret, storeAccount } from './gateway.ts';
-import type { GatewayOptions, GatewayPlace } from './gateway.ts';
+import type { GatewayOptions } from './gateway.ts';
+import type { Place, Report } from './place.ts';
 import { reencryptSecrets } from './reencrypt.ts';
-import { commandLineIn, exitCodeOf } from '../client/options.ts';
+import { commandLineIn, exitCodeOf, instantOption } from '../client/options.ts';
 import type { Surroundings } from '../client/options.ts';
 import { withDatabase } from '../client/servers.ts';
 import { secretsOfStart } from '../client/start-secrets.ts';
 import { jsonText, printable } from '../client/terminal.ts';
 
-interface Place extends GatewayPlace {
-  readonly pepper: string;
-}
-
 interface CreateOptions extends Pick<GatewayOptions, 'keyFile' | 'webhookSecretFile'> {
   readonly name: string;
   readonly mode: MerchantMode;
-}
-
-interface Report {
-  readonly lines: readonly string[];
-  readonly data: unknown;
 }
 
 export async function merchantCommand(
@@ -68,11 +64,18 @@ export async function merchantCommand(
   program
     .command('add <keyId>')
     .description('create another credential for the same merchant')
-    .action((keyId: string) => run((place) => add(place, keyId)));
+    .option('--read-only', 'the credential may only read')
+    .option('--expires <instant>', 'the credential works until then', instantOption)
+    .action((keyId: string, options: CredentialOptions) =>
+      run((place) => add(place, keyId, options)),
+    );
   program
     .command('rotate <keyId>')
-    .description('replace a credential; the old one stays valid for 24 hours')
-    .action((keyId: string) => run((place) => rotate(place, keyId)));
+    .description('replace a credential by one like it; the old one stays valid for 24 hours')
+    .option('--expires <instant>', 'another expiry of the new one', instantOption)
+    .action((keyId: string, options: CredentialOptions) =>
+      run((place) => rotate(place, keyId, options)),
+    );
   program
     .command('revoke <keyId>')
     .description('revoke a credential; it becomes invalid within 5 seconds')
@@ -108,10 +111,10 @@ export async function merchantCommand(
     .action(() => run(reencrypt));
 
   async function run(command: (place: Place) => Promise<Report>): Promise<void> {
-    const { databaseUrl: url, ...place } = settings(surroundings.environment);
+    const { databaseUrl: url, peppers, ...place } = settings(surroundings.environment);
     const { input } = surroundings;
     const { lines, data } = await withDatabase({ url, command: 'merchant' }, (db) =>
-      command({ db, input, ...place }),
+      command({ db, input, ...place, pepper: () => pepperOf(db, peppers) }),
     );
     const { json } = program.opts<{ json?: boolean }>();
     surroundings.print(json === true ? jsonText(data, 2) : lines.join('\n'));
@@ -131,8 +134,9 @@ async function create(place: Place, options: CreateOptions): Promise<Report> {
   const key = keyFile === undefined ? null : await readKey(keyFile, mode, place);
   const webhookSecret =
     webhookSecretFile === undefined ? null : await readWebhookSecret(webhookSecretFile, place);
+  const pepper = await place.pepper();
   const made = await place.db.transaction(async (tx) => {
-    const merchant = await createMerchantWithCredential(tx, { name, mode, pepper: place.pepper });
+    const merchant = await createMerchantWithCredential(tx, { name, mode, pepper });
     if (key !== null) {
       const { merchantId } = merchant;
       const { accountId } = key;
@@ -160,38 +164,13 @@ async function list({ db }: Place): Promise<Report> {
     mode: merchant.mode,
     credentials: credentials
       .filter(({ merchantId }) => merchantId === merchant.id)
-      .map((credential) => ({ keyId: credential.keyId, state: stateOf(credential) })),
+      .map(shownCredential),
   }));
   const lines = data.flatMap(({ merchantId, name, mode, credentials: own }) => [
     `${merchantId}  ${mode}  "${printable(name)}"`,
-    ...own.map(({ keyId, state }) => `    ${keyId}  ${state}`),
+    ...own.map(credentialLine),
   ]);
   return { lines: lines.length > 0 ? lines : ['There are no merchants yet.'], data };
-}
-
-async function add({ db, pepper }: Place, keyId: string): Promise<Report> {
-  const known = (await listCredentials(db)).find((credential) => credential.keyId === keyId);
-  if (known === undefined) throw new Error(`There is no credential ${keyId}.`);
-  const { merchantId, mode } = known;
-  const made = await issueCredential(db, { merchantId, mode, pepper, nowAt: Date.now() });
-  return { lines: [`Another credential of ${merchantId}.`, ...secretLines(made)], data: made };
-}
-
-async function rotate({ db, pepper }: Place, keyId: string): Promise<Report> {
-  const made = await rotateCredential(db, { keyId, pepper, nowAt: Date.now() });
-  if (made === null) {
-    throw new Error(`${keyId} cannot be replaced: it is unknown, revoked or already replaced.`);
-  }
-  return {
-    lines: [`${keyId} works for 24 hours more.`, ...secretLines(made)],
-    data: { ...made, replaces: keyId },
-  };
-}
-
-async function revoke({ db }: Place, keyId: string): Promise<Report> {
-  const isRevoked = await revokeCredential(db, keyId, Date.now());
-  if (!isRevoked) throw new Error(`There is no working credential ${keyId}.`);
-  return { lines: [`${keyId} is revoked.`], data: { revoked: keyId } };
 }
 
 async function configure(
@@ -222,14 +201,10 @@ async function reencrypt({ db, sealing }: Place): Promise<Report> {
   return { lines: [text, 'None remains.'], data: { done, remaining } };
 }
 
-function secretLines({ keyId, secret }: { keyId: string; secret: string }): string[] {
-  return [`  user      ${keyId}`, `  password  ${secret}`, 'The password is not shown again.'];
-}
-
-function stateOf({ revokedAt, expiresAt }: Credential): string {
-  if (revokedAt !== null) return `revoked ${formatInstant(revokedAt)}`;
-  if (expiresAt === null) return 'works';
-  return `${Date.now() < expiresAt ? 'works until' : 'ended'} ${formatInstant(expiresAt)}`;
+async function pepperOf(db: Db, peppers: readonly string[]): Promise<string> {
+  const problem = await missingPeppers(db, peppers);
+  if (problem !== null) throw new Error(`Nothing was changed. ${problem}`);
+  return peppers[0] ?? '';
 }
 
 function settings(environment: Surroundings['environment']) {
@@ -245,7 +220,7 @@ function settings(environment: Surroundings['environment']) {
   }
   return {
     databaseUrl: databaseUrl ?? readDemoFile(dataDir).databaseUrl,
-    pepper,
+    peppers: listOf(pepper),
     sealing: () => {
       if (encryptionKey === undefined) throw new Error('Set the ENCRYPTION_KEY of API and worker.');
       return createSealing(keyRingOf(encryptionKey));
