@@ -111,7 +111,7 @@ describe('the hosted pages', () => {
       Expiry: PAYING_CARD.expiry,
       CVC: PAYING_CARD.cvc,
     };
-    for (let step = 0; step < 7; step += 1) {
+    for (let step = 0; step < 8; step += 1) {
       await page.keyboard.press('Tab');
       const name = await focused(page);
       order.push(name);
@@ -121,6 +121,7 @@ describe('the hosted pages', () => {
     }
     expect(order).toEqual([
       'Test mode: no money moves. Test cards',
+      'Change e-mail address',
       'Name on card',
       'Card number',
       'Expiry',

@@ -2,9 +2,10 @@ import type { MistypeText } from '../parts/card-form.tsx';
 import type { Language } from '../parts/language.ts';
 import { CARD_SCRIPT } from '../parts/scripts.tsx';
 import type { ApiDeps } from '../../deps.ts';
+import type { CustomerDetails } from '../../../domain/customer.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { PaymentGateway } from '../../../gateways/port.ts';
-import { hasProblem, knownDetails, missingDetails } from './details-form.ts';
+import { CHANGE_EMAIL, hasProblem, knownDetails } from './details-form.ts';
 import type { DetailName, Payer, TypedDetails } from './details-form.ts';
 import { formToken, returnUrl } from './own-requests.ts';
 import { notice } from './page.tsx';
@@ -42,6 +43,8 @@ export interface PageRequest extends PageDeps {
   readonly home: string;
   /** The id in the browser's cookie. */
   readonly browser: string;
+  /** The details that the page asks for before the card. */
+  readonly names: readonly DetailName[];
   /** The details form that was sent; empty without one. */
   readonly typed: TypedDetails;
   /** The typing errors of the card that the gateway has just sent back. */
@@ -69,10 +72,10 @@ interface Asked {
 export function askPayer(request: PageRequest, asked: Asked): Page {
   const { subject, sale, button } = asked;
   if (request.gateway === null) return noGatewayPage(sale);
-  const names = missingDetails(subject);
+  const { home, sessionKey, names, typed } = request;
   if (button === null || names.length === 0) return askCard(request, request.gateway, asked);
   const { language } = sale;
-  const { home, sessionKey, typed } = request;
+  const known = knownDetails(subject);
   return {
     language,
     status: 200,
@@ -80,29 +83,34 @@ export function askPayer(request: PageRequest, asked: Asked): Page {
     content: (
       <DetailsPage
         sale={sale}
-        action={home}
+        action={known.email && names.includes('email') ? changePath(home) : home}
         formToken={formToken(sessionKey, subject.sessionId)}
-        fields={detailsFields(language, names, typed)}
+        fields={detailsFields(language, names, typed, known)}
         button={language.say(button)}
       />
     ),
   };
 }
 
+const changePath = (home: string): string => `${home}?${CHANGE_EMAIL}`;
+
 function askCard(
   request: PageRequest,
   gateway: CardGateway,
-  { subject, sale, alert }: Asked,
+  { subject, sale, alert, button }: Asked,
 ): Page {
   const { home, browser, sessionKey, mistypes } = request;
   const { tokeniserUrl, company, openCardEntry } = gateway;
   const page = { language: sale.language, status: 200, title: sale.productName };
+  const { email } = subject.customerDetails;
+  const given = email && button !== null ? { email, changePath: changePath(home) } : null;
   if (openCardEntry) {
     const entry = {
       action: cardEntryPath(home),
       formToken: formToken(sessionKey, subject.sessionId),
       company,
       alert,
+      given,
     };
     return { ...page, content: <EntryPage sale={sale} {...entry} /> };
   }
@@ -116,6 +124,7 @@ function askCard(
     returnUrl: returnUrl(request, home, browser),
     payerName: knownDetails(subject).name ?? '',
     alert: isMistyped ? say('correctFields') : alert,
+    given,
   };
   return {
     ...page,
@@ -128,15 +137,16 @@ function askCard(
 
 const DETAIL_LABELS = { name: 'name', email: 'email', contactNumber: 'phone' } as const;
 
-/** Returns the fields of a details form with the values that the payer typed. The first wrong field has the focus. */
+/** Returns the fields of a details form with the values that the payer typed, or that are known. The first wrong field has the focus. */
 export function detailsFields(
   { say }: Language,
   names: readonly DetailName[],
   typed: TypedDetails,
+  known: CustomerDetails = {},
 ): DetailsField[] {
   const wrong = names.find((name) => typed.get(name)?.problem);
   return names.map((name) => {
-    const { value = '', problem = null } = typed.get(name) ?? {};
+    const { value = known[name] ?? '', problem = null } = typed.get(name) ?? {};
     const label = say(DETAIL_LABELS[name]);
     return { name, label, value, problem: problem && say(problem), hasFocus: name === wrong };
   });

@@ -4,8 +4,8 @@ import { entryRoutes } from './card-entry.ts';
 import { cardGatewayOf } from './card-page.tsx';
 import type { CardPages, CardSubject, PageOpener, PageRoutes } from './card-page-kind.ts';
 import { returnRoutes } from './card-return.ts';
-import { hasProblem, missingDetails, readDetails, valuesOf } from './details-form.ts';
-import type { TypedDetails } from './details-form.ts';
+import { askedDetails, hasProblem, readDetails, valuesOf } from './details-form.ts';
+import type { DetailName, TypedDetails } from './details-form.ts';
 import { forgetDetails, keptDetails, refuseDetails } from './kept-details.ts';
 import { browserOf } from './own-requests.ts';
 import { createOpener, isPreview } from './card-page-kind.ts';
@@ -28,12 +28,13 @@ export function cardPageRoutes<Subject extends CardSubject>(
   const pageOf = async (
     ctx: Context,
     { subject, home, language }: { subject: Subject; home: string; language: Language },
+    names: readonly DetailName[],
     typed: TypedDetails,
   ) => {
     const gateway = pages.asks(subject) ? await cardGatewayOf(deps, subject.merchantId) : null;
     const browser = browserOf(deps, ctx, home);
     const mistypes = mistypesIn(ctx.querystring);
-    const request = { ...deps, gateway, language, home, browser, typed, mistypes };
+    const request = { ...deps, gateway, language, home, browser, names, typed, mistypes };
     return pages.show(request, subject);
   };
 
@@ -46,8 +47,9 @@ export function cardPageRoutes<Subject extends CardSubject>(
       await limits.expectFewDeclines(ctx, subject);
       if (!isPreview(ctx)) await pages.opened?.(subject);
     }
-    const typed = keptDetails(deps, ctx, home, missingDetails(subject));
-    sendPage(deps, ctx, await pageOf(ctx, { subject, home, language }, typed));
+    const names = pages.fillIn ? askedDetails(ctx, subject) : [];
+    const typed = keptDetails(deps, ctx, home, names);
+    sendPage(deps, ctx, await pageOf(ctx, { subject, home, language }, names, typed));
   });
 
   if (pages.fillIn) {
@@ -56,9 +58,10 @@ export function cardPageRoutes<Subject extends CardSubject>(
       if (opened === null) return;
       const { subject, home, form } = opened;
       if (pages.asks(subject)) {
-        const typed = readDetails(form, missingDetails(subject));
+        const names = askedDetails(ctx, subject);
+        const typed = readDetails(form, names);
         if (hasProblem(typed)) {
-          const page = await pageOf(ctx, opened, typed);
+          const page = await pageOf(ctx, opened, names, typed);
           return refuseDetails(deps, ctx, { home, typed, page });
         }
         await pages.fillIn?.(subject, valuesOf(typed));

@@ -1,3 +1,4 @@
+import type { Context } from '../../context.ts';
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import { hasAtMost, isStorable } from '../../../domain/storable-text.ts';
 import { EMAIL_PATTERN } from '../../payment-fields.ts';
@@ -45,7 +46,16 @@ export function valuesOf(typed: TypedDetails): Partial<Record<DetailName, string
   return Object.fromEntries([...typed].map(([name, { value }]) => [name, value]));
 }
 
-/** Returns the details that the page requests before the card. */
+/** The query of the page's address at which a payer changes the e-mail. */
+export const CHANGE_EMAIL = 'email';
+
+/** Returns the details that the page asks for at this address, before the card. */
+export function askedDetails(ctx: Context, payer: Payer): DetailName[] {
+  const isChange = ctx.querystring === CHANGE_EMAIL && payer.customerDetails.email;
+  return isChange ? ['email'] : missingDetails(payer);
+}
+
+/** Returns the details that neither the order nor the customer has. */
 export function missingDetails(payer: Payer): DetailName[] {
   const known = knownDetails(payer);
   const wanted: DetailName[] = ['name', 'email'];

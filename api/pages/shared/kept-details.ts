@@ -16,7 +16,8 @@ const VALUE_MAX = 3_800;
 type Deps = Pick<ApiDeps, 'publicUrl' | 'sealing' | 'random' | 'logger'>;
 
 /**
- * Redirects to `home`, which shows the details with their problems, so that no reload or step back sends the form again.
+ * Redirects to the form's own address, which shows the details with their problems: no reload or step back sends the form
+ * again.
  * Sends `page` with 400 if the browser keeps no cookies, or if the details are too long for one.
  */
 export function refuseDetails(
@@ -31,7 +32,7 @@ export function refuseDetails(
     return sendPage(deps, ctx, page.status === 200 ? { ...page, status: 400 } : page);
   }
   setCookie(ctx, deps.publicUrl, { name: COOKIE, value, path: home, lifetimeMs: LIFETIME_MS });
-  seeOther(ctx, home);
+  seeOther(ctx, ctx.url);
 }
 
 /** Returns the kept details of these names; empty without any. */

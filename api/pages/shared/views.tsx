@@ -34,15 +34,27 @@ export interface Sale {
   readonly testCards: readonly PublishedTestCard[] | null;
 }
 
-/** The sale beside the form for a card. `alert`: the text about the last card; null without one. */
-function CardSection(props: { sale: Sale; alert: string | null; children: ComponentChildren }) {
-  const { sale, alert } = props;
+/** `alert`: the text about the last card. `given`: the order's e-mail, and where the payer changes it. Null without. */
+interface CardSectionProps {
+  readonly sale: Sale;
+  readonly alert: string | null;
+  readonly given: { readonly email: string; readonly changePath: string } | null;
+}
+
+/** The sale beside the form for a card. */
+function CardSection(props: CardSectionProps & { children: ComponentChildren }) {
+  const { sale, alert, given } = props;
   return (
     <Columns sale={sale}>
       <h2>{sale.offer.heading ?? sale.language.say('payByCard')}</h2>
       {alert !== null && (
         <p class="bad" id="declined" role="alert">
           {alert}
+        </p>
+      )}
+      {given !== null && (
+        <p class="soft">
+          <bdi>{given.email}</bdi> <a href={given.changePath}>{sale.language.say('changeEmail')}</a>
         </p>
       )}
       {props.children}
@@ -52,18 +64,18 @@ function CardSection(props: { sale: Sale; alert: string | null; children: Compon
   );
 }
 
-export function CardPage(props: {
-  sale: Sale;
-  tokeniserUrl: string;
-  session: string;
-  returnUrl: string;
-  payerName: string;
-  alert: string | null;
-  mistypes: readonly MistypeText[];
-}) {
-  const { sale, alert, payerName, mistypes } = props;
+export function CardPage(
+  props: CardSectionProps & {
+    tokeniserUrl: string;
+    session: string;
+    returnUrl: string;
+    payerName: string;
+    mistypes: readonly MistypeText[];
+  },
+) {
+  const { sale, alert, given, payerName, mistypes } = props;
   return (
-    <CardSection sale={sale} alert={alert}>
+    <CardSection {...{ sale, alert, given }}>
       <CardForm
         language={sale.language}
         action={props.tokeniserUrl}
@@ -93,17 +105,13 @@ export function OwnForm(props: FormProps & { children?: ComponentChildren }) {
   );
 }
 
-export function EntryPage(props: {
-  sale: Sale;
-  action: string;
-  formToken: string;
-  company: string;
-  alert: string | null;
-}) {
-  const { sale, company, ...form } = props;
+export function EntryPage(
+  props: CardSectionProps & { action: string; formToken: string; company: string },
+) {
+  const { sale, alert, given, company, ...form } = props;
   const { say } = sale.language;
   return (
-    <CardSection sale={sale} alert={props.alert}>
+    <CardSection {...{ sale, alert, given }}>
       <p>
         {say('enterAtCompany', { company, name: sale.merchantName })} {sale.offer.onceEntered}
       </p>

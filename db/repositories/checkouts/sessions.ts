@@ -114,31 +114,40 @@ export function markOpened(
 
 export type GivenDetails = Pick<CustomerDetails, 'name' | 'email' | 'contactNumber'>;
 
-/** Adds the payer's details to the subscription, its intents in CREATED and the customer. */
+/** Writes the payer's details to the subscription, its unpaid intents and the customer. */
 export function fillInDetails(db: Db, checkout: Checkout, given: GivenDetails): Promise<void> {
   const { merchantId, subscriptionId } = checkout;
   const isOrder = isRecord(subscriptions, merchantId, subscriptionId);
-  const isUnpaid = hasValues(paymentIntents, { merchantId, subscriptionId, status: 'CREATED' });
+  const isOwn = hasValues(paymentIntents, { merchantId, subscriptionId });
+  const isUnpaid = and(isOwn, isNull(paymentIntents.succeededAt));
   return fillIn(db, checkout, given, subscriptions.customerDetails, isOrder, async (tx, filled) => {
     await tx.update(subscriptions).set(filled).where(isOrder);
     await tx.update(paymentIntents).set(filled).where(isUnpaid);
   });
 }
 
-/** Adds the payer's details to an order, with `write`, and to its customer. Fills in only empty fields. */
+/**
+ * Adds the payer's details to an order, with `write`, and to its customer. Fills in only empty fields, and replaces the
+ * e-mail that the order had: also at the customer if it is the same there and no method is saved yet.
+ */
 export async function fillIn(
   db: Db,
-  { merchantId, customerId }: { merchantId: string; customerId: string },
+  payer: { merchantId: string; customerId: string; customerDetails: CustomerDetails },
   given: GivenDetails,
   orderDetails: PgColumn,
   isOrder: SQL | undefined,
   write: (tx: Db, filled: ReturnType<typeof withNormalForm>) => Promise<unknown>,
 ): Promise<void> {
+  const { merchantId, customerId, customerDetails } = payer;
   const isCustomer = isRecord(customers, merchantId, customerId);
+  const isSaved = hasValues(paymentMethods, { merchantId, customerId, status: 'LIVE' });
   await db.transaction(async (tx) => {
-    const order = await lockFilled(tx, orderDetails, isOrder, given);
+    const former = customerDetails.email;
+    const order = await lockFilled(tx, orderDetails, isOrder, given, former);
     if (order) await write(tx, withNormalForm(order));
-    const details = await lockFilled(tx, customers.details, isCustomer, given);
+    const isNew = (await tx.$count(paymentMethods, isSaved)) === 0;
+    const replaced = isNew ? former : undefined;
+    const details = await lockFilled(tx, customers.details, isCustomer, given, replaced);
     if (!details) return;
     const { normalEmail } = withNormalForm(details);
     await tx.update(customers).set({ details, normalEmail }).where(isCustomer);
@@ -150,15 +159,24 @@ const withNormalForm = (customerDetails: CustomerDetails) => ({
   normalEmail: emailNormalForm(customerDetails.email),
 });
 
-/** Locks a row and returns its details with the empty fields filled in. */
-async function lockFilled(tx: Db, column: PgColumn, isRow: SQL | undefined, given: GivenDetails) {
+/** Locks a row and returns its details with the empty fields filled in, and the e-mail `former` replaced. */
+async function lockFilled(
+  tx: Db,
+  column: PgColumn,
+  isRow: SQL | undefined,
+  given: GivenDetails,
+  former: string | null | undefined,
+) {
   const query = tx.select({ details: column }).from(column.table).where(isRow);
   const [row] = (await query.for('no key update')) as { details: CustomerDetails }[];
   if (!row) return undefined;
-  const missing = Object.entries(given).filter(
-    ([field, value]) => value && !row.details[field as keyof CustomerDetails],
+  const { details } = row;
+  const changes = Object.entries(given).filter(
+    ([field, value]) =>
+      value &&
+      (!details[field as keyof CustomerDetails] || (field === 'email' && details.email === former)),
   );
-  return { ...row.details, ...Object.fromEntries(missing) };
+  return { ...details, ...Object.fromEntries(changes) };
 }
 
 /** Writes the session of a hosted page. `token`: the bearer token of the page's URL; only its hash is stored. */

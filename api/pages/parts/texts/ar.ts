@@ -60,6 +60,7 @@ export const ar: Texts = {
   yourDetails: 'بياناتك',
   name: 'الاسم',
   email: 'البريد الإلكتروني',
+  changeEmail: 'تغيير البريد الإلكتروني',
   phone: 'رقم الهاتف',
   nameMissing: 'أدخِل اسمك.',
   emailWrong: 'أدخِل عنوان بريد إلكتروني، مثل amal@example.com.',

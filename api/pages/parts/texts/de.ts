@@ -66,6 +66,7 @@ export const de: Texts = {
   yourDetails: 'Ihre Angaben',
   name: 'Name',
   email: 'E-Mail-Adresse',
+  changeEmail: 'E-Mail-Adresse ändern',
   phone: 'Telefonnummer',
   nameMissing: 'Geben Sie Ihren Namen ein.',
   emailWrong: 'Geben Sie eine E-Mail-Adresse ein, zum Beispiel anna@example.com.',

@@ -67,6 +67,7 @@ export const en = {
   yourDetails: 'Your details',
   name: 'Name',
   email: 'E-mail address',
+  changeEmail: 'Change e-mail address',
   phone: 'Phone number',
   nameMissing: 'Enter your name.',
   emailWrong: 'Enter an e-mail address, such as ann@example.com.',

@@ -63,6 +63,7 @@ export const es: Texts = {
   yourDetails: 'Sus datos',
   name: 'Nombre',
   email: 'Correo electrónico',
+  changeEmail: 'Cambiar el correo electrónico',
   phone: 'Número de teléfono',
   nameMissing: 'Introduzca su nombre.',
   emailWrong: 'Introduzca una dirección de correo electrónico, por ejemplo ana@example.com.',

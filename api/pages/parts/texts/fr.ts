@@ -64,6 +64,7 @@ export const fr: Texts = {
   yourDetails: 'Vos coordonnées',
   name: 'Nom',
   email: 'Adresse e-mail',
+  changeEmail: 'Modifier l’adresse e-mail',
   phone: 'Numéro de téléphone',
   nameMissing: 'Saisissez votre nom.',
   emailWrong: 'Saisissez une adresse e-mail, par exemple anne@example.com.',

@@ -62,6 +62,7 @@ export const it: Texts = {
   yourDetails: 'I Suoi dati',
   name: 'Nome e cognome',
   email: 'Indirizzo e-mail',
+  changeEmail: 'Modifichi l’indirizzo e-mail',
   phone: 'Numero di telefono',
   nameMissing: 'Inserisca il Suo nome.',
   emailWrong: 'Inserisca un indirizzo e-mail, per esempio anna@example.com.',

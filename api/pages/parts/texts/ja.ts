@@ -61,6 +61,7 @@ export const ja: Texts = {
   yourDetails: 'お客様の情報',
   name: 'お名前',
   email: 'メールアドレス',
+  changeEmail: 'メールアドレスを変更する',
   phone: '電話番号',
   nameMissing: 'お名前を入力してください。',
   emailWrong: 'メールアドレスを入力してください（例：hanako@example.com）。',

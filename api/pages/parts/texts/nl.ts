@@ -63,6 +63,7 @@ export const nl: Texts = {
   yourDetails: 'Uw gegevens',
   name: 'Naam',
   email: 'E-mailadres',
+  changeEmail: 'E-mailadres wijzigen',
   phone: 'Telefoonnummer',
   nameMissing: 'Vul uw naam in.',
   emailWrong: 'Vul een e-mailadres in, bijvoorbeeld anna@example.com.',

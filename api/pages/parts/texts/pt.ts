@@ -62,6 +62,7 @@ export const pt: Texts = {
   yourDetails: 'Seus dados',
   name: 'Nome',
   email: 'E-mail',
+  changeEmail: 'Alterar e-mail',
   phone: 'Número de telefone',
   nameMissing: 'Digite seu nome.',
   emailWrong: 'Digite um endereço de e-mail, por exemplo ana@example.com.',

@@ -26,6 +26,10 @@ export const CHECKOUT_STATES: PageStates = {
   'checkout: mistyped details': async ({ test }, locale) =>
     (await checkout(test, locale, NO_DETAILS)).post(WRONG_DETAILS),
   'checkout: card': async ({ test }, locale) => (await checkout(test, locale)).look(),
+  'checkout: another e-mail': async ({ test }, locale) => {
+    const { path, request } = await checkout(test, locale);
+    return request(`${path}?email`);
+  },
   'checkout: live': async ({ live }, locale) => (await checkout(live, locale)).look(),
   'checkout: trial': async ({ test }, locale) => (await checkout(test, locale, TRIAL)).look(),
   'checkout: brand': async ({ test }, locale) => {
