@@ -1,4 +1,5 @@
 import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { measuredCharges } from './activities/charging/measured-charges.ts';
 import { createActivities } from './activities/index.ts';
 import { activityInterceptor } from './activities/interceptors.ts';
 import { createWebhookDelivery } from './activities/webhooks/delivery.ts';
@@ -8,6 +9,7 @@ import { endpointsOf } from './db/repositories/webhooks/deliveries.ts';
 import { gatewayRows } from './db/repositories/merchants/gateways.ts';
 import { reportUnreadableSecrets } from './db/repositories/merchants/sealed-secrets.ts';
 import { orderRows } from './db/repositories/payments/charges.ts';
+import { requireWritable } from './db/repositories/sweeps/figures.ts';
 import { subscriptionRows } from './db/repositories/subscriptions/transitions.ts';
 import { RenewalPlaces } from './domain/subscription/renewal-places.ts';
 import { createMerchantGateways } from './gateways/merchant-gateways.ts';
@@ -15,6 +17,9 @@ import { createSandboxClient } from './gateways/sandbox/client.ts';
 import { loadWorkerConfig } from './runtime/config.ts';
 import { armFailpoint } from './runtime/failpoints.ts';
 import { createLogger } from './runtime/logger.ts';
+import { createMetrics, gatewayObserver } from './runtime/metrics.ts';
+import { startProbes } from './runtime/probes.ts';
+import { createSdkMetrics } from './runtime/sdk-metrics.ts';
 import { keepMaintenanceRunning } from './temporal/maintenance.ts';
 import { createSealing } from './runtime/sealing.ts';
 import { announceReady, onShutdown } from './runtime/shutdown.ts';
@@ -34,18 +39,24 @@ import { bundleWorkflows } from './runtime/workflow-bundle.ts';
 const POOL_SIZE = 20;
 /** Time limit in ms of a request to a gateway. `MONEY_MOVEMENT` in `workflows/options.ts` depends on this limit. */
 const GATEWAY_TIMEOUT_MS = 5_000;
+/** Time limit in ms of a statement of the probes. */
+const PROBE_STATEMENT_MS = 2_000;
 /** Time limit in ms for webhooks in flight: 15 s for a request, 1 s to record it. */
 const DRAIN_MS = 16_000;
 
 const config = loadWorkerConfig();
 const logger = createLogger({ name: 'worker', level: config.logLevel });
 armFailpoint(config.failpoint);
+const sdkMetrics = config.metricsPort === undefined ? undefined : await createSdkMetrics();
 
 // The SDK must not handle signals, because the shutdown below stops the workers in the right order.
 Runtime.install({
   logger: temporalLogger(logger),
   shutdownSignals: [],
-  telemetryOptions: { logging: { forward: {}, filter: { core: 'WARN', other: 'ERROR' } } },
+  telemetryOptions: {
+    logging: { forward: {}, filter: { core: 'WARN', other: 'ERROR' } },
+    ...(sdkMetrics && { metrics: sdkMetrics.exporter }),
+  },
 });
 
 const database = createDb({
@@ -54,6 +65,29 @@ const database = createDb({
   applicationName: 'perennial-worker',
 });
 const { db } = database;
+const workers: Worker[] = [];
+const metrics = createMetrics({
+  process: 'worker',
+  pool: database.poolUse,
+  isServed: config.metricsPort !== undefined,
+});
+const probeDatabase = createDb({
+  url: config.databaseUrl,
+  poolSize: 1,
+  applicationName: 'perennial-worker-probe',
+  statementTimeoutMs: PROBE_STATEMENT_MS,
+});
+const probes = startProbes({
+  host: config.host,
+  port: config.metricsPort,
+  pages: [() => metrics.text(), ...(sdkMetrics ? [sdkMetrics.text] : [])],
+  checkDatabase: () => requireWritable(probeDatabase.db),
+  status: () => ({
+    workers: workers.map((worker) => ({ queue: worker.options.taskQueue, ...worker.getStatus() })),
+  }),
+  logger,
+});
+
 await requireMigrated(db);
 const temporal = createTemporalClient(config);
 const onTemporal = {
@@ -76,6 +110,7 @@ const gateways = createMerchantGateways({
   stripe: { url: config.stripeUrl, timeoutMs: GATEWAY_TIMEOUT_MS },
   onKeyRefused: (merchantId, gateway) =>
     logger.error({ merchantId, gateway }, 'the gateway refuses the key of the account'),
+  observer: gatewayObserver(metrics),
 });
 const queues = createWebhookQueues({
   ...onTemporal,
@@ -88,7 +123,7 @@ const webhooks = createWebhookDelivery({
   wakeEndpoint: queues.wakeEndpoint,
   allowLoopback: config.webhookAllowLoopback,
 });
-const activities = createActivities({
+const unmeasured = createActivities({
   db,
   gateways,
   subscriptionWorkflows: createSubscriptionWorkflows({ ...onTemporal, rows: subscriptionRows(db) }),
@@ -101,6 +136,13 @@ const activities = createActivities({
   wakeEndpoint: queues.wakeEndpoint,
   wakeStream: async (stream) => void webhooks.deliver(stream),
 });
+const activities = {
+  ...unmeasured,
+  chargeAttempt: measuredCharges((input) => unmeasured.chargeAttempt(input), {
+    renewed: (late) => metrics.observe('perennial_renewal_lateness_seconds', {}, late),
+    settled: (outcome) => metrics.count('perennial_charge_outcomes_total', outcome),
+  }),
+};
 
 const connection = await NativeConnection.connect(temporalConnectionOptions(config));
 // Connect now: a signal to an endpoint queue has a time limit of 1 s, which must not include the connect.
@@ -109,7 +151,7 @@ const workflowBundle =
   config.workflowBundle === undefined && config.queues.includes('billing')
     ? await bundleWorkflows()
     : { codePath: config.workflowBundle ?? '' };
-const workers = await Promise.all(
+const created = await Promise.all(
   taskQueuesOf(config.queues).map((queue) =>
     Worker.create({
       ...workerOptionsOf(queue, {
@@ -123,6 +165,7 @@ const workers = await Promise.all(
     }),
   ),
 );
+workers.push(...created);
 const running = Promise.all(workers.map((worker) => worker.run()));
 
 const endMaintenanceChecks =
@@ -132,6 +175,7 @@ const endMaintenanceChecks =
 
 const shutdown = onShutdown(
   [
+    { name: 'readiness', close: () => probes.drain() },
     {
       name: 'workers',
       timeoutMs: GRACE_MS + 5_000,
@@ -144,7 +188,8 @@ const shutdown = onShutdown(
     { name: 'maintenance checks', timeoutMs: 10_000, close: () => endMaintenanceChecks?.() },
     { name: 'temporal client', close: () => temporal.close() },
     { name: 'temporal connection', close: () => connection.close() },
-    { name: 'database', close: () => database.close() },
+    { name: 'database', close: () => Promise.all([database.close(), probeDatabase.close()]) },
+    { name: 'probes', close: () => probes.close() },
   ],
   { logger },
 );
@@ -152,5 +197,6 @@ running.catch((error: unknown) => {
   logger.fatal({ error: error instanceof Error ? error.message : String(error) }, 'worker failed');
   shutdown('worker failed', 1);
 });
+probes.ready();
 logger.info({ queues: config.queues }, 'ready');
 announceReady();

@@ -41,7 +41,7 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
   app
     .use(unreadBody()) // wraps every middleware that answers
     .use(requestId(deps)) // before every middleware that logs: every answer and every log line contains the id
-    .use(accessLog(deps.logger)) // wraps errorBoundary, to log also the status of error answers
+    .use(accessLog(deps)) // wraps errorBoundary, to log also the status of error answers
     .use(securityHeaders(deps.publicUrl)) // before every middleware that answers
     .use(errorBoundary(deps.logger)) // wraps every middleware that throws
     .use(hostHeader()) // inside errorBoundary, because it throws bad_request

@@ -13,6 +13,8 @@ import type { WebhookQueues } from '../temporal/webhook-queues.ts';
 import type { WorkflowStarts } from '../temporal/subscriptions/start-queue.ts';
 import type { RateLimits } from './middleware/rate-limit.ts';
 
+export type AnswerObserver = (labels: { route: string; status: string }, seconds: number) => void;
+
 export interface HomeLink {
   readonly url: string;
   readonly text: string;
@@ -28,6 +30,8 @@ export interface ApiDeps {
   readonly webhooks: Pick<WebhookQueues, 'wakeStream' | 'breakerClosed'>;
   readonly gatewaySubjects: Pick<GatewaySubjects, 'wake'>;
   readonly logger: Logger;
+  /** Called after each request with the route's pattern, or `none`. Default: nothing. */
+  readonly onAnswer?: AnswerObserver;
   /** Real time in epoch ms. */
   readonly now: () => number;
   readonly random: RandomBytes;

@@ -6,6 +6,7 @@ import { missingPeppers } from '../db/repositories/merchants/credentials.ts';
 import { gatewayRows } from '../db/repositories/merchants/gateways.ts';
 import { reportUnreadableSecrets } from '../db/repositories/merchants/sealed-secrets.ts';
 import { orderRows } from '../db/repositories/payments/charges.ts';
+import { requireWritable } from '../db/repositories/sweeps/figures.ts';
 import { subscriptionRows } from '../db/repositories/subscriptions/transitions.ts';
 import { createMerchantGateways } from '../gateways/merchant-gateways.ts';
 import { createSandboxClient } from '../gateways/sandbox/client.ts';
@@ -13,6 +14,8 @@ import { loadApiConfig } from '../runtime/config.ts';
 import { ConfigError } from '../runtime/environment.ts';
 import { armFailpoint } from '../runtime/failpoints.ts';
 import { createLogger } from '../runtime/logger.ts';
+import { createMetrics, gatewayObserver, rowMetrics } from '../runtime/metrics.ts';
+import { startProbes } from '../runtime/probes.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
 import { createSealing } from '../runtime/sealing.ts';
 import { announceReady, onShutdown } from '../runtime/shutdown.ts';
@@ -24,6 +27,7 @@ import { createTemporalClient } from '../temporal/client.ts';
 import { endpointProblem } from '../runtime/webhook-address.ts';
 import { createWebhookQueues } from '../temporal/webhook-queues.ts';
 import { createWorkflowStarts } from '../temporal/subscriptions/start-queue.ts';
+import { readSamples } from './row-metrics.ts';
 import { createApp } from './app.ts';
 import { useCurrencies } from './amounts.ts';
 import { limitsPerSecond } from './middleware/rate-limit.ts';
@@ -37,6 +41,8 @@ const RECEIVE_WITHIN_MS = 15_000;
 const KEEP_ALIVE_MS = 65_000;
 /** Time limit in ms for open requests at a shutdown. Longer than a request may take (35 s). */
 const DRAIN_MS = 40_000;
+/** Time limit in ms of a statement of the probes and of the page `/metrics`. */
+const PROBE_STATEMENT_MS = 2_000;
 /** Time limit in ms of a request to Stripe, for which a payer waits. */
 const STRIPE_TIMEOUT_MS = 8_000;
 
@@ -52,6 +58,26 @@ const database = createDb({
   beforeEach: checkUnanswered,
 });
 const { db } = database;
+const metrics = createMetrics({
+  process: 'api',
+  pool: database.poolUse,
+  isServed: config.metricsPort !== undefined,
+});
+/** Its own connection, so that the page and the probes answer while the pool is full. */
+const probeDatabase = createDb({
+  url: config.databaseUrl,
+  poolSize: 1,
+  applicationName: 'perennial-api-probe',
+  statementTimeoutMs: PROBE_STATEMENT_MS,
+});
+const probes = startProbes({
+  host: config.host,
+  port: config.metricsPort,
+  pages: [() => metrics.text(), rowMetrics(() => readSamples(probeDatabase.db))],
+  checkDatabase: () => requireWritable(probeDatabase.db),
+  status: () => ({}),
+  logger,
+});
 await requireMigrated(db);
 const temporal = createTemporalClient(config);
 const sealing = createSealing(config.encryptionKeys);
@@ -70,6 +96,7 @@ const gateways = createMerchantGateways({
   stripe: { url: config.stripeUrl, timeoutMs: STRIPE_TIMEOUT_MS },
   onKeyRefused: (merchantId, gateway) =>
     logger.error({ merchantId, gateway }, 'the gateway refuses the key of the account'),
+  observer: gatewayObserver(metrics),
 });
 const onTemporal = {
   client: temporal.client,
@@ -91,6 +118,7 @@ const app = createApp({
   }),
   gatewaySubjects: createGatewaySubjects(onTemporal),
   logger,
+  onAnswer: (labels, seconds) => metrics.observe('perennial_http_request_seconds', labels, seconds),
   now: Date.now,
   random: randomBytes,
   publicUrl: config.publicUrl,
@@ -116,11 +144,13 @@ const server = createApiServer(
 
 const shutdown = onShutdown(
   [
+    { name: 'readiness', close: () => probes.drain() },
     { name: 'requests', timeoutMs: DRAIN_MS, close: () => server.drain() },
     { name: 'workflow starts', close: () => starts.stop() },
     { name: 'temporal', close: () => temporal.close() },
     { name: 'gateway', close: () => sandbox.close() },
-    { name: 'database', close: () => database.close() },
+    { name: 'database', close: () => Promise.all([database.close(), probeDatabase.close()]) },
+    { name: 'probes', close: () => probes.close() },
   ],
   { logger },
 );
@@ -130,5 +160,6 @@ server.on('error', (error) => {
 });
 server.listen(config.port, config.host, () => {
   logger.info({ host: config.host, port: config.port }, 'ready');
+  probes.ready();
   announceReady();
 });

@@ -4,6 +4,7 @@ import { PgTransaction } from 'drizzle-orm/pg-core';
 import postgres from 'postgres';
 import { LastingSocket } from './lasting-socket.ts';
 import { openPool } from './pool.ts';
+import type { PoolUse } from './pool.ts';
 
 /** A database or a transaction: the first parameter of every repository function. */
 export type Db = PostgresJsDatabase;
@@ -11,12 +12,15 @@ export type Db = PostgresJsDatabase;
 export interface DbHandle {
   db: Db;
   close(timeoutMs?: number): Promise<void>;
+  readonly poolUse: () => PoolUse;
 }
 
 export interface DbOptions {
   url: string;
   poolSize: number;
   applicationName: string;
+  /** Time limit of a statement in ms. Default 15,000. */
+  statementTimeoutMs?: number;
   /** Called before each statement, transaction and COMMIT, which are not sent if it throws. */
   beforeEach?: () => void;
 }
@@ -38,17 +42,17 @@ export function createDb(options: DbOptions): DbHandle {
     connection: {
       application_name: options.applicationName,
       TimeZone: 'UTC',
-      statement_timeout: 15_000,
+      statement_timeout: options.statementTimeoutMs ?? 15_000,
       lock_timeout: 5_000,
       idle_in_transaction_session_timeout: 10_000,
     },
   };
-  const { client, close } = openPool(
+  const { client, close, use } = openPool(
     () => postgres(options.url, settings),
     options.poolSize,
     options.beforeEach ?? (() => undefined),
   );
-  return { db: drizzle({ client }), close: (timeoutMs = 5_000) => close(timeoutMs) };
+  return { db: drizzle({ client }), close: (timeoutMs = 5_000) => close(timeoutMs), poolUse: use };
 }
 
 /**

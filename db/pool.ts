@@ -7,6 +7,13 @@ const REPLACED_TIMEOUT_S = 5;
 /** A statement with more parameters inserts many rows, and its text depends on their number. */
 const MAX_PREPARED_PARAMETERS = 100;
 
+/** Statements and transactions that run or wait for a connection, and the most connections. */
+export interface PoolUse {
+  readonly used: number;
+  readonly waiting: number;
+  readonly size: number;
+}
+
 type Values = ParameterOrJSON<never>[];
 type Work = (transaction: ISql) => unknown;
 type Transaction = ISql & { savepoint?: (work: Work) => unknown };
@@ -24,7 +31,7 @@ export function openPool(open: () => Sql, connections: number, beforeEach: () =>
   const { options } = current;
 
   const use = <T>(work: (pool: Sql) => PromiseLike<T>) =>
-    turns(async () => {
+    turns.take(async () => {
       const used = current;
       try {
         return await work(used);
@@ -74,6 +81,7 @@ export function openPool(open: () => Sql, connections: number, beforeEach: () =>
   };
   return {
     client: client as unknown as Sql,
+    use: turns.use,
     /** Waits up to `timeoutMs` for running work, then closes every connection. */
     close: async (timeoutMs: number) => {
       await Promise.all([current.end({ timeout: timeoutMs / 1000 }), ...closing]);
@@ -81,20 +89,23 @@ export function openPool(open: () => Sql, connections: number, beforeEach: () =>
   };
 }
 
-/** Returns a function that runs at most `atOnce` calls of `work` at a time, for less CPU than the package p-queue. */
+/** `take` runs at most `atOnce` calls of `work` at a time, for less CPU than the package p-queue. */
 function createTurns(atOnce: number) {
   let free = atOnce;
   const waiting: (() => void)[] = [];
-  return async <T>(work: () => PromiseLike<T>): Promise<T> => {
-    if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next) next();
-      else free += 1;
-    }
+  return {
+    use: (): PoolUse => ({ used: atOnce - free, waiting: waiting.length, size: atOnce }),
+    take: async <T>(work: () => PromiseLike<T>): Promise<T> => {
+      if (free > 0) free -= 1;
+      else await new Promise<void>((resolve) => waiting.push(resolve));
+      try {
+        return await work();
+      } finally {
+        const next = waiting.shift();
+        if (next) next();
+        else free += 1;
+      }
+    },
   };
 }
 

@@ -1,4 +1,6 @@
 import { DomainError } from '../domain/errors.ts';
+import { measuredGateway } from './measured.ts';
+import type { GatewayObserver } from './measured.ts';
 import type { PaymentGateway } from './port.ts';
 import { UnknownGateway } from './registry.ts';
 import type { EventSenders, GatewayRegistry } from './registry.ts';
@@ -37,6 +39,8 @@ export interface MerchantGatewaysOptions {
   };
   /** Called if a gateway refuses the key of an account and the row has no newer key. */
   readonly onKeyRefused?: (merchantId: string, gateway: string) => void;
+  /** Gets the duration and the outcome of each call. */
+  readonly observer?: GatewayObserver;
 }
 
 /** Age in ms at which rows are read again, and thus the delay of a change of the current account. */
@@ -57,7 +61,8 @@ export function accountBinding(merchantId: string, name: string): string {
 export function createMerchantGateways(
   options: MerchantGatewaysOptions,
 ): GatewayRegistry & EventSenders {
-  const { sandbox, sealing } = options;
+  const { sealing, observer } = options;
+  const sandbox = measuredGateway(options.sandbox, observer);
   const read = createReader(options.accountsOf);
   const made = new Map<string, { secrets: string; gateway: PaymentGateway }>();
   const paces = new Map<string, Pace>();
@@ -82,9 +87,9 @@ export function createMerchantGateways(
     const secrets = [secretKey, ...webhookSecrets].join('\n');
     const known = made.get(id);
     if (known?.secrets === secrets) return known.gateway;
-    const pace = paces.get(id) ?? createPace(mode);
+    const pace = paces.get(id) ?? createPace(mode, () => observer?.rateLimited(name));
     paces.set(id, pace);
-    const gateway = createStripeGateway({
+    const client = createStripeGateway({
       secretKey,
       webhookSecrets,
       accountId: name.slice('stripe:'.length),
@@ -99,6 +104,7 @@ export function createMerchantGateways(
         return null;
       },
     });
+    const gateway = measuredGateway(client, observer);
     made.set(id, { secrets, gateway });
     return gateway;
   };

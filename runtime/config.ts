@@ -33,6 +33,7 @@ export const variables = {
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 
   HOST: text.default('127.0.0.1'),
+  METRICS_PORT: port.optional(),
   API_PORT: port.default(8080),
   GATEWAY_PORT: port.default(8081),
 
@@ -117,6 +118,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     'STRIPE_API_URL',
     'TEMPORAL_UI_URL',
     'DEMO_CHECKOUT_URL',
+    'METRICS_PORT',
     'CREDENTIAL_PEPPER',
     'RATE_LIMIT_PER_SECOND',
     'CURRENCY_LIMITS_FILE',
@@ -127,6 +129,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
   return {
     host: env.HOST,
     port: env.API_PORT,
+    metricsPort: env.METRICS_PORT,
     publicUrl: publicUrlOf(env),
     homeLinks: homeLinksOf(env),
     databaseUrl: env.DATABASE_URL,
@@ -162,6 +165,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     'PUBLIC_URL',
     'SESSION_KEY',
     'STRIPE_API_URL',
+    'METRICS_PORT',
     'WORKER_QUEUES',
     'WORKFLOW_BUNDLE',
     'MAINTENANCE',
@@ -172,6 +176,8 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
   ] as const;
   const env = read(variables, names, environment, SERVICE_CHECKS);
   return {
+    host: env.HOST,
+    metricsPort: env.METRICS_PORT,
     databaseUrl: env.DATABASE_URL,
     ...temporalSettings(env),
     queues: env.WORKER_QUEUES,

@@ -26,6 +26,8 @@ import {
   deleteOldGatewayEvents,
   deleteOldLinkUses,
 } from '../../db/repositories/sweeps/retention.ts';
+import { REPAIR_KINDS } from '../../db/schema/sweeps.ts';
+import type { RepairKind } from '../../db/schema/sweeps.ts';
 import type { Deletion } from '../../db/repositories/sweeps/retention.ts';
 import type { Order } from '../../domain/order.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -34,22 +36,11 @@ import type { SubscriptionWorkflows } from '../../temporal/subscriptions/workflo
 import { followUp } from './decided-reviews.ts';
 import type { ActivityDeps } from '../deps.ts';
 
-/** Repaired cases by kind; all are 0 in a healthy system. `failed`: could not be repaired. */
-export const NOTHING_FOUND = {
-  neverStarted: 0,
-  lost: 0,
-  overdue: 0,
-  behindTheirClock: 0,
-  withdrawn: 0,
-  openPayments: 0,
-  openRefunds: 0,
-  decidedReviews: 0,
-  /** Stalled endpoint queues. */
-  stalledStreams: 0,
-  /** Events of gateways that were stored and not handled. */
-  gatewayEvents: 0,
-  failed: 0,
-};
+/** Repaired cases by kind; all are 0 in a healthy system. */
+export const NOTHING_FOUND = Object.fromEntries(REPAIR_KINDS.map((kind) => [kind, 0])) as Record<
+  RepairKind,
+  number
+>;
 export type SweepReport = typeof NOTHING_FOUND;
 
 /** Maximum number of cases that each query of a sweep takes, except that of `lost`. Later sweeps repair the others. */

@@ -29,7 +29,10 @@ const REQUESTS_PER_SECOND = { live: 45, test: 12 } as const;
 /** The longest wait for the rate limit, in ms. The request's time limit includes this wait. */
 const WAIT_MS = 2_000;
 
-export function createPace(mode: keyof typeof REQUESTS_PER_SECOND): Pace {
+export function createPace(
+  mode: keyof typeof REQUESTS_PER_SECOND,
+  onBackOff: () => void = () => undefined,
+): Pace {
   const queueOf = () =>
     new PQueue({ interval: 1_000, intervalCap: REQUESTS_PER_SECOND[mode], strict: true });
   const queues = { reads: queueOf(), writes: queueOf() };
@@ -50,6 +53,7 @@ export function createPace(mode: keyof typeof REQUESTS_PER_SECOND): Pace {
     },
 
     backOff() {
+      onBackOff();
       for (const queue of Object.values(queues)) queue.pause();
       clearTimeout(resume);
       resume = setTimeout(

@@ -66,6 +66,7 @@ const FIXED = [
   'GATEWAY_PORT',
   'GATEWAY_URL',
   'HOST',
+  'METRICS_PORT',
   'NODE_ENV',
   'TEMPORAL_ADDRESS',
 ];

@@ -27,7 +27,7 @@ async function pools() {
     );
     return rows.map(({ state, waits }) => (waits ? 'waiting' : state));
   };
-  return { db: used.db, other: other.db, statesOf };
+  return { db: used.db, poolUse: used.poolUse, other: other.db, statesOf };
 }
 
 const number = sql`select ${1}::int as n`;
@@ -84,3 +84,20 @@ test.for([100, 198, 199, 200])(
     expect(await statesOf()).toEqual(['idle', 'idle']);
   },
 );
+
+test('a pool counts its statements that run, and those that wait for a connection', async () => {
+  const { db, poolUse, other } = await pools();
+  expect(poolUse()).toEqual({ used: 0, waiting: 0, size: CONNECTIONS });
+  const holding = gate();
+  const transactions = Array.from({ length: 3 }, () =>
+    db.transaction(async (tx) => {
+      await tx.execute(number);
+      await holding.isOpen;
+    }),
+  );
+  await other.execute(number);
+  expect(poolUse()).toEqual({ used: 2, waiting: 1, size: CONNECTIONS });
+  holding.open();
+  await Promise.all(transactions);
+  expect(poolUse()).toEqual({ used: 0, waiting: 0, size: CONNECTIONS });
+});

@@ -50,14 +50,20 @@ const test = onStripe.extend('merchants', { scope: 'file' }, async ({ world }, {
     },
     registry: () => {
       const refused: string[] = [];
+      const observed: string[] = [];
       const registry = createMerchantGateways({
         sandbox,
         ...gatewayRows(db),
         sealing,
         stripe: { url: world.proxy.url, timeoutMs: 20_000 },
         onKeyRefused: (_merchantId, gateway) => void refused.push(gateway),
+        observer: {
+          requested: (gateway, { operation, outcome }) =>
+            void observed.push(`${gateway} ${operation} ${outcome}`),
+          rateLimited: (gateway) => void observed.push(`${gateway} 429`),
+        },
       });
-      return { ...registry, refused };
+      return { ...registry, refused, observed };
     },
   };
 });
@@ -213,4 +219,36 @@ test('a charge has no effect while Stripe refuses the secret key, and succeeds a
   const { gatewayChargeId } = prepared;
   expect((await gateway.charge({ ...charge, gatewayChargeId })).kind).toBe('succeeded');
   expect(await chargesIn(world, 'in_refused')).toEqual(['succeeded x1']);
+});
+
+test('an observer gets the gateway, the operation and the outcome of each call, and each 429 [D-20]', async ({
+  world,
+  merchants,
+}) => {
+  const merchantId = await merchants.merchant();
+  const account = await world.account();
+  await merchants.enter(merchantId, account);
+  const charge = await chargeOf(account, 'in_observed');
+  const registry = merchants.registry();
+  const name = `stripe:${account.id}`;
+  const gateway = await registry.of(merchantId, name);
+  const body = { error: { type: 'invalid_request_error', code: 'rate_limit', message: 'ordered' } };
+  await world.faults('POST', 'faults', {
+    method: 'POST',
+    path: '/v1/payment_intents',
+    count: 1,
+    fault: 'answer',
+    status: 429,
+    body,
+  });
+  expect((await gateway.prepare?.(charge))?.kind).toBe('not_sent');
+  expect((await gateway.prepare?.(charge))?.kind).toBe('prepared');
+  // A charge that was not prepared has no id at Stripe.
+  await expect(gateway.charge(charge)).rejects.toThrow('was not prepared');
+  expect(registry.observed).toEqual([
+    `${name} 429`,
+    `${name} prepare not_sent`,
+    `${name} prepare prepared`,
+    `${name} charge error`,
+  ]);
 });

@@ -8,6 +8,8 @@ export interface ProgramPlaces {
   readonly logFolder: string;
   /** The folder that `bundlePrograms` wrote. */
   readonly programFolder: string;
+  /** The API's; the worker has the next port. Undefined: no metrics. */
+  readonly metricsPort?: number | undefined;
 }
 
 export interface ProgramSettings extends ProgramPlaces {
@@ -22,6 +24,9 @@ export function ourPrograms(settings: ProgramSettings): {
   api: Service;
   worker: Service;
 } {
+  const metricsAt = (offset: number) => ({
+    METRICS_PORT: settings.metricsPort === undefined ? '' : String(settings.metricsPort + offset),
+  });
   return {
     gateway: ourProgram(settings, {
       name: 'gateway',
@@ -32,10 +37,16 @@ export function ourPrograms(settings: ProgramSettings): {
     api: ourProgram(settings, {
       name: 'api',
       file: 'api/main.ts',
+      environment: metricsAt(0),
       stopWaitMs: 4_000,
       isReady: () => isHealthy(settings.apiUrl),
     }),
-    worker: ourProgram(settings, { name: 'worker', file: 'worker.ts', stopWaitMs: 5_000 }),
+    worker: ourProgram(settings, {
+      name: 'worker',
+      file: 'worker.ts',
+      environment: metricsAt(1),
+      stopWaitMs: 5_000,
+    }),
   };
 }
 
@@ -43,20 +54,21 @@ export interface OurProgram {
   readonly name: string;
   readonly file: ProgramFile;
   readonly args?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
   readonly stopWaitMs: number;
   /** Default: true after the program's ready message. */
   readonly isReady?: Service['isReady'];
 }
 
 export function ourProgram(places: ProgramPlaces, program: OurProgram): Service {
-  const { name, file, args = [], stopWaitMs } = program;
+  const { name, file, args = [], environment, stopWaitMs } = program;
   return {
     name,
     program: () => ({
       command: process.execPath,
       args: [...bundledProgram(places.programFolder, file), ...args],
     }),
-    environment: places.environment,
+    environment: { ...places.environment, ...environment },
     logFile: join(places.logFolder, `${name}.log`),
     isReady: program.isReady ?? (async (saysReady) => saysReady),
     readyWithinMs: READY_WITHIN_MS,

@@ -146,6 +146,7 @@ async function startAll(): Promise<void> {
   const places = {
     logFolder,
     programFolder,
+    metricsPort: config.metricsPort,
     environment: {
       // With NODE_ENV=production the programs refuse WEBHOOK_ALLOW_LOOPBACK.
       NODE_ENV: 'development',
@@ -296,15 +297,24 @@ async function bundleWorkflows(): Promise<string> {
 }
 
 function wantedPorts(): WantedPort[] {
-  const { apiPort, gatewayPort, postgresPort, temporalPort, temporalUiPort } = config;
+  const { apiPort, gatewayPort, metricsPort, postgresPort, temporalPort, temporalUiPort } = config;
   return [
     { port: apiPort, purpose: 'API', variable: 'API_PORT' },
     { port: gatewayPort, purpose: 'sandbox gateway', variable: 'GATEWAY_PORT' },
+    ...(metricsPort === undefined ? [] : metricsPorts(metricsPort)),
     ...(hasStripeDouble ? stripePorts() : []),
     ...(config.databaseUrl === undefined
       ? [{ port: postgresPort, purpose: 'Postgres', variable: 'POSTGRES_PORT' }]
       : []),
     ...(config.temporalAddress === undefined ? temporalPorts(temporalPort, temporalUiPort) : []),
+  ];
+}
+
+function metricsPorts(port: number): WantedPort[] {
+  const variable = 'METRICS_PORT';
+  return [
+    { port, purpose: 'metrics of the API', variable },
+    { port: port + 1, purpose: 'metrics of the worker', variable },
   ];
 }
 
@@ -337,6 +347,13 @@ function stripeLine({ stripeDouble }: DemoFile): string {
     : `\n  Stripe double     ${stripeDouble.url}, moves no money; fault proxy at ${stripeDouble.proxyUrl}`;
 }
 
+function metricsLine(url: (port: number) => string): string {
+  const { metricsPort: port } = config;
+  return port === undefined
+    ? ''
+    : `\n  Metrics           ${url(port)}/metrics (API), ${url(port + 1)}/metrics (worker)`;
+}
+
 function demoLine({ stripeDouble }: DemoFile): string {
   return stripeDouble === undefined
     ? "npm run demo       a year of a subscription, a merchant's commands and a link, in seconds"
@@ -362,7 +379,7 @@ Perennial is running (ready after ${seconds} s).
     manual review   ${workflowsUrl(demo, 'LastOutcome = "review"')}
   Sandbox gateway   ${demo.gatewayUrl}${stripeLine(demo)}
   Database          ${config.databaseUrl === undefined ? demo.databaseUrl : withoutPassword(demo.databaseUrl)}
-  Logs              ${shown(logFolder)}
+  Logs              ${shown(logFolder)}${metricsLine((port) => `http://${visitable(config.host)}:${port}`)}
 
   Demo merchant, test mode (HTTP Basic; also in ${shown(join(config.dataDir, 'demo.json'))}):
     user      ${demo.keyId}

@@ -1,0 +1,285 @@
+import { randomUUID } from 'node:crypto';
+import { eq, sql } from 'drizzle-orm';
+import { expect, vi } from 'vitest';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { METRICS, rowMetrics } from '../../runtime/metrics.ts';
+import { startProbes } from '../../runtime/probes.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { freePort } from '../../tools/embedded/ports.ts';
+import { apiProcesses } from '../support/api-process.ts';
+import { onDevServer } from '../support/environment.ts';
+import { eventually } from '../support/eventually.ts';
+import { startOurProcess } from '../support/our-process.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
+import { probe, scrape, total } from '../support/scrape.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+import { openWorkerScenario } from '../support/worker-scenario.ts';
+
+const test = onDevServer.extend('workerless', async ({ server }, { onCleanup }) => {
+  const scenario = await openWorkerScenario(server, { isWhole: true });
+  onCleanup(() => scenario.close());
+  return scenario.env;
+});
+
+/** Starts an API process and a worker process with metrics. The scenario has no other worker. */
+async function startBoth(env: TestEnvironment) {
+  const [apiPort, workerPort] = [await freePort(), await freePort()];
+  const metricsOf = (port: number) => ({ METRICS_PORT: String(port) });
+  const apis = await apiProcesses({
+    ...env,
+    variables: { ...env.variables, ...metricsOf(apiPort) },
+  });
+  const api = await apis.start();
+  const worker = await startOurProcess('worker.ts', {
+    ...env.variables,
+    ...metricsOf(workerPort),
+  });
+  return { api, worker, apiPort, workerPort };
+}
+
+async function paid(env: TestEnvironment): Promise<SubscriptionRef> {
+  const ref = await env.create({ createdAt: Date.now() });
+  await payCheckout(env, ref);
+  return ref;
+}
+
+/** Makes the next cycle due in 2 s of real time. */
+const makeDue = (env: TestEnvironment, ref: SubscriptionRef) =>
+  env.execute(ref, {
+    kind: 'edit',
+    commandId: randomUUID(),
+    newNextPaymentAt: Date.now() + 2_000,
+  });
+
+test('a renewal, a decline, a recovery and an unknown outcome move the metrics of the worker, and rows those of the API', async ({
+  workerless: env,
+}) => {
+  const { api, worker, apiPort, workerPort } = await startBoth(env);
+  const fault = (operation: string, kind: string, count: number) =>
+    env.control('POST', '/control/faults', { operation, fault: kind, count, match: {} });
+  const outcomes = async (...labels: string[]) =>
+    total(await scrape(workerPort), 'perennial_charge_outcomes_total', ...labels);
+  const rows = (name: keyof typeof METRICS, ...labels: string[]) =>
+    vi.waitFor(
+      async () => {
+        const page = await scrape(apiPort);
+        expect(page.get('perennial_database_up')).toBe(1);
+        const value = total(page, name, ...labels);
+        expect(value).toBeGreaterThan(0);
+        return value;
+      },
+      { timeout: 60_000, interval: 500 },
+    );
+
+  const ref = await paid(env);
+  await makeDue(env, ref);
+  await eventually(async () => expect(await outcomes('scheduled', 'succeeded')).toBe(1));
+  const lateness = await scrape(workerPort);
+  expect(lateness.get('perennial_renewal_lateness_seconds_count')).toBe(1);
+  expect(lateness.get('perennial_renewal_lateness_seconds_sum')).toBeLessThan(60);
+
+  await fault('charge', 'decline', 1);
+  await makeDue(env, ref);
+  await eventually(async () => expect(await outcomes('insufficient_funds')).toBe(1));
+  await env.execute(ref, { kind: 'manualRetry', commandId: randomUUID() });
+  expect(await outcomes('manual_retry', 'succeeded')).toBe(1);
+
+  expect((await scrape(apiPort)).get('perennial_outcomes_unknown{subject="charge"}')).toBe(0);
+  await fault('charge', 'error_500', 100);
+  await fault('lookup', 'error_500', 100);
+  await makeDue(env, ref);
+  expect(await rows('perennial_outcomes_unknown', 'charge')).toBe(1);
+  expect(await rows('perennial_outcomes_unknown_oldest_seconds', 'charge')).toBeLessThan(60);
+  expect(await outcomes('unknown')).toBe(1);
+  const requests = total(
+    await scrape(workerPort),
+    'perennial_gateway_request_seconds_count',
+    'gateway="sandbox"',
+    'operation="lookup"',
+    'outcome="unknown"',
+  );
+  expect(requests).toBeGreaterThan(0);
+
+  await fetch(`${api.url}/no/such/path`);
+  const http = await scrape(apiPort);
+  expect(total(http, 'perennial_http_request_seconds_count', 'route="none"', '"404"')).toBe(1);
+  expect(http.get('perennial_pool_connections{state="size"}')).toBe(20);
+
+  const worked = await scrape(workerPort);
+  for (const name of Object.keys(METRICS)) {
+    const isShown = [...http.keys(), ...worked.keys()].some((series) => series.startsWith(name));
+    expect([name, isShown || name === 'perennial_gateway_rate_limited_total']).toEqual([
+      name,
+      true,
+    ]);
+  }
+  expect(total(worked, 'temporal_num_pollers', 'task_queue')).toBeGreaterThan(0);
+  await api.stop();
+  await worker.stop();
+});
+
+test('steps that are due without a worker count as overdue, but not those on a test clock, of a held subscription, with an open attempt or with a later place', async ({
+  workerless: env,
+}) => {
+  const { api, worker, apiPort } = await startBoth(env);
+  const clock = await env.createClock(Date.now());
+  const onClock = await env.create({ createdAt: Date.now(), testClockId: clock });
+  const [due, held, charged] = [await paid(env), await paid(env), await paid(env)];
+  const later = await paid(env);
+  await worker.stop();
+  const change = (ref: SubscriptionRef, set: object) =>
+    env.db.update(subscriptions).set(set).where(eq(subscriptions.id, ref.subscriptionId));
+  const wakeAt = sql`now() - interval '2 minutes'`;
+  await change(onClock, { wakeAt });
+  await change(held, { wakeAt, heldAt: Date.now() });
+  const openAttempt = sql`jsonb_set(state, '{openAttempt}', '{}')`;
+  await change(charged, { wakeAt, state: openAttempt });
+  await change(later, { wakeAt: sql`now() + interval '10 minutes'` });
+  const overdue = async () => {
+    const page = await scrape(apiPort);
+    return [
+      page.get('perennial_renewals_overdue{step="charge"}'),
+      page.get('perennial_renewals_overdue{step="other"}'),
+      page.get('perennial_subscriptions_held'),
+    ];
+  };
+  await eventually(async () => expect(await overdue()).toEqual([0, 0, 1]));
+  await change(due, { wakeAt });
+  await eventually(async () => expect(await overdue()).toEqual([1, 0, 1]));
+  const page = await scrape(apiPort);
+  const age = page.get('perennial_renewals_overdue_oldest_seconds{step="charge"}');
+  expect(age).toBeGreaterThanOrEqual(120);
+  await api.stop();
+});
+
+test('rows that need an operator, and endpoints in trouble, are counted with the age of the oldest', async ({
+  workerless: env,
+}) => {
+  const { api, worker, apiPort } = await startBoth(env);
+  const ref = await paid(env);
+  await eventually(async () => {
+    const pending = await env.db.execute(sql`select from webhook_delivery where state = 'PENDING'`);
+    expect([...pending]).toEqual([]);
+  });
+  await worker.stop();
+  const { merchantId } = ref;
+  await env.db.execute(sql`
+    insert into payment_review (merchant_id, subject_id, reason, since_at)
+    values (${merchantId}, 'att_1', 'asked', now() - interval '1 hour')`);
+  await env.db.execute(sql`
+    insert into refund (merchant_id, id, intent_id, state, amount_minor, currency, gateway_key,
+      gateway_charge_id, created_at, first_sent_at)
+    select merchant_id, 'rf_1', id, 'UNKNOWN', 1, currency, 'key', 'charge', now(), now() - interval '2 hours'
+    from payment_intent limit 1`);
+  await env.db.execute(sql`insert into sweep_count values ('overdue', 3, now())`);
+  // Of two deliveries of one stream, the second waits for the first, whose next attempt comes later.
+  await env.db.execute(sql`
+    update webhook_delivery set state = 'PENDING', settled_at = null, attempts = 1,
+      next_attempt_at = now() + case sequence when 1 then interval '1 hour' else interval '-1 hour' end`);
+  const page = () => scrape(apiPort);
+  await eventually(async () =>
+    expect((await page()).get('perennial_repairs_total{kind="overdue"}')).toBe(3),
+  );
+  const first = await page();
+  expect(first.get('perennial_repairs_total{kind="failed"}')).toBe(0);
+  expect(first.get('perennial_reviews_open')).toBe(1);
+  expect(first.get('perennial_reviews_open_oldest_seconds')).toBeGreaterThanOrEqual(3_600);
+  expect(first.get('perennial_outcomes_unknown{subject="refund"}')).toBe(1);
+  const refundAge = first.get('perennial_outcomes_unknown_oldest_seconds{subject="refund"}');
+  expect(refundAge).toBeGreaterThanOrEqual(7_200);
+  expect(first.get('perennial_webhook_oldest_due_seconds')).toBe(0);
+
+  await env.db.execute(sql`
+    update webhook_delivery set next_attempt_at = now() - interval '10 minutes' where sequence = 1`);
+  await eventually(async () =>
+    expect((await page()).get('perennial_webhook_oldest_due_seconds')).toBeGreaterThanOrEqual(600),
+  );
+  await env.db.execute(sql`update webhook_config set consecutive_failures = 5`);
+  await eventually(async () =>
+    expect((await page()).get('perennial_webhook_breakers_open')).toBe(1),
+  );
+  expect((await page()).get('perennial_webhook_oldest_due_seconds')).toBe(0);
+  await env.db.execute(
+    sql`update webhook_config set is_active = false, deactivated_reason = 'failed'`,
+  );
+  await eventually(async () =>
+    expect((await page()).get('perennial_webhook_endpoints_disabled')).toBe(1),
+  );
+  expect((await page()).get('perennial_webhook_breakers_open')).toBe(0);
+  await api.stop();
+});
+
+test('the probes of API and worker name their state, and a read-only database makes both unready, not dead', async ({
+  workerless: env,
+}) => {
+  const { api, worker, apiPort, workerPort } = await startBoth(env);
+  for (const port of [apiPort, workerPort]) {
+    expect(await probe(port, '/live')).toEqual([200, 'live']);
+    expect(await probe(port, '/ready')).toEqual([200, 'ready']);
+  }
+  const [, status] = await probe(workerPort, '/status');
+  const { workers } = JSON.parse(status) as { workers: { queue: string; runState: string }[] };
+  expect(workers.map(({ queue }) => queue.slice(env.taskQueuePrefix.length))).toEqual([
+    'checkout',
+    'billing',
+    'charges',
+    'webhooks',
+  ]);
+  expect(workers.map(({ runState }) => runState)).toEqual(Array(4).fill('RUNNING'));
+
+  const database = sql.identifier(new URL(env.databaseUrl).pathname.slice(1));
+  await env.db.execute(sql`alter database ${database} set default_transaction_read_only = on`);
+  await env.db.execute(sql`
+    select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid()`);
+  for (const port of [apiPort, workerPort]) {
+    await eventually(async () =>
+      expect(await probe(port, '/ready')).toEqual([503, 'the database accepts no writes']),
+    );
+    expect(await probe(port, '/live')).toEqual([200, 'live']);
+  }
+  await eventually(async () => {
+    const page = await scrape(apiPort);
+    expect(page.get('perennial_database_up')).toBe(0);
+    expect(total(page, 'perennial_renewals_overdue', 'charge')).toBe(0);
+    expect(page.has('perennial_renewals_overdue{step="charge"}')).toBe(false);
+    expect(total(page, 'nodejs_eventloop_lag_p99_seconds')).toBeGreaterThan(0);
+  });
+  await Promise.all([api.stop(), worker.stop()]);
+});
+
+test('rows that are not answered within 3 s are left out of the page, which is read by one reader at a time', async () => {
+  let reads = 0;
+  const page = rowMetrics(() => {
+    reads += 1;
+    return new Promise(() => undefined);
+  });
+  const texts = await Promise.all([page(), page()]);
+  expect(texts).toEqual([texts[0], texts[0]]);
+  expect(texts[0]).toContain('\nperennial_database_up 0\n');
+  expect(texts[0]).not.toContain('perennial_reviews_open');
+  expect(reads).toBe(1);
+});
+
+test('a process is unready before its start is complete and while it drains, and a page that fails leaves the others', async () => {
+  const warnings: unknown[] = [];
+  const port = await freePort();
+  const probes = startProbes({
+    host: '127.0.0.1',
+    port,
+    pages: [async () => 'one 1', () => Promise.reject(new Error('away')), async () => 'two 2'],
+    checkDatabase: async () => undefined,
+    status: () => ({}),
+    logger: { info: () => undefined, warn: (details: unknown) => warnings.push(details) },
+  });
+  await eventually(async () => expect(await probe(port, '/ready')).toEqual([503, 'starting']));
+  probes.ready();
+  expect(await probe(port, '/ready')).toEqual([200, 'ready']);
+  expect(Object.fromEntries(await scrape(port))).toEqual({ one: 1, two: 2 });
+  expect(warnings).toEqual([{ error: 'away' }]);
+  probes.drain();
+  expect(await probe(port, '/ready')).toEqual([503, 'draining']);
+  expect(await probe(port, '/live')).toEqual([200, 'live']);
+  expect((await probe(port, '/other'))[0]).toBe(404);
+  probes.close();
+});
