@@ -532,10 +532,9 @@ CREATE UNIQUE INDEX "payment_attempt__command__uq" ON "payment_attempt" USING bt
 CREATE UNIQUE INDEX "payment_attempt__one_open__uq" ON "payment_attempt" USING btree ("merchant_id","intent_id") WHERE "payment_attempt"."state" in ('SENDING', 'UNKNOWN', 'REVIEW');--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_attempt__one_success__uq" ON "payment_attempt" USING btree ("merchant_id","intent_id") WHERE "payment_attempt"."state" = 'SUCCEEDED';--> statement-breakpoint
 CREATE INDEX "payment_attempt__charge__idx" ON "payment_attempt" USING btree ("gateway_charge_id") WHERE "payment_attempt"."gateway_charge_id" is not null;--> statement-breakpoint
-CREATE UNIQUE INDEX "payment_intent__subscription_cycle__uq" ON "payment_intent" USING btree ("merchant_id","subscription_id","cycle_number") WHERE "payment_intent"."cycle_number" is not null;--> statement-breakpoint
+CREATE UNIQUE INDEX "payment_intent__subscription_cycle__uq" ON "payment_intent" USING btree ("merchant_id","subscription_id","cycle_number") WHERE "payment_intent"."subscription_id" is not null;--> statement-breakpoint
 CREATE INDEX "payment_intent__created__idx" ON "payment_intent" USING btree ("merchant_id","created_at","id");--> statement-breakpoint
 CREATE INDEX "payment_intent__succeeded__idx" ON "payment_intent" USING btree ("merchant_id","succeeded_at","id") WHERE "payment_intent"."succeeded_at" is not null;--> statement-breakpoint
-CREATE INDEX "payment_intent__subscription__idx" ON "payment_intent" USING btree ("merchant_id","subscription_id","created_at","id") WHERE "payment_intent"."subscription_id" is not null;--> statement-breakpoint
 CREATE INDEX "payment_intent__receipt__idx" ON "payment_intent" USING btree ("merchant_id","receipt_id") WHERE "payment_intent"."receipt_id" is not null;--> statement-breakpoint
 CREATE INDEX "payment_intent__normal_email__idx" ON "payment_intent" USING btree ("merchant_id","normal_email") WHERE "payment_intent"."normal_email" is not null;--> statement-breakpoint
 CREATE INDEX "payment_intent__open__idx" ON "payment_intent" USING btree ("updated_at") WHERE "payment_intent"."kind" <> 'cycle' and "payment_intent"."status" in ('CREATED', 'PENDING') and ("payment_intent"."kind" <> 'hosted' or "payment_intent"."status" = 'PENDING');--> statement-breakpoint

@@ -111,19 +111,16 @@ export const paymentIntents = pgTable(
       'payment_intent__normal_email__ck',
       matchesEmail(table.customerDetails, table.normalEmail),
     ),
-    // A cycle has one intent, even if two transactions create one at once.
+    // A cycle has one intent, even if two transactions create one at once. Also finds a subscription's intents.
     uniqueIndex('payment_intent__subscription_cycle__uq')
       .on(table.merchantId, table.subscriptionId, table.cycleNumber)
-      .where(sql`${table.cycleNumber} is not null`),
+      .where(sql`${table.subscriptionId} is not null`),
     // Lists read this index, newest first.
     index('payment_intent__created__idx').on(table.merchantId, table.createdAt, table.id),
     index('payment_intent__succeeded__idx')
       .on(table.merchantId, table.succeededAt, table.id)
       .where(sql`${table.succeededAt} is not null`),
     // Lists with a filter.
-    index('payment_intent__subscription__idx')
-      .on(table.merchantId, table.subscriptionId, table.createdAt, table.id)
-      .where(sql`${table.subscriptionId} is not null`),
     index('payment_intent__receipt__idx')
       .on(table.merchantId, table.receiptId)
       .where(sql`${table.receiptId} is not null`),
