@@ -2,6 +2,8 @@ import { getHeapStatistics } from 'node:v8';
 import type { ActivityInterceptorsFactory, WorkerOptions } from '@temporalio/worker';
 import type { QueueName } from './config.ts';
 import { dataConverter } from './payload-digest.ts';
+import { buildIdOf } from './workflow-bundle.ts';
+import type { WorkflowBundle } from './workflow-bundle.ts';
 
 /** The task queues of workflows. A process that serves `billing` serves both. */
 export const WORKFLOW_QUEUES = ['checkout', 'billing'] as const;
@@ -39,7 +41,7 @@ export interface QueueSettings {
   /** All activities. The workers of workflow task queues run them as local activities. */
   activities: object;
   activityInterceptor: ActivityInterceptorsFactory;
-  workflowBundle: NonNullable<WorkerOptions['workflowBundle']>;
+  workflowBundle: WorkflowBundle;
 }
 
 export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): WorkerOptions {
@@ -56,6 +58,7 @@ export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): 
   return {
     ...shared,
     workflowBundle: settings.workflowBundle,
+    buildId: buildIdOf(settings.workflowBundle),
     ...WORKFLOW_TASKS,
     stickyQueueScheduleToStartTimeout: STICKY_QUEUE_TIMEOUT,
     maxCachedWorkflows: Math.floor(getHeapStatistics().heap_size_limit / HEAP_BYTES_PER_CACHED_RUN),
