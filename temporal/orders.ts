@@ -123,7 +123,6 @@ class TemporalOrders {
       args: [input],
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
       typedSearchAttributes: [{ key: MERCHANT_ID, value: merchantId }],
-      memo: { merchantId, subject: subjectOf(order) },
       workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
       priority: { priorityKey: 2, fairnessKey: merchantId },
     };

@@ -11,6 +11,7 @@ import type { CommandResult } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import {
   advanceClock,
+  listedSubscription,
   recheck,
   SUBSCRIPTION_WORKFLOW,
   subscriptionWorkflowId,
@@ -137,10 +138,9 @@ export class SubscriptionRuns {
     });
     const found = new Map<string, SubscriptionRef>();
     const readAll = async (): Promise<void> => {
-      for await (const { workflowId, memo } of closed) {
-        const { merchantId, subscriptionId } = memo ?? {};
-        if (typeof merchantId !== 'string' || typeof subscriptionId !== 'string') continue;
-        found.set(workflowId, { merchantId, subscriptionId });
+      for await (const { workflowId, typedSearchAttributes } of closed) {
+        const ref = listedSubscription(workflowId, typedSearchAttributes);
+        if (ref !== null) found.set(workflowId, ref);
       }
     };
     try {

@@ -54,7 +54,7 @@ export function startOptions(snapshot: Snapshot, taskQueuePrefix: string, earlie
     workflowIdConflictPolicy: 'USE_EXISTING' as const,
     typedSearchAttributes: [...attributesOf(state), ...fixedAttributesOf(receiptId)],
     staticSummary: summarize(state.terms, productName),
-    memo: memoOf(state, productName),
+    memo: memoOf(productName),
     priority: { fairnessKey: merchantId, priorityKey: renewalPriority(earlier) },
   };
 }

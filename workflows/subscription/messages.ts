@@ -4,13 +4,15 @@ import { defineQuery, defineSignal } from '@temporalio/workflow';
 import type { WorkflowInfo } from '@temporalio/workflow';
 import type { Entry } from '../../domain/subscription/entries.ts';
 import type { EndReason } from '../../domain/subscription/end-reason.ts';
-import type { SubscriptionState } from '../../domain/subscription/state.ts';
+import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 
 /** The registered type of the workflow; never changes. */
 export const SUBSCRIPTION_WORKFLOW = 'subscription';
 
+const ID_PREFIX = 'subscription/';
+
 export function subscriptionWorkflowId(subscriptionId: string): string {
-  return `subscription/${subscriptionId}`;
+  return `${ID_PREFIX}${subscriptionId}`;
 }
 
 export interface ClockPosition {
@@ -63,16 +65,24 @@ export function fixedAttributesOf(receiptId: string | null): SearchAttributePair
   return receiptId === null ? [] : [{ key: RECEIPT_ID, value: receiptId }];
 }
 
+/** Returns the subscription of a listed run; null without the attribute of its merchant. */
+export function listedSubscription(
+  workflowId: string,
+  attributes: TypedSearchAttributes,
+): SubscriptionRef | null {
+  const merchantId = attributes.get(searchAttributes.merchantId);
+  return merchantId === undefined
+    ? null
+    : { merchantId, subscriptionId: workflowId.slice(ID_PREFIX.length) };
+}
+
 export function receiptIdIn(attributes: TypedSearchAttributes): string | null {
   return attributes.get(RECEIPT_ID) ?? null;
 }
 
 /** Returns the memo. It repeats the product's name, because Temporal gives the summary only to the first run. */
-export function memoOf(
-  { subscriptionId, merchantId }: SubscriptionState,
-  productName: string | null,
-): Record<string, unknown> {
-  return { subscriptionId, merchantId, ...(productName === null ? {} : { productName }) };
+export function memoOf(productName: string | null): Record<string, unknown> {
+  return productName === null ? {} : { productName };
 }
 
 export function productNameOf({ memo }: Pick<WorkflowInfo, 'memo'>): string | null {

@@ -31,7 +31,7 @@ async function continueAsNew(run: Run): Promise<never> {
       ...attributesOf(state),
       ...fixedAttributesOf(receiptIdIn(workflowInfo().typedSearchAttributes)),
     ],
-    memo: memoOf(state, productNameOf(workflowInfo())),
+    memo: memoOf(productNameOf(workflowInfo())),
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
     ...(state.status === 'CREATED' ? {} : { taskQueue: siblingTaskQueue('billing') }),
   });
