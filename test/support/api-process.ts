@@ -1,11 +1,10 @@
 import { issueCredential } from '../../db/repositories/merchants/credentials.ts';
 import { freePort } from '../../tools/embedded/ports.ts';
 import type { Failpoint } from '../../runtime/failpoints.ts';
+import { PEPPER } from './shop.ts';
 import { startOurProcess } from './our-process.ts';
 import type { OurProcess } from './our-process.ts';
 import type { TestEnvironment } from './test-environment.ts';
-
-const PEPPER = 'pepper-of-an-api-process-0000000000001';
 
 export interface ApiProcess extends OurProcess {
   readonly url: string;

@@ -21,7 +21,8 @@ import type { ReceivedWebhook } from '../../tools/scripts/client/webhook-receive
 import { submitCard } from '../../temporal/cards.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
-const PEPPER = 'pepper-of-the-test-shop-00000000000001';
+/** An API process does not start with another one than that of the credentials in its database. */
+export const PEPPER = 'pepper-of-the-test-shop-00000000000001';
 const EVENT_SIGNER = 'whsec_dGhlIHRlc3Qgc2hvcCBzaWducyB3aXRoIHRoaXM=';
 /** A time limit, not an expectation: events arrive within milliseconds. */
 const NEWS_WITHIN_MS = 60_000;
