@@ -93,8 +93,9 @@ export function actorOfCause(cause: ChargeCause): Actor {
   }
 }
 
-const PAYER: Partial<Record<AttemptTrigger, string>> = {
-  checkout: 'the payer paid in the checkout',
+/** Holds also for an attempt that was declined. */
+export const PAYER_REASONS = {
+  checkout: 'the payer gave a card in the checkout',
   new_method: 'the payer gave another payment method',
   authentication: 'the bank asked the payer to confirm it',
 };
@@ -119,7 +120,9 @@ export function causeText(cause: ChargeCause, trigger: AttemptTrigger): string {
       return `its next attempt had been set to ${formatInstant(cause.plannedAt)}`;
     case 'command':
       return `${askedForBy(cause.actor)}, by the command ${cause.commandId}`;
-    case 'payer':
-      return PAYER[trigger] ?? 'the payer asked for it';
+    case 'payer': {
+      const reasons: Partial<Record<AttemptTrigger, string>> = PAYER_REASONS;
+      return reasons[trigger] ?? 'the payer asked for it';
+    }
   }
 }

@@ -7,6 +7,7 @@ import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
 import { askedForBy } from './actor.ts';
 import type { Actor } from './actor.ts';
+import { PAYER_REASONS } from './charge-cause.ts';
 import type { EndReason } from './end-reason.ts';
 import type { Terms } from './terms.ts';
 
@@ -208,12 +209,12 @@ function codesOf({ code, gatewayCode = code }: { code: string; gatewayCode?: str
 }
 
 const TRIGGERS: Readonly<Record<AttemptTrigger, [why: string, actor: Actor]>> = {
-  checkout: ['the payer paid in the checkout', 'payer'],
+  checkout: [PAYER_REASONS.checkout, 'payer'],
   scheduled: ['its date had come', 'schedule'],
   automatic_retry: ['the retry plan said so', 'retry_plan'],
   manual_retry: ['the merchant asked for a retry', 'merchant'],
-  new_method: ['the payer gave another method', 'payer'],
-  authentication: ['the bank asked the payer to confirm it', 'payer'],
+  new_method: [PAYER_REASONS.new_method, 'payer'],
+  authentication: [PAYER_REASONS.authentication, 'payer'],
   one_time: ['the merchant asked for a one-time charge', 'merchant'],
   tokenised: ['the merchant charged a saved method', 'merchant'],
 };

@@ -164,7 +164,7 @@ describe('the timeline of a subscription', () => {
           {
             date: JAN_31,
             what: PAID,
-            why: 'the payer paid in the checkout (attempt 1)',
+            why: 'the payer gave a card in the checkout (attempt 1)',
             status: 'ACTIVE',
             actor: 'payer',
           },
