@@ -80,6 +80,8 @@ export function route<
     if (isTestOnly && merchant.mode !== 'test') {
       throw new DomainError('operation_not_allowed', `${declaration.tag} need test credentials.`);
     }
+    // If the body is refused, the answer names the ignored fields of its first level.
+    nameIgnoredFields(ctx, body?.fields ?? {}, {});
     const call = {
       merchant,
       params: ctx.params as Call<Path>['params'],

@@ -108,7 +108,8 @@ export const HEADERS = {
     schema: { type: 'string', enum: ['true'] },
   },
   'Ignored-Fields': {
-    description: 'The fields of the body that are not in this document, separated by commas.',
+    description:
+      'The fields of the body that are not in this document, separated by commas. If the body was refused, only those of its first level.',
     schema: { type: 'string' },
   },
   'Retry-After': {

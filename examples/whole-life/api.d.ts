@@ -1177,6 +1177,7 @@ export interface components {
             gatewayChargeId?: string;
             status: components["schemas"]["ChargeStatus"];
             errorCode?: components["schemas"]["DeclineCode"];
+            errorMessage?: string;
             gatewayCode?: string;
             /** Format: date-time */
             settledAt?: string;

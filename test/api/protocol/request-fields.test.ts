@@ -103,6 +103,9 @@ test('the header Ignored-Fields of an answer names the ignored fields of the bod
     'customerDetails.title, customerDetails.customerAddress.planet, colour, gr%C3%B6%C3%9Fe%0D%0A',
   );
   expect((await create(api, {})).headers).not.toHaveProperty('ignored-fields');
+  const refused = await create(api, { callbackUrL: 'https://shop.example/', interval: 'HOURLY' });
+  expect(refused.status).toBe(400);
+  expect(refused.headers['ignored-fields']).toBe('callbackUrL');
   const odd = await create(api, { '\ud800': 1, [`${'x'.repeat(63)}😀`]: 2 });
   expect(odd.headers['ignored-fields']).toBe(`%EF%BF%BD, ${'x'.repeat(63)}%EF%BF%BD`);
 });
