@@ -185,7 +185,7 @@ describe('a life of 36 cycles', () => {
       charges.map(({ cycleNumber, attempt, cause }) => [`${cycleNumber}.${attempt}`, cause]),
     );
     expect(causes['1.1']).toEqual({
-      text: 'the payer paid in the checkout',
+      text: 'the payer gave a card in the checkout',
       actor: 'payer',
       rule: 'payer',
     });
@@ -228,6 +228,10 @@ describe('a life of 36 cycles', () => {
       refunds: [],
     });
     expect(charges[9]).toMatchObject({ refunds: [{ amount: 1_000, status: 'SUCCEEDED' }] });
+    expect(charges.find(({ cycleNumber }) => cycleNumber === 2)).toMatchObject({
+      errorCode: 'insufficient_funds',
+      errorMessage: 'The account does not hold enough money for this payment.',
+    });
     const times = charges.map(({ sentAt, settledAt }) => at(settledAt) - at(sentAt[0] ?? ''));
     expect(times.every((ms) => ms >= 0 && ms < HOUR)).toBe(true);
     expect(charges.map(({ sentAt }) => sentAt.length)).toEqual(charges.map(() => 1));

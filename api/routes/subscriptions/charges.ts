@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { listCycleAttempts } from '../../../db/repositories/payments/cycle-attempts.ts';
 import type { CycleAttempt } from '../../../db/repositories/payments/cycle-attempts.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
+import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import { ATTEMPT_TRIGGERS, SETTLED_BY } from '../../../domain/payment-intent.ts';
 import { actorOfCause, causeText } from '../../../domain/subscription/charge-cause.ts';
 import type { ChargeCause } from '../../../domain/subscription/charge-cause.ts';
@@ -11,6 +12,7 @@ import {
   currencyCode,
   dateTime,
   declineCode,
+  declineMessage,
   id,
   minorAmount,
   page,
@@ -72,6 +74,7 @@ const Charge = z
     gatewayChargeId: z.string().optional(),
     status: chargeStatus,
     errorCode: declineCode.optional(),
+    errorMessage: declineMessage.optional(),
     gatewayCode: z.string().optional(),
     settledAt: dateTime('Real time at which the outcome was recorded.').optional(),
     settledBy: z
@@ -169,6 +172,7 @@ function presentCharge({ attempt, cycleNumber, dueAt, refunds, disputes }: Cycle
       settledAt: settledAt === null ? null : formatInstant(settledAt),
       gatewayChargeId,
       errorCode,
+      errorMessage: messageOf(errorCode),
       gatewayCode,
       settledBy,
     }),
