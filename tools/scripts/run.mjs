@@ -4,7 +4,7 @@
 // plain JavaScript, because it runs before any package is installed.
 //
 //   node tools/scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|explain|simulate|histories|
-//     replay|import|verify|fuzz|bench:billing-day|bench:endpoints [arguments]
+//     replay|import|verify|fuzz|rehearse|bench:billing-day|bench:endpoints [arguments]
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -56,6 +56,7 @@ const COMMANDS = {
   import: tsx('tools/scripts/import.ts'),
   verify: tsx('tools/scripts/verify.ts'),
   fuzz: tsx('tools/scripts/fuzz.ts'),
+  rehearse: tsx('tools/scripts/rehearse.ts'),
   'bench:billing-day': tsx('tools/bench/billing-day.ts', { endsWithUs: true }),
   'bench:endpoints': tsx('tools/bench/endpoints.ts', { endsWithUs: true }),
   test: vitest(),
