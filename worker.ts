@@ -3,7 +3,7 @@ import { measuredCharges } from './activities/charging/measured-charges.ts';
 import { createActivities } from './activities/index.ts';
 import { activityInterceptor } from './activities/interceptors.ts';
 import { createWebhookDelivery } from './activities/webhooks/delivery.ts';
-import { createDb } from './db/client.ts';
+import { createDb, requireDirect } from './db/client.ts';
 import { requireMigrated } from './db/migrate.ts';
 import { endpointsOf } from './db/repositories/webhooks/deliveries.ts';
 import { gatewayRows } from './db/repositories/merchants/gateways.ts';
@@ -87,7 +87,7 @@ const probes = startProbes({
   }),
   logger,
 });
-
+await requireDirect(db);
 await requireMigrated(db);
 const temporal = createTemporalClient(config);
 const onTemporal = {

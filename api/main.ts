@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { createDb } from '../db/client.ts';
+import { createDb, requireDirect } from '../db/client.ts';
 import { requireMigrated } from '../db/migrate.ts';
 import { endpointsOf } from '../db/repositories/webhooks/deliveries.ts';
 import { missingPeppers } from '../db/repositories/merchants/credentials.ts';
@@ -78,6 +78,7 @@ const probes = startProbes({
   status: () => ({}),
   logger,
 });
+await requireDirect(db);
 await requireMigrated(db);
 const temporal = createTemporalClient(config);
 const sealing = createSealing(config.encryptionKeys);

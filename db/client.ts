@@ -1,8 +1,9 @@
+import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/postgres-js';
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import { PgTransaction } from 'drizzle-orm/pg-core';
-import postgres from 'postgres';
-import { LastingSocket } from './lasting-socket.ts';
+import type postgres from 'postgres';
+import { openDriver } from './connection.ts';
 import { openPool } from './pool.ts';
 import type { PoolUse } from './pool.ts';
 
@@ -26,11 +27,25 @@ export interface DbOptions {
 }
 
 /**
+ * Throws if a pooler such as PgBouncer drops the settings of our sessions. In its transaction mode, statements that one
+ * session prepared fail in another.
+ */
+export async function requireDirect(db: Db): Promise<void> {
+  const [limit] = await db.execute<{ source: string }>(
+    sql`select source from pg_settings where name = 'statement_timeout'`,
+  );
+  if (limit?.source !== 'client') throw new Error(NOT_DIRECT);
+}
+
+const NOT_DIRECT =
+  'DATABASE_URL must lead to Postgres itself: the connection drops its settings, as PgBouncer does. In its transaction mode our prepared statements and time limits do not work.';
+
+/**
  * Creates a connection pool. A statement fails after 15 s, or 5 s of waiting for a lock; a transaction that is idle
  * for 10 s is rolled back. The pool repeats nothing: the caller must retry.
  */
 export function createDb(options: DbOptions): DbHandle {
-  const settings: postgres.Options<Record<string, never>> & { socket: typeof openSocket } = {
+  const settings: postgres.Options<Record<string, never>> = {
     max: options.poolSize,
     connect_timeout: 5,
     idle_timeout: 60,
@@ -38,7 +53,6 @@ export function createDb(options: DbOptions): DbHandle {
     onnotice: () => undefined,
     // `true` queries array types at connect, which fails uncaught while Postgres starts.
     fetch_types: false,
-    socket: openSocket,
     connection: {
       application_name: options.applicationName,
       TimeZone: 'UTC',
@@ -48,7 +62,7 @@ export function createDb(options: DbOptions): DbHandle {
     },
   };
   const { client, close, use } = openPool(
-    () => postgres(options.url, settings),
+    () => openDriver(options.url, settings),
     options.poolSize,
     options.beforeEach ?? (() => undefined),
   );
@@ -61,11 +75,4 @@ export function createDb(options: DbOptions): DbHandle {
  */
 export function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
   return db instanceof PgTransaction ? work(db) : db.transaction(work);
-}
-
-/** For the driver's option `socket`, which its types do not declare. */
-function openSocket({ host, port, path }: { host: string[]; port: number[]; path?: string }) {
-  const socket = new LastingSocket();
-  if (path) return socket.connect(path);
-  return socket.connect(port[0] ?? 5432, host[0] ?? 'localhost');
 }

@@ -1,4 +1,4 @@
-import { Socket } from 'node:net';
+import type { Socket } from 'node:net';
 
 /**
  * Time in ms from the error to the close of a lost connection, long enough for the rollbacks of its failed
@@ -9,37 +9,31 @@ const LINGER_MS = 100;
 const SILENCE_MS_MAX = 20_000;
 
 /**
- * Emits `error` when the connection is lost, and `close` 100 ms later, because a rollback after `close` ends the
- * process (porsager/postgres#1208). Without TLS, fails after `silenceMsMax` without an answer.
+ * Makes the socket emit `error` when the connection is lost, and `close` 100 ms later, because a rollback after `close`
+ * ends the process (porsager/postgres#1208). Fails after `silenceMsMax` without an answer.
  */
-export class LastingSocket extends Socket {
-  private answeredBytes = 0;
-
-  constructor(silenceMsMax: number = SILENCE_MS_MAX) {
-    super();
-    // Node restarts this timer at each byte sent or received.
-    this.setTimeout(silenceMsMax);
-  }
-
-  override emit(event: string | symbol, ...args: unknown[]): boolean {
-    if (event === 'data') this.answeredBytes = this.bytesWritten;
-    if (event === 'timeout' && this.isUnanswered) {
-      this.destroy(connectionError('Postgres does not answer', 'ETIMEDOUT'));
+export function lasting<Kind extends Socket>(socket: Kind, silenceMsMax = SILENCE_MS_MAX): Kind {
+  const emit = socket.emit.bind(socket) as (event: string | symbol, ...args: unknown[]) => boolean;
+  let answeredBytes = 0;
+  const isUnanswered = (): boolean =>
+    socket.listenerCount('data') > 0 && socket.bytesWritten > answeredBytes;
+  // Node restarts this timer at each byte sent or received.
+  socket.setTimeout(silenceMsMax);
+  socket.emit = (event: string | symbol, ...args: unknown[]): boolean => {
+    if (event === 'data') answeredBytes = socket.bytesWritten;
+    if (event === 'timeout' && isUnanswered()) {
+      socket.destroy(connectionError('Postgres does not answer', 'ETIMEDOUT'));
     }
-    if (event !== 'close') return super.emit(event, ...args);
+    if (event !== 'close') return emit(event, ...args);
     const connectionLost = connectionError('Postgres closed the connection', 'ECONNRESET');
-    if (this.listenerCount('error') > 0) super.emit('error', connectionLost);
-    setTimeout(() => super.emit('close', ...args), LINGER_MS);
+    if (socket.listenerCount('error') > 0) emit('error', connectionLost);
+    setTimeout(() => emit('close', ...args), LINGER_MS);
     return true;
-  }
-
-  private get isUnanswered(): boolean {
-    const isReadHere = this.listenerCount('data') > 0;
-    return isReadHere && this.bytesWritten > this.answeredBytes;
-  }
+  };
+  return socket;
 }
 
 /** Returns an error with the code of a lost connection. Callers tell an outage from a bug by this code. */
-function connectionError(message: string, code: string): Error {
+export function connectionError(message: string, code: string): Error {
   return Object.assign(new Error(message), { code });
 }

@@ -6,6 +6,7 @@ import { drizzle } from 'drizzle-orm/postgres-js';
 import { migrate as runMigrations } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
 import type { Db } from './client.ts';
+import { openDriver } from './connection.ts';
 
 const MIGRATIONS = {
   migrationsFolder: fileURLToPath(new URL('./migrations', import.meta.url)),
@@ -50,7 +51,7 @@ export async function requireMigrated(db: Db): Promise<void> {
 }
 
 /** True if the database has all migrations of this build. It may have more, those of a later release. */
-async function isMigrated(db: Db): Promise<boolean> {
+export async function isMigrated(db: Db): Promise<boolean> {
   const [table] = await db.execute<{ name: string | null }>(
     sql`select to_regclass('drizzle.__drizzle_migrations')::text as name`,
   );
@@ -121,7 +122,7 @@ function reportBlockers(
 }
 
 function connect(databaseUrl: string, applicationName: string): postgres.Sql {
-  return postgres(databaseUrl, {
+  return openDriver(databaseUrl, {
     max: 1,
     connect_timeout: 5,
     onnotice: () => undefined,

@@ -1,11 +1,11 @@
 -- Creates the roles and databases of the product and of Temporal, none of them a superuser. Each role has its share of
 -- the connections of docker-compose.yml, so that one cannot take those of the other:
--- perennial: 20 of each API and worker process, 8 of the sandbox gateway, a few of jobs and commands: six processes.
+-- perennial: 21 of each API and worker process, 8 of the sandbox gateway, a few of jobs and commands: six processes.
 -- temporal: 15 of each of its four services, and those of the schema tool.
 \getenv perennial PERENNIAL_DB_PASSWORD
 \getenv temporal TEMPORAL_DB_PASSWORD
-create role perennial login password :'perennial' connection limit 130;
-create role temporal login password :'temporal' connection limit 65;
+create role perennial login password :'perennial' connection limit 145;
+create role temporal login password :'temporal' connection limit 70;
 create database perennial owner perennial;
 create database temporal owner temporal;
 create database temporal_visibility owner temporal;

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import postgres from 'postgres';
 import type { Sql } from 'postgres';
 
@@ -13,7 +14,12 @@ export type BookSql = Sql<{ bigint: number }>;
 
 /** Creates missing tables and functions, one server at a time. Rejects without a database within 10 s. */
 export async function openBook(databaseUrl: string): Promise<BookSql> {
-  const sql = postgres(databaseUrl, {
+  const url = new URL(databaseUrl);
+  const caFile = url.searchParams.get('sslrootcert');
+  // The driver would send it to the server, which refuses it.
+  url.searchParams.delete('sslrootcert');
+  const sql = postgres(url.href, {
+    ...(caFile === null ? {} : { ssl: { ca: readFileSync(caFile) } }),
     // One process on one core cannot use more connections.
     max: 8,
     connect_timeout: 10,

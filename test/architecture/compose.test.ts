@@ -281,6 +281,9 @@ describe('docker-compose.yml', () => {
   });
 });
 
+/** The connection of the metrics page and the probes. */
+const PROBE = 1;
+
 describe('the databases of docker-compose.yml', () => {
   const roles = readFileSync('docker/postgres-roles.sql', 'utf8');
   const limits = new Map(
@@ -304,8 +307,8 @@ describe('the databases of docker-compose.yml', () => {
 
   it('have connections for three API processes, three workers and the gateway, and for Temporal', () => {
     const ofProduct =
-      3 * pool('api/main.ts', /POOL_SIZE = (\d+)/) +
-      3 * pool('worker.ts', /POOL_SIZE = (\d+)/) +
+      3 * (pool('api/main.ts', /POOL_SIZE = (\d+)/) + PROBE) +
+      3 * (pool('worker.ts', /POOL_SIZE = (\d+)/) + PROBE) +
       pool('gateways/sandbox/book-schema.ts', /max: (\d+)/);
     expect(limits.get('perennial')).toBeGreaterThanOrEqual(ofProduct + 2);
     const { SQL_MAX_CONNS, SQL_VIS_MAX_CONNS } = services['temporal']!.environment;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import postgres from 'postgres';
 import type { ReservedSql } from 'postgres';
+import { openDriver } from '../../../db/connection.ts';
 import { stateProblem } from '../../../domain/subscription/recorded-state.ts';
 import { sandboxBook, stripeBooks } from './gateway-books.ts';
 import type { GatewayBook, StripePlace } from './gateway-books.ts';
@@ -52,7 +52,7 @@ const READABLE = `
 
 /** The snapshot is older than the gateways' books: what only they have is newer, or wrong. Throws. */
 export async function openBooks(places: Places): Promise<Books> {
-  const client = postgres(places.databaseUrl, {
+  const client = openDriver(places.databaseUrl, {
     max: 1,
     connect_timeout: 10,
     onnotice: () => undefined,

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import postgres from 'postgres';
+import { openDriver } from '../../../db/connection.ts';
 import type { CycleAttempt } from '../../../db/repositories/payments/cycle-attempts.ts';
 import { readLedgerProblems } from '../../proof/verify/ledger-check.ts';
 import { commandLineIn, databaseUrlOf, exitCodeOf, instantOption } from '../client/options.ts';
@@ -85,7 +85,7 @@ async function explainHistory(
 
 /** The snapshot of one statement. */
 async function checkAll(url: string, print: (line: string) => void): Promise<number> {
-  const sql = postgres(url, { max: 1, connect_timeout: 10, onnotice: () => undefined });
+  const sql = openDriver(url, { max: 1, connect_timeout: 10, onnotice: () => undefined });
   try {
     const wrong = await readLedgerProblems(sql);
     for (const { id, problem } of wrong) print(printable(`${id}: ${problem}`));
