@@ -159,6 +159,7 @@ const created = await Promise.all(
         activities,
         activityInterceptor,
         workflowBundle,
+        deployment: config.deployment,
       }),
       connection,
       namespace: config.temporalNamespace,

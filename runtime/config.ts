@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { WorkerDeploymentVersion } from '@temporalio/common';
 import { z } from 'zod';
 import { CURRENCIES, withOverrides } from '../domain/currencies.ts';
 import type { CurrencyTable } from '../domain/currencies.ts';
@@ -46,6 +47,8 @@ export const variables = {
   TEMPORAL_UI_URL: url.optional(),
   DEMO_CHECKOUT_URL: url.optional(),
   TASK_QUEUE_PREFIX: z.string().default(''),
+  WORKER_DEPLOYMENT_NAME: text.optional(),
+  BUILD_ID: text.optional(),
   WORKER_QUEUES: z
     .string()
     .default(QUEUES.join(','))
@@ -167,6 +170,8 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     'STRIPE_API_URL',
     'METRICS_PORT',
     'WORKER_QUEUES',
+    'WORKER_DEPLOYMENT_NAME',
+    'BUILD_ID',
     'WORKFLOW_BUNDLE',
     'MAINTENANCE',
     'RENEWALS_PER_SECOND',
@@ -174,13 +179,14 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     'CURRENCY_LIMITS_FILE',
     'FAILPOINT',
   ] as const;
-  const env = read(variables, names, environment, SERVICE_CHECKS);
+  const env = read(variables, names, environment, [...SERVICE_CHECKS, refuseHalfADeployment]);
   return {
     host: env.HOST,
     metricsPort: env.METRICS_PORT,
     databaseUrl: env.DATABASE_URL,
     ...temporalSettings(env),
     queues: env.WORKER_QUEUES,
+    deployment: deploymentOf(env),
     workflowBundle: env.WORKFLOW_BUNDLE,
     links: { publicUrl: publicUrlOf(env), sessionKey: env.SESSION_KEY },
     isMaintenanceOn: env.MAINTENANCE,
@@ -194,6 +200,13 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     failpoint: env.FAILPOINT,
     logLevel: env.LOG_LEVEL,
   };
+}
+
+function deploymentOf({
+  WORKER_DEPLOYMENT_NAME: deploymentName = '',
+  BUILD_ID: buildId = '',
+}: Read<'WORKER_DEPLOYMENT_NAME' | 'BUILD_ID'>): WorkerDeploymentVersion | null {
+  return deploymentName === '' ? null : { deploymentName, buildId };
 }
 
 /**
@@ -268,6 +281,11 @@ const refuseWrongCurrencyLimits: Check = (environment) => {
     return `CURRENCY_LIMITS_FILE: ${messageOf(error)}`;
   }
 };
+
+const refuseHalfADeployment: Check = (environment) =>
+  isPresent(environment['WORKER_DEPLOYMENT_NAME']) === isPresent(environment['BUILD_ID'])
+    ? undefined
+    : 'WORKER_DEPLOYMENT_NAME, BUILD_ID: must be set together';
 
 export const SERVICE_CHECKS: readonly Check[] = [
   unlessProduction('WEBHOOK_ALLOW_LOOPBACK', 'must be off', isOn),

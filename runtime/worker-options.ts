@@ -1,4 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
+import type { WorkerDeploymentVersion } from '@temporalio/common';
 import type { ActivityInterceptorsFactory, WorkerOptions } from '@temporalio/worker';
 import type { QueueName } from './config.ts';
 import { dataConverter } from './payload-digest.ts';
@@ -42,6 +43,8 @@ export interface QueueSettings {
   activities: object;
   activityInterceptor: ActivityInterceptorsFactory;
   workflowBundle: WorkflowBundle;
+  /** Null: Temporal gives a task to a worker of any build. */
+  deployment: WorkerDeploymentVersion | null;
 }
 
 export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): WorkerOptions {
@@ -52,13 +55,21 @@ export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): 
     activities: settings.activities,
     dataConverter,
     interceptors: { activity: [settings.activityInterceptor] },
+    ...(settings.deployment !== null && {
+      workerDeploymentOptions: {
+        version: settings.deployment,
+        useWorkerVersioning: true,
+        // A sleeping run moves to the current build at its next task; pinned to its own, it would keep it for a year.
+        defaultVersioningBehavior: 'AUTO_UPGRADE',
+      },
+    }),
   };
   const runsWorkflows = (WORKFLOW_QUEUES as readonly string[]).includes(queue);
   if (!runsWorkflows) return shared;
   return {
     ...shared,
     workflowBundle: settings.workflowBundle,
-    buildId: buildIdOf(settings.workflowBundle),
+    ...(settings.deployment === null && { buildId: buildIdOf(settings.workflowBundle) }),
     ...WORKFLOW_TASKS,
     stickyQueueScheduleToStartTimeout: STICKY_QUEUE_TIMEOUT,
     maxCachedWorkflows: Math.floor(getHeapStatistics().heap_size_limit / HEAP_BYTES_PER_CACHED_RUN),

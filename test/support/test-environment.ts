@@ -212,6 +212,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
             activities: activitiesOn(queue),
             activityInterceptor,
             workflowBundle: { codePath: inject('workflowBundlePath') },
+            deployment: null,
           }),
           connection: server.nativeConnection,
           namespace: 'default',

@@ -190,4 +190,16 @@ describe('settings', () => {
     const own = { XDG_CACHE_HOME: '/x', PERENNIAL_CACHE_DIR: '/own' };
     expect(loadEmbeddedConfig(own).cacheDir).toBe('/own');
   });
+
+  it('of a worker deployment are set together or not at all', () => {
+    const one = { ...enough, BUILD_ID: '1.1.0' };
+    expect(problemsOf(() => loadWorkerConfig(one))).toEqual([
+      'WORKER_DEPLOYMENT_NAME, BUILD_ID: must be set together',
+    ]);
+    expect(loadWorkerConfig({ ...one, WORKER_DEPLOYMENT_NAME: 'perennial' }).deployment).toEqual({
+      deploymentName: 'perennial',
+      buildId: '1.1.0',
+    });
+    expect(loadWorkerConfig(enough).deployment).toBeNull();
+  });
 });
