@@ -12,6 +12,12 @@ export async function scrape(port: number): Promise<Page> {
   );
 }
 
+/** The names of the metrics on a page, also of those without a sample. */
+export async function metricNames(port: number): Promise<string[]> {
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  return [...text.matchAll(/^# TYPE (\w+)/gm)].map(([, name = '']) => name);
+}
+
 /** The sum of the samples of a metric whose series contain each of `labels`. */
 export function total(page: Page, name: string, ...labels: string[]): number {
   let sum = 0;
