@@ -473,6 +473,16 @@ CREATE TABLE "gateway_event" (
 	CONSTRAINT "gateway_event_merchant_id_gateway_event_id_pk" PRIMARY KEY("merchant_id","gateway","event_id")
 );
 --> statement-breakpoint
+CREATE TABLE "operator_action" (
+	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
+	"at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"acted_by" text NOT NULL,
+	"command" text NOT NULL,
+	"subject" text NOT NULL,
+	"merchant_id" text,
+	"facts" jsonb NOT NULL
+);
+--> statement-breakpoint
 ALTER TABLE "credential" ADD CONSTRAINT "credential_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "merchant_gateway" ADD CONSTRAINT "merchant_gateway_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "customer" ADD CONSTRAINT "customer_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -512,6 +522,7 @@ CREATE UNIQUE INDEX "payment_method__gateway_method__uq" ON "payment_method" USI
 CREATE INDEX "payment_method__customer__idx" ON "payment_method" USING btree ("merchant_id","customer_id");--> statement-breakpoint
 CREATE INDEX "link_use__address__idx" ON "link_use" USING btree ("merchant_id","link_id","address_hash","begun_at");--> statement-breakpoint
 CREATE INDEX "link_use__begun__idx" ON "link_use" USING btree ("begun_at");--> statement-breakpoint
+CREATE INDEX "subscription_entry__operator__idx" ON "subscription_entry" USING btree ("recorded_at") WHERE "subscription_entry"."actor" = 'operator';--> statement-breakpoint
 CREATE UNIQUE INDEX "subscription_import__subscription__uq" ON "subscription_import" USING btree ("merchant_id","subscription_id");--> statement-breakpoint
 CREATE INDEX "subscription_import__payer__idx" ON "subscription_import" USING btree ("merchant_id","gateway","gateway_customer_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "subscription_link__code__uq" ON "subscription_link" USING btree ("code");--> statement-breakpoint
@@ -558,4 +569,5 @@ CREATE INDEX "webhook_config__active__idx" ON "webhook_config" USING btree ("mer
 CREATE INDEX "webhook_delivery__pending_stream__idx" ON "webhook_delivery" USING btree ("merchant_id","stream_id","config_id","sequence") WHERE "webhook_delivery"."state" = 'PENDING';--> statement-breakpoint
 CREATE INDEX "webhook_delivery__pending_endpoint__idx" ON "webhook_delivery" USING btree ("merchant_id","config_id","next_attempt_at") WHERE "webhook_delivery"."state" = 'PENDING';--> statement-breakpoint
 CREATE INDEX "gateway_event__unhandled__idx" ON "gateway_event" USING btree ("merchant_id","gateway","subject_id") WHERE "gateway_event"."handled_at" is null;--> statement-breakpoint
-CREATE INDEX "gateway_event__received__idx" ON "gateway_event" USING btree ("received_at");
+CREATE INDEX "gateway_event__received__idx" ON "gateway_event" USING btree ("received_at");--> statement-breakpoint
+CREATE INDEX "operator_action__at__idx" ON "operator_action" USING btree ("at");

@@ -6,3 +6,4 @@ export * from './checkouts.ts';
 export * from './webhooks.ts';
 export * from './sweeps.ts';
 export * from './gateway-events.ts';
+export * from './operator-actions.ts';

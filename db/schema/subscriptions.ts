@@ -279,6 +279,10 @@ export const subscriptionEntries = pgTable(
     childOf(table, table.subscriptionId, subscriptions),
     isOneOf('subscription_entry__status__ck', table.status, SUBSCRIPTION_STATUSES),
     isOneOf('subscription_entry__actor__ck', table.actor, ACTORS),
+    // The audit log lists the few entries of operators.
+    index('subscription_entry__operator__idx')
+      .on(table.recordedAt)
+      .where(sql`${table.actor} = 'operator'`),
   ],
 );
 

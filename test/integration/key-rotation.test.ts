@@ -155,6 +155,7 @@ test('an interrupted reencryption keeps its finished batches, and a repeat conti
   const interrupted = resealAll(shop.db, {
     currentKeyId: currentKeyId!,
     batch: 1,
+    inBatch: async () => undefined,
     reseal: ({ id, merchantId, owner }, stored) => {
       if ((left -= 1) < 0) throw new Error('killed');
       const bound = owner === 'webhook endpoint' ? id : accountBinding(merchantId, id);

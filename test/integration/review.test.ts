@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, inject } from 'vitest';
 import { findRefund, settleRefund } from '../../db/repositories/payments/refunds.ts';
+import { operatorActions } from '../../db/schema/operator-actions.ts';
 import { paymentAttempts, paymentReviews } from '../../db/schema/payments.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -130,6 +131,9 @@ describe('a payment in review', () => {
     const before = (await env.events(ref)).length;
     const settled = await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
     expect(settled.stdout).toBe(`${id} is settled: not_charged, by Ada.\nIt is booked.\n`);
+    const { actedBy, command, subject, facts } = (await env.db.select().from(operatorActions))[0]!;
+    expect([actedBy, command, subject]).toEqual(['Ada', 'review settle', id]);
+    expect(facts).toEqual({ outcome: 'not_charged', gatewayId: null, code: null });
     expect(await env.state(ref)).toMatchObject({
       status: 'UNPAID',
       openAttempt: null,

@@ -3,10 +3,13 @@
 // docs/importing.md describes the file. Exits with 1 if a line has a problem.
 
 import { randomBytes } from 'node:crypto';
+import { basename } from 'node:path';
 import { statSync } from 'node:fs';
 import { DrizzleQueryError } from 'drizzle-orm';
 import { useCurrencies } from '../../api/amounts.ts';
 import { findSettings } from '../../db/repositories/merchants/settings.ts';
+import type { ActionFacts } from '../../db/schema/operator-actions.ts';
+import { byOption, recorder } from './client/operator-action.ts';
 import { commandLine } from './client/options.ts';
 import { connectWorkflows, withDatabase } from './client/servers.ts';
 import { jsonText, print, runScript } from './client/terminal.ts';
@@ -22,6 +25,7 @@ interface Options {
   readonly commit?: boolean;
   readonly report?: string;
   readonly json?: boolean;
+  readonly by: string;
 }
 
 const program = commandLine(
@@ -35,7 +39,8 @@ const program = commandLine(
     '--report <file>',
     'where the report goes; default: the file with the ending .report.jsonl',
   )
-  .option('--json', 'print the summary as JSON');
+  .option('--json', 'print the summary as JSON')
+  .addOption(byOption());
 
 await runScript(() => main().catch((error: unknown) => Promise.reject(withoutData(error))));
 
@@ -57,6 +62,12 @@ async function main(): Promise<number> {
       if ((await findSettings(db, merchantId)) === null) {
         throw new Error(`There is no merchant ${merchantId}.`);
       }
+      const record = recorder(options.by);
+      const recordOf = async (command: string, facts: ActionFacts): Promise<void> => {
+        if (commit) await record(db, { command, subject: merchantId, merchantId, facts });
+      };
+      // Each line is a transaction of its own. A killed import has the first of the two rows.
+      await recordOf('import', { file: basename(file), bytes });
       const problems: string[] = [];
       const result = await runImport(
         {
@@ -78,6 +89,7 @@ async function main(): Promise<number> {
           },
         },
       );
+      await recordOf('import ended', result.lines);
       progress.end();
       if (options.json === true) print(jsonText({ ...result, commit, reportFile }, 2));
       else summaryLines(result, { commit, reportFile, problems }).forEach((line) => print(line));

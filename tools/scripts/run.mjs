@@ -3,8 +3,8 @@
 // package-lock.json if they are missing or outdated. An operator's command installs none: see BESIDE_A_START. This file is
 // plain JavaScript, because it runs before any package is installed.
 //
-//   node tools/scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|explain|simulate|histories|
-//     replay|import|verify|fuzz|rehearse|bench:billing-day|bench:endpoints [arguments]
+//   node tools/scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|audit|explain|simulate|
+//     histories|replay|import|verify|fuzz|rehearse|bench:billing-day|bench:endpoints [arguments]
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -49,6 +49,7 @@ const COMMANDS = {
   chaos: tsx('tools/scripts/chaos.ts'),
   mutants: tsx('tools/scripts/mutants.ts'),
   review: tsx('tools/scripts/review.ts'),
+  audit: tsx('tools/scripts/audit.ts'),
   explain: tsx('tools/scripts/explain.ts'),
   simulate: tsx('tools/scripts/simulate.ts'),
   histories: tsx('tools/scripts/histories.ts'),
@@ -69,6 +70,7 @@ const BESIDE_A_START = [
   'demo',
   'merchant',
   'review',
+  'audit',
   'explain',
   'simulate',
   'histories',

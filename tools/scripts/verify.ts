@@ -22,6 +22,8 @@ import { findLost } from '../proof/verify/lost-records.ts';
 import { printResult } from '../proof/verify/print-result.ts';
 import { readRepairs } from '../proof/verify/repairs.ts';
 import type { Repairs } from '../proof/verify/repairs.ts';
+import { byOption, recorder } from './client/operator-action.ts';
+import type { Recorder } from './client/operator-action.ts';
 import { commandLine, wholeNumber } from './client/options.ts';
 
 interface Options {
@@ -33,6 +35,7 @@ interface Options {
   readonly days: number;
   readonly json?: boolean;
   readonly adopt?: boolean;
+  readonly by: string;
 }
 
 const program = commandLine(
@@ -54,6 +57,7 @@ const program = commandLine(
     30,
   )
   .option('--json', 'print the result as JSON')
+  .addOption(byOption())
   .option('--adopt', 'after a restore: first book what the gateways have, and release held runs');
 
 await runScript(async () => {
@@ -61,7 +65,7 @@ await runScript(async () => {
   const places = placesOf(options);
   if (!options.json) print(nameOf(places.databaseUrl));
   if (options.adopt) {
-    const lines = await adoptInto(places);
+    const lines = await adoptInto(places, recorder(options.by));
     // With --json, stdout has the result only.
     for (const line of lines) (options.json ? console.error : print)(`  ${printable(line)}`);
   }
@@ -80,14 +84,27 @@ await runScript(async () => {
   }
 });
 
-async function adoptInto(places: Places): Promise<string[]> {
+async function adoptInto(places: Places, record: Recorder): Promise<string[]> {
   const { taskQueuePrefix } = loadOperatorConfig();
   const temporal = { ...temporalPlace(places.databaseUrl), taskQueuePrefix };
   return withDatabase({ url: places.databaseUrl, command: 'adopt' }, async (db) => {
     const { client, workflows, close } = connectWorkflows(db, temporal);
     const books = await openBooks(places);
     try {
-      const lines = await adopt(await findLost(books), { db, client, workflows });
+      const lost = await findLost(books);
+      const { charges, refunds, unnamed, held } = lost;
+      // Each record is a transaction of its own. The row is written before the first.
+      await record(db, {
+        command: 'verify adopt',
+        subject: 'database',
+        merchantId: null,
+        facts: {
+          charges: charges.length + unnamed.length,
+          refunds: refunds.length,
+          heldRuns: held.length,
+        },
+      });
+      const lines = await adopt(lost, { db, client, workflows });
       return lines.length > 0 ? lines : ['The rows have everything that the gateways have.'];
     } finally {
       await books.close();

@@ -91,7 +91,7 @@ export async function issueCredential(
 export async function rotateCredential(
   db: Db,
   order: { keyId: string; pepper: string; nowAt: number; expiresAt?: number },
-): Promise<(IssuedCredential & { formerUntil: number }) | null> {
+): Promise<(IssuedCredential & { merchantId: string; formerUntil: number }) | null> {
   const { keyId, pepper, nowAt } = order;
   return db.transaction(async (tx) => {
     const [old] = await selectCredentials(tx)
@@ -105,18 +105,23 @@ export async function rotateCredential(
       .set({ expiresAt: formerUntil, replacedAt: nowAt })
       .where(isKey(keyId));
     const like = { merchantId, mode, isReadOnly, expiresAt: order.expiresAt ?? expiresAt };
-    return { ...(await issueCredential(tx, { ...like, pepper, nowAt })), formerUntil };
+    const issued = await issueCredential(tx, { ...like, pepper, nowAt });
+    return { ...issued, merchantId, formerUntil };
   });
 }
 
-/** Revokes a credential at once. False if no valid credential has this id. */
-export async function revokeCredential(db: Db, keyId: string, nowAt: number): Promise<boolean> {
-  const revoked = await db
+/** Revokes a credential at once. Returns its merchant; null if no valid credential has this id. */
+export async function revokeCredential(
+  db: Db,
+  keyId: string,
+  nowAt: number,
+): Promise<string | null> {
+  const [revoked] = await db
     .update(credentials)
     .set({ revokedAt: nowAt })
     .where(and(isKey(keyId), isWorking(nowAt)))
-    .returning({ keyId: credentials.keyId });
-  return revoked.length > 0;
+    .returning({ merchantId: credentials.merchantId });
+  return revoked?.merchantId ?? null;
 }
 
 /** Records a use, at most once a minute for all processes, and hashes the secret with `pepper` from then on. */

@@ -86,6 +86,8 @@ export interface ResealOrder {
   /** Returns null for a secret that cannot be decrypted, which stays as it is. */
   readonly reseal: (place: SealedPlace, stored: Buffer) => Buffer | null;
   readonly batch: number;
+  /** Called in the transaction of each batch that has changed secrets. */
+  readonly inBatch: (tx: Db, count: number) => Promise<void>;
 }
 
 /** Seals anew what another key has sealed. Each batch is one transaction, so a repeat continues. Returns the count. */
@@ -107,7 +109,7 @@ async function resealBatch(
   tx: Db,
   { owner, table, id, column, keyId }: (typeof SEALED)[number],
   after: { merchantId: string; id: string },
-  { currentKeyId, reseal, batch }: ResealOrder,
+  { currentKeyId, reseal, batch, inBatch }: ResealOrder,
 ) {
   const rows = await tx.execute<{ merchantId: string; id: string; stored: Buffer }>(sql`
     select merchant_id as "merchantId", ${id} as id, ${column} as stored from ${table}
@@ -121,5 +123,6 @@ async function resealBatch(
     await tx.execute(sql`update ${table} set ${column} = ${resealed}
       where merchant_id = ${merchantId} and ${id} = ${ownId}`);
   }
+  if (count > 0) await inBatch(tx, count);
   return { count, last: rows.length < batch ? undefined : rows.at(-1) };
 }

@@ -11,14 +11,11 @@ import { merchantNameProblem } from './name.ts';
 import type { Db } from '../../../db/client.ts';
 import { listOf } from '../../../runtime/environment.ts';
 import {
-  add,
+  addCredentialCommands,
   credentialLine,
-  revoke,
-  rotate,
   secretLines,
   shownCredential,
 } from './credentials.ts';
-import type { CredentialOptions } from './credentials.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../../config.ts';
 import { createSealing, keyRingOf } from '../../../runtime/sealing.ts';
@@ -28,7 +25,8 @@ import { configureGateway, readKey, readWebhookSecret, storeAccount } from './ga
 import type { GatewayOptions } from './gateway.ts';
 import type { Place, Report } from './place.ts';
 import { reencryptSecrets } from './reencrypt.ts';
-import { commandLineIn, exitCodeOf, instantOption } from '../client/options.ts';
+import { commandLineIn, exitCodeOf } from '../client/options.ts';
+import { byOption, recorder } from '../client/operator-action.ts';
 import type { Surroundings } from '../client/options.ts';
 import { withDatabase } from '../client/servers.ts';
 import { secretsOfStart } from '../client/start-secrets.ts';
@@ -47,7 +45,9 @@ export async function merchantCommand(
     surroundings,
     'run merchant',
     'Merchants, their API credentials and their settings.',
-  ).option('--json', 'print JSON instead of text');
+  )
+    .option('--json', 'print JSON instead of text')
+    .addOption(byOption());
 
   program
     .command('create')
@@ -61,25 +61,7 @@ export async function merchantCommand(
     .command('list')
     .description('list every merchant with its credentials')
     .action(() => run(list));
-  program
-    .command('add <keyId>')
-    .description('create another credential for the same merchant')
-    .option('--read-only', 'the credential may only read')
-    .option('--expires <instant>', 'the credential works until then', instantOption)
-    .action((keyId: string, options: CredentialOptions) =>
-      run((place) => add(place, keyId, options)),
-    );
-  program
-    .command('rotate <keyId>')
-    .description('replace a credential by one like it; the old one stays valid for 24 hours')
-    .option('--expires <instant>', 'another expiry of the new one', instantOption)
-    .action((keyId: string, options: CredentialOptions) =>
-      run((place) => rotate(place, keyId, options)),
-    );
-  program
-    .command('revoke <keyId>')
-    .description('revoke a credential; it becomes invalid within 5 seconds')
-    .action((keyId: string) => run((place) => revoke(place, keyId)));
+  addCredentialCommands(program, run);
   addChargingOptions(program.command('configure <merchantId>'))
     .description('change settings of a merchant; without options, print them')
     .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')
@@ -113,10 +95,11 @@ export async function merchantCommand(
   async function run(command: (place: Place) => Promise<Report>): Promise<void> {
     const { databaseUrl: url, peppers, ...place } = settings(surroundings.environment);
     const { input } = surroundings;
+    const { json, by } = program.opts<{ json?: boolean; by: string }>();
+    const record = recorder(by);
     const { lines, data } = await withDatabase({ url, command: 'merchant' }, (db) =>
-      command({ db, input, ...place, pepper: () => pepperOf(db, peppers) }),
+      command({ db, input, record, ...place, pepper: () => pepperOf(db, peppers) }),
     );
-    const { json } = program.opts<{ json?: boolean }>();
     surroundings.print(json === true ? jsonText(data, 2) : lines.join('\n'));
   }
   return exitCodeOf(program, args, surroundings);
@@ -143,6 +126,9 @@ async function create(place: Place, options: CreateOptions): Promise<Report> {
       const entry = { merchantId, mode, accountId, key, webhookSecret, current: true };
       await storeAccount({ db: tx, sealing: place.sealing }, entry);
     }
+    const { merchantId, keyId } = merchant;
+    const facts = { mode, keyId, ...(key === null ? {} : { accountId: key.accountId }) };
+    await place.record(tx, { command: 'merchant create', subject: merchantId, merchantId, facts });
     return merchant;
   });
   const accountLines = key === null ? [] : [`  account   ${key.accountId}`];
@@ -174,7 +160,7 @@ async function list({ db }: Place): Promise<Report> {
 }
 
 async function configure(
-  { db }: Place,
+  { db, record }: Place,
   merchantId: string,
   options: ConfigureOptions,
 ): Promise<Report> {
@@ -182,9 +168,13 @@ async function configure(
   if (current === null) throw new Error(`There is no merchant ${merchantId}.`);
   const changes = settingsChanges(options, current);
   const isChanged = Object.keys(changes).length > 0;
-  const settings = shownSettings(
-    isChanged ? ((await changeSettings(db, merchantId, changes)) ?? current) : current,
-  );
+  const change = () =>
+    db.transaction(async (tx) => {
+      const command = 'merchant configure';
+      await record(tx, { command, subject: merchantId, merchantId, facts: { ...changes } });
+      return changeSettings(tx, merchantId, changes);
+    });
+  const settings = shownSettings(isChanged ? ((await change()) ?? current) : current);
   const heading = `Merchant ${merchantId}${isChanged ? ' is changed' : ''}:`;
   return {
     lines: [heading, ...settingsLines(settings)],
@@ -192,8 +182,8 @@ async function configure(
   };
 }
 
-async function reencrypt({ db, sealing }: Place): Promise<Report> {
-  const { done, remaining } = await reencryptSecrets(db, sealing());
+async function reencrypt({ db, sealing, record }: Place): Promise<Report> {
+  const { done, remaining } = await reencryptSecrets(db, sealing(), record);
   const text = `${done} secrets are encrypted anew with the first key of ENCRYPTION_KEY.`;
   if (remaining > 0) {
     throw new Error(`${text} ${remaining} remain: none of its keys can decrypt them.`);

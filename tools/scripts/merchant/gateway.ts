@@ -13,6 +13,7 @@ import { formatInstant } from '../../../domain/calendar.ts';
 import { accountBinding } from '../../../gateways/merchant-gateways.ts';
 import { createStripeClient } from '../../../gateways/stripe/client.ts';
 import type { Sealing } from '../../../runtime/sealing.ts';
+import type { Recorder } from '../client/operator-action.ts';
 
 export interface GatewayOptions {
   readonly keyFile?: string;
@@ -28,6 +29,7 @@ export interface GatewayPlace {
   /** Another address than Stripe's, for tests. */
   readonly stripeUrl: string | undefined;
   readonly input: Readable;
+  readonly record: Recorder;
 }
 
 export interface CheckedKey {
@@ -66,7 +68,7 @@ export async function configureGateway(
   kind: 'stripe' | undefined,
   options: GatewayOptions,
 ) {
-  const { db, sealing } = place;
+  const { db, sealing, record } = place;
   const before = await findMerchantGateways(db, merchantId);
   if (before === null) throw new Error(`There is no merchant ${merchantId}.`);
   const { mode } = before;
@@ -84,7 +86,12 @@ export async function configureGateway(
   if (accountId === undefined) throw new Error('Give the key of the account: --key-file <file>.');
   const webhookSecret =
     webhookSecretFile === undefined ? null : await readWebhookSecret(webhookSecretFile, place);
-  await storeAccount({ db, sealing }, { merchantId, mode, accountId, key, webhookSecret, current });
+  await db.transaction(async (tx) => {
+    const entry = { merchantId, mode, accountId, key, webhookSecret, current };
+    await storeAccount({ db: tx, sealing }, entry);
+    const facts = { isNewKey: key !== null, isNewWebhookSecret: webhookSecret !== null, current };
+    await record(tx, { command: 'merchant gateway', subject: accountId, merchantId, facts });
+  });
   const after = await findMerchantGateways(db, merchantId);
   if (after === null) throw new Error(`There is no merchant ${merchantId}.`);
   const report = listed(merchantId, after);

@@ -15,6 +15,7 @@ import { decisionOf } from './decision.ts';
 import type { SettleOptions } from './decision.ts';
 import { reviewData, reviewLines } from './listing.ts';
 import { commandLineIn, exitCodeOf } from '../client/options.ts';
+import { recorder } from '../client/operator-action.ts';
 import type { Surroundings } from '../client/options.ts';
 import { connectWorkflows, withDatabase } from '../client/servers.ts';
 
@@ -73,7 +74,16 @@ async function settle(
   { print }: Surroundings,
 ): Promise<void> {
   const decision = decisionOf(id, options);
-  const decided = await decideReview(place.db, id, decision);
+  const record = recorder(decision.by);
+  const decided = await place.db.transaction(async (tx) => {
+    const result = await decideReview(tx, id, decision);
+    if (result.ok) {
+      const { merchantId } = result.review;
+      const { by: _, note: _note, ...facts } = decision;
+      await record(tx, { command: 'review settle', subject: id, merchantId, facts });
+    }
+    return result;
+  });
   if (!decided.ok) throw new Error(decided.message);
   const isBooked = await haveBooked(place, decided.review);
   if (options.json) print(JSON.stringify({ id, ...decision, isBooked }, null, 2));
