@@ -1,5 +1,5 @@
 # One image for API, worker and sandbox gateway. The command selects the program.
-FROM node:20.20.2-bookworm-slim
+FROM node:24.21.0-bookworm-slim
 
 # Needed for TLS to an external Temporal server: the SDK uses the system's certificates.
 RUN apt-get update \

@@ -3,7 +3,7 @@
 // package-lock.json if they are missing or outdated. An operator's command installs none: see BESIDE_A_START. This file is
 // plain JavaScript, because it runs before any package is installed.
 //
-//   node tools/scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|audit|explain|simulate|
+//   node tools/scripts/run.mjs start|test|test:harm|test:node|check|demo|merchant|chaos|mutants|review|audit|explain|simulate|
 //     histories|replay|import|verify|fuzz|rehearse|bench:billing-day|bench:endpoints [arguments]
 
 import { spawn } from 'node:child_process';
@@ -36,10 +36,17 @@ const CHECKS = [
 const tsx = (file, options) => (args) =>
   run(process.execPath, ['--import', 'tsx', file, ...args], options);
 
+const VITEST = 'node_modules/vitest/vitest.mjs';
 const vitest =
   (...options) =>
   (args) =>
-    run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...options, ...args]);
+    run(process.execPath, [VITEST, 'run', ...options, ...args]);
+
+/** The tests on another version of Node, which npm downloads as a package. */
+const vitestOn = ([version = '24', ...args]) => {
+  const node = `--package=node-${process.platform}-${process.arch}@${version}`;
+  return run('npx', ['--yes', node, '--', 'node', VITEST, 'run', ...args]);
+};
 
 /** @type {Record<string, (args: string[]) => Promise<number>>} */
 const COMMANDS = {
@@ -62,6 +69,7 @@ const COMMANDS = {
   'bench:endpoints': tsx('tools/bench/endpoints.ts', { endsWithUs: true }),
   test: vitest(),
   'test:harm': vitest('--project', 'harm'),
+  'test:node': vitestOn,
   check,
 };
 
