@@ -3,7 +3,7 @@ import { measuredCharges } from './activities/charging/measured-charges.ts';
 import { createActivities } from './activities/index.ts';
 import { activityInterceptor } from './activities/interceptors.ts';
 import { createWebhookDelivery } from './activities/webhooks/delivery.ts';
-import { createDb, requireDirect } from './db/client.ts';
+import { createDb, createProbeDb, requireDirect } from './db/client.ts';
 import { requireMigrated } from './db/migrate.ts';
 import { endpointsOf } from './db/repositories/webhooks/deliveries.ts';
 import { gatewayRows } from './db/repositories/merchants/gateways.ts';
@@ -39,8 +39,6 @@ import { bundleWorkflows } from './runtime/workflow-bundle.ts';
 const POOL_SIZE = 20;
 /** Time limit in ms of a request to a gateway. `MONEY_MOVEMENT` in `workflows/options.ts` depends on this limit. */
 const GATEWAY_TIMEOUT_MS = 5_000;
-/** Time limit in ms of a statement of the probes. */
-const PROBE_STATEMENT_MS = 2_000;
 /** Time limit in ms for webhooks in flight: 15 s for a request, 1 s to record it. */
 const DRAIN_MS = 16_000;
 
@@ -71,12 +69,7 @@ const metrics = createMetrics({
   pool: database.poolUse,
   isServed: config.metricsPort !== undefined,
 });
-const probeDatabase = createDb({
-  url: config.databaseUrl,
-  poolSize: 1,
-  applicationName: 'perennial-worker-probe',
-  statementTimeoutMs: PROBE_STATEMENT_MS,
-});
+const probeDatabase = createProbeDb(config.databaseUrl, 'perennial-worker-probe');
 const probes = startProbes({
   host: config.host,
   port: config.metricsPort,

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { createDb, requireDirect } from '../db/client.ts';
+import { createDb, createProbeDb, requireDirect } from '../db/client.ts';
 import { requireMigrated } from '../db/migrate.ts';
 import { endpointsOf } from '../db/repositories/webhooks/deliveries.ts';
 import { missingPeppers } from '../db/repositories/merchants/credentials.ts';
 import { gatewayRows } from '../db/repositories/merchants/gateways.ts';
 import { reportUnreadableSecrets } from '../db/repositories/merchants/sealed-secrets.ts';
 import { orderRows } from '../db/repositories/payments/charges.ts';
-import { requireWritable } from '../db/repositories/sweeps/figures.ts';
+import { readFigures, requireWritable } from '../db/repositories/sweeps/figures.ts';
 import { subscriptionRows } from '../db/repositories/subscriptions/transitions.ts';
 import { createMerchantGateways } from '../gateways/merchant-gateways.ts';
 import { createSandboxClient } from '../gateways/sandbox/client.ts';
@@ -27,7 +27,6 @@ import { createTemporalClient } from '../temporal/client.ts';
 import { endpointProblem } from '../runtime/webhook-address.ts';
 import { createWebhookQueues } from '../temporal/webhook-queues.ts';
 import { createWorkflowStarts } from '../temporal/subscriptions/start-queue.ts';
-import { readSamples } from './row-metrics.ts';
 import { createApp } from './app.ts';
 import { useCurrencies } from './amounts.ts';
 import { limitsPerSecond } from './middleware/rate-limit.ts';
@@ -41,8 +40,6 @@ const RECEIVE_WITHIN_MS = 15_000;
 const KEEP_ALIVE_MS = 65_000;
 /** Time limit in ms for open requests at a shutdown. Longer than a request may take (35 s). */
 const DRAIN_MS = 40_000;
-/** Time limit in ms of a statement of the probes and of the page `/metrics`. */
-const PROBE_STATEMENT_MS = 2_000;
 /** Time limit in ms of a request to Stripe, for which a payer waits. */
 const STRIPE_TIMEOUT_MS = 8_000;
 
@@ -63,17 +60,11 @@ const metrics = createMetrics({
   pool: database.poolUse,
   isServed: config.metricsPort !== undefined,
 });
-/** Its own connection, so that the page and the probes answer while the pool is full. */
-const probeDatabase = createDb({
-  url: config.databaseUrl,
-  poolSize: 1,
-  applicationName: 'perennial-api-probe',
-  statementTimeoutMs: PROBE_STATEMENT_MS,
-});
+const probeDatabase = createProbeDb(config.databaseUrl, 'perennial-api-probe');
 const probes = startProbes({
   host: config.host,
   port: config.metricsPort,
-  pages: [() => metrics.text(), rowMetrics(() => readSamples(probeDatabase.db))],
+  pages: [() => metrics.text(), rowMetrics(() => readFigures(probeDatabase.db))],
   checkDatabase: () => requireWritable(probeDatabase.db),
   status: () => ({}),
   logger,

@@ -69,6 +69,11 @@ export function createDb(options: DbOptions): DbHandle {
   return { db: drizzle({ client }), close: (timeoutMs = 5_000) => close(timeoutMs), poolUse: use };
 }
 
+/** Creates one connection, with a time limit of 2 s for a statement: metrics and probes answer while the pool is full. */
+export function createProbeDb(url: string, applicationName: string): DbHandle {
+  return createDb({ url, poolSize: 1, applicationName, statementTimeoutMs: 2_000 });
+}
+
 /**
  * Runs `work` in the transaction `db`, or in a new one. There is no savepoint: if `work` fails, the caller must let the
  * transaction fail.

@@ -1,150 +1,101 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-interface Definition {
-  readonly type: 'counter' | 'gauge' | 'histogram';
-  readonly help: string;
-  readonly labels: readonly string[];
-  /** `rows`: the API reads the value from the database at a scrape. Else: the processes that count it. */
-  readonly from: 'rows' | 'api' | 'worker' | 'both';
-  /** Upper bounds of a histogram's buckets, in seconds. */
-  readonly buckets?: readonly number[];
-}
+type Definitions = Readonly<Record<string, readonly [help: string, ...labels: string[]]>>;
 
-const REQUEST_BUCKETS = [0.05, 0.25, 1, 5, 10, 30];
+/** Gauges, and counters `_total`, that the API reads from the database at a scrape. */
+const ROWS = {
+  perennial_database_up: [
+    '1 if the database accepted a write and answered for this page within 3 s',
+  ],
+  perennial_renewals_overdue: [
+    'Subscriptions whose next step is due and that have no open attempt. step: charge, or other (the end of a pause, of a cancelled period, of a checkout)',
+    'step',
+  ],
+  perennial_renewals_overdue_oldest_seconds: [
+    'Time since the oldest of perennial_renewals_overdue fell due, after the delay that spreads renewals',
+    'step',
+  ],
+  perennial_subscriptions_held: ['Subscriptions whose workflow is newer than the database'],
+  perennial_outcomes_unknown: [
+    'Charges and refunds whose latest request the gateway did not answer',
+    'subject',
+  ],
+  perennial_outcomes_unknown_oldest_seconds: [
+    'Time since the first send of the oldest of perennial_outcomes_unknown',
+    'subject',
+  ],
+  perennial_reviews_open: ['Charges and refunds in REVIEW that wait for an operator'],
+  perennial_reviews_open_oldest_seconds: [
+    'Time since the oldest perennial_reviews_open was opened',
+  ],
+  perennial_webhook_oldest_due_seconds: [
+    'Time since the oldest delivery that nothing holds back fell due, without endpoints whose breaker is open',
+  ],
+  perennial_webhook_breakers_open: ['Active webhook endpoints that failed five times in a row'],
+  perennial_webhook_endpoints_disabled: ['Webhook endpoints that were deactivated for failures'],
+  perennial_repairs_total: [
+    'Cases that the sweep repaired since the database was created; failed: could not be repaired',
+    'kind',
+  ],
+} as const satisfies Definitions;
+
+/** Counters `_total` and histograms `_seconds` of a process. */
+const API = {
+  perennial_http_request_seconds: [
+    'Duration of the requests to the API. route: the pattern, or none',
+    'route',
+    'status',
+  ],
+} as const satisfies Definitions;
+
+const WORKER = {
+  perennial_renewal_lateness_seconds: [
+    'Time from the instant of a renewal, after the delay that spreads renewals, to the start of its charge',
+  ],
+  perennial_charge_outcomes_total: [
+    'Recorded outcomes of charges of billing cycles. code: of a decline',
+    'trigger',
+    'outcome',
+    'code',
+  ],
+} as const satisfies Definitions;
+
+const BOTH = {
+  perennial_gateway_request_seconds: [
+    'Duration of the calls of a gateway. outcome: as in gateways/port.ts, rejected or error',
+    'gateway',
+    'operation',
+    'outcome',
+  ],
+  perennial_gateway_rate_limited_total: ['Requests that a gateway answered with 429', 'gateway'],
+  perennial_pool_connections: [
+    'Statements and transactions at the database (used), those that wait for a connection (waiting), and the most connections (size)',
+    'state',
+  ],
+} as const satisfies Definitions;
 
 /** Every metric of our own. No label is a merchant, a customer or an id. Tests compare `ops/` with this list. */
-export const METRICS = {
-  perennial_database_up: {
-    type: 'gauge',
-    help: '1 if the database accepted a write and answered the queries of this page within 3 s, else 0',
-    labels: [],
-    from: 'rows',
-  },
-  perennial_renewals_overdue: {
-    type: 'gauge',
-    help: 'Subscriptions whose next step is due and that have no open attempt. step: charge, or other (the end of a pause, of a cancelled period, of a checkout)',
-    labels: ['step'],
-    from: 'rows',
-  },
-  perennial_renewals_overdue_oldest_seconds: {
-    type: 'gauge',
-    help: 'Time since the oldest of perennial_renewals_overdue fell due, after the delay that spreads renewals',
-    labels: ['step'],
-    from: 'rows',
-  },
-  perennial_subscriptions_held: {
-    type: 'gauge',
-    help: 'Subscriptions whose workflow is newer than the database',
-    labels: [],
-    from: 'rows',
-  },
-  perennial_outcomes_unknown: {
-    type: 'gauge',
-    help: 'Charges and refunds whose latest request the gateway did not answer',
-    labels: ['subject'],
-    from: 'rows',
-  },
-  perennial_outcomes_unknown_oldest_seconds: {
-    type: 'gauge',
-    help: 'Time since the first send of the oldest of perennial_outcomes_unknown',
-    labels: ['subject'],
-    from: 'rows',
-  },
-  perennial_reviews_open: {
-    type: 'gauge',
-    help: 'Charges and refunds in REVIEW that wait for an operator',
-    labels: [],
-    from: 'rows',
-  },
-  perennial_reviews_open_oldest_seconds: {
-    type: 'gauge',
-    help: 'Time since the oldest of perennial_reviews_open was opened',
-    labels: [],
-    from: 'rows',
-  },
-  perennial_webhook_oldest_due_seconds: {
-    type: 'gauge',
-    help: 'Time since the oldest delivery that nothing holds back fell due, without endpoints whose breaker is open',
-    labels: [],
-    from: 'rows',
-  },
-  perennial_webhook_breakers_open: {
-    type: 'gauge',
-    help: 'Active webhook endpoints to which five or more attempts in a row failed',
-    labels: [],
-    from: 'rows',
-  },
-  perennial_webhook_endpoints_disabled: {
-    type: 'gauge',
-    help: 'Webhook endpoints that were deactivated because they failed too long',
-    labels: [],
-    from: 'rows',
-  },
-  perennial_repairs_total: {
-    type: 'counter',
-    help: 'Cases that the sweep repaired since the database was created; failed: could not be repaired',
-    labels: ['kind'],
-    from: 'rows',
-  },
-  perennial_renewal_lateness_seconds: {
-    type: 'histogram',
-    help: 'Time from the instant of a renewal, after the delay that spreads renewals, to the start of its charge',
-    labels: [],
-    from: 'worker',
-    buckets: [1, 5, 15, 30, 60, 120, 300, 900, 3_600],
-  },
-  perennial_charge_outcomes_total: {
-    type: 'counter',
-    help: 'Recorded outcomes of charges of billing cycles. code: of a decline',
-    labels: ['trigger', 'outcome', 'code'],
-    from: 'worker',
-  },
-  perennial_gateway_request_seconds: {
-    type: 'histogram',
-    help: 'Duration of the calls of a gateway. outcome: as in gateways/port.ts, rejected or error',
-    labels: ['gateway', 'operation', 'outcome'],
-    from: 'both',
-    buckets: REQUEST_BUCKETS,
-  },
-  perennial_gateway_rate_limited_total: {
-    type: 'counter',
-    help: 'Requests that a gateway answered with 429',
-    labels: ['gateway'],
-    from: 'both',
-  },
-  perennial_http_request_seconds: {
-    type: 'histogram',
-    help: 'Duration of the requests to the API. route: the pattern, or none',
-    labels: ['route', 'status'],
-    from: 'api',
-    buckets: REQUEST_BUCKETS,
-  },
-  perennial_pool_connections: {
-    type: 'gauge',
-    help: 'Statements and transactions at the database (used), those that wait for a connection (waiting), and the most connections (size)',
-    labels: ['state'],
-    from: 'both',
-  },
-} as const satisfies Record<string, Definition>;
+export const METRICS = { ...ROWS, ...API, ...WORKER, ...BOTH };
+
+const REQUEST_BUCKETS = [0.05, 0.25, 1, 5, 10, 30];
+const LATENESS_BUCKETS = [1, 5, 15, 30, 60, 120, 300, 900, 3_600];
 
 type Name = keyof typeof METRICS;
-type NameOf<Key extends keyof Definition, Value> = {
-  [Each in Name]: (typeof METRICS)[Each] extends Readonly<Record<Key, Value>> ? Each : never;
-}[Name];
-type Labels<Each extends Name> = Readonly<Record<(typeof METRICS)[Each]['labels'][number], string>>;
+type Labels<Each extends Name> = (typeof METRICS)[Each] extends readonly [string, ...infer Names]
+  ? Readonly<Record<Extract<Names[number], string>, string>>
+  : never;
+type CounterName = Extract<Exclude<Name, keyof typeof ROWS>, `${string}_total`>;
+type HistogramName = Extract<Exclude<Name, keyof typeof ROWS>, `${string}_seconds`>;
 
 /** One value that was read from the database. */
 export type Sample = {
-  [Each in NameOf<'from', 'rows'>]: { name: Each; labels: Labels<Each>; value: number };
-}[NameOf<'from', 'rows'>];
+  [Each in keyof typeof ROWS]: { name: Each; labels: Labels<Each>; value: number };
+}[keyof typeof ROWS];
 
 export interface Metrics {
-  readonly count: <Each extends NameOf<'type', 'counter'>>(
-    name: Each,
-    labels: Labels<Each>,
-  ) => void;
-  readonly observe: <Each extends NameOf<'type', 'histogram'>>(
+  readonly count: <Each extends CounterName>(name: Each, labels: Labels<Each>) => void;
+  readonly observe: <Each extends HistogramName>(
     name: Each,
     labels: Labels<Each>,
     seconds: number,
@@ -167,29 +118,30 @@ export function createMetrics({ process, pool, isServed }: MetricsOptions): Metr
   if (isServed) collectDefaultMetrics({ register: registry });
   const counters = new Map<string, Counter>();
   const histograms = new Map<string, Histogram>();
-  for (const [name, definition] of Object.entries<Definition>(METRICS)) {
-    const { type, from, help, labels, buckets = [] } = definition;
-    if (from !== process && from !== 'both') continue;
-    const options = { name, help, labelNames: [...labels], registers: [registry] };
-    if (type === 'counter') counters.set(name, new Counter(options));
-    if (type === 'histogram') {
-      histograms.set(name, new Histogram({ ...options, buckets: [...buckets] }));
-    }
+  const own: Definitions = { ...(process === 'api' ? API : WORKER), ...BOTH };
+  for (const [name, [help, ...labelNames]] of Object.entries(own)) {
+    const options = { name, help, labelNames, registers: [] };
+    if (name.endsWith('_total')) counters.set(name, new Counter(options));
+    if (!name.endsWith('_seconds')) continue;
+    const buckets = name.endsWith('lateness_seconds') ? LATENESS_BUCKETS : REQUEST_BUCKETS;
+    histograms.set(name, new Histogram({ ...options, buckets }));
   }
-  const { help, labels } = METRICS.perennial_pool_connections;
+  const [help, ...labelNames] = BOTH.perennial_pool_connections;
   const connections = new Gauge({
     name: 'perennial_pool_connections',
     help,
-    labelNames: labels,
+    labelNames,
     registers: [],
     collect() {
-      for (const [state, value] of Object.entries<number>(pool())) this.set({ state }, value);
+      for (const [state, value] of Object.entries(pool())) this.set({ state }, value);
     },
   });
-  registry.registerMetric(connections);
+  for (const metric of [...counters.values(), ...histograms.values(), connections]) {
+    registry.registerMetric(metric);
+  }
   return {
-    count: (name, of) => counters.get(name)?.inc(of),
-    observe: (name, of, seconds) => histograms.get(name)?.observe(of, seconds),
+    count: (name, labels) => counters.get(name)?.inc(labels),
+    observe: (name, labels, seconds) => histograms.get(name)?.observe(labels, seconds),
     text: () => registry.metrics(),
   };
 }
@@ -234,10 +186,10 @@ export function rowMetrics(read: () => Promise<readonly Sample[]>): () => Promis
 function samplesText(samples: readonly Sample[]): Promise<string> {
   const registry = new Registry();
   for (const { name, labels, value } of samples) {
-    const { type, help, labels: labelNames }: Definition = METRICS[name];
-    const options = { name, help, labelNames: [...labelNames], registers: [registry] };
-    const known = registry.getSingleMetric(name);
-    const metric = known ?? (type === 'counter' ? new Counter(options) : new Gauge(options));
+    const [help, ...labelNames] = ROWS[name];
+    const Type = name.endsWith('_total') ? Counter : Gauge;
+    const metric =
+      registry.getSingleMetric(name) ?? new Type({ name, help, labelNames, registers: [registry] });
     (metric as Counter | Gauge).inc(labels, value);
   }
   return registry.metrics();

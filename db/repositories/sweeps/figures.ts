@@ -14,65 +14,64 @@ export async function requireWritable(db: Db): Promise<void> {
   await db.execute(sql`select from merchant limit 0 for update`);
 }
 
+/** Returns what an operator has to know of the rows, by the database's clock. Rejects if it accepts no writes. */
+export async function readFigures(db: Db) {
+  await requireWritable(db);
+  return [
+    ...(await readOverdue(db)),
+    ...aged('perennial_outcomes_unknown', { subject: 'charge' }, await readUnknownCharges(db)),
+    ...aged('perennial_outcomes_unknown', { subject: 'refund' }, await readUnknownRefunds(db)),
+    ...aged('perennial_reviews_open', {}, await readReviews(db)),
+    figure('perennial_subscriptions_held', {}, await countHeld(db)),
+    ...(await readEndpoints(db)),
+    ...(await readRepairs(db)),
+  ];
+}
+
+const figure = <Name extends string, Labels>(name: Name, labels: Labels, value: number) => ({
+  name,
+  labels,
+  value,
+});
+
 /** A number of records, and the time in s since the oldest one's instant; 0 without records. */
-export interface Waiting {
+interface Waiting {
   count: number;
   oldestSeconds: number;
 }
 
-/** What an operator has to know of the rows, by the database's clock. Rejects if the database accepts no writes. */
-export interface Figures {
-  /** Due steps of subscriptions without an open attempt, except on a test clock and held ones. */
-  overdue: { charge: Waiting; other: Waiting };
-  /** Charges and refunds whose latest request was not answered. A charge that waits for its payer is none. */
-  unknown: { charge: Waiting; refund: Waiting };
-  reviews: Waiting;
-  held: number;
-  endpoints: { oldestDueSeconds: number; open: number; disabled: number };
-  /** By kind; a kind without a repair is 0. */
-  repairs: Record<string, number>;
-}
-
-export async function readFigures(db: Db): Promise<Figures> {
-  await requireWritable(db);
-  return {
-    overdue: await readOverdue(db),
-    unknown: { charge: await readUnknownCharges(db), refund: await readUnknownRefunds(db) },
-    reviews: await waiting(
-      db,
-      'since_at',
-      sql`payment_review where closed_at is null and outcome is null`,
-    ),
-    held: await countHeld(db),
-    endpoints: await readEndpoints(db),
-    repairs: await readRepairs(db),
-  };
-}
+const aged = <Name extends string, Labels>(name: Name, labels: Labels, waiting: Waiting) => [
+  figure(name, labels, waiting.count),
+  figure(`${name}_oldest_seconds` as const, labels, waiting.oldestSeconds),
+];
 
 async function waiting(db: Db, instant: string, from: SQL): Promise<Waiting> {
-  const [row] = await db.execute<{ count: number; oldestSeconds: number }>(
+  const [row] = await db.execute<{ [Key in keyof Waiting]: number }>(
     sql`select ${countAndAge(instant)} from ${from}`,
   );
   return row ?? { count: 0, oldestSeconds: 0 };
 }
 
-/** `wake_at` includes the delay by which a worker spreads renewals. */
-async function readOverdue(db: Db): Promise<Figures['overdue']> {
-  const due = await db.execute<{ isCharge: boolean; count: number; oldestSeconds: number }>(sql`
-    select ${isCharge()} as "isCharge", ${countAndAge('wake_at')}
-    from subscription
-    where wake_at < now() and test_clock_id is null and held_at is null
-      and state ->> 'openAttempt' is null
-    group by 1`);
-  const of = (charge: boolean): Waiting => {
-    const { count = 0, oldestSeconds = 0 } = due.find((row) => row.isCharge === charge) ?? {};
-    return { count, oldestSeconds };
-  };
-  return { charge: of(true), other: of(false) };
-}
+const countAndAge = (instant: string) =>
+  sql.raw(
+    `count(*)::int as count, coalesce(extract(epoch from now() - min(${instant})), 0)::float8 as "oldestSeconds"`,
+  );
 
-const isCharge = () =>
-  sql`(status in ('TRIALING', 'ACTIVE', 'UNPAID') and state ->> 'cancelAtPeriodEnd' = 'false')`;
+/**
+ * Due steps without an open attempt, except on a test clock and of held subscriptions. `wake_at` includes the delay by
+ * which a worker spreads renewals.
+ */
+async function readOverdue(db: Db) {
+  const isCharge = sql`(status in ('TRIALING', 'ACTIVE', 'UNPAID') and state ->> 'cancelAtPeriodEnd' = 'false')`;
+  const isDue = sql`wake_at < now() and test_clock_id is null and held_at is null
+    and state ->> 'openAttempt' is null`;
+  const of = (condition: SQL) =>
+    waiting(db, 'wake_at', sql`subscription where ${isDue} and ${condition}`);
+  return [
+    ...aged('perennial_renewals_overdue', { step: 'charge' }, await of(isCharge)),
+    ...aged('perennial_renewals_overdue', { step: 'other' }, await of(sql`not ${isCharge}`)),
+  ];
+}
 
 /** A charge that was sent a minute ago and has no outcome yet is unknown: its worker has died or hangs. */
 function readUnknownCharges(db: Db): Promise<Waiting> {
@@ -94,11 +93,15 @@ function readUnknownRefunds(db: Db): Promise<Waiting> {
   );
 }
 
+function readReviews(db: Db): Promise<Waiting> {
+  return waiting(db, 'since_at', sql`payment_review where closed_at is null and outcome is null`);
+}
+
 /**
  * A due delivery behind an earlier one of its stream that waits for its own next attempt is held back. An open breaker
  * sends one attempt at a time, so its endpoint's deliveries count as its own trouble.
  */
-async function readEndpoints(db: Db): Promise<Figures['endpoints']> {
+async function readEndpoints(db: Db) {
   const [row] = await db.execute<{ oldestDueSeconds: number; open: number; disabled: number }>(sql`
     select coalesce(max(extract(epoch from now() - due.at)), 0)::float8 as "oldestDueSeconds",
       count(*) filter (where c.is_active and c.consecutive_failures >= ${OPENS_AFTER_FAILURES})::int as open,
@@ -117,18 +120,17 @@ async function readEndpoints(db: Db): Promise<Figures['endpoints']> {
             and b.next_attempt_at >= now())
       order by d.next_attempt_at limit 1) due on true
     where c.deleted_at is null`);
-  return row ?? { oldestDueSeconds: 0, open: 0, disabled: 0 };
+  return [
+    figure('perennial_webhook_oldest_due_seconds', {}, row?.oldestDueSeconds ?? 0),
+    figure('perennial_webhook_breakers_open', {}, row?.open ?? 0),
+    figure('perennial_webhook_endpoints_disabled', {}, row?.disabled ?? 0),
+  ];
 }
 
-async function readRepairs(db: Db): Promise<Record<string, number>> {
+async function readRepairs(db: Db) {
   const rows = await db.select().from(sweepCounts);
-  return Object.fromEntries([
-    ...REPAIR_KINDS.map((kind) => [kind, 0]),
-    ...rows.map(({ kind, repaired }) => [kind, repaired]),
-  ]);
+  return REPAIR_KINDS.map((kind) => {
+    const repaired = rows.find((row) => row.kind === kind)?.repaired ?? 0;
+    return figure('perennial_repairs_total', { kind }, repaired);
+  });
 }
-
-const countAndAge = (instant: string) =>
-  sql.raw(
-    `count(*)::int as count, coalesce(extract(epoch from now() - min(${instant})), 0)::float8 as "oldestSeconds"`,
-  );
