@@ -22,6 +22,7 @@ import { startProbes } from './runtime/probes.ts';
 import { createSdkMetrics } from './runtime/sdk-metrics.ts';
 import { keepMaintenanceRunning } from './temporal/maintenance.ts';
 import { createSealing } from './runtime/sealing.ts';
+import { startTracing } from './runtime/tracing.ts';
 import { announceReady, onShutdown } from './runtime/shutdown.ts';
 import { createGatewaySubjects } from './temporal/gateway-subjects.ts';
 import { createOrders } from './temporal/orders.ts';
@@ -45,6 +46,7 @@ const DRAIN_MS = 16_000;
 const config = loadWorkerConfig();
 const logger = createLogger({ name: 'worker', level: config.logLevel });
 armFailpoint(config.failpoint);
+const tracing = await startTracing(config.tracesEndpoint, 'worker');
 const sdkMetrics = config.metricsPort === undefined ? undefined : await createSdkMetrics();
 
 // The SDK must not handle signals, because the shutdown below stops the workers in the right order.
@@ -183,6 +185,7 @@ const shutdown = onShutdown(
     { name: 'temporal client', close: () => temporal.close() },
     { name: 'temporal connection', close: () => connection.close() },
     { name: 'database', close: () => Promise.all([database.close(), probeDatabase.close()]) },
+    ...tracing,
     { name: 'probes', close: () => probes.close() },
   ],
   { logger },

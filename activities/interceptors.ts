@@ -1,6 +1,7 @@
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
+import { traced } from '../runtime/tracing.ts';
 
 /** Interval of heartbeats, in ms, shorter than the heartbeat timeout of every activity, 5 s. */
 const HEARTBEAT_EVERY_MS = 1_000;
@@ -15,9 +16,25 @@ const LOCAL_BUDGET_MS = 3_000;
 export const activityInterceptor: ActivityInterceptorsFactory = (context) => ({
   inbound: {
     execute: (input, next) =>
-      context.info.isLocal ? within(LOCAL_BUDGET_MS, next(input)) : beating(context, next(input)),
+      traced(
+        `activity ${context.info.activityType}`,
+        () => ({
+          workflowId: context.info.workflowExecution?.workflowId,
+          intentId: intentIdIn(input.args[0]),
+          attributes: { 'perennial.attempt': context.info.attempt },
+        }),
+        () =>
+          context.info.isLocal
+            ? within(LOCAL_BUDGET_MS, next(input))
+            : beating(context, next(input)),
+      ),
   },
 });
+
+function intentIdIn(input: unknown): string | undefined {
+  const intentId = (input as { intentId?: unknown } | undefined)?.intentId;
+  return typeof intentId === 'string' ? intentId : undefined;
+}
 
 async function beating<T>(context: Context, work: Promise<T>): Promise<T> {
   const timer = setInterval(() => context.heartbeat(), HEARTBEAT_EVERY_MS);

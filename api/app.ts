@@ -2,7 +2,7 @@ import { Router } from '@koa/router';
 import Koa from 'koa';
 import type { RequestState } from './context.ts';
 import type { ApiDeps } from './deps.ts';
-import { accessLog, requestId } from './middleware/request-log.ts';
+import { accessLog, requestId, traceRequests } from './middleware/request-log.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { deadline } from './middleware/deadline.ts';
 import { errorBoundary } from './middleware/errors.ts';
@@ -41,6 +41,7 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
   app
     .use(unreadBody()) // wraps every middleware that answers
     .use(requestId(deps)) // before every middleware that logs: every answer and every log line contains the id
+    .use(traceRequests(deps)) // wraps errorBoundary, as the log does
     .use(accessLog(deps)) // wraps errorBoundary, to log also the status of error answers
     .use(securityHeaders(deps.publicUrl)) // before every middleware that answers
     .use(errorBoundary(deps.logger)) // wraps every middleware that throws

@@ -1,3 +1,4 @@
+import type { RequestTracer } from '../runtime/tracing.ts';
 import type { Db } from '../db/client.ts';
 import type { CardOutcome } from '../domain/card-outcome.ts';
 import type { RandomBytes } from '../domain/ids.ts';
@@ -32,6 +33,7 @@ export interface ApiDeps {
   readonly logger: Logger;
   /** Called after each request with the route's pattern, or `none`. Default: nothing. */
   readonly onAnswer?: AnswerObserver;
+  readonly trace?: RequestTracer;
   /** Real time in epoch ms. */
   readonly now: () => number;
   readonly random: RandomBytes;

@@ -18,6 +18,7 @@ import { createMetrics, gatewayObserver, rowMetrics } from '../runtime/metrics.t
 import { startProbes } from '../runtime/probes.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
 import { createSealing } from '../runtime/sealing.ts';
+import { startTracing, tracedRequest } from '../runtime/tracing.ts';
 import { announceReady, onShutdown } from '../runtime/shutdown.ts';
 import { submitCard } from '../temporal/cards.ts';
 import { createGatewaySubjects } from '../temporal/gateway-subjects.ts';
@@ -46,6 +47,7 @@ const STRIPE_TIMEOUT_MS = 8_000;
 const config = loadApiConfig();
 const logger = createLogger({ name: 'api', level: config.logLevel });
 armFailpoint(config.failpoint);
+const tracing = await startTracing(config.tracesEndpoint, 'api');
 useCurrencies(config.currencies);
 
 const database = createDb({
@@ -111,6 +113,7 @@ const app = createApp({
   gatewaySubjects: createGatewaySubjects(onTemporal),
   logger,
   onAnswer: (labels, seconds) => metrics.observe('perennial_http_request_seconds', labels, seconds),
+  trace: tracedRequest,
   now: Date.now,
   random: randomBytes,
   publicUrl: config.publicUrl,
@@ -142,6 +145,7 @@ const shutdown = onShutdown(
     { name: 'temporal', close: () => temporal.close() },
     { name: 'gateway', close: () => sandbox.close() },
     { name: 'database', close: () => Promise.all([database.close(), probeDatabase.close()]) },
+    ...tracing,
     { name: 'probes', close: () => probes.close() },
   ],
   { logger },

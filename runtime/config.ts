@@ -35,6 +35,7 @@ export const variables = {
 
   HOST: text.default('127.0.0.1'),
   METRICS_PORT: port.optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: url.optional(),
   API_PORT: port.default(8080),
   GATEWAY_PORT: port.default(8081),
 
@@ -122,6 +123,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     'TEMPORAL_UI_URL',
     'DEMO_CHECKOUT_URL',
     'METRICS_PORT',
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
     'CREDENTIAL_PEPPER',
     'RATE_LIMIT_PER_SECOND',
     'CURRENCY_LIMITS_FILE',
@@ -133,6 +135,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     host: env.HOST,
     port: env.API_PORT,
     metricsPort: env.METRICS_PORT,
+    tracesEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT,
     publicUrl: publicUrlOf(env),
     homeLinks: homeLinksOf(env),
     databaseUrl: env.DATABASE_URL,
@@ -169,6 +172,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     'SESSION_KEY',
     'STRIPE_API_URL',
     'METRICS_PORT',
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
     'WORKER_QUEUES',
     'WORKER_DEPLOYMENT_NAME',
     'BUILD_ID',
@@ -183,6 +187,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
   return {
     host: env.HOST,
     metricsPort: env.METRICS_PORT,
+    tracesEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT,
     databaseUrl: env.DATABASE_URL,
     ...temporalSettings(env),
     queues: env.WORKER_QUEUES,

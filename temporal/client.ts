@@ -17,6 +17,7 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { Logger } from '../runtime/logger.ts';
 import { dataConverter } from '../runtime/payload-digest.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
+import { nameSubject, traced } from '../runtime/tracing.ts';
 
 /** Time limit in ms for Temporal to accept a call, because the API must refuse within 5 s. */
 export const ACCEPT_WITHIN_MS = 4_500;
@@ -55,6 +56,23 @@ async function ifUnanswered<Input, Output>(input: Input, next: (input: Input) =>
   return next(input);
 }
 
+/** Traces each call that changes a workflow; the first one says what its HTTP request is about. */
+const TRACED: WorkflowClientInterceptor = {
+  start: (input, next) =>
+    tracedCall(`start ${input.workflowType}`, input.options.workflowId, () => next(input)),
+  startUpdate: (input, next) =>
+    tracedCall(`update ${input.updateName}`, input.workflowExecution.workflowId, () => next(input)),
+  signal: (input, next) =>
+    tracedCall(`signal ${input.signalName}`, input.workflowExecution.workflowId, () => next(input)),
+  signalWithStart: (input, next) =>
+    tracedCall(`signal ${input.signalName}`, input.options.workflowId, () => next(input)),
+};
+
+function tracedCall<T>(name: string, workflowId: string | undefined, call: () => Promise<T>) {
+  nameSubject({ workflowId });
+  return traced(`temporal ${name}`, () => ({ workflowId }), call);
+}
+
 /** Returns a client that connects with its first call, so that the API can start without Temporal. */
 export function createTemporalClient(settings: TemporalSettings): TemporalClient {
   const connection = Connection.lazy(temporalConnectionOptions(settings));
@@ -62,7 +80,7 @@ export function createTemporalClient(settings: TemporalSettings): TemporalClient
     connection,
     namespace: settings.temporalNamespace,
     dataConverter,
-    interceptors: { workflow: [NOTHING_BEHIND_AN_ANSWER] },
+    interceptors: { workflow: [NOTHING_BEHIND_AN_ANSWER, TRACED] },
   });
   return { client, close: () => connection.close() };
 }

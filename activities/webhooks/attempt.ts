@@ -7,6 +7,8 @@ import {
 } from '../../domain/delivery-schedule.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
 import type { Sealing } from '../../runtime/sealing.ts';
+import { traced } from '../../runtime/tracing.ts';
+import type { Described, Subject } from '../../runtime/tracing.ts';
 import { signatureHeaders } from './sender.ts';
 import type { SendResult, WebhookRequest } from './sender.ts';
 
@@ -39,7 +41,11 @@ export async function sendBatch(
     const body = Buffer.from(delivery.body, 'utf8');
     // Receivers compare the timestamp with their own clock, so the timestamp must be real time.
     const signed = { eventId: delivery.eventId, sentAt: Date.now(), body, signers };
-    const result = await deps.send({ url: endpoint.url, headers: signatureHeaders(signed), body });
+    const result = await traced(
+      'webhook',
+      (sent) => describeDelivery(delivery, sent),
+      () => deps.send({ url: endpoint.url, headers: signatureHeaders(signed), body }),
+    );
     const attempt = attemptAfter(delivery, result, now());
     failpoint('after_delivery');
     report(attempt);
@@ -48,6 +54,24 @@ export async function sendBatch(
     }
   }
   return [];
+}
+
+/** Describes the request for its trace. The body has no `subscriptionId` if the event is none of a subscription's. */
+function describeDelivery(
+  { body, eventId, attempts }: ClaimedDelivery,
+  sent?: SendResult,
+): Described {
+  const event = JSON.parse(body) as Subject & { eventType: string };
+  return {
+    subscriptionId: event.subscriptionId ?? undefined,
+    intentId: event.intentId ?? undefined,
+    name: `webhook ${event.eventType}`,
+    attributes: {
+      'perennial.event_id': eventId,
+      'perennial.attempt': attempts + 1,
+      'http.response.status_code': sent?.kind === 'answered' ? sent.status : 0,
+    },
+  };
 }
 
 /** Returns the present secret, then the previous one for 24 h after a change. */

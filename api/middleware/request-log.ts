@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts';
 import { newId } from '../../domain/ids.ts';
 import type { ApiDeps } from '../deps.ts';
+import type { Subject } from '../../runtime/tracing.ts';
 
 /** No URL, header or body is logged: the URL of a hosted page contains its token. */
 export function accessLog({ logger, onAnswer }: Pick<ApiDeps, 'logger' | 'onAnswer'>) {
@@ -22,6 +23,31 @@ export function accessLog({ logger, onAnswer }: Pick<ApiDeps, 'logger' | 'onAnsw
       'request',
     );
   };
+}
+
+/** A span for each request, named by its route, because the path of a hosted page contains its token. */
+export function traceRequests({ trace = (_describe, work) => work() }: Pick<ApiDeps, 'trace'>) {
+  return (ctx: Context, next: () => Promise<unknown>): Promise<unknown> =>
+    trace(
+      () => ({
+        ...subjectOf(ctx.body),
+        name: ctx.state.route ?? `${ctx.method} (no route)`,
+        attributes: {
+          'http.request.method': ctx.method,
+          'http.response.status_code': ctx.status,
+          'perennial.request_id': ctx.state.requestId,
+        },
+      }),
+      next,
+    );
+}
+
+/** Returns what the answer is about; nothing for a page. */
+function subjectOf(body: unknown): Subject {
+  if (typeof body !== 'string' || !body.startsWith('{')) return {};
+  const { subscriptionId, xIntentId } = JSON.parse(body) as Record<string, unknown>;
+  if (typeof subscriptionId === 'string') return { subscriptionId };
+  return typeof xIntentId === 'string' ? { intentId: xIntentId } : {};
 }
 
 export function requestId({ now, random }: Pick<ApiDeps, 'now' | 'random'>) {
