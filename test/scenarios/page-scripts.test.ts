@@ -45,7 +45,7 @@ const BROKEN_DATES = `() => {
   const nodes = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
   const broken = [];
   while (nodes.nextNode()) {
-    for (const { 0: day, index } of nodes.currentNode.data.matchAll(/\\d+\\.?\\u00a0[\\p{L}\\u00a0]+\\u00a0\\d{4}/gu)) {
+    for (const { 0: day, index } of nodes.currentNode.data.matchAll(/\\d+\\.?\\u00a0[\\p{L}\\u00a0]+\\u00a0\\d{4}|\\d{4}\\u2060?年[\\d月日\\u2060]+/gu)) {
       const range = document.createRange();
       range.setStart(nodes.currentNode, index);
       range.setEnd(nodes.currentNode, index + day.length);

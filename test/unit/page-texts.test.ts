@@ -134,7 +134,7 @@ describe('amounts and dates of the hosted pages', () => {
     ['pt', '28 de fevereiro de 2027 (UTC)'],
     ['it', '28 febbraio 2027 (UTC)'],
     ['nl', '28 februari 2027 (UTC)'],
-    ['ja', '2027年2月28日（UTC）'],
+    ['ja', '2027\u2060年\u20602\u2060月\u206028\u2060日（UTC）'],
     ['ar', '28 فبراير 2027 (UTC)'],
   ] as const)('name the day and its time zone in %s', (locale, text) => {
     const day = languageOf(locale).date(Date.UTC(2027, 1, 28, 23, 59));
@@ -149,7 +149,7 @@ describe('amounts and dates of the hosted pages', () => {
     ['pt', '28 de fevereiro de 2027 às 16:05 (UTC)'],
     ['it', '28 febbraio 2027 alle ore 16:05 (UTC)'],
     ['nl', '28 februari 2027 om 16:05 (UTC)'],
-    ['ja', '2027年2月28日 16:05（UTC）'],
+    ['ja', '2027\u2060年\u20602\u2060月\u206028\u2060日 16:05（UTC）'],
     ['ar', '28 فبراير 2027 في 4:05 م (UTC)'],
   ] as const)('name the day, the time and the time zone in %s', (locale, text) => {
     const instant = languageOf(locale).dateTime(Date.UTC(2027, 1, 28, 16, 5));

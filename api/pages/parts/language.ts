@@ -152,9 +152,12 @@ function decimalText(amountMinor: number, digits: number): `${number}` {
 }
 
 const NO_BREAK_SPACE = '\u00A0';
+const WORD_JOINER = '\u2060';
+/** Between a digit and a Japanese sign, where a line may break. */
+const JAPANESE_BREAK = /(?<=\d)(?=\p{Script=Han})|(?<=\p{Script=Han})(?=\d)/gu;
 
 function unbroken(text: string): string {
-  return text.replaceAll(' ', NO_BREAK_SPACE);
+  return text.replaceAll(' ', NO_BREAK_SPACE).replaceAll(JAPANESE_BREAK, WORD_JOINER);
 }
 
 const RIGHT_TO_LEFT = String.raw`[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]`;
@@ -166,6 +169,7 @@ const OTHER_DIRECTION = {
 } as const;
 
 const ISOLATE = '\u2068';
+const RIGHT_TO_LEFT_ISOLATE = '\u2067';
 const LEFT_TO_RIGHT = '\u2066';
 const END_ISOLATE = '\u2069';
 
@@ -176,5 +180,8 @@ function leftToRight(amount: string): string {
 
 /** Marks a value of the other writing direction, so that the browser orders the sentence around it. */
 function isolated(value: string, direction: 'ltr' | 'rtl'): string {
-  return OTHER_DIRECTION[direction].test(value) ? `${ISOLATE}${value}${END_ISOLATE}` : value;
+  if (!OTHER_DIRECTION[direction].test(value)) return value;
+  // Browsers ignore isolated parts when they look for the direction of a value, which is ours if it has such parts.
+  const isOurs = direction === 'rtl' && value.includes(END_ISOLATE);
+  return `${isOurs ? RIGHT_TO_LEFT_ISOLATE : ISOLATE}${value}${END_ISOLATE}`;
 }

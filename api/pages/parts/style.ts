@@ -21,8 +21,9 @@ body {
   font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
 }
 main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 2rem; }
-main > * { max-width: 28rem; margin-left: auto; margin-right: auto; }
+main > * { max-width: 30rem; margin-left: auto; margin-right: auto; }
 main > .columns { max-width: 28rem; }
+:lang(ja) { word-break: auto-phrase; }
 .logo { display: block; max-height: 3rem; max-width: 12rem; margin-bottom: 1rem; }
 footer { text-align: center; padding: 0 1rem 2rem; }
 footer a { display: inline-block; margin: 0 .75rem; }
@@ -32,9 +33,10 @@ footer a { display: inline-block; margin: 0 .75rem; }
 }
 html[dir=ltr] main [dir] { text-align: left; }
 html[dir=rtl] main [dir] { text-align: right; }
-h1 { font-size: 1.35rem; line-height: 1.25; margin: 0 0 .25rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.35rem; line-height: 1.25; margin: 0 0 .25rem; overflow-wrap: anywhere; text-wrap: balance; }
 h2 { font-size: 1.05rem; margin: 0 0 .75rem; }
 p { margin: .25rem 0 .75rem; overflow-wrap: anywhere; }
+.given { display: flex; flex-wrap: wrap; gap: 0 .75rem; }
 .soft { color: var(--soft); }
 .from { color: var(--soft); margin: 0 0 1rem; }
 dl { margin: 1rem 0 0; }

@@ -53,7 +53,7 @@ function CardSection(props: CardSectionProps & { children: ComponentChildren }) 
         </p>
       )}
       {given !== null && (
-        <p class="soft">
+        <p class="soft given">
           <bdi>{given.email}</bdi> <a href={given.changePath}>{sale.language.say('changeEmail')}</a>
         </p>
       )}

@@ -64,7 +64,7 @@ export const ar: Texts = {
   phone: 'رقم الهاتف',
   nameMissing: 'أدخِل اسمك.',
   emailWrong: 'أدخِل عنوان بريد إلكتروني، مثل amal@example.com.',
-  phoneWrong: 'أدخِل رقم هاتف مع رمز الاتصال الدولي، مثل ‎+971 4 606 9999.',
+  phoneWrong: 'أدخِل رقم هاتف مع رمز الاتصال الدولي، مثل ‎+971\u00a04\u00a0606\u00a09999.',
   continueToPayment: 'المتابعة إلى الدفع',
   continueToYourCard: 'المتابعة إلى بطاقتك',
 

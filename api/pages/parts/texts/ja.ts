@@ -65,7 +65,7 @@ export const ja: Texts = {
   phone: '電話番号',
   nameMissing: 'お名前を入力してください。',
   emailWrong: 'メールアドレスを入力してください（例：hanako@example.com）。',
-  phoneWrong: '国番号を付けて電話番号を入力してください（例：+81 3 5321 1111）。',
+  phoneWrong: '国番号を付けて電話番号を入力してください（例：+81\u00a03\u00a05321\u00a01111）。',
   continueToPayment: 'お支払いへ進む',
   continueToYourCard: 'カード情報の入力へ進む',
 
