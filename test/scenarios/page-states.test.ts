@@ -2,13 +2,13 @@ import type { Browser } from 'playwright-core';
 import { expect } from 'vitest';
 import { test as apiTest } from '../support/api-environment.ts';
 import { chromiumMissing, launchChromium } from '../support/chromium.ts';
-import { drawSheets, SHEETS } from '../../tools/scripts/contact-sheets.ts';
+import { drawSheets, requireFonts, SHEETS } from '../../tools/scripts/contact-sheets.ts';
 import type { AxeCounts, ShownState } from '../../tools/scripts/contact-sheets.ts';
 import { openTab, VIEWS } from '../support/hosted-pages/page-views.ts';
 import { PAGE_STATES } from '../support/hosted-pages/states/index.ts';
 import { openPageServers } from '../support/hosted-pages/states/page-servers.ts';
 
-const LOCALES = ['en', 'de', 'ar'] as const;
+const LOCALES = ['en', 'de', 'ar', 'ja'] as const;
 
 type ViewName = keyof typeof VIEWS;
 type Views = Record<(typeof LOCALES)[number], readonly ViewName[]>;
@@ -18,10 +18,11 @@ const ALL_VIEWS: Views = {
   en: ['wide', 'dark', 'forced', 'phone', 'large'],
   de: ['wide', 'phone', 'large'],
   ar: ['wide', 'phone', 'large'],
+  ja: ['wide', 'phone', 'large'],
 };
 
 /** The views of a state whose layout another state shows in all views. */
-const OWN_VIEWS: Views = { en: ['wide', 'phone'], de: [], ar: [] };
+const OWN_VIEWS: Views = { en: ['wide', 'phone'], de: [], ar: [], ja: [] };
 
 /** One state of each layout, with each part that has its own colours or its own place. */
 const LAYOUTS = [
@@ -43,6 +44,7 @@ const LAYOUTS = [
 ];
 
 const WITH_PICTURES = process.env['PICTURES'] === '1';
+if (WITH_PICTURES) requireFonts();
 
 const counts: AxeCounts = { pages: 0, passed: 0, violated: 0, undecided: new Set() };
 const shown: ShownState[] = [];
