@@ -3,12 +3,14 @@
 # Server, port and account come from the SQL_* variables of temporal-sql-tool.
 set -eu
 
+tool=${TEMPORAL_SQL_TOOL:-temporal-sql-tool}
+
 prepare() {
   database=$1
   schema=$2
   # If the version table exists, the first command changes nothing.
-  temporal-sql-tool --database "$database" setup-schema --version 0.0
-  temporal-sql-tool --database "$database" update-schema --schema-name "$schema"
+  "$tool" --database "$database" setup-schema --version 0.0
+  "$tool" --database "$database" update-schema --schema-name "$schema"
 }
 
 prepare temporal postgresql/v12/temporal

@@ -14,32 +14,13 @@ import {
   loadWorkerConfig,
 } from '../../runtime/config.ts';
 import { loadOperatorConfig, VARIABLE_NAMES } from '../../tools/config.ts';
+import { readComposition, readServices } from '../../tools/rehearsal/composition.ts';
+import type { Volume } from '../../tools/rehearsal/composition.ts';
 import { STOP_WITHIN_MS } from '../../runtime/shutdown.ts';
 
-/** `source:target:mode`, or a file that a variable names. */
-type Volume = string | { readonly type: string; readonly source: string; readonly target: string };
-
-interface ComposeService {
-  readonly image?: string;
-  readonly build?: string;
-  readonly command?: readonly string[];
-  readonly entrypoint?: readonly string[];
-  readonly environment: Readonly<Record<string, string>>;
-  readonly volumes?: readonly Volume[];
-  readonly ports?: readonly string[];
-  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
-  readonly healthcheck?: { readonly test: readonly string[] };
-  readonly mem_limit?: string;
-  readonly profiles?: readonly string[];
-  readonly working_dir?: string;
-  readonly stop_grace_period?: string;
-}
-
 const text = readFileSync('docker-compose.yml', 'utf8');
-const { services, volumes } = parse(text, { merge: true }) as {
-  services: Record<string, ComposeService>;
-  volumes: Record<string, unknown>;
-};
+const services = readServices();
+const { volumes } = parse(text) as { volumes: Record<string, unknown> };
 const dockerfile = readFileSync('Dockerfile', 'utf8');
 
 const STARTED = ['migrate', 'sandbox-gateway', 'api', 'worker'] as const;
@@ -94,22 +75,14 @@ function environmentOf(
   name: keyof typeof LOADERS,
   dotEnv: Readonly<Record<string, string>> = {},
 ): Record<string, string> {
-  const sample = Buffer.alloc(32, 7).toString('base64');
-  const substitute = (value: string) =>
-    value
-      .replaceAll(/\$\{([A-Z_]+):-([^}]*)\}/g, (_, variable: string, absent: string) =>
-        // As compose does, an empty variable counts as absent.
-        dotEnv[variable] ? dotEnv[variable] : absent,
-      )
-      .replaceAll(/\$\{\w+_DB_PASSWORD:\?[^}]*\}/g, 'password')
-      .replaceAll(/\$\{[A-Z_]+:\?[^}]*\}/g, sample);
-  const { environment, volumes: mounted = [] } = services[name]!;
+  const required = [...text.matchAll(/\$\{(\w+):\?/g)].map(([, variable]) => variable!);
+  const sample = (variable: string) =>
+    variable.endsWith('_PASSWORD') ? 'password' : Buffer.alloc(32, 7).toString('base64');
+  const secrets = Object.fromEntries(required.map((variable) => [variable, sample(variable)]));
+  const { environment, volumes: mounted = [] } = readComposition({ ...secrets, ...dotEnv })[name]!;
   const mounts = new Map(mounted.map((volume) => [targetOf(volume), sourceOf(volume)]));
   return Object.fromEntries(
-    Object.entries(environment).map(([variable, value]) => [
-      variable,
-      substitute(mounts.get(value) ?? value),
-    ]),
+    Object.entries(environment).map(([variable, value]) => [variable, mounts.get(value) ?? value]),
   );
 }
 
@@ -247,7 +220,7 @@ describe('docker-compose.yml', () => {
   it('pins every image to a version and uses no retired image', () => {
     const images = Object.values(services)
       .filter((service) => service.build === undefined)
-      .map((service) => service.image!);
+      .map((service) => service.image);
     expect(images.filter((image) => !/:\d+\.\d+(\.\d+)?$/.test(image))).toEqual([]);
     expect(images.filter((image) => image.includes('auto-setup'))).toEqual([]);
   });

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { EmbeddedConfig } from '../config.ts';
 import { cachedFolder } from './cache.ts';
-import { CommandError, runCommand, runGo } from './commands.ts';
+import { runCommand, runGo } from './commands.ts';
+import { ensureDatabase } from './postgres.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
 import type { Service } from './services.ts';
@@ -17,10 +18,10 @@ const BUILD_TIMEOUT_MS = 30 * 60_000;
 const SCHEMA_TIMEOUT_MS = 120_000;
 const READY_WITHIN_MS = 90_000;
 const NAMESPACE_KNOWN_AFTER_MS = 12_000;
-/** The cluster of docker-compose.yml uses the same file. */
-const DYNAMIC_CONFIG = fileURLToPath(
-  new URL('../../docker/temporal-dynamic-config.yaml', import.meta.url),
-);
+/** The cluster of docker-compose.yml uses the same files. */
+const inDocker = (file: string) => fileURLToPath(new URL(`../../docker/${file}`, import.meta.url));
+const DYNAMIC_CONFIG = inDocker('temporal-dynamic-config.yaml');
+const SCHEMA_SCRIPT = inDocker('temporal-schema.sh');
 /** Time for which Temporal keeps the history of a closed workflow. */
 const RETENTION = '3 days';
 
@@ -66,32 +67,21 @@ async function build(folder: string): Promise<void> {
 
 /** Creates the cluster's two databases and migrates them to this version's schema. Safe to repeat. */
 export async function prepareClusterSchema(settings: TemporalClusterSettings): Promise<void> {
-  const { hostname, port, username, password } = new URL(settings.databaseUrl);
-  const environment = {
-    SQL_PLUGIN: 'postgres12_pgx',
-    SQL_HOST: hostname,
-    SQL_PORT: port,
-    SQL_USER: decodeURIComponent(username),
-    SQL_PASSWORD: decodeURIComponent(password),
-  };
-  const schemas = { temporal: 'temporal', temporal_visibility: 'visibility' };
-  for (const [database, schema] of Object.entries(schemas)) {
-    const steps = [
-      ['create-database'],
-      ['setup-schema', '--version', '0.0'],
-      ['update-schema', '--schema-name', `postgresql/v12/${schema}`],
-    ];
-    for (const step of steps) {
-      await runCommand(settings.programs.sqlTool, ['--database', database, ...step], {
-        timeoutMs: SCHEMA_TIMEOUT_MS,
-        cwd: '/',
-        environment,
-      }).catch((error: unknown) => {
-        // The first two steps fail if they were done before.
-        if (step[0] === 'update-schema' || !(error instanceof CommandError)) throw error;
-      });
-    }
+  const url = new URL(settings.databaseUrl);
+  for (const database of ['temporal', 'temporal_visibility']) {
+    await ensureDatabase(Object.assign(new URL(url), { pathname: `/${database}` }).href);
   }
+  await runCommand('sh', [SCHEMA_SCRIPT], {
+    timeoutMs: SCHEMA_TIMEOUT_MS,
+    environment: {
+      TEMPORAL_SQL_TOOL: settings.programs.sqlTool,
+      SQL_PLUGIN: 'postgres12_pgx',
+      SQL_HOST: url.hostname,
+      SQL_PORT: url.port,
+      SQL_USER: decodeURIComponent(url.username),
+      SQL_PASSWORD: decodeURIComponent(url.password),
+    },
+  });
 }
 
 const INNER_PORTS = [

@@ -2,10 +2,12 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parse } from 'yaml';
 
-type Volume = string | { readonly source: string; readonly target: string };
+export type Volume =
+  | string
+  | { readonly type: string; readonly source: string; readonly target: string };
 
 /** A service of docker-compose.yml. */
-interface ComposeService {
+export interface ComposeService {
   readonly image: string;
   readonly build?: string;
   readonly command?: readonly string[];
@@ -33,6 +35,11 @@ export function readComposition(dotEnv: Readonly<Record<string, string>>): Compo
   };
   const filled = (_: unknown, value: unknown): unknown =>
     typeof value === 'string' ? value.replaceAll(variable, fill) : value;
+  return readServices(filled);
+}
+
+/** The services, with each text of the file as `filled` changes it. */
+export function readServices(filled = (_: unknown, value: unknown): unknown => value): Composition {
   const file = readFileSync('docker-compose.yml', 'utf8');
   return (parse(file, filled, { merge: true }) as { services: Composition }).services;
 }
