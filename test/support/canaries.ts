@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import type { WorkflowExecutionInfo } from '@temporalio/client';
 import postgres from 'postgres';
 import { newId } from '../../domain/ids.ts';
+import { eventually } from './eventually.ts';
 import { paymentsIn } from './payments.ts';
 import { tokenAtStripe } from './stripe-merchant.ts';
 import type { TestEnvironment } from './test-environment.ts';
+import { detailsOf } from './workflow-details.ts';
 
 /** Helpers for tests that look for a secret text in the database and in workflow histories. */
 
@@ -33,12 +36,46 @@ export async function dumpOf(databaseUrl: string): Promise<string> {
 
 /** A workflow's history with the text of its payloads. */
 export async function historyOf(env: TestEnvironment, workflowId: string): Promise<string> {
-  const history = await env.client.workflow.getHandle(workflowId).fetchHistory();
-  const textOfBytes = function (this: Record<string, unknown>, name: string, value: unknown) {
-    const raw = this[name];
-    return raw instanceof Uint8Array ? Buffer.from(raw).toString('utf8') : value;
+  return withTexts(await env.client.workflow.getHandle(workflowId).fetchHistory());
+}
+
+/**
+ * The history of each run in this environment, with its memo, its search attributes and its current details. `isSeen`
+ * tells from the types whether the server lists all runs already.
+ */
+export async function everyRun(env: TestEnvironment, isSeen: (types: string[]) => boolean) {
+  const queues = ['billing', 'checkout'].map(
+    (name) => `TaskQueue = '${env.taskQueuePrefix}${name}'`,
+  );
+  const listed = await eventually(async () => {
+    const runs: WorkflowExecutionInfo[] = [];
+    for await (const run of env.client.workflow.list({ query: queues.join(' or ') }))
+      runs.push(run);
+    if (!isSeen(runs.map(({ type }) => type))) throw new Error('not listed yet');
+    return runs;
+  });
+  return Promise.all(
+    listed.map(async ({ type, workflowId, runId }) => {
+      const handle = env.client.workflow.getHandle(workflowId, runId);
+      const [history, { raw }, details] = await Promise.all([
+        handle.fetchHistory(),
+        handle.describe(),
+        detailsOf(handle),
+      ]);
+      return { type, text: withTexts([history, raw, details]) };
+    }),
+  );
+}
+
+/** JSON in which the bytes of payloads are texts. A message's own `toJSON` would make them Base64. */
+function withTexts(value: unknown): string {
+  const plain = (part: unknown): unknown => {
+    if (part instanceof Uint8Array) return Buffer.from(part).toString('utf8');
+    if (Array.isArray(part)) return part.map(plain);
+    if (typeof part !== 'object' || part === null) return part;
+    return Object.fromEntries(Object.entries(part).map(([name, own]) => [name, plain(own)]));
   };
-  return JSON.stringify(history, textOfBytes);
+  return JSON.stringify(plain(value));
 }
 
 /** Saves a card on the page of the merchant's account at Stripe. Returns its customer and payment method. */
