@@ -301,7 +301,7 @@ describe('the databases of docker-compose.yml', () => {
 });
 
 describe('the service ops', () => {
-  it.each(['merchant', 'review', 'verify', 'import'])(
+  it.each(['merchant', 'review', 'audit', 'verify', 'import'])(
     'has the command %s.ts with its packages',
     (command) => {
       const { working_dir: folder, entrypoint, profiles } = services['ops']!;
