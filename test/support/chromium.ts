@@ -30,6 +30,6 @@ export async function launchChromium(): Promise<Browser> {
   });
 }
 
-function isCi(): boolean {
+export function isCi(): boolean {
   return !['', '0', 'false', undefined].includes(process.env['CI']);
 }
