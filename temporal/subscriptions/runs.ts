@@ -1,3 +1,6 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import proto from '@temporalio/proto';
 import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
 import type {
   Client,
@@ -48,6 +51,8 @@ export interface SubscriptionRows {
   ): Promise<{ result: CommandResult | null } | null>;
 }
 
+const { BATCH_OPERATION_STATE_RUNNING: RUNNING } = proto.temporal.api.enums.v1.BatchOperationState;
+const BATCH_LOOK_MS = 250;
 const START_WITHIN_MS = 1_000;
 /** Time limit in ms for all pages of a list together. */
 const LIST_WITHIN_MS = 10_000;
@@ -158,6 +163,26 @@ export class SubscriptionRuns {
       this.client.workflow.count(`${this.query} AND ExecutionStatus = 'Running'`),
     );
     return count;
+  }
+
+  /**
+   * Makes every running subscription read its row again, by one batch of Temporal. Resolves when all signals are sent;
+   * the runs may still read.
+   */
+  async recheckAll(reason: string): Promise<void> {
+    const { workflowService, options } = this.client;
+    const job = { namespace: options.namespace, jobId: randomUUID() };
+    await workflowService.startBatchOperation({
+      ...job,
+      reason,
+      visibilityQuery: `${this.query} AND ExecutionStatus = 'Running'`,
+      signalOperation: { signal: recheck.name },
+    });
+    let state: proto.temporal.api.enums.v1.BatchOperationState = RUNNING;
+    while (state === RUNNING) {
+      await sleep(BATCH_LOOK_MS);
+      ({ state } = await workflowService.describeBatchOperation(job));
+    }
   }
 
   /** Sends the test clock's target to the workflow, or starts a missing workflow. */

@@ -95,6 +95,41 @@ test('verify --adopt books a lost charge, a lost refund and a lost order once, r
   expect(new Set(book.map(({ key }) => key)).size).toBe(3);
 });
 
+test('verify --adopt finds sleeping runs that are newer than their rows, and names what was lost [D-39]', async ({
+  env,
+}) => {
+  const edited = await env.create({ createdAt: Date.now() });
+  const paused = await env.create({ createdAt: Date.now() });
+  const same = await env.create({ createdAt: Date.now() });
+  for (const ref of [edited, paused, same]) await payCheckout(env, ref);
+  const restore = await dumpRows(env.db);
+  await env.execute(edited, { kind: 'edit', commandId: randomUUID(), newAmountMinor: 2_099 });
+  await env.execute(paused, { kind: 'pause', commandId: randomUUID() });
+  await restoreOldRows(env, restore);
+
+  const { lines } = await verify(env, '--adopt');
+  const named = (id: string) => lines.filter((line) => line.includes(id));
+  const released = 'its newer run is terminated, and a run starts from its row';
+  expect(named(edited.subscriptionId)).toEqual([
+    expect.stringContaining('its row does not have "edited: amount 2099"'),
+    `  + ${edited.subscriptionId}: ${released}`,
+  ]);
+  expect(named(paused.subscriptionId)).toEqual([
+    expect.stringContaining('its row does not have "paused'),
+    `  + ${paused.subscriptionId}: ${released}`,
+  ]);
+  expect(lines).toHaveLength(4);
+  expect(await verify(env, '--adopt')).toEqual({
+    code: 0,
+    lines: ['  The rows have everything that the gateways have.'],
+  });
+  for (const ref of [edited, paused, same]) {
+    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', terms: { amountMinor: 1_999 } });
+    expect(await env.book(ref)).toHaveLength(1);
+  }
+  expect(await countHeld(env.db)).toBe(0);
+});
+
 test('verify --adopt books the payment of a cycle whose earlier decline is lost, too [D-39]', async ({
   env,
 }) => {

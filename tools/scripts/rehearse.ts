@@ -21,6 +21,7 @@ import { settle } from '../proof/chaos/settle.ts';
 import { containerOf, inOrder, readComposition } from '../rehearsal/composition.ts';
 import type { Container } from '../rehearsal/composition.ts';
 import { buildImage, createMachine, linkPrograms } from '../rehearsal/machine.ts';
+import { restoreDrills } from '../rehearsal/restore.ts';
 import { commandLine } from './client/options.ts';
 import { print, runScript } from './client/terminal.ts';
 import { waitFor } from './client/wait-for.ts';
@@ -31,10 +32,13 @@ const SUBSCRIPTIONS = 40;
 const CLOCKS = 4;
 const JOBS = ['temporal-schema', 'temporal-namespace', 'migrate'];
 
-commandLine(
+const { restore: isRestore } = commandLine(
   'run rehearse',
   'Starts the services of docker-compose.yml without containers.',
-).parse();
+)
+  .option('--restore', 'restore the product and then Temporal to a backup, in place of the kills')
+  .parse()
+  .opts<{ restore?: true }>();
 
 const startedAt = performance.now();
 const secondsSince = (from: number): string => ((performance.now() - from) / 1_000).toFixed(1);
@@ -59,8 +63,14 @@ await runScript(async () => {
   try {
     const stage = await startAll(folder, machine);
     const kept = { ...stage, folder, machine };
-    await killEach(kept);
-    await playDemo(kept);
+    if (isRestore) {
+      const { verifyWith: verify } = stage;
+      await restoreDrills({ ...stage, verify, say, stop: (name) => machine.stop(name) });
+    } else {
+      await killEach(kept);
+      await playDemo(kept);
+    }
+    await stage.superuser.end();
     const from = performance.now();
     await machine.stopAll();
     say(`docker compose down: all stopped after ${secondsSince(from)} s`);
@@ -88,7 +98,19 @@ async function startAll(folder: string, machine: Machine) {
     TRUSTED_PROXIES: '1',
   });
   const image = await buildImage(join(folder, 'app'));
-  const make = (name: string, replica?: number) => containerOf(services, image, name, replica);
+  const make = (name: string, replica?: number): Container => {
+    const container = containerOf(services, image, name, replica);
+    if (name !== 'sandbox-gateway') return container;
+    // The gateway's book has its own database, as a real gateway's has.
+    const { environment } = container;
+    return { ...container, environment: { ...environment, DATABASE_URL: bookUrlOf(environment) } };
+  };
+  const given = make('ops').environment;
+  const { PUBLIC_URL: apiUrl = '', DATABASE_URL: databaseUrl = '' } = given;
+  const adminUrl = new URL(databaseUrl);
+  const { postgresPassword: password } = secrets;
+  Object.assign(adminUrl, { username: 'postgres', password, pathname: '/postgres' });
+  const superuser = postgres(adminUrl.href, { max: 1, onnotice: () => undefined });
   const containers: Container[] = [];
   const up = async (container: Container): Promise<void> => {
     const from = performance.now();
@@ -107,6 +129,7 @@ async function startAll(folder: string, machine: Machine) {
   for (const name of inOrder(services)) {
     if (name === 'temporal-ui') say('temporal-ui is not rehearsed: its image is not built here');
     else await (JOBS.includes(name) ? job : add)(name);
+    if (name === 'postgres') await superuser`create database gateway_book owner perennial`;
   }
   say('as docker compose up does the second time, each job runs again:');
   for (const name of JOBS) await job(name);
@@ -120,20 +143,30 @@ async function startAll(folder: string, machine: Machine) {
     const lines = (await ops('verify.ts')).split('\n').filter((line) => line.includes('✓'));
     say(`ops verify.ts: ${lines.length} invariants hold`);
   };
-  const given = make('ops').environment;
-  const { PUBLIC_URL: apiUrl = '', DATABASE_URL: databaseUrl = '' } = given;
+  /** The whole output, also if the command ends with another code than 0. */
+  const verifyWith = (...options: string[]): Promise<string> => {
+    const command = [...(services['ops']?.entrypoint ?? []), 'verify.ts', ...options];
+    return machine.run({ ...make('ops'), command: ['sh', '-c', '"$0" "$@" || :', ...command] });
+  };
   return {
     containers,
     up,
     add,
     verify,
+    verifyWith,
+    superuser,
+    bookUrl: bookUrlOf(given),
     given,
     secrets,
     demo: { apiUrl, keyId, secret, databaseUrl },
   };
 }
 
-async function killEach({ containers, add, verify, secrets, demo, folder, machine }: Stage) {
+function bookUrlOf({ DATABASE_URL: url = '' }: Readonly<Record<string, string>>): string {
+  return new URL('/gateway_book', url).href;
+}
+
+async function killEach({ containers, add, verify, superuser, demo, folder, machine }: Stage) {
   const sql = postgres(demo.databaseUrl, { max: 1, onnotice: () => undefined });
   const bookFile = join(folder, 'answers.jsonl');
   writeFileSync(bookFile, '');
@@ -156,13 +189,9 @@ async function killEach({ containers, add, verify, secrets, demo, folder, machin
   for (const container of containers) await kill(container);
   await add('worker', 3);
   for (const one of containers) if (one.name.startsWith('worker')) await kill(one);
-  const adminUrl = new URL(demo.databaseUrl);
-  Object.assign(adminUrl, { username: 'postgres', password: secrets.postgresPassword });
-  const superuser = postgres(adminUrl.href, { max: 1 });
   const open = await superuser<{ role: string; count: number }[]>`
     select usename as role, count(*)::int from pg_stat_activity
     where usename in ('perennial', 'temporal') group by 1 order by 1`;
-  await superuser.end();
   say(`connections: ${open.map(({ role, count }) => `${role} ${count}`).join(', ')}`);
   const memory = containers.map(
     ({ name, service }) => `${name} ${machine.memoryOf(name)} MB of ${service.mem_limit}`,

@@ -12,7 +12,7 @@ import { connectWorkflows, withDatabase } from './client/servers.ts';
 import { secretsOfStart } from './client/start-secrets.ts';
 import { grouped, print, printable, runScript } from './client/terminal.ts';
 import type { TemporalSettings } from '../../temporal/client.ts';
-import { adopt } from '../proof/verify/adopt.ts';
+import { adopt, findNewerRuns } from '../proof/verify/adopt.ts';
 import { openBooks } from '../proof/verify/books.ts';
 import type { Places } from '../proof/verify/books.ts';
 import type { StripePlace } from '../proof/verify/gateway-books.ts';
@@ -89,6 +89,7 @@ async function adoptInto(places: Places, record: Recorder): Promise<string[]> {
   const temporal = { ...temporalPlace(places.databaseUrl), taskQueuePrefix };
   return withDatabase({ url: places.databaseUrl, command: 'adopt' }, async (db) => {
     const { client, workflows, close } = connectWorkflows(db, temporal);
+    const notRechecked = await findNewerRuns(db, workflows);
     const books = await openBooks(places);
     try {
       const lost = await findLost(books);
@@ -104,7 +105,7 @@ async function adoptInto(places: Places, record: Recorder): Promise<string[]> {
           heldRuns: held.length,
         },
       });
-      const lines = await adopt(lost, { db, client, workflows });
+      const lines = [...notRechecked, ...(await adopt(lost, { db, client, workflows }))];
       return lines.length > 0 ? lines : ['The rows have everything that the gateways have.'];
     } finally {
       await books.close();

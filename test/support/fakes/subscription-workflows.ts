@@ -70,6 +70,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     async recheck(ref) {
       calls.push({ name: 'recheck', ref });
     },
+    recheckAll: async () => undefined,
     recheckUnlessBusy: async () => true,
     replaceIfStuck: async () => false,
     ensureRunning: async () => false,

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { WorkflowNotFoundError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import type { Db } from '../../../db/client.ts';
+import { countHeld } from '../../../db/repositories/sweeps/queries.ts';
 import {
   adoptCycleCharge,
   adoptOrder,
@@ -34,6 +35,8 @@ interface AdoptDeps {
 
 /** Time in ms within which a run reads its row again after a recheck. */
 const RECHECKED_WITHIN_MS = 10_000;
+/** Time in ms in which at least one of the runs that were rechecked reads its row. */
+const COUNTED_AFTER_MS = 3_000;
 
 /** Sends nothing to a gateway. One line for each record: `+` done, `!` for the operator. A repeat is safe. */
 export async function adopt(lost: LostRecords, deps: AdoptDeps): Promise<string[]> {
@@ -86,14 +89,39 @@ export async function adopt(lost: LostRecords, deps: AdoptDeps): Promise<string[
   for (const ref of newer.values()) {
     // If Temporal or its workers are away, the lines about the booked records are still printed.
     const released = await release(deps, ref, isUnbooked.has(ref.subscriptionId)).catch(
-      (error: unknown) => [
-        `! ${ref.subscriptionId}: not released: ${error instanceof Error ? error.message : String(error)}`,
-      ],
+      (error: unknown) => [`! ${ref.subscriptionId}: not released: ${errorText(error)}`],
     );
     lines.push(...released);
   }
   return lines;
 }
+
+/**
+ * Makes each sleeping run compare itself with its row, so that the newer ones are held. Returns lines for the operator:
+ * none, or that it was not done.
+ */
+export async function findNewerRuns(
+  db: Db,
+  workflows: Pick<SubscriptionRuns, 'recheckAll'>,
+): Promise<string[]> {
+  try {
+    await workflows.recheckAll('verify --adopt');
+  } catch (error) {
+    return [`! sleeping runs were not rechecked: ${errorText(error)}`];
+  }
+  let before = -1;
+  let held = await countHeld(db);
+  // The runs read their rows in parallel, and each that is newer is counted at once.
+  while (held !== before) {
+    await pause(COUNTED_AFTER_MS);
+    before = held;
+    held = await countHeld(db);
+  }
+  return [];
+}
+
+const errorText = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
 
 interface Cycle {
   readonly ref: SubscriptionRef;

@@ -1,0 +1,113 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import postgres from 'postgres';
+import { createMerchantClient } from '../scripts/client/merchant-client.ts';
+import { MONTHLY } from '../scripts/client/monthly.ts';
+import { payOnPage } from '../scripts/client/payer.ts';
+import { waitFor } from '../scripts/client/wait-for.ts';
+import type { Container } from './composition.ts';
+
+/** What a drill needs of the rehearsal. `superuser` is connected to the database `postgres`. */
+export interface DrillStage {
+  readonly containers: readonly Container[];
+  readonly up: (container: Container) => Promise<void>;
+  readonly stop: (name: string) => Promise<void>;
+  /** Runs `verify` with these options and returns its output, also if it finds a violation. */
+  readonly verify: (...options: string[]) => Promise<string>;
+  readonly superuser: postgres.Sql;
+  readonly bookUrl: string;
+  readonly demo: { readonly apiUrl: string; readonly keyId: string; readonly secret: string };
+  readonly say: (line: string) => void;
+}
+
+const SUBSCRIPTIONS = 10;
+const RENEWED = 6;
+const DUE_AFTER_MS = 90_000;
+const RENEWED_WITHIN_MS = 240_000;
+const ADOPTIONS_MAX = 10;
+/** Time in ms for the sweeps to repair what they find, before the records are compared. */
+const REPAIRED_AFTER_MS = 90_000;
+
+/** Restores the product, then Temporal, to a backup from before renewals; the gateway must make no charge again. */
+export async function restoreDrills(stage: DrillStage): Promise<void> {
+  const { superuser, demo, say } = stage;
+  const book = postgres(stage.bookUrl, { max: 1 });
+  const keys = async (): Promise<string[]> => {
+    const rows = await book<{ key: string }[]>`
+      select key from sandbox_gateway.charge where outcome = 'succeeded' order by key`;
+    return rows.map(({ key }) => key);
+  };
+  const client = createMerchantClient({ ...demo, patienceMs: 60_000 });
+  const each = async (names: readonly string[], act: (one: Container) => Promise<void>) => {
+    for (const name of names) {
+      for (const one of stage.containers) if (one.name.startsWith(name)) await act(one);
+    }
+  };
+  const stop = (...names: string[]) => each(names, ({ name }) => stage.stop(name));
+  const start = (...names: string[]) => each(names, stage.up);
+  const copy = async (from: string, to: string): Promise<void> => {
+    const owner = from.includes('temporal') ? 'temporal' : 'perennial';
+    await superuser`select pg_terminate_backend(pid) from pg_stat_activity where datname in (${from}, ${to})`;
+    await superuser.unsafe(`drop database if exists ${to}`);
+    await superuser.unsafe(`create database ${to} template ${from} owner ${owner}`);
+  };
+  const subscribe = async (): Promise<string> => {
+    const made = await client.post<Record<string, string>>('/subscription/create', MONTHLY);
+    await payOnPage(made['fwdUrl'] ?? '');
+    return made['subscriptionId'] ?? '';
+  };
+  const expectSame = async (before: readonly string[], drill: string): Promise<void> => {
+    const after = await keys();
+    say(`the gateway's book: ${before.length} charges before, ${after.length} after ${drill}`);
+    if (before.join() !== after.join()) throw new Error(`${drill} changed the gateway's book`);
+  };
+
+  const ids: string[] = [];
+  for (let n = 0; n < SUBSCRIPTIONS; n += 1) ids.push(await subscribe());
+  const newNextPaymentDate = Date.now() + DUE_AFTER_MS;
+  for (const subscriptionId of ids.slice(0, RENEWED)) {
+    await client.post('/subscription/edit', { subscriptionId, newNextPaymentDate });
+  }
+  await stop('api', 'worker', 'temporal');
+  for (const name of ['perennial', 'temporal', 'temporal_visibility']) {
+    await copy(name, `backup_${name}`);
+  }
+  say(`backup: ${SUBSCRIPTIONS} subscriptions are paid, ${RENEWED} of them renew soon`);
+  await start('temporal', 'api', 'worker');
+  const lost = ids.slice(RENEWED);
+  await client.post('/subscription/edit', { subscriptionId: lost[0], newAmount: 2_499 });
+  await client.post('/subscription/merchant/pause', { subscriptionId: lost[1] });
+  const charge = { subscriptionId: lost[2], amount: 500, currency: 'USD' };
+  await client.post('/subscription/merchant/one-time-charge', charge);
+  await subscribe();
+  const charges = SUBSCRIPTIONS + RENEWED + 2;
+  const renewed = async () => ((await keys()).length === charges ? true : undefined);
+  await waitFor('the renewals', RENEWED_WITHIN_MS, renewed);
+  say('after it: the renewals, an edit, a pause, a one-time charge and a new subscription');
+  const before = await keys();
+
+  await stop('api', 'worker');
+  await copy('perennial', 'newest');
+  await copy('backup_perennial', 'perennial');
+  say('the product is restored, Temporal is not; as docs/operations.md says:');
+  await start('worker');
+  for (let n = 0, isDone = false; n < ADOPTIONS_MAX && !isDone; n += 1) {
+    const lines = (await stage.verify('--adopt')).split('\n');
+    const told = lines.filter((line) => /^ {2}[+!]/.test(line));
+    for (const line of told) say(line);
+    isDone = !told.some((line) => line.startsWith('  +'));
+  }
+  await start('api');
+  await sleep(REPAIRED_AFTER_MS);
+  await expectSame(before, 'the restore of the product');
+
+  await stop('api', 'worker', 'temporal');
+  await copy('newest', 'perennial');
+  for (const name of ['temporal', 'temporal_visibility']) await copy(`backup_${name}`, name);
+  say('Temporal is restored, the product is not:');
+  await start('temporal', 'api', 'worker');
+  await sleep(REPAIRED_AFTER_MS);
+  await expectSame(before, 'the restore of Temporal');
+  const violated = (await stage.verify()).split('\n').filter((line) => line.startsWith('  ✗'));
+  if (violated.length > 0) throw new Error(violated.join('\n'));
+  await book.end();
+}
