@@ -7,7 +7,6 @@ import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { apiProcesses } from '../support/api-process.ts';
 import { onDevServer } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { startOurProcess } from '../support/our-process.ts';
 import { openWorkerScenario } from '../support/worker-scenario.ts';
 
@@ -81,7 +80,8 @@ test('one trace leads from a create over the workflow to the first webhook, and 
     body: JSON.stringify({ ...MONTHLY, customerDetails }),
   });
   const { subscriptionId } = (await created.json()) as { subscriptionId: string };
-  await eventually(async () => expect(receiver.received).toHaveLength(1));
+  const types = (await receiver.waitFor(2)).map(({ event }) => event.eventType);
+  expect(types.toSorted()).toEqual(['intent.created', 'subscription.created']);
   // A process sends the last spans when it stops.
   await worker.stop();
   await api.stop();

@@ -73,7 +73,10 @@ async function readOverdue(db: Db) {
   ];
 }
 
-/** A charge that was sent a minute ago and has no outcome yet is unknown: its worker has died or hangs. */
+/**
+ * A charge that was sent a minute ago and has no outcome yet is unknown: its worker has died or hangs. The list of all three
+ * states lets Postgres use the index of open attempts.
+ */
 function readUnknownCharges(db: Db): Promise<Waiting> {
   return waiting(
     db,
