@@ -1,6 +1,7 @@
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
+import { within } from '../runtime/time-limit.ts';
 import { traced } from '../runtime/tracing.ts';
 
 /** Interval of heartbeats, in ms, shorter than the heartbeat timeout of every activity, 5 s. */
@@ -25,7 +26,7 @@ export const activityInterceptor: ActivityInterceptorsFactory = (context) => ({
         }),
         () =>
           context.info.isLocal
-            ? within(LOCAL_BUDGET_MS, next(input))
+            ? within(LOCAL_BUDGET_MS, next(input), localBudgetOver)
             : beating(context, next(input)),
       ),
   },
@@ -45,20 +46,7 @@ async function beating<T>(context: Context, work: Promise<T>): Promise<T> {
   }
 }
 
-async function within<T>(budgetMs: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const isOver = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(budgetOver(budgetMs)), budgetMs);
-  });
-  try {
-    return await Promise.race([work, isOver]);
-  } finally {
-    clearTimeout(timer);
-    work.catch(() => undefined);
-  }
-}
-
-function budgetOver(budgetMs: number): ApplicationFailure {
-  const message = `did not end within ${budgetMs / 1_000} s`;
+function localBudgetOver(): ApplicationFailure {
+  const message = `did not end within ${LOCAL_BUDGET_MS / 1_000} s`;
   return ApplicationFailure.create({ type: 'local_budget_over', message, nonRetryable: true });
 }

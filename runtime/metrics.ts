@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { within } from './time-limit.ts';
 
 type Definitions = Readonly<Record<string, readonly [help: string, ...labels: string[]]>>;
 
@@ -193,18 +193,4 @@ function samplesText(samples: readonly Sample[]): Promise<string> {
     (metric as Counter | Gauge).inc(labels, value);
   }
   return registry.metrics();
-}
-
-/** Rejects if `work` takes longer. */
-export async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
-  const over = new AbortController();
-  const late = sleep(timeoutMs, undefined, { signal: over.signal }).then(() => {
-    throw new Error(`no answer within ${timeoutMs / 1_000} s`);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    over.abort();
-    late.catch(() => undefined);
-  }
 }

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { Logger } from './logger.ts';
-import { within } from './metrics.ts';
+import { within } from './time-limit.ts';
 
 export interface ProbeOptions {
   readonly host: string;
