@@ -51,7 +51,8 @@ export interface SubscriptionRows {
   ): Promise<{ result: CommandResult | null } | null>;
 }
 
-const { BATCH_OPERATION_STATE_RUNNING: RUNNING } = proto.temporal.api.enums.v1.BatchOperationState;
+const { BATCH_OPERATION_STATE_RUNNING: RUNNING, BATCH_OPERATION_STATE_COMPLETED: COMPLETED } =
+  proto.temporal.api.enums.v1.BatchOperationState;
 const BATCH_LOOK_MS = 250;
 const START_WITHIN_MS = 1_000;
 /** Time limit in ms for all pages of a list together. */
@@ -167,22 +168,25 @@ export class SubscriptionRuns {
 
   /**
    * Makes every running subscription read its row again, by one batch of Temporal. Resolves when all signals are sent;
-   * the runs may still read.
+   * the runs may still read. Throws if not all were sent.
    */
   async recheckAll(reason: string): Promise<void> {
     const { workflowService, options } = this.client;
     const job = { namespace: options.namespace, jobId: randomUUID() };
-    await workflowService.startBatchOperation({
-      ...job,
-      reason,
-      visibilityQuery: `${this.query} AND ExecutionStatus = 'Running'`,
-      signalOperation: { signal: recheck.name },
-    });
+    await accepted(this.client, () =>
+      workflowService.startBatchOperation({
+        ...job,
+        reason,
+        visibilityQuery: `${this.query} AND ExecutionStatus = 'Running'`,
+        signalOperation: { signal: recheck.name },
+      }),
+    );
     let state: proto.temporal.api.enums.v1.BatchOperationState = RUNNING;
     while (state === RUNNING) {
       await sleep(BATCH_LOOK_MS);
-      ({ state } = await workflowService.describeBatchOperation(job));
+      ({ state } = await accepted(this.client, () => workflowService.describeBatchOperation(job)));
     }
+    if (state !== COMPLETED) throw new Error('Temporal did not send the signal to every run');
   }
 
   /** Sends the test clock's target to the workflow, or starts a missing workflow. */

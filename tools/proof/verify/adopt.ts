@@ -35,7 +35,7 @@ interface AdoptDeps {
 
 /** Time in ms within which a run reads its row again after a recheck. */
 const RECHECKED_WITHIN_MS = 10_000;
-/** Time in ms in which at least one of the runs that were rechecked reads its row. */
+/** Time in ms between two counts of the held runs. */
 const COUNTED_AFTER_MS = 3_000;
 
 /** Sends nothing to a gateway. One line for each record: `+` done, `!` for the operator. A repeat is safe. */
@@ -89,7 +89,7 @@ export async function adopt(lost: LostRecords, deps: AdoptDeps): Promise<string[
   for (const ref of newer.values()) {
     // If Temporal or its workers are away, the lines about the booked records are still printed.
     const released = await release(deps, ref, isUnbooked.has(ref.subscriptionId)).catch(
-      (error: unknown) => [`! ${ref.subscriptionId}: not released: ${errorText(error)}`],
+      (error: unknown) => [`! ${ref.subscriptionId}: not released: ${reasonOf(error)}`],
     );
     lines.push(...released);
   }
@@ -107,11 +107,11 @@ export async function findNewerRuns(
   try {
     await workflows.recheckAll('verify --adopt');
   } catch (error) {
-    return [`! sleeping runs were not rechecked: ${errorText(error)}`];
+    return [`! sleeping runs were not rechecked: ${reasonOf(error)}`];
   }
   let before = -1;
   let held = await countHeld(db);
-  // The runs read their rows in parallel, and each that is newer is counted at once.
+  // A run that was rechecked reads its row within moments. If none more is held, all have read.
   while (held !== before) {
     await pause(COUNTED_AFTER_MS);
     before = held;
@@ -120,7 +120,7 @@ export async function findNewerRuns(
   return [];
 }
 
-const errorText = (error: unknown): string =>
+const reasonOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
 interface Cycle {
