@@ -1,6 +1,7 @@
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
+import type { SubscriptionState } from '../domain/subscription/state.ts';
 import { within } from '../runtime/time-limit.ts';
 import { traced } from '../runtime/tracing.ts';
 
@@ -21,7 +22,7 @@ export const activityInterceptor: ActivityInterceptorsFactory = (context) => ({
         `activity ${context.info.activityType}`,
         () => ({
           workflowId: context.info.workflowExecution?.workflowId,
-          intentId: intentIdIn(input.args[0]),
+          intentId: owedIntentIn(input.args[0]),
           attributes: { 'perennial.attempt': context.info.attempt },
         }),
         () =>
@@ -32,9 +33,9 @@ export const activityInterceptor: ActivityInterceptorsFactory = (context) => ({
   },
 });
 
-function intentIdIn(input: unknown): string | undefined {
-  const intentId = (input as { intentId?: unknown } | undefined)?.intentId;
-  return typeof intentId === 'string' ? intentId : undefined;
+/** The intent of the cycle that the subscription of the input owes. */
+function owedIntentIn(input: unknown): string | undefined {
+  return (input as { state?: SubscriptionState } | undefined)?.state?.owed?.intentId;
 }
 
 async function beating<T>(context: Context, work: Promise<T>): Promise<T> {

@@ -25,8 +25,8 @@ let nextTraceId: string | null = null;
 const request = new AsyncLocalStorage<{ subject: Subject }>();
 
 /**
- * Sends spans to the collector at `endpoint`, by OTLP over HTTP. All spans of a subscription or payment, of any process, have
- * one trace, whose id is derived from the workflow's, because no header passes a sleeping workflow.
+ * Sends spans to the collector at `endpoint`, by OTLP over HTTP. All spans of a workflow have one trace, whose id is derived
+ * from the workflow's, because no header passes a sleeping workflow.
  */
 export async function startTracing(
   endpoint: string | undefined,
@@ -78,13 +78,15 @@ export type RequestTracer = (
   work: () => Promise<unknown>,
 ) => Promise<unknown>;
 
-/** As {@link traced}, for an HTTP request: it belongs to the first subject that {@link nameSubject} names meanwhile. */
+/** As {@link traced}, for an HTTP request without a subject of its own: its subject is what {@link nameSubject} names first. */
 export const tracedRequest: RequestTracer = (describe, work) => {
   if (tracer === null) return work();
   const scope: { subject: Subject } = { subject: {} };
-  return request.run(scope, () =>
-    traced('request', () => ({ ...scope.subject, ...describe() }), work),
-  );
+  const describeAll = (): Described => {
+    const own = describe();
+    return workflowIdOf(own) === undefined ? { ...scope.subject, ...own } : own;
+  };
+  return request.run(scope, () => traced('request', describeAll, work));
 };
 
 /** Says what the request is about, if nothing else did. */
@@ -122,13 +124,14 @@ export function traceIdOf(workflowId: string): string {
   return createHash('sha256').update(workflowId).digest('hex').slice(0, 32);
 }
 
-function idsOf(subject: Subject, workflowId: string | undefined): Attributes {
-  const subscriptionId =
-    subject.subscriptionId ?? /^subscription\/(.*)/.exec(workflowId ?? '')?.[1];
+function idsOf(subject: Subject, workflowId = ''): Attributes {
+  const [, kind, id] = /^(subscription|payment)\/(.*)/.exec(workflowId) ?? [];
+  const { subscriptionId = kind === 'subscription' ? id : undefined } = subject;
+  const { intentId = kind === 'payment' ? id : undefined } = subject;
   return {
-    ...(workflowId !== undefined && { 'perennial.workflow_id': workflowId }),
+    ...(workflowId !== '' && { 'perennial.workflow_id': workflowId }),
     ...(subscriptionId !== undefined && { 'perennial.subscription_id': subscriptionId }),
-    ...(subject.intentId !== undefined && { 'perennial.intent_id': subject.intentId }),
+    ...(intentId !== undefined && { 'perennial.intent_id': intentId }),
   };
 }
 

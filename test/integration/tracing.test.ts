@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { expect } from 'vitest';
+import { intentIdOfCycle } from '../../domain/ids.ts';
 import { traceIdOf } from '../../runtime/tracing.ts';
 import { listen } from '../../tools/scripts/client/listen.ts';
 import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
@@ -8,6 +9,7 @@ import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receive
 import { apiProcesses } from '../support/api-process.ts';
 import { onDevServer } from '../support/environment.ts';
 import { startOurProcess } from '../support/our-process.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import { openWorkerScenario } from '../support/worker-scenario.ts';
 
 const SIGNER = 'whsec_dGhlIHRyYWNpbmcgdGVzdCBzaWducyB3aXRoIHRoaXM=';
@@ -82,6 +84,7 @@ test('one trace leads from a create over the workflow to the first webhook, and 
   const { subscriptionId } = (await created.json()) as { subscriptionId: string };
   const types = (await receiver.waitFor(2)).map(({ event }) => event.eventType);
   expect(types.toSorted()).toEqual(['intent.created', 'subscription.created']);
+  await payCheckout(env, { merchantId: env.merchantId, subscriptionId });
   // A process sends the last spans when it stops.
   await worker.stop();
   await api.stop();
@@ -106,6 +109,10 @@ test('one trace leads from a create over the workflow to the first webhook, and 
     'http.response.status_code': 200,
     'perennial.workflow_id': workflowId,
     'perennial.request_id': created.headers.get('request-id'),
+  });
+  const ofCharge = mine.find(({ name }) => name === 'activity chargeAttempt');
+  expect(ofCharge?.attributes).toMatchObject({
+    'perennial.intent_id': intentIdOfCycle(subscriptionId, 1),
   });
   expect(JSON.stringify(collector.spans)).not.toMatch(/canary/i);
 });
