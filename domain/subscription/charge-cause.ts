@@ -93,7 +93,7 @@ export function actorOfCause(cause: ChargeCause): Actor {
   }
 }
 
-/** Holds also for an attempt that was declined. */
+/** Also true of a declined attempt. */
 export const PAYER_REASONS = {
   checkout: 'the payer gave a card in the checkout',
   new_method: 'the payer gave another payment method',

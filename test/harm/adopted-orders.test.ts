@@ -95,7 +95,7 @@ test('verify --adopt books a lost charge, a lost refund and a lost order once, r
   expect(new Set(book.map(({ key }) => key)).size).toBe(3);
 });
 
-test('verify --adopt finds sleeping runs that are newer than their rows, and names what was lost [D-39]', async ({
+test('verify --adopt names an edit and a pause that the restored rows lack, and starts the runs from the rows [D-39]', async ({
   env,
 }) => {
   const edited = await env.create({ createdAt: Date.now() });
