@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { listOf } from './environment.ts';
 
 /** Encrypts secrets that must be decrypted later, such as a webhook's signing secret. */
 export interface Sealing {
@@ -28,7 +29,7 @@ const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES;
 
 /** Reads keys in Base64, separated by commas. The first one is the current key. */
 export function keyRingOf(text: string): Buffer[] {
-  return text.split(',').map((key) => Buffer.from(key, 'base64'));
+  return listOf(text).map((key) => Buffer.from(key, 'base64'));
 }
 
 /** AES-256-GCM. The first key encrypts, every key decrypts. Throws for an empty ring or a key of a wrong length. */
