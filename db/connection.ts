@@ -16,14 +16,19 @@ const VERIFIES_NOTHING = { rejectUnauthorized: false };
 const VERIFIES_NO_HOST = { checkServerIdentity: () => undefined };
 
 /**
- * Opens a pool of the driver, with our time limits also in TLS. `sslmode` and `sslrootcert` of the URL have the meaning
- * that libpq gives them.
+ * Opens a pool of the driver, with our time limits also in TLS; a statement may take `silenceMsMax` ms, by default 20 s.
+ * `sslmode` and `sslrootcert` of the URL have the meaning that libpq gives them.
  */
-export function openDriver(databaseUrl: string, settings: Settings): postgres.Sql {
+export function openDriver(
+  databaseUrl: string,
+  settings: Settings,
+  silenceMsMax?: number,
+): postgres.Sql {
   const { url, tls } = readUrl(databaseUrl);
   const socket = ({ host: [name = ''], port: [port = 5432], path }: Place) => {
-    if (path) return lasting(new Socket()).connect(path);
-    return tls ? openTls(name, port, tls) : lasting(new Socket()).connect(port, name);
+    const keep = (opened: Socket) => lasting(opened, silenceMsMax);
+    if (path) return keep(new Socket()).connect(path);
+    return tls ? openTls(name, port, tls, keep) : keep(new Socket()).connect(port, name);
   };
   // The driver's types do not declare the option `socket`.
   return postgres(url, { ...settings, ssl: false, socket } as Settings);
@@ -52,7 +57,12 @@ function readUrl(databaseUrl: string): { url: string; tls: ConnectionOptions | u
 }
 
 /** Never rejects, because the driver would lose the connection's place in its pool. The socket has the error. */
-async function openTls(host: string, port: number, tls: ConnectionOptions): Promise<Socket> {
+async function openTls(
+  host: string,
+  port: number,
+  tls: ConnectionOptions,
+  keep: (opened: Socket) => Socket,
+): Promise<Socket> {
   const plain = connect(port, host).on('error', () => undefined);
   const signal = AbortSignal.timeout(TLS_WITHIN_MS);
   try {
@@ -61,7 +71,7 @@ async function openTls(host: string, port: number, tls: ConnectionOptions): Prom
     const [answer] = (await once(plain, 'data', { signal })) as [Buffer];
     if (answer.toString() !== 'S') throw new Error('Postgres does not offer TLS');
     const name = isIP(host) ? {} : { servername: host };
-    const secure = lasting(connectTls({ ...tls, ...name, host, socket: plain }));
+    const secure = keep(connectTls({ ...tls, ...name, host, socket: plain }));
     await once(secure, 'secureConnect', { signal });
     return secure;
   } catch (error) {

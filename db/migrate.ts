@@ -2,19 +2,20 @@ import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
-import { drizzle } from 'drizzle-orm/postgres-js';
-import { migrate as runMigrations } from 'drizzle-orm/postgres-js/migrator';
+import type { MigrationMeta } from 'drizzle-orm/migrator';
 import postgres from 'postgres';
 import type { Db } from './client.ts';
 import { openDriver } from './connection.ts';
 
-const MIGRATIONS = {
-  migrationsFolder: fileURLToPath(new URL('./migrations', import.meta.url)),
-};
+const MIGRATIONS = fileURLToPath(new URL('./migrations', import.meta.url));
 /** The advisory lock's key. The number is arbitrary. */
 const MIGRATION_LOCK = 7_303_001;
 /** Interval in ms between two queries for the sessions that block the migration. */
 const LOOK_EVERY_MS = 2_000;
+/** Interval in ms between two tries for the advisory lock. */
+const TRY_EVERY_MS = 200;
+/** Time limit in ms of one statement of a migration, such as the build of an index. */
+const STATEMENT_WITHIN_MS = 4 * 3_600_000;
 /** Waits in ms for a table's lock: statements of the running processes queue behind a waiting migration. */
 const TABLE_LOCK = { waitMs: 4_000, pauseMs: 5_000, tries: 60 } as const;
 
@@ -24,6 +25,8 @@ export interface MigrateOptions {
   readonly report: (line: string) => void;
   /** For tests. Default: 60 tries for a table's lock, of 4 s each, with pauses of 5 s. */
   readonly tableLock?: Readonly<Record<keyof typeof TABLE_LOCK, number>>;
+  /** For tests and benchmarks. Default: the folder of this build's migrations. */
+  readonly folder?: string;
 }
 
 /**
@@ -31,13 +34,13 @@ export interface MigrateOptions {
  * database is unreachable.
  */
 export async function migrate(databaseUrl: string, options: MigrateOptions): Promise<void> {
-  const client = connect(databaseUrl, options.applicationName);
+  const { waitMs } = options.tableLock ?? TABLE_LOCK;
+  const client = connect(databaseUrl, options.applicationName, waitMs);
   let endReports: (() => Promise<void>) | undefined;
   try {
     const [session] = await client<{ pid: number }[]>`select pg_backend_pid() as pid`;
     if (session) endReports = reportBlockers(databaseUrl, session.pid, options);
-    // A session lock, which Postgres releases when the connection closes.
-    await client`select pg_advisory_lock(${MIGRATION_LOCK})`;
+    await takeLock(client);
     await runUntilLocked(client, options);
   } finally {
     await endReports?.();
@@ -60,7 +63,7 @@ export async function isMigrated(db: Db): Promise<boolean> {
     sql`select max(created_at)::text as at from drizzle.__drizzle_migrations`,
   );
   const wanted = Math.max(
-    ...readMigrationFiles(MIGRATIONS).map(({ folderMillis }) => folderMillis),
+    ...readMigrationFiles({ migrationsFolder: MIGRATIONS }).map(({ folderMillis }) => folderMillis),
   );
   return Number(latest?.at ?? 0) >= wanted;
 }
@@ -71,14 +74,23 @@ const NOT_MIGRATED =
 const FROM_BEFORE_RELEASES =
   'The database has the tables of a version from before the first release. Use an empty database; for npm start, remove the folder .data.';
 
+/**
+ * Takes a session lock, which Postgres releases when the connection closes. It does not wait inside a statement: the
+ * build of an index waits for every older statement to end, and so for one that waits for this lock.
+ */
+async function takeLock(client: postgres.Sql): Promise<void> {
+  const tryLock = () =>
+    client<{ taken: boolean }[]>`select pg_try_advisory_lock(${MIGRATION_LOCK}) as taken`;
+  while (!(await tryLock())[0]?.taken) await sleep(TRY_EVERY_MS);
+}
+
 async function runUntilLocked(client: postgres.Sql, options: MigrateOptions): Promise<void> {
   const { waitMs, pauseMs, tries } = options.tableLock ?? TABLE_LOCK;
-  await client`select set_config('lock_timeout', ${String(waitMs)}, false)`;
   for (let run = 1; ; run += 1) {
     try {
-      return await runMigrations(drizzle({ client }), MIGRATIONS);
+      return await applyMissing(client, options.folder ?? MIGRATIONS);
     } catch (error) {
-      const code = codeOf(error);
+      const code = error instanceof postgres.PostgresError ? error.code : undefined;
       if (code === '42P07') throw new Error(FROM_BEFORE_RELEASES, { cause: error });
       if (code !== '55P03' || run >= tries) throw error;
       options.report(`the migration got no lock within ${waitMs} ms; again in ${pauseMs} ms`);
@@ -87,22 +99,66 @@ async function runUntilLocked(client: postgres.Sql, options: MigrateOptions): Pr
   }
 }
 
-function codeOf(error: unknown): string | undefined {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return cause instanceof postgres.PostgresError ? cause.code : undefined;
+/**
+ * Applies each migration that the database does not have, in a transaction of its own. `drizzle-orm` would apply all in
+ * one, in which no index can be built beside the writers.
+ */
+async function applyMissing(client: postgres.Sql, folder: string): Promise<void> {
+  await client`create schema if not exists drizzle`;
+  await client`create table if not exists drizzle.__drizzle_migrations (
+    id serial primary key, hash text not null, created_at bigint)`;
+  const [latest] = await client<{ at: string | null }[]>`
+    select max(created_at) as at from drizzle.__drizzle_migrations`;
+  for (const migration of readMigrationFiles({ migrationsFolder: folder })) {
+    if (migration.folderMillis <= Number(latest?.at ?? 0)) continue;
+    if (migration.sql.some((statement) => /\bconcurrently\b/i.test(statement))) {
+      await buildIndexes(client, migration);
+    } else {
+      await client.begin(async (tx) => {
+        for (const statement of migration.sql) await tx.unsafe(statement);
+        await recordMigration(tx, migration);
+      });
+    }
+  }
 }
+
+/** Builds indexes beside the writers, which wait for none of it. A repeat replaces what an interrupted build left. */
+async function buildIndexes(client: postgres.Sql, migration: MigrationMeta): Promise<void> {
+  const halfBuilt = await client<{ name: string }[]>`
+    select indexrelid::regclass::text as name from pg_index
+    join pg_class on pg_class.oid = indexrelid
+    where not indisvalid and relnamespace = 'public'::regnamespace`;
+  // The build waits for older transactions, but nobody waits for the build.
+  await client`set lock_timeout = 0`;
+  for (const { name } of halfBuilt) await client.unsafe(`drop index concurrently ${name}`);
+  for (const statement of migration.sql) await client.unsafe(statement);
+  await client`reset lock_timeout`;
+  await recordMigration(client, migration);
+}
+
+async function recordMigration(
+  client: postgres.Sql | postgres.TransactionSql,
+  { hash, folderMillis }: MigrationMeta,
+): Promise<void> {
+  await client`
+    insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`;
+}
+
 /** Reports each session that blocks the session `pid`, once. Returns the function that ends the reports. */
 function reportBlockers(
   databaseUrl: string,
   pid: number,
   { applicationName, report }: MigrateOptions,
 ): () => Promise<void> {
-  const client = connect(databaseUrl, applicationName);
+  const client = connect(databaseUrl, applicationName, 0);
   const reported = new Set<number>();
   const look = async (): Promise<void> => {
     const blockers = await client<{ pid: number; name: string | null; since: Date | null }[]>`
       select pid, application_name as name, backend_start as since
-      from pg_stat_activity where pid = any(pg_blocking_pids(${pid}))`;
+      from pg_stat_activity
+      where pid = any(pg_blocking_pids(${pid}))
+        or pid in (select pid from pg_locks where locktype = 'advisory' and objid = ${MIGRATION_LOCK}
+          and granted and pid <> ${pid})`;
     for (const blocker of blockers) {
       if (reported.has(blocker.pid)) continue;
       reported.add(blocker.pid);
@@ -121,11 +177,12 @@ function reportBlockers(
   };
 }
 
-function connect(databaseUrl: string, applicationName: string): postgres.Sql {
-  return openDriver(databaseUrl, {
+function connect(databaseUrl: string, applicationName: string, lockMs: number): postgres.Sql {
+  const settings = {
     max: 1,
     connect_timeout: 5,
     onnotice: () => undefined,
-    connection: { application_name: applicationName },
-  });
+    connection: { application_name: applicationName, lock_timeout: lockMs },
+  };
+  return openDriver(databaseUrl, settings, STATEMENT_WITHIN_MS);
 }

@@ -1,4 +1,7 @@
 import postgres from 'postgres';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { createDb } from '../../db/client.ts';
 import { migrate, requireMigrated } from '../../db/migrate.ts';
@@ -93,5 +96,63 @@ it('a database from before the first release is refused, and keeps its rows', as
   } finally {
     await tables.end();
     await older.drop();
+  }
+});
+
+/** A folder with this release's migration and one that builds the index `later__idx` beside the writers. */
+function withIndexMigration(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'migrations-'));
+  cpSync('db/migrations', folder, { recursive: true });
+  const file = join(folder, 'meta/_journal.json');
+  const journal = JSON.parse(readFileSync(file, 'utf8')) as { entries: object[] };
+  journal.entries.push({ idx: 1, when: Date.UTC(2100, 0), tag: '0001_later', breakpoints: true });
+  writeFileSync(file, JSON.stringify(journal));
+  const build =
+    'create index concurrently if not exists later__idx on payment_attempt (amount_minor)';
+  writeFileSync(join(folder, '0001_later.sql'), build);
+  return folder;
+}
+
+it('an index is built beside a writer and a second migration, also after an interrupted build', async () => {
+  const filled = await createTestDatabase();
+  const folder = withIndexMigration();
+  const sql = postgres(filled.url, { max: 3, onnotice: () => undefined });
+  const run = (name: string) => {
+    const options = { applicationName: name, report: () => undefined, folder };
+    return migrate(filled.url, { ...options, tableLock: { waitMs: 50, pauseMs: 20, tries: 1 } });
+  };
+  const validity = () =>
+    sql`select indisvalid from pg_index where indexrelid = 'later__idx'::regclass`;
+  const writer = await sql.reserve();
+  try {
+    await writer`begin`;
+    await writer`lock table payment_attempt in row exclusive mode`;
+    const interrupted = run('interrupted').catch((error: unknown) => String(error));
+    await vi.waitFor(async () => expect(await validity()).toEqual([{ indisvalid: false }]), {
+      timeout: 60_000,
+    });
+    await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'interrupted'`;
+    expect(await interrupted).toMatch(/connection/);
+
+    const both = Promise.all([run('first'), run('second')]);
+    const waits = () => sql`
+      select application_name ~ 'first|second' as waits from pg_stat_activity
+      where datname = current_database() and wait_event = 'virtualxid'`;
+    await vi.waitFor(async () => expect(await waits()).toEqual([{ waits: true }]), {
+      timeout: 60_000,
+    });
+    // Nothing queues behind the build that waits: another session still writes.
+    await sql`update payment_attempt set lookups = 0`;
+    await writer`commit`;
+    await both;
+    expect(await validity()).toEqual([{ indisvalid: true }]);
+    expect(await sql`select count(*)::int from drizzle.__drizzle_migrations`).toEqual([
+      { count: 2 },
+    ]);
+  } finally {
+    writer.release();
+    await sql.end();
+    await filled.drop();
+    rmSync(folder, { recursive: true });
   }
 });
