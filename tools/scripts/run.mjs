@@ -4,7 +4,8 @@
 // plain JavaScript, because it runs before any package is installed.
 //
 //   node tools/scripts/run.mjs start|test|test:harm|test:node|check|demo|merchant|chaos|mutants|review|audit|explain|simulate|
-//     histories|replay|import|verify|fuzz|rehearse|bench:billing-day|bench:endpoints [arguments]
+//     histories|replay|import|verify|fuzz|rehearse|bench:billing-day|bench:endpoints|
+//     bench:migrations [arguments]
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -67,6 +68,7 @@ const COMMANDS = {
   rehearse: tsx('tools/scripts/rehearse.ts'),
   'bench:billing-day': tsx('tools/bench/billing-day.ts', { endsWithUs: true }),
   'bench:endpoints': tsx('tools/bench/endpoints.ts', { endsWithUs: true }),
+  'bench:migrations': tsx('tools/bench/migrations.ts'),
   test: vitest(),
   'test:harm': vitest('--project', 'harm'),
   'test:node': vitestOn,
