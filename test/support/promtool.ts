@@ -2,7 +2,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cachedFolder } from '../../tools/embedded/cache.ts';
 import { runCommand } from '../../tools/embedded/commands.ts';
-import { onPath } from '../../tools/embedded/temporal-cli.ts';
+import { onPath } from '../../tools/embedded/find-program.ts';
 import { loadEmbeddedConfig } from '../../tools/config.ts';
 import { isCi } from './chromium.ts';
 

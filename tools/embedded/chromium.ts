@@ -3,7 +3,7 @@ import type { EmbeddedConfig } from '../config.ts';
 import { CommandError, runCommand } from './commands.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
-import { ComponentMissingError, onPath, requireExecutable } from './temporal-cli.ts';
+import { ComponentMissingError, onPath, requireExecutable } from './find-program.ts';
 
 const PROGRAMS = ['chromium', 'chromium-browser', 'google-chrome'] as const;
 

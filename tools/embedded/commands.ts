@@ -1,5 +1,6 @@
-import { spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { tmpdir } from 'node:os';
+import { promisify } from 'node:util';
 import { childEnvironment } from '../../runtime/environment.ts';
 
 export interface CommandOptions {
@@ -8,6 +9,8 @@ export interface CommandOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly uid?: number;
   readonly gid?: number;
+  /** Ends the program early. */
+  readonly signal?: AbortSignal;
 }
 
 export class CommandError extends Error {
@@ -17,60 +20,45 @@ export class CommandError extends Error {
 /** Maximum length of a failed command's output in the error. The start of the output is cut off. */
 const OUTPUT_TAIL_CHARACTERS = 1_500;
 
-const KILL_AFTER_MS = 3_000;
+const execute = promisify(execFile);
 
 /** Returns stdout. Throws CommandError if the program is missing, fails, or is killed after `timeoutMs`. */
 export async function runCommand(
   command: string,
   args: readonly string[],
-  options: CommandOptions,
+  { timeoutMs, environment = {}, ...place }: CommandOptions,
 ): Promise<string> {
-  const child = spawn(command, args, {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: childEnvironment(options.environment ?? {}),
-    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
-    ...(options.uid === undefined ? {} : { uid: options.uid }),
-    ...(options.gid === undefined ? {} : { gid: options.gid }),
+  const running = execute(command, [...args], {
+    ...place,
+    env: childEnvironment(environment),
+    timeout: timeoutMs,
+    killSignal: 'SIGKILL',
+    maxBuffer: Infinity,
   });
-  let stdout = '';
-  let output = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
-    output = (output + text).slice(-OUTPUT_TAIL_CHARACTERS);
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    output = (output + text).slice(-OUTPUT_TAIL_CHARACTERS);
-  });
-
-  let endedFor: string | undefined;
-  let killTimer: NodeJS.Timeout | undefined;
-  const end = (reason: string): void => {
-    endedFor ??= reason;
-    child.kill('SIGTERM');
-    killTimer ??= setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS);
-  };
+  running.child.stdin?.end();
   // If this process exits, the child must not continue a long build.
-  const onExit = (): void => void child.kill('SIGTERM');
-  const timer = setTimeout(
-    () => end(`took longer than ${options.timeoutMs} ms`),
-    options.timeoutMs,
-  );
+  const onExit = (): void => void running.child.kill('SIGTERM');
   process.once('exit', onExit);
-
   try {
-    const failure = await new Promise<string | undefined>((resolve) => {
-      child.once('error', (error) => resolve(`could not be started: ${error.message}`));
-      child.once('close', (code, signal) =>
-        resolve(code === 0 ? undefined : `ended with ${code ?? signal}`),
-      );
-    });
-    if (endedFor === undefined && failure === undefined) return stdout;
-    throw new CommandError(`${command} ${endedFor ?? failure}${output && `\n${output.trim()}`}`);
+    return (await running).stdout;
+  } catch (error) {
+    const { killed, code, signal, message, stdout, stderr } = error as Failure;
+    const outcome = typeof code === 'string' ? message : `ended with ${code ?? signal}`;
+    const why = killed ? `took longer than ${timeoutMs} ms` : outcome;
+    const output = `${stdout}\n${stderr}`.slice(-OUTPUT_TAIL_CHARACTERS).trim();
+    throw new CommandError(`${command} ${why}${output && `\n${output}`}`);
   } finally {
-    clearTimeout(timer);
-    clearTimeout(killTimer);
     process.off('exit', onExit);
   }
+}
+
+/** `code` is a text if the program could not be started or was aborted, and a number if it failed. */
+interface Failure extends Error {
+  readonly killed: boolean;
+  readonly code: string | number | null;
+  readonly signal: string | null;
+  readonly stdout: string;
+  readonly stderr: string;
 }
 
 /** Installs into `folder`, outside the checkout, so that no go.mod or go.work of another project applies. */

@@ -1,11 +1,15 @@
-import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { childEnvironment } from '../../runtime/environment.ts';
+import { cachedFolder } from './cache.ts';
+import { CommandError, runCommand } from './commands.ts';
+import { withStillWorking } from './progress.ts';
+import type { Report } from './progress.ts';
 
-export type SdkServer = 'dev-server' | 'time-skipping';
+/** The servers that the SDK downloads, each with the name of its program. */
+const PROGRAMS = { 'dev-server': 'temporal', 'time-skipping': 'temporal-test-server' } as const;
+export type SdkServer = keyof typeof PROGRAMS;
 
 /** If no download has started after this time in ms, the machine counts as offline. */
 const BEGIN_WITHIN_MS = 15_000;
@@ -15,56 +19,64 @@ const DONE_WITHIN_MS = 300_000;
 
 const CHILD = fileURLToPath(new URL('sdk-download-child.ts', import.meta.url));
 
-export function sdkVersion(): string {
-  const packageFile: unknown = createRequire(import.meta.url)('@temporalio/common/package.json');
-  return (packageFile as { version: string }).version;
+/** The path of the program in the cache, once {@link downloadWithSdk} has put it there. */
+export function sdkProgram(server: SdkServer, cacheDir: string): string {
+  return join(cacheDir, entryOf(server), PROGRAMS[server]);
 }
 
-/** Returns why it failed. The SDK cannot cancel a download, so a separate process calls it and is killed. */
+function entryOf(server: SdkServer): string {
+  const packageFile: unknown = createRequire(import.meta.url)('@temporalio/common/package.json');
+  return `${PROGRAMS[server]}-sdk-${(packageFile as { version: string }).version}`;
+}
+
+/** Returns the program's path in the cache. Throws CommandError. */
 export async function downloadWithSdk(
   server: SdkServer,
-  target: string,
-): Promise<string | undefined> {
+  cacheDir: string,
+  report: Report,
+): Promise<string> {
+  const what = `${server === 'dev-server' ? 'Temporal' : 'test'} server`;
+  await cachedFolder(cacheDir, entryOf(server), report, async (building) => {
+    report(`looking for a ${what} to download`);
+    await withStillWorking(report, `downloading the ${what}`, () =>
+      download(server, join(building, PROGRAMS[server])),
+    );
+  });
+  return sdkProgram(server, cacheDir);
+}
+
+/** The SDK cannot cancel a download, so a separate process calls it and is killed. */
+async function download(server: SdkServer, target: string): Promise<void> {
   const folder = await mkdtemp(join(dirname(target), 'download-'));
   try {
     const failure = await runChild(server, folder);
     const program = (await readdir(folder)).find((name) => !name.endsWith('.downloading'));
-    if (program === undefined) return failure ?? 'nothing was downloaded';
+    if (program === undefined) throw new CommandError(`download: ${failure}`);
     // The SDK gives the file its final name when the download is complete, even if the server does not start.
     await rename(join(folder, program), target);
-    return undefined;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function runChild(server: SdkServer, folder: string): Promise<string | undefined> {
-  const child = spawn(process.execPath, ['--import', 'tsx', CHILD, server, folder], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: childEnvironment({}),
-  });
-  let errors = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
-  let endedFor: string | undefined;
-  const end = (reason: string): void => {
-    endedFor = reason;
-    child.kill('SIGKILL');
-  };
+/** Returns why it failed. */
+async function runChild(server: SdkServer, folder: string): Promise<string> {
+  const offline = new AbortController();
   const begun = setTimeout(() => {
     void readdir(folder).then((names) => {
-      if (names.length === 0) end('no answer from the download server');
+      if (names.length === 0) offline.abort();
     });
   }, BEGIN_WITHIN_MS);
-  const done = setTimeout(() => end('the download took too long'), DONE_WITHIN_MS);
   try {
-    return await new Promise((resolve) => {
-      child.once('error', (error) => resolve(error.message));
-      child.once('close', (code) => {
-        resolve(endedFor ?? (code === 0 ? undefined : errors.trim().split('\n').at(-1)));
-      });
-    });
+    const { signal } = offline;
+    const args = ['--import', 'tsx', CHILD, server, folder];
+    await runCommand(process.execPath, args, { timeoutMs: DONE_WITHIN_MS, signal });
+    return 'nothing was downloaded';
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    if (offline.signal.aborted) return 'no answer from the download server';
+    return error.message.split('\n').at(-1) ?? '';
   } finally {
     clearTimeout(begun);
-    clearTimeout(done);
   }
 }

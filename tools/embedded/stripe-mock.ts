@@ -8,7 +8,7 @@ import type { Report } from './progress.ts';
 import { supervise } from './services.ts';
 import type { Service } from './services.ts';
 import { freePort } from './ports.ts';
-import { ComponentMissingError, onPath } from './temporal-cli.ts';
+import { ComponentMissingError, onPath } from './find-program.ts';
 
 /** Its OpenAPI document has API version 2026-08-26.dahlia, which `stripe` 22.6.2 sends. */
 const VERSION = '0.203.0';

@@ -9,7 +9,7 @@ import { ensureDatabase } from './postgres.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
 import type { Service } from './services.ts';
-import { ComponentMissingError, onPath } from './temporal-cli.ts';
+import { ComponentMissingError, onPath } from './find-program.ts';
 
 /** The newest version whose go.mod has no replace directive, which `go install` refuses. */
 const VERSION = '1.32.1';

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,11 +8,11 @@ import { childEnvironment } from '../../runtime/environment.ts';
 import type { EmbeddedConfig } from '../config.ts';
 import { cachedFolder } from './cache.ts';
 import { CommandError, runCommand } from './commands.ts';
+import { findProgram, onPath } from './find-program.ts';
 import { freePort, isFree } from './ports.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
-import { downloadWithSdk, sdkVersion } from './sdk-download.ts';
-import { firstOf, onPath, requireExecutable } from './temporal-cli.ts';
+import { downloadWithSdk, sdkProgram } from './sdk-download.ts';
 
 type TestServerConfig = Pick<EmbeddedConfig, 'testServerPath' | 'cacheDir'>;
 
@@ -24,48 +23,29 @@ const SLF4J_VERSION = '1.7.36';
 
 const MAVEN_TIMEOUT_MS = 10 * 60_000;
 
-const mavenEntry = `temporal-test-server-${TEST_SERVER_VERSION}-archived`;
-const sdkEntry = (): string => `temporal-test-server-sdk-${sdkVersion()}`;
+const PROGRAM = 'temporal-test-server';
+const mavenEntry = `${PROGRAM}-${TEST_SERVER_VERSION}-archived`;
 
 /** From TEMPORAL_TEST_SERVER_PATH, the cache, the SDK's download or Maven. Throws ComponentMissingError. */
 export async function temporalTestServer(
-  config: TestServerConfig,
+  { testServerPath, cacheDir }: TestServerConfig,
   report: Report,
 ): Promise<string> {
-  if (config.testServerPath !== undefined) {
-    await requireExecutable(config.testServerPath, 'TEMPORAL_TEST_SERVER_PATH');
-    return config.testServerPath;
-  }
-  return inCache(config.cacheDir) ?? (await prepare(config, report));
-}
-
-function inCache(cacheDir: string): string | undefined {
-  return [mavenEntry, sdkEntry()]
-    .map((entry) => join(cacheDir, entry, 'temporal-test-server'))
-    .find((path) => existsSync(path));
-}
-
-async function prepare({ cacheDir }: TestServerConfig, report: Report): Promise<string> {
-  return firstOf(
-    [fromSdk, fromMaven].map((way) => () => way(cacheDir, report)),
-    [
+  return findProgram({
+    given: testServerPath,
+    variable: 'TEMPORAL_TEST_SERVER_PATH',
+    cached: [join(cacheDir, mavenEntry, PROGRAM), sdkProgram('time-skipping', cacheDir)],
+    ways: [
+      () => downloadWithSdk('time-skipping', cacheDir, report),
+      () => fromMaven(cacheDir, report),
+    ],
+    advice: [
       'No time-skipping Temporal test server found. Do one of these:',
       '  - set TEMPORAL_TEST_SERVER_PATH to its path;',
       '  - give this machine access to the download server of the Temporal SDK;',
       '  - install Java 11 or newer and Maven, which can download it.',
     ],
-  );
-}
-
-async function fromSdk(cacheDir: string, report: Report): Promise<string> {
-  const folder = await cachedFolder(cacheDir, sdkEntry(), report, async (building) => {
-    report('looking for a time-skipping test server to download');
-    const failure = await withStillWorking(report, 'downloading the test server', () =>
-      downloadWithSdk('time-skipping', join(building, 'temporal-test-server')),
-    );
-    if (failure !== undefined) throw new CommandError(`download: ${failure}`);
   });
-  return join(folder, 'temporal-test-server');
 }
 
 async function fromMaven(cacheDir: string, report: Report): Promise<string> {
@@ -80,11 +60,11 @@ async function fromMaven(cacheDir: string, report: Report): Promise<string> {
       await copyJars(join(building, 'lib'));
       await archiveClasses(building);
     });
-    const wrapper = join(building, 'temporal-test-server');
+    const wrapper = join(building, PROGRAM);
     await writeFile(wrapper, WRAPPER);
     await chmod(wrapper, 0o755);
   });
-  return join(folder, 'temporal-test-server');
+  return join(folder, PROGRAM);
 }
 
 const JAVA_FLAGS = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', 'lib/*'];

@@ -2,7 +2,7 @@
 // detect the defect. The command exits with 1 if the tests miss a defect, or if a test fails without a defect.
 // This checkout stays unchanged, and no build contains a defect.
 
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import {
   cpSync,
   mkdirSync,
@@ -14,6 +14,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { CommandError, runCommand } from '../embedded/commands.ts';
 import { print, runScript, styled } from './client/terminal.ts';
 import { MUTANTS } from '../proof/mutants/planted.ts';
 import type { Mutant } from '../proof/mutants/planted.ts';
@@ -108,26 +109,19 @@ async function runTest(
 ): Promise<Outcome> {
   const results = join(folder, 'results.json');
   rmSync(results, { force: true });
-  await new Promise<void>((done, fail) => {
-    const child = spawn(
-      process.execPath,
-      [
-        'node_modules/vitest/vitest.mjs',
-        'run',
-        `--project=${project}`,
-        test,
-        '--reporter=json',
-        `--outputFile.json=${results}`,
-        ...(title === undefined ? [] : [`--testNamePattern=${title}`]),
-      ],
-      { cwd: folder, stdio: 'ignore' },
-    );
-    const timer = setTimeout(() => child.kill('SIGKILL'), RUN_WITHIN_MS);
-    child.once('error', fail);
-    child.once('exit', () => {
-      clearTimeout(timer);
-      done();
-    });
+  const args = [
+    'node_modules/vitest/vitest.mjs',
+    'run',
+    `--project=${project}`,
+    test,
+    '--reporter=json',
+    `--outputFile.json=${results}`,
+    ...(title === undefined ? [] : [`--testNamePattern=${title}`]),
+  ];
+  const options = { timeoutMs: RUN_WITHIN_MS, cwd: folder };
+  // A failed test is in the results; a run without results fails below.
+  await runCommand(process.execPath, args, options).catch((error: unknown) => {
+    if (!(error instanceof CommandError)) throw error;
   });
   return readResults(results);
 }
