@@ -14,11 +14,6 @@ export interface LoadFigures {
   readonly failures: readonly string[];
 }
 
-export interface BackgroundLoad {
-  /** Starts no more rounds, waits for the running rounds, and returns the figures. */
-  end(): Promise<LoadFigures>;
-}
-
 /** Time between the starts of two rounds, in ms. Rounds start on time, even if earlier ones are still running. */
 const ROUND_MS = 2_000;
 const READS_A_ROUND = 4;
@@ -26,7 +21,7 @@ const READS_A_ROUND = 4;
 const ROUNDS_AT_ONCE = 20;
 
 /** Starts a light load of one merchant: 2 reads, 0.5 creates and 0.5 hosted payments a second. */
-export function startBackgroundLoad(merchant: ClientOf): BackgroundLoad {
+export function startBackgroundLoad(merchant: ClientOf) {
   const troubles = new Troubles();
   const client = merchant(() => (troubles.repeats += 1));
   const times = { read: [] as number[], create: [] as number[], checkout: [] as number[] };
@@ -66,7 +61,8 @@ export function startBackgroundLoad(merchant: ClientOf): BackgroundLoad {
   };
   const running = rounds();
   return {
-    end: async () => {
+    /** Starts no more rounds, waits for the running rounds, and returns the figures. */
+    end: async (): Promise<LoadFigures> => {
       stop.abort();
       await running;
       await Promise.all(underWay);

@@ -7,7 +7,7 @@ import { countCpu } from '../measure/cpu.ts';
 import { distributionOf } from '../measure/percentiles.ts';
 import type { Distribution } from '../measure/percentiles.ts';
 import { inParallel } from '../measure/parallel.ts';
-import type { ClientOf, MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
+import type { MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
 
 export interface Throughput {
   readonly perSecond: number;
@@ -70,10 +70,9 @@ export async function payOne(fwdUrl: string, troubles: Troubles): Promise<void> 
 export async function createAll(
   stack: MeasuredStack,
   count: number,
-  merchant: ClientOf = stack.merchant,
 ): Promise<{ created: CreatedSubscription[]; throughput: Throughput }> {
   const troubles = new Troubles();
-  const client = merchant(() => (troubles.repeats += 1));
+  const client = stack.merchant(() => (troubles.repeats += 1));
   const numbers = Array.from({ length: count }, (_, index) => index);
   const { results, throughput } = await timed(stack, numbers, troubles, () => createOne(client));
   await waitUntilStarted(stack);
@@ -105,10 +104,9 @@ export async function editAll(
   stack: MeasuredStack,
   subscriptionIds: readonly string[],
   dueAt: number,
-  merchant: ClientOf = stack.merchant,
 ): Promise<Throughput> {
   const troubles = new Troubles();
-  const client = merchant(() => (troubles.repeats += 1));
+  const client = stack.merchant(() => (troubles.repeats += 1));
   const { throughput } = await timed(stack, subscriptionIds, troubles, (subscriptionId) =>
     client.post('/subscription/edit', { subscriptionId, newNextPaymentDate: dueAt }),
   );

@@ -28,7 +28,7 @@ export interface RenewalCost {
   readonly repeatedTasks: number;
   /** Resident memory of the worker in MB when the wave is over. */
   readonly workerMb: number | null;
-  /** WAL bytes, and the commits and statements minus those of the idle stack in the same time. */
+  /** WAL bytes, and the commits minus those of the idle stack in the same time. */
   readonly database: DatabaseWork;
 }
 

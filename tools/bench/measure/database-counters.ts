@@ -1,110 +1,72 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 
-export interface DatabaseCounters {
-  /** `performance.now()` in ms when statements and commits were read. */
-  readonly at: { readonly statements: number; readonly commits: number };
+export interface DatabaseCounters extends DatabaseWork {
+  /** `performance.now()` in ms when the commits were read. */
+  readonly at: number;
+}
+
+/** The work between two readings, or a rate of work. */
+export interface DatabaseWork {
   readonly walBytes: number;
-  readonly ours: Counts;
-  readonly temporal: Counts | null;
-}
-
-interface Counts {
   readonly commits: number;
-  /** Without transaction control (begin, commit, savepoint, …). Null if Postgres does not count statements. */
-  readonly statements: number | null;
+  /** Null without a cluster on Postgres. */
+  readonly temporalCommits: number | null;
 }
-
-/** The work between two readings, or a rate of work, with the same fields. */
-export type DatabaseWork = Omit<DatabaseCounters, 'at'>;
 
 /** Time in ms until an idle Postgres backend has reported its last transactions: 10 s and a margin. */
 const REPORTED_AFTER_MS = 10_500;
-const OURS = 'perennial';
+const OURS = ['perennial'];
 const TEMPORAL = ['temporal', 'temporal_visibility'];
 
 /** Postgres counts commits only when its backends report them: `afterReports` waits 10.5 s before it reads them. */
 export async function readCounters(
-  stack: MeasuredStack,
+  { statistics, temporalKind }: MeasuredStack,
   reports: 'now' | 'afterReports',
 ): Promise<DatabaseCounters> {
-  const walBytes = await readWal(stack);
-  const statementsAt = performance.now();
-  const statements = await readStatements(stack);
+  const [wal] = await statistics<{ bytes: number }[]>`
+    select (pg_current_wal_lsn() - '0/0')::float8 as bytes`;
   if (reports === 'afterReports') await sleep(REPORTED_AFTER_MS);
-  const commitsAt = performance.now();
-  const rows = await stack.statistics<{ datname: string; commits: number }[]>`
+  const at = performance.now();
+  const rows = await statistics<{ datname: string; commits: number }[]>`
     select datname, xact_commit::float8 as commits
     from pg_stat_database where datname is not null`;
-  const sum = (names: readonly string[]): Counts => ({
-    commits: rows
+  const commitsOf = (names: readonly string[]): number =>
+    rows
       .filter(({ datname }) => names.includes(datname))
-      .reduce((total, { commits }) => total + commits, 0),
-    statements:
-      statements === null
-        ? null
-        : names.reduce((total, name) => total + (statements.get(name) ?? 0), 0),
-  });
+      .reduce((total, { commits }) => total + commits, 0);
   return {
-    at: { statements: statementsAt, commits: commitsAt },
-    walBytes,
-    ours: sum([OURS]),
-    temporal: stack.temporalKind === 'cluster' ? sum(TEMPORAL) : null,
+    at,
+    walBytes: wal?.bytes ?? 0,
+    commits: commitsOf(OURS),
+    temporalCommits: temporalKind === 'cluster' ? commitsOf(TEMPORAL) : null,
   };
 }
 
-/** The idle system's share is subtracted from commits and statements; its WAL varies too much. */
+/** The idle system's share is subtracted from commits; its WAL varies too much. */
 export function workBetween(
   before: DatabaseCounters,
   after: DatabaseCounters,
   idlePerSecond: DatabaseWork | null,
 ): DatabaseWork {
-  const secondsOf = (part: 'statements' | 'commits'): number =>
-    (after.at[part] - before.at[part]) / 1_000;
-  const counts = (from: Counts, to: Counts, idle: Counts | null | undefined): Counts => ({
-    commits: Math.max(0, to.commits - from.commits - (idle?.commits ?? 0) * secondsOf('commits')),
-    statements:
-      from.statements === null || to.statements === null
-        ? null
-        : Math.max(
-            0,
-            to.statements - from.statements - (idle?.statements ?? 0) * secondsOf('statements'),
-          ),
-  });
+  const seconds = (after.at - before.at) / 1_000;
+  const difference = (from: number, to: number, idle = 0): number =>
+    Math.max(0, to - from - idle * seconds);
+  const { temporalCommits: from } = before;
+  const { temporalCommits: to } = after;
+  const idleTemporal = idlePerSecond?.temporalCommits ?? 0;
   return {
     walBytes: after.walBytes - before.walBytes,
-    ours: counts(before.ours, after.ours, idlePerSecond?.ours),
-    temporal:
-      before.temporal === null || after.temporal === null
-        ? null
-        : counts(before.temporal, after.temporal, idlePerSecond?.temporal),
+    commits: difference(before.commits, after.commits, idlePerSecond?.commits),
+    temporalCommits: from === null || to === null ? null : difference(from, to, idleTemporal),
   };
 }
 
 export function divided(work: DatabaseWork, by: number): DatabaseWork {
-  const counts = ({ commits, statements }: Counts): Counts => ({
-    commits: commits / by,
-    statements: statements === null ? null : statements / by,
-  });
+  const { walBytes, commits, temporalCommits } = work;
   return {
-    walBytes: work.walBytes / by,
-    ours: counts(work.ours),
-    temporal: work.temporal === null ? null : counts(work.temporal),
+    walBytes: walBytes / by,
+    commits: commits / by,
+    temporalCommits: temporalCommits === null ? null : temporalCommits / by,
   };
-}
-
-async function readWal({ statistics }: MeasuredStack): Promise<number> {
-  const [row] = await statistics<{ bytes: number }[]>`
-    select (pg_current_wal_lsn() - '0/0')::float8 as bytes`;
-  return row?.bytes ?? 0;
-}
-
-async function readStatements(stack: MeasuredStack): Promise<Map<string, number> | null> {
-  if (!stack.countsStatements) return null;
-  const rows = await stack.statistics<{ datname: string; statements: number }[]>`
-    select d.datname, sum(s.calls)::float8 as statements
-    from pg_stat_statements s join pg_database d on d.oid = s.dbid
-    where s.query !~* '^\\s*(begin|start transaction|commit|rollback|savepoint|release)'
-    group by d.datname`;
-  return new Map(rows.map(({ datname, statements }) => [datname, statements]));
 }

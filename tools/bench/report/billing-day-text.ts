@@ -85,7 +85,7 @@ function printWaves(figures: DayFigures): void {
 }
 
 function printCosts(figures: DayFigures): void {
-  const { idle, countsStatements, reference } = figures;
+  const { idle, reference } = figures;
   const waves = shownWaves(figures);
   const row = (label: string, value: (wave: WaveFigures) => number | null | undefined): void =>
     printRow(
@@ -99,22 +99,19 @@ function printCosts(figures: DayFigures): void {
   row('workflow history: events', ({ cost }) => cost.historyEvents);
   row('workflow tasks executed again', ({ cost }) => cost.repeatedTasks);
   row('webhook deliveries', (wave) => wave.deliveriesPerRenewal);
-  row('SQL commits: ours and the gateway’s', ({ cost }) => cost.database.ours.commits);
-  row('SQL commits: Temporal’s', ({ cost }) => cost.database.temporal?.commits);
-  row('SQL statements: ours and the gateway’s', ({ cost }) => cost.database.ours.statements);
-  row('SQL statements: Temporal’s', ({ cost }) => cost.database.temporal?.statements);
+  row('SQL commits: ours and the gateway’s', ({ cost }) => cost.database.commits);
+  row('SQL commits: Temporal’s', ({ cost }) => cost.database.temporalCommits);
   row('WAL bytes, all databases', ({ cost }) => cost.database.walBytes);
   row('MB of the worker, not a renewal', ({ cost }) => cost.workerMb);
   if (reference !== null) row('CPU of the stack ÷ that of the reference', cpuRatioTo(reference));
   printNote(
     'CPU and SQL of the idle stack are subtracted. A month with * includes the cost of the calls.',
   );
-  if (!countsStatements) printNote('Statements are not counted: no pg_stat_statements here.');
   const parts = PROCESSES.map((name) => `${name} ${shown(idle.cpu[name])} %`);
   printNote(`idle, of a core: ${parts.join(', ')}`);
-  const { ours, temporal, walBytes } = idle.databasePerSecond;
+  const { commits, temporalCommits, walBytes } = idle.databasePerSecond;
   printNote(
-    `idle, a second: commits ${shown(ours.commits)}, Temporal’s ${shown(temporal?.commits)}; ` +
+    `idle, a second: commits ${shown(commits)}, Temporal’s ${shown(temporalCommits)}; ` +
       `WAL ${shown(walBytes)} bytes`,
   );
 }

@@ -5,10 +5,10 @@ import postgres from 'postgres';
 import { runCommand } from '../../embedded/commands.ts';
 import { freePort } from '../../embedded/ports.ts';
 import { postgresService, postgresUrl } from '../../embedded/postgres.ts';
+import { innerPorts } from '../../embedded/temporal-cluster.ts';
 import { openProcessTable } from '../../embedded/process-table.ts';
 import { loadOrMakeSecrets } from '../../embedded/secrets.ts';
 import { supervise } from '../../embedded/services.ts';
-import type { DemoFile } from '../../embedded/demo-file.ts';
 import { startStack } from '../../scripts/client/own-stack.ts';
 import type { StackPorts } from '../../scripts/client/own-stack.ts';
 import { createMerchantClient } from '../../scripts/client/merchant-client.ts';
@@ -23,18 +23,7 @@ export type ProcessName = (typeof PROCESSES)[number];
 /** Makes an API client of one merchant. The client calls `onRepeat` for every repeated request. */
 export type ClientOf = (onRepeat?: (reason: string) => void) => MerchantClient;
 
-export interface MeasuredStack {
-  readonly demo: DemoFile;
-  readonly temporalKind: TemporalKind;
-  readonly sql: postgres.Sql;
-  /** Connection to the database `postgres`. Commits in this database do not count as the product's. */
-  readonly statistics: postgres.Sql;
-  readonly countsStatements: boolean;
-  readonly temporal: Connection;
-  pids(): ReadonlyMap<ProcessName, number>;
-  readonly merchant: ClientOf;
-  addMerchant(name: string): Promise<ClientOf>;
-}
+export type MeasuredStack = Awaited<ReturnType<typeof startMeasuredStack>>;
 
 const MERCHANT_WITHIN_MS = 60_000;
 const STOP_WITHIN_MS = 50_000;
@@ -44,15 +33,15 @@ const RETRIES_WITHIN_MS = 120_000;
 const TEMPORAL_PORT_MAX = 30_000;
 
 /**
- * Its Postgres counts statements and stores commit times, a few per cent slower. `closers` stop it, also if it fails.
+ * Its Postgres stores commit times. `closers` stop it, also if it fails.
  */
 export async function startMeasuredStack(
   dataDir: string,
   temporalKind: TemporalKind,
   closers: Closer[],
-): Promise<MeasuredStack> {
+) {
   const ports = await stackPorts(temporalKind);
-  const countsStatements = await prepareStatistics(dataDir, ports.postgres, closers);
+  await storeCommitTimes(dataDir, ports.postgres, closers);
   const stack = await startStack({
     dataDir,
     temporal: temporalKind,
@@ -70,7 +59,6 @@ export async function startMeasuredStack(
     close: () => Promise.all([sql.end({ timeout: 2 }), statistics.end({ timeout: 2 })]),
   });
   closers.unshift({ name: 'temporal connection', close: () => temporal.close() });
-  if (countsStatements) await statistics`create extension if not exists pg_stat_statements`;
   const table = openProcessTable(join(dataDir, 'processes.json'));
   const clientOf =
     (credential: { keyId: string; secret: string }): ClientOf =>
@@ -85,10 +73,10 @@ export async function startMeasuredStack(
     demo,
     temporalKind,
     sql,
+    /** Connection to the database `postgres`. Commits in this database do not count as the product's. */
     statistics,
-    countsStatements,
     temporal,
-    pids: () => {
+    pids: (): ReadonlyMap<ProcessName, number> => {
       const running = new Map(table.running().map(({ name, pid }) => [name, pid]));
       return new Map(
         PROCESSES.flatMap((name) => {
@@ -98,7 +86,7 @@ export async function startMeasuredStack(
       );
     },
     merchant: clientOf(demo),
-    addMerchant: async (name) => clientOf(await createMerchant(dataDir, name)),
+    addMerchant: async (name: string) => clientOf(await createMerchant(dataDir, name)),
   };
 }
 
@@ -114,23 +102,25 @@ function openSql(url: string): postgres.Sql {
 async function stackPorts(temporalKind: TemporalKind): Promise<StackPorts> {
   let temporal = await freePort();
   while (temporal > TEMPORAL_PORT_MAX) temporal = await freePort();
-  const inner = temporalKind === 'cluster' ? temporal + 2_001 : temporal;
-  const taken = (port: number): boolean => port >= inner && port < inner + 8;
-  const others = new Set<number>();
-  while (others.size < 4) {
+  const inner = temporalKind === 'cluster' ? Object.values(innerPorts(temporal)) : [];
+  const taken = new Set([temporal, ...inner]);
+  const other = async (): Promise<number> => {
     const port = await freePort();
-    if (port !== temporal && !taken(port)) others.add(port);
-  }
-  const [api = 0, gateway = 0, postgresPort = 0, temporalUi = 0] = others;
-  return { api, gateway, postgres: postgresPort, temporal, temporalUi };
+    if (taken.has(port)) return other();
+    taken.add(port);
+    return port;
+  };
+  return {
+    api: await other(),
+    gateway: await other(),
+    postgres: await other(),
+    temporal,
+    temporalUi: await other(),
+  };
 }
 
-/** Writes the settings that Postgres reads only at its start. False without pg_stat_statements. */
-async function prepareStatistics(
-  dataDir: string,
-  port: number,
-  closers: Closer[],
-): Promise<boolean> {
+/** Writes a setting that Postgres reads only at its start. */
+async function storeCommitTimes(dataDir: string, port: number, closers: Closer[]): Promise<void> {
   mkdirSync(dataDir, { recursive: true });
   const settings = {
     dataFolder: join(dataDir, 'postgres'),
@@ -146,11 +136,6 @@ async function prepareStatistics(
   const sql = openSql(postgresUrl(settings, 'postgres'));
   try {
     await sql`alter system set track_commit_timestamp = on`;
-    const found = await sql`
-      select 1 from pg_available_extensions where name = 'pg_stat_statements'`;
-    if (found.length === 0) return false;
-    await sql`alter system set shared_preload_libraries = 'pg_stat_statements'`;
-    return true;
   } finally {
     await sql.end({ timeout: 2 });
     await server.stop();

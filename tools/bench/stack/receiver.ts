@@ -19,20 +19,9 @@ interface Selection {
   readonly eventType?: string;
 }
 
-export interface Receiver {
-  readonly pid: number;
-  arrivals(selection: Selection): Arrival[];
-  readonly silentUrl: string;
-  /** Creates a webhook configuration and returns its id. Default endpoint: this receiver under `path`. */
-  subscribe(
-    merchant: MerchantClient,
-    path: string,
-    eventTypes: readonly string[],
-    endpoint?: string,
-  ): Promise<string>;
-}
+export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
-export async function startReceiver(closers: Closer[]): Promise<Receiver> {
+export async function startReceiver(closers: Closer[]) {
   const received: Arrival[] = [];
   const [answering, silent] = [await freePort(), await freePort()];
   const args = [String(answering), String(silent)];
@@ -41,7 +30,7 @@ export async function startReceiver(closers: Closer[]): Promise<Receiver> {
   );
   return {
     pid: child.pid,
-    arrivals: (wanted) =>
+    arrivals: (wanted: Selection): Arrival[] =>
       received.filter(
         ({ path, at, eventType }) =>
           path === wanted.path &&
@@ -49,9 +38,15 @@ export async function startReceiver(closers: Closer[]): Promise<Receiver> {
           (wanted.eventType === undefined || eventType === wanted.eventType),
       ),
     silentUrl: `http://127.0.0.1:${silent}/webhooks`,
-    subscribe: async (merchant, path, eventTypes, endpoint) => {
+    /** Creates a webhook configuration and returns its id. Default endpoint: this receiver under `path`. */
+    subscribe: async (
+      merchant: MerchantClient,
+      path: string,
+      eventTypes: readonly string[],
+      endpoint = `http://127.0.0.1:${answering}${path}`,
+    ): Promise<string> => {
       const made = await merchant.post<{ webhookConfigId: string }>('/webhook', {
-        endpoint: endpoint ?? `http://127.0.0.1:${answering}${path}`,
+        endpoint,
         eventSigner: `whsec_${randomBytes(24).toString('base64')}`,
         subscribedEventTypes: eventTypes,
       });
