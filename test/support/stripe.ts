@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { Stripe } from 'stripe';
 import { test, vi } from 'vitest';
 import { startStripeMock, stripeMockFiles } from '../../tools/embedded/stripe-mock.ts';
@@ -126,9 +127,7 @@ async function startReceiver() {
   let refusedText: string | null = null;
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     void (async () => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk as Buffer);
-      const rawBody = Buffer.concat(chunks).toString('utf8');
+      const rawBody = await text(request);
       const event = JSON.parse(rawBody) as {
         id: string;
         type: string;

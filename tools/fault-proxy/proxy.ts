@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import {
@@ -60,7 +61,7 @@ export async function createFaultProxy(options: FaultProxyOptions): Promise<Faul
     const path = new URL(request.url ?? '/', options.targetUrl).pathname;
     if (path === FAULTS_PATH) return control(faults, options.controlKey, request, response);
     // The body is read first, so that the request is forwarded even if the client closes its connection.
-    const body = await readBody(request);
+    const body = await buffer(request);
     const fault = faults.take((each) => applies(each, request.method ?? 'GET', path));
     if (fault === null) return write(response, await forward(request, body));
     if (fault.fault === 'delay') await sleep(fault.delayMs, undefined, { signal: closing.signal });
@@ -98,12 +99,6 @@ interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly body: Buffer;
-}
-
-async function readBody(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }
 
 function breakAnswer(fault: Fault, request: IncomingMessage, response: ServerResponse): void {
