@@ -10,15 +10,10 @@ export interface ProcessRecord extends ProcessIdentity {
   readonly startedAt: string;
 }
 
-/** From this file the next `npm start` learns which processes a killed one left running. */
-export interface ProcessTable {
-  running(): ProcessRecord[];
-  add(name: string, pid: number): void;
-  remove(name: string): void;
-}
+export type ProcessTable = ReturnType<typeof openProcessTable>;
 
-/** Opens the table in `file`. A missing or unreadable file is an empty table. */
-export function openProcessTable(file: string): ProcessTable {
+/** From `file` the next `npm start` learns which processes a killed one left running. A missing file is an empty table. */
+export function openProcessTable(file: string) {
   const records = (): ProcessRecord[] => {
     try {
       const content = JSON.parse(readFileSync(file, 'utf8')) as { processes: ProcessRecord[] };
@@ -37,13 +32,13 @@ export function openProcessTable(file: string): ProcessTable {
 
   return {
     running: () => records().filter(isRunning),
-    add: (name, pid) => {
+    add: (name: string, pid: number): void => {
       const identity = identify(pid);
       if (identity === undefined) return;
       const command = commandLineOf(pid) ?? '';
       const startedAt = new Date().toISOString();
       write([...without(name), { name, ...identity, command, startedAt }]);
     },
-    remove: (name) => write(without(name)),
+    remove: (name: string): void => write(without(name)),
   };
 }

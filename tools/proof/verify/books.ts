@@ -76,7 +76,7 @@ export async function openBooks(places: Places): Promise<Books> {
     await fill(session, 'underived', await readLedgerProblems(session));
     await session.unsafe(`set local statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
     const gateways = [
-      ...(places.gateway ? [sandboxBook(places.gateway)] : []),
+      ...(places.gateway ? [sandboxBook(places.gateway.url, places.gateway.key)] : []),
       ...(places.stripe ? await stripeBooks(session, places.stripe) : []),
     ];
     for (const gateway of gateways) await readGateway(session, gateway);

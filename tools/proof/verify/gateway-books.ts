@@ -2,6 +2,7 @@ import type { ReservedSql } from 'postgres';
 import { accountBinding } from '../../../gateways/merchant-gateways.ts';
 import { recordedCharges } from '../../embedded/control.ts';
 import { listCharges, listRefunds } from './stripe-charges.ts';
+import type { ListedCharge, ListedRefund } from './stripe-charges.ts';
 import { createStripeClient } from '../../../gateways/stripe/client.ts';
 
 export type BookRow = Record<string, string | number | null>;
@@ -31,49 +32,19 @@ const DAY_MS = 86_400_000;
 /** Stripe's clock may differ from ours by this time, in ms. */
 const CLOCK_MARGIN_MS = 60_000;
 
-interface SandboxPlace {
-  readonly url: string;
-  readonly key: string;
+export function sandboxBook(url: string, key: string): GatewayBook {
+  return { gateway: SANDBOX, from: new Date(0), pages: readSandbox(url, key) };
 }
 
-export function sandboxBook(place: SandboxPlace): GatewayBook {
-  return { gateway: SANDBOX, from: new Date(0), pages: readSandbox(place) };
-}
+type OrderIds = Pick<ListedCharge, 'merchantId' | 'intentId' | 'subscriptionId'>;
 
-interface ListedRefund {
-  readonly key: string | null;
-  readonly gatewayRefundId: string;
-  readonly amountMinor: number;
-  readonly status: string;
-  readonly createdAt: number;
-}
-
-interface OrderIds {
-  readonly merchantId: string;
-  readonly intentId: string;
-  /** Null for a charge outside a subscription. */
-  readonly subscriptionId: string | null;
-}
-
-interface SandboxCharge extends ListedCharge {
+interface SandboxCharge extends Omit<ListedCharge, keyof OrderIds | 'gatewayChargeId'> {
   readonly id: string;
   readonly reference: OrderIds;
-  readonly refunds: readonly ListedRefund[];
+  readonly refunds: readonly Omit<ListedRefund, 'merchantId' | 'gatewayChargeId'>[];
 }
 
-interface ListedCharge {
-  readonly key: string;
-  readonly outcome: string;
-  readonly amountMinor: number;
-  readonly currency: string;
-  readonly createdAt: number;
-}
-
-interface ChargeIds extends OrderIds {
-  readonly gatewayChargeId: string;
-}
-
-async function* readSandbox({ url, key }: SandboxPlace): AsyncGenerator<BookPage> {
+async function* readSandbox(url: string, key: string): AsyncGenerator<BookPage> {
   for await (const page of recordedCharges<SandboxCharge>(url, key)) {
     yield {
       charges: page.map((charge) =>
@@ -111,7 +82,7 @@ export async function stripeBooks(
   });
 }
 
-function rowOf(gateway: string, charge: ListedCharge & ChargeIds): BookRow {
+function rowOf(gateway: string, charge: ListedCharge): BookRow {
   return {
     gateway,
     key: charge.key,
@@ -126,10 +97,7 @@ function rowOf(gateway: string, charge: ListedCharge & ChargeIds): BookRow {
   };
 }
 
-function refundRowOf(
-  gateway: string,
-  refund: ListedRefund & Pick<ChargeIds, 'gatewayChargeId'>,
-): BookRow {
+function refundRowOf(gateway: string, refund: Omit<ListedRefund, 'merchantId'>): BookRow {
   return {
     gateway,
     key: refund.key,

@@ -2,23 +2,18 @@ import { askControl, recordedCharges } from '../../embedded/control.ts';
 import type { DemoFile } from '../../embedded/demo-file.ts';
 import type { ListedCharge } from '../../stripe-double/charge-list.ts';
 
-/** The control routes of a running Stripe double and of the fault proxy in front of the double. */
-export interface DoubleControl {
-  readonly accountId: string;
-  /** Calls a control route of the double. `gateways/README.md` describes the routes and their fields. */
-  order(route: string, fields: object): Promise<unknown>;
-  /** All charges of the demo merchant's account in the order in which they were made, page by page. */
-  charges(): AsyncGenerator<ListedCharge[]>;
-  addFault(fault: object): Promise<void>;
-  /** The faults of the proxy since the last removal, with the number of requests that each has hit. */
-  faults(): Promise<
-    { fault: string; effect: string; hits: number; status: number; path: string }[]
-  >;
-  removeFaults(): Promise<void>;
+export type DoubleControl = ReturnType<typeof controlDouble>;
+
+interface ProxyFault {
+  readonly fault: string;
+  readonly effect: string;
+  readonly hits: number;
+  readonly status: number;
+  readonly path: string;
 }
 
-/** @throws Error if `npm start` runs without the Stripe double. */
-export function controlDouble({ stripeDouble, gatewayKey }: DemoFile): DoubleControl {
+/** The control routes of a running Stripe double and of the fault proxy. Throws if `npm start` runs without them. */
+export function controlDouble({ stripeDouble, gatewayKey }: DemoFile) {
   if (stripeDouble === undefined) {
     throw new Error(
       'This npm start does not run the Stripe double. Stop it, run npm start -- --gateway stripe-double, ' +
@@ -29,17 +24,16 @@ export function controlDouble({ stripeDouble, gatewayKey }: DemoFile): DoubleCon
   const faults = `${proxyUrl}/control/faults`;
   return {
     accountId,
-    order: (route, fields) => askControl(`${url}/control/${route}`, gatewayKey, 'POST', fields),
+    /** Calls a control route of the double. `gateways/README.md` describes the routes and their fields. */
+    order: (route: string, fields: object) =>
+      askControl(`${url}/control/${route}`, gatewayKey, 'POST', fields),
+    /** All charges of the demo merchant's account in the order in which they were made, page by page. */
     charges: () => recordedCharges<ListedCharge>(url, gatewayKey, { accountId }),
-    addFault: async (fault) => {
+    addFault: async (fault: object) => {
       await askControl(faults, gatewayKey, 'POST', fault);
     },
-    faults: async () =>
-      (
-        (await askControl(faults, gatewayKey)) as {
-          faults: Awaited<ReturnType<DoubleControl['faults']>>;
-        }
-      ).faults,
+    /** The faults of the proxy since the last removal, with the number of requests that each has hit. */
+    faults: async () => ((await askControl(faults, gatewayKey)) as { faults: ProxyFault[] }).faults,
     removeFaults: async () => {
       await askControl(faults, gatewayKey, 'DELETE');
     },

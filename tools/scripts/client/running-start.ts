@@ -1,9 +1,8 @@
 import { askControl, recordedCharges } from '../../embedded/control.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
-import type { DemoFile } from '../../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../../config.ts';
 import { createMerchantClient } from './merchant-client.ts';
-import type { MerchantClient, MerchantClientOptions } from './merchant-client.ts';
+import type { MerchantClientOptions } from './merchant-client.ts';
 
 export interface BookedCharge {
   readonly sequence: number;
@@ -22,25 +21,15 @@ export interface OrderedFault {
   readonly hits: number;
 }
 
-/** A running `npm start`, with access as its demo merchant and as operator of the sandbox gateway. */
-export interface RunningStart {
-  readonly demo: DemoFile;
-  readonly dataDir: string;
-  merchant(options?: Omit<MerchantClientOptions, 'apiUrl' | 'keyId' | 'secret'>): MerchantClient;
-  declineNext(subscriptionId: string, code: string, count: number): Promise<void>;
-  addFault(fault: Readonly<Record<string, unknown>>): Promise<void>;
-  faults(): Promise<OrderedFault[]>;
-  clearFaults(): Promise<void>;
-  /** All charges that the gateway recorded for a subscription, also declined ones, oldest first. */
-  book(subscriptionId: string): Promise<BookedCharge[]>;
-}
+export type RunningStart = Awaited<ReturnType<typeof findRunningStart>>;
 
 const HEALTH_WITHIN_MS = 3_000;
 
-/** By default that of this checkout. Throws an error that says what to do if it does not run. */
-export async function findRunningStart(
-  dataDir: string = loadEmbeddedConfig().dataDir,
-): Promise<RunningStart> {
+/**
+ * A running `npm start`, by default that of this checkout, with access as its demo merchant and as operator of the
+ * sandbox gateway. Throws an error that says what to do if it does not run.
+ */
+export async function findRunningStart(dataDir: string = loadEmbeddedConfig().dataDir) {
   const demo = readDemoFile(dataDir);
   for (const url of [demo.apiUrl, demo.gatewayUrl]) {
     if (await isHealthy(url)) continue;
@@ -54,15 +43,15 @@ export async function findRunningStart(
   return {
     demo,
     dataDir,
-    merchant: (options = {}) => {
+    merchant: (options: Omit<MerchantClientOptions, 'apiUrl' | 'keyId' | 'secret'> = {}) => {
       const { apiUrl, keyId, secret } = demo;
       return createMerchantClient({ apiUrl, keyId, secret, ...options });
     },
-    declineNext: async (subscriptionId, code, count) => {
+    declineNext: async (subscriptionId: string, code: string, count: number) => {
       const order = { subscriptionId, code, count };
       await askControl(`${gatewayUrl}/control/declines`, gatewayKey, 'POST', order);
     },
-    addFault: async (fault) => {
+    addFault: async (fault: Readonly<Record<string, unknown>>) => {
       await askControl(faults, gatewayKey, 'POST', fault);
     },
     faults: async () =>
@@ -70,7 +59,8 @@ export async function findRunningStart(
     clearFaults: async () => {
       await askControl(faults, gatewayKey, 'DELETE');
     },
-    book: async (subscriptionId) => {
+    /** All charges that the gateway recorded for a subscription, also declined ones, oldest first. */
+    book: async (subscriptionId: string) => {
       const booked: BookedCharge[] = [];
       const pages = recordedCharges<BookedCharge>(gatewayUrl, gatewayKey, { subscriptionId });
       for await (const page of pages) booked.push(...page);
