@@ -38,11 +38,11 @@ const EVERY = {
   MONTH: 'everyMonth',
   YEAR: 'everyYear',
 } as const;
-const AFTER_TRIAL = {
-  DAY: 'amountOnAfterDays',
-  WEEK: 'amountOnAfterWeeks',
-  MONTH: 'amountOnAfterMonths',
-  YEAR: 'amountOnAfterYears',
+const FREE = {
+  DAY: 'freeDays',
+  WEEK: 'freeWeeks',
+  MONTH: 'freeMonths',
+  YEAR: 'freeYears',
 } as const;
 
 /** Returns the charges that the payer agrees to by paying at `nowAt`, with dates in UTC. */
@@ -68,14 +68,15 @@ export function offerOf({ say, money, date }: Language, terms: Terms, nowAt: num
   };
 
   if (trial !== null) {
-    const first = { amount: regular, date: dateOf(0), count: trial.count };
+    const free = say(FREE[trial.interval], { count: trial.count });
+    const first = { amount: regular, date: dateOf(0), free };
     return {
       heading: say('yourCard'),
       action: say('startTrial'),
       onceEntered: say('trialOnceEntered'),
       lines: [
         { label: say('today'), text: say('nothing') },
-        { label: say('thereafter'), text: say(AFTER_TRIAL[trial.interval], first) },
+        { label: say('thereafter'), text: say('amountOnAfter', first) },
         ...(cycleCount === 1 ? [] : [{ label: say('afterThat'), text: charges }]),
         inAll,
       ],

@@ -54,17 +54,7 @@ export interface Language {
  * English has the formats of Great Britain, which name the country of a dollar: `US$19.99`. Arabic has the digits 0
  * to 9, which are printed on cards.
  */
-const FORMATS: Readonly<Record<Locale, string>> = {
-  en: 'en-GB',
-  de: 'de',
-  fr: 'fr',
-  es: 'es',
-  pt: 'pt',
-  it: 'it',
-  nl: 'nl',
-  ja: 'ja',
-  ar: 'ar-u-nu-latn',
-};
+const FORMATS: Partial<Record<Locale, string>> = { en: 'en-GB', ar: 'ar-u-nu-latn' };
 
 const languages = new Map<Locale, Language>();
 
@@ -75,7 +65,7 @@ export function languageOf(locale: Locale): Language {
 }
 
 function createLanguage(locale: Locale): Language {
-  const tag = FORMATS[locale];
+  const tag = FORMATS[locale] ?? locale;
   const texts = TEXTS[locale];
   const direction = locale === 'ar' ? 'rtl' : 'ltr';
   const plurals = new Intl.PluralRules(tag);

@@ -121,22 +121,11 @@ export const de: Texts = {
   thereafter: 'Danach',
   afterThat: 'Anschließend',
   inAll: 'Insgesamt',
-  amountOnAfterDays: {
-    one: '{amount} am {date}, nach {count} kostenlosen Tag',
-    other: '{amount} am {date}, nach {count} kostenlosen Tagen',
-  },
-  amountOnAfterWeeks: {
-    one: '{amount} am {date}, nach {count} kostenlosen Woche',
-    other: '{amount} am {date}, nach {count} kostenlosen Wochen',
-  },
-  amountOnAfterMonths: {
-    one: '{amount} am {date}, nach {count} kostenlosen Monat',
-    other: '{amount} am {date}, nach {count} kostenlosen Monaten',
-  },
-  amountOnAfterYears: {
-    one: '{amount} am {date}, nach {count} kostenlosen Jahr',
-    other: '{amount} am {date}, nach {count} kostenlosen Jahren',
-  },
+  amountOnAfter: '{amount} am {date}, nach {free}',
+  freeDays: { one: '{count} kostenlosen Tag', other: '{count} kostenlosen Tagen' },
+  freeWeeks: { one: '{count} kostenlosen Woche', other: '{count} kostenlosen Wochen' },
+  freeMonths: { one: '{count} kostenlosen Monat', other: '{count} kostenlosen Monaten' },
+  freeYears: { one: '{count} kostenlosen Jahr', other: '{count} kostenlosen Jahren' },
   everyDay: { one: '{amount} jeden Tag', other: '{amount} alle {count} Tage' },
   everyWeek: { one: '{amount} jede Woche', other: '{amount} alle {count} Wochen' },
   everyMonth: { one: '{amount} jeden Monat', other: '{amount} alle {count} Monate' },

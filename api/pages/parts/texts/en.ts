@@ -123,22 +123,11 @@ export const en = {
   thereafter: 'Then',
   afterThat: 'After that',
   inAll: 'In all',
-  amountOnAfterDays: {
-    one: '{amount} on {date}, after {count} day free',
-    other: '{amount} on {date}, after {count} days free',
-  },
-  amountOnAfterWeeks: {
-    one: '{amount} on {date}, after {count} week free',
-    other: '{amount} on {date}, after {count} weeks free',
-  },
-  amountOnAfterMonths: {
-    one: '{amount} on {date}, after {count} month free',
-    other: '{amount} on {date}, after {count} months free',
-  },
-  amountOnAfterYears: {
-    one: '{amount} on {date}, after {count} year free',
-    other: '{amount} on {date}, after {count} years free',
-  },
+  amountOnAfter: '{amount} on {date}, after {free}',
+  freeDays: { one: '{count} day free', other: '{count} days free' },
+  freeWeeks: { one: '{count} week free', other: '{count} weeks free' },
+  freeMonths: { one: '{count} month free', other: '{count} months free' },
+  freeYears: { one: '{count} year free', other: '{count} years free' },
   everyDay: { one: '{amount} every day', other: '{amount} every {count} days' },
   everyWeek: { one: '{amount} every week', other: '{amount} every {count} weeks' },
   everyMonth: { one: '{amount} every month', other: '{amount} every {count} months' },

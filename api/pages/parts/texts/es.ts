@@ -118,22 +118,11 @@ export const es: Texts = {
   thereafter: 'Después',
   afterThat: 'Más adelante',
   inAll: 'En total',
-  amountOnAfterDays: {
-    one: '{amount} el {date}, tras {count} día gratis',
-    other: '{amount} el {date}, tras {count} días gratis',
-  },
-  amountOnAfterWeeks: {
-    one: '{amount} el {date}, tras {count} semana gratis',
-    other: '{amount} el {date}, tras {count} semanas gratis',
-  },
-  amountOnAfterMonths: {
-    one: '{amount} el {date}, tras {count} mes gratis',
-    other: '{amount} el {date}, tras {count} meses gratis',
-  },
-  amountOnAfterYears: {
-    one: '{amount} el {date}, tras {count} año gratis',
-    other: '{amount} el {date}, tras {count} años gratis',
-  },
+  amountOnAfter: '{amount} el {date}, tras {free}',
+  freeDays: { one: '{count} día gratis', other: '{count} días gratis' },
+  freeWeeks: { one: '{count} semana gratis', other: '{count} semanas gratis' },
+  freeMonths: { one: '{count} mes gratis', other: '{count} meses gratis' },
+  freeYears: { one: '{count} año gratis', other: '{count} años gratis' },
   everyDay: { one: '{amount} cada día', other: '{amount} cada {count} días' },
   everyWeek: { one: '{amount} cada semana', other: '{amount} cada {count} semanas' },
   everyMonth: { one: '{amount} cada mes', other: '{amount} cada {count} meses' },

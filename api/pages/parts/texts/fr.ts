@@ -119,22 +119,11 @@ export const fr: Texts = {
   thereafter: 'Puis',
   afterThat: 'Ensuite',
   inAll: 'Au total',
-  amountOnAfterDays: {
-    one: '{amount} le {date}, après {count} jour gratuit',
-    other: '{amount} le {date}, après {count} jours gratuits',
-  },
-  amountOnAfterWeeks: {
-    one: '{amount} le {date}, après {count} semaine gratuite',
-    other: '{amount} le {date}, après {count} semaines gratuites',
-  },
-  amountOnAfterMonths: {
-    one: '{amount} le {date}, après {count} mois gratuit',
-    other: '{amount} le {date}, après {count} mois gratuits',
-  },
-  amountOnAfterYears: {
-    one: '{amount} le {date}, après {count} an gratuit',
-    other: '{amount} le {date}, après {count} ans gratuits',
-  },
+  amountOnAfter: '{amount} le {date}, après {free}',
+  freeDays: { one: '{count} jour gratuit', other: '{count} jours gratuits' },
+  freeWeeks: { one: '{count} semaine gratuite', other: '{count} semaines gratuites' },
+  freeMonths: { one: '{count} mois gratuit', other: '{count} mois gratuits' },
+  freeYears: { one: '{count} an gratuit', other: '{count} ans gratuits' },
   everyDay: { one: '{amount} par jour', other: '{amount} tous les {count} jours' },
   everyWeek: { one: '{amount} par semaine', other: '{amount} toutes les {count} semaines' },
   everyMonth: { one: '{amount} par mois', other: '{amount} tous les {count} mois' },

@@ -117,22 +117,11 @@ export const it: Texts = {
   thereafter: 'Poi',
   afterThat: 'In seguito',
   inAll: 'In totale',
-  amountOnAfterDays: {
-    one: '{amount} il {date}, dopo {count} giorno gratuito',
-    other: '{amount} il {date}, dopo {count} giorni gratuiti',
-  },
-  amountOnAfterWeeks: {
-    one: '{amount} il {date}, dopo {count} settimana gratuita',
-    other: '{amount} il {date}, dopo {count} settimane gratuite',
-  },
-  amountOnAfterMonths: {
-    one: '{amount} il {date}, dopo {count} mese gratuito',
-    other: '{amount} il {date}, dopo {count} mesi gratuiti',
-  },
-  amountOnAfterYears: {
-    one: '{amount} il {date}, dopo {count} anno gratuito',
-    other: '{amount} il {date}, dopo {count} anni gratuiti',
-  },
+  amountOnAfter: '{amount} il {date}, dopo {free}',
+  freeDays: { one: '{count} giorno gratuito', other: '{count} giorni gratuiti' },
+  freeWeeks: { one: '{count} settimana gratuita', other: '{count} settimane gratuite' },
+  freeMonths: { one: '{count} mese gratuito', other: '{count} mesi gratuiti' },
+  freeYears: { one: '{count} anno gratuito', other: '{count} anni gratuiti' },
   everyDay: { one: '{amount} ogni giorno', other: '{amount} ogni {count} giorni' },
   everyWeek: { one: '{amount} ogni settimana', other: '{amount} ogni {count} settimane' },
   everyMonth: { one: '{amount} ogni mese', other: '{amount} ogni {count} mesi' },

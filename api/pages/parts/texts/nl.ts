@@ -118,22 +118,11 @@ export const nl: Texts = {
   thereafter: 'Daarna',
   afterThat: 'Vervolgens',
   inAll: 'In totaal',
-  amountOnAfterDays: {
-    one: '{amount} op {date}, na {count} gratis dag',
-    other: '{amount} op {date}, na {count} gratis dagen',
-  },
-  amountOnAfterWeeks: {
-    one: '{amount} op {date}, na {count} gratis week',
-    other: '{amount} op {date}, na {count} gratis weken',
-  },
-  amountOnAfterMonths: {
-    one: '{amount} op {date}, na {count} gratis maand',
-    other: '{amount} op {date}, na {count} gratis maanden',
-  },
-  amountOnAfterYears: {
-    one: '{amount} op {date}, na {count} gratis jaar',
-    other: '{amount} op {date}, na {count} gratis jaren',
-  },
+  amountOnAfter: '{amount} op {date}, na {free}',
+  freeDays: { one: '{count} gratis dag', other: '{count} gratis dagen' },
+  freeWeeks: { one: '{count} gratis week', other: '{count} gratis weken' },
+  freeMonths: { one: '{count} gratis maand', other: '{count} gratis maanden' },
+  freeYears: { one: '{count} gratis jaar', other: '{count} gratis jaren' },
   everyDay: { one: '{amount} per dag', other: '{amount} per {count} dagen' },
   everyWeek: { one: '{amount} per week', other: '{amount} per {count} weken' },
   everyMonth: { one: '{amount} per maand', other: '{amount} per {count} maanden' },

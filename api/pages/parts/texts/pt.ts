@@ -117,22 +117,11 @@ export const pt: Texts = {
   thereafter: 'Depois',
   afterThat: 'Em seguida',
   inAll: 'No total',
-  amountOnAfterDays: {
-    one: '{amount} em {date}, após {count} dia grátis',
-    other: '{amount} em {date}, após {count} dias grátis',
-  },
-  amountOnAfterWeeks: {
-    one: '{amount} em {date}, após {count} semana grátis',
-    other: '{amount} em {date}, após {count} semanas grátis',
-  },
-  amountOnAfterMonths: {
-    one: '{amount} em {date}, após {count} mês grátis',
-    other: '{amount} em {date}, após {count} meses grátis',
-  },
-  amountOnAfterYears: {
-    one: '{amount} em {date}, após {count} ano grátis',
-    other: '{amount} em {date}, após {count} anos grátis',
-  },
+  amountOnAfter: '{amount} em {date}, após {free}',
+  freeDays: { one: '{count} dia grátis', other: '{count} dias grátis' },
+  freeWeeks: { one: '{count} semana grátis', other: '{count} semanas grátis' },
+  freeMonths: { one: '{count} mês grátis', other: '{count} meses grátis' },
+  freeYears: { one: '{count} ano grátis', other: '{count} anos grátis' },
   everyDay: { one: '{amount} por dia', other: '{amount} a cada {count} dias' },
   everyWeek: { one: '{amount} por semana', other: '{amount} a cada {count} semanas' },
   everyMonth: { one: '{amount} por mês', other: '{amount} a cada {count} meses' },
