@@ -40,7 +40,7 @@ p { margin: .25rem 0 .75rem; overflow-wrap: anywhere; }
 .soft { color: var(--soft); }
 .from { color: var(--soft); margin: 0 0 1rem; }
 dl { margin: 1rem 0 0; }
-dl { display: grid; grid-template-columns: fit-content(40%) 1fr; gap: .35rem 1rem; align-items: baseline; }
+dl { display: grid; grid-template-columns: fit-content(55%) 1fr; gap: .35rem 1rem; align-items: baseline; }
 dl > div { display: contents; }
 dt { color: var(--soft); }
 dd {
