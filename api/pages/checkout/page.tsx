@@ -3,7 +3,7 @@ import { nextPaymentAt } from '../../../domain/subscription/state.ts';
 import { cycleAmountMinor, totalAmountMinor } from '../../../domain/subscription/terms.ts';
 import type { Terms } from '../../../domain/subscription/terms.ts';
 import type { Language } from '../parts/language.ts';
-import type { ListRow, Offer, Sale } from '../shared/views.tsx';
+import type { ListRow, Offer, SaleText } from '../shared/views.tsx';
 import {
   fillInDetails,
   findCheckout,
@@ -11,21 +11,12 @@ import {
 } from '../../../db/repositories/checkouts/sessions.ts';
 import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import { checkoutPath, readSessionToken } from '../../../runtime/payer-links.ts';
-import {
-  askPayer,
-  callbackUrl,
-  closedPage,
-  lockedPage,
-  processingPage,
-  resultPage,
-  shownTestCards,
-  unknownPage,
-} from '../shared/card-page.tsx';
+import { callbackUrl, closedPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
-import type { PageRoutes } from '../shared/card-page-kind.ts';
+import type { Asked, CardStage, PageRoutes } from '../shared/card-page-kind.ts';
 import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
-import { BankLink, declinedText, isAtBank, withBankAbove } from '../shared/bank.tsx';
-import type { PageDeps, PageRequest, PageText } from '../shared/card-page.tsx';
+import { bankLink, declinedText, isAtBank } from '../shared/bank.tsx';
+import type { PageRequest, PageText } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
 import { intentEvent, subscriptionEvent } from '../../../domain/subscription/change.ts';
@@ -103,10 +94,16 @@ export function checkoutRoutes(routes: PageRoutes): void {
 
   cardPageRoutes<Checkout>(routes, {
     pathOf: checkoutPath,
-    unknown: (language) => unknownPage(language, 'unknownCheckout'),
+    texts: {
+      unknown: 'unknownCheckout',
+      expired: ['checkoutExpiredTitle', 'checkoutExpired'],
+      cancelled: 'checkoutCancelledTitle',
+    },
     find: (token) => findCheckout(db, readSessionToken(deps, token) ?? token),
-    show: (request, checkout) => checkoutPage(request, checkout, nowOf(checkout)),
-    asks: (checkout) => ['open', 'atBank'].includes(stageOf(checkout, nowOf(checkout))),
+    stageOf: (checkout) => stageOf(checkout, nowOf(checkout)),
+    asked: (request, checkout) => askedOf(request, checkout, nowOf(checkout)),
+    done: donePage,
+    leaveUrl: (checkout) => withFacts(checkout, checkout.cancelUrl ?? checkout.callbackUrl),
     isDecided: ({ state }) => state.status !== 'CREATED',
     // `expiresAt` is real time. On a test clock `checkoutExpiresAt` is the clock's time, so it sets no limit here.
     limitsOf: ({ tries, state, clockReachedAt }) => ({
@@ -115,7 +112,6 @@ export function checkoutRoutes(routes: PageRoutes): void {
     }),
     purpose: 'subscription',
     subjectId: ({ subscriptionId }) => subscriptionId,
-    processing: processingPage,
     bank: {
       intentOf: ({ state }) => state.owed?.intentId ?? null,
       attemptOf: async ({ merchantId, state }, intentId) =>
@@ -135,51 +131,24 @@ export function checkoutRoutes(routes: PageRoutes): void {
 }
 
 /** `nowAt` is the result of `businessNow`. */
-function checkoutPage(request: PageRequest, checkout: Checkout, nowAt: number): Page {
-  const name = checkout.merchantName;
-  const { language, home } = request;
-  const { say } = language;
-  const back = { name, url: leaveUrl(checkout) };
-  switch (stageOf(checkout, nowAt)) {
-    case 'open':
-      return askPage(request, checkout, nowAt);
-    case 'locked':
-      return lockedPage(language, back);
-    case 'atBank': {
-      const { owed, terms } = checkout.state;
-      const amount = language.money(owed?.amountMinor ?? terms.amountMinor, terms.currency);
-      const intentId = owed?.intentId ?? '';
-      const action = <BankLink language={language} home={home} intentId={intentId} />;
-      return withBankAbove(language, askPage(request, checkout, nowAt), { amount, action });
-    }
-    case 'processing':
-      return processingPage(language, home);
-    case 'done': {
-      const receipt = receiptOf(language, checkout);
-      const { callbackUrl: url } = checkout;
-      const onward = { name, url: url === null ? null : withFacts(checkout, url) };
-      return resultPage(language, { ...resultText(language, checkout), receipt }, onward);
-    }
-    case 'expired': {
-      const texts = [say('checkoutExpired', { name })];
-      return closedPage(language, 410, { title: say('checkoutExpiredTitle'), texts }, back);
-    }
-    case 'cancelled': {
-      const texts = [say('nothingMoreCharged')];
-      return closedPage(language, 410, { title: say('checkoutCancelledTitle'), texts }, back);
-    }
-  }
+function askedOf(request: PageRequest, checkout: Checkout, nowAt: number): Asked {
+  const { language } = request;
+  const { attempt, lastErrorCode, state } = checkout;
+  const { owed, terms } = state;
+  const amount = language.money(owed?.amountMinor ?? terms.amountMinor, terms.currency);
+  return {
+    sale: saleFrom(language, checkout, terms, nowAt),
+    alert: declinedText(language, attempt, lastErrorCode),
+    button: terms.trial === null ? 'continueToPayment' : 'continueToYourCard',
+    bank: isAtBank(attempt) ? { amount, action: bankLink(request, owed?.intentId ?? '') } : null,
+  };
 }
 
-function askPage(request: PageRequest, checkout: Checkout, nowAt: number): Page {
-  const { terms } = checkout.state;
-  const sale = { ...saleFrom(request, checkout, terms, nowAt), cancelUrl: leaveUrl(checkout) };
-  return askPayer(request, {
-    subject: checkout,
-    sale,
-    alert: declinedText(request.language, checkout.attempt, checkout.lastErrorCode),
-    button: terms.trial === null ? 'continueToPayment' : 'continueToYourCard',
-  });
+function donePage(language: Language, checkout: Checkout): Page {
+  const receipt = receiptOf(language, checkout);
+  const { callbackUrl: url, merchantName: name } = checkout;
+  const onward = { name, url: withFacts(checkout, url) };
+  return closedPage(language, 200, { ...resultText(language, checkout), receipt }, onward);
 }
 
 function isPaidAtOnce({ cycleCount, trial }: Terms): boolean {
@@ -189,28 +158,18 @@ function isPaidAtOnce({ cycleCount, trial }: Terms): boolean {
 const productNameOf = ({ productPage, description }: Pick<Order, 'productPage' | 'description'>) =>
   productPage?.name ?? description;
 
-type Order = Pick<Checkout, 'merchantName' | 'mode' | 'productPage' | 'description'>;
+type Order = Pick<Checkout, 'merchantName' | 'productPage' | 'description'>;
 
-export function saleFrom(
-  deps: Pick<PageDeps, 'gateway' | 'language'>,
-  order: Order,
-  terms: Terms,
-  nowAt: number,
-): Sale {
-  const { productPage, description } = order;
-  const { language } = deps;
-  const name = productPage?.name;
+export function saleFrom(language: Language, order: Order, terms: Terms, nowAt: number): SaleText {
+  const { productPage, description, merchantName } = order;
+  const { say } = language;
   return {
-    language,
-    merchantName: order.merchantName,
-    productName: productNameOf(order) ?? language.say('subscription'),
-    productDescription: productPage?.description ?? (name === undefined ? null : description),
+    merchantName,
+    productName: productNameOf(order) ?? say('subscription'),
+    productDescription:
+      productPage?.description ?? (productPage?.name === undefined ? null : description),
     offer: offerOf(language, terms, nowAt),
-    consent: isPaidAtOnce(terms)
-      ? null
-      : language.say('consentSubscription', { name: order.merchantName }),
-    cancelUrl: null,
-    testCards: shownTestCards(deps, order.mode),
+    consent: isPaidAtOnce(terms) ? null : say('consentSubscription', { name: merchantName }),
   };
 }
 
@@ -246,31 +205,20 @@ function receiptOf(language: Language, checkout: Checkout): ListRow[] {
   return savedCardReceipt(language, saved, purchase, next);
 }
 
-function leaveUrl(checkout: Checkout): string | null {
-  const url = checkout.cancelUrl ?? checkout.callbackUrl;
-  return url === null ? null : withFacts(checkout, url);
+function withFacts(
+  { subscriptionId, state, receiptId }: Checkout,
+  url: string | null,
+): string | null {
+  const facts = { subscription_id: subscriptionId, status: state.status, receipt_id: receiptId };
+  return url === null ? null : callbackUrl(url, facts);
 }
-
-function withFacts({ subscriptionId, state, receiptId }: Checkout, url: string): string {
-  return callbackUrl(url, {
-    subscription_id: subscriptionId,
-    status: state.status,
-    receipt_id: receiptId,
-  });
-}
-
-/**
- * Computed from the state, never stored. `processing`: the outcome of a payment is unknown. `atBank`: the bank waits
- * for the payer. `locked`: too many cards were declined.
- */
-type CheckoutStage = 'open' | 'locked' | 'processing' | 'atBank' | 'done' | 'expired' | 'cancelled';
 
 /** Returns the subscription's business time: the time of its test clock if it has one, else real time. */
 export function businessNow(checkout: Checkout, realNowAt: number): number {
   return checkout.clockReachedAt ?? realNowAt;
 }
 
-export function stageOf({ state, tries, mode, attempt }: Checkout, nowAt: number): CheckoutStage {
+export function stageOf({ state, tries, mode, attempt }: Checkout, nowAt: number): CardStage {
   if (state.status === 'CREATED') {
     if (state.openAttempt !== null) return isAtBank(attempt) ? 'atBank' : 'processing';
     if (nowAt >= state.checkoutExpiresAt) return 'expired';

@@ -11,8 +11,8 @@ import { writeHostedPayment, writeSubscription, payerOf } from '../../new-orders
 import { checkoutPath, paymentPath } from '../../../runtime/payer-links.ts';
 import { saleFrom, businessNow, stageOf } from '../checkout/page.tsx';
 import { paymentSale, paymentStageOf } from '../payment/page.tsx';
-import type { PageDeps } from '../shared/card-page.tsx';
-import type { Sale } from '../shared/views.tsx';
+import type { Language } from '../parts/language.ts';
+import type { SaleText } from '../shared/views.tsx';
 import { takeLinkUse } from '../../../db/repositories/subscriptions/links.ts';
 
 export interface NewUse {
@@ -26,7 +26,7 @@ export interface Goods {
   pathOf(token: string): string;
   /** True if the checkout or payment of the token expired or was cancelled. Null if the token has neither. */
   isOver(deps: ApiDeps, token: string): Promise<boolean | null>;
-  sale(deps: Pick<PageDeps, 'gateway' | 'language'>, nowAt: number): Sale;
+  sale(language: Language, nowAt: number): SaleText;
   /** Runs in the caller's transaction. The caller must call the returned function after the commit. */
   create(tx: Db, deps: ApiDeps, use: NewUse): Promise<() => Promise<void>>;
 }
@@ -47,13 +47,8 @@ function subscriptionGoods({ template, merchant }: Link, terms: Terms): Goods {
       if (checkout === null) return null;
       return isUnpaid(stageOf(checkout, businessNow(checkout, now())));
     },
-    sale: (deps, nowAt) =>
-      saleFrom(
-        deps,
-        { ...template, merchantName: merchant.name, mode: merchant.mode },
-        terms,
-        nowAt,
-      ),
+    sale: (language, nowAt) =>
+      saleFrom(language, { ...template, merchantName: merchant.name }, terms, nowAt),
     async create(tx, deps, { token, customerId, customerDetails, createdAt }) {
       const subscriptionId = await writeSubscription(
         tx,
@@ -77,13 +72,12 @@ function paymentGoods({ template, merchant }: Link, payment: LinkPayment): Goods
       const found = await findHostedPayment(db, token);
       return found === null ? null : isUnpaid(paymentStageOf(found, now()));
     },
-    sale: (deps) =>
-      paymentSale(deps, {
+    sale: (language) =>
+      paymentSale(language, {
         ...payment,
         description,
         tokenise: payment.tokenise ?? false,
         merchantName: merchant.name,
-        mode: merchant.mode,
       }),
     async create(tx, deps, { token, customerId, customerDetails, createdAt }) {
       const streamId = await writeHostedPayment(

@@ -1,6 +1,6 @@
 import type { Link } from '../../../db/repositories/subscriptions/links.ts';
 import type { Language } from '../parts/language.ts';
-import { detailsFields, detailsTitle, noGatewayPage } from '../shared/card-page.tsx';
+import { detailsFields, detailsTitle, noGatewayPage, saleOf } from '../shared/card-page.tsx';
 import type { PageDeps } from '../shared/card-page.tsx';
 import { missingDetails } from '../shared/details-form.ts';
 import type { DetailName, TypedDetails } from '../shared/details-form.ts';
@@ -22,7 +22,7 @@ export function linkPage(
 ): Page {
   const { code } = link.template;
   const { language } = deps;
-  const sale = goodsOf(link).sale(deps, nowAt);
+  const sale = saleOf(deps, link.merchant.mode, goodsOf(link).sale(language, nowAt), null);
   if (deps.gateway === null) return noGatewayPage(sale);
   const form = {
     action: linkPath(code),

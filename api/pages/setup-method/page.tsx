@@ -6,83 +6,62 @@ import {
 import type { HostedSetup } from '../../../db/repositories/setup-methods/sessions.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
 import { setupMethodPath } from '../../../runtime/payer-links.ts';
-import {
-  askPayer,
-  callbackUrl,
-  closedPage,
-  lockedPage,
-  processingPage,
-  resultPage,
-  shownTestCards,
-  unknownPage,
-} from '../shared/card-page.tsx';
+import { callbackUrl, closedPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
-import type { PageRoutes } from '../shared/card-page-kind.ts';
+import type { Asked, CardStage, PageRoutes } from '../shared/card-page-kind.ts';
 import { cardText, savedCardReceipt } from '../shared/receipt.ts';
-import type { PageDeps, PageRequest } from '../shared/card-page.tsx';
+import type { Language } from '../parts/language.ts';
 import { declineText } from '../shared/decline-text.ts';
 import type { Page } from '../shared/page.tsx';
-import type { Sale } from '../shared/views.tsx';
+import type { SaleText } from '../shared/views.tsx';
 
 export function setupMethodPageRoutes(routes: PageRoutes): void {
   const { db, now } = routes.deps;
 
   cardPageRoutes<HostedSetup>(routes, {
     pathOf: setupMethodPath,
-    unknown: (language) => unknownPage(language, 'unknownSetup'),
+    texts: {
+      unknown: 'unknownSetup',
+      expired: ['setupExpiredTitle', 'setupExpired'],
+      processing: 'savingCard',
+    },
     find: (token) => findHostedSetup(db, token),
-    show: (request, setup) => setupPage(request, setup, now()),
-    asks: (setup) => setupStageOf(setup, now()) === 'open',
+    stageOf: (setup) => setupStageOf(setup, now()),
+    asked: askedOf,
+    done: (language, setup) => savedPage(language, setup, withFacts(setup, now())),
+    leaveUrl: (setup) => withFacts(setup, now()),
     isDecided: (setup) => setupMethodStatusAt(setup, now()) !== 'CREATED',
     limitsOf: ({ tries, expiresAt }) => ({ tries, expiresAt }),
     purpose: 'setup_method',
     subjectId: ({ setupMethodId }) => setupMethodId,
-    processing: (language, url) => processingPage(language, url, 'savingCard'),
     fillIn: (setup, given) => fillInSetupDetails(db, setup, given),
     afterDecline: (setup) => failSpentSetup(db, setup, CARD_TRIES_MAX[setup.mode]),
   });
 }
 
-function setupPage(request: PageRequest, setup: HostedSetup, nowAt: number): Page {
-  const name = setup.merchantName;
-  const { language } = request;
-  const { say } = language;
-  const onward = { name, url: withFacts(setup, nowAt) };
-  switch (setupStageOf(setup, nowAt)) {
-    case 'open':
-      return askPayer(request, {
-        subject: setup,
-        sale: saleOf(request, setup, nowAt),
-        alert:
-          setup.lastErrorCode === null
-            ? null
-            : declineText(language, 'cardDeclined', setup.lastErrorCode),
-        button: 'continueToYourCard',
-      });
-    case 'locked':
-      return lockedPage(language, onward);
-    case 'saved': {
-      const card = setup.card === null ? say('yourCardInSentence') : cardText(language, setup.card);
-      const texts = [say('canChargeNow', { name, card }), say('nothingChargedNow')];
-      const saved = { card: setup.card, at: setup.completedAt, reference: setup.setupMethodId };
-      const purchase = { productName: null, merchantName: name };
-      const receipt = savedCardReceipt(language, saved, purchase);
-      return resultPage(language, { title: say('cardSavedTitle'), texts, receipt }, onward);
-    }
-    case 'expired': {
-      const texts = [say('setupExpired', { name })];
-      return closedPage(language, 410, { title: say('setupExpiredTitle'), texts }, onward);
-    }
-  }
+function askedOf({ language }: { language: Language }, setup: HostedSetup): Asked {
+  const { lastErrorCode: code } = setup;
+  return {
+    sale: saleOf(language, setup),
+    alert: code === null ? null : declineText(language, 'cardDeclined', code),
+    button: 'continueToYourCard',
+  };
 }
 
-function saleOf(deps: PageDeps, setup: HostedSetup, nowAt: number): Sale {
-  const { merchantName } = setup;
-  const { language } = deps;
+function savedPage(language: Language, setup: HostedSetup, url: string): Page {
   const { say } = language;
+  const name = setup.merchantName;
+  const card = setup.card === null ? say('yourCardInSentence') : cardText(language, setup.card);
+  const texts = [say('canChargeNow', { name, card }), say('nothingChargedNow')];
+  const saved = { card: setup.card, at: setup.completedAt, reference: setup.setupMethodId };
+  const purchase = { productName: null, merchantName: name };
+  const receipt = savedCardReceipt(language, saved, purchase);
+  return closedPage(language, 200, { title: say('cardSavedTitle'), texts, receipt }, { name, url });
+}
+
+function saleOf({ say }: Language, { merchantName }: HostedSetup): SaleText {
   return {
-    language,
     merchantName,
     productName: say('saveCardWith', { name: merchantName }),
     productDescription: say('canChargeLater', { name: merchantName }),
@@ -93,8 +72,6 @@ function saleOf(deps: PageDeps, setup: HostedSetup, nowAt: number): Sale {
       lines: [{ label: say('chargedToday'), text: say('nothing') }],
     },
     consent: say('consentSavedCard', { name: merchantName }),
-    cancelUrl: withFacts(setup, nowAt),
-    testCards: shownTestCards(deps, setup.mode),
   };
 }
 
@@ -107,14 +84,12 @@ function withFacts(setup: HostedSetup, nowAt: number): string {
   });
 }
 
-type SetupStage = 'open' | 'locked' | 'saved' | 'expired';
-
-function setupStageOf(setup: HostedSetup, nowAt: number): SetupStage {
+function setupStageOf(setup: HostedSetup, nowAt: number): CardStage {
   switch (setupMethodStatusAt(setup, nowAt)) {
     case 'CREATED':
       return setup.tries >= CARD_TRIES_MAX[setup.mode] ? 'locked' : 'open';
     case 'SUCCESS':
-      return 'saved';
+      return 'done';
     case 'FAILED':
       return 'locked';
     case 'CANCELLED':

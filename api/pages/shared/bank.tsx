@@ -1,15 +1,15 @@
-import type { ComponentChildren } from 'preact';
 import type { Language } from '../parts/language.ts';
 import { BANK_RETURN, bankPath } from '../../../runtime/payer-links.ts';
-import { notice, seeOther, sendPage } from './page.tsx';
+import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 import type { ShownAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 import { isStorable } from '../../../domain/storable-text.ts';
 import { pathParam } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { processingPage } from './card-page.tsx';
+import { leavePage, processingPage } from './card-page.tsx';
 import { declineText } from './decline-text.ts';
-import type { CardPages, CardSubject, CardRoutes } from './card-page-kind.ts';
+import type { PageRequest } from './card-page.tsx';
+import type { BankConfirmation, CardPages, CardSubject, CardRoutes } from './card-page-kind.ts';
 
 /** True while the payer can confirm the charge with the bank, or its outcome is not known yet. */
 export function isAwaited(attempt: ShownAttempt | null): boolean {
@@ -43,12 +43,9 @@ export function declinedText(
   return declineText(language, 'paymentDeclined', code);
 }
 
-/** Returns the page with a section above its content: the bank waits for the payer, who can also give another card. */
-export function withBankAbove(
-  { say }: Language,
-  page: Page,
-  { amount, alert, action }: { amount: string; alert?: string | null; action: ComponentChildren },
-): Page {
+/** Returns the page with a section above its content: the payer can confirm with the bank or give another card. */
+export function withBankAbove(page: Page, { amount, alert, action }: BankConfirmation): Page {
+  const { say } = page.language;
   const content = (
     <>
       <section class="card">
@@ -67,28 +64,12 @@ export function withBankAbove(
   return { ...page, content };
 }
 
-export function BankLink({
-  language,
-  home,
-  intentId,
-}: {
-  language: Language;
-  home: string;
-  intentId: string;
-}) {
+export function bankLink({ language, home }: PageRequest, intentId: string) {
   return (
     <a class="button" href={bankPath(home, intentId)}>
       {language.say('continueToBank')}
     </a>
   );
-}
-
-/** Not a redirect: Chromium applies `form-action` to the redirects after a form. */
-function leaveForBankPage(language: Language, payerUrl: string): Page {
-  const texts = [language.say('bankAsks')];
-  const title = language.say('continueToBank');
-  const page = notice(language, 200, title, texts, { href: payerUrl, text: title });
-  return { ...page, refresh: { seconds: 0, url: payerUrl } };
 }
 
 /** The page leads to the bank, waits after the return, and then redirects to our page with the outcome. */
@@ -117,12 +98,12 @@ export function bankRoutes<Subject extends CardSubject>({
     const returned = new URLSearchParams(ctx.querystring).get(BANK_RETURN);
     if (returned === null) {
       const url = attempt?.payerUrl ?? null;
-      sendPage(
-        deps,
-        ctx,
-        url === null ? processingPage(language, path) : leaveForBankPage(language, url),
-      );
-      return;
+      const { say } = language;
+      const page =
+        url === null
+          ? processingPage(language, path)
+          : leavePage(language, say('continueToBank'), say('bankAsks'), url);
+      return sendPage(deps, ctx, page);
     }
     // Only the return requests a look-up. Above the limit the scheduled look-up finds the outcome.
     const isReturn = returned === 'now' && ctx.method !== 'HEAD';

@@ -6,7 +6,8 @@ import type { Language } from '../parts/language.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { logFailure } from '../../middleware/errors.ts';
-import { cardEntryPath, cardGatewayOf, leavePage, unopenedPage } from './card-page.tsx';
+import { cardEntryPath, cardGatewayOf, confirmPage, leavePage } from './card-page.tsx';
+import { asksForCard } from './card-page-kind.ts';
 import type { CardSubject, CardRoutes } from './card-page-kind.ts';
 import type { CardGateway } from './card-page.tsx';
 import { knownDetails, missingDetails } from './details-form.ts';
@@ -29,7 +30,7 @@ export function entryRoutes<Subject extends CardSubject>({
     if (opened === null) return;
     const { subject, home, outcome, language } = opened;
     const hasDetails = !pages.fillIn || missingDetails(subject).length === 0;
-    const isAsked = pages.asks(subject) && hasDetails;
+    const isAsked = asksForCard(pages, subject) && hasDetails;
     const gateway = isAsked ? await cardGatewayOf(deps, subject.merchantId) : null;
     if (!gateway?.openCardEntry) {
       seeOther(ctx, outcome);
@@ -81,9 +82,18 @@ async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise
     cancelUrl: `${deps.publicUrl}${home}`,
     expiresAt,
   });
-  return opened?.kind === 'redirect'
-    ? leavePage(language, gateway.company, opened.url)
-    : unopenedPage({ ...deps, language }, { home, sessionId, company: gateway.company });
+  const { say } = language;
+  const { company } = gateway;
+  if (opened?.kind === 'redirect') {
+    const title = say('continueTo', { name: company });
+    return leavePage(language, title, say('enterAtCompanyNow', { company }), opened.url);
+  }
+  return confirmPage({ ...deps, language }, 503, sessionId, {
+    title: say('entryFailedTitle'),
+    text: say('entryFailed', { company }),
+    button: say('tryAgain'),
+    action: cardEntryPath(home),
+  });
 }
 
 /** Null if the gateway refuses the request as wrong. */

@@ -1,17 +1,19 @@
+import type { ComponentChildren } from 'preact';
 import type { Router } from '@koa/router';
 import type { SessionRef } from '../../../db/repositories/checkouts/tries.ts';
 import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import type { Locale } from '../../../domain/locales.ts';
 import type { Language } from '../parts/language.ts';
 import type { CardPage } from '../../../temporal/cards.ts';
-import type { PageRequest } from './card-page.tsx';
+import type { AskedCard, PageRequest, UnknownTitle } from './card-page.tsx';
+import type { SaleText } from './views.tsx';
 import type { DetailName, Payer } from './details-form.ts';
 import type { Page } from './page.tsx';
 import type { ShownAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 import { pathParam } from '../../context.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { foreignFormPage } from './card-page.tsx';
+import { foreignFormPage, unknownPage } from './card-page.tsx';
 import { languageFor, sendPage } from './page.tsx';
 import { isPrefetch } from './limits.ts';
 import type { PageLimits } from './limits.ts';
@@ -23,34 +25,79 @@ export interface CardSubject extends SessionRef, Payer {
   /** The locale that the merchant chose for the page; null: the `Accept-Language` of the request decides. */
   readonly locale: Locale | null;
   readonly mode: 'test' | 'live';
+  readonly merchantName: string;
   readonly merchantSettings: Pick<MerchantSettings, 'branding'>;
+}
+
+/**
+ * Computed from the records, never stored. `open`: the page asks for details or a card. `atBank`: the bank waits for
+ * the payer, who may give another card. `locked`: too many cards were declined. `processing`: the outcome of a card is
+ * unknown.
+ */
+export type CardStage =
+  | 'open'
+  | 'atBank'
+  | 'locked'
+  | 'processing'
+  | 'expired'
+  | 'cancelled'
+  | DoneStage;
+
+/** The stages whose page depends on its kind. */
+export type DoneStage = 'done' | 'saved' | 'paid' | 'kept' | 'closed';
+
+/** What the page says while the bank waits for the payer. */
+export interface BankConfirmation {
+  readonly amount: string;
+  readonly alert?: string | null;
+  readonly action: ComponentChildren;
+}
+
+/** What a page says while it asks for details or a card. */
+export interface Asked extends Pick<AskedCard, 'alert' | 'button'> {
+  readonly sale: SaleText;
+  readonly bank?: BankConfirmation | null;
 }
 
 /** One kind of hosted page with a card form. `Subject`: the page's payment, subscription or setup session. */
 export interface CardPages<Subject extends CardSubject> {
   pathOf(token: string): string;
-  unknown(language: Language): Page;
+  /** Keys of the page's texts. */
+  readonly texts: {
+    readonly unknown: UnknownTitle;
+    readonly expired: readonly [
+      title:
+        | 'checkoutExpiredTitle'
+        | 'paymentExpiredTitle'
+        | 'setupExpiredTitle'
+        | 'linkExpiredTitle',
+      text: 'checkoutExpired' | 'paymentExpired' | 'setupExpired' | 'linkExpired',
+    ];
+    /** The title of a cancelled page. Default: that of an expired one. */
+    readonly cancelled?: 'checkoutCancelledTitle' | 'paymentCancelledTitle';
+    readonly processing?: 'savingCard';
+  };
   find(token: string): Promise<Subject | null>;
-  show(request: PageRequest, subject: Subject): Page;
+  stageOf(subject: Subject): CardStage;
+  asked(request: PageRequest, subject: Subject): Asked;
+  done(language: Language, subject: Subject, stage: DoneStage): Page;
+  /** Where the payer's browser goes from a page that takes no card, and when the payer cancels. Null: nowhere. */
+  leaveUrl(subject: Subject): string | null;
   /** The address of the outcome of a card. Absent: the page's own. */
   outcomeOf?(home: string): string;
   /** Returns the path of the session that begins when the page is opened; null if this session goes on. */
   next?(subject: Subject): Promise<string | null>;
-  /** True if the page shows a form for details or a card. */
-  asks(subject: Subject): boolean;
   /** True if the outcome is final, so that no other card is accepted. */
   isDecided(subject: Subject): boolean;
   /** Returns the number of cards tried, and the real time after which the page takes no card. */
   limitsOf(subject: Subject): { tries: number; expiresAt: number };
   readonly purpose: CardPage['purpose'];
   subjectId(subject: Subject): string;
-  /** Returns the page while the outcome of a card is unknown. The browser loads `url` every 3 s. */
-  processing(language: Language, url: string): Page;
   /** The bank to which a charge may lead. Absent if nothing is charged on the page. */
   readonly bank?: BankStep<Subject>;
   /** Stores the details of the form before the card form. Absent if the page has no such form. */
   fillIn?(subject: Subject, given: Partial<Record<DetailName, string>>): Promise<void>;
-  /** Called when a browser opens the page while {@link asks} is true. Not called for a HEAD or a prefetch request. */
+  /** Called when a browser opens the page while it asks for a card. Not called for a HEAD or a prefetch request. */
   opened?(subject: Subject): Promise<void>;
   /** Called before the gateway's page is opened, and before a new card is counted as a try. */
   beforeTry?(subject: Subject): Promise<void>;
@@ -66,6 +113,14 @@ export interface BankStep<Subject> {
   lookUp(subject: Subject): Promise<void>;
   /** Returns the page with the outcome of a charge; null if the subject's page shows it. Absent: always null. */
   outcomeOf?(language: Language, subject: Subject, intentId: string): Promise<Page | null>;
+}
+
+export interface Opened<Subject> {
+  readonly subject: Subject;
+  readonly home: string;
+  /** The address of the outcome of a card. */
+  readonly outcome: string;
+  readonly language: Language;
 }
 
 /** What the routes of a hosted page need. */
@@ -91,7 +146,7 @@ export function createOpener<Subject extends CardSubject>(
     const subject = await limits.lookUp(ctx, () => pages.find(token));
     const language = languageFor(ctx, subject?.locale);
     ctx.state.pageBranding = subject?.merchantSettings.branding ?? {};
-    if (subject === null) sendPage(deps, ctx, pages.unknown(language));
+    if (subject === null) sendPage(deps, ctx, unknownPage(language, pages.texts.unknown));
     const home = pages.pathOf(token);
     return { token, subject, home, outcome: pages.outcomeOf?.(home) ?? home, language };
   };
@@ -109,6 +164,14 @@ export function createOpener<Subject extends CardSubject>(
   };
 
   return { open, openForm };
+}
+
+/** True if the page shows a form for details or a card. */
+export function asksForCard<Subject extends CardSubject>(
+  { stageOf }: Pick<CardPages<Subject>, 'stageOf'>,
+  subject: Subject,
+): boolean {
+  return ['open', 'atBank'].includes(stageOf(subject));
 }
 
 /** True for HEAD and prefetch requests, which do not count as an opening of the page. */

@@ -11,7 +11,7 @@ import { formToken, returnUrl } from './own-requests.ts';
 import { notice } from './page.tsx';
 import type { Page } from './page.tsx';
 import { CardPage, ConfirmPage, DetailsPage, EntryPage } from './views.tsx';
-import type { DetailsField, ListRow, Sale } from './views.tsx';
+import type { DetailsField, ListRow, Sale, SaleText } from './views.tsx';
 
 /** Cards are entered in our form, which posts to `tokeniserUrl`, or on the page that `openCardEntry` opens. */
 export type CardGateway = Pick<
@@ -56,11 +56,17 @@ const PROCESSING_REFRESH_S = 3;
 
 export const cardEntryPath = (home: string): string => `${home}/card`;
 
-export function shownTestCards({ gateway }: Pick<PageDeps, 'gateway'>, mode: 'test' | 'live') {
-  return mode === 'test' ? (gateway?.testCards ?? []) : null;
+export function saleOf(
+  { gateway, language }: Pick<PageDeps, 'gateway' | 'language'>,
+  mode: 'test' | 'live',
+  text: SaleText,
+  cancelUrl: string | null,
+): Sale {
+  const testCards = mode === 'test' ? (gateway?.testCards ?? []) : null;
+  return { ...text, language, cancelUrl, testCards };
 }
 
-interface Asked {
+export interface AskedCard {
   readonly subject: Payer & { readonly sessionId: string };
   readonly sale: Sale;
   readonly alert: string | null;
@@ -69,7 +75,7 @@ interface Asked {
 }
 
 /** Asks for the missing details; else for the card, on our page or the gateway's. */
-export function askPayer(request: PageRequest, asked: Asked): Page {
+export function askPayer(request: PageRequest, asked: AskedCard): Page {
   const { subject, sale, button } = asked;
   if (request.gateway === null) return noGatewayPage(sale);
   const { home, sessionKey, names, typed } = request;
@@ -97,7 +103,7 @@ const changePath = (home: string): string => `${home}?${CHANGE_EMAIL}`;
 function askCard(
   request: PageRequest,
   gateway: CardGateway,
-  { subject, sale, alert, button }: Asked,
+  { subject, sale, alert, button }: AskedCard,
 ): Page {
   const { home, browser, sessionKey, mistypes } = request;
   const { tokeniserUrl, company, openCardEntry } = gateway;
@@ -168,30 +174,16 @@ export interface MerchantUrl {
   readonly url: string | null;
 }
 
-/** Does not redirect: WCAG 2.2.1 forbids a time limit that the payer cannot extend. */
-export function resultPage(
+/** With 200 a result. Does not redirect: WCAG 2.2.1 forbids a time limit that the payer cannot extend. */
+export function closedPage(
   language: Language,
+  status: 200 | 403 | 409 | 410,
   { title, texts, receipt }: PageText,
   { name, url }: MerchantUrl,
 ): Page {
-  const link = url === null ? undefined : { href: url, text: language.say('continueTo', { name }) };
-  return notice(language, 200, title, texts, link, receipt);
-}
-
-export function closedPage(
-  language: Language,
-  status: 403 | 409 | 410,
-  { title, texts }: PageText,
-  { name, url }: MerchantUrl,
-): Page {
-  const link = url === null ? undefined : { href: url, text: language.say('returnTo', { name }) };
-  return notice(language, status, title, texts, link);
-}
-
-/** 403 and not 429, because a later retry does not help: the payer needs a new link. */
-export function lockedPage(language: Language, back: MerchantUrl): Page {
-  const texts = [language.say('locked', { name: back.name })];
-  return closedPage(language, 403, { title: language.say('lockedTitle'), texts }, back);
+  const text = language.say(status === 200 ? 'continueTo' : 'returnTo', { name });
+  const link = url === null ? undefined : { href: url, text };
+  return notice(language, status, title, texts, link, receipt);
 }
 
 export function processingPage(
@@ -209,50 +201,30 @@ export function noGatewayPage({ language, merchantName: name, cancelUrl }: Sale)
   return closedPage(language, 409, text, { name, url: cancelUrl });
 }
 
-/** The link is for browsers without refresh. */
-export function leavePage(language: Language, company: string, url: string): Page {
-  const title = language.say('continueTo', { name: company });
-  const texts = [language.say('enterAtCompanyNow', { company })];
-  const page = notice(language, 200, title, texts, { href: url, text: title });
+/**
+ * Leads to another site. Not a redirect: Chromium applies `form-action` to the redirects after a form. The link is for
+ * browsers without refresh.
+ */
+export function leavePage(language: Language, title: string, text: string, url: string): Page {
+  const page = notice(language, 200, title, [text], { href: url, text: title });
   return { ...page, refresh: { seconds: 0, url } };
 }
 
-/** The button repeats the request. */
-export function unopenedPage(
+/** A page with one button, which posts to `action`. */
+export function confirmPage(
   { sessionKey, language }: Pick<PageDeps, 'sessionKey' | 'language'>,
-  { home, sessionId, company }: { home: string; sessionId: string; company: string },
-): Page {
-  const title = language.say('entryFailedTitle');
-  const form = {
-    text: language.say('entryFailed', { company }),
-    action: cardEntryPath(home),
-    formToken: formToken(sessionKey, sessionId),
-    button: language.say('tryAgain'),
-  };
-  return { language, status: 503, title, content: <ConfirmPage title={title} {...form} /> };
-}
-
-export function unknownPage(
-  language: Language,
-  title: 'unknownCheckout' | 'unknownPayment' | 'unknownSetup' | 'unknownUpdate',
-): Page {
-  return notice(language, 404, language.say(title), [language.say('unknownLink')]);
-}
-
-/** For a return without `isOwnReturn`. The page's button submits the card at `url`. */
-export function confirmReturnPage(
-  { sessionKey, language }: Pick<PageDeps, 'sessionKey' | 'language'>,
-  url: string,
+  status: 200 | 503,
   sessionId: string,
+  form: { title: string; text: string; button: string; action: string },
 ): Page {
-  const title = language.say('confirmTitle');
-  const form = {
-    text: language.say('confirm'),
-    action: url,
-    formToken: formToken(sessionKey, sessionId),
-    button: language.say('continue'),
-  };
-  return { language, status: 200, title, content: <ConfirmPage title={title} {...form} /> };
+  const content = <ConfirmPage {...form} formToken={formToken(sessionKey, sessionId)} />;
+  return { language, status, title: form.title, content };
+}
+
+export type UnknownTitle = 'unknownCheckout' | 'unknownPayment' | 'unknownSetup' | 'unknownUpdate';
+
+export function unknownPage(language: Language, title: UnknownTitle): Page {
+  return notice(language, 404, language.say(title), [language.say('unknownLink')]);
 }
 
 export function foreignFormPage(language: Language, home: string): Page {

@@ -1,17 +1,18 @@
 import type { Context } from '../../context.ts';
-import { bankRoutes } from './bank.tsx';
+import { bankRoutes, withBankAbove } from './bank.tsx';
 import { entryRoutes } from './card-entry.ts';
-import { cardGatewayOf } from './card-page.tsx';
-import type { CardPages, CardSubject, PageOpener, PageRoutes } from './card-page-kind.ts';
+import { askPayer, cardGatewayOf, closedPage, processingPage, saleOf } from './card-page.tsx';
+import type { PageRequest } from './card-page.tsx';
+import type { CardPages, CardSubject, Opened, PageOpener, PageRoutes } from './card-page-kind.ts';
 import { returnRoutes } from './card-return.ts';
 import { askedDetails, hasProblem, readDetails, valuesOf } from './details-form.ts';
 import type { DetailName, TypedDetails } from './details-form.ts';
 import { forgetDetails, keptDetails, refuseDetails } from './kept-details.ts';
 import { browserOf } from './own-requests.ts';
-import { createOpener, isPreview } from './card-page-kind.ts';
+import { asksForCard, createOpener, isPreview } from './card-page-kind.ts';
 import { seeOther, sendPage } from './page.tsx';
+import type { Page } from './page.tsx';
 import { mistypesIn } from '../parts/card-form.tsx';
-import type { Language } from '../parts/language.ts';
 
 /**
  * Registers the routes of one kind of card page: the page, its details form, the form to the gateway's page, and the
@@ -27,15 +28,16 @@ export function cardPageRoutes<Subject extends CardSubject>(
 
   const pageOf = async (
     ctx: Context,
-    { subject, home, language }: { subject: Subject; home: string; language: Language },
+    { subject, home, outcome, language }: Opened<Subject>,
     names: readonly DetailName[],
     typed: TypedDetails,
-  ) => {
-    const gateway = pages.asks(subject) ? await cardGatewayOf(deps, subject.merchantId) : null;
+  ): Promise<Page> => {
+    const isAsked = asksForCard(pages, subject);
+    const gateway = isAsked ? await cardGatewayOf(deps, subject.merchantId) : null;
     const browser = browserOf(deps, ctx, home);
     const mistypes = mistypesIn(ctx.querystring);
     const request = { ...deps, gateway, language, home, browser, names, typed, mistypes };
-    return pages.show(request, subject);
+    return stagePage(pages, request, subject, outcome);
   };
 
   router.get(path, async (ctx) => {
@@ -43,13 +45,13 @@ export function cardPageRoutes<Subject extends CardSubject>(
     if (subject === null) return;
     const next = ctx.url === outcome ? null : ((await pages.next?.(subject)) ?? null);
     if (next !== null) return seeOther(ctx, next);
-    if (pages.asks(subject)) {
+    if (asksForCard(pages, subject)) {
       await limits.expectFewDeclines(ctx, subject);
       if (!isPreview(ctx)) await pages.opened?.(subject);
     }
     const names = pages.fillIn ? askedDetails(ctx, subject) : [];
     const typed = keptDetails(deps, ctx, home, names);
-    sendPage(deps, ctx, await pageOf(ctx, { subject, home, language }, names, typed));
+    sendPage(deps, ctx, await pageOf(ctx, { subject, home, outcome, language }, names, typed));
   });
 
   if (pages.fillIn) {
@@ -57,7 +59,7 @@ export function cardPageRoutes<Subject extends CardSubject>(
       const opened = await openForm(ctx);
       if (opened === null) return;
       const { subject, home, form } = opened;
-      if (pages.asks(subject)) {
+      if (asksForCard(pages, subject)) {
         const names = askedDetails(ctx, subject);
         const typed = readDetails(form, names);
         if (hasProblem(typed)) {
@@ -76,4 +78,47 @@ export function cardPageRoutes<Subject extends CardSubject>(
   returnRoutes(routes);
   bankRoutes(routes);
   return opener;
+}
+
+function stagePage<Subject extends CardSubject>(
+  pages: CardPages<Subject>,
+  request: PageRequest,
+  subject: Subject,
+  outcome: string,
+): Page {
+  const { language } = request;
+  const { say } = language;
+  const { merchantName: name } = subject;
+  const back = { name, url: pages.leaveUrl(subject) };
+  const stage = pages.stageOf(subject);
+  switch (stage) {
+    case 'open':
+    case 'atBank': {
+      const { sale: text, bank, ...asked } = pages.asked(request, subject);
+      const sale = saleOf(request, subject.mode, text, back.url);
+      const page = askPayer(request, { ...asked, subject, sale });
+      return bank ? withBankAbove(page, bank) : page;
+    }
+    case 'locked': {
+      // 403 and not 429, because a later retry does not help: the payer needs a new link.
+      const text = { title: say('lockedTitle'), texts: [say('locked', { name })] };
+      return closedPage(language, 403, text, back);
+    }
+    case 'processing':
+      return processingPage(language, outcome);
+    case 'expired': {
+      const [title, text] = pages.texts.expired;
+      return closedPage(language, 410, { title: say(title), texts: [say(text, { name })] }, back);
+    }
+    case 'cancelled': {
+      const title = say(pages.texts.cancelled ?? pages.texts.expired[0]);
+      return closedPage(language, 410, { title, texts: [say('nothingMoreCharged')] }, back);
+    }
+    case 'done':
+    case 'saved':
+    case 'paid':
+    case 'kept':
+    case 'closed':
+      return pages.done(language, subject, stage);
+  }
 }

@@ -7,24 +7,18 @@ import { bankPath } from '../../../runtime/payer-links.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { isAtBank, lookUp } from './bank.tsx';
-import type { CardPages, CardSubject, CardRoutes } from './card-page-kind.ts';
-import { confirmReturnPage } from './card-page.tsx';
+import type { CardPages, CardSubject, CardRoutes, Opened } from './card-page-kind.ts';
+import { confirmPage, processingPage } from './card-page.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { PageLimits } from './limits.ts';
 import { isOwnReturn } from './own-requests.ts';
 import { isPreview } from './card-page-kind.ts';
 import { seeOther, sendPage } from './page.tsx';
+import type { Page } from './page.tsx';
 import { leaveBank } from '../../../db/repositories/payments/shown-attempts.ts';
 
 /** Format of a gateway's one-time tokens: at most 200 characters. */
 const PAYMENT_TOKEN = /^[\w-]{1,200}$/;
-
-interface Opened<Subject> {
-  readonly subject: Subject;
-  readonly home: string;
-  readonly outcome: string;
-  readonly language: Language;
-}
 
 /** Registers the return URL. The gateway redirects the payer's browser to it after the payer entered a card. */
 export function returnRoutes<Subject extends CardSubject>({
@@ -36,6 +30,15 @@ export function returnRoutes<Subject extends CardSubject>({
   openForm,
 }: CardRoutes<Subject>): void {
   const path = `${pages.pathOf(':token')}/return`;
+
+  /** For a return without `isOwnReturn`. The page's button submits the card. */
+  const confirmationOf = (ctx: Context, { sessionId }: Subject, language: Language): Page =>
+    confirmPage({ ...deps, language }, 200, sessionId, {
+      title: language.say('confirmTitle'),
+      text: language.say('confirm'),
+      button: language.say('continue'),
+      action: ctx.url,
+    });
 
   const finish = async (
     ctx: Context,
@@ -51,8 +54,8 @@ export function returnRoutes<Subject extends CardSubject>({
     if (bank !== null) seeOther(ctx, bankPath(home, bank));
     else if (mistypes.length > 0) seeOther(ctx, `${home}?mistyped=${mistypes.join()}`);
     else if (taken === 'shown') seeOther(ctx, outcome);
-    else if (taken !== 'foreign') sendPage(deps, ctx, pages.processing(language, ctx.url));
-    else sendPage(deps, ctx, confirmReturnPage({ ...deps, language }, ctx.url, subject.sessionId));
+    else if (taken === 'foreign') sendPage(deps, ctx, confirmationOf(ctx, subject, language));
+    else sendPage(deps, ctx, processingPage(language, ctx.url, pages.texts.processing));
   };
 
   router.get(path, async (ctx) => {
@@ -61,7 +64,7 @@ export function returnRoutes<Subject extends CardSubject>({
     await finish(ctx, { ...page, subject, isOwn: isOwnReturn(deps, ctx, page.home) });
   });
 
-  /** The form of `confirmReturnPage`, for example of a browser that keeps no cookies. */
+  /** The form of that page, for example of a browser that keeps no cookies. */
   router.post(path, async (ctx) => {
     const opened = await openForm(ctx);
     if (opened !== null) await finish(ctx, { ...opened, isOwn: true });

@@ -6,22 +6,16 @@ import type { ApiDeps } from '../../deps.ts';
 import { reportedError } from '../../middleware/errors.ts';
 import type { Language } from '../parts/language.ts';
 import { renderPage } from '../parts/layout.tsx';
+import type { PageFrame } from '../parts/layout.tsx';
 import { WAIT_SCRIPT } from '../parts/scripts.tsx';
-import type { PageScript } from '../parts/scripts.tsx';
 import { NoticePage } from './views.tsx';
 import type { ListRow } from './views.tsx';
 import { LOCALES } from '../../../domain/locales.ts';
 import type { Locale } from '../../../domain/locales.ts';
 import { languageOf } from '../parts/language.ts';
 
-export interface Page {
-  readonly language: Language;
+export interface Page extends Omit<PageFrame, 'nonce' | 'branding' | 'children'> {
   readonly status: number;
-  readonly title: string;
-  readonly refresh?: { readonly seconds: number; readonly url: string };
-  /** The page waits for an outcome. The browser requests `url`, which shows the outcome, every `seconds` seconds. */
-  readonly wait?: { readonly seconds: number; readonly url: string };
-  readonly script?: PageScript;
   /** The origin of another server to which a form of the page posts. */
   readonly formOrigin?: string;
   readonly content: ComponentChildren;

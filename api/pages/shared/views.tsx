@@ -20,15 +20,18 @@ export interface Offer {
   readonly lines: readonly ListRow[];
 }
 
-/** The content of a page on which a payer enters details or a card. */
-export interface Sale {
-  readonly language: Language;
+/** What a page says of the order for which a payer enters details or a card. */
+export interface SaleText {
   readonly merchantName: string;
   readonly productName: string;
   readonly productDescription: string | null;
   readonly offer: Offer;
   /** The sentence by which the payer permits later charges of the card; null if there are none. */
   readonly consent: string | null;
+}
+
+export interface Sale extends SaleText {
+  readonly language: Language;
   readonly cancelUrl: string | null;
   /** Null in live mode. Empty if the hosted card form, which alone accepts these cards, is not used. */
   readonly testCards: readonly PublishedTestCard[] | null;

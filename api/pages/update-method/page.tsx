@@ -14,27 +14,20 @@ import type {
   UpdateTry,
 } from '../../../db/repositories/subscriptions/method-updates.ts';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
-import { BankLink, isAtBank, isAwaited, isUnconfirmed, withBankAbove } from '../shared/bank.tsx';
+import { bankLink, isAtBank, isAwaited, isUnconfirmed } from '../shared/bank.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
 import type { Language } from '../parts/language.ts';
-import {
-  askPayer,
-  closedPage,
-  lockedPage,
-  processingPage,
-  resultPage,
-  shownTestCards,
-} from '../shared/card-page.tsx';
-import type { PageDeps, PageRequest, PageText } from '../shared/card-page.tsx';
+import { closedPage } from '../shared/card-page.tsx';
+import type { PageRequest, PageText } from '../shared/card-page.tsx';
+import type { Asked, BankConfirmation, CardStage, DoneStage } from '../shared/card-page-kind.ts';
 import { cardText, nextPaymentRows, paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
 import { declineText, REASONS } from '../shared/decline-text.ts';
 import type { Reason } from '../shared/decline-text.ts';
-import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import type { Purchase, ShownCard } from '../shared/receipt.ts';
 import { OwnForm } from '../shared/views.tsx';
-import type { ListRow, Offer, Sale } from '../shared/views.tsx';
+import type { ListRow, Offer, SaleText } from '../shared/views.tsx';
 import { formToken } from '../shared/own-requests.ts';
 
 /** A valid link, its subscription, and the cards tried on the page. */
@@ -57,29 +50,21 @@ export interface MethodUpdate extends UpdatableSubscription {
 
 /**
  * `saved`: the card was replaced. `paid`: and the owed payment succeeded. `closed`: the status allows no new method.
- * `locked`: too many cards were tried.
+ * `kept`: as `locked`, but the latest card was saved before its charge was declined. `nowAt` is real time, like
+ * `expiresAt`.
  */
-export type UpdateStage =
-  | 'open'
-  | 'locked'
-  | 'processing'
-  | 'saved'
-  | 'paid'
-  | 'expired'
-  | 'closed';
-
-/** `nowAt` is real time, like `expiresAt`. */
 export function updateStageOf(
   { tries, state, mode, expiresAt, paid, owedPayment }: MethodUpdate,
   nowAt: number,
-): UpdateStage {
+): CardStage {
   if (nowAt >= expiresAt) return 'expired';
   const attempt = owedPayment?.attempt ?? null;
   const isLocked = tries.length >= CARD_TRIES_MAX[mode];
+  const locked = isLatestKept(tries) ? 'kept' : 'locked';
   if (takesNewMethod(state.status) && isAwaited(attempt)) {
     if (isSuperseded(state)) return 'processing';
     // While the bank waits for the payer, the payer may give another card.
-    if (isAtBank(attempt)) return isLocked ? 'locked' : 'open';
+    if (isAtBank(attempt)) return isLocked ? locked : 'open';
   }
   const results = tries.flatMap(({ command }) => (command ? [command.result] : []));
   for (const result of results) {
@@ -89,7 +74,7 @@ export function updateStageOf(
   if (!takesNewMethod(state.status)) return 'closed';
   // The first charge of the latest card failed, and a later one succeeded.
   if (isLatestKept(tries) && paid !== null && state.status !== 'UNPAID') return 'paid';
-  return isLocked ? 'locked' : 'open';
+  return isLocked ? locked : 'open';
 }
 
 /** `offered`: the payer can confirm with the bank. `begun`: the bank waits, or the outcome is unknown. */
@@ -111,26 +96,21 @@ function isLatestKept(tries: readonly UpdateTry[]): boolean {
   return result?.kind === 'checkout' && result.outcome === 'declined';
 }
 
-/** Returns the page of a card change in its present stage, without a link to the merchant. */
-export function updatePage(request: PageRequest, update: MethodUpdate, nowAt: number): Page {
-  const name = update.merchantName;
-  const back = { name, url: null };
+export function askedOf(request: PageRequest, update: MethodUpdate, nowAt: number): Asked {
   const { language } = request;
+  return {
+    sale: saleOf(language, update, nowAt),
+    alert: alertOf(language, update),
+    button: null,
+    bank: confirmationAbove(request, update),
+  };
+}
+
+export function donePage(language: Language, update: MethodUpdate, stage: DoneStage): Page {
+  const { merchantName: name } = update;
   const { say } = language;
-  switch (updateStageOf(update, nowAt)) {
-    case 'open': {
-      const page = askPayer(request, {
-        subject: update,
-        sale: saleOf(request, update, nowAt),
-        alert: alertOf(language, update),
-        button: null,
-      });
-      return withConfirmation(request, update, owedText(language, update), page);
-    }
-    case 'locked':
-      return isLatestKept(update.tries) ? keptPage(language, update) : lockedPage(language, back);
-    case 'processing':
-      return processingPage(language, outcomePath(request.home));
+  const back = { name, url: null };
+  switch (stage) {
     case 'saved': {
       const texts = [
         `${newCardText(language, update)} ${say('nothingChargedForChange')}`,
@@ -143,28 +123,32 @@ export function updatePage(request: PageRequest, update: MethodUpdate, nowAt: nu
       const saved = { card, at, reference: receiptId ?? subscriptionId };
       const next = { amount: owedText(language, update), at: nextAtOf(update) };
       const receipt = savedCardReceipt(language, saved, purchaseOf(update), next);
-      return resultPage(language, { title: say('cardReplacedTitle'), texts, receipt }, back);
+      return closedPage(language, 200, { title: say('cardReplacedTitle'), texts, receipt }, back);
     }
     case 'paid': {
-      const texts = [`${say('duePaid')} ${newCardText(language, update)}`];
-      const receipt = paidReceipt(language, update, update.paid);
-      return resultPage(language, { title: say('paymentReceived'), texts, receipt }, back);
+      const text = `${say('duePaid')} ${newCardText(language, update)}`;
+      return paidPage(language, update, text, update.paid);
     }
-    case 'expired': {
-      const texts = [say('linkExpired', { name })];
-      return closedPage(language, 410, { title: say('linkExpiredTitle'), texts }, back);
+    case 'kept': {
+      const texts = [keptText(language, update), say('noMoreCards', { name })];
+      return closedPage(language, 403, { title: say('newCardSavedTitle'), texts }, back);
     }
     case 'closed':
+    case 'done':
       return closedPage(language, 409, closedText(language, update), back);
   }
 }
 
-export function paidReceipt(
+export function paidPage(
   language: Language,
   update: MethodUpdate,
+  text: string,
   paid: PaidPayment | null,
-): ListRow[] {
-  return paid === null ? [] : paymentReceipt(language, paid, purchaseOf(update));
+): Page {
+  const receipt = paid === null ? [] : paymentReceipt(language, paid, purchaseOf(update));
+  const title = language.say('paymentReceived');
+  const back = { name: update.merchantName, url: null };
+  return closedPage(language, 200, { title, texts: [text], receipt }, back);
 }
 
 function purchaseOf({ productPage, description, merchantName }: MethodUpdate): Purchase {
@@ -178,14 +162,6 @@ function closedText({ say }: Language, { state, merchantName: name }: MethodUpda
     ENDED: say('ended'),
   };
   return { title: say('cannotChangeTitle'), texts: [texts[state.status] ?? say('tryLater')] };
-}
-
-function keptPage(language: Language, update: MethodUpdate): Page {
-  const { say } = language;
-  return notice(language, 403, say('newCardSavedTitle'), [
-    keptText(language, update),
-    say('noMoreCards', { name: update.merchantName }),
-  ]);
 }
 
 function alertOf(language: Language, update: MethodUpdate): string | null {
@@ -211,18 +187,14 @@ function newCardText(language: Language, { newCard: card }: MethodUpdate): strin
     : language.say('usedFromNowOn', { card: cardText(language, card) });
 }
 
-function saleOf(deps: PageDeps, update: MethodUpdate, nowAt: number): Sale {
+function saleOf(language: Language, update: MethodUpdate, nowAt: number): SaleText {
   const { productPage, description, merchantName } = update;
-  const { language } = deps;
   return {
-    language,
     merchantName,
     productName: language.say('changeCard'),
     productDescription: productPage?.name ?? description,
     offer: offerOf(language, update, nowAt),
     consent: language.say('consentSubscription', { name: merchantName }),
-    cancelUrl: null,
-    testCards: shownTestCards(deps, update.mode),
   };
 }
 
@@ -306,17 +278,13 @@ export const outcomePath = (home: string): string => `${home}?outcome`;
 
 export const confirmPath = (home: string): string => `${home}/bank`;
 
-/** If the bank asks the payer to confirm the owed payment, the page also offers this. */
-function withConfirmation(
-  { sessionKey, language, home }: PageRequest,
-  update: MethodUpdate,
-  amount: string,
-  page: Page,
-): Page {
+/** Null unless the bank asks the payer to confirm the owed payment. */
+function confirmationAbove(request: PageRequest, update: MethodUpdate): BankConfirmation | null {
   const confirmation = confirmationOf(update);
   const { owed } = update.state;
+  const { sessionKey, language, home } = request;
   const { say } = language;
-  if (confirmation === null || owed === null) return page;
+  if (confirmation === null || owed === null) return null;
   const action =
     confirmation === 'offered' ? (
       <OwnForm
@@ -325,8 +293,8 @@ function withConfirmation(
         button={say('confirmWithBank')}
       />
     ) : (
-      <BankLink language={language} home={home} intentId={owed.intentId} />
+      bankLink(request, owed.intentId)
     );
   const alert = isLatestUnconfirmed(update) ? say('notConfirmed') : null;
-  return withBankAbove(language, page, { amount, alert, action });
+  return { amount: owedText(language, update), alert, action };
 }

@@ -4,15 +4,11 @@ import {
   findUpdatableSubscription,
   updateTriesOf,
 } from '../../../db/repositories/subscriptions/method-updates.ts';
-import type {
-  CyclePayment,
-  UpdatableSubscription,
-} from '../../../db/repositories/subscriptions/method-updates.ts';
+import type { UpdatableSubscription } from '../../../db/repositories/subscriptions/method-updates.ts';
 import { findPaid, findPaidSince } from '../../../db/repositories/payments/receipts.ts';
 import { needsAuthentication } from '../../../domain/subscription/authentication.ts';
 import { UnknownGateway } from '../../../gateways/registry.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { processingPage, resultPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { PageRoutes } from '../shared/card-page-kind.ts';
 import {
@@ -23,15 +19,15 @@ import {
   updateMethodPath,
 } from '../../../runtime/payer-links.ts';
 import {
+  askedOf,
   confirmationOf,
   confirmPath,
+  donePage,
   outcomePath,
-  paidReceipt,
-  updatePage,
+  paidPage,
   updateStageOf,
 } from './page.tsx';
 import type { MethodUpdate } from './page.tsx';
-import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { OwedCycle } from '../../../domain/subscription/state.ts';
 import type { Language } from '../parts/language.ts';
@@ -45,17 +41,19 @@ export function updateMethodPageRoutes(routes: PageRoutes): void {
 
   const { openForm } = cardPageRoutes<MethodUpdate>(routes, {
     pathOf: updateMethodPath,
-    unknown: (language) => unknownPage(language, 'unknownUpdate'),
+    texts: { unknown: 'unknownUpdate', expired: ['linkExpiredTitle', 'linkExpired'] },
     find: (token) => findUpdate(deps, token),
-    show: (request, update) => updatePage(request, update, now()),
+    stageOf: (update) => updateStageOf(update, now()),
+    asked: (request, update) => askedOf(request, update, now()),
+    done: donePage,
+    leaveUrl: () => null,
     outcomeOf: outcomePath,
     next: (update) => nextPath(deps, update),
-    asks: (update) => updateStageOf(update, now()) === 'open',
-    isDecided: (update) => !['open', 'locked', 'processing'].includes(updateStageOf(update, now())),
+    isDecided: (update) =>
+      !['open', 'locked', 'kept', 'processing'].includes(updateStageOf(update, now())),
     limitsOf: ({ tries, expiresAt }) => ({ tries: tries.length, expiresAt }),
     purpose: 'update_method',
     subjectId: ({ subscriptionId }) => subscriptionId,
-    processing: processingPage,
     bank: {
       intentOf: ({ state }) => state.owed?.intentId ?? null,
       attemptOf: async (update, intentId) =>
@@ -154,18 +152,7 @@ async function confirmedPage(
   if (updateStageOf(update, deps.now()) === 'paid') return null;
   const payment = await findCyclePayment(deps.db, { ...update, intentId });
   if (payment === null || !PAID.includes(payment.status)) return null;
-  return paidPage(language, update, payment, await findPaid(deps.db, { ...update, intentId }));
-}
-
-function paidPage(
-  language: Language,
-  update: MethodUpdate,
-  { amountMinor }: CyclePayment,
-  paid: PaidPayment | null,
-): Page {
-  const { say, money } = language;
-  const texts = [say('dueAmountPaid', { amount: money(amountMinor, update.state.terms.currency) })];
-  const receipt = paidReceipt(language, update, paid);
-  const back = { name: update.merchantName, url: null };
-  return resultPage(language, { title: say('paymentReceived'), texts, receipt }, back);
+  const amount = language.money(payment.amountMinor, update.state.terms.currency);
+  const paid = await findPaid(deps.db, { ...update, intentId });
+  return paidPage(language, update, language.say('dueAmountPaid', { amount }), paid);
 }
