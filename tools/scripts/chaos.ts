@@ -3,23 +3,30 @@
 // the clients repeat their requests. Then the command lets the system recover and verifies all records. If
 // there are violations, the command lists the violations and exits with 1.
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Option } from 'commander';
 import { chargesSvg } from '../proof/chaos/charges-plot.ts';
-import { isRight, toMarkdown } from '../proof/chaos/report.ts';
+import { isRight, LEDGER_HEADER, ledgerLine, toMarkdown } from '../proof/chaos/report.ts';
 import type { RunReport } from '../proof/chaos/report.ts';
 import { run } from '../proof/chaos/run.ts';
 import type { RunOptions } from '../proof/chaos/surroundings.ts';
 import { commandLine, gatewayOption, wholeNumber } from './client/options.ts';
 import { startStack } from './client/own-stack.ts';
-import { print, runScript } from './client/terminal.ts';
+import { grouped, print, runScript } from './client/terminal.ts';
 import { printResult } from '../proof/verify/print-result.ts';
 
 interface Options extends RunOptions {
   readonly port: number;
-  readonly report?: string;
+  readonly ledger?: string;
   readonly plot?: string;
   readonly keep?: boolean;
 }
@@ -50,7 +57,7 @@ const program = commandLine(
     wholeNumber,
   )
   .option('--port <number>', 'first of eight ports', wholeNumber, 21_400)
-  .option('--report <file>', 'write the report as Markdown')
+  .option('--ledger <file>', 'append the result as a line, and print the total of all lines')
   .option('--plot <file>', 'draw every charge and every kill as an SVG picture')
   .option('--keep', 'keep the data folder');
 
@@ -78,7 +85,7 @@ await runScript(async () => {
     const report = await run(stack.start, options, folder);
     print(`\n${toMarkdown(report)}`);
     report.results.forEach(printResult);
-    if (options.report !== undefined) writeFileSync(options.report, toMarkdown(report));
+    if (options.ledger !== undefined) enter(options.ledger, report);
     if (options.plot !== undefined) writeFileSync(options.plot, plotOf(report));
     isFine = isRight(report);
     return isFine ? 0 : 1;
@@ -89,8 +96,15 @@ await runScript(async () => {
   }
 });
 
-function plotOf({ charges, figures }: RunReport): string {
-  const cycles = figures.find(([label]) => label === 'cycles paid')?.[1] ?? 'no';
-  const title = `${cycles} cycles paid, ${charges.kills.length} kills and freezes`;
+function enter(ledger: string, report: RunReport): void {
+  if (!existsSync(ledger)) writeFileSync(ledger, LEDGER_HEADER);
+  appendFileSync(ledger, ledgerLine(report));
+  const runs = readFileSync(ledger, 'utf8').trim().split('\n').slice(1);
+  const total = runs.reduce((sum, run) => sum + Number(run.split(',')[2]), 0);
+  print(`  ${ledger}: ${grouped(total)} cycles in ${runs.length} runs\n`);
+}
+
+function plotOf({ charges, cyclesPaid }: RunReport): string {
+  const title = `${grouped(cyclesPaid)} cycles paid, ${charges.kills.length} kills and freezes`;
   return chargesSvg({ title, ...charges });
 }

@@ -12,6 +12,7 @@ export interface RunReport {
   readonly command: string;
   readonly startedAt: number;
   readonly seconds: number;
+  readonly cyclesPaid: number;
   readonly figures: readonly (readonly [label: string, text: string])[];
   readonly outage: Outage | null;
   readonly recovery: readonly Recovery[];
@@ -58,6 +59,20 @@ export function isRight(report: RunReport): boolean {
   return report.wrong.length === 0 && report.results.every(({ wrong }) => wrong.length === 0);
 }
 
+export const LEDGER_HEADER = 'day,commit,cycles,kills,violations,seconds,command\n';
+
+/** The run as a line of a ledger that several evenings continue. */
+export function ledgerLine(report: RunReport): string {
+  const { commit, cyclesPaid, charges, results, wrong, seconds, command } = report;
+  const violations = results.reduce((sum, result) => sum + result.wrong.length, wrong.length);
+  const cells = [dayOf(report), commit, cyclesPaid, charges.kills.length, violations];
+  return `${[...cells, seconds.toFixed(0), command].join(',')}\n`;
+}
+
+function dayOf({ startedAt }: RunReport): string {
+  return new Date(startedAt).toISOString().slice(0, 10);
+}
+
 function outageText(outage: Outage): string {
   const { seconds, cyclesMeanwhile, waiting, drainSeconds, cyclesDrained } = outage;
   return (
@@ -69,7 +84,6 @@ function outageText(outage: Outage): string {
 }
 
 export function toMarkdown(report: RunReport): string {
-  const day = new Date(report.startedAt).toISOString().slice(0, 10);
   const figures = report.figures.map(([label, text]) => `| ${label} | ${text} |`);
   const results = report.results.map(({ invariant, title, counted, wrong }) => {
     const looked = counted === null ? 'not checked' : grouped(counted);
@@ -81,7 +95,7 @@ export function toMarkdown(report: RunReport): string {
   );
   const wrong = report.wrong.length === 0 ? ['None.'] : report.wrong.map((line) => `- ${line}`);
   return [
-    `# Chaos run, ${day}`,
+    `# Chaos run, ${dayOf(report)}`,
     `Commit \`${report.commit}\`, command \`${report.command}\`, ${report.seconds.toFixed(0)} s.`,
     ['| | |', '|---|---|', ...figures].join('\n'),
     '## Invariants',

@@ -47,6 +47,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
     command: commandOf(options),
     startedAt,
     seconds: (Date.now() - startedAt) / 1_000,
+    cyclesPaid: paid,
     figures: [
       ...(await figuresOf(sql, load, receiver.received(), repairs)),
       ...faults,
