@@ -2,23 +2,24 @@ import { jitterOf } from '../delays.ts';
 import { nextDateAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
-/** The length of a slot, in ms. All renewals of a slot may start at one instant. */
+/** The length of a slot, in ms. */
 const SLOT_MS = 4_000;
-/** This many of a merchant's renewals may also stay in a full slot, which then holds at most twice its room. */
+/** This many of a merchant's renewals also start at their date if its slot is full, together at most its room. */
 const OF_SMALL_MERCHANT = 100;
 /** With more slots in memory, the past ones are forgotten. */
 const SLOTS_MAX = 200_000;
 
 interface Slot {
   taken: number;
-  /** The number of renewals that stayed although the slot was full, by merchant. */
-  stayed: Map<string, number> | null;
+  /** The number of renewals that start at their date although the slot was full; and those of each merchant. */
+  stayed: number;
+  stayedOf: Map<string, number> | null;
   /** If the slot is full: a later slot, before which every slot is full too. */
   next: number;
 }
 
 /**
- * Spreads the renewals that one process puts to sleep over the time after their dates, so that at most `perSecond` a
+ * Spreads the renewals that one process puts to sleep over the time after their dates, so that on average `perSecond` a
  * second start. A restart forgets the places.
  */
 export class RenewalPlaces {
@@ -31,21 +32,26 @@ export class RenewalPlaces {
     this.room = (perSecond * SLOT_MS) / 1_000;
   }
 
-  /** Takes a place for a renewal that is due at `dueAt`. Returns its delay in ms: 0 while the slot has room. */
+  /**
+   * Takes a place for a renewal that is due at `dueAt`. Returns its delay in ms: 0 while the slot has room. A renewal
+   * of a small merchant leaves its place in a later slot empty, so that a wave of any size has the same rate.
+   */
   take(dueAt: number, { merchantId, subscriptionId }: SubscriptionState): number {
     const due = Math.floor(dueAt / SLOT_MS);
-    const number = this.staysIn(this.slot(due), merchantId) ? due : this.firstWithRoom(due);
+    const number = this.firstWithRoom(due);
     this.slot(number).taken += 1;
-    return number === due ? 0 : number * SLOT_MS - dueAt + jitterOf(subscriptionId, SLOT_MS - 1);
+    if (number === due || this.staysIn(this.slot(due), merchantId)) return 0;
+    return (number - due) * SLOT_MS + jitterOf(subscriptionId, SLOT_MS - 1);
   }
 
   private staysIn(slot: Slot, merchantId: string): boolean {
-    if (slot.taken < this.room) return true;
-    if (slot.taken >= 2 * this.room) return false;
-    slot.stayed ??= new Map();
-    const stayed = slot.stayed.get(merchantId) ?? 0;
-    slot.stayed.set(merchantId, stayed + 1);
-    return stayed < OF_SMALL_MERCHANT;
+    if (slot.stayed >= this.room) return false;
+    slot.stayedOf ??= new Map();
+    const ofMerchant = slot.stayedOf.get(merchantId) ?? 0;
+    if (ofMerchant >= OF_SMALL_MERCHANT) return false;
+    slot.stayed += 1;
+    slot.stayedOf.set(merchantId, ofMerchant + 1);
+    return true;
   }
 
   private firstWithRoom(due: number): number {
@@ -62,7 +68,7 @@ export class RenewalPlaces {
   private slot(number: number): Slot {
     const known = this.slots.get(number);
     if (known) return known;
-    const slot = { taken: 0, stayed: null, next: number + 1 };
+    const slot = { taken: 0, stayed: 0, stayedOf: null, next: number + 1 };
     this.slots.set(number, slot);
     return slot;
   }
