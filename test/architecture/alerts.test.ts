@@ -6,7 +6,7 @@ import { stringify } from 'yaml';
 import { METRICS } from '../../runtime/metrics.ts';
 import { runCommand } from '../../tools/embedded/commands.ts';
 import { ALERTS, dashboardExpressions, metricsIn, rules } from '../support/ops.ts';
-import { promtool } from '../support/promtool.ts';
+import { promtool } from '../support/operator-programs.ts';
 
 /** Series in promtool's notation, one value for each 15 s: `0+2x20` are 0, 2, 4 … 40. */
 type Series = Readonly<Record<string, string>>;

@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process';
-import { tmpdir } from 'node:os';
 import { promisify } from 'node:util';
 import { childEnvironment } from '../../runtime/environment.ts';
 
@@ -59,10 +58,4 @@ interface Failure extends Error {
   readonly signal: string | null;
   readonly stdout: string;
   readonly stderr: string;
-}
-
-/** Installs into `folder`, outside the checkout, so that no go.mod or go.work of another project applies. */
-export function runGo(folder: string, args: readonly string[], timeoutMs: number): Promise<string> {
-  const environment = { GOBIN: folder, CGO_ENABLED: '0' };
-  return runCommand('go', args, { timeoutMs, cwd: tmpdir(), environment });
 }

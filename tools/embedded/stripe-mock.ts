@@ -1,20 +1,14 @@
-import { copyFile } from 'node:fs/promises';
 import { devNull } from 'node:os';
 import { join } from 'node:path';
-import { cachedFolder } from './cache.ts';
-import { CommandError, runGo } from './commands.ts';
-import { withStillWorking } from './progress.ts';
+import { goPrograms } from './go-programs.ts';
 import type { Report } from './progress.ts';
 import { supervise } from './services.ts';
 import type { Service } from './services.ts';
 import { freePort } from './ports.ts';
-import { ComponentMissingError, onPath } from './find-program.ts';
 
 /** Its OpenAPI document has API version 2026-08-26.dahlia, which `stripe` 22.6.2 sends. */
 const VERSION = '0.203.0';
-const GO_MODULE = `github.com/stripe/stripe-mock@v${VERSION}`;
 
-const GO_TIMEOUT_MS = 10 * 60_000;
 const READY_WITHIN_MS = 60_000;
 
 export interface StripeMockFiles {
@@ -25,38 +19,15 @@ export interface StripeMockFiles {
 
 /** Builds the program from its Go module, once. Throws ComponentMissingError. */
 export async function stripeMockFiles(cacheDir: string, report: Report): Promise<StripeMockFiles> {
-  const folder = await cachedFolder(
-    cacheDir,
-    `stripe-mock-${VERSION}`,
-    report,
-    async (building) => {
-      await build(building, report).catch((error: unknown) => {
-        throw error instanceof CommandError ? missing(error.message) : error;
-      });
-    },
-  );
+  const folder = await goPrograms(cacheDir, report, {
+    entry: `stripe-mock-${VERSION}`,
+    module: 'github.com/stripe/stripe-mock',
+    version: `v${VERSION}`,
+    programs: [''],
+    file: 'embedded/openapi/spec3.json',
+    duration: 'about 13 s',
+  });
   return { program: join(folder, 'stripe-mock'), specFile: join(folder, 'spec3.json') };
-}
-
-async function build(folder: string, report: Report): Promise<void> {
-  if ((await onPath('go')) === undefined) throw new CommandError('`go` is not on PATH');
-  report(`building stripe-mock ${VERSION} from its Go module (about 13 s, once)`);
-  await withStillWorking(report, 'building stripe-mock', () =>
-    runGo(folder, ['install', '-ldflags=-s -w', GO_MODULE], GO_TIMEOUT_MS),
-  );
-  const listed = await runGo(folder, ['mod', 'download', '-json', GO_MODULE], GO_TIMEOUT_MS);
-  const { Dir } = JSON.parse(listed) as { Dir: string };
-  await copyFile(join(Dir, 'embedded/openapi/spec3.json'), join(folder, 'spec3.json'));
-}
-
-function missing(reason: string): ComponentMissingError {
-  return new ComponentMissingError(
-    [
-      'No stripe-mock found, which the Stripe double needs. Install Go 1.24 or newer, with access to a',
-      `Go module proxy; it builds ${GO_MODULE} once. This attempt failed:`,
-      `  - ${reason.replaceAll('\n', '\n    ')}`,
-    ].join('\n'),
-  );
 }
 
 /** It refuses another `Stripe-Version`, and ends with this process, also after a kill. */

@@ -3,18 +3,14 @@ import { msToTs } from '@temporalio/common';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { EmbeddedConfig } from '../config.ts';
-import { cachedFolder } from './cache.ts';
-import { runCommand, runGo } from './commands.ts';
+import { runCommand } from './commands.ts';
+import { goPrograms } from './go-programs.ts';
 import { ensureDatabase } from './postgres.ts';
-import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
 import type { Service } from './services.ts';
-import { ComponentMissingError, onPath } from './find-program.ts';
 
 /** The newest version whose go.mod has no replace directive, which `go install` refuses. */
 const VERSION = '1.32.1';
-const MODULE = 'go.temporal.io/server/cmd';
-const BUILD_TIMEOUT_MS = 30 * 60_000;
 const SCHEMA_TIMEOUT_MS = 120_000;
 const READY_WITHIN_MS = 90_000;
 const NAMESPACE_KNOWN_AFTER_MS = 12_000;
@@ -39,31 +35,27 @@ export async function temporalClusterPrograms(
   { cacheDir }: Pick<EmbeddedConfig, 'cacheDir'>,
   report: Report,
 ): Promise<TemporalClusterSettings['programs']> {
-  if ((await onPath('go')) === undefined) {
-    throw new ComponentMissingError(
-      'A Temporal cluster is built from Go modules, and `go` is not on PATH. Install Go 1.26, or set ' +
-        'TEMPORAL_ADDRESS to a running cluster.',
-    );
-  }
-  const folder = await cachedFolder(
-    cacheDir,
-    `temporal-server-${VERSION}`,
-    report,
-    async (building) => {
-      report('building a Temporal cluster from Go modules, once: about 5 minutes on two cores');
-      await withStillWorking(report, 'building the Temporal cluster', () => build(building));
-    },
-  );
+  const folder = await goPrograms(cacheDir, report, {
+    entry: `temporal-server-${VERSION}`,
+    module: 'go.temporal.io/server',
+    version: `v${VERSION}`,
+    programs: ['cmd/server', 'cmd/tools/sql'],
+    flags: ['-tags', 'disable_grpc_modules'],
+    duration: 'about 5 minutes',
+  });
   return { server: join(folder, 'server'), sqlTool: join(folder, 'sql') };
 }
 
-async function build(folder: string): Promise<void> {
-  for (const program of ['server', 'tools/sql']) {
-    const module = `${MODULE}/${program}@v${VERSION}`;
-    const args = ['install', '-ldflags=-s -w', '-tags', 'disable_grpc_modules', module];
-    await runGo(folder, args, BUILD_TIMEOUT_MS);
-  }
-}
+/** The folder of the Web UI, `server`, and of its image's settings, `docker.yaml`. Throws ComponentMissingError. */
+export const temporalUi = (cacheDir: string, version: string, report: Report): Promise<string> =>
+  goPrograms(cacheDir, report, {
+    entry: `temporal-ui-${version}`,
+    module: 'github.com/temporalio/ui-server/v2',
+    version: `v${version}`,
+    programs: ['cmd/server'],
+    file: 'config/docker.yaml',
+    duration: 'about a minute',
+  });
 
 /** Creates the cluster's two databases and migrates them to this version's schema. Safe to repeat. */
 export async function prepareClusterSchema(settings: TemporalClusterSettings): Promise<void> {

@@ -73,7 +73,11 @@ export interface Image {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-const TEMPORAL_SERVER = ['temporal-server', 'start'];
+/** The commands of foreign images, for services without one. */
+const IMAGE_COMMANDS: Readonly<Record<string, readonly string[]>> = {
+  'temporalio/server': ['temporal-server', 'start'],
+  'temporalio/ui': ['temporal-ui', '--env', 'docker', 'start'],
+};
 
 /** Gives each container a loopback address, so that it keeps the ports of the composition. */
 export function containerOf(
@@ -107,7 +111,8 @@ export function containerOf(
   };
   const isOurs = service.build !== undefined;
   const environment = { ...(isOurs ? image.environment : {}), ...service.environment };
-  const { entrypoint = [], command = isOurs ? [] : TEMPORAL_SERVER } = service;
+  const { entrypoint = [], command = IMAGE_COMMANDS[service.image.split(':')[0] ?? ''] ?? [] } =
+    service;
   return {
     name: replica === 1 ? name : `${name}-${replica}`,
     service,

@@ -1,4 +1,4 @@
-import { cpSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { childEnvironment } from '../../runtime/environment.ts';
@@ -50,16 +50,25 @@ export function createMachine(folder: string, programs: string) {
   const isHealthy = async (container: Container): Promise<boolean> => {
     const { healthcheck } = container;
     if (healthcheck.length === 0) return true;
-    const options = { timeoutMs: HEALTHCHECK_WITHIN_MS };
-    return runCommand('env', withVariables(container, healthcheck), options).then(
+    const timeoutMs = HEALTHCHECK_WITHIN_MS;
+    return runCommand('env', withVariables(container, healthcheck), { timeoutMs }).then(
       () => true,
       () => sleep(HEALTHCHECK_EVERY_MS, false),
     );
   };
   const pidOf = (name: string): number | undefined =>
     table.running().find((record) => record.name === name)?.pid;
+  const signal = ({ name }: Container, kind: NodeJS.Signals): number => {
+    const pid = pidOf(name);
+    if (pid === undefined) throw new Error(`${name} does not run`);
+    process.kill(pid, kind);
+    return pid;
+  };
 
   return {
+    /** Sends a signal to the process, for example SIGSTOP. Returns its pid. */
+    signal,
+    isUp: ({ name }: Container): boolean => running.has(name),
     /** Resolves when the health check succeeds. From then on a process that ends is started again. */
     async start(container: Container): Promise<void> {
       const { name, service } = container;
@@ -93,9 +102,7 @@ export function createMachine(folder: string, programs: string) {
       runCommand('env', withVariables(container, container.command), { timeoutMs: JOB_WITHIN_MS }),
     /** Ends the process by SIGKILL, and waits until its successor is healthy. */
     async kill(container: Container): Promise<void> {
-      const pid = pidOf(container.name);
-      if (pid === undefined) throw new Error(`${container.name} does not run`);
-      process.kill(pid, 'SIGKILL');
+      const pid = signal(container, 'SIGKILL');
       const giveUpAt = performance.now() + READY_WITHIN_MS;
       while ([undefined, pid].includes(pidOf(container.name)) || !(await isHealthy(container))) {
         if (performance.now() > giveUpAt) throw new Error(`${container.name} did not come back`);
@@ -105,9 +112,6 @@ export function createMachine(folder: string, programs: string) {
     async stop(name: string): Promise<void> {
       await running.get(name)?.stop();
       running.delete(name);
-    },
-    async stopAll(): Promise<void> {
-      for (const name of [...running.keys()].toReversed()) await this.stop(name);
     },
     /** Resident memory in MB. */
     memoryOf(name: string): number {
@@ -144,6 +148,7 @@ function postgresOf({ address, command }: Container, dataFolder: string): Progra
 
 /** Links the programs of foreign images, with a `nc -z` that some machines lack. */
 export function linkPrograms(folder: string, paths: Readonly<Record<string, string>>): void {
+  mkdirSync(folder);
   for (const [name, path] of Object.entries(paths)) symlinkSync(path, join(folder, name));
   writeFileSync(join(folder, 'nc'), '#!/bin/bash\n: </dev/tcp/$2/$3\n', { mode: 0o755 });
 }

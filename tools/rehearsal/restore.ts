@@ -1,23 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import postgres from 'postgres';
 import { createMerchantClient } from '../scripts/client/merchant-client.ts';
 import { MONTHLY } from '../scripts/client/monthly.ts';
 import { payOnPage } from '../scripts/client/payer.ts';
 import { waitFor } from '../scripts/client/wait-for.ts';
-import type { Container } from './composition.ts';
-
-/** What a drill needs of the rehearsal. `superuser` is connected to the database `postgres`. */
-export interface DrillStage {
-  readonly containers: readonly Container[];
-  readonly up: (container: Container) => Promise<void>;
-  readonly stop: (name: string) => Promise<void>;
-  /** Runs `verify` with these options and returns its output, also if it finds a violation. */
-  readonly verify: (...options: string[]) => Promise<string>;
-  readonly superuser: postgres.Sql;
-  readonly bookUrl: string;
-  readonly demo: { readonly apiUrl: string; readonly keyId: string; readonly secret: string };
-  readonly say: (line: string) => void;
-}
+import type { Merchant, Rehearsal } from './rehearsal.ts';
 
 const SUBSCRIPTIONS = 10;
 const RENEWED = 6;
@@ -28,22 +14,20 @@ const ADOPTIONS_MAX = 10;
 const REPAIRED_AFTER_MS = 90_000;
 
 /** Restores the product, then Temporal, to a backup from before renewals; the gateway must make no charge again. */
-export async function restoreDrills(stage: DrillStage): Promise<void> {
-  const { superuser, demo, say } = stage;
-  const book = postgres(stage.bookUrl, { max: 1 });
+export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): Promise<void> {
+  const { say } = rehearsal;
+  const superuser = rehearsal.sql('postgres');
+  const book = rehearsal.sql('gateway_book');
   const keys = async (): Promise<string[]> => {
     const rows = await book<{ key: string }[]>`
       select key from sandbox_gateway.charge where outcome = 'succeeded' order by key`;
     return rows.map(({ key }) => key);
   };
-  const client = createMerchantClient({ ...demo, patienceMs: 60_000 });
-  const each = async (names: readonly string[], act: (one: Container) => Promise<void>) => {
-    for (const name of names) {
-      for (const one of stage.containers) if (one.name.startsWith(name)) await act(one);
-    }
+  const client = createMerchantClient({ ...merchant, patienceMs: 60_000 });
+  const stop = (...names: string[]) => rehearsal.stop(...names);
+  const start = async (...names: string[]): Promise<void> => {
+    for (const name of names) await rehearsal.up(name);
   };
-  const stop = (...names: string[]) => each(names, ({ name }) => stage.stop(name));
-  const start = (...names: string[]) => each(names, stage.up);
   const copy = async (from: string, to: string): Promise<void> => {
     const owner = from.includes('temporal') ? 'temporal' : 'perennial';
     await superuser`select pg_terminate_backend(pid) from pg_stat_activity where datname in (${from}, ${to})`;
@@ -91,8 +75,7 @@ export async function restoreDrills(stage: DrillStage): Promise<void> {
   say('the product is restored, Temporal is not; as docs/operations.md says:');
   await start('worker');
   for (let n = 0, isDone = false; n < ADOPTIONS_MAX && !isDone; n += 1) {
-    const lines = (await stage.verify('--adopt')).split('\n');
-    const told = lines.filter((line) => /^ {2}[+!]/.test(line));
+    const told = (await rehearsal.adopt()).filter((line) => /^ {2}[+!]/.test(line));
     for (const line of told) say(line);
     isDone = !told.some((line) => line.startsWith('  +'));
   }
@@ -107,7 +90,5 @@ export async function restoreDrills(stage: DrillStage): Promise<void> {
   await start('temporal', 'api', 'worker');
   await sleep(REPAIRED_AFTER_MS);
   await expectSame(before, 'the restore of Temporal');
-  const violated = (await stage.verify()).split('\n').filter((line) => line.startsWith('  ✗'));
-  if (violated.length > 0) throw new Error(violated.join('\n'));
-  await book.end();
+  await rehearsal.expectRight();
 }

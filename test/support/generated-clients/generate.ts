@@ -4,7 +4,8 @@ import { createDocument } from '../../../api/openapi/document.ts';
 import { OPERATIONS } from '../../../api/routes.ts';
 import { loadEmbeddedConfig } from '../../../tools/config.ts';
 import { cachedFolder } from '../../../tools/embedded/cache.ts';
-import { runCommand, runGo } from '../../../tools/embedded/commands.ts';
+import { runCommand } from '../../../tools/embedded/commands.ts';
+import { goPrograms } from '../../../tools/embedded/go-programs.ts';
 
 const GO_GENERATOR = 'v2.8.2';
 const PYTHON_GENERATOR = '0.29.1';
@@ -25,10 +26,12 @@ async function writeDocument(folder: string): Promise<string> {
 /** Generates a Go client, and compiles `life.go` with it. Returns the program's path. */
 export async function buildGoLife(folder: string): Promise<string> {
   const { cacheDir } = loadEmbeddedConfig();
-  const entry = `oapi-codegen-${GO_GENERATOR}`;
-  const generator = await cachedFolder(cacheDir, entry, silently, async (place) => {
-    const module = `github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@${GO_GENERATOR}`;
-    await runGo(place, ['install', module], INSTALL_TIMEOUT_MS);
+  const generator = await goPrograms(cacheDir, silently, {
+    entry: `oapi-codegen-${GO_GENERATOR}`,
+    module: 'github.com/oapi-codegen/oapi-codegen/v2',
+    version: GO_GENERATOR,
+    programs: ['cmd/oapi-codegen'],
+    duration: 'seconds',
   });
   await mkdir(join(folder, 'client'));
   const args = ['-generate', 'types,client', '-package', 'client', '-o', 'client/client.go'];
