@@ -7,7 +7,7 @@ import { EVENT_CALLBACK, eventSchema, webhooksOf } from './events.ts';
 import { SchemaBook } from './json-schema.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { TAGS } from './operation.ts';
-import type { Example, Operation } from './operation.ts';
+import type { Examples, Operation } from './operation.ts';
 
 export interface DocumentSettings {
   readonly publicUrl: string;
@@ -89,7 +89,7 @@ function operationObject(book: SchemaBook, operation: Operation): JsonSchema {
 /** For a shell that has API_URL, KEY_ID and SECRET. */
 function curlOf({ method, path, params = {}, idempotencyKey, isOpen, body }: Operation): string {
   const place = path.replaceAll(/:(\w+)/g, (_, name: string) => params[name]?.example ?? name);
-  const data = JSON.stringify(body?.examples[0]?.value)?.replaceAll("'", "'\\''");
+  const data = JSON.stringify(Object.values(body?.examples ?? {})[0])?.replaceAll("'", "'\\''");
   return [
     `curl -X ${method.toUpperCase()} "$API_URL${place}"`,
     ...(isOpen ? [] : ['-u "$KEY_ID:$SECRET"']),
@@ -180,11 +180,13 @@ function answerOf(book: SchemaBook, operation: Operation): Record<string, JsonSc
   };
 }
 
-function json(schema: JsonSchema, examples: readonly Example[]): JsonSchema {
+function json(schema: JsonSchema, examples: Examples): JsonSchema {
   return {
     'application/json': {
       schema,
-      examples: Object.fromEntries(examples.map((example) => [example.summary, example])),
+      examples: Object.fromEntries(
+        Object.entries(examples).map(([summary, value]) => [summary, { summary, value }]),
+      ),
     },
   };
 }

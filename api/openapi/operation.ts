@@ -14,14 +14,12 @@ export const TAGS = {
   Document: 'This document.',
 } as const;
 
-export interface Example<Value = unknown> {
-  readonly summary: string;
-  readonly value: Value;
-}
+/** Examples by their summary. The first one of a body is in the sample for curl. */
+export type Examples<Value = unknown> = Readonly<Record<string, Value>>;
 
 export interface RequestBody<Body extends Shape = Shape> {
   readonly fields: Body;
-  readonly examples: readonly Example[];
+  readonly examples: Examples;
   /** The body may be absent. Then every field is absent. */
   readonly isOptional?: true;
 }
@@ -64,5 +62,5 @@ export interface ParamNote {
 export interface OperationAnswer<Schema extends z.ZodType = z.ZodType> {
   readonly description: string;
   readonly schema: Schema;
-  readonly examples: readonly Example<NoInfer<z.input<Schema>>>[];
+  readonly examples: Examples<NoInfer<z.input<Schema>>>;
 }

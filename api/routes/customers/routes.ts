@@ -68,12 +68,12 @@ export const createCustomer = route({
   idempotencyKey: 'listed',
   body: {
     fields: { customerDetails: customerDetails.describe('Details of the payer.') },
-    examples: [{ summary: 'A person', value: { customerDetails: exampleDetails } }],
+    examples: { 'A person': { customerDetails: exampleDetails } },
   },
   answer: {
     description: 'The customer was created.',
     schema: z.object({ customerId: id('cus', 'customer') }),
-    examples: [{ summary: 'Created', value: { customerId: CUSTOMER_ID } }],
+    examples: { Created: { customerId: CUSTOMER_ID } },
   },
   handle: async (call, deps) =>
     inTransaction(call, deps, async (tx) => {
@@ -100,7 +100,7 @@ export const getCustomer = route({
   answer: {
     description: 'The customer.',
     schema: CustomerAnswer,
-    examples: [{ summary: 'A person', value: exampleCustomer }],
+    examples: { 'A person': exampleCustomer },
   },
   refusals: ['resource_not_found'],
   handle: async ({ merchant, params }, { db }) => {
@@ -123,14 +123,12 @@ export const updateCustomerDetails = route({
   params: { customerId: customerIdParam },
   body: {
     fields: { customerDetails: customerDetails.describe('The details that change.') },
-    examples: [
-      { summary: 'Another address', value: { customerDetails: { email: 'ada@example.com' } } },
-    ],
+    examples: { 'Another address': { customerDetails: { email: 'ada@example.com' } } },
   },
   answer: {
     description: 'The customer after the change.',
     schema: CustomerAnswer,
-    examples: [{ summary: 'A person', value: exampleCustomer }],
+    examples: { 'A person': exampleCustomer },
   },
   refusals: ['resource_not_found'],
   handle: async (call, deps) =>
@@ -158,7 +156,7 @@ export const getCustomers = route({
   answer: {
     description: 'A page of customers.',
     schema: page(CustomerAnswer),
-    examples: [{ summary: 'The last page', value: { data: [exampleCustomer], metadata: {} } }],
+    examples: { 'The last page': { data: [exampleCustomer], metadata: {} } },
   },
   handle: async (call, { db }) =>
     answerPage(call, (query) => listCustomers(db, query, call.query), presentCustomer),
@@ -202,23 +200,20 @@ export const getPaymentMethodTokens = route({
   answer: {
     description: 'The payment methods of the customer.',
     schema: page(PaymentMethodToken),
-    examples: [
-      {
-        summary: 'One card',
-        value: {
-          data: [
-            {
-              paymentMethodId: PMT_ID,
-              ...exampleCard,
-              customerId: CUSTOMER_ID,
-              status: 'LIVE',
-              createdAt: 1_795_132_800_000,
-            },
-          ],
-          metadata: {},
-        },
+    examples: {
+      'One card': {
+        data: [
+          {
+            paymentMethodId: PMT_ID,
+            ...exampleCard,
+            customerId: CUSTOMER_ID,
+            status: 'LIVE',
+            createdAt: 1_795_132_800_000,
+          },
+        ],
+        metadata: {},
       },
-    ],
+    },
   },
   refusals: ['resource_not_found'],
   handle: async (call, { db }) => {
@@ -252,7 +247,7 @@ export const deletePaymentMethodToken = route({
   answer: {
     description: 'The payment method has the status DELETED.',
     schema: nothing,
-    examples: [{ summary: 'Done', value: {} }],
+    examples: { Done: {} },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) => {
@@ -307,23 +302,20 @@ export const getCustomerState = route({
         .meta({ description: 'Newest first.' }),
       paymentMethods: z.array(PaymentMethodToken),
     }),
-    examples: [
-      {
-        summary: 'One subscription',
-        value: {
-          customerId: CUSTOMER_ID,
-          subscriptions: [
-            {
-              subscriptionId: 'sub_0002sSOLuQx1oB9bUeVtYw3c',
-              status: 'ACTIVE',
-              currentPeriodEnd: 1_797_768_060_000,
-              nextPaymentDate: 1_797_768_060_000,
-            },
-          ],
-          paymentMethods: [],
-        },
+    examples: {
+      'One subscription': {
+        customerId: CUSTOMER_ID,
+        subscriptions: [
+          {
+            subscriptionId: 'sub_0002sSOLuQx1oB9bUeVtYw3c',
+            status: 'ACTIVE',
+            currentPeriodEnd: 1_797_768_060_000,
+            nextPaymentDate: 1_797_768_060_000,
+          },
+        ],
+        paymentMethods: [],
       },
-    ],
+    },
   },
   refusals: ['resource_not_found'],
   handle: async ({ merchant, params: { customerId } }, { db }) => {

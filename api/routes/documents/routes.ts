@@ -117,7 +117,7 @@ export const readDocument: Operation = {
   answer: {
     description: 'The document.',
     schema: z.looseObject({ openapi: z.literal('3.1.0') }),
-    examples: [{ summary: 'The beginning', value: { openapi: '3.1.0' } }],
+    examples: { 'The beginning': { openapi: '3.1.0' } },
   },
 };
 

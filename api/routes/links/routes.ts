@@ -48,16 +48,13 @@ const linkAnswer = {
         'all are available.',
     }),
   }),
-  examples: [
-    {
-      summary: 'Cards only',
-      value: {
-        shortUrl: 'https://pay.example/l/Ab3dEf6hIj9k',
-        disclaimer:
-          'GOOGLE_PAY with USD and APPLE_PAY with USD are not available; the checkout falls back to CARD.',
-      },
+  examples: {
+    'Cards only': {
+      shortUrl: 'https://pay.example/l/Ab3dEf6hIj9k',
+      disclaimer:
+        'GOOGLE_PAY with USD and APPLE_PAY with USD are not available; the checkout falls back to CARD.',
     },
-  ],
+  },
 };
 
 interface LinkRequest {
@@ -116,18 +113,15 @@ export const generatePaymentLink = route({
       ...usesFields,
     },
     problems: chargeProblems,
-    examples: [
-      {
-        summary: 'A link for 100 payers',
-        value: {
-          amount: 4_900,
-          currency: 'USD',
-          description: 'A teapot',
-          expiryDate: 1_798_761_600_000,
-          multiUseLimit: 100,
-        },
+    examples: {
+      'A link for 100 payers': {
+        amount: 4_900,
+        currency: 'USD',
+        description: 'A teapot',
+        expiryDate: 1_798_761_600_000,
+        multiUseLimit: 100,
       },
-    ],
+    },
   },
   answer: linkAnswer,
   refusals: ['operation_not_allowed', 'resource_not_found'],
@@ -194,21 +188,18 @@ export const generateLink = route({
   body: {
     fields,
     problems: termsFieldsProblems,
-    examples: [
-      {
-        summary: 'A link for 100 payers',
-        value: {
-          amount: 1_999,
-          currency: 'USD',
-          interval: 'MONTH',
-          intervalCount: 1,
-          cycleCount: 12,
-          customerDetails: {},
-          expiryDate: 1_798_761_600_000,
-          multiUseLimit: 100,
-        },
+    examples: {
+      'A link for 100 payers': {
+        amount: 1_999,
+        currency: 'USD',
+        interval: 'MONTH',
+        intervalCount: 1,
+        cycleCount: 12,
+        customerDetails: {},
+        expiryDate: 1_798_761_600_000,
+        multiUseLimit: 100,
       },
-    ],
+    },
   },
   answer: linkAnswer,
   refusals: ['operation_not_allowed', 'resource_not_found'],

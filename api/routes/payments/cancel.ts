@@ -22,13 +22,13 @@ export const cancelIntent = route({
   params: { xIntentId: intentIdParam },
   body: {
     fields: { xIntentId: optional(idText()).describe('Must equal the id in the path.') },
-    examples: [{ summary: 'By id', value: { xIntentId: INTENT_ID } }],
+    examples: { 'By id': { xIntentId: INTENT_ID } },
     isOptional: true,
   },
   answer: {
     description: 'The intent is CANCELLED.',
     schema: nothing,
-    examples: [{ summary: 'Done', value: {} }],
+    examples: { Done: {} },
   },
   refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
   handle: async (call, deps) => {

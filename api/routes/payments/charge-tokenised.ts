@@ -43,28 +43,22 @@ export const chargeTokenised = route({
   body: {
     fields,
     problems: chargeProblems,
-    examples: [
-      {
-        summary: 'A teapot',
-        value: {
-          pmId: 'pmt_0002sSOLuP0oT4bXWmA1nLdK',
-          customerId: 'cus_0002sSOLtvYJpjM0P8rC2uQe',
-          currency: 'USD',
-          amount: 4_900,
-        },
+    examples: {
+      'A teapot': {
+        pmId: 'pmt_0002sSOLuP0oT4bXWmA1nLdK',
+        customerId: 'cus_0002sSOLtvYJpjM0P8rC2uQe',
+        currency: 'USD',
+        amount: 4_900,
       },
-    ],
+    },
   },
   answer: {
     description: 'The charge was attempted.',
     schema: TokenisedCharge,
-    examples: [
-      { summary: 'Paid', value: { intentId: INTENT_ID, status: 'SUCCESS' } },
-      {
-        summary: 'Declined',
-        value: { intentId: INTENT_ID, status: 'FAILED', errorCode: 'expired_card' },
-      },
-    ],
+    examples: {
+      Paid: { intentId: INTENT_ID, status: 'SUCCESS' },
+      Declined: { intentId: INTENT_ID, status: 'FAILED', errorCode: 'expired_card' },
+    },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) =>

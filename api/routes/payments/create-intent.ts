@@ -62,29 +62,21 @@ export const createIntent = route({
   body: {
     fields: hostedFields,
     problems: chargeProblems,
-    examples: [
-      {
-        summary: 'A teapot',
-        value: {
-          amount: 4_900,
-          currency: 'USD',
-          customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-          callbackUrl: 'https://merchant.example/thanks',
-          receiptId: 'order-1001',
-          description: 'A teapot',
-        },
+    examples: {
+      'A teapot': {
+        amount: 4_900,
+        currency: 'USD',
+        customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+        callbackUrl: 'https://merchant.example/thanks',
+        receiptId: 'order-1001',
+        description: 'A teapot',
       },
-    ],
+    },
   },
   answer: {
     description: 'The payment intent was created.',
     schema: CreatedIntent,
-    examples: [
-      {
-        summary: 'Created',
-        value: { ...exampleIntent, fwdUrl: 'https://pay.example/payment/mYt0kEn' },
-      },
-    ],
+    examples: { Created: { ...exampleIntent, fwdUrl: 'https://pay.example/payment/mYt0kEn' } },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) => {

@@ -230,7 +230,7 @@ export const getIntent = route({
   answer: {
     description: 'The intent with all its attempts.',
     schema: IntentAnswer,
-    examples: [{ summary: 'Paid', value: examplePaidIntent }],
+    examples: { Paid: examplePaidIntent },
   },
   refusals: ['resource_not_found'],
   handle: async ({ merchant, params }, { db, now }) => {
@@ -265,7 +265,7 @@ export const getIntents = route({
   answer: {
     description: 'A page of payment intents.',
     schema: page(IntentAnswer),
-    examples: [{ summary: 'The last page', value: { data: [examplePaidIntent], metadata: {} } }],
+    examples: { 'The last page': { data: [examplePaidIntent], metadata: {} } },
   },
   handle: async (call, { db, now }) =>
     answerPage(

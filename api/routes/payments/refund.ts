@@ -51,10 +51,10 @@ export const createRefund = route({
   body: {
     fields,
     refusesEmpty: ['amount'], // an absent amount refunds everything
-    examples: [
-      { summary: 'Full refund', value: { xIntentId: INTENT_ID } },
-      { summary: 'Partial refund', value: { xIntentId: INTENT_ID, amount: 1_000 } },
-    ],
+    examples: {
+      'Full refund': { xIntentId: INTENT_ID },
+      'Partial refund': { xIntentId: INTENT_ID, amount: 1_000 },
+    },
   },
   answer: {
     description: 'The gateway accepted the refund.',
@@ -65,18 +65,15 @@ export const createRefund = route({
       currency: currencyCode,
       refundedAt: epochMs('When the refund was made.'),
     }),
-    examples: [
-      {
-        summary: 'Partial refund',
-        value: {
-          refundId: 'rf_0002sSOLuS2wE6rTyU9iOpAs',
-          intentId: INTENT_ID,
-          amount: 1_000,
-          currency: 'USD',
-          refundedAt: 1_795_262_400_000,
-        },
+    examples: {
+      'Partial refund': {
+        refundId: 'rf_0002sSOLuS2wE6rTyU9iOpAs',
+        intentId: INTENT_ID,
+        amount: 1_000,
+        currency: 'USD',
+        refundedAt: 1_795_262_400_000,
       },
-    ],
+    },
   },
   refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
   handle: async (call, deps) => {

@@ -65,25 +65,22 @@ export const getRefunds = route({
   answer: {
     description: 'A page of refunds.',
     schema: page(RefundAnswer),
-    examples: [
-      {
-        summary: 'The last page',
-        value: {
-          data: [
-            {
-              refundId: 'rf_0002sSOLuS2wE6rTyU9iOpAs',
-              intentId: 'in_0002sSOLuRz8kF5dGhJ3lMnB',
-              amount: 1_000,
-              currency: 'USD',
-              status: 'SUCCEEDED',
-              createdAt: '2026-11-21T12:00:00.000Z',
-              refundedAt: 1_795_262_400_000,
-            },
-          ],
-          metadata: {},
-        },
+    examples: {
+      'The last page': {
+        data: [
+          {
+            refundId: 'rf_0002sSOLuS2wE6rTyU9iOpAs',
+            intentId: 'in_0002sSOLuRz8kF5dGhJ3lMnB',
+            amount: 1_000,
+            currency: 'USD',
+            status: 'SUCCEEDED',
+            createdAt: '2026-11-21T12:00:00.000Z',
+            refundedAt: 1_795_262_400_000,
+          },
+        ],
+        metadata: {},
       },
-    ],
+    },
   },
   handle: async (call, { db }) =>
     answerPage(call, (query) => listRefunds(db, query, call.query), presentRefund),

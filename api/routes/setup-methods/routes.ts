@@ -67,7 +67,7 @@ export const createSetupMethod = route({
       phoneNumberRequired,
       locale,
     },
-    examples: [{ summary: 'A card', value: exampleBody }],
+    examples: { 'A card': exampleBody },
   },
   answer: {
     description: 'The setup session was created.',
@@ -76,12 +76,9 @@ export const createSetupMethod = route({
       fwdUrl: url('Where to send the payer.'),
       unavailablePaymentMethods,
     }),
-    examples: [
-      {
-        summary: 'Created',
-        value: { setupMethodId: SETUP_METHOD_ID, fwdUrl: 'https://pay.example/setup/mYt0kEn' },
-      },
-    ],
+    examples: {
+      Created: { setupMethodId: SETUP_METHOD_ID, fwdUrl: 'https://pay.example/setup/mYt0kEn' },
+    },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) => {
@@ -157,20 +154,17 @@ export const getSetupMethod = route({
   answer: {
     description: 'The session.',
     schema: SetupMethodAnswer,
-    examples: [
-      {
-        summary: 'Saved',
-        value: {
-          setupMethodId: SETUP_METHOD_ID,
-          customerId: 'cus_0002sSOLtvYJpjM0P8rC2uQe',
-          currency: 'USD',
-          paymentMethods: ['CARD'],
-          callbackUrl: exampleBody.callbackUrl,
-          status: 'SUCCESS',
-          pmId: 'pmt_0002sSOLuP0oT4bXWmA1nLdK',
-        },
+    examples: {
+      Saved: {
+        setupMethodId: SETUP_METHOD_ID,
+        customerId: 'cus_0002sSOLtvYJpjM0P8rC2uQe',
+        currency: 'USD',
+        paymentMethods: ['CARD'],
+        callbackUrl: exampleBody.callbackUrl,
+        status: 'SUCCESS',
+        pmId: 'pmt_0002sSOLuP0oT4bXWmA1nLdK',
       },
-    ],
+    },
   },
   refusals: ['resource_not_found'],
   handle: async ({ merchant, params }, { db, now }) => {

@@ -136,7 +136,7 @@ export const getCharges = route({
   answer: {
     description: 'A page of attempts.',
     schema: page(Charge, 'Oldest first.'),
-    examples: [{ summary: 'A renewal', value: { data: [exampleCharge], metadata: {} } }],
+    examples: { 'A renewal': { data: [exampleCharge], metadata: {} } },
   },
   refusals: ['resource_not_found'],
   handle: async (call, { db }) => {

@@ -24,10 +24,10 @@ const subscriptionId = idText().describe('Id of the subscription.');
 
 const subscriptionIdBody = {
   fields: { subscriptionId },
-  examples: [{ summary: 'By id', value: { subscriptionId: SUBSCRIPTION_ID } }],
+  examples: { 'By id': { subscriptionId: SUBSCRIPTION_ID } },
 };
 
-const done = { schema: nothing, examples: [{ summary: 'Done', value: {} }] };
+const done = { schema: nothing, examples: { Done: {} } };
 
 const refusals = [
   'operation_not_allowed',
@@ -55,13 +55,10 @@ export const cancelSubscription = route({
         .meta(EXTENSION)
         .describe('Whether the subscription ends at the end of the paid period. Default: false.'),
     },
-    examples: [
+    examples: {
       ...subscriptionIdBody.examples,
-      {
-        summary: 'At the end of the period',
-        value: { subscriptionId: SUBSCRIPTION_ID, atPeriodEnd: true },
-      },
-    ],
+      'At the end of the period': { subscriptionId: SUBSCRIPTION_ID, atPeriodEnd: true },
+    },
   },
   answer: {
     description: 'The subscription is ENDED. With `atPeriodEnd: true` it ends at its `cancelAt`.',
@@ -114,13 +111,10 @@ export const pauseSubscription = route({
           'this field, only a call of unpause ends the pause.',
       ),
     },
-    examples: [
+    examples: {
       ...subscriptionIdBody.examples,
-      {
-        summary: 'Until a date',
-        value: { subscriptionId: SUBSCRIPTION_ID, resumeAt: 1_798_761_600_000 },
-      },
-    ],
+      'Until a date': { subscriptionId: SUBSCRIPTION_ID, resumeAt: 1_798_761_600_000 },
+    },
   },
   answer: { description: 'The subscription is PAUSED.', ...done },
   refusals,
@@ -152,12 +146,12 @@ export const unpauseSubscription = route({
       subscriptionId,
       newNextPaymentDate: instant.describe('Epoch milliseconds in the future.'),
     },
-    examples: [
-      {
-        summary: 'Continue on a date',
-        value: { subscriptionId: SUBSCRIPTION_ID, newNextPaymentDate: 1_798_761_600_000 },
+    examples: {
+      'Continue on a date': {
+        subscriptionId: SUBSCRIPTION_ID,
+        newNextPaymentDate: 1_798_761_600_000,
       },
-    ],
+    },
   },
   answer: { description: 'The subscription is ACTIVE.', ...done },
   refusals,
@@ -195,28 +189,22 @@ export const retrySubscription = route({
       errorCode: declineCode.nullable(),
       errorMessage: declineMessage.nullable(),
     }),
-    examples: [
-      {
-        summary: 'Paid',
-        value: {
-          success: true,
-          minManualRetryDate: '2026-11-20T16:00:00.000Z',
-          status: 'ACTIVE',
-          errorCode: null,
-          errorMessage: null,
-        },
+    examples: {
+      Paid: {
+        success: true,
+        minManualRetryDate: '2026-11-20T16:00:00.000Z',
+        status: 'ACTIVE',
+        errorCode: null,
+        errorMessage: null,
       },
-      {
-        summary: 'Declined again',
-        value: {
-          success: false,
-          minManualRetryDate: '2026-11-20T16:00:00.000Z',
-          status: 'UNPAID',
-          errorCode: 'card_declined',
-          errorMessage: 'The card was declined.',
-        },
+      'Declined again': {
+        success: false,
+        minManualRetryDate: '2026-11-20T16:00:00.000Z',
+        status: 'UNPAID',
+        errorCode: 'card_declined',
+        errorMessage: 'The card was declined.',
       },
-    ],
+    },
   },
   refusals,
   handle: (call, deps) =>
@@ -292,23 +280,20 @@ export const editSubscription = route({
   body: {
     fields: editFields,
     problems: editRequestProblems,
-    examples: [
-      { summary: 'Another amount', value: { subscriptionId: SUBSCRIPTION_ID, newAmount: 2_499 } },
-      {
-        summary: 'Yearly from a date on',
-        value: {
-          subscriptionId: SUBSCRIPTION_ID,
-          interval: 'YEAR',
-          intervalCount: 1,
-          newNextPaymentDate: 1_798_761_600_000,
-        },
+    examples: {
+      'Another amount': { subscriptionId: SUBSCRIPTION_ID, newAmount: 2_499 },
+      'Yearly from a date on': {
+        subscriptionId: SUBSCRIPTION_ID,
+        interval: 'YEAR',
+        intervalCount: 1,
+        newNextPaymentDate: 1_798_761_600_000,
       },
-    ],
+    },
   },
   answer: {
     description: 'The subscription was edited.',
     schema: nothing,
-    examples: [{ summary: 'Done', value: {} }],
+    examples: { Done: {} },
   },
   refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
   handle: async (call, deps) => {

@@ -42,36 +42,30 @@ export const createSubscription = route({
       ...termsFieldsProblems(given),
       ...(given.testClockId === undefined ? datedProblems(given, now()) : []),
     ],
-    examples: [
-      {
-        summary: 'Monthly for a year',
-        value: {
-          amount: 1_999,
-          currency: 'USD',
-          interval: 'MONTH',
-          intervalCount: 1,
-          cycleCount: 12,
-          customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-          callbackUrl: 'https://merchant.example/thanks',
-          description: 'Tea of the month',
-          metadata: { plan: 'oolong' },
-        },
+    examples: {
+      'Monthly for a year': {
+        amount: 1_999,
+        currency: 'USD',
+        interval: 'MONTH',
+        intervalCount: 1,
+        cycleCount: 12,
+        customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+        callbackUrl: 'https://merchant.example/thanks',
+        description: 'Tea of the month',
+        metadata: { plan: 'oolong' },
       },
-      {
-        summary: 'Two weeks of trial, then every quarter',
-        value: {
-          amount: 4_900,
-          currency: 'EUR',
-          interval: 'MONTH',
-          intervalCount: 3,
-          cycleCount: 8,
-          trialPeriodCount: 2,
-          trialPeriodInterval: 'WEEK',
-          customerDetails: { email: 'ada@example.com' },
-          callbackUrl: 'https://merchant.example/thanks',
-        },
+      'Two weeks of trial, then every quarter': {
+        amount: 4_900,
+        currency: 'EUR',
+        interval: 'MONTH',
+        intervalCount: 3,
+        cycleCount: 8,
+        trialPeriodCount: 2,
+        trialPeriodInterval: 'WEEK',
+        customerDetails: { email: 'ada@example.com' },
+        callbackUrl: 'https://merchant.example/thanks',
       },
-    ],
+    },
   },
   answer: {
     description: 'The subscription was created, with status CREATED.',
@@ -80,16 +74,13 @@ export const createSubscription = route({
       createdAt: dateTime('When the subscription was created.'),
       fwdUrl: url('Where to send the payer to pay.'),
     }),
-    examples: [
-      {
-        summary: 'Created',
-        value: {
-          subscriptionId: SUBSCRIPTION_ID,
-          createdAt: '2026-11-20T12:00:00.000Z',
-          fwdUrl: 'https://pay.example/checkout/mYt0kEn',
-        },
+    examples: {
+      Created: {
+        subscriptionId: SUBSCRIPTION_ID,
+        createdAt: '2026-11-20T12:00:00.000Z',
+        fwdUrl: 'https://pay.example/checkout/mYt0kEn',
       },
-    ],
+    },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) => {

@@ -32,36 +32,27 @@ export const chargeSubscriptionOnce = route({
   body: {
     fields,
     problems: chargeProblems,
-    examples: [
-      {
-        summary: 'An extra',
-        value: {
-          subscriptionId: SUBSCRIPTION_ID,
-          amount: 750,
-          currency: 'USD',
-          comments: 'A box of biscuits',
-        },
+    examples: {
+      'An extra': {
+        subscriptionId: SUBSCRIPTION_ID,
+        amount: 750,
+        currency: 'USD',
+        comments: 'A box of biscuits',
       },
-    ],
+    },
   },
   answer: {
     description: 'The charge was attempted.',
     schema: OneTimeCharge,
-    examples: [
-      {
-        summary: 'Paid',
-        value: { intentId: INTENT_ID, status: 'SUCCESS', errorCode: null, errorMessage: null },
+    examples: {
+      Paid: { intentId: INTENT_ID, status: 'SUCCESS', errorCode: null, errorMessage: null },
+      Declined: {
+        intentId: INTENT_ID,
+        status: 'FAILED',
+        errorCode: 'insufficient_funds',
+        errorMessage: 'The account does not hold enough money for this payment.',
       },
-      {
-        summary: 'Declined',
-        value: {
-          intentId: INTENT_ID,
-          status: 'FAILED',
-          errorCode: 'insufficient_funds',
-          errorMessage: 'The account does not hold enough money for this payment.',
-        },
-      },
-    ],
+    },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) =>

@@ -179,7 +179,7 @@ export const getSubscription = route({
   answer: {
     description: 'The subscription.',
     schema: SubscriptionAnswer,
-    examples: [{ summary: 'ACTIVE', value: exampleSubscription }],
+    examples: { ACTIVE: exampleSubscription },
   },
   refusals: ['resource_not_found'],
   handle: async (call, deps) => ok(presentSubscription(deps, await subscriptionOf(deps.db, call))),
@@ -203,7 +203,7 @@ export const getSubscriptions = route({
   answer: {
     description: 'A page of subscriptions.',
     schema: page(SubscriptionAnswer),
-    examples: [{ summary: 'The last page', value: { data: [exampleSubscription], metadata: {} } }],
+    examples: { 'The last page': { data: [exampleSubscription], metadata: {} } },
   },
   handle: async (call, deps) =>
     answerPage(
@@ -251,14 +251,11 @@ export const getUpcomingCharges = route({
         )
         .meta({ description: 'Earliest first.' }),
     }),
-    examples: [
-      {
-        summary: 'One left',
-        value: {
-          data: [{ date: 1_824_033_660_000, cycleNumber: 12, amount: 1_999, currency: 'USD' }],
-        },
+    examples: {
+      'One left': {
+        data: [{ date: 1_824_033_660_000, cycleNumber: 12, amount: 1_999, currency: 'USD' }],
       },
-    ],
+    },
   },
   refusals: ['resource_not_found'],
   handle: async (call, { db, now }) => {

@@ -162,24 +162,21 @@ export const simulateSubscription = route({
   body: {
     fields,
     problems: requestProblems,
-    examples: [
-      {
-        summary: 'Two declines in the third month, then a pause',
-        value: {
-          amount: 1_999,
-          currency: 'USD',
-          interval: 'MONTH',
-          intervalCount: 1,
-          cycleCount: 12,
-          startDate: 1_798_761_600_000,
-          script: [
-            { cycle: 3, outcome: 'insufficient_funds', times: 2 },
-            { at: 1_808_000_000_000, command: 'pause' },
-          ],
-        },
+    examples: {
+      'Two declines in the third month, then a pause': {
+        amount: 1_999,
+        currency: 'USD',
+        interval: 'MONTH',
+        intervalCount: 1,
+        cycleCount: 12,
+        startDate: 1_798_761_600_000,
+        script: [
+          { cycle: 3, outcome: 'insufficient_funds', times: 2 },
+          { at: 1_808_000_000_000, command: 'pause' },
+        ],
       },
-      { summary: 'A running subscription', value: { subscriptionId: SUBSCRIPTION_ID } },
-    ],
+      'A running subscription': { subscriptionId: SUBSCRIPTION_ID },
+    },
   },
   answer: {
     description: 'What will happen, in order.',
@@ -190,38 +187,35 @@ export const simulateSubscription = route({
       nextPaymentDate: epochMs('The next charge after the last step.').optional(),
       isComplete: z.boolean().meta({ description: 'False if more follows after 120 cycles.' }),
     }),
-    examples: [
-      {
-        summary: 'The last cycle',
-        value: {
-          data: [
-            {
-              at: 1_824_033_660_000,
-              what: 'cycle 12 paid, 19.99 USD',
-              why: 'its date had come (attempt 1)',
-              status: 'ENDED',
-              currentPeriodEnd: 1_826_712_060_000,
-              eventTypes: [
-                'intent.created',
-                'intent.success',
-                'subscription.cycle_charged',
-                'subscription.ended',
-              ],
-              cycleNumber: 12,
-              attempt: 1,
-              amount: 1_999,
-              currency: 'USD',
-              trigger: 'scheduled',
-              cause:
-                'its date had come: 2026-11-20T12:01:00.000Z + 13 months = 2027-12-20T12:01:00.000Z',
-            },
-          ],
-          status: 'ENDED',
-          endReason: 'completed',
-          isComplete: true,
-        },
+    examples: {
+      'The last cycle': {
+        data: [
+          {
+            at: 1_824_033_660_000,
+            what: 'cycle 12 paid, 19.99 USD',
+            why: 'its date had come (attempt 1)',
+            status: 'ENDED',
+            currentPeriodEnd: 1_826_712_060_000,
+            eventTypes: [
+              'intent.created',
+              'intent.success',
+              'subscription.cycle_charged',
+              'subscription.ended',
+            ],
+            cycleNumber: 12,
+            attempt: 1,
+            amount: 1_999,
+            currency: 'USD',
+            trigger: 'scheduled',
+            cause:
+              'its date had come: 2026-11-20T12:01:00.000Z + 13 months = 2027-12-20T12:01:00.000Z',
+          },
+        ],
+        status: 'ENDED',
+        endReason: 'completed',
+        isComplete: true,
       },
-    ],
+    },
   },
   refusals: ['resource_not_found'],
   handle: async ({ merchant, body }, deps) => {

@@ -33,23 +33,20 @@ export const getTimeline = route({
       }),
       'Oldest first.',
     ),
-    examples: [
-      {
-        summary: 'Just created',
-        value: {
-          data: [
-            {
-              date: 1_795_176_000_000,
-              what: 'created',
-              why: 'the merchant asked for it',
-              status: 'CREATED',
-              actor: 'merchant',
-            },
-          ],
-          metadata: {},
-        },
+    examples: {
+      'Just created': {
+        data: [
+          {
+            date: 1_795_176_000_000,
+            what: 'created',
+            why: 'the merchant asked for it',
+            status: 'CREATED',
+            actor: 'merchant',
+          },
+        ],
+        metadata: {},
       },
-    ],
+    },
   },
   refusals: ['resource_not_found'],
   handle: async (call, { db }) => {

@@ -58,15 +58,12 @@ export const createTestClock = route({
     fields: {
       now: optional(instant).describe('Start time, in epoch milliseconds. Default: the present.'),
     },
-    examples: [
-      { summary: 'The present', value: {} },
-      { summary: 'A given time', value: { now: 1_798_761_600_000 } },
-    ],
+    examples: { 'The present': {}, 'A given time': { now: 1_798_761_600_000 } },
   },
   answer: {
     description: 'The test clock was created.',
     schema: z.object({ testClockId: id('clk', 'test clock'), now }),
-    examples: [{ summary: 'Created', value: { testClockId: CLOCK_ID, now: 1_798_761_600_000 } }],
+    examples: { Created: { testClockId: CLOCK_ID, now: 1_798_761_600_000 } },
   },
   refusals: ['operation_not_allowed'],
   handle: async (call, deps) =>
@@ -101,12 +98,12 @@ export const advanceTestClock = route({
       testClockId: idText().describe('Id of the test clock.'),
       to: instant.describe('Epoch milliseconds, not before the time of the clock.'),
     },
-    examples: [{ summary: 'To a date', value: { testClockId: CLOCK_ID, to: 1_801_440_000_000 } }],
+    examples: { 'To a date': { testClockId: CLOCK_ID, to: 1_801_440_000_000 } },
   },
   answer: {
     description: 'The clock has reached `to`, or is still advancing.',
     schema: TestClockAnswer,
-    examples: [{ summary: 'Ready', value: ready }],
+    examples: { Ready: ready },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) =>
@@ -130,7 +127,7 @@ export const getTestClock = route({
   answer: {
     description: 'The clock.',
     schema: TestClockAnswer,
-    examples: [{ summary: 'Ready', value: ready }],
+    examples: { Ready: ready },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async ({ merchant, params }, { db }) => {

@@ -48,17 +48,17 @@ export const declineNext = route({
       (subscriptionId === undefined) === (pmId === undefined)
         ? [{ field: 'body', message: 'must have either subscriptionId or pmId' }]
         : [],
-    examples: [
-      {
-        summary: 'The next renewal',
-        value: { subscriptionId: 'sub_0002sSOLuQx1oB9bUeVtYw3c', code: 'insufficient_funds' },
+    examples: {
+      'The next renewal': {
+        subscriptionId: 'sub_0002sSOLuQx1oB9bUeVtYw3c',
+        code: 'insufficient_funds',
       },
-    ],
+    },
   },
   answer: {
     description: 'The next charges will be declined.',
     schema: nothing,
-    examples: [{ summary: 'Done', value: {} }],
+    examples: { Done: {} },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) => {

@@ -73,7 +73,7 @@ const exampleBody = {
   subscribedEventTypes: ['intent.success', 'intent.failed', 'subscription.cycle_charged'],
 };
 
-const body = { fields: webhookFields, examples: [{ summary: 'Payments', value: exampleBody }] };
+const body = { fields: webhookFields, examples: { Payments: exampleBody } };
 
 const WebhookConfiguration = z
   .object({
@@ -134,28 +134,21 @@ export const getWebhooks = route({
   answer: {
     description: 'The configurations.',
     schema: page(WebhookConfiguration, 'Oldest first.'),
-    examples: [
-      {
-        summary: 'One',
-        value: {
-          data: [
-            {
-              webhookConfigId: CONFIG_ID,
-              webHookUrl: exampleBody.endpoint,
-              eventSigner: SHOWN_SIGNER,
-              subscribedEventTypes: [
-                'intent.success',
-                'intent.failed',
-                'subscription.cycle_charged',
-              ],
-              isActive: true,
-              breaker: 'CLOSED',
-            },
-          ],
-          metadata: {},
-        },
+    examples: {
+      One: {
+        data: [
+          {
+            webhookConfigId: CONFIG_ID,
+            webHookUrl: exampleBody.endpoint,
+            eventSigner: SHOWN_SIGNER,
+            subscribedEventTypes: ['intent.success', 'intent.failed', 'subscription.cycle_charged'],
+            isActive: true,
+            breaker: 'CLOSED',
+          },
+        ],
+        metadata: {},
       },
-    ],
+    },
   },
   handle: async (call, { db }) => {
     const includeInactive = call.query.includeInactive === 'true';
@@ -194,7 +187,7 @@ export const createWebhook = route({
   answer: {
     description: 'The configuration is active.',
     schema: z.object({ webhookConfigId: id('whc', 'configuration') }),
-    examples: [{ summary: 'Created', value: { webhookConfigId: CONFIG_ID } }],
+    examples: { Created: { webhookConfigId: CONFIG_ID } },
   },
   refusals: ['operation_not_allowed'],
   handle: async (call, deps) => {
@@ -273,7 +266,7 @@ export const deleteWebhook = route({
   answer: {
     description: 'The configuration was deleted.',
     schema: nothing,
-    examples: [{ summary: 'Done', value: {} }],
+    examples: { Done: {} },
   },
   refusals: ['resource_not_found'],
   handle: async (call, deps) => {

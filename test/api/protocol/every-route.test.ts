@@ -19,7 +19,7 @@ const callOf = ({ method, path, params, body }: Operation) =>
   [
     method.toUpperCase(),
     path.replaceAll(/:(\w+)/g, (_, name: string) => params?.[name]?.example ?? name),
-    body?.examples[0]?.value,
+    Object.values(body?.examples ?? {})[0],
   ] as const;
 
 const ROUTES = OPERATIONS.filter(({ isOpen }) => isOpen !== true).map(callOf);
