@@ -54,6 +54,14 @@ export function withoutEmpty(shape: Shape, body: unknown, kept: readonly string[
   return Object.fromEntries(Object.entries(body).filter((entry) => !isAbsent(entry)));
 }
 
+/** True if none of the fields is absent. */
+export function hasFields<T extends object, Name extends keyof T>(
+  fields: T,
+  names: readonly Name[],
+): fields is T & { [Each in Name]-?: Exclude<T[Each], undefined> } {
+  return names.every((name) => fields[name] !== undefined);
+}
+
 /** Uses `hasOwn`, because a field of the body may have an inherited name such as `toString`. */
 function isOptional(shape: Shape, name: string): boolean {
   return Object.hasOwn(shape, name) && shape[name]?.safeParse(undefined).success === true;

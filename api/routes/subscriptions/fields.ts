@@ -24,7 +24,7 @@ import {
   phoneNumberRequired,
   receiptId,
 } from '../../payment-fields.ts';
-import { httpUrl, optional, text, wholeNumber } from '../../fields.ts';
+import { hasFields, httpUrl, optional, text, wholeNumber } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
 
 const NAME_MAX = 255;
@@ -90,11 +90,7 @@ export function termsFieldsProblems(fields: Given): Problem[] {
   ];
 }
 
-function boundsProblems(given: {
-  interval?: Given['interval'] | undefined;
-  intervalCount?: number | undefined;
-  cycleCount?: number | undefined;
-}): Problem[] {
+function boundsProblems(given: Given): Problem[] {
   const { interval: unit, intervalCount: count, cycleCount: cycles } = given;
   const problems = {
     intervalCount:
@@ -131,22 +127,9 @@ function trialRuleProblems(fields: Given): Problem[] {
 }
 
 export function datedProblems(fields: Given, startAt: number): Problem[] {
-  const { trialPeriodInterval, trialPeriodCount } = fields;
-  if (
-    fields.interval === undefined ||
-    fields.intervalCount === undefined ||
-    fields.cycleCount === undefined
-  ) {
-    return [];
-  }
-  const terms = {
-    interval: fields.interval,
-    intervalCount: fields.intervalCount,
-    cycleCount: fields.cycleCount,
-    trialPeriodInterval,
-    trialPeriodCount,
-  };
-  return termsProblems(terms, startAt);
+  return hasFields(fields, ['interval', 'intervalCount', 'cycleCount'])
+    ? termsProblems(fields, startAt)
+    : [];
 }
 
 type TermsFields = Pick<

@@ -4,6 +4,7 @@ import { businessNow } from '../../../db/repositories/subscriptions/business-tim
 import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
 import { DECLINES } from '../../../domain/declines.ts';
 import type { DeclineCode } from '../../../domain/declines.ts';
+import { invariant } from '../../../domain/errors.ts';
 import { newId } from '../../../domain/ids.ts';
 import { ATTEMPT_TRIGGERS } from '../../../domain/payment-intent.ts';
 import type { Command, CommandKind } from '../../../domain/subscription/commands.ts';
@@ -25,7 +26,7 @@ import {
 import { found, ok, withoutNulls } from '../../answers.ts';
 import { changedCurrency } from '../../amounts.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idText, instant, optional, refuseProblems, wholeNumber } from '../../fields.ts';
+import { hasFields, idText, instant, optional, refuseProblems, wholeNumber } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
 import { amount, currency } from '../../payment-fields.ts';
 import { route } from '../../route.ts';
@@ -252,44 +253,17 @@ async function startOf(
     return { state, nowAt, before: [] };
   }
   const createdAt = body.startDate ?? now();
+  invariant(hasFields(body, REQUIRED), '`requestProblems` refuses a request without them');
   const state = newSubscription({
     subscriptionId: newId('sub', now(), random),
     merchantId,
     customerId: newId('cus', now(), random),
-    terms: termsOf(required(body)),
+    terms: termsOf(body),
     createdAt,
     checkoutExpiresAt: createdAt + 1,
     testClockId: null,
   });
   return { state, nowAt: createdAt, before: [creationStep(state)] };
-}
-
-/** `requestProblems` has refused a request without one of these fields. */
-function required(body: Given) {
-  const {
-    amount: price,
-    currency: code,
-    interval: unit,
-    intervalCount: number,
-    cycleCount: cycles,
-  } = body;
-  if (
-    price === undefined ||
-    code === undefined ||
-    unit === undefined ||
-    number === undefined ||
-    cycles === undefined
-  ) {
-    throw new Error('a required field is missing');
-  }
-  return {
-    ...body,
-    amount: price,
-    currency: code,
-    interval: unit,
-    intervalCount: number,
-    cycleCount: cycles,
-  };
 }
 
 function outcomesOf({ script = [] }: Given): ScriptedOutcome[] {
