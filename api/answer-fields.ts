@@ -100,14 +100,26 @@ const pageMetadata = z
   })
   .meta({ id: 'PageMetadata' });
 
-export function page<Row extends z.ZodType>(of: Row, order = 'Newest first.') {
-  return z.object({
-    data: z.array(of).meta({ description: order }),
+/** The answer of a list. `example`: the only record of the page that the document shows. */
+export function pageAnswer<Row extends z.ZodType>(
+  description: string,
+  row: Row,
+  example: NoInfer<z.input<Row>>,
+  { summary = 'The last page', order = 'Newest first.' } = {},
+) {
+  const schema = z.object({
+    data: z.array(row).meta({ description: order }),
     metadata: pageMetadata,
   });
+  return { description, schema, examples: { [summary]: { data: [example], metadata: {} } } };
 }
 
-export const nothing = z.object({}).meta({ id: 'Nothing', description: 'An empty object.' });
+const nothing = z.object({}).meta({ id: 'Nothing', description: 'An empty object.' });
+
+/** The answer of a request after which there is nothing to tell. */
+export function doneAnswer(description: string) {
+  return { description, schema: nothing, examples: { Done: {} } };
+}
 
 export const disputeStatus = z.enum(DISPUTE_STATUSES).meta({
   id: 'DisputeStatus',

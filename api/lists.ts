@@ -53,6 +53,12 @@ export const SETTLED = {
   ),
 };
 
+export function limitOr(limitDefault: number, records: string) {
+  return optional(numberText(1, LIMIT_MAX))
+    .transform((limit) => limit ?? limitDefault)
+    .describe(`Maximum number of ${records}. Default: ${limitDefault}.`);
+}
+
 /** `startTime` is inclusive, `endTime` is exclusive. The offset of a list with another prefix is refused. */
 export function listQuery(prefix: IdPrefix, limitDefault = LIMIT_DEFAULT) {
   const offset = text(OFFSET_MAX).transform((given, ctx): ListPosition => {
@@ -63,9 +69,7 @@ export function listQuery(prefix: IdPrefix, limitDefault = LIMIT_DEFAULT) {
     return z.NEVER;
   });
   return {
-    limit: optional(numberText(1, LIMIT_MAX)).describe(
-      `Maximum number of records on a page. Default: ${limitDefault}.`,
-    ),
+    limit: limitOr(limitDefault, 'records on a page'),
     offset: optional(offset).describe(
       '`metadata.offset` of the previous page. Absent for the first page.',
     ),
@@ -91,9 +95,8 @@ export async function answerPage<Row extends Listed, Presented>(
   { merchant, query }: { merchant: Merchant; query: Query },
   read: (query: ListQuery) => Promise<Row[]>,
   present: (row: Row) => Presented,
-  limitDefault = LIMIT_DEFAULT,
 ) {
-  const { limit = limitDefault, offset, sort = 'createdAt' } = query;
+  const { limit, offset, sort = 'createdAt' } = query;
   if (offset && offset.sort !== sort) {
     throw problemsError([{ field: 'offset', message: 'is of a list with another sort' }]);
   }
@@ -114,9 +117,7 @@ export async function answerPage<Row extends Listed, Presented>(
 /** For a list without ids, oldest first. Its offset is a number that rises from record to record, from 1. */
 export function numberedQuery(records: string) {
   return {
-    limit: optional(numberText(1, LIMIT_MAX)).describe(
-      `Maximum number of ${records} on a page. Default: ${LIMIT_MAX}.`,
-    ),
+    limit: limitOr(LIMIT_MAX, `${records} on a page`),
     offset: optional(numberText(1, POSITION_MAX)).describe(
       '`metadata.offset` of the previous page. Absent for the first page.',
     ),
@@ -130,7 +131,7 @@ export async function answerNumbered<Row, Presented>(
   numberOf: (row: Row, position: number) => number,
   present: (row: Row) => Presented,
 ) {
-  const { limit = LIMIT_MAX, offset: after = 0 } = query;
+  const { limit, offset: after = 0 } = query;
   const rows = await read({ after, limit: limit + 1 });
   return pageOf(rows, limit, (last) => String(numberOf(last, after + limit)), present);
 }

@@ -25,8 +25,8 @@ import {
   exampleCard,
   EXTENSION,
   id,
-  nothing,
-  page,
+  doneAnswer,
+  pageAnswer,
   presentCard,
   subscriptionStatus,
 } from '../../answer-fields.ts';
@@ -153,11 +153,7 @@ export const getCustomers = route({
   description: 'Newest first, in pages.',
   isExtension: true,
   query: { ...listQuery('cus'), email: FILTERS.email },
-  answer: {
-    description: 'A page of customers.',
-    schema: page(CustomerAnswer),
-    examples: { 'The last page': { data: [exampleCustomer], metadata: {} } },
-  },
+  answer: pageAnswer('A page of customers.', CustomerAnswer, exampleCustomer),
   handle: async (call, { db }) =>
     answerPage(call, (query) => listCustomers(db, query, call.query), presentCustomer),
 });
@@ -197,24 +193,18 @@ export const getPaymentMethodTokens = route({
   isExtension: true,
   params: { customerId: customerIdParam },
   query: { ...listQuery('pmt', METHODS_LIMIT_DEFAULT), status: statusFilter(SAVED_STATUSES) },
-  answer: {
-    description: 'The payment methods of the customer.',
-    schema: page(PaymentMethodToken),
-    examples: {
-      'One card': {
-        data: [
-          {
-            paymentMethodId: PMT_ID,
-            ...exampleCard,
-            customerId: CUSTOMER_ID,
-            status: 'LIVE',
-            createdAt: 1_795_132_800_000,
-          },
-        ],
-        metadata: {},
-      },
+  answer: pageAnswer(
+    'The payment methods of the customer.',
+    PaymentMethodToken,
+    {
+      paymentMethodId: PMT_ID,
+      ...exampleCard,
+      customerId: CUSTOMER_ID,
+      status: 'LIVE',
+      createdAt: 1_795_132_800_000,
     },
-  },
+    { summary: 'One card' },
+  ),
   refusals: ['resource_not_found'],
   handle: async (call, { db }) => {
     const { merchant, params, query } = call;
@@ -224,7 +214,6 @@ export const getPaymentMethodTokens = route({
       call,
       (listed) => listPaymentMethods(db, listed, filters),
       presentPaymentMethod,
-      METHODS_LIMIT_DEFAULT,
     );
   },
 });
@@ -244,11 +233,7 @@ export const deletePaymentMethodToken = route({
     customerId: customerIdParam,
     pmId: { description: 'Id of a saved payment method.', example: PMT_ID },
   },
-  answer: {
-    description: 'The payment method has the status DELETED.',
-    schema: nothing,
-    examples: { Done: {} },
-  },
+  answer: doneAnswer('The payment method has the status DELETED.'),
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) => {
     const { customerId, pmId } = call.params;

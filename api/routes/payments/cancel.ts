@@ -1,6 +1,6 @@
 import { cancelHostedPayment, findIntent } from '../../../db/repositories/payments/orders.ts';
 import { DomainError } from '../../../domain/errors.ts';
-import { nothing } from '../../answer-fields.ts';
+import { doneAnswer } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
 import { executeCommand } from '../../commands.ts';
 import { idText, optional, problemsError } from '../../fields.ts';
@@ -25,11 +25,7 @@ export const cancelIntent = route({
     examples: { 'By id': { xIntentId: INTENT_ID } },
     isOptional: true,
   },
-  answer: {
-    description: 'The intent is CANCELLED.',
-    schema: nothing,
-    examples: { Done: {} },
-  },
+  answer: doneAnswer('The intent is CANCELLED.'),
   refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
   handle: async (call, deps) => {
     const merchantId = call.merchant.id;

@@ -17,7 +17,7 @@ import {
   intentComments,
   intentKind,
   minorAmount,
-  page,
+  pageAnswer,
   pairs,
   presentCard,
   unavailablePaymentMethods,
@@ -262,11 +262,7 @@ export const getIntents = route({
     ...FILTERS,
     status: statusFilter(intentStatus.options),
   },
-  answer: {
-    description: 'A page of payment intents.',
-    schema: page(IntentAnswer),
-    examples: { 'The last page': { data: [examplePaidIntent], metadata: {} } },
-  },
+  answer: pageAnswer('A page of payment intents.', IntentAnswer, examplePaidIntent),
   handle: async (call, { db, now }) =>
     answerPage(
       call,

@@ -10,7 +10,7 @@ import {
   EXTENSION,
   id,
   minorAmount,
-  page,
+  pageAnswer,
 } from '../../answer-fields.ts';
 import { idText, optional } from '../../fields.ts';
 import { answerPage, listQuery, SETTLED, statusFilter } from '../../lists.ts';
@@ -62,26 +62,15 @@ export const getRefunds = route({
     intentId: optional(idText()).describe('Only refunds of this payment intent.'),
     status: statusFilter(REFUND_STATES),
   },
-  answer: {
-    description: 'A page of refunds.',
-    schema: page(RefundAnswer),
-    examples: {
-      'The last page': {
-        data: [
-          {
-            refundId: 'rf_0002sSOLuS2wE6rTyU9iOpAs',
-            intentId: 'in_0002sSOLuRz8kF5dGhJ3lMnB',
-            amount: 1_000,
-            currency: 'USD',
-            status: 'SUCCEEDED',
-            createdAt: '2026-11-21T12:00:00.000Z',
-            refundedAt: 1_795_262_400_000,
-          },
-        ],
-        metadata: {},
-      },
-    },
-  },
+  answer: pageAnswer('A page of refunds.', RefundAnswer, {
+    refundId: 'rf_0002sSOLuS2wE6rTyU9iOpAs',
+    intentId: 'in_0002sSOLuRz8kF5dGhJ3lMnB',
+    amount: 1_000,
+    currency: 'USD',
+    status: 'SUCCEEDED',
+    createdAt: '2026-11-21T12:00:00.000Z',
+    refundedAt: 1_795_262_400_000,
+  }),
   handle: async (call, { db }) =>
     answerPage(call, (query) => listRefunds(db, query, call.query), presentRefund),
 });

@@ -15,7 +15,7 @@ import {
   declineMessage,
   id,
   minorAmount,
-  page,
+  pageAnswer,
   actor,
 } from '../../answer-fields.ts';
 import { withoutNulls } from '../../answers.ts';
@@ -133,11 +133,10 @@ export const getCharges = route({
   isReadLimited: true,
   params: { subscriptionId: subscriptionIdParam },
   query: numberedQuery('attempts'),
-  answer: {
-    description: 'A page of attempts.',
-    schema: page(Charge, 'Oldest first.'),
-    examples: { 'A renewal': { data: [exampleCharge], metadata: {} } },
-  },
+  answer: pageAnswer('A page of attempts.', Charge, exampleCharge, {
+    summary: 'A renewal',
+    order: 'Oldest first.',
+  }),
   refusals: ['resource_not_found'],
   handle: async (call, { db }) => {
     const ref = refOf(call);

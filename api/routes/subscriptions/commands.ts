@@ -3,7 +3,13 @@ import { findSubscription } from '../../../db/repositories/subscriptions/read.ts
 import { formatInstant } from '../../../domain/calendar.ts';
 import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import type { Command, CommandResult } from '../../../domain/subscription/commands.ts';
-import { dateTime, declineCode, declineMessage, EXTENSION, nothing } from '../../answer-fields.ts';
+import {
+  dateTime,
+  declineCode,
+  declineMessage,
+  doneAnswer,
+  EXTENSION,
+} from '../../answer-fields.ts';
 import { ok } from '../../answers.ts';
 import { executeCommand } from '../../commands.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -26,8 +32,6 @@ const subscriptionIdBody = {
   fields: { subscriptionId },
   examples: { 'By id': { subscriptionId: SUBSCRIPTION_ID } },
 };
-
-const done = { schema: nothing, examples: { Done: {} } };
 
 const refusals = [
   'operation_not_allowed',
@@ -60,10 +64,9 @@ export const cancelSubscription = route({
       'At the end of the period': { subscriptionId: SUBSCRIPTION_ID, atPeriodEnd: true },
     },
   },
-  answer: {
-    description: 'The subscription is ENDED. With `atPeriodEnd: true` it ends at its `cancelAt`.',
-    ...done,
-  },
+  answer: doneAnswer(
+    'The subscription is ENDED. With `atPeriodEnd: true` it ends at its `cancelAt`.',
+  ),
   refusals,
   handle: (call, deps) =>
     withCommand(call, deps, ({ commandId }) => ({
@@ -86,7 +89,7 @@ export const resumeSubscription = route({
   isExtension: true,
   idempotencyKey: 'honoured',
   body: subscriptionIdBody,
-  answer: { description: 'The cancellation was withdrawn.', ...done },
+  answer: doneAnswer('The cancellation was withdrawn.'),
   refusals,
   handle: (call, deps) =>
     withCommand(call, deps, ({ commandId }) => ({ kind: 'resume', commandId })),
@@ -116,7 +119,7 @@ export const pauseSubscription = route({
       'Until a date': { subscriptionId: SUBSCRIPTION_ID, resumeAt: 1_798_761_600_000 },
     },
   },
-  answer: { description: 'The subscription is PAUSED.', ...done },
+  answer: doneAnswer('The subscription is PAUSED.'),
   refusals,
   handle: (call, deps) =>
     withCommand(call, deps, ({ commandId }) => ({
@@ -153,7 +156,7 @@ export const unpauseSubscription = route({
       },
     },
   },
-  answer: { description: 'The subscription is ACTIVE.', ...done },
+  answer: doneAnswer('The subscription is ACTIVE.'),
   refusals,
   handle: (call, deps) =>
     withCommand(call, deps, ({ commandId }) => ({
@@ -290,12 +293,8 @@ export const editSubscription = route({
       },
     },
   },
-  answer: {
-    description: 'The subscription was edited.',
-    schema: nothing,
-    examples: { Done: {} },
-  },
-  refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
+  answer: doneAnswer('The subscription was edited.'),
+  refusals,
   handle: async (call, deps) => {
     const edit = editOf(call.body);
     if (editsNothing(edit)) throw problemsError([NOTHING_TO_EDIT]);

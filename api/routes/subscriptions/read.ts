@@ -23,7 +23,7 @@ import {
   EXTENSION,
   id,
   minorAmount,
-  page,
+  pageAnswer,
   pairs,
   presentCard,
   url,
@@ -31,8 +31,7 @@ import {
   subscriptionStatus,
 } from '../../answer-fields.ts';
 import { found, notFound, ok, withoutNulls } from '../../answers.ts';
-import { numberText, optional } from '../../fields.ts';
-import { answerPage, FILTERS, listQuery, statusFilter } from '../../lists.ts';
+import { answerPage, FILTERS, limitOr, listQuery, statusFilter } from '../../lists.ts';
 import { route } from '../../route.ts';
 import { interval } from './fields.ts';
 import type { Call } from '../../route.ts';
@@ -200,11 +199,7 @@ export const getSubscriptions = route({
     receiptId: FILTERS.receiptId,
     email: FILTERS.email,
   },
-  answer: {
-    description: 'A page of subscriptions.',
-    schema: page(SubscriptionAnswer),
-    examples: { 'The last page': { data: [exampleSubscription], metadata: {} } },
-  },
+  answer: pageAnswer('A page of subscriptions.', SubscriptionAnswer, exampleSubscription),
   handle: async (call, deps) =>
     answerPage(
       call,
@@ -214,7 +209,6 @@ export const getSubscriptions = route({
 });
 
 const UPCOMING_LIMIT_DEFAULT = 12;
-const UPCOMING_LIMIT_MAX = 100;
 
 export const getUpcomingCharges = route({
   operationId: 'upcomingCharges',
@@ -227,9 +221,7 @@ export const getUpcomingCharges = route({
   isReadLimited: true,
   params: { subscriptionId: subscriptionIdParam },
   query: {
-    limit: optional(numberText(1, UPCOMING_LIMIT_MAX)).describe(
-      `Maximum number of charges. Default: ${UPCOMING_LIMIT_DEFAULT}.`,
-    ),
+    limit: limitOr(UPCOMING_LIMIT_DEFAULT, 'charges'),
   },
   answer: {
     description: 'The next charges. Empty in CREATED, PAUSED and ENDED.',
@@ -259,10 +251,9 @@ export const getUpcomingCharges = route({
   },
   refusals: ['resource_not_found'],
   handle: async (call, { db, now }) => {
-    const { limit = UPCOMING_LIMIT_DEFAULT } = call.query;
     const { state } = await subscriptionOf(db, call);
     const nowAt = state.testClockId === null ? now() : await businessNow(db, refOf(call), now());
-    const charges = upcomingCharges(state, limit, nowAt);
+    const charges = upcomingCharges(state, call.query.limit, nowAt);
     return ok({
       data: charges.map(({ at, jitterMs, cycleNumber, amountMinor, currency }) => ({
         date: at,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { listEntries } from '../../../db/repositories/subscriptions/entries.ts';
 import { textOf } from '../../../domain/subscription/entries.ts';
-import { epochMs, page, actor, subscriptionStatus } from '../../answer-fields.ts';
+import { epochMs, pageAnswer, actor, subscriptionStatus } from '../../answer-fields.ts';
 import { answerNumbered, numberedQuery } from '../../lists.ts';
 import { route } from '../../route.ts';
 import { expectSubscription, refOf, subscriptionIdParam } from './read.ts';
@@ -19,35 +19,26 @@ export const getTimeline = route({
   isReadLimited: true,
   params: { subscriptionId: subscriptionIdParam },
   query: numberedQuery('entries'),
-  answer: {
-    description: 'A page of the timeline.',
-    schema: page(
-      z.object({
-        date: epochMs('When the change happened.'),
-        what: z.string(),
-        why: z.string(),
-        status: subscriptionStatus.meta({ description: 'The status after it.' }),
-        actor: actor.meta({
-          description: 'Cause of the change. `operator`: an operator of the service.',
-        }),
+  answer: pageAnswer(
+    'A page of the timeline.',
+    z.object({
+      date: epochMs('When the change happened.'),
+      what: z.string(),
+      why: z.string(),
+      status: subscriptionStatus.meta({ description: 'The status after it.' }),
+      actor: actor.meta({
+        description: 'Cause of the change. `operator`: an operator of the service.',
       }),
-      'Oldest first.',
-    ),
-    examples: {
-      'Just created': {
-        data: [
-          {
-            date: 1_795_176_000_000,
-            what: 'created',
-            why: 'the merchant asked for it',
-            status: 'CREATED',
-            actor: 'merchant',
-          },
-        ],
-        metadata: {},
-      },
+    }),
+    {
+      date: 1_795_176_000_000,
+      what: 'created',
+      why: 'the merchant asked for it',
+      status: 'CREATED',
+      actor: 'merchant',
     },
-  },
+    { summary: 'Just created', order: 'Oldest first.' },
+  ),
   refusals: ['resource_not_found'],
   handle: async (call, { db }) => {
     const ref = refOf(call);

@@ -4,7 +4,7 @@ import { findChargeable } from '../../../db/repositories/subscriptions/read.ts';
 import { DECLINES } from '../../../domain/declines.ts';
 import type { DeclineCode } from '../../../domain/declines.ts';
 import { DomainError } from '../../../domain/errors.ts';
-import { nothing } from '../../answer-fields.ts';
+import { doneAnswer } from '../../answer-fields.ts';
 import { found, ok } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idText, optional, wholeNumber } from '../../fields.ts';
@@ -55,11 +55,7 @@ export const declineNext = route({
       },
     },
   },
-  answer: {
-    description: 'The next charges will be declined.',
-    schema: nothing,
-    examples: { Done: {} },
-  },
+  answer: doneAnswer('The next charges will be declined.'),
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) => {
     const { subscriptionId = null, pmId: paymentMethodId = null, code, count = 1 } = call.body;

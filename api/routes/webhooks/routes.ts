@@ -10,7 +10,15 @@ import type { ListedConfig, Resealed } from '../../../db/repositories/webhooks/c
 import { isOpen } from '../../../domain/endpoint-breaker.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { isId, newId } from '../../../domain/ids.ts';
-import { EXTENSION, epochMs, eventType, id, nothing, page, url } from '../../answer-fields.ts';
+import {
+  EXTENSION,
+  epochMs,
+  eventType,
+  id,
+  pageAnswer,
+  doneAnswer,
+  url,
+} from '../../answer-fields.ts';
 import { NO_CONTENT, notFound, ok, withoutNulls } from '../../answers.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { answerNumbered, numberedQuery } from '../../lists.ts';
@@ -71,7 +79,7 @@ const exampleBody = {
   eventSigner: 'whsec_c2VjcmV0IGJ5dGVzIG9mIHlvdXIgb3du',
   endpoint: 'https://merchant.example/events',
   subscribedEventTypes: ['intent.success', 'intent.failed', 'subscription.cycle_charged'],
-};
+} as const;
 
 const body = { fields: webhookFields, examples: { Payments: exampleBody } };
 
@@ -131,25 +139,19 @@ export const getWebhooks = route({
       .default('false')
       .meta({ description: 'Whether deactivated configurations are listed too.', ...EXTENSION }),
   },
-  answer: {
-    description: 'The configurations.',
-    schema: page(WebhookConfiguration, 'Oldest first.'),
-    examples: {
-      One: {
-        data: [
-          {
-            webhookConfigId: CONFIG_ID,
-            webHookUrl: exampleBody.endpoint,
-            eventSigner: SHOWN_SIGNER,
-            subscribedEventTypes: ['intent.success', 'intent.failed', 'subscription.cycle_charged'],
-            isActive: true,
-            breaker: 'CLOSED',
-          },
-        ],
-        metadata: {},
-      },
+  answer: pageAnswer(
+    'The configurations.',
+    WebhookConfiguration,
+    {
+      webhookConfigId: CONFIG_ID,
+      webHookUrl: exampleBody.endpoint,
+      eventSigner: SHOWN_SIGNER,
+      subscribedEventTypes: [...exampleBody.subscribedEventTypes],
+      isActive: true,
+      breaker: 'CLOSED',
     },
-  },
+    { summary: 'One', order: 'Oldest first.' },
+  ),
   handle: async (call, { db }) => {
     const includeInactive = call.query.includeInactive === 'true';
     const configs = await listWebhookConfigs(db, call.merchant.id, { includeInactive });
@@ -263,11 +265,7 @@ export const deleteWebhook = route({
   isExtension: true,
   idempotencyKey: 'honoured',
   params: { webhookConfigId: configIdParam },
-  answer: {
-    description: 'The configuration was deleted.',
-    schema: nothing,
-    examples: { Done: {} },
-  },
+  answer: doneAnswer('The configuration was deleted.'),
   refusals: ['resource_not_found'],
   handle: async (call, deps) => {
     const ref = configRef(call);
