@@ -60,14 +60,9 @@ export const paymentIntents = pgTable(
     /** The link that created a hosted payment; null if the merchant created it. */
     linkId: text('link_id'),
     customerId: text('customer_id').notNull(),
-    /** The method of the latest attempt. A one-time or tokenised charge has a method before its first attempt. */
-    paymentMethodId: text('payment_method_id'),
     amountMinor: amountMinor().notNull(),
     currency: currency().notNull(),
     presentmentCurrency: currency('presentment_currency').notNull(),
-    status: text('status').$type<IntentStatus>().notNull(),
-    /** Decline code of the latest declined attempt; null again after success. */
-    errorCode: text('error_code'),
     refundedMinor: amountMinor('refunded_minor').notNull().default(0),
     receiptId: text('receipt_id'),
     description: text('description'),
@@ -88,13 +83,19 @@ export const paymentIntents = pgTable(
     /** Business time (a test clock's time, else real time), like `dueAt` and `succeededAt`. */
     createdAt: instant('created_at').notNull(),
     dueAt: instant('due_at'),
-    succeededAt: instant('succeeded_at'),
     /** Real time until which the page of a hosted payment accepts a card; null for every other payment. */
     checkoutExpiresAt: instant('checkout_expires_at'),
-    /** Real time at which the row was last changed, or taken by a sweep. */
-    updatedAt: realTime('updated_at'),
     /** Real time at which `verify --adopt` copied the row from the gateway's book; null for every other row. */
     adoptedAt: instant('adopted_at'),
+    // A settled payment changes only the following columns. They stand together, as in `subscription`.
+    /** The method of the latest attempt. A one-time or tokenised charge has a method before its first attempt. */
+    paymentMethodId: text('payment_method_id'),
+    status: text('status').$type<IntentStatus>().notNull(),
+    /** Decline code of the latest declined attempt; null again after success. */
+    errorCode: text('error_code'),
+    succeededAt: instant('succeeded_at'),
+    /** Real time at which the row was last changed, or taken by a sweep. */
+    updatedAt: realTime('updated_at'),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
@@ -159,12 +160,9 @@ export const paymentAttempts = pgTable(
     gatewayKey: text('gateway_key').notNull(),
     gatewayMethodId: text('gateway_method_id').notNull(),
     paymentMethodId: text('payment_method_id').notNull(),
-    state: text('state').$type<AttemptState>().notNull(),
     /** Copied from the intent. Every send of the attempt has this amount. */
     amountMinor: amountMinor().notNull(),
     currency: currency().notNull(),
-    gatewayChargeId: text('gateway_charge_id'),
-    errorCode: text('error_code'),
     /** The gateway's own code of a decline. For merchants and operators, never for payers. */
     gatewayCode: text('gateway_code'),
     /** Why the outcome is unknown or needs manual review. */
@@ -185,13 +183,17 @@ export const paymentAttempts = pgTable(
       .default(sql`array[now()]`),
     /** The number of sends and look-ups that ended without an outcome. */
     lookups: integer('lookups').notNull().default(0),
-    settledAt: instant('settled_at'),
     /** Real time at which the gateway's event named the charge before its outcome was known; null if none did. */
     heardAt: instant('heard_at'),
-    /** Where the outcome came from; null before, and for a row from the gateway's book. */
-    settledBy: text('settled_by').$type<SettledBy>(),
     /** Real time of the latest request, if the gateway did not answer it; else null. */
     unansweredAt: instant('unanswered_at'),
+    // A settled payment changes only the following columns. They stand together, as in `subscription`.
+    state: text('state').$type<AttemptState>().notNull(),
+    gatewayChargeId: text('gateway_charge_id'),
+    errorCode: text('error_code'),
+    settledAt: instant('settled_at'),
+    /** Where the outcome came from; null before, and for a row from the gateway's book. */
+    settledBy: text('settled_by').$type<SettledBy>(),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),

@@ -137,21 +137,9 @@ export const subscriptions = pgTable(
     merchantId: merchantId(),
     id: text('id').notNull(),
     customerId: text('customer_id').notNull(),
-    status: text('status').$type<SubscriptionStatus>().notNull(),
-    version: integer('version').notNull(),
-    /** The transition that wrote `version`. `Transition.transitionId` lists the forms. */
-    lastTransitionId: text('last_transition_id').notNull(),
-    state: recordedState('state').notNull(),
-    amountMinor: amountMinor().notNull(),
-    currency: currency().notNull(),
-    cycleCount: integer('cycle_count').notNull(),
-    cyclesCharged: integer('cycles_charged').notNull(),
-    /** When the next step that writes the row is due. Real time for an open attempt, else business time. */
-    wakeAt: instant('wake_at'),
     testClockId: text('test_clock_id'),
     /** The link that created the subscription; null if the merchant created it. */
     linkId: text('link_id'),
-    clockReachedAt: instant('clock_reached_at'),
     customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
     /** `emailNormalForm` of the e-mail address in `customerDetails`. */
     normalEmail: text('normal_email'),
@@ -168,13 +156,30 @@ export const subscriptions = pgTable(
     createdAt: instant('created_at').notNull(),
     /** Real time of the insert. By it the periodic sweep finds subscriptions whose workflow was not started. */
     insertedAt: realTime('inserted_at'),
+    /** Null until Temporal confirmed the start of the workflow. */
+    workflowStartedAt: instant('workflow_started_at'),
+    amountMinor: amountMinor().notNull(),
+    currency: currency().notNull(),
+    cycleCount: integer('cycle_count').notNull(),
+    // A renewal changes only the following columns, and the beginning of `state`: the WAL of an update omits what stays the
+    // same before the first change and after the last one.
+    cyclesCharged: integer('cycles_charged').notNull(),
+    version: integer('version').notNull(),
+    /** The transition that wrote `version`. `Transition.transitionId` lists the forms. */
+    lastTransitionId: text('last_transition_id').notNull(),
+    /**
+     * At most when the next step that writes the row is due. Real time for an open attempt, else business time. The
+     * opening of an attempt keeps an earlier instant: then no index changes.
+     */
+    wakeAt: instant('wake_at'),
     updatedAt: realTime('updated_at'),
+    status: text('status').$type<SubscriptionStatus>().notNull(),
+    clockReachedAt: instant('clock_reached_at'),
     /** Real time when a sweep last took the row; null if none did. A sweep takes the oldest values first. */
     sweptAt: instant('swept_at'),
     /** Real time when a newer run of the workflow was found, which is held; null if there is none. */
     heldAt: instant('held_at'),
-    /** Null until Temporal confirmed the start of the workflow. */
-    workflowStartedAt: instant('workflow_started_at'),
+    state: recordedState('state').notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),

@@ -150,7 +150,8 @@ interface Damage {
 const PAYING = `(select id from subscription where amount_minor = 1001)`;
 const UNPAID = `(select id from subscription where amount_minor = 1002)`;
 const SECOND_PAID = `(select id from payment_intent where subscription_id = ${PAYING} and cycle_number = 2)`;
-const STATE_OF = (path: string, value: string) => `jsonb_set(state, '{${path}}', '${value}')`;
+const STATE_OF = (path: string, value: string) =>
+  `jsonb_set(state::jsonb, '{${path}}', '${value}')`;
 
 const FIRST_EVENT = `sequence = 1 and stream_id = ${PAYING}`;
 const takes = (amountMinor: number) =>

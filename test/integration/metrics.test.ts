@@ -134,7 +134,7 @@ test('steps that are due without a worker count as overdue, but not those on a t
   const wakeAt = sql`now() - interval '2 minutes'`;
   await change(onClock, { wakeAt });
   await change(held, { wakeAt, heldAt: Date.now() });
-  const openAttempt = sql`jsonb_set(state, '{openAttempt}', '{}')`;
+  const openAttempt = sql`jsonb_set(state::jsonb, '{openAttempt}', '{}')`;
   await change(charged, { wakeAt, state: openAttempt });
   await change(later, { wakeAt: sql`now() + interval '10 minutes'` });
   const overdue = async () => {

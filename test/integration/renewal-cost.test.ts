@@ -1,4 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { sql } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { SESSION } from '../support/card-tokens.ts';
 import { onDevServer } from '../support/environment.ts';
@@ -89,4 +90,23 @@ test('a renewal at Stripe makes two requests and twelve database calls', async (
     { database: 12, gateway: ['POST /v1/payment_intents', 'POST /v1/payment_intents/*/confirm'] },
     () => tokenAtStripe(env, SESSION),
   );
+});
+
+test('the opening of an attempt leaves the due instant in the row, and so changes no index', async ({
+  counted: { env },
+}) => {
+  const createdAt = Date.parse('2025-01-01T00:00:00Z');
+  const clock = await env.createClock(createdAt);
+  const ref = await env.create({ createdAt, testClockId: clock });
+  await payCheckout(env, ref);
+  await env.db.execute(sql`
+    create table seen as select version, wake_at from subscription limit 0;
+    create function see() returns trigger language plpgsql as
+      'begin insert into seen values (new.version, new.wake_at); return null; end';
+    create trigger see after update on subscription for each row execute function see()`);
+  await env.advance(clock, Date.parse('2025-02-01T01:00:00Z'));
+  const { version } = await env.state(ref);
+  const opened = await env.db.execute(sql`
+    select to_char(wake_at, 'YYYY-MM-DD') as "wakeAt" from seen where version = ${version - 1}`);
+  expect([...opened]).toEqual([{ wakeAt: '2025-02-01' }]);
 });

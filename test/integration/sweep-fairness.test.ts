@@ -63,7 +63,7 @@ test('an overdue subscription is repaired also when more subscriptions than a sw
     select (jsonb_populate_record(s, jsonb_build_object(
       'id', 'sub_stuck' || lpad(n::text, 17, '0'),
       'status', 'ENDED',
-      'state', jsonb_set(jsonb_set(s.state, '{subscriptionId}', to_jsonb('sub_stuck' || lpad(n::text, 17, '0'))), '{status}', '"ENDED"'),
+      'state', jsonb_set(jsonb_set(s.state::jsonb, '{subscriptionId}', to_jsonb('sub_stuck' || lpad(n::text, 17, '0'))), '{status}', '"ENDED"'),
       'wake_at', now() - interval '1 day'))).*
     from subscription s, generate_series(1, 210) n where s.id = ${ref.subscriptionId}`);
   await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });

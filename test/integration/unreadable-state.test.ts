@@ -23,7 +23,7 @@ async function active(env: TestEnvironment): Promise<SubscriptionRef> {
 
 const setInterval = ({ db }: TestEnvironment, { subscriptionId }: SubscriptionRef, value: string) =>
   db.execute(sql`update subscription
-    set state = jsonb_set(state, '{terms,interval}', ${value}::jsonb) where id = ${subscriptionId}`);
+    set state = jsonb_set(state::jsonb, '{terms,interval}', ${value}::jsonb) where id = ${subscriptionId}`);
 
 const pause = (env: TestEnvironment, ref: SubscriptionRef) =>
   env.workflows.execute(ref, { kind: 'pause', commandId: randomUUID() });

@@ -1,4 +1,4 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, param, sql } from 'drizzle-orm';
 import type { Change, Effects } from '../../../domain/subscription/change.ts';
 import { ENTRIES_SHOWN } from '../../../domain/subscription/describe.ts';
 import type { Entry } from '../../../domain/subscription/entries.ts';
@@ -73,8 +73,8 @@ export async function moveRow(
 ): Promise<{ kind: 'moved'; order: Order } | NotMoved> {
   const known = command && (await findCommand(tx, state, command.commandId));
   if (known) return { kind: 'repeated', state: await loadState(tx, state), result: known.result };
-  const move = moveOf(tx, state, transitionId);
   const entry = entryRow(state);
+  const move = moveOf(tx, state, transitionId, entry === null);
   const [order] = await (entry ? withEntry(tx, move, entry) : move);
   if (!order) return reasonNotMoved(tx, state, transitionId, command?.result ?? null);
   if (command) {
@@ -87,10 +87,14 @@ export async function moveRow(
   return { kind: 'moved', order };
 }
 
-function moveOf(tx: Db, state: SubscriptionState, transitionId: string) {
+function moveOf(tx: Db, state: SubscriptionState, transitionId: string, isOpening: boolean) {
+  const row = rowOf(state);
+  const wakeAt = isOpening
+    ? sql`least(${subscriptions.wakeAt}, ${param(row.wakeAt, subscriptions.wakeAt)})`
+    : row.wakeAt;
   return tx
     .update(subscriptions)
-    .set({ ...rowOf(state), lastTransitionId: transitionId, updatedAt: sql`now()` })
+    .set({ ...row, wakeAt, lastTransitionId: transitionId, updatedAt: sql`now()` })
     .where(and(isRow(state), eq(subscriptions.version, state.version - 1)))
     .returning(ORDER);
 }

@@ -129,7 +129,7 @@ test('a one-time charge is refused without a saved payment method [D-35]', async
   // No API call leads to this state, so the test writes it to the database.
   const { subscriptionId } = await createSubscription(api);
   await api.db.execute(
-    `update subscription set state = state || '{"status": "PAUSED", "paymentMethodId": null}'
+    `update subscription set state = state::jsonb || '{"status": "PAUSED", "paymentMethodId": null}'
      where id = '${subscriptionId}'`,
   );
   expect(outcome(await charge(api, subscriptionId))).toEqual(
