@@ -15,6 +15,11 @@ import type { PaymentMethodKind } from '../domain/payment-method.ts';
 /** Marks a field of an answer as an extension, an addition to version 1.0.0 of the API's interface. */
 export const EXTENSION = { 'x-extension': true } as const;
 
+/** A field that an answer or an event may have, in addition to version 1.0.0 of the interface. */
+export function added<T extends z.ZodType>(type: T, description?: string) {
+  return type.optional().meta({ ...(description !== undefined && { description }), ...EXTENSION });
+}
+
 export function id(prefix: string, of: string) {
   return z.string().meta({ description: `Id of the ${of}.`, pattern: `^${prefix}_[0-9A-Za-z]+$` });
 }
@@ -74,14 +79,10 @@ export const eventType = z.enum(EVENT_TYPES).meta({ id: 'EventType' });
 export const intentStatus = z.enum(INTENT_STATUSES).meta({ id: 'IntentStatus' });
 export const subscriptionStatus = z.enum(SUBSCRIPTION_STATUSES).meta({ id: 'SubscriptionStatus' });
 
-export const unavailablePaymentMethods = z
-  .array(z.string())
-  .optional()
-  .meta({
-    description:
-      'The requested payment methods that are not available. Absent when all are available.',
-    ...EXTENSION,
-  });
+export const unavailablePaymentMethods = added(
+  z.array(z.string()),
+  'The requested payment methods that are not available. Absent when all are available.',
+);
 
 export const declineCode = z
   .enum(Object.keys(DECLINES))

@@ -5,6 +5,7 @@ import type { EventType } from '../../domain/events.ts';
 import { customerDetails } from '../payment-fields.ts';
 import {
   actor,
+  added,
   count,
   currencyCode,
   declineCode,
@@ -81,13 +82,13 @@ const head = {
     }),
 };
 
-const updateLink = url(
-  'Page where the payer replaces the payment method. After the errorCode authentication_required, the payer can ' +
-    'also confirm the payment with the bank there, and so pay it with the same card. The link works for 30 days. ' +
-    'Only in events about a declined cycle, while the subscription is TRIALING, ACTIVE or UNPAID.',
-)
-  .optional()
-  .meta(EXTENSION);
+const updateLink = added(
+  url(
+    'Page where the payer replaces the payment method. After the errorCode authentication_required, the payer can ' +
+      'also confirm the payment with the bank there, and so pay it with the same card. The link works for 30 days. ' +
+      'Only in events about a declined cycle, while the subscription is TRIALING, ACTIVE or UNPAID.',
+  ),
+);
 
 const eventCard = z
   .object({
@@ -116,39 +117,23 @@ const IntentEvent = z.object({
   customerDetails,
   errorCode: declineCode.nullable(),
   errorMessage: declineMessage.nullable(),
-  cycleNumber: count(
-    'Number of the declined cycle. Only in intent.failed of a cycle after the checkout.',
-  )
-    .optional()
-    .meta(EXTENSION),
-  nextRetryAt: epochMs(
-    'Time of the next automatic retry; null without one. Only in intent.failed of a cycle after the checkout.',
-  )
-    .nullable()
-    .optional()
-    .meta(EXTENSION),
+  cycleNumber: added(
+    count('Number of the declined cycle. Only in intent.failed of a cycle after the checkout.'),
+  ),
+  nextRetryAt: added(
+    epochMs(
+      'Time of the next automatic retry; null without one. Only in intent.failed of a cycle after the checkout.',
+    ).nullable(),
+  ),
   updatePaymentMethodLink: updateLink,
-  refundId: id('rf', 'refund')
-    .optional()
-    .meta({ description: 'Only in intent.refunded and intent.refund_failed.', ...EXTENSION }),
-  refundedAmount: minorAmount('Amount of this refund. Only in intent.refunded.')
-    .optional()
-    .meta(EXTENSION),
-  failedAmount: minorAmount('Amount of the failed refund. Only in intent.refund_failed.')
-    .optional()
-    .meta(EXTENSION),
-  disputeId: id('dp', 'dispute')
-    .optional()
-    .meta({ description: 'Only in intent.disputed, like the following fields.', ...EXTENSION }),
-  disputedAmount: minorAmount('Disputed amount, which may differ from the paid amount.')
-    .optional()
-    .meta(EXTENSION),
-  disputeCurrency: currencyCode.optional().meta(EXTENSION),
-  disputeReason: z
-    .string()
-    .optional()
-    .meta({ description: 'Reason of the payer’s bank, as the gateway names it.', ...EXTENSION }),
-  disputeStatus: disputeStatus.optional().meta(EXTENSION),
+  refundId: added(id('rf', 'refund'), 'Only in intent.refunded and intent.refund_failed.'),
+  refundedAmount: added(minorAmount('Amount of this refund. Only in intent.refunded.')),
+  failedAmount: added(minorAmount('Amount of the failed refund. Only in intent.refund_failed.')),
+  disputeId: added(id('dp', 'dispute'), 'Only in intent.disputed, like the following fields.'),
+  disputedAmount: added(minorAmount('Disputed amount, which may differ from the paid amount.')),
+  disputeCurrency: added(currencyCode),
+  disputeReason: added(z.string(), 'Reason of the payer’s bank, as the gateway names it.'),
+  disputeStatus: added(disputeStatus),
   metadata: pairs,
 });
 
@@ -167,30 +152,24 @@ const SubscriptionEvent = z.object({
   remainingCycleCount: count('Number of cycles that are not paid yet.'),
   nextPaymentDate: epochMs('As in the answer of getSubscription.').nullable().meta(EXTENSION),
   currentPeriodEnd: epochMs('As in the answer of getSubscription.').nullable().meta(EXTENSION),
-  endReason: endReason.optional().meta({ description: 'Only when ENDED.', ...EXTENSION }),
-  actor: actor.optional().meta({
-    description:
-      'Cause of the change. `operator`: an operator of the service. `schedule`: a due date was reached. ' +
+  endReason: added(endReason, 'Only when ENDED.'),
+  actor: added(
+    actor,
+    'Cause of the change. `operator`: an operator of the service. `schedule`: a due date was reached. ' +
       '`retry_plan`: an automatic retry.',
-    ...EXTENSION,
-  }),
-  errorCode: declineCode
-    .nullable()
-    .optional()
-    .meta({
-      description:
-        'Why the cycle was declined. Only in subscription.unpaid and subscription.retries_exhausted.',
-      ...EXTENSION,
-    }),
-  nextRetryAt: epochMs(
-    'Time of the next automatic retry; null without one. Only in subscription.unpaid and ' +
-      'subscription.retries_exhausted.',
-  )
-    .nullable()
-    .optional()
-    .meta(EXTENSION),
-  changes: z
-    .object({
+  ),
+  errorCode: added(
+    declineCode.nullable(),
+    'Why the cycle was declined. Only in subscription.unpaid and subscription.retries_exhausted.',
+  ),
+  nextRetryAt: added(
+    epochMs(
+      'Time of the next automatic retry; null without one. Only in subscription.unpaid and ' +
+        'subscription.retries_exhausted.',
+    ).nullable(),
+  ),
+  changes: added(
+    z.object({
       amount: minorAmount('New amount of each cycle.').optional(),
       cycleCount: count('New total number of cycles.').optional(),
       interval: interval.optional(),
@@ -199,13 +178,9 @@ const SubscriptionEvent = z.object({
       cancelAt: epochMs('When the subscription ends; null if it no longer ends.')
         .nullable()
         .optional(),
-    })
-    .optional()
-    .meta({
-      description:
-        'What was changed. Only in subscription.edited, subscription.cancel_scheduled and subscription.resumed.',
-      ...EXTENSION,
     }),
+    'What was changed. Only in subscription.edited, subscription.cancel_scheduled and subscription.resumed.',
+  ),
   updatePaymentMethodLink: updateLink,
   receiptId: z
     .string()

@@ -14,6 +14,7 @@ import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import { businessNow } from '../../../db/repositories/subscriptions/business-time.ts';
 import { upcomingCharges } from '../../../domain/subscription/upcoming.ts';
 import {
+  added,
   cardFields,
   count,
   currencyCode,
@@ -65,21 +66,18 @@ const SubscriptionAnswer = z
     )
       .nullable()
       .meta(EXTENSION),
-    cancelAt: epochMs('When the subscription ends after a cancellation at the end of its period.')
-      .optional()
-      .meta(EXTENSION),
-    resumeAt: epochMs('When the pause ends without an unpause.').optional().meta(EXTENSION),
-    endReason: endReason.optional().meta({ description: 'Only when ENDED.', ...EXTENSION }),
+    cancelAt: added(
+      epochMs('When the subscription ends after a cancellation at the end of its period.'),
+    ),
+    resumeAt: added(epochMs('When the pause ends without an unpause.')),
+    endReason: added(endReason, 'Only when ENDED.'),
     description: z.string().optional(),
     upfrontAmount: minorAmount('Amount of the first cycle, instead of `amount`.').optional(),
     trialPeriodCount: count('Number of trial periods before the first cycle.').optional(),
     trialPeriodInterval: interval.optional(),
     metadata: pairs.optional(),
-    receiptId: z
-      .string()
-      .optional()
-      .meta({ description: 'Your own order id.', ...EXTENSION }),
-    testClockId: id('clk', 'test clock').optional().meta(EXTENSION),
+    receiptId: added(z.string(), 'Your own order id.'),
+    testClockId: added(id('clk', 'test clock')),
     updatePaymentMethodLink: url(
       'Page where the payer replaces the payment method, or confirms a payment with the bank. The link ' +
         'works for 30 days. Present only in TRIALING, ACTIVE and UNPAID.',

@@ -11,6 +11,7 @@ import { isOpen } from '../../../domain/endpoint-breaker.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { isId, newId } from '../../../domain/ids.ts';
 import {
+  added,
   EXTENSION,
   epochMs,
   eventType,
@@ -100,13 +101,8 @@ const WebhookConfiguration = z
         'OPEN after repeated failures: only a probe is sent now and then, until one succeeds. PUT closes it.',
       ...EXTENSION,
     }),
-    lastError: z
-      .string()
-      .optional()
-      .meta({ description: 'Latest failure of an event that still waits.', ...EXTENSION }),
-    oldestUndeliveredAt: epochMs('When the oldest event that still waits was recorded.')
-      .optional()
-      .meta(EXTENSION),
+    lastError: added(z.string(), 'Latest failure of an event that still waits.'),
+    oldestUndeliveredAt: added(epochMs('When the oldest event that still waits was recorded.')),
   })
   .meta({ id: 'WebhookConfiguration' });
 
