@@ -8,22 +8,28 @@ import type { ApiDeps, HomeLink } from '../../deps.ts';
 import { createDocument } from '../../openapi/document.ts';
 import type { Operation } from '../../openapi/operation.ts';
 
-const DOCS_PAGE = `<!doctype html>
+const pageOf = (title: string, head: string, body: string): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Perennial API</title>
-<link rel="stylesheet" href="/docs/swagger-ui.css">
+<title>${title}</title>
 <link rel="icon" href="data:,">
+${head}
 </head>
 <body>
-<main id="ui"><noscript>This page needs JavaScript. <a href="/openapi.json">/openapi.json</a> has the same content as JSON.</noscript></main>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script src="/docs/start.js"></script>
+${body}
 </body>
 </html>
 `;
+
+const DOCS_PAGE = pageOf(
+  'Perennial API',
+  '<link rel="stylesheet" href="/docs/swagger-ui.css">',
+  `<main id="ui"><noscript>This page needs JavaScript. <a href="/openapi.json">/openapi.json</a> has the same content as JSON.</noscript></main>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>`,
+);
 
 /** Because of `validatorUrl: null`, the page sends the document to no external validator. */
 const DOCS_SCRIPT = `const sample = ({ React, specSelectors }, { pathMethod }) =>
@@ -51,17 +57,22 @@ SwaggerUIBundle({
 });
 `;
 
+const policyOf = (...sources: string[]): string =>
+  [
+    "default-src 'none'",
+    ...sources,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+
 /** The page loads only from this server. Swagger UI sets inline styles and has its icons in data URLs. */
-const DOCS_POLICY = [
-  "default-src 'none'",
+const DOCS_POLICY = policyOf(
   "script-src 'self'",
   "style-src 'self' 'unsafe-inline'",
   "img-src 'self' data:",
   "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
+);
 
 const OWN_LINKS: readonly HomeLink[] = [
   { url: '/docs', text: 'API documentation' },
@@ -77,27 +88,18 @@ function homePage(links: readonly HomeLink[]): string {
   const items = [...OWN_LINKS, ...links].map(
     ({ url, text }) => `<li><a href="${escaped(url)}">${escaped(text)}</a></li>`,
   );
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Perennial</title>
-<link rel="icon" href="data:,">
-<style>${HOME_STYLE}</style>
-</head>
-<body>
-<main>
+  return pageOf(
+    'Perennial',
+    `<style>${HOME_STYLE}</style>`,
+    `<main>
 <h1>Perennial</h1>
 <p>A payment and subscription-billing service. Merchants call its API with their credentials. Payers open links to
 its hosted pages.</p>
 <ul>
 ${items.join('\n')}
 </ul>
-</main>
-</body>
-</html>
-`;
+</main>`,
+  );
 }
 
 function escaped(text: string): string {
@@ -138,32 +140,30 @@ export function documentRoutes(
   operations: readonly Operation[],
 ): void {
   // Built at the first request, because most processes that load this file never get one.
-  const document = once(async () => {
-    return bytesOf(JSON.stringify(createDocument(operations, { publicUrl, testCards })));
-  });
+  const document = once(async () =>
+    bytesOf(JSON.stringify(createDocument(operations, { publicUrl, testCards }))),
+  );
   router.get('/openapi.json', async (ctx) => {
     sendCacheable(ctx, 'application/json', await document());
   });
 
-  const home = once(async () => bytesOf(homePage(homeLinks)));
-  router.get('/', async (ctx) => {
+  const home = bytesOf(homePage(homeLinks));
+  router.get('/', (ctx) => {
     ctx.vary('Accept');
     if (ctx.accepts('json', 'html') === 'html') {
       ctx.set('Content-Security-Policy', HOME_POLICY);
-      sendCacheable(ctx, 'text/html', await home());
+      sendCacheable(ctx, 'text/html', home);
     } else sendCacheable(ctx, 'application/json', HOME_OF_PROGRAMS);
   });
 
-  const page = once(async () => bytesOf(DOCS_PAGE));
-  router.get('/docs', async (ctx) => {
+  const page = bytesOf(DOCS_PAGE);
+  router.get('/docs', (ctx) => {
     ctx.set('Content-Security-Policy', DOCS_POLICY);
-    sendCacheable(ctx, 'text/html', await page());
+    sendCacheable(ctx, 'text/html', page);
   });
 
-  const script = once(async () => bytesOf(DOCS_SCRIPT));
-  router.get('/docs/start.js', async (ctx) => {
-    sendCacheable(ctx, 'text/javascript', await script());
-  });
+  const script = bytesOf(DOCS_SCRIPT);
+  router.get('/docs/start.js', (ctx) => sendCacheable(ctx, 'text/javascript', script));
 
   for (const [name, { type, file }] of Object.entries(ASSETS)) {
     const asset = once(async () => bytesOf(await readFile(file)));
@@ -171,14 +171,10 @@ export function documentRoutes(
   }
 }
 
-const HOME_POLICY = [
-  "default-src 'none'",
+const HOME_POLICY = policyOf(
   `style-src 'sha256-${createHash('sha256').update(HOME_STYLE).digest('base64')}'`,
   'img-src data:',
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
+);
 
 const HOME_OF_PROGRAMS = bytesOf(
   JSON.stringify({ service: 'Perennial', openapi: '/openapi.json', documentation: '/docs' }),
