@@ -38,6 +38,10 @@ const ROWS = {
     'Cases that the sweep repaired since the database was created; failed: could not be repaired',
     'kind',
   ],
+  perennial_invariants_violated: [
+    'Records of the last minute that contradict an invariant. invariant: its number in npm run verify',
+    'invariant',
+  ],
 } as const satisfies Definitions;
 
 /** Counters `_total` and histograms `_seconds` of a process. */

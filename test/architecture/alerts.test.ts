@@ -28,6 +28,7 @@ const disabled = 'perennial_webhook_endpoints_disabled';
 const repairs = 'perennial_repairs_total{kind="overdue"}';
 const pool = 'perennial_pool_connections{state="waiting",instance="a1"}';
 const eventLoop = 'nodejs_eventloop_lag_p99_seconds{instance="a1"}';
+const violated = 'perennial_invariants_violated{invariant="1"}';
 const failedTasks = 'temporal_workflow_task_execution_failed_total{workflow_type="subscription"}';
 
 /**
@@ -60,6 +61,7 @@ const BILLING_DAY: Series = {
   [waiting('+Inf')]: '0+750x280',
   [pool]: '0x20 4x150 0x110',
   [eventLoop]: '0.02x20 0.2x150 0.02x110',
+  [violated]: '0x280',
   [failedTasks]: '0x280',
 };
 
@@ -76,13 +78,19 @@ const TROUBLE: Readonly<Record<string, Readonly<Record<string, string | null>>>>
   },
   OutcomesUnknown: { [unknown]: '0x80 3700x200' },
   ReviewsOpen: { perennial_reviews_open: '0x80 1x200' },
-  GatewayFailing: { [gateway('unknown')]: '0x80 0+200x200' },
+  // It hangs: nothing is answered, and the first requests reach their limit after some seconds.
+  GatewayFailing: {
+    [gateway('succeeded')]: '0+337x80 26960x200',
+    [gateway('declined')]: '0+38x80 3040x200',
+    [gateway('unknown')]: '0x81 0+2x199',
+  },
   DeclinesRising: { [charges('succeeded')]: '0+100x280', [charges('declined')]: '0+200x280' },
   WebhooksLate: { perennial_webhook_oldest_due_seconds: '0x80 301x200' },
   WebhookBreakersOpen: { perennial_webhook_breakers_open: '0x80 1x200' },
   WebhookEndpointsDisabled: { [disabled]: '3x250 4x30' },
   RepairsRising: { [repairs]: '0x80 0+1x200' },
   SubscriptionsHeld: { perennial_subscriptions_held: '0x80 2x200' },
+  InvariantViolated: { [violated]: '0x80 1x8 0x192' },
   WorkflowTasksFailing: { [failedTasks]: '0x80 0+1x200' },
   WorkflowTasksWaiting: { [waiting('1')]: '0+600x280' },
   SlotsUsedUp: { [slots]: '40x80 0x200' },
@@ -99,6 +107,7 @@ const WITHIN: Readonly<Record<string, string>> = {
   DatabaseDown: '22m',
   GatewayFailing: '22m',
   WebhookBreakersOpen: '22m',
+  InvariantViolated: '22m',
   WorkflowTasksFailing: '22m',
   PoolExhausted: '22m',
   ApiErrors: '22m',

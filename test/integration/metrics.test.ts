@@ -215,6 +215,35 @@ test('rows that need an operator, and endpoints in trouble, are counted with the
   await api.stop();
 });
 
+test('recent rows that contradict an invariant are counted by its number', async ({
+  workerless: env,
+}) => {
+  const { api, worker, apiPort } = await startBoth(env);
+  await paid(env);
+  await worker.stop();
+  const violated = async () => {
+    const page = await scrape(apiPort);
+    const numbers = ['1', '4', '5', '8', '10'];
+    return numbers.map((each) => page.get(`perennial_invariants_violated{invariant="${each}"}`));
+  };
+  await eventually(async () => expect(await violated()).toEqual([0, 0, 0, 0, 0]));
+  await env.db.execute(sql`update payment_attempt set amount_minor = amount_minor + 1`);
+  await eventually(async () => expect(await violated()).toEqual([1, 0, 0, 0, 0]));
+  await env.db.execute(sql`update subscription set cycles_charged = 2, status = 'PAUSED'`);
+  await eventually(async () => expect(await violated()).toEqual([1, 1, 0, 1, 0]));
+  // An event without the one before it, of a refund that no row has.
+  await env.db.execute(sql`
+    insert into outbox_event (merchant_id, id, stream_id, sequence, type, body, occurred_at)
+    select merchant_id, 'evt_1', stream_id, 100, 'intent.refunded', body, occurred_at
+    from outbox_event where type = 'intent.success'`);
+  await env.db.execute(sql`update event_stream set last_sequence = 100`);
+  await env.db.execute(sql`update payment_intent set refunded_minor = 5`);
+  await eventually(async () => expect(await violated()).toEqual([1, 1, 1, 1, 1]));
+  await env.db.execute(sql`update outbox_event set inserted_at = now() - interval '3 minutes'`);
+  await eventually(async () => expect(await violated()).toEqual([0, 0, 0, 0, 0]));
+  await api.stop();
+});
+
 test('the probes of API and worker name their state, and a read-only database makes both unready, not dead', async ({
   workerless: env,
 }) => {

@@ -25,6 +25,7 @@ export async function readFigures(db: Db) {
     figure('perennial_subscriptions_held', {}, await countHeld(db)),
     ...(await readEndpoints(db)),
     ...(await readRepairs(db)),
+    ...(await readViolations(db)),
   ];
 }
 
@@ -136,4 +137,52 @@ async function readRepairs(db: Db) {
     const repaired = rows.find((row) => row.kind === kind)?.repaired ?? 0;
     return figure('perennial_repairs_total', { kind }, repaired);
   });
+}
+
+/** The events with which a subscription enters a status. */
+const ENTERS = sql`('subscription.created', 'subscription.trialing', 'subscription.active',
+  'subscription.unpaid', 'subscription.paused', 'subscription.ended')`;
+
+/**
+ * Contradictions among the rows of the last minute's events, by the invariant's number in `npm run verify`. One statement
+ * reads one snapshot, in which the rows of each transaction agree. Takes about 30 µs an event.
+ */
+async function readViolations(db: Db) {
+  const rows = await db.execute<{ invariant: string; violated: number }>(sql`
+    with recent as materialized (
+      select merchant_id, stream_id, sequence, type,
+        body::json ->> 'intentId' as intent_id, body::json ->> 'status' as status
+      from outbox_event
+      where inserted_at > now() - interval '1 minute' and body_deleted_at is null)
+    select '1' as invariant, count(*)::int as violated
+    from recent e join payment_intent i on i.merchant_id = e.merchant_id and i.id = e.intent_id
+    where e.type = 'intent.success' and 1 <> (
+      select count(*) from payment_attempt a where a.merchant_id = i.merchant_id and a.intent_id = i.id
+        and a.state = 'SUCCEEDED' and a.amount_minor = i.amount_minor and a.currency = i.currency)
+    union all select '4', count(*)::int
+    from recent e join subscription s on s.merchant_id = e.merchant_id and s.id = e.stream_id
+    where e.type = 'subscription.cycle_charged' and s.cycles_charged <> (
+      select count(*) from payment_intent i where i.merchant_id = s.merchant_id
+        and i.subscription_id = s.id and i.cycle_number is not null
+        and i.status in ('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED'))
+      + coalesce((select m.cycles_charged from subscription_import m
+        where m.merchant_id = s.merchant_id and m.subscription_id = s.id), 0)
+    union all select '5', count(*)::int
+    from recent e join event_stream s on s.merchant_id = e.merchant_id and s.id = e.stream_id
+    where e.sequence > s.last_sequence or (e.sequence > 1 and not exists (
+      select from outbox_event b where b.merchant_id = e.merchant_id and b.stream_id = e.stream_id
+        and b.sequence = e.sequence - 1))
+    union all select '8', count(*)::int
+    from recent e join subscription s on s.merchant_id = e.merchant_id and s.id = e.stream_id
+    where e.type in ${ENTERS} and e.status <> s.status and not exists (
+      select from outbox_event n where n.merchant_id = e.merchant_id and n.stream_id = e.stream_id
+        and n.sequence > e.sequence and n.type in ${ENTERS})
+    union all select '10', count(*)::int
+    from recent e join payment_intent i on i.merchant_id = e.merchant_id and i.id = e.intent_id
+    where e.type = 'intent.refunded' and i.refunded_minor <> (
+      select coalesce(sum(r.amount_minor), 0) from refund r where r.merchant_id = i.merchant_id
+        and r.intent_id = i.id and r.state = 'SUCCEEDED' and r.late_attempt_id is null)`);
+  return rows.map(({ invariant, violated }) =>
+    figure('perennial_invariants_violated', { invariant }, violated),
+  );
 }
