@@ -11,6 +11,9 @@ import { createMachine } from './machine.ts';
 
 const JOBS = ['temporal-schema', 'temporal-namespace', 'migrate'];
 
+/** With these variables, webhooks may go to this machine. */
+export const LOOPBACK = { NODE_ENV: 'test', WEBHOOK_ALLOW_LOOPBACK: 'true' };
+
 export type Merchant = Pick<MerchantClientOptions, 'apiUrl' | 'keyId' | 'secret'>;
 
 export interface RehearsalOptions {
@@ -72,15 +75,26 @@ export class Rehearsal {
   async up(name: string, { replicas = 0, variables = {} } = {}): Promise<void> {
     const count = replicas || this.ofService(name).length || 1;
     for (let replica = 1; replica <= count; replica += 1) {
-      const container = this.make(name, replica, variables);
-      if (!this.containers.some((known) => known.name === container.name)) {
-        this.containers.push(container);
-      }
-      if (this.machine.isUp(container)) continue;
-      const from = performance.now();
-      await this.machine.start(container);
-      const state = container.healthcheck.length > 0 ? 'is healthy' : 'has started';
-      this.say(`${container.name} ${state} after ${secondsSince(from)} s`);
+      await this.add(this.make(name, replica, variables));
+    }
+  }
+
+  /** Starts a container, if it does not run. */
+  async add(container: Container): Promise<void> {
+    const { name, healthcheck } = container;
+    if (!this.containers.some((known) => known.name === name)) this.containers.push(container);
+    if (this.machine.isUp(container)) return;
+    const from = performance.now();
+    await this.machine.start(container);
+    const state = healthcheck.length > 0 ? 'is healthy' : 'has started';
+    this.say(`${name} ${state} after ${secondsSince(from)} s`);
+  }
+
+  async restart(names: readonly string[], variables: Record<string, string>): Promise<void> {
+    this.say(`with ${JSON.stringify(variables)}:`);
+    for (const name of names) {
+      await this.stop(name);
+      await this.up(name, { variables });
     }
   }
 

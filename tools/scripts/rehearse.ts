@@ -8,12 +8,14 @@ import { join } from 'node:path';
 import { loadEmbeddedConfig } from '../config.ts';
 import { runCommand } from '../embedded/commands.ts';
 import { writeDemoFile } from '../embedded/demo-file.ts';
+import { prometheusPrograms } from '../embedded/prometheus.ts';
 import { temporalCli } from '../embedded/temporal-cli.ts';
 import { temporalClusterPrograms, temporalUi } from '../embedded/temporal-cluster.ts';
 import { readServices } from '../rehearsal/composition.ts';
+import { alertDrills } from '../rehearsal/alerts.ts';
 import { killEach } from '../rehearsal/kills.ts';
 import { buildImage, linkPrograms } from '../rehearsal/machine.ts';
-import { Rehearsal, secondsSince } from '../rehearsal/rehearsal.ts';
+import { LOOPBACK, Rehearsal, secondsSince } from '../rehearsal/rehearsal.ts';
 import type { Merchant } from '../rehearsal/rehearsal.ts';
 import { restoreDrills } from '../rehearsal/restore.ts';
 import { commandLine } from './client/options.ts';
@@ -21,13 +23,14 @@ import { print, runScript } from './client/terminal.ts';
 
 const DEMO_WITHIN_MS = 300_000;
 
-const { restore: isRestore } = commandLine(
+const { restore, alerts } = commandLine(
   'run rehearse',
   'Starts the services of docker-compose.yml without containers.',
 )
   .option('--restore', 'restore the product and then Temporal to a backup, in place of the kills')
+  .option('--alerts', 'break six parts and time the alerts of Prometheus, in place of the kills')
   .parse()
-  .opts<{ restore?: true }>();
+  .opts<{ restore?: true; alerts?: true }>();
 
 const startedAt = performance.now();
 const say = (line: string): void => print(`${secondsSince(startedAt).padStart(7)} s  ${line}`);
@@ -47,6 +50,9 @@ await runScript(async () => {
     temporal: await temporalCli(config, say),
     'temporal-ui': join(ui, 'server'),
     'docker.yaml': join(ui, 'docker.yaml'),
+    ...(alerts && {
+      prometheus: join(await prometheusPrograms(config.cacheDir, say), 'prometheus'),
+    }),
     node: process.execPath,
   });
   const image = await buildImage(join(folder, 'app'));
@@ -55,8 +61,10 @@ await runScript(async () => {
   try {
     await rehearsal.start();
     const merchant = await rehearsal.createMerchant();
-    if (isRestore) {
+    if (restore) {
       await restoreDrills(rehearsal, merchant);
+    } else if (alerts) {
+      await alertDrills(rehearsal, merchant);
     } else {
       await killEach(rehearsal, merchant);
       await playDemo(rehearsal, merchant);
@@ -73,12 +81,7 @@ await runScript(async () => {
 
 async function playDemo(rehearsal: Rehearsal, merchant: Merchant): Promise<void> {
   const { folder, secrets } = rehearsal;
-  say('for the webhooks of the demo, with NODE_ENV=test and WEBHOOK_ALLOW_LOOPBACK=true:');
-  const variables = { NODE_ENV: 'test', WEBHOOK_ALLOW_LOOPBACK: 'true' };
-  for (const name of ['api', 'worker']) {
-    await rehearsal.stop(name);
-    await rehearsal.up(name, { variables });
-  }
+  await rehearsal.restart(['api', 'worker'], LOOPBACK);
   writeDemoFile(folder, {
     ...merchant,
     databaseUrl: rehearsal.given('DATABASE_URL'),
