@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm';
+import { getTableColumns, getTableName, sql } from 'drizzle-orm';
 import { bigint, char, check, customType, foreignKey, text } from 'drizzle-orm/pg-core';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { readState } from '../../domain/subscription/recorded-state.ts';
@@ -71,6 +71,10 @@ export const childOf = (
 export const matchesEmail = (details: AnyPgColumn, normalEmail: AnyPgColumn) =>
   sql`(${details}->>'email' is null) = (${normalEmail} is null)`;
 
-/** Returns the CHECK that the column has one of these values. */
-export const isOneOf = (name: string, column: AnyPgColumn, values: readonly string[]) =>
-  check(name, sql`${column} in (${sql.raw(values.map((value) => `'${value}'`).join(', '))})`);
+/** Returns for each column the CHECK that it has one of the values of its `enum`. */
+export const areListed = (...columns: AnyPgColumn[]) =>
+  columns.map(({ table, name }) => {
+    const column = Object.values(getTableColumns(table)).find((each) => each.name === name);
+    const values = column?.enumValues?.map((value) => `'${value}'`).join(', ') ?? '';
+    return check(`${getTableName(table)}__${name}__ck`, sql`${column} in (${sql.raw(values)})`);
+  });

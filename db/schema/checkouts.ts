@@ -14,8 +14,7 @@ import type { Locale } from '../../domain/locales.ts';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { SETUP_METHOD_STATUSES } from '../../domain/setup-method.ts';
-import type { SetupMethodStatus } from '../../domain/setup-method.ts';
-import { bytes, childOf, currency, instant, merchantId, isOneOf, realTime } from './_columns.ts';
+import { bytes, childOf, currency, instant, merchantId, areListed, realTime } from './_columns.ts';
 import { customers, paymentMethods } from './customers.ts';
 import { paymentIntents } from './payments.ts';
 import { subscriptions } from './subscriptions.ts';
@@ -27,7 +26,7 @@ export const setupMethods = pgTable(
     merchantId: merchantId(),
     id: text('id').notNull(),
     customerId: text('customer_id').notNull(),
-    status: text('status').$type<SetupMethodStatus>().notNull(),
+    status: text('status', { enum: SETUP_METHOD_STATUSES }).notNull(),
     currency: currency().notNull(),
     paymentMethods: json('payment_methods').$type<PaymentMethodKind[]>().notNull(),
     paymentMethodId: text('payment_method_id'),
@@ -45,7 +44,7 @@ export const setupMethods = pgTable(
     primaryKey({ columns: [table.merchantId, table.id] }),
     childOf(table, table.customerId, customers),
     childOf(table, table.paymentMethodId, paymentMethods),
-    isOneOf('setup_method__status__ck', table.status, SETUP_METHOD_STATUSES),
+    ...areListed(table.status),
   ],
 );
 
@@ -65,7 +64,7 @@ export const checkoutSessions = pgTable(
     merchantId: merchantId(),
     id: text('id').notNull(),
     tokenHash: bytes('token_hash').notNull(),
-    purpose: text('purpose').$type<CheckoutPurpose>().notNull().default('subscription'),
+    purpose: text('purpose', { enum: CHECKOUT_PURPOSES }).notNull().default('subscription'),
     /** Exactly one of these three ids is set, according to `purpose`. */
     subscriptionId: text('subscription_id'),
     intentId: text('intent_id'),
@@ -88,7 +87,7 @@ export const checkoutSessions = pgTable(
     childOf(table, table.subscriptionId, subscriptions),
     childOf(table, table.intentId, paymentIntents),
     childOf(table, table.setupMethodId, setupMethods),
-    isOneOf('checkout_session__purpose__ck', table.purpose, CHECKOUT_PURPOSES),
+    ...areListed(table.purpose),
     check(
       'checkout_session__subject__ck',
       sql`num_nonnulls(${table.subscriptionId}, ${table.intentId}, ${table.setupMethodId}) = 1`,

@@ -10,7 +10,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../domain/customer.ts';
-import { bytes, childOf, instant, matchesEmail, merchantId, isOneOf } from './_columns.ts';
+import { bytes, childOf, instant, matchesEmail, merchantId, areListed } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
 /** A payer, with the details given by the merchant or by the payer on a hosted page. */
@@ -57,7 +57,7 @@ export const paymentMethods = pgTable(
     lastFourDigit: text('last_four_digit').notNull(),
     expiryMonth: integer('expiry_month').notNull(),
     expiryYear: integer('expiry_year').notNull(),
-    status: text('status').$type<PaymentMethodStatus>().notNull(),
+    status: text('status', { enum: PAYMENT_METHOD_STATUSES }).notNull(),
     /** When the payer entered the card, by the gateway's clock. Null for imports. */
     enteredAt: instant('entered_at'),
     /** SHA-256 of the card's one-time token, as in `checkout_try`. Null for imports. */
@@ -71,6 +71,6 @@ export const paymentMethods = pgTable(
     uniqueIndex('payment_method__gateway_method__uq').on(table.gateway, table.gatewayMethodId),
     // The list of a customer's methods.
     index('payment_method__customer__idx').on(table.merchantId, table.customerId),
-    isOneOf('payment_method__status__ck', table.status, PAYMENT_METHOD_STATUSES),
+    ...areListed(table.status),
   ],
 );

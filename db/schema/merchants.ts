@@ -14,7 +14,7 @@ import {
 import type { Branding } from '../../domain/branding.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
-import { instant, isOneOf, bytes, merchantId } from './_columns.ts';
+import { instant, areListed, bytes, merchantId } from './_columns.ts';
 
 export const MERCHANT_MODES = ['test', 'live'] as const;
 export type MerchantMode = (typeof MERCHANT_MODES)[number];
@@ -35,11 +35,11 @@ export const merchants = pgTable(
   {
     id: text('id').primaryKey(),
     name: text('name').notNull(),
-    mode: text('mode').$type<MerchantMode>().notNull(),
+    mode: text('mode', { enum: MERCHANT_MODES }).notNull(),
     settings: jsonb('settings').$type<MerchantSettings>().notNull(),
     createdAt: instant('created_at').notNull(),
   },
-  (table) => [isOneOf('merchant__mode__ck', table.mode, MERCHANT_MODES)],
+  (table) => areListed(table.mode),
 );
 
 /** An account at a real gateway. The current one saves new methods; each charges its own. */
@@ -48,7 +48,7 @@ export const merchantGateways = pgTable(
   {
     merchantId: merchantId().references(() => merchants.id),
     name: text('name').notNull(),
-    mode: text('mode').$type<MerchantMode>().notNull(),
+    mode: text('mode', { enum: MERCHANT_MODES }).notNull(),
     sealedKey: bytes('sealed_key').notNull(),
     /** The last four characters of the key, which the operator sees. */
     keyEnding: text('key_ending').notNull(),
@@ -67,7 +67,7 @@ export const merchantGateways = pgTable(
     uniqueIndex('merchant_gateway__current__uq')
       .on(table.merchantId)
       .where(sql`${table.isCurrent}`),
-    isOneOf('merchant_gateway__mode__ck', table.mode, MERCHANT_MODES),
+    ...areListed(table.mode),
   ],
 );
 
@@ -103,7 +103,7 @@ export const idempotencyKeys = pgTable(
     route: text('route').notNull(),
     key: text('key').notNull(),
     fingerprint: bytes('fingerprint').notNull(),
-    state: text('state').$type<IdempotencyState>().notNull(),
+    state: text('state', { enum: IDEMPOTENCY_STATES }).notNull(),
     owner: uuid('owner').notNull(),
     lockedUntil: instant('locked_until').notNull(),
     commandId: text('command_id').notNull(),
@@ -114,7 +114,7 @@ export const idempotencyKeys = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.route, table.key] }),
-    isOneOf('idempotency_key__state__ck', table.state, IDEMPOTENCY_STATES),
+    ...areListed(table.state),
     check('idempotency_key__fingerprint__ck', sql`octet_length(${table.fingerprint}) = 32`),
     // The periodic sweep checks by this index whether a charge or a refund was requested with a key.
     index('idempotency_key__command__idx').on(table.merchantId, table.commandId),

@@ -20,13 +20,6 @@ import {
   ATTEMPT_TRIGGERS,
   SETTLED_BY,
 } from '../../domain/payment-intent.ts';
-import type {
-  IntentKind,
-  IntentStatus,
-  AttemptState,
-  AttemptTrigger,
-  SettledBy,
-} from '../../domain/payment-intent.ts';
 import type { ChargeCause } from '../../domain/subscription/charge-cause.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import {
@@ -37,16 +30,13 @@ import {
   instants,
   matchesEmail,
   merchantId,
-  isOneOf,
+  areListed,
   realTime,
 } from './_columns.ts';
 import { subscriptionLinks, subscriptions } from './subscriptions.ts';
 import { REFUND_STATES } from '../../domain/refund.ts';
-import type { RefundState } from '../../domain/refund.ts';
 import { REVIEW_OUTCOMES } from '../../domain/review.ts';
-import type { ReviewOutcome } from '../../domain/review.ts';
 import { DISPUTE_STATUSES } from '../../domain/dispute.ts';
-import type { DisputeStatus } from '../../domain/dispute.ts';
 
 /** One payment with a fixed amount, which attempts try to collect. */
 export const paymentIntents = pgTable(
@@ -54,7 +44,7 @@ export const paymentIntents = pgTable(
   {
     merchantId: merchantId(),
     id: text('id').notNull(),
-    kind: text('kind').$type<IntentKind>().notNull().default('cycle'),
+    kind: text('kind', { enum: INTENT_KINDS }).notNull().default('cycle'),
     subscriptionId: text('subscription_id'),
     cycleNumber: integer('cycle_number'),
     /** The link that created a hosted payment; null if the merchant created it. */
@@ -90,7 +80,7 @@ export const paymentIntents = pgTable(
     // A settled payment changes only the following columns. They stand together, as in `subscription`.
     /** The method of the latest attempt. A one-time or tokenised charge has a method before its first attempt. */
     paymentMethodId: text('payment_method_id'),
-    status: text('status').$type<IntentStatus>().notNull(),
+    status: text('status', { enum: INTENT_STATUSES }).notNull(),
     /** Decline code of the latest declined attempt; null again after success. */
     errorCode: text('error_code'),
     succeededAt: instant('succeeded_at'),
@@ -101,8 +91,7 @@ export const paymentIntents = pgTable(
     primaryKey({ columns: [table.merchantId, table.id] }),
     childOf(table, table.subscriptionId, subscriptions),
     childOf(table, table.linkId, subscriptionLinks),
-    isOneOf('payment_intent__status__ck', table.status, INTENT_STATUSES),
-    isOneOf('payment_intent__kind__ck', table.kind, INTENT_KINDS),
+    ...areListed(table.status, table.kind),
     check(
       'payment_intent__refunded__ck',
       sql`${table.refundedMinor} between 0 and ${table.amountMinor}`,
@@ -155,7 +144,7 @@ export const paymentAttempts = pgTable(
     commandId: text('command_id'),
     /** The session of the hosted page on which the payer caused the attempt; null if the payer was absent. */
     sessionId: text('session_id'),
-    trigger: text('trigger').$type<AttemptTrigger>().notNull(),
+    trigger: text('trigger', { enum: ATTEMPT_TRIGGERS }).notNull(),
     gateway: text('gateway').notNull(),
     gatewayKey: text('gateway_key').notNull(),
     gatewayMethodId: text('gateway_method_id').notNull(),
@@ -188,19 +177,17 @@ export const paymentAttempts = pgTable(
     /** Real time of the latest request, if the gateway did not answer it; else null. */
     unansweredAt: instant('unanswered_at'),
     // A settled payment changes only the following columns. They stand together, as in `subscription`.
-    state: text('state').$type<AttemptState>().notNull(),
+    state: text('state', { enum: ATTEMPT_STATES }).notNull(),
     gatewayChargeId: text('gateway_charge_id'),
     errorCode: text('error_code'),
     settledAt: instant('settled_at'),
     /** Where the outcome came from; null before, and for a row from the gateway's book. */
-    settledBy: text('settled_by').$type<SettledBy>(),
+    settledBy: text('settled_by', { enum: SETTLED_BY }),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
     childOf(table, table.intentId, paymentIntents),
-    isOneOf('payment_attempt__state__ck', table.state, ATTEMPT_STATES),
-    isOneOf('payment_attempt__trigger__ck', table.trigger, ATTEMPT_TRIGGERS),
-    isOneOf('payment_attempt__settled_by__ck', table.settledBy, SETTLED_BY),
+    ...areListed(table.state, table.trigger, table.settledBy),
     uniqueIndex('payment_attempt__gateway_key__uq').on(table.gatewayKey),
     uniqueIndex('payment_attempt__number__uq').on(
       table.merchantId,
@@ -232,7 +219,7 @@ export const refunds = pgTable(
     merchantId: merchantId(),
     id: text('id').notNull(),
     intentId: text('intent_id').notNull(),
-    state: text('state').$type<RefundState>().notNull(),
+    state: text('state', { enum: REFUND_STATES }).notNull(),
     amountMinor: amountMinor().notNull(),
     currency: currency().notNull(),
     gatewayKey: text('gateway_key').notNull(),
@@ -255,7 +242,7 @@ export const refunds = pgTable(
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
     childOf(table, table.intentId, paymentIntents),
-    isOneOf('refund__state__ck', table.state, REFUND_STATES),
+    ...areListed(table.state),
     check('refund__amount__ck', sql`${table.amountMinor} between 1 and 9007199254740991`),
     uniqueIndex('refund__gateway_key__uq').on(table.gatewayKey),
     // A late charge is refunded at most once.
@@ -285,7 +272,7 @@ export const paymentReviews = pgTable(
     /** Real time, like every instant below. */
     sinceAt: realTime('since_at'),
     /** The decision; null until an operator decides. A voided attempt has the decision `not_charged` at once. */
-    outcome: text('outcome').$type<ReviewOutcome>(),
+    outcome: text('outcome', { enum: REVIEW_OUTCOMES }),
     /** The gateway's id of the charge or refund that the operator found. */
     gatewayId: text('gateway_id'),
     code: text('code'),
@@ -299,7 +286,7 @@ export const paymentReviews = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.subjectId] }),
-    isOneOf('payment_review__outcome__ck', table.outcome, REVIEW_OUTCOMES),
+    ...areListed(table.outcome),
     check(
       'payment_review__decided__ck',
       sql`(${table.outcome} is null) = (${table.decidedAt} is null)`,
@@ -328,7 +315,7 @@ export const disputes = pgTable(
     amountMinor: amountMinor().notNull(),
     currency: currency().notNull(),
     reason: text('reason').notNull(),
-    status: text('status').$type<DisputeStatus>().notNull(),
+    status: text('status', { enum: DISPUTE_STATUSES }).notNull(),
     /** Real time, from the gateway. */
     openedAt: instant('opened_at').notNull(),
     /** Real time at which we learned that the dispute is no longer OPEN; null before. */
@@ -340,6 +327,6 @@ export const disputes = pgTable(
     childOf(table, table.attemptId, paymentAttempts),
     uniqueIndex('dispute__gateway_dispute__uq').on(table.gateway, table.gatewayDisputeId),
     index('dispute__intent__idx').on(table.merchantId, table.intentId),
-    isOneOf('dispute__status__ck', table.status, DISPUTE_STATUSES),
+    ...areListed(table.status),
   ],
 );

@@ -19,7 +19,7 @@ import {
   instant,
   matchesEmail,
   merchantId,
-  isOneOf,
+  areListed,
   realTime,
   recordedState,
 } from './_columns.ts';
@@ -28,9 +28,7 @@ import type { Locale } from '../../domain/locales.ts';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { ACTORS } from '../../domain/subscription/actor.ts';
-import type { Actor } from '../../domain/subscription/actor.ts';
 import type { Entry } from '../../domain/subscription/entries.ts';
-import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
 import type { Terms } from '../../domain/subscription/terms.ts';
 import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
 import { customers } from './customers.ts';
@@ -173,7 +171,7 @@ export const subscriptions = pgTable(
      */
     wakeAt: instant('wake_at'),
     updatedAt: realTime('updated_at'),
-    status: text('status').$type<SubscriptionStatus>().notNull(),
+    status: text('status', { enum: SUBSCRIPTION_STATUSES }).notNull(),
     clockReachedAt: instant('clock_reached_at'),
     /** Real time when a sweep last took the row; null if none did. A sweep takes the oldest values first. */
     sweptAt: instant('swept_at'),
@@ -186,7 +184,7 @@ export const subscriptions = pgTable(
     childOf(table, table.customerId, customers),
     childOf(table, table.testClockId, testClocks),
     childOf(table, table.linkId, subscriptionLinks),
-    isOneOf('subscription__status__ck', table.status, SUBSCRIPTION_STATUSES),
+    ...areListed(table.status),
     check('subscription__amount__ck', sql`${table.amountMinor} between 0 and 9007199254740991`),
     check('subscription__cycles__ck', sql`${table.cyclesCharged} <= ${table.cycleCount}`),
     check('subscription__normal_email__ck', matchesEmail(table.customerDetails, table.normalEmail)),
@@ -242,7 +240,7 @@ export const subscriptionImports = pgTable(
     gatewayCustomerId: text('gateway_customer_id'),
     terms: jsonb('terms').$type<ImportedTerms>().notNull(),
     /** Status, number of paid cycles and index of the next date at the import. */
-    status: text('status').$type<ImportStatus>().notNull(),
+    status: text('status', { enum: IMPORT_STATUSES }).notNull(),
     cyclesCharged: integer('cycles_charged').notNull(),
     nextIndex: integer('next_index').notNull(),
     /** Real time. */
@@ -258,7 +256,7 @@ export const subscriptionImports = pgTable(
       table.gateway,
       table.gatewayCustomerId,
     ),
-    isOneOf('subscription_import__status__ck', table.status, IMPORT_STATUSES),
+    ...areListed(table.status),
   ],
 );
 
@@ -274,16 +272,15 @@ export const subscriptionEntries = pgTable(
     at: instant('at').notNull(),
     recordedAt: realTime('recorded_at'),
     /** The status after the transition. */
-    status: text('status').$type<SubscriptionStatus>().notNull(),
+    status: text('status', { enum: SUBSCRIPTION_STATUSES }).notNull(),
     kind: text('kind').$type<Entry['kind']>().notNull(),
-    actor: text('actor').$type<Actor>().notNull(),
+    actor: text('actor', { enum: ACTORS }).notNull(),
     facts: jsonb('facts').$type<Record<string, unknown>>().notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.subscriptionId, table.version] }),
     childOf(table, table.subscriptionId, subscriptions),
-    isOneOf('subscription_entry__status__ck', table.status, SUBSCRIPTION_STATUSES),
-    isOneOf('subscription_entry__actor__ck', table.actor, ACTORS),
+    ...areListed(table.status, table.actor),
     // The audit log lists the few entries of operators.
     index('subscription_entry__operator__idx')
       .on(table.recordedAt)

@@ -9,7 +9,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import type { EventType } from '../../domain/events.ts';
-import { bytes, childOf, instant, merchantId, isOneOf, realTime } from './_columns.ts';
+import { bytes, childOf, instant, merchantId, areListed, realTime } from './_columns.ts';
 import { merchants } from './merchants.ts';
 import { sql } from 'drizzle-orm';
 
@@ -93,7 +93,7 @@ export const webhookDeliveries = pgTable(
     configId: text('config_id').notNull(),
     streamId: text('stream_id').notNull(),
     sequence: bigint('sequence', { mode: 'number' }).notNull(),
-    state: text('state').$type<DeliveryState>().notNull(),
+    state: text('state', { enum: DELIVERY_STATES }).notNull(),
     attempts: integer('attempts').notNull().default(0),
     /** Real time, like every time in this table. */
     nextAttemptAt: realTime('next_attempt_at'),
@@ -108,7 +108,7 @@ export const webhookDeliveries = pgTable(
     primaryKey({ columns: [table.merchantId, table.eventId, table.configId] }),
     childOf(table, table.eventId, outboxEvents),
     childOf(table, table.configId, webhookConfigs),
-    isOneOf('webhook_delivery__state__ck', table.state, DELIVERY_STATES),
+    ...areListed(table.state),
     // The pending deliveries of one stream to one endpoint, in sequence order.
     index('webhook_delivery__pending_stream__idx')
       .on(table.merchantId, table.streamId, table.configId, table.sequence)
