@@ -1,5 +1,6 @@
 import { and, desc, eq, getTableColumns, gte, inArray, isNotNull, lt, or, sql } from 'drizzle-orm';
-import type { AnyPgColumn } from 'drizzle-orm/pg-core';
+import type { SQL } from 'drizzle-orm';
+import type { AnyPgColumn, PgSelect } from 'drizzle-orm/pg-core';
 import { emailNormalForm } from '../../domain/email.ts';
 import type { IntentStatus } from '../../domain/payment-intent.ts';
 import type { RefundState } from '../../domain/refund.ts';
@@ -61,12 +62,8 @@ export async function listCustomers(
   query: ListQuery,
   { email }: ListFilters,
 ): Promise<Customer[]> {
-  return db
-    .select()
-    .from(customers)
-    .where(and(inList(customers, query), hasEmail(customers.normalEmail, email)))
-    .orderBy(...newestFirst(customers, query))
-    .limit(query.limit);
+  const rows = db.select().from(customers).$dynamic();
+  return listed(rows, customers, query, hasEmail(customers.normalEmail, email));
 }
 
 export async function listSubscriptions(
@@ -79,18 +76,15 @@ export async function listSubscriptions(
     status,
   }: ListFilters & { status?: readonly SubscriptionStatus[] | undefined },
 ): Promise<SubscriptionView[]> {
-  return selectSubscriptions(db)
-    .where(
-      and(
-        inList(subscriptions, query),
-        matches(subscriptions.customerId, customerId),
-        matches(subscriptions.receiptId, receiptId),
-        isIn(subscriptions.status, status),
-        hasEmail(subscriptions.normalEmail, email),
-      ),
-    )
-    .orderBy(...newestFirst(subscriptions, query))
-    .limit(query.limit);
+  return listed(
+    selectSubscriptions(db).$dynamic(),
+    subscriptions,
+    query,
+    matches(subscriptions.customerId, customerId),
+    matches(subscriptions.receiptId, receiptId),
+    isIn(subscriptions.status, status),
+    hasEmail(subscriptions.normalEmail, email),
+  );
 }
 
 const INTENT_COLUMNS = {
@@ -106,19 +100,16 @@ export async function listIntents(
   nowAt: number,
 ): Promise<IntentRecord[]> {
   const { customerId, subscriptionId, receiptId, email, status } = filters;
-  const rows = await selectIntents(db)
-    .where(
-      and(
-        inList(INTENT_COLUMNS, query),
-        matches(paymentIntents.customerId, customerId),
-        matches(paymentIntents.subscriptionId, subscriptionId),
-        matches(paymentIntents.receiptId, receiptId),
-        hasEmail(paymentIntents.normalEmail, email),
-        or(...(status ?? []).map((each) => hasIntentStatus(each, nowAt))),
-      ),
-    )
-    .orderBy(...newestFirst(INTENT_COLUMNS, query))
-    .limit(query.limit);
+  const rows = await listed(
+    selectIntents(db).$dynamic(),
+    INTENT_COLUMNS,
+    query,
+    matches(paymentIntents.customerId, customerId),
+    matches(paymentIntents.subscriptionId, subscriptionId),
+    matches(paymentIntents.receiptId, receiptId),
+    hasEmail(paymentIntents.normalEmail, email),
+    or(...(status ?? []).map((each) => hasIntentStatus(each, nowAt))),
+  );
   return withAttempts(db, query.merchantId, rows);
 }
 
@@ -137,18 +128,9 @@ export async function listRefunds(
     status,
   }: { intentId?: string | undefined; status?: readonly RefundState[] | undefined },
 ): Promise<ListedRefund[]> {
-  return db
-    .select(REFUND_COLUMNS)
-    .from(refunds)
-    .where(
-      and(
-        inList(REFUND_COLUMNS, query),
-        matches(refunds.intentId, intentId),
-        isIn(refunds.state, status),
-      ),
-    )
-    .orderBy(...newestFirst(REFUND_COLUMNS, query))
-    .limit(query.limit);
+  const rows = db.select(REFUND_COLUMNS).from(refunds).$dynamic();
+  const isWanted = and(matches(refunds.intentId, intentId), isIn(refunds.state, status));
+  return listed(rows, REFUND_COLUMNS, query, isWanted);
 }
 
 /** Returns the customer's payment methods, newest first, without PENDING ones. */
@@ -160,19 +142,27 @@ export async function listPaymentMethods(
     status,
   }: { customerId: string; status?: readonly SavedMethod['status'][] | undefined },
 ): Promise<SavedMethod[]> {
-  const rows = await db
-    .select()
-    .from(paymentMethods)
-    .where(
-      and(
-        inList(paymentMethods, query),
-        eq(paymentMethods.customerId, customerId),
-        isIn(paymentMethods.status, status ?? SAVED_STATUSES),
-      ),
-    )
-    .orderBy(...newestFirst(paymentMethods, query))
-    .limit(query.limit);
+  const rows = await listed(
+    db.select().from(paymentMethods).$dynamic(),
+    paymentMethods,
+    query,
+    eq(paymentMethods.customerId, customerId),
+    isIn(paymentMethods.status, status ?? SAVED_STATUSES),
+  );
   return rows as SavedMethod[]; // the query omits PENDING methods
+}
+
+/** The page of `rows`, newest first. An undefined condition holds for every row. */
+function listed<Rows extends PgSelect>(
+  rows: Rows,
+  table: ListColumns,
+  query: ListQuery,
+  ...conditions: (SQL | undefined)[]
+) {
+  return rows
+    .where(and(inList(table, query), ...conditions))
+    .orderBy(desc(sortColumn(table, query)), desc(table.id))
+    .limit(query.limit);
 }
 
 function inList(table: ListColumns, query: ListQuery) {
@@ -217,8 +207,4 @@ function hasIntentStatus(status: IntentStatus, nowAt: number) {
   const isRecorded = eq(paymentIntents.status, status);
   if (status === 'CANCELLED') return or(isRecorded, isExpired);
   return and(isRecorded, sql`(${isExpired}) is not true`);
-}
-
-function newestFirst(table: ListColumns, query: ListQuery) {
-  return [desc(sortColumn(table, query)), desc(table.id)];
 }

@@ -38,17 +38,21 @@ export function opensWith(key: SessionKey, purpose: CheckoutPurpose) {
   );
 }
 
-/** What the page of every session shows of the session, its merchant and its payer. */
+/** What a hosted page shows of its merchant and its payer. */
+export const SHOWN = {
+  savedDetails: customers.details,
+  merchantName: merchants.name,
+  merchantSettings: merchants.settings,
+  mode: merchants.mode,
+};
+
 export const HOSTED = {
+  ...SHOWN,
   merchantId: checkoutSessions.merchantId,
   sessionId: checkoutSessions.id,
   openedAt: checkoutSessions.openedAt,
   tries: checkoutSessions.tries,
   lastErrorCode: checkoutSessions.lastErrorCode,
-  savedDetails: customers.details,
-  merchantName: merchants.name,
-  merchantSettings: merchants.settings,
-  mode: merchants.mode,
 };
 
 export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;

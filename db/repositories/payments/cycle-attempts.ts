@@ -1,4 +1,4 @@
-import { and, asc, eq } from 'drizzle-orm';
+import { asc } from 'drizzle-orm';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
@@ -33,10 +33,10 @@ export async function listCycleAttempts(
     .from(paymentIntents)
     .innerJoin(
       paymentAttempts,
-      and(
-        eq(paymentAttempts.merchantId, paymentIntents.merchantId),
-        eq(paymentAttempts.intentId, paymentIntents.id),
-      ),
+      hasValues(paymentAttempts, {
+        merchantId: paymentIntents.merchantId,
+        intentId: paymentIntents.id,
+      }),
     )
     .where(hasValues(paymentIntents, { merchantId, subscriptionId, kind: 'cycle' }))
     .orderBy(asc(paymentIntents.cycleNumber), asc(paymentAttempts.attemptNumber))

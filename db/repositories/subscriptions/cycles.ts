@@ -1,4 +1,3 @@
-import { and, eq } from 'drizzle-orm';
 import { emailNormalForm } from '../../../domain/email.ts';
 import type { EventDraft, IntentFacts } from '../../../domain/events.ts';
 import type { Settlement } from '../../../domain/settlement.ts';
@@ -13,7 +12,7 @@ import type {
 import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
-import { isRecord } from '../records.ts';
+import { hasValues, isRecord } from '../records.ts';
 import { FACTS, factsOf } from '../payments/events.ts';
 import { insertAttempt, setPending, settleAttempt } from './attempts.ts';
 import type { Attempt } from './attempts.ts';
@@ -169,13 +168,7 @@ async function ensureAttempt(tx: Db, state: ChargeableState, order: Order): Prom
   const [known] = await tx
     .select()
     .from(paymentAttempts)
-    .where(
-      and(
-        eq(paymentAttempts.merchantId, merchantId),
-        eq(paymentAttempts.intentId, intentId),
-        eq(paymentAttempts.attemptNumber, attemptNumber),
-      ),
-    );
+    .where(hasValues(paymentAttempts, { merchantId, intentId, attemptNumber }));
   if (!known) throw new Error(`no attempt ${attemptNumber} on ${intentId}`);
   return { kind: 'opened', attempt: known, isFresh: false };
 }

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, sql } from 'drizzle-orm';
+import { and, asc, gt, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { Entry } from '../../../domain/subscription/entries.ts';
 import type {
@@ -8,6 +8,7 @@ import type {
 } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { subscriptionEntries, subscriptions } from '../../schema/subscriptions.ts';
+import { hasValues } from '../records.ts';
 
 /** The ledger of a subscription: rows are inserted with their transition, and never changed or deleted. */
 
@@ -42,16 +43,11 @@ export async function listEntries(
   { afterVersion, limit }: { afterVersion: number; limit: number },
 ): Promise<RecordedEntry[]> {
   const { version, at, status: statusAfter, actor, kind, facts } = subscriptionEntries;
+  const isOf = hasValues(subscriptionEntries, { merchantId, subscriptionId });
   const rows = await db
     .select({ version, at, statusAfter, actor, kind, facts })
     .from(subscriptionEntries)
-    .where(
-      and(
-        eq(subscriptionEntries.merchantId, merchantId),
-        eq(subscriptionEntries.subscriptionId, subscriptionId),
-        gt(version, afterVersion),
-      ),
-    )
+    .where(and(isOf, gt(version, afterVersion)))
     .orderBy(asc(version))
     .limit(limit);
   // A row is only written by `entryRow`.

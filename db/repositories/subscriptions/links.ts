@@ -7,7 +7,7 @@ import { linkUses, subscriptionLinks, subscriptions } from '../../schema/subscri
 import { merchants } from '../../schema/merchants.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import { countExpiredUses, releaseExpiredUses } from '../payments/link-uses.ts';
-import { isRecord } from '../records.ts';
+import { hasValues, isRecord } from '../records.ts';
 
 export type NewLink = Omit<typeof subscriptionLinks.$inferInsert, 'uses'>;
 
@@ -56,16 +56,11 @@ export async function findLinkByReceipt(
   receiptId: string,
   validAt: number,
 ): Promise<string | null> {
+  const isNamed = hasValues(subscriptionLinks, { merchantId, receiptId });
   const [link] = await db
     .select({ code: subscriptionLinks.code })
     .from(subscriptionLinks)
-    .where(
-      and(
-        eq(subscriptionLinks.merchantId, merchantId),
-        eq(subscriptionLinks.receiptId, receiptId),
-        gt(subscriptionLinks.expiresAt, validAt),
-      ),
-    )
+    .where(and(isNamed, gt(subscriptionLinks.expiresAt, validAt)))
     .limit(1);
   return link?.code ?? null;
 }
@@ -123,17 +118,11 @@ export async function takeLinkUse(
     payment === null ? 0 : await releaseExpiredUses(tx, { merchantId, linkId }, nowAt);
   const used = link.uses - returned;
   if (used >= link.multiUseLimit || nowAt >= link.expiresAt) return { kind: 'gone' };
+  const isOfAddress = hasValues(linkUses, { merchantId, linkId, addressHash });
   const begun = await tx
     .select({ at: linkUses.begunAt })
     .from(linkUses)
-    .where(
-      and(
-        eq(linkUses.merchantId, merchantId),
-        eq(linkUses.linkId, linkId),
-        eq(linkUses.addressHash, addressHash),
-        gt(linkUses.begunAt, nowAt - ADDRESS_WINDOW_MS),
-      ),
-    )
+    .where(and(isOfAddress, gt(linkUses.begunAt, nowAt - ADDRESS_WINDOW_MS)))
     .orderBy(desc(linkUses.begunAt))
     .limit(USES_OF_ADDRESS_MAX);
   const oldest = begun[USES_OF_ADDRESS_MAX - 1];

@@ -8,11 +8,11 @@ import { customers, paymentMethods } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
 import { paymentIntents } from '../../schema/payments.ts';
 import { subscriptionCommands, subscriptions } from '../../schema/subscriptions.ts';
-import { hashCheckoutToken } from '../checkouts/sessions.ts';
+import { hashCheckoutToken, SHOWN } from '../checkouts/sessions.ts';
 import { CARD, METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 import type { PaymentMethod } from '../customers/payment-methods.ts';
 import type { SessionRef } from '../checkouts/tries.ts';
-import { isRecord } from '../records.ts';
+import { hasValues, isRecord } from '../records.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
 import type { ShownAttempt } from '../payments/shown-attempts.ts';
 
@@ -28,15 +28,12 @@ export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
       customerId: subscriptions.customerId,
       state: subscriptions.state,
       customerDetails: subscriptions.customerDetails,
-      savedDetails: customers.details,
+      ...SHOWN,
       receiptId: subscriptions.receiptId,
       phoneNumberRequired: subscriptions.phoneNumberRequired,
       locale: subscriptions.locale,
       description: subscriptions.description,
       productPage: subscriptions.productPage,
-      merchantName: merchants.name,
-      merchantSettings: merchants.settings,
-      mode: merchants.mode,
       card: { ...CARD, gateway: paymentMethods.gateway },
     })
     .from(subscriptions)
@@ -150,16 +147,14 @@ export async function updateTriesOf(
     )
     .leftJoin(
       paymentMethods,
-      and(
-        eq(paymentMethods.merchantId, subscriptions.merchantId),
+      hasValues(paymentMethods, {
+        merchantId: subscriptions.merchantId,
         // Limits the search to the rows of an index.
-        eq(paymentMethods.customerId, subscriptions.customerId),
-        eq(paymentMethods.tokenHash, checkoutTries.key),
-      ),
+        customerId: subscriptions.customerId,
+        tokenHash: checkoutTries.key,
+      }),
     )
-    .where(
-      and(eq(checkoutTries.merchantId, ref.merchantId), eq(checkoutTries.sessionId, ref.sessionId)),
-    )
+    .where(hasValues(checkoutTries, { merchantId: ref.merchantId, sessionId: ref.sessionId }))
     .orderBy(asc(checkoutTries.createdAt));
   return rows.map(({ errorCode, result, acceptedAt, card }) => ({
     errorCode,

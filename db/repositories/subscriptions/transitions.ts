@@ -21,7 +21,7 @@ import { releaseLinkUse } from './links.ts';
 import { appendDrafts } from './events.ts';
 import { ORDER, rowOf } from './row.ts';
 import type { Order } from './row.ts';
-import { isRecord } from '../records.ts';
+import { hasValues, isRecord } from '../records.ts';
 
 /** A version of a subscription: the one of the run that calls. */
 export interface VersionRef extends SubscriptionRef {
@@ -319,12 +319,8 @@ function isVersion(at: VersionRef) {
   return and(isRow(at), eq(subscriptions.version, at.version));
 }
 
-function isCommand(ref: SubscriptionRef, commandId: string) {
-  return and(
-    eq(subscriptionCommands.merchantId, ref.merchantId),
-    eq(subscriptionCommands.subscriptionId, ref.subscriptionId),
-    eq(subscriptionCommands.commandId, commandId),
-  );
+function isCommand({ merchantId, subscriptionId }: SubscriptionRef, commandId: string) {
+  return hasValues(subscriptionCommands, { merchantId, subscriptionId, commandId });
 }
 
 export function subscriptionRows(db: Db) {
