@@ -31,6 +31,7 @@ test.beforeAll(async ({ env }) => {
   await env.subscribe(receiver.url, SECRET);
   folder = mkdtempSync(join(tmpdir(), 'perennial-verify-'));
   await runTwoSubscriptions(env);
+  await rows(env, KEEP);
 });
 
 afterAll(async () => {
@@ -139,11 +140,10 @@ test('the verifier checks every invariant and finds nothing wrong in correct boo
   expect(results.filter(({ counted }) => counted === null || counted === 0)).toEqual([]);
 });
 
-/** The SQL that damages the books, the SQL that repairs them, and the verifier's findings. */
+/** The SQL that damages the books, and the verifier's findings. */
 interface Damage {
   name: string;
   damage: string;
-  undo: string;
   found: RegExp[];
 }
 
@@ -154,13 +154,11 @@ const STATE_OF = (path: string, value: string) =>
   `jsonb_set(state::jsonb, '{${path}}', '${value}')`;
 
 const FIRST_EVENT = `sequence = 1 and stream_id = ${PAYING}`;
-const takes = (amountMinor: number) =>
-  ['payment_intent', 'payment_attempt', 'sandbox_gateway.charge']
-    .map(
-      (table) => `update ${table} set amount_minor = ${amountMinor}
-        where ${table === 'payment_intent' ? 'id' : 'intent_id'} = ${SECOND_PAID}`,
-    )
-    .join(';');
+const OTHER_AMOUNT = [
+  `update payment_intent set amount_minor = 1999 where id = ${SECOND_PAID}`,
+  `update payment_attempt set amount_minor = 1999 where intent_id = ${SECOND_PAID}`,
+  `update sandbox_gateway.charge set amount_minor = 1999 where intent_id = ${SECOND_PAID}`,
+].join(';');
 
 const DAMAGES: Damage[] = [
   {
@@ -170,7 +168,6 @@ const DAMAGES: Damage[] = [
       select 'ch_twice', 'charge:twice', method_id, amount_minor, currency, merchant_id, intent_id,
         subscription_id, payment_method_id, outcome, created_at - 60000
       from sandbox_gateway.charge where intent_id = ${SECOND_PAID}`,
-    undo: `delete from sandbox_gateway.charge where key = 'charge:twice'`,
     found: [
       /^1: in_\w+ was charged 2 times in the gateway's book$/,
       /^1: the gateway charged charge:twice, but no attempt requested it$/,
@@ -179,7 +176,6 @@ const DAMAGES: Damage[] = [
   {
     name: 'a paid attempt that is recorded as declined',
     damage: `update payment_attempt set state = 'DECLINED' where intent_id = ${SECOND_PAID}`,
-    undo: `update payment_attempt set state = 'SUCCEEDED' where intent_id = ${SECOND_PAID}`,
     found: [
       /^1: attempt charge:in_\w+:1 is DECLINED here and succeeded in the gateway's book$/,
       /^1: in_\w+ is SUCCESS with 0 attempts that succeeded$/,
@@ -188,14 +184,12 @@ const DAMAGES: Damage[] = [
   {
     name: 'a refunded amount without a refund',
     damage: `update payment_intent set refunded_minor = 5 where id = ${SECOND_PAID}`,
-    undo: `update payment_intent set refunded_minor = 0 where id = ${SECOND_PAID}`,
     found: [/^10: in_\w+: its row has 5 refunded, its refunds 0$/],
   },
   {
     name: 'a refund that exists only at the gateway',
     damage: `insert into sandbox_gateway.refund (id, key, charge_id, amount_minor, status, created_at)
       select 're_lost', 're_lost', id, 7, 'succeeded', 0 from sandbox_gateway.charge where intent_id = ${SECOND_PAID}`,
-    undo: `delete from sandbox_gateway.refund where id = 're_lost'`,
     found: [
       /^10: charge:in_\w+:1: the gateway refunded 7, our refunds have 0$/,
       /^10: the gateway refunded re_lost, but no refund requested it$/,
@@ -203,9 +197,7 @@ const DAMAGES: Damage[] = [
   },
   {
     name: 'a refund that the gateway does not have',
-    damage: `create table kept as select * from sandbox_gateway.refund;
-      delete from sandbox_gateway.refund`,
-    undo: `insert into sandbox_gateway.refund select * from kept; drop table kept`,
+    damage: 'delete from sandbox_gateway.refund',
     found: [
       /^10: charge:in_\w+:1: the gateway refunded 0, our refunds have 400$/,
       /^10: refund refund:rf_\w+ of 400 is SUCCEEDED here, and the gateway has none$/,
@@ -215,8 +207,6 @@ const DAMAGES: Damage[] = [
     name: 'a refund whose event has another amount',
     damage: `update outbox_event set body = replace(body, '"refundedAmount":400', '"refundedAmount":399')
       where type = 'intent.refunded'`,
-    undo: `update outbox_event set body = replace(body, '"refundedAmount":399', '"refundedAmount":400')
-      where type = 'intent.refunded'`,
     found: [
       /^10: refund rf_\w+ of 400 is SUCCEEDED, and its events told 399 refunded and 0 failed$/,
     ],
@@ -224,7 +214,6 @@ const DAMAGES: Damage[] = [
   {
     name: 'a renewal that was not charged',
     damage: `update subscription set state = ${STATE_OF('nextIndex', '1')} where id = ${PAYING}`,
-    undo: `update subscription set state = ${STATE_OF('nextIndex', '4')} where id = ${PAYING}`,
     found: [
       /^2: sub_\w+ is ACTIVE and cycle 5 was due at 2027-02-01 00:00:00$/,
       /^8: sub_\w+: its row has nextIndex 1, by the ledger it is 4$/,
@@ -233,13 +222,11 @@ const DAMAGES: Damage[] = [
   {
     name: 'a cycle that was charged before its date',
     damage: `update payment_intent set created_at = created_at - interval '1 day' where id = ${SECOND_PAID}`,
-    undo: `update payment_intent set created_at = created_at + interval '1 day' where id = ${SECOND_PAID}`,
     found: [/^2: sub_\w+: cycle 2 fell due at 2027-02-01 .* and was started at 2027-01-31 /],
   },
   {
     name: 'a due date that is not in the calendar',
     damage: `update payment_intent set due_at = due_at - interval '3 days' where id = ${SECOND_PAID}`,
-    undo: `update payment_intent set due_at = due_at + interval '3 days' where id = ${SECOND_PAID}`,
     found: [
       /^2: sub_\w+: cycle 2 fell due at 2027-01-29 .*, by its calendar at 2027-02-01 /,
       /^8: sub_\w+: attempt 1 of in_\w+ has dueAt 1801180800000, by the ledger it is 1801440000000$/,
@@ -249,8 +236,6 @@ const DAMAGES: Damage[] = [
     name: 'attempts on a paused subscription',
     damage: `update outbox_event set type = 'subscription.paused'
       where type = 'subscription.active' and stream_id = ${PAYING}`,
-    undo: `update outbox_event set type = 'subscription.active'
-      where type = 'subscription.paused' and stream_id = ${PAYING}`,
     found: Array.from(
       { length: 3 },
       () =>
@@ -260,7 +245,6 @@ const DAMAGES: Damage[] = [
   {
     name: 'a retry that was not made',
     damage: `update subscription set state = ${STATE_OF('owed,nextRetryAt', '1804000000000')} where id = ${UNPAID}`,
-    undo: `update subscription set state = ${STATE_OF('owed,nextRetryAt', 'null')} where id = ${UNPAID}`,
     found: [
       /^2: sub_\w+ is UNPAID and its retry was due at 2027-03-02 /,
       /^8: sub_\w+: its row has owed.nextRetryAt 1804000000000, by the ledger it is null$/,
@@ -270,8 +254,6 @@ const DAMAGES: Damage[] = [
     name: 'a cancelled subscription that has not ended after its period',
     damage: `update subscription set state = jsonb_set(${STATE_OF('currentPeriodEndAt', '1801440000000')},
       '{cancelAtPeriodEnd}', 'true') where id = ${PAYING}`,
-    undo: `update subscription set state = jsonb_set(${STATE_OF('currentPeriodEndAt', '1809129600000')},
-      '{cancelAtPeriodEnd}', 'false') where id = ${PAYING}`,
     found: [
       /^2: sub_\w+ is ACTIVE, but it was cancelled at the end of its period, 2027-02-01 /,
       /^8: sub_\w+: its row has currentPeriodEndAt 1801440000000, by the ledger it is 1809129600000$/,
@@ -282,8 +264,6 @@ const DAMAGES: Damage[] = [
     name: 'a pause that has not ended after its date',
     damage: `update subscription set status = 'PAUSED', state = jsonb_set(
       ${STATE_OF('status', '"PAUSED"')}, '{resumeAt}', '1801440000000') where id = ${UNPAID}`,
-    undo: `update subscription set status = 'UNPAID', state = jsonb_set(
-      ${STATE_OF('status', '"UNPAID"')}, '{resumeAt}', 'null') where id = ${UNPAID}`,
     found: [
       /^2: sub_\w+ is PAUSED, but its pause was to end at 2027-02-01 /,
       /^8: sub_\w+: its row has status "PAUSED", by the ledger it is "UNPAID"$/,
@@ -294,7 +274,6 @@ const DAMAGES: Damage[] = [
   {
     name: 'a gap in the cycle numbers',
     damage: `update payment_intent set cycle_number = 9 where id = ${SECOND_PAID}`,
-    undo: `update payment_intent set cycle_number = 2 where subscription_id = ${PAYING} and cycle_number = 9`,
     found: [
       /^2: sub_\w+: cycle 3 follows cycle 1$/,
       /^2: sub_\w+: cycle 9 follows cycle 4$/,
@@ -304,13 +283,11 @@ const DAMAGES: Damage[] = [
   {
     name: 'a charge of another amount at the gateway',
     damage: `update sandbox_gateway.charge set amount_minor = 1_999 where intent_id = ${SECOND_PAID}`,
-    undo: `update sandbox_gateway.charge set amount_minor = 1_001 where intent_id = ${SECOND_PAID}`,
     found: [/^3: charge:in_\w+:1: the gateway charged 1999 USD, but 1001 USD was owed$/],
   },
   {
     name: 'an amount in every book that differs from the agreed amount',
-    damage: takes(1_999),
-    undo: takes(1_001),
+    damage: OTHER_AMOUNT,
     found: [
       /^3: sub_\w+: cycle 2 is 1999 USD, agreed were 1001 USD$/,
       /^8: sub_\w+: attempt 1 of in_\w+ has amountMinor 1999, by the ledger it is 1001$/,
@@ -319,7 +296,6 @@ const DAMAGES: Damage[] = [
   {
     name: 'a cycle count above the number of paid cycles',
     damage: `update subscription set cycles_charged = 5 where id = ${PAYING}`,
-    undo: `update subscription set cycles_charged = 4 where id = ${PAYING}`,
     found: [
       /^4: sub_\w+ has 5 paid cycles in its row, 4 paid intents and imported cycles$/,
       /^4: sub_\w+: its columns have ACTIVE, 5 of 12 cycles; its state has ACTIVE, 4 of 12$/,
@@ -329,7 +305,6 @@ const DAMAGES: Damage[] = [
   {
     name: 'an ended subscription without a reason',
     damage: `update subscription set status = 'ENDED', state = ${STATE_OF('status', '"ENDED"')} where id = ${PAYING}`,
-    undo: `update subscription set status = 'ACTIVE', state = ${STATE_OF('status', '"ACTIVE"')} where id = ${PAYING}`,
     found: [
       /^8: sub_\w+: its row has status "ENDED", by the ledger it is "ACTIVE"$/,
       /^8: sub_\w+ is ENDED, but its last event says ACTIVE$/,
@@ -338,7 +313,6 @@ const DAMAGES: Damage[] = [
   {
     name: 'a state that cannot be read',
     damage: `update subscription set state = ${STATE_OF('terms,interval', '["MONTH"]')} where id = ${PAYING}`,
-    undo: `update subscription set state = ${STATE_OF('terms,interval', '"MONTH"')} where id = ${PAYING}`,
     found: [
       /^9: the recorded state of sub_\w+ cannot be read: terms.interval must be one of DAY, WEEK, MONTH, YEAR$/,
     ],
@@ -346,15 +320,12 @@ const DAMAGES: Damage[] = [
   {
     name: 'a sequence number without an event',
     damage: `update event_stream set last_sequence = last_sequence + 1 where id = ${PAYING}`,
-    undo: `update event_stream set last_sequence = last_sequence - 1 where id = ${PAYING}`,
     found: [/^5: sub_\w+ has \d+ events, numbered 1 to \d+, and counts \d+$/],
   },
   {
     name: 'a payment without its event',
     damage: `update outbox_event set type = 'intent.created' where type = 'intent.success'
       and body::json->>'intentId' = ${SECOND_PAID}`,
-    undo: `update outbox_event set type = 'intent.success' where type = 'intent.created'
-      and body::json->>'eventType' = 'intent.success'`,
     found: [
       /^5: in_\w+ is SUCCESS and has 0 intent.success events$/,
       /^5: in_\w+ has 2 intent.created events$/,
@@ -363,25 +334,18 @@ const DAMAGES: Damage[] = [
   {
     name: 'an event without a delivery',
     damage: `update webhook_config set updated_at = updated_at - interval '1 hour';
-      create table kept as select * from webhook_delivery where ${FIRST_EVENT};
       delete from webhook_delivery where ${FIRST_EVENT}`,
-    undo: `insert into webhook_delivery select * from kept; drop table kept;
-      update webhook_config set updated_at = updated_at + interval '1 hour'`,
     found: [/^5: evt_\w+ \([a-z._]+\) has no delivery to whc_\w+$/],
   },
   {
     name: 'a paid cycle without its entry in the ledger',
-    damage: `create table kept as select * from subscription_entry where facts->>'intentId' = ${SECOND_PAID};
-      delete from subscription_entry where facts->>'intentId' = ${SECOND_PAID}`,
-    undo: 'insert into subscription_entry select * from kept; drop table kept',
+    damage: `delete from subscription_entry where facts->>'intentId' = ${SECOND_PAID}`,
     found: [/^8: sub_\w+: version 7 follows version 3$/],
   },
   {
     name: 'an attempt whose outcome is unknown for more than a day',
     damage: `update payment_attempt set state = 'UNKNOWN', sent_at = array[now() - interval '27 hours'],
         unanswered_at = now()
-      where intent_id = ${SECOND_PAID}`,
-    undo: `update payment_attempt set state = 'SUCCEEDED', unanswered_at = null
       where intent_id = ${SECOND_PAID}`,
     found: [
       /^1: in_\w+ is SUCCESS with 0 attempts/,
@@ -394,7 +358,6 @@ const DAMAGES: Damage[] = [
         state, amount_minor, currency, created_at)
       select merchant_id, 'rf_late', intent_id, id, 'ch_late', 'late', 'REFUSED', amount_minor, currency, now()
       from payment_attempt where intent_id = ${SECOND_PAID}`,
-    undo: `delete from refund where id = 'rf_late'`,
     found: [
       /^1: late charge ch_late of attempt charge:in_\w+:1 has a refund of 1001 that is REFUSED$/,
     ],
@@ -405,8 +368,6 @@ const DAMAGES: Damage[] = [
       select merchant_id, id, 'why', 'not_charged', now() - interval '1 hour' from payment_attempt
       where intent_id = ${SECOND_PAID};
       update payment_attempt set state = 'REVIEW' where intent_id = ${SECOND_PAID}`,
-    undo: `update payment_attempt set state = 'SUCCEEDED' where intent_id = ${SECOND_PAID};
-      delete from payment_review`,
     found: [
       /^1: in_\w+ is SUCCESS with 0 attempts/,
       /^7: att_\w+ was decided \(not_charged\) at .* but is not booked$/,
@@ -416,21 +377,17 @@ const DAMAGES: Damage[] = [
     name: 'an overdue delivery',
     damage: `update webhook_delivery set state = 'PENDING', next_attempt_at = now() - interval '1 hour'
       where ${FIRST_EVENT}`,
-    undo: `update webhook_delivery set state = 'DELIVERED' where sequence = 1`,
     found: [/^7: event evt_\w+ for whc_\w+ was due at /],
   },
   {
     name: 'a subscription without a workflow',
     damage: `update subscription set workflow_started_at = null, inserted_at = now() - interval '1 hour' where id = ${PAYING}`,
-    undo: `update subscription set workflow_started_at = now(), inserted_at = now() where id = ${PAYING}`,
     found: [/^7: sub_\w+ has no confirmed workflow since /],
   },
   {
     name: 'a subscription that lags behind its test clock',
     damage: `update subscription set clock_reached_at = clock_reached_at - interval '1 minute',
       updated_at = now() - interval '1 hour' where id = ${PAYING}`,
-    undo: `update subscription set clock_reached_at = clock_reached_at + interval '1 minute',
-      updated_at = now() where id = ${PAYING}`,
     found: [
       /^7: sub_\w+ has reached 2027-03-31 23:59:00\+00, but its clock's target is 2027-04-01 00:00:00\+00$/,
     ],
@@ -439,8 +396,6 @@ const DAMAGES: Damage[] = [
     name: 'a forbidden change of status',
     damage: `update outbox_event set body = replace(body, '"status":"ACTIVE"', '"status":"PAUSED"')
       where type = 'subscription.active' and stream_id = ${PAYING}`,
-    undo: `update outbox_event set body = replace(body, '"status":"PAUSED"', '"status":"ACTIVE"')
-      where type = 'subscription.active' and stream_id = ${PAYING}`,
     found: [
       /^8: sub_\w+ is ACTIVE, but its last event says PAUSED$/,
       /^8: sub_\w+ went from CREATED to PAUSED$/,
@@ -448,15 +403,44 @@ const DAMAGES: Damage[] = [
   },
 ];
 
+/** The tables that a case may damage. */
+const DAMAGED = [
+  'subscription',
+  'subscription_entry',
+  'payment_intent',
+  'payment_attempt',
+  'payment_review',
+  'refund',
+  'event_stream',
+  'outbox_event',
+  'webhook_config',
+  'webhook_delivery',
+  'sandbox_gateway.charge',
+  'sandbox_gateway.refund',
+];
+const keptName = (table: string) => `kept.${table.replace('.', '_')}`;
+const KEEP = [
+  'create schema kept',
+  ...DAMAGED.map((table) => `create table ${keptName(table)} as table ${table}`),
+].join(';');
+/** Writes the kept rows again. Foreign keys are not checked in a replica. */
+const REPAIR = [
+  'set local session_replication_role = replica',
+  ...DAMAGED.flatMap((table) => [
+    `delete from ${table}`,
+    `insert into ${table} overriding system value table ${keptName(table)}`,
+  ]),
+].join(';');
+
 describe('the verifier reports', () => {
-  test.for(DAMAGES)('$name', async ({ damage, undo, found }, { env }) => {
+  test.for(DAMAGES)('$name', async ({ damage, found }, { env }) => {
     await rows(env, damage);
     try {
       const wrong = wrongOf(await checkAll(env));
       expect(wrong).toHaveLength(found.length);
       for (const [index, line] of wrong.entries()) expect(line).toMatch(found[index]!);
     } finally {
-      await rows(env, undo);
+      await rows(env, REPAIR);
     }
   });
 
