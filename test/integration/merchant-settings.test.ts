@@ -62,44 +62,6 @@ test('a new retry plan applies to the next dunning but not to a dunning that has
   });
 });
 
-test('a declined subscription stays ACTIVE until its retries end when unpaidFrom is retries_exhausted [D-30]', async ({
-  env,
-}) => {
-  await changeSettings(env.db, env.merchantId, {
-    retryPlan: {
-      delaysMs: [90 * MINUTE_MS, 45 * MINUTE_MS],
-      afterExhausted: 'stay_unpaid',
-      unpaidFrom: 'retries_exhausted',
-    },
-  });
-  const { ref, clock } = await subscribed(env);
-  await declineAll(env, ref);
-  const before = (await env.events(ref)).length;
-  await env.advance(clock, '2026-02-28T14:14:59Z');
-  expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE' });
-  await env.advance(clock, '2026-06-30T00:00:00Z');
-  const told = (await env.events(ref)).slice(before);
-  expect(
-    told.map(({ eventType, eventTime }) => [
-      eventType,
-      new Date(eventTime as number).toISOString().slice(0, 16),
-    ]),
-  ).toEqual([
-    ['intent.created', '2026-02-28T12:00'],
-    ['intent.failed', '2026-02-28T12:00'],
-    ['intent.failed', '2026-02-28T13:30'],
-    ['intent.failed', '2026-02-28T14:15'],
-    ['subscription.unpaid', '2026-02-28T14:15'],
-  ]);
-  expect(told.at(-1)).toMatchObject({
-    status: 'UNPAID',
-    cycleNumber: 2,
-    errorCode: 'card_declined',
-    nextRetryAt: null,
-    nextPaymentDate: null,
-  });
-});
-
 test('a renewal is charged at its due time plus the subscription’s jitter when the merchant has set a jitter [D-05]', async ({
   env,
 }) => {

@@ -104,15 +104,6 @@ test('a cancellation is refused for a later cycle, which has no checkout [D-41]'
   expect(outcome(await cancel(api, second))).toEqual(refusal(NO_PAGE));
 });
 
-test('a cancellation of a first payment is refused when its checkout has expired [D-41]', async ({
-  api,
-}) => {
-  const subscription = await createSubscription(api);
-  const [intentId] = await intentsOf(api, subscription);
-  api.clock.aheadMs = 24 * 3_600_000;
-  expect(outcome(await cancel(api, intentId!))).toEqual(refusal(NOT_OPEN));
-});
-
 test('a cancellation is refused for a charge that is paid, declined or of unknown outcome [D-41]', async ({
   api,
 }) => {

@@ -1,11 +1,7 @@
 import { describe, expect } from 'vitest';
 import { test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
-import {
-  declineNext,
-  readSubscription,
-  subscriptionIn,
-} from '../../support/fixtures/subscriptions.ts';
+import { readSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 import type { CreatedSubscription } from '../../support/fixtures/subscriptions.ts';
 import { expectError } from '../../support/answers.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
@@ -113,22 +109,6 @@ test('an edited payment date moves the end of a trial [D-15]', async ({ api }) =
     status: 'TRIALING',
     nextPaymentDate: CHRISTMAS,
   });
-});
-
-test('an edited payment date is refused after a hard decline until the payment method is replaced [D-15, D-30]', async ({
-  api,
-}) => {
-  const subscription = await subscriptionIn(api, 'ACTIVE');
-  await declineNext(api, subscription, 'stolen_card');
-  const before = await readSubscription(api, subscription);
-  expectError(
-    await edit(api, subscription, { newNextPaymentDate: CHRISTMAS, newAmount: 2_500 }),
-    400,
-    'operation_not_allowed',
-    'The payment method was declined (stolen_card) and is not charged again. The payer has to replace it.',
-  );
-  expect(await readSubscription(api, subscription)).toEqual(before);
-  expect((await edit(api, subscription, { newAmount: 2_500 })).status).toBe(200);
 });
 
 test('in PAUSED, an edited payment date plans no payment and is replaced by the date of an unpause [D-15, IF-4.8]', async ({

@@ -4,11 +4,7 @@ import { paymentIntents } from '../../../db/schema/payments.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
 import { UNAVAILABLE, outcome, readIntent, refusal } from '../../support/fixtures/payments.ts';
-import {
-  createSubscription,
-  subscriptionIn,
-  readSubscription,
-} from '../../support/fixtures/subscriptions.ts';
+import { subscriptionIn, readSubscription } from '../../support/fixtures/subscriptions.ts';
 import { eventsOf } from '../../support/fixtures/events.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 
@@ -123,16 +119,4 @@ test('a repeat completes an accepted charge after the subscription ended [D-17, 
   expect((await charge(api, subscriptionId, {}, { key: 'finished' })).json).toMatchObject({
     status: 'SUCCESS',
   });
-});
-
-test('a one-time charge is refused without a saved payment method [D-35]', async ({ api }) => {
-  // No API call leads to this state, so the test writes it to the database.
-  const { subscriptionId } = await createSubscription(api);
-  await api.db.execute(
-    `update subscription set state = state::jsonb || '{"status": "PAUSED", "paymentMethodId": null}'
-     where id = '${subscriptionId}'`,
-  );
-  expect(outcome(await charge(api, subscriptionId))).toEqual(
-    refusal('The subscription has no saved payment method.'),
-  );
 });
