@@ -3,7 +3,6 @@ import { freePort } from '../../tools/embedded/ports.ts';
 import type { CardEntryRequest } from '../../gateways/port.ts';
 import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
 import { openCardEntry } from '../../gateways/stripe/card-entry.ts';
-import { eventually } from '../support/eventually.ts';
 import { cardEntry, onStripe as it, submitCard } from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 
@@ -62,12 +61,12 @@ describe('a page of Stripe to enter a card', () => {
     const held = async () => (await world.control('GET', 'holds'))['held'];
     await expect.poll(held).toBe(1);
     // Stripe answers 409 while it executes the first request. A slow answer exceeds the time limit of 3.1 s.
-    await eventually(async () =>
-      expect(await open({}, Date.now() - nowAt + 3_100)).toEqual({
+    await expect
+      .poll(() => open({}, Date.now() - nowAt + 3_100))
+      .toEqual({
         kind: 'unknown',
         reason: 'Stripe answered 409 idempotency_key_in_use',
-      }),
-    );
+      });
     const second = open();
     await world.control('POST', 'holds/release', {});
     const opened = await first;

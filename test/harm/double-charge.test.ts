@@ -2,7 +2,7 @@ import { chargingDeps } from '../support/charging-deps.ts';
 import { eventually } from '../support/eventually.ts';
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import { paymentAttempts, paymentIntents } from '../../db/schema/payments.ts';
 import { createChargingActivities } from '../../activities/subscription/charge-attempt.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
@@ -14,7 +14,6 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** A delay of the gateway that is longer than its client's timeout in {@link LATE_ARRIVALS}. */
 const TOO_LATE_MS = 2_600;
-const SOON = { timeout: 60_000, interval: 50 };
 /** The gateway holds the charge until the test removes the faults, and its client waits as long. */
 const HELD = { fault: 'delay', delayMs: 60_000 };
 const PATIENT = { gatewayTimeoutMs: 60_000 };
@@ -158,21 +157,18 @@ describe('a charge activity that runs several times at once', () => {
     const charge = env.activities
       .chargeAttempt(input)
       .catch(() => env.activities.chargeAttempt(input));
-    await vi.waitFor(
-      async () => expect(await subscription.attempts()).toEqual(['1 SENDING']),
-      SOON,
-    );
+    await expect.poll(() => subscription.attempts()).toEqual(['1 SENDING']);
     const sql = postgres(env.databaseUrl, { max: 2 });
     const { subscriptionId } = subscription.ref;
     await sql.begin(async (tx) => {
       await tx`select 1 from subscription where id = ${subscriptionId} for update`;
       await env.control('DELETE', '/control/faults');
-      await vi.waitFor(async () => {
+      await eventually(async () => {
         const waiting = await sql`
           select 1 from pg_stat_activity
           where datname = current_database() and wait_event_type = 'Lock'`;
         expect(waiting).toHaveLength(1);
-      }, SOON);
+      });
       const free = await tx`
         select a.id from payment_attempt a
         join payment_intent i on i.merchant_id = a.merchant_id and i.id = a.intent_id
@@ -267,7 +263,7 @@ describe('a lock timeout when the outcome is recorded', () => {
     const sql = postgres(env.databaseUrl, { max: 1 });
     try {
       const charging = env.activities.chargeAttempt(input);
-      await eventually(async () => expect(await subscription.attempts()).toEqual(['1 SENDING']));
+      await expect.poll(() => subscription.attempts()).toEqual(['1 SENDING']);
       await sql.begin(async (tx) => {
         await tx`select 1 from subscription where id = ${subscription.ref.subscriptionId} for update`;
         await env.control('DELETE', '/control/faults');

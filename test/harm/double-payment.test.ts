@@ -121,7 +121,7 @@ describe('an unknown outcome', () => {
     await fault(env, { operation: 'lookup', fault: 'error_500', count: 1_000 });
     const order = { ...ref, token: await payments.card() };
     const paying = payments.pay(order);
-    await eventually(async () => expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']));
+    await expect.poll(() => payments.attempts(ref)).toEqual(['1 UNKNOWN']);
     expect(await payments.intent(ref)).toMatchObject({ status: 'PENDING' });
     const other = { ...ref, token: await payments.card() };
     expect(await payments.pay(other)).toEqual({
@@ -147,7 +147,7 @@ describe('an unknown outcome', () => {
     await fault(env, { fault: 'lose_answer' });
     await fault(env, { operation: 'lookup', fault: 'error_500', count: 1_000 });
     const paying = env.orders.execute('payment', { ...ref, token: await payments.card() });
-    await eventually(async () => expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']));
+    await expect.poll(() => payments.attempts(ref)).toEqual(['1 UNKNOWN']);
     // The local activity timed out after 3 s. The activity on the queue must have ended, too.
     await eventually(async () => {
       const { raw } = await handleOf(env, ref).describe();

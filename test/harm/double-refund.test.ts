@@ -164,7 +164,7 @@ describe('a lost answer to a refund', () => {
     const { ref } = await payments.refund(paid);
     await fault(env, { fault: 'lose_answer', count: 1_000 });
     const refunding = env.orders.execute('refund', ref);
-    await eventually(async () => expect((await payments.refundRow(ref)).state).toBe('UNKNOWN'));
+    await expect.poll(async () => (await payments.refundRow(ref)).state).toBe('UNKNOWN');
     // If the local activity timed out after 3 s, the activity on the queue must have ended, too.
     const handle = env.client.workflow.getHandle(orderWorkflowId('refund', ref.refundId));
     await eventually(async () => {

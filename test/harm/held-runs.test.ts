@@ -6,7 +6,6 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { findings } from '../support/findings.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { DUE_AT, paidForJanuary } from '../support/february-charge.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { repairsOf } from '../support/repairs.ts';
@@ -33,7 +32,7 @@ const lengthOf = async (env: TestEnvironment, ref: SubscriptionRef) =>
 
 /** Expects that the run is held, and that two more sweeps do not repair it, fail on it or send it a message. */
 async function expectLeftAlone(env: TestEnvironment, ref: SubscriptionRef): Promise<void> {
-  await eventually(async () => expect(await detailsOf(handleOf(env, ref))).toContain(HELD));
+  await expect.poll(() => detailsOf(handleOf(env, ref))).toContain(HELD);
   const before = await lengthOf(env, ref);
   expect([await repairsOf(env), await repairsOf(env)]).toEqual([{}, {}]);
   expect(await lengthOf(env, ref)).toBe(before);
@@ -49,7 +48,7 @@ describe('a run that is newer than its restored row', () => {
     await payCheckout(env, ref);
     await restore();
     await change(env, ref, { wakeAt: longAgo, updatedAt: longAgo });
-    await eventually(async () => expect(await repairsOf(env)).toEqual({ overdue: 1 }));
+    await expect.poll(() => repairsOf(env)).toEqual({ overdue: 1 });
     await expectLeftAlone(env, ref);
     expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 1 });
     expect((await findings(env)).forPerson).toEqual([

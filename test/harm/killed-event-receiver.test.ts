@@ -1,5 +1,5 @@
 import { asc, eq } from 'drizzle-orm';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { paymentAttempts } from '../../db/schema/payments.ts';
 import type { Failpoint } from '../../runtime/failpoints.ts';
@@ -37,7 +37,6 @@ const test = onStripe
   .extend('scene', async ({ place, world }) => openScene(place.env, place.shop, world));
 
 const START = Date.parse('2027-01-31T12:00:00Z');
-const WAIT = { timeout: 60_000, interval: 50 };
 
 const PAID = [
   'intent.created CREATED',
@@ -107,7 +106,7 @@ async function openScene(
       ).at(-1),
     /** Expects these charges and events of the subscription, also after a sweep. */
     async expectNoMore(charges: number, events: readonly string[]): Promise<void> {
-      await vi.waitFor(async () => expect(await story()).toEqual(events), WAIT);
+      await expect.poll(story).toEqual(events);
       await seller.settled();
       expect(await repairsOf(env)).toEqual({});
       expect((await seller.charges()).slice(before)).toEqual(Array(charges).fill('succeeded 1999'));
@@ -127,7 +126,7 @@ test('an API that crashes at before_event_stored loses an entered card until Str
   expect(await scene.status()).toBe('CREATED');
 
   await seller.sendEventsTo(seller.eventsUrl);
-  await vi.waitFor(async () => expect(await scene.status()).toBe('ACTIVE'), WAIT);
+  await expect.poll(() => scene.status()).toBe('ACTIVE');
   await scene.expectNoMore(1, PAID);
   expect((await scene.stored()).filter((type) => type.startsWith('checkout'))).toEqual([
     'checkout.session.completed',
@@ -139,7 +138,7 @@ test('an API that crashes at before_event_stored loses a charge’s event; a loo
 }) => {
   const { env, seller, world, ref } = scene;
   await seller.enterCard(ref);
-  await vi.waitFor(async () => expect(await scene.status()).toBe('ACTIVE'), WAIT);
+  await expect.poll(() => scene.status()).toBe('ACTIVE');
   await seller.settled();
   await world.control('POST', 'outcomes', {
     kind: 'processing',
@@ -147,10 +146,7 @@ test('an API that crashes at before_event_stored loses a charge’s event; a loo
     metadata: { merchantId: env.merchantId },
   });
   await env.sendClock(scene.testClockId, Date.parse('2027-03-01T00:00:00Z'));
-  await vi.waitFor(
-    async () => expect(await scene.attempts()).toMatchObject({ state: 'UNKNOWN' }),
-    WAIT,
-  );
+  await expect.poll(() => scene.attempts()).toMatchObject({ state: 'UNKNOWN' });
   await seller.settled();
   const stored = await scene.stored();
   const paymentIntentId = String((await scene.attempts())?.gatewayChargeId);
@@ -162,10 +158,7 @@ test('an API that crashes at before_event_stored loses a charge’s event; a loo
   expect(await scene.stored()).toEqual(stored);
   await scene.deliverElsewhere(paymentIntentId);
   await env.workflows.recheck(ref);
-  await vi.waitFor(
-    async () => expect(await scene.attempts()).toMatchObject({ state: 'SUCCEEDED' }),
-    WAIT,
-  );
+  await expect.poll(() => scene.attempts()).toMatchObject({ state: 'SUCCEEDED' });
   await scene.expectNoMore(2, [...PAID, ...RENEWED]);
   expect(await scene.stored()).toEqual(stored);
 });
@@ -188,7 +181,7 @@ test('an API that crashes at after_event_stored leaves an event that is not hand
     .set({ receivedAt: Date.now() - 61_000 })
     .where(eq(gatewayEvents.gateway, seller.name));
   expect(await repairsOf(env)).toEqual({ gatewayEvents: 1 });
-  await vi.waitFor(async () => expect(await scene.status()).toBe('ACTIVE'), WAIT);
+  await expect.poll(() => scene.status()).toBe('ACTIVE');
   await scene.expectNoMore(1, PAID);
   const again = await fetch(seller.eventsUrl, {
     method: 'POST',

@@ -13,6 +13,7 @@ import { onDevServer } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { createEnvironment } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
+import { eventually } from '../support/eventually.ts';
 
 /**
  * Kills a backend of a separate, durable Postgres in the middle of charges. A trigger holds a transaction
@@ -131,21 +132,18 @@ async function retried(
   env: TestEnvironment,
   work: (sql: postgres.Sql) => Promise<unknown>,
 ): Promise<void> {
-  await vi.waitFor(
-    async () => {
-      const sql = postgres(env.databaseUrl, {
-        max: 1,
-        fetch_types: false,
-        onnotice: () => undefined,
-      });
-      try {
-        await work(sql);
-      } finally {
-        await sql.end({ timeout: 1 });
-      }
-    },
-    { timeout: 60_000, interval: 50 },
-  );
+  await eventually(async () => {
+    const sql = postgres(env.databaseUrl, {
+      max: 1,
+      fetch_types: false,
+      onnotice: () => undefined,
+    });
+    try {
+      await work(sql);
+    } finally {
+      await sql.end({ timeout: 1 });
+    }
+  });
 }
 
 test(

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { onDevServer } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { enterAccount, saveCardAtStripe } from '../support/stripe-merchant.ts';
 import { startStripe } from '../support/stripe.ts';
@@ -113,7 +112,7 @@ test('a worker that is killed after it sent a confirmation leaves an attempt SEN
   const held = async () => (await stripe.control('GET', 'holds'))['held'];
   await stripe.control('POST', 'holds', { path: '/v1/payment_intents/*/confirm', count: 2 });
   const first = shop.ask();
-  await eventually(async () => expect(await held()).toBe(1));
+  await expect.poll(held).toBe(1);
   crashing.kill();
   expect(await crashing.gone).toMatchObject(KILLED);
   expect(await shop.attempts()).toEqual(['1 SENDING with its id']);
@@ -121,10 +120,10 @@ test('a worker that is killed after it sent a confirmation leaves an attempt SEN
 
   // The look-up shows a PaymentIntent without confirmation, so the next worker confirms it, too.
   await scenario.goOn();
-  await eventually(async () => expect(await held()).toBe(2));
+  await expect.poll(held).toBe(2);
   // The request of the killed worker charges. Stripe refuses the confirmation of the next worker.
   await stripe.control('POST', 'holds/release', { count: 1 });
-  await eventually(async () => expect(await shop.atStripe()).toEqual(['succeeded 2500']));
+  await expect.poll(() => shop.atStripe()).toEqual(['succeeded 2500']);
   await stripe.control('POST', 'holds/release', {});
   await first;
   const intentId = await shop.intentId();

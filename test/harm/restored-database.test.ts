@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { DUE_AT, paidForJanuary } from '../support/february-charge.ts';
@@ -8,17 +8,16 @@ import { intentIdOfCycle } from '../../domain/ids.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { detailsOf } from '../support/workflow-details.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** The rows are restored from a backup, while Temporal and the gateway keep what happened after the backup. */
 
 const HELD = '**Held**: the database is older than this run.';
-const SOON = { timeout: 60_000, interval: 50 };
-
 const handleOf = ({ client }: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
   client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
 
 const expectHeld = (env: TestEnvironment, ref: SubscriptionRef) =>
-  vi.waitFor(async () => expect(await detailsOf(handleOf(env, ref))).toContain(HELD), SOON);
+  eventually(async () => expect(await detailsOf(handleOf(env, ref))).toContain(HELD));
 
 const edit = (env: TestEnvironment, ref: SubscriptionRef) =>
   env.workflows.execute(ref, {
@@ -74,7 +73,7 @@ describe('a restored database', () => {
     await handleOf(env, ref).terminate('the database was restored');
     await edit(env, ref);
     await env.sendClock(clock, DUE_AT);
-    await vi.waitFor(async () => expect(await attempts()).toEqual(['1 REVIEW']), SOON);
+    await expect.poll(attempts).toEqual(['1 REVIEW']);
     // The gateway refused the second send.
     expect(await february()).toEqual(['succeeded 1999 x2']);
   });

@@ -30,7 +30,7 @@ test('the sweep starts a workflow that a restored Temporal does not know, before
   const later = () => repairsOf(env, 0, (nowAt += 300_000));
   await expect.poll(later, { timeout: 20_000 }).toEqual({ lost: 1 });
   expect((await handle.describe()).status.name).toBe('RUNNING');
-  await eventually(async () => expect(await later()).toEqual({}));
+  await expect.poll(later).toEqual({});
   expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 1 });
   expect(await env.book(ref)).toHaveLength(1);
   expect(await env.book(kept)).toHaveLength(1);

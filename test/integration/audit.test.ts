@@ -6,7 +6,6 @@ import { auditCommand } from '../../tools/scripts/audit/command.ts';
 import { merchantCommand } from '../../tools/scripts/merchant/command.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { importsIn, LINE } from '../support/imports.ts';
 import { runCommand, runProgram } from '../support/run-command.ts';
 import { unpaidIn } from '../support/unpaid.ts';
@@ -125,7 +124,7 @@ test('the audit log lists a change that an operator ordered by a signal in the W
   const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
   await env.execute(ref, { kind: 'edit', commandId: 'merchants-edit', newAmountMinor: 2_100 });
   await handle.signal('edit', { newAmountMinor: 2_500 });
-  await eventually(async () => expect((await env.state(ref)).terms.amountMinor).toBe(2_500));
+  await expect.poll(async () => (await env.state(ref)).terms.amountMinor).toBe(2_500);
   const facts = { amountMinor: 2_500, commandId: expect.any(String) as string };
   const shown = await audit('--subject', ref.subscriptionId, '--json');
   expect(actionsIn(shown)).toEqual([[null, 'subscription edited', ref.subscriptionId, facts]]);

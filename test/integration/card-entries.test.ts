@@ -1,5 +1,5 @@
 import { asc, eq, isNotNull } from 'drizzle-orm';
-import { describe, expect, test as base, vi } from 'vitest';
+import { describe, expect, test as base } from 'vitest';
 import { NOTHING_FOUND } from '../../activities/repair/sweep.ts';
 import { tryKey } from '../../db/repositories/checkouts/tries.ts';
 import { checkoutTries } from '../../db/schema/checkouts.ts';
@@ -17,6 +17,7 @@ import { stripeMerchant } from '../support/stripe-seller.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createEnvironment } from '../support/test-environment.ts';
 import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
+import { eventually } from '../support/eventually.ts';
 
 /**
  * Cards that payers enter on Stripe's page, and that arrive late or after the merchant has changed its account.
@@ -50,7 +51,6 @@ const test = base
 
 const START = Date.parse('2027-01-31T12:00:00Z');
 const DAY_MS = 86_400_000;
-const WAIT = { timeout: 60_000, interval: 50 };
 const VISA = '4242424242424242';
 const MASTERCARD = '5555555555554444';
 const AMEX = '378282246310005';
@@ -116,7 +116,7 @@ async function openScene(
       return updateMethodLink(links, { merchantId, subscriptionId, paymentMethodId }, readAt);
     },
     hasBrand: (made: Made, brand: string) =>
-      vi.waitFor(async () => expect(await methodOf(made)).toMatchObject({ brand }), WAIT),
+      eventually(async () => expect(await methodOf(made)).toMatchObject({ brand })),
     /** The types of the subscription's events, sorted. */
     events: async ({ subscriptionId }: Made) => {
       const rows = await env.db
@@ -210,10 +210,7 @@ describe('a card that was entered with an older update link, before another card
     await enter(second, AMEX);
     await scene.hasBrand(made, 'amex');
     await world.control('POST', 'events/release', {});
-    await vi.waitFor(
-      async () => expect(await scene.tries(older)).toEqual(['processing_error']),
-      WAIT,
-    );
+    await expect.poll(() => scene.tries(older)).toEqual(['processing_error']);
     await scene.expectNothingLeft();
     expect(await scene.methodOf(made)).toMatchObject({ brand: 'amex', status: 'LIVE' });
     expect(await scene.tries(newer)).toEqual([null]);
@@ -269,21 +266,18 @@ test('a second card of a hosted payment is charged when the first card, whose ch
   const metadata = { intentId };
   await world.control('POST', 'outcomes', { kind: 'processing', count: 1, metadata });
   await enter(await openStripe(fwdUrl), VISA);
-  await vi.waitFor(async () => expect(await states()).toEqual(['UNKNOWN']), WAIT);
+  await expect.poll(states).toEqual(['UNKNOWN']);
   const { token } = await seller.enterCard({ intentId }, MASTERCARD);
   const tried = async () =>
     env.db
       .select({ key: checkoutTries.key })
       .from(checkoutTries)
       .where(eq(checkoutTries.key, tryKey(token)));
-  await vi.waitFor(async () => expect(await tried()).toHaveLength(1), WAIT);
+  await expect.poll(tried).toHaveLength(1);
   const [first] = await attempts();
   const code = 'card_declined';
   await world.control('POST', 'settle', { paymentIntentId: first?.gatewayChargeId, code });
-  await vi.waitFor(async () => expect(await states()).toEqual(['DECLINED', 'SUCCEEDED']), {
-    timeout: 60_000,
-    interval: 50,
-  });
+  await expect.poll(states).toEqual(['DECLINED', 'SUCCEEDED']);
   await scene.expectNothingLeft();
   expect(await states()).toEqual(['DECLINED', 'SUCCEEDED']);
   expect((await seller.charges()).slice(before)).toEqual(['failed 4900', 'succeeded 4900']);
@@ -302,10 +296,7 @@ test('a card whose page was opened before the merchant changed its account is sa
   const before = (await scene.seller.charges()).length;
   const { name } = await stripeMerchant(env, shop, world);
   // A process uses a new account after at most 5 s.
-  await vi.waitFor(
-    async () => expect((await env.gateways.forNewMethods(env.merchantId)).name).toBe(name),
-    WAIT,
-  );
+  await expect.poll(async () => (await env.gateways.forNewMethods(env.merchantId)).name).toBe(name);
   expect(name).not.toBe(former);
 
   await enter(byEvent.entry, VISA);
@@ -319,7 +310,7 @@ test('a card whose page was opened before the merchant changed its account is sa
 
   for (const { made } of [byEvent, byReturn, reopened]) {
     await scene.hasBrand(made, 'visa');
-    await vi.waitFor(async () => expect(await scene.events(made)).toEqual(OPENED_AND_PAID), WAIT);
+    await expect.poll(() => scene.events(made)).toEqual(OPENED_AND_PAID);
     expect(await scene.methodOf(made)).toMatchObject({ gateway: former, status: 'LIVE' });
     expect((await env.state(made)).status).toBe('ACTIVE');
   }

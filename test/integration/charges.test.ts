@@ -11,7 +11,6 @@ import { reviewCommand } from '../../tools/scripts/review/command.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { runCommand } from '../support/run-command.ts';
 import type { Shop } from '../support/shop.ts';
@@ -136,7 +135,7 @@ async function live(env: TestEnvironment, shop: Shop) {
     },
     ['settle', String(inReview?.id), '--not-charged', '--by', 'Ada', '--note', 'asked the bank'],
   );
-  await eventually(async () => expect((await env.state(ref)).openAttempt).toBeNull());
+  await expect.poll(async () => (await env.state(ref)).openAttempt).toBeNull();
   await env.advance(clock, '2030-06-11T00:00:00Z');
   expect(await env.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 36 });
   return { ref, merchantId, path };

@@ -42,7 +42,7 @@ describe('a card that a payer enters at Stripe without returning', () => {
     const made = await created(scene);
     const before = (await seller.charges()).length;
     const { token: commandId, sessionId } = await seller.enterCard(made);
-    await vi.waitFor(async () => expect((await env.state(made)).status).toBe('ACTIVE'), SOON);
+    await expect.poll(async () => (await env.state(made)).status).toBe('ACTIVE');
     const command = { kind: 'completeCheckout', commandId, paymentToken: commandId } as const;
     expect(await env.execute(made, { ...command, checkoutSessionId: sessionId })).toMatchObject({
       kind: 'result',
@@ -64,10 +64,7 @@ describe('a card that a payer enters at Stripe without returning', () => {
       },
     );
     await seller.enterCard({ setupMethodId });
-    await vi.waitFor(
-      async () => expect(await eventsOf(scene, setupMethodId)).toEqual(['setup_method.success']),
-      SOON,
-    );
+    await expect.poll(() => eventsOf(scene, setupMethodId)).toEqual(['setup_method.success']);
     await expectNothingLeft(scene);
   });
 
@@ -84,9 +81,7 @@ describe('a card that a payer enters at Stripe without returning', () => {
         .where(eq(checkoutSessions.id, sessionId));
       return row;
     };
-    await vi.waitFor(async () => {
-      expect(await session()).toMatchObject({ tries: 1, lastErrorCode: 'card_declined' });
-    }, SOON);
+    await expect.poll(session).toMatchObject({ tries: 1, lastErrorCode: 'card_declined' });
     expect((await env.state(made)).status).toBe('CREATED');
     await expectNothingLeft(scene);
     expect(await session()).toMatchObject({ tries: 1, lastErrorCode: 'card_declined' });
@@ -106,10 +101,7 @@ test('another card that a payer enters at Stripe without returning replaces the 
   const leave = await submitForm(page, page.forms[0]!, {});
   const [url] = /http:\/\/[\d.:]+\/checkout\/cs_test_\w+/.exec(leave.html) ?? [];
   await submitCard(String(url), '5555555555554444');
-  await vi.waitFor(
-    async () => expect((await env.state(made)).paymentMethodId).not.toBe(paymentMethodId),
-    SOON,
-  );
+  await expect.poll(async () => (await env.state(made)).paymentMethodId).not.toBe(paymentMethodId);
   expect((await lastAttempt(scene, made)).method).toMatchObject({
     brand: 'mastercard',
     status: 'LIVE',
@@ -124,13 +116,9 @@ test('another card that a payer enters at Stripe without returning replaces the 
       ),
     );
   const token = await seller.enterFurtherCard(session!.id);
-  await vi.waitFor(
-    async () =>
-      expect((await seller.events()).map(({ hint }) => hint)).toContainEqual(
-        expect.objectContaining({ kind: 'card_entry', token }),
-      ),
-    SOON,
-  );
+  await expect
+    .poll(async () => (await seller.events()).map(({ hint }) => hint))
+    .toContainEqual(expect.objectContaining({ kind: 'card_entry', token }));
   await seller.settled();
   expect((await lastAttempt(scene, made)).method).toMatchObject({ brand: 'mastercard' });
   await expectNothingLeft(scene);
@@ -149,17 +137,13 @@ describe('an event about a charge', () => {
     await world.control('POST', 'outcomes', { kind: 'processing', count: 1, paymentMethodId });
     await env.sendClock(made.testClockId, Date.parse('2027-03-01T00:00:00Z'));
     const open = async () => (await lastAttempt(scene, made)).attempt;
-    await vi.waitFor(async () => expect(await open()).toMatchObject({ state: 'UNKNOWN' }), SOON);
+    await expect.poll(open).toMatchObject({ state: 'UNKNOWN' });
     const { gatewayChargeId } = await open();
     await world.control('POST', 'settle', { paymentIntentId: gatewayChargeId });
-    await vi.waitFor(
-      async () => expect(await open()).toMatchObject({ state: 'SUCCEEDED', settledBy: 'event' }),
-      SOON,
-    );
-    await vi.waitFor(
-      async () => expect((await eventsOf(scene, made.subscriptionId)).slice(5)).toEqual(RENEWED),
-      SOON,
-    );
+    await expect.poll(open).toMatchObject({ state: 'SUCCEEDED', settledBy: 'event' });
+    await expect
+      .poll(async () => (await eventsOf(scene, made.subscriptionId)).slice(5))
+      .toEqual(RENEWED);
     const named = (await seller.events()).filter(({ subjectId }) => subjectId === gatewayChargeId);
     expect(named.map(({ type }) => type)).toContain('payment_intent.succeeded');
     await expectNothingLeft(scene);
@@ -176,20 +160,18 @@ describe('an event about a charge', () => {
     await world.control('POST', 'outcomes', { kind: 'processing', count: 1, paymentMethodId });
     await env.sendClock(made.testClockId, Date.parse('2027-02-28T12:00:00Z'));
     const open = async () => (await lastAttempt(scene, made)).attempt;
-    await vi.waitFor(async () => expect(await open()).toMatchObject({ state: 'UNKNOWN' }), SOON);
+    await expect.poll(open).toMatchObject({ state: 'UNKNOWN' });
     const { gatewayChargeId: paymentIntentId } = await open();
     await world.control('POST', 'settle', { paymentIntentId, code: 'insufficient_funds' });
-    await vi.waitFor(
-      async () =>
-        expect(await env.state(made)).toMatchObject({
-          status: 'UNPAID',
-          owed: {
-            lastDeclineCode: 'insufficient_funds',
-            nextRetryAt: Date.parse('2027-02-28T16:00:00Z'),
-          },
-        }),
-      SOON,
-    );
+    await expect
+      .poll(() => env.state(made))
+      .toMatchObject({
+        status: 'UNPAID',
+        owed: {
+          lastDeclineCode: 'insufficient_funds',
+          nextRetryAt: Date.parse('2027-02-28T16:00:00Z'),
+        },
+      });
     await env.advance(made.testClockId, '2027-02-28T16:00:00Z');
     expect(await env.state(made)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
     expect((await seller.charges()).slice(before)).toEqual(['failed 1999', 'succeeded 1999']);
@@ -230,7 +212,7 @@ describe('an event about a charge', () => {
       payment_method_types: ['card'],
     });
     const stored = async () => (await seller.events()).filter(({ subjectId }) => subjectId === id);
-    await vi.waitFor(async () => expect(await stored()).toHaveLength(1), SOON);
+    await expect.poll(stored).toHaveLength(1);
     expect((await stored())[0]?.handledAt).not.toBeNull();
     expect(world.failures).toEqual([]);
     await expectNothingLeft(scene);
@@ -348,7 +330,7 @@ test('a refund that is pending at Stripe is answered as accepted, also when it i
   const told = async () => (await eventsOf(scene, made.subscriptionId)).slice(5);
   expect(await told()).toEqual([]);
   await world.control('POST', 'refunds/settle', { chargeId, failure: 'lost_or_stolen_card' });
-  await vi.waitFor(async () => expect(await told()).toEqual(['intent.refund_failed']), SOON);
+  await expect.poll(told).toEqual(['intent.refund_failed']);
   await expect(refund()).rejects.toMatchObject({
     errorCode: 'operation_not_allowed',
     message: expect.stringContaining('which failed later: ') as string,
@@ -378,10 +360,7 @@ describe('a refund that fails at Stripe after it succeeded', () => {
       failure: 'expired_or_canceled_card',
     });
     const told = async () => (await eventsOf(scene, made.subscriptionId)).slice(5);
-    await vi.waitFor(
-      async () => expect(await told()).toEqual(['intent.refunded', 'intent.refund_failed']),
-      SOON,
-    );
+    await expect.poll(told).toEqual(['intent.refunded', 'intent.refund_failed']);
     expect((await rowOf(refundId))?.state).toBe('REFUSED');
     const again = await refund();
     await seller.settled();
@@ -406,12 +385,9 @@ describe('a dispute of a renewal', () => {
     await world.control('POST', 'events', { action: 'duplicate', count: 2 });
     const { disputeId: gatewayId } = await world.control('POST', 'disputes', { chargeId });
     const told = async () => (await eventsOf(scene, made.subscriptionId)).slice(8);
-    await vi.waitFor(async () => expect(await told()).toEqual(['intent.disputed']), SOON);
+    await expect.poll(told).toEqual(['intent.disputed']);
     await world.control('POST', 'disputes/close', { disputeId: gatewayId, status: 'lost' });
-    await vi.waitFor(
-      async () => expect(await told()).toEqual(['intent.disputed', 'intent.disputed']),
-      SOON,
-    );
+    await expect.poll(told).toEqual(['intent.disputed', 'intent.disputed']);
     const at = Date.parse('2027-02-28T12:00:00Z');
     await shop.news(made.subscriptionId, 5);
     const bodies = shop.receiver.received
@@ -438,12 +414,10 @@ describe('a dispute of a renewal', () => {
       disputes: [{ amount: 1_999, currency: 'USD', reason: 'fraudulent', status: 'LOST' }],
     });
     const log = async () => (await env.timeline(made)).slice(-2);
-    await vi.waitFor(async () => {
-      expect(await log()).toMatchObject([
-        { at, what: 'a payment is disputed, 19.99 USD', why: 'reason: fraudulent' },
-        { at, what: 'the dispute of a payment was lost, 19.99 USD', actor: 'gateway' },
-      ]);
-    }, SOON);
+    await expect.poll(log).toMatchObject([
+      { at, what: 'a payment is disputed, 19.99 USD', why: 'reason: fraudulent' },
+      { at, what: 'the dispute of a payment was lost, 19.99 USD', actor: 'gateway' },
+    ]);
     expect((await env.state(made)).status).toBe('ACTIVE');
     await expectNothingLeft(scene);
     expect(await told()).toEqual(['intent.disputed', 'intent.disputed']);
@@ -468,11 +442,11 @@ describe('a dispute of a renewal', () => {
         .select()
         .from(disputes)
         .where(eq(disputes.gatewayDisputeId, String(disputeId)));
-    await vi.waitFor(async () => expect(await rows()).toMatchObject([{ status: 'LOST' }]), SOON);
+    await expect.poll(rows).toMatchObject([{ status: 'LOST' }]);
     await world.control('POST', 'events/release', {});
     const received = async () =>
       (await seller.events()).filter(({ subjectId }) => subjectId === disputeId).length;
-    await vi.waitFor(async () => expect(await received()).toBe(2), SOON);
+    await expect.poll(received).toBe(2);
     await expectNothingLeft(scene);
     expect(await rows()).toMatchObject([{ status: 'LOST', amountMinor: 1_999 }]);
     expect((await eventsOf(scene, made.subscriptionId)).slice(5)).toEqual(['intent.disputed']);
@@ -491,7 +465,7 @@ describe('a saved card', () => {
     await world.control('POST', 'events', { action: 'duplicate', count: 2 });
     await world.control('POST', 'cards', { paymentMethodId, ...card });
     const told = () => eventsOf(scene, method.id);
-    await vi.waitFor(async () => expect(await told()).toEqual(['setup_method.updated']), SOON);
+    await expect.poll(told).toEqual(['setup_method.updated']);
     await seller.settled();
     const bodies = async (count: number) =>
       vi.waitUntil(() => {

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import { changeGateway } from '../../db/repositories/merchants/gateways.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
@@ -104,10 +104,7 @@ describe('subscriptions with cards at Stripe', () => {
     const ids = report.flatMap(({ subscriptionId }) => subscriptionId ?? []);
     for (const subscriptionId of ids) {
       const ref = { merchantId: env.merchantId, subscriptionId };
-      await vi.waitFor(
-        async () => expect(await env.state(ref)).toMatchObject({ status: 'ENDED' }),
-        { timeout: 60_000 },
-      );
+      await expect.poll(() => env.state(ref)).toMatchObject({ status: 'ENDED' });
     }
     expect(await Promise.all(ids.map((id) => chargesOf(world, id)))).toEqual([
       ['succeeded 1999'],

@@ -9,7 +9,6 @@ import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { ImportResult } from '../../tools/scripts/import/run.ts';
 import { createFaultProxy } from '../../tools/fault-proxy/proxy.ts';
 import { onDevServer } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { findings } from '../support/findings.ts';
 import { importsIn, LINE } from '../support/imports.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -186,7 +185,7 @@ describe('an imported subscription', () => {
 
     await env.startWorkers();
     const ref = { merchantId: env.merchantId, subscriptionId };
-    await eventually(async () => expect(await env.state(ref)).toMatchObject({ status: 'ENDED' }));
+    await expect.poll(() => env.state(ref)).toMatchObject({ status: 'ENDED' });
     expect(await env.book(ref)).toMatchObject([{ outcome: 'succeeded', amountMinor: 1_999 }]);
     expect(await eventsOf(env, subscriptionId)).toEqual([
       '1 intent.created',
@@ -236,7 +235,7 @@ describe('an import', () => {
     await addFault(gateway.url, { fault: 'add_headers', headers: { 'x-of': 'test' }, count: 30 });
     await addFault(gateway.url, { fault: 'hang', count: 1_000 });
     const killed = imports.commandAt(gateway.url, env.merchantId, file, '--commit');
-    await eventually(async () => expect(await imported()).toBe(30));
+    await expect.poll(imported).toBe(30);
     killed.child.kill('SIGKILL');
     expect(await killed.done).toMatchObject({ signal: 'SIGKILL' });
     await gateway.close();

@@ -82,7 +82,7 @@ test('a link’s use is released when the payment of its cancelled checkout is d
 
   await env.control('DELETE', '/control/faults');
   await env.workflows.recheck(ref);
-  await eventually(async () => expect((await rowOf(env, shortUrl)).uses).toBe(0));
+  await expect.poll(async () => (await rowOf(env, shortUrl)).uses).toBe(0);
   expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['declined']);
   const result = await payOn(await begin(shortUrl));
   expect(result.title).toBe('Thank you: your payment was received');

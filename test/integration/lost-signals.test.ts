@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { bookLateCharge } from '../../db/repositories/payments/late-charges.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import type { Decision } from '../../db/repositories/payments/reviews.ts';
@@ -19,8 +19,6 @@ import type { TestEnvironment } from '../support/test-environment.ts';
  * A process changes a row and crashes before it signals the row's sleeping workflow. A sweep must find
  * each such row once, and nothing may be charged twice.
  */
-
-const SOON = { timeout: 60_000, interval: 50 };
 
 const minutesAgo = (minutes: number) => sql`now() - ${minutes} * interval '1 minute'`;
 
@@ -147,7 +145,7 @@ async function paymentInReview(env: TestEnvironment, payments: Payments) {
   await setMethod('');
   const ref = await payments.payment('tokenised', saved);
   await env.orders.ensureRunning('payment', { ...ref, token: null });
-  await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 REVIEW']), SOON);
+  await expect.poll(() => payments.attempts(ref)).toEqual(['1 REVIEW']);
   await setMethod(method?.gatewayMethodId ?? '');
   const attempt = await attemptOf(env, ref.intentId);
   const gatewayMethodId = method?.gatewayMethodId ?? '';
@@ -203,10 +201,7 @@ test('the sweep settles a payment as declined and starts a late-charge watch whe
   await chargeOutside(env, attempt, attempt.gatewayKey);
   await watch.signal(recheck);
   expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
-  await vi.waitFor(
-    async () => expect(await payments.book(ref)).toEqual(['succeeded 5000 x1 back 5000']),
-    SOON,
-  );
+  await expect.poll(() => payments.book(ref)).toEqual(['succeeded 5000 x1 back 5000']);
   expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
   await passMinute(env, attempt.id);
   expect(await sweep(env)).toEqual({});

@@ -3,7 +3,7 @@ import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { Client, Connection } from '@temporalio/client';
 import { eq, sql } from 'drizzle-orm';
-import { beforeEach, expect, inject, vi } from 'vitest';
+import { beforeEach, expect, inject } from 'vitest';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { sweepCounts } from '../../db/schema/sweeps.ts';
 import { keepMaintenanceRunning } from '../../temporal/maintenance.ts';
@@ -11,10 +11,9 @@ import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServerWith } from '../support/environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
+import { eventually } from '../support/eventually.ts';
 
 const CHECK_EVERY_MS = 300;
-const SOON = { timeout: 60_000, interval: 50 };
-
 let ends: (() => Promise<void>)[];
 let failures: string[];
 
@@ -103,36 +102,31 @@ test('the maintenance workflow runs once when several workers check it, and gets
   const keepers = [keepRunning(env), keepRunning(env)];
   const checked = (times: number) => {
     const before = keepers.map(({ checks }) => checks());
-    return vi.waitFor(
-      () =>
-        keepers.forEach(({ checks }, n) =>
-          expect(checks()).toBeGreaterThanOrEqual((before[n] ?? 0) + times),
-        ),
-      SOON,
+    return eventually(() =>
+      keepers.forEach(({ checks }, n) =>
+        expect(checks()).toBeGreaterThanOrEqual((before[n] ?? 0) + times),
+      ),
     );
   };
   await checked(4);
-  await vi.waitFor(async () => expect(await runs(env)).toEqual(['RUNNING']), SOON);
+  await expect.poll(() => runs(env)).toEqual(['RUNNING']);
   const { runId } = await maintenance(env).describe();
   // Without workers no sweep can run, so the repair below must come from the second run.
   await env.stopWorkers();
   await maintenance(env).terminate('terminated by an operator');
   const subscriptionId = await neverStarted(env);
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const { status, runId: nextRunId } = await maintenance(env).describe();
     expect(status.name).toBe('RUNNING');
     expect(nextRunId).not.toBe(runId);
-  }, SOON);
+  });
   await env.startWorkers();
-  await vi.waitFor(
-    async () => expect(await repairs(env)).toEqual([{ kind: 'neverStarted', repaired: 1 }]),
-    SOON,
-  );
+  await expect.poll(() => repairs(env)).toEqual([{ kind: 'neverStarted', repaired: 1 }]);
   expect(await statusOf(env, subscriptionWorkflowId(subscriptionId))).toBe('RUNNING');
 
   // Further checks start nothing.
   await checked(3);
-  await vi.waitFor(async () => expect(await runs(env)).toEqual(['TERMINATED', 'RUNNING']), SOON);
+  await expect.poll(() => runs(env)).toEqual(['TERMINATED', 'RUNNING']);
   expect(await repairs(env)).toEqual([{ kind: 'neverStarted', repaired: 1 }]);
   expect(failures).toEqual([]);
 });
@@ -176,24 +170,21 @@ test('a failed start of the maintenance workflow is logged and repeated when Tem
     return { connection, ...keepRunning(env, connection) };
   });
   if (!first || !second) throw new Error('two were started');
-  await vi.waitFor(
-    () => expect(Math.min(first.checks(), second.checks())).toBeGreaterThan(0),
-    SOON,
-  );
+  await expect.poll(() => Math.min(first.checks(), second.checks())).toBeGreaterThan(0);
   relay.cut();
   await maintenance(env).terminate('terminated by an operator');
-  await vi.waitFor(() => expect(new Set(failures).size).toBe(1), SOON);
+  await expect.poll(() => new Set(failures).size).toBe(1);
   expect(failures[0]).toBe('the maintenance workflow was not started');
 
   // One process ends during a check. The process waits for the check before it closes its connection.
-  await vi.waitFor(() => expect(first.isChecking()).toBe(true), SOON);
+  await expect.poll(() => first.isChecking()).toBe(true);
   await first.end();
   await first.connection.close();
 
   relay.mend();
-  await vi.waitFor(async () => expect(await runs(env)).toEqual(['TERMINATED', 'RUNNING']), SOON);
+  await expect.poll(() => runs(env)).toEqual(['TERMINATED', 'RUNNING']);
   const made = second.checks();
-  await vi.waitFor(() => expect(second.checks()).toBeGreaterThan(made + 1), SOON);
+  await expect.poll(() => second.checks()).toBeGreaterThan(made + 1);
   expect(await runs(env)).toEqual(['TERMINATED', 'RUNNING']);
   await second.end();
   await second.connection.close();

@@ -15,7 +15,6 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
-import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
@@ -73,7 +72,7 @@ describe('a sweep', () => {
   test('starts a terminated workflow again from the subscription’s row', async ({ env }) => {
     const ref = await env.create({ createdAt: Date.now() });
     await handleOf(env, ref).terminate('terminated by an operator');
-    await eventually(async () => expect((await sweep(env)).lost).toBe(1));
+    await expect.poll(async () => (await sweep(env)).lost).toBe(1);
     expect(await isRunning(env, ref)).toBe(true);
     expect(await sweep(env)).toEqual(NOTHING);
   });
@@ -106,9 +105,7 @@ describe('a sweep', () => {
     expect(await workflows.recheckUnlessBusy(ref, isServed)).toBe(false);
     expect(signals).toEqual([]);
     // A workflow task may still run: the run moves from the checkout queue to the billing queue.
-    await eventually(async () =>
-      expect(await workflows.recheckUnlessBusy(ref, async () => true)).toBe(true),
-    );
+    await expect.poll(() => workflows.recheckUnlessBusy(ref, async () => true)).toBe(true);
     expect(signals).toEqual(['recheck']);
     await change(env, ref, { wakeAt: null });
   });
@@ -129,7 +126,7 @@ describe('a sweep', () => {
     expect(await sweep(env)).toEqual(NOTHING);
     await env.db.update(testClocks).set({ sentAt: longAgo });
     expect(await sweep(env)).toEqual({ ...NOTHING, behindTheirClock: 1 });
-    await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(2));
+    await expect.poll(async () => (await env.state(ref)).cyclesCharged).toBe(2);
     expect(await env.book(ref)).toHaveLength(2);
   });
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { expect, onTestFinished, vi } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { rowMetrics } from '../../runtime/metrics.ts';
 import type { METRICS } from '../../runtime/metrics.ts';
@@ -62,27 +62,24 @@ test('a renewal, a decline, a recovery and an unknown outcome move the metrics o
   const outcomes = async (...labels: string[]) =>
     total(await scrape(workerPort), 'perennial_charge_outcomes_total', ...labels);
   const rows = (name: keyof typeof METRICS, ...labels: string[]) =>
-    vi.waitFor(
-      async () => {
-        const page = await scrape(apiPort);
-        expect(page.get('perennial_database_up')).toBe(1);
-        const value = total(page, name, ...labels);
-        expect(value).toBeGreaterThan(0);
-        return value;
-      },
-      { timeout: 60_000, interval: 500 },
-    );
+    eventually(async () => {
+      const page = await scrape(apiPort);
+      expect(page.get('perennial_database_up')).toBe(1);
+      const value = total(page, name, ...labels);
+      expect(value).toBeGreaterThan(0);
+      return value;
+    });
 
   const ref = await paid(env);
   await makeDue(env, ref);
-  await eventually(async () => expect(await outcomes('scheduled', 'succeeded')).toBe(1));
+  await expect.poll(() => outcomes('scheduled', 'succeeded')).toBe(1);
   const lateness = await scrape(workerPort);
   expect(lateness.get('perennial_renewal_lateness_seconds_count')).toBe(1);
   expect(lateness.get('perennial_renewal_lateness_seconds_sum')).toBeLessThan(60);
 
   await fault('charge', 'decline', 1);
   await makeDue(env, ref);
-  await eventually(async () => expect(await outcomes('insufficient_funds')).toBe(1));
+  await expect.poll(() => outcomes('insufficient_funds')).toBe(1);
   await env.execute(ref, { kind: 'manualRetry', commandId: randomUUID() });
   expect(await outcomes('manual_retry', 'succeeded')).toBe(1);
 
@@ -145,9 +142,9 @@ test('steps that are due without a worker count as overdue, but not those on a t
       page.get('perennial_subscriptions_held'),
     ];
   };
-  await eventually(async () => expect(await overdue()).toEqual([0, 0, 1]));
+  await expect.poll(overdue).toEqual([0, 0, 1]);
   await change(due, { wakeAt });
-  await eventually(async () => expect(await overdue()).toEqual([1, 0, 1]));
+  await expect.poll(overdue).toEqual([1, 0, 1]);
   const page = await scrape(apiPort);
   const age = page.get('perennial_renewals_overdue_oldest_seconds{step="charge"}');
   expect(age).toBeGreaterThanOrEqual(120);
@@ -183,9 +180,9 @@ test('rows that need an operator, and endpoints in trouble, are counted with the
     update webhook_delivery set state = 'PENDING', settled_at = null, attempts = 1,
       next_attempt_at = now() + case sequence when 1 then interval '1 hour' else interval '-1 hour' end`);
   const page = () => scrape(apiPort);
-  await eventually(async () =>
-    expect((await page()).get('perennial_repairs_total{kind="overdue"}')).toBe(3),
-  );
+  await expect
+    .poll(async () => (await page()).get('perennial_repairs_total{kind="overdue"}'))
+    .toBe(3);
   const first = await page();
   expect(first.get('perennial_repairs_total{kind="failed"}')).toBe(0);
   expect(first.get('perennial_reviews_open')).toBe(1);
@@ -197,20 +194,16 @@ test('rows that need an operator, and endpoints in trouble, are counted with the
 
   await env.db.execute(sql`
     update webhook_delivery set next_attempt_at = now() - interval '10 minutes' where sequence = 1`);
-  await eventually(async () =>
-    expect((await page()).get('perennial_webhook_oldest_due_seconds')).toBeGreaterThanOrEqual(600),
-  );
+  await expect
+    .poll(async () => (await page()).get('perennial_webhook_oldest_due_seconds'))
+    .toBeGreaterThanOrEqual(600);
   await env.db.execute(sql`update webhook_config set consecutive_failures = 5`);
-  await eventually(async () =>
-    expect((await page()).get('perennial_webhook_breakers_open')).toBe(1),
-  );
+  await expect.poll(async () => (await page()).get('perennial_webhook_breakers_open')).toBe(1);
   expect((await page()).get('perennial_webhook_oldest_due_seconds')).toBe(0);
   await env.db.execute(
     sql`update webhook_config set is_active = false, deactivated_reason = 'failed'`,
   );
-  await eventually(async () =>
-    expect((await page()).get('perennial_webhook_endpoints_disabled')).toBe(1),
-  );
+  await expect.poll(async () => (await page()).get('perennial_webhook_endpoints_disabled')).toBe(1);
   expect((await page()).get('perennial_webhook_breakers_open')).toBe(0);
   await api.stop();
 });
@@ -268,9 +261,7 @@ test('the probes of API and worker name their state, and a read-only database ma
     select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()`);
   for (const port of [apiPort, workerPort]) {
-    await eventually(async () =>
-      expect(await probe(port, '/ready')).toEqual([503, 'the database accepts no writes']),
-    );
+    await expect.poll(() => probe(port, '/ready')).toEqual([503, 'the database accepts no writes']);
     expect(await probe(port, '/live')).toEqual([200, 'live']);
   }
   await eventually(async () => {
@@ -307,7 +298,7 @@ test('a process is unready before its start is complete and while it drains, and
     status: () => ({}),
     logger: { info: () => undefined, warn: (details: unknown) => warnings.push(details) },
   });
-  await eventually(async () => expect(await probe(port, '/ready')).toEqual([503, 'starting']));
+  await expect.poll(() => probe(port, '/ready')).toEqual([503, 'starting']);
   probes.ready();
   expect(await probe(port, '/ready')).toEqual([200, 'ready']);
   expect(Object.fromEntries(await scrape(port))).toEqual({ one: 1, two: 2 });

@@ -2,7 +2,7 @@ import postgres from 'postgres';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createDb } from '../../db/client.ts';
 import { migrate, requireMigrated } from '../../db/migrate.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -41,7 +41,7 @@ it('a start that waits for the migration lock names the session that holds it, o
   };
   let isMigrated = false;
   const migration = migrate(database.url, options).then(() => (isMigrated = true));
-  await vi.waitFor(() => expect(reports).toHaveLength(1), { timeout: 60_000 });
+  await expect.poll(() => reports).toHaveLength(1);
   expect(reports).toEqual([`the migration waits for a lock of the database session of ${named}`]);
   expect(isMigrated).toBe(false);
 
@@ -67,7 +67,7 @@ it('a migration that gets no lock says so, lets the waiting statements pass, and
     report: (line) => reports.push(line),
     tableLock: { waitMs: 50, pauseMs: 20, tries: 1_000 },
   });
-  await vi.waitFor(() => expect(reports.length).toBeGreaterThan(1), { timeout: 60_000 });
+  await expect.poll(() => reports.length).toBeGreaterThan(1);
   expect(reports[0]).toBe('the migration got no lock within 50 ms; again in 20 ms');
   const handle = createDb({ url: empty.url, poolSize: 1, applicationName: 'test' });
   await expect(requireMigrated(handle.db)).rejects.toThrow(/does not have the schema/);
@@ -128,9 +128,7 @@ it('an index is built beside a writer and a second migration, also after an inte
     await writer`begin`;
     await writer`lock table payment_attempt in row exclusive mode`;
     const interrupted = run('interrupted').catch((error: unknown) => String(error));
-    await vi.waitFor(async () => expect(await validity()).toEqual([{ indisvalid: false }]), {
-      timeout: 60_000,
-    });
+    await expect.poll(validity).toEqual([{ indisvalid: false }]);
     await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'interrupted'`;
     expect(await interrupted).toMatch(/connection/);
 
@@ -138,9 +136,7 @@ it('an index is built beside a writer and a second migration, also after an inte
     const waits = () => sql`
       select application_name ~ 'first|second' as waits from pg_stat_activity
       where datname = current_database() and wait_event = 'virtualxid'`;
-    await vi.waitFor(async () => expect(await waits()).toEqual([{ waits: true }]), {
-      timeout: 60_000,
-    });
+    await expect.poll(waits).toEqual([{ waits: true }]);
     // Nothing queues behind the build that waits: another session still writes.
     await sql`update payment_attempt set lookups = 0`;
     await writer`commit`;

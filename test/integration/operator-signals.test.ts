@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import proto from '@temporalio/proto';
 import fc from 'fast-check';
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { anyArgument } from '../support/any-json.ts';
@@ -9,8 +9,6 @@ import { onDevServer as test } from '../support/environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { detailsOf } from '../support/workflow-details.ts';
 import { unpaidIn } from '../support/unpaid.ts';
-
-const SOON = { timeout: 60_000, interval: 50 };
 
 const handleOf = ({ client }: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
   client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
@@ -44,32 +42,26 @@ describe('a signal with an invalid argument', () => {
       intervalCount: 1,
       newNextPaymentAt: Date.UTC(2027, 5, 1),
     });
-    await vi.waitFor(
-      async () =>
-        expect(await detailsOf(handle)).toContain(
-          'Refused signal `edit` on 2027-02-10 00:00 UTC: ' +
-            'interval must be one of DAY, WEEK, MONTH, YEAR.',
-        ),
-      SOON,
-    );
+    await expect
+      .poll(() => detailsOf(handle))
+      .toContain(
+        'Refused signal `edit` on 2027-02-10 00:00 UTC: ' +
+          'interval must be one of DAY, WEEK, MONTH, YEAR.',
+      );
     await handle.signal('unpause', { newNextPaymentAt: Date.UTC(2027, 5, 1) });
-    await vi.waitFor(
-      async () =>
-        expect(await detailsOf(handle)).toContain(
-          'Refused signal `unpause` on 2027-02-10 00:00 UTC: ' +
-            'A subscription that is UNPAID cannot be unpaused.',
-        ),
-      SOON,
-    );
+    await expect
+      .poll(() => detailsOf(handle))
+      .toContain(
+        'Refused signal `unpause` on 2027-02-10 00:00 UTC: ' +
+          'A subscription that is UNPAID cannot be unpaused.',
+      );
     await handle.signal('advanceClock', { targetAt: '2027-06-01' });
-    await vi.waitFor(
-      async () =>
-        expect(await detailsOf(handle)).toContain(
-          'Refused signal `advanceClock` on 2027-02-10 00:00 UTC: ' +
-            'targetAt must be epoch milliseconds before the year 2200.',
-        ),
-      SOON,
-    );
+    await expect
+      .poll(() => detailsOf(handle))
+      .toContain(
+        'Refused signal `advanceClock` on 2027-02-10 00:00 UTC: ' +
+          'targetAt must be epoch milliseconds before the year 2200.',
+      );
     expect(await env.state(ref)).toEqual(before);
     expect(await handle.query(stateQuery)).toMatchObject(before);
 
@@ -130,7 +122,7 @@ describe('the actor of a change', () => {
     const { ref } = await unpaidIn(env);
     const handle = handleOf(env, ref);
     await handle.signal('pause');
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'), SOON);
+    await expect.poll(async () => (await env.state(ref)).status).toBe('PAUSED');
     expect(await merchantsTimeline(env, ref)).toEqual([
       ['cycle 2 declined (card_declined)', 'its date had come (attempt 1)', 'schedule'],
       ['paused', ...OPERATOR],
@@ -163,7 +155,7 @@ describe('the actor of a change', () => {
   }) => {
     const { ref } = await unpaidIn(env);
     await handleOf(env, ref).signal('manualRetry');
-    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ACTIVE'), SOON);
+    await expect.poll(async () => (await env.state(ref)).status).toBe('ACTIVE');
     expect(await merchantsTimeline(env, ref)).toEqual([
       ['manual retry accepted', ...OPERATOR],
       ['cycle 2 paid, 19.99 USD', 'an operator asked for a retry (attempt 2)', 'operator'],

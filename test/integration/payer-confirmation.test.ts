@@ -2,7 +2,6 @@ import { expect, vi, describe } from 'vitest';
 import { onAskingBank as test } from '../support/asking-bank.ts';
 import { Browser, openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import type { Page } from '../../tools/scripts/client/browser.ts';
-import { eventually } from '../support/eventually.ts';
 import { submitForm as answerPage } from '../support/stripe.ts';
 import { intentIdOfCycle } from '../../domain/ids.ts';
 import {
@@ -191,7 +190,7 @@ test('a new card replaces the confirmation and is charged at once [D-33]', async
   const it = await owing();
   const bankUrl = await pressConfirm(await openPage(it.link));
   await it.giveAnotherCard();
-  await eventually(async () => expect((await env.state(it.ref)).status).toBe('ACTIVE'));
+  await expect.poll(async () => (await env.state(it.ref)).status).toBe('ACTIVE');
   const late = await answerPage(bankUrl, { outcome: 'complete' });
   expect(late.location).toContain('redirect_status=failed');
   expect(await it.attempts()).toEqual([

@@ -3,7 +3,6 @@ import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 import { PAYING_CARD, payOnPage } from '../../tools/scripts/client/payer.ts';
 import { dumpOf, everyRun, formsOf } from '../support/canaries.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 
 /** A payer's details. Each text is only in the field of its name. */
 const PAYER = {
@@ -39,9 +38,7 @@ test('no name, e-mail address, phone number or address of a payer is in a histor
   }>('/subscription/create', { ...MONTHLY, customerDetails: PAYER, testClockId });
   await payOnPage(fwdUrl, CARD);
   const path = `/subscription/get-subscription/${subscriptionId}`;
-  await eventually(async () =>
-    expect(await merchant.get(path)).toMatchObject({ status: 'ACTIVE' }),
-  );
+  await expect.poll(() => merchant.get(path)).toMatchObject({ status: 'ACTIVE' });
   const decline = { subscriptionId, code: 'card_declined', count: 1 };
   await merchant.post('/test-helpers/decline-next', decline);
   await advance(Date.parse('2027-02-10T00:00:00Z'));

@@ -176,7 +176,7 @@ describe('a payment in review', () => {
       .where(eq(paymentReviews.subjectId, id));
     const report = await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(report).toMatchObject({ decidedReviews: 1, failed: 0 });
-    await eventually(async () => expect((await env.state(ref)).status).toBe('ACTIVE'));
+    await expect.poll(async () => (await env.state(ref)).status).toBe('ACTIVE');
     expect(await eventsSince(env, ref, before)).toEqual([
       'intent.success',
       'subscription.cycle_charged',
@@ -205,16 +205,14 @@ describe('a payment in review', () => {
     const watch = env.client.workflow.getHandle(orderWorkflowId('lateCharge', id));
     await watch.signal(recheck);
     expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
-    await eventually(async () =>
-      expect((await payments.book(attempt)).filter((line) => line.includes('back'))).toEqual([
-        'succeeded 1999 x1 back 1999',
-      ]),
-    );
-    await eventually(async () => {
-      expect((await timeline(env, ref)).at(-1)).toBe(
+    await expect
+      .poll(async () => (await payments.book(attempt)).filter((line) => line.includes('back')))
+      .toEqual(['succeeded 1999 x1 back 1999']);
+    await expect
+      .poll(async () => (await timeline(env, ref)).at(-1))
+      .toBe(
         `a late charge came to light, 19.99 USD: ${attempt.gatewayKey} had been settled as not paid; it is given back`,
       );
-    });
     expect(await payments.intent(attempt)).toMatchObject({ status: 'SUCCESS', refundedMinor: 0 });
     await env.advance(clock, '2027-03-10T00:00:00Z');
     expect(await env.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 3 });
@@ -250,7 +248,7 @@ describe('a refund in review', () => {
     const lost = { kind: 'review', reason: 'the gateway has lost the refund' } as const;
     await settleRefund(env.db, row, lost, Date.now());
     expect(await env.orders.ensureRunning('refund', ref)).toBe(true);
-    await eventually(async () => expect((await payments.refundRow(ref)).state).toBe('REVIEW'));
+    await expect.poll(async () => (await payments.refundRow(ref)).state).toBe('REVIEW');
     expect((await list(env)).map(({ id }) => id)).toEqual([ref.refundId]);
     expect((await review(env, ['settle', ref.refundId, '--not-charged', ...BY_ADA])).stderr).toBe(
       `${ref.refundId} allows only --refunded <gatewayRefundId> or --not-refunded.\n`,
@@ -282,7 +280,7 @@ test('a review needs a person again when a charge of another amount arrives afte
 }) => {
   const { ref, method, attempt, id } = await inReview(env);
   await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
-  await eventually(async () => expect((await env.state(ref)).openAttempt).toBeNull());
+  await expect.poll(async () => (await env.state(ref)).openAttempt).toBeNull();
   await env.gateway.charge({
     key: attempt.gatewayKey,
     gatewayChargeId: null,

@@ -9,7 +9,6 @@ import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import type { Page } from '../../tools/scripts/client/browser.ts';
 import { dumpOf, formsOf, historyOf, savedMethod } from '../support/canaries.ts';
 import { SESSION } from '../support/card-tokens.ts';
-import { eventually } from '../support/eventually.ts';
 import { startOurProcess } from '../support/our-process.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { openShop } from '../support/shop.ts';
@@ -107,9 +106,9 @@ test('no key and no card number of Stripe’s error answers appears in the answe
     const ref = await payments.payment('tokenised', { customerId, paymentMethodId });
     intentIds.push(ref.intentId);
     await env.orders.ensureRunning('payment', { ...ref, token: null });
-    await eventually(async () =>
-      expect(await payments.attempts(ref)).toEqual([expect.not.stringContaining('SENDING')]),
-    );
+    await expect
+      .poll(() => payments.attempts(ref))
+      .toEqual([expect.not.stringContaining('SENDING')]);
     const path = `/payments/v2/get-intent/${ref.intentId}`;
     const response = await fetch(shop.url + path, { headers: { authorization } });
     seen.push(await response.text());

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import type { Terms } from '../../domain/subscription/terms.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { recordAndLose } from '../support/lost-task.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { repairsOf } from '../support/repairs.ts';
@@ -132,9 +131,7 @@ test('in real time, a sweep finds a run that is older than its row a minute afte
   await fallDue(env, ref, 2);
 
   expect(await repairsOf(env)).toEqual({ overdue: 1 });
-  await eventually(async () =>
-    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 }),
-  );
+  await expect.poll(() => env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
   expect(await book(env, ref)).toEqual([PAID, PAID]);
   expect(await repairsOf(env)).toEqual({});
   expect(await book(env, ref)).toHaveLength(2);
@@ -148,10 +145,7 @@ test('a look-up that ends after the row has changed returns the row to its run [
   await env.control('POST', '/control/faults', { ...fault, operation: 'charge', effect: 'none' });
   await env.control('POST', '/control/faults', { ...fault, operation: 'lookup', effect: 'done' });
   await env.sendClock(clock, Date.parse('2027-06-10T12:00:00Z'));
-  await vi.waitFor(
-    async () => expect((await env.state(ref)).openAttempt).toMatchObject({ lookups: 1 }),
-    { timeout: 60_000, interval: 50 },
-  );
+  await expect.poll(async () => (await env.state(ref)).openAttempt).toMatchObject({ lookups: 1 });
   const state = await env.state(ref);
   const nowAt = Date.parse('2027-06-10T12:00:00Z');
 

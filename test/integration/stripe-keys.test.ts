@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { expect } from 'vitest';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { dumpOf, formsOf, historyOf, savedMethod } from '../support/canaries.ts';
-import { eventually } from '../support/eventually.ts';
 import { runCommand } from '../support/run-command.ts';
 import { merchantCommand } from '../../tools/scripts/merchant/command.ts';
 import { startOurProcess } from '../support/our-process.ts';
@@ -82,7 +81,7 @@ test('no key and no webhook secret appears in the database, the histories, the l
   // Stripe refuses the stored key until the operator enters the next one.
   await giveAccount(KEYS[2]);
   const paying = pay(third);
-  await eventually(async () => expect(await payments.attempts(third)).toEqual(['1 UNKNOWN']));
+  await expect.poll(() => payments.attempts(third)).toEqual(['1 UNKNOWN']);
   expect(await enter(KEYS[2] ?? '')).toBe(0);
   await env.orders.recheck('payment', { ...third, token: null });
   expect(await paying).toBe('succeeded');

@@ -3,7 +3,6 @@ import { eq, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
@@ -110,7 +109,7 @@ describe('a command', () => {
       kind: 'manualRetry',
       commandId: `retry:${randomUUID()}`,
     });
-    await eventually(async () => expect((await env.state(ref)).openAttempt).not.toBeNull());
+    await expect.poll(async () => (await env.state(ref)).openAttempt).not.toBeNull();
     const edited = env.execute(ref, {
       kind: 'edit',
       commandId: `edit:${randomUUID()}`,
@@ -177,12 +176,12 @@ describe('a subscription workflow', () => {
     });
     const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
     const answer = env.workflows.execute(ref, command).catch((error: unknown) => error);
-    await eventually(async () => expect((await env.state(ref)).openAttempt).not.toBeNull());
+    await expect.poll(async () => (await env.state(ref)).openAttempt).not.toBeNull();
     await handleOf(env, ref).terminate('terminated by an operator');
     await env.control('DELETE', '/control/faults');
     await answer;
     await env.workflows.ensureRunning(ref);
-    await eventually(async () => expect((await env.state(ref)).status).toBe('ACTIVE'));
+    await expect.poll(async () => (await env.state(ref)).status).toBe('ACTIVE');
     expect((await env.book(ref)).map((charge) => charge.outcome)).toEqual([
       'succeeded',
       'declined',

@@ -5,7 +5,6 @@ import { paymentAttempts, paymentIntents, paymentReviews } from '../../db/schema
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { eventually } from '../support/eventually.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -65,9 +64,7 @@ describe('a charge', () => {
       expect(await env.execute(ref, command)).toEqual({ kind: 'pending' });
       // The same command stays pending, another manual retry is refused, cancel is executed.
       // The outcome is recorded as unknown. A look-up follows after 10 s, so there may be more than one.
-      await eventually(async () =>
-        expect((await env.state(ref)).openAttempt?.lookups).toBeGreaterThan(0),
-      );
+      await expect.poll(async () => (await env.state(ref)).openAttempt?.lookups).toBeGreaterThan(0);
       expect(await env.execute(ref, command)).toEqual({ kind: 'pending' });
       const other = { ...command, commandId: `retry:${randomUUID()}` };
       expect(await env.execute(ref, other)).toMatchObject({
@@ -81,7 +78,7 @@ describe('a charge', () => {
       await env.control('DELETE', '/control/faults');
       // The interval between look-ups grows to a minute or more. The recheck causes a look-up at once.
       await env.workflows.recheck(ref);
-      await eventually(async () => expect((await env.state(ref)).openAttempt).toBeNull());
+      await expect.poll(async () => (await env.state(ref)).openAttempt).toBeNull();
       expect(await env.state(ref)).toMatchObject({ status, cyclesCharged });
       expect((await eventTypes(env, ref)).slice(-3)).toEqual(lastEvents);
       expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(booked);
@@ -101,7 +98,7 @@ describe('a charge', () => {
       });
       for (const { attemptId } of watched) {
         const watch = env.client.workflow.getHandle(orderWorkflowId('lateCharge', attemptId));
-        await eventually(async () => expect((await watch.describe()).status.name).toBe('RUNNING'));
+        await expect.poll(async () => (await watch.describe()).status.name).toBe('RUNNING');
       }
       await env.advance(clock, '2027-04-10T00:00:00Z');
       expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(booked);

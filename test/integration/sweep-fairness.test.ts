@@ -4,7 +4,6 @@ import { takeOverdue } from '../../db/repositories/sweeps/queries.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
@@ -69,6 +68,6 @@ test('an overdue subscription is repaired also when more subscriptions than a sw
   await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
   expect((await env.state(ref)).cyclesCharged).toBe(1);
   await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
-  await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(2));
+  await expect.poll(async () => (await env.state(ref)).cyclesCharged).toBe(2);
   expect(await env.book(ref)).toHaveLength(2);
 });

@@ -15,7 +15,6 @@ import type { SubscriptionWorkflows } from '../../temporal/subscriptions/workflo
 import { createWebhookQueues } from '../../temporal/webhook-queues.ts';
 import type { WebhookQueues } from '../../temporal/webhook-queues.ts';
 import { onDevServer } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -218,11 +217,11 @@ describe('the sweep', () => {
     await env.startWorkers();
     // The order has no outcome if the workers take longer than 25 s.
     await paying;
-    await eventually(async () =>
-      expect(await env.orders.execute('payment', { ...ref, token: null })).toEqual({
+    await expect
+      .poll(() => env.orders.execute('payment', { ...ref, token: null }))
+      .toEqual({
         kind: 'succeeded',
-      }),
-    );
+      });
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
 });

@@ -2,7 +2,6 @@ import { describe, expect } from 'vitest';
 import { loadSnapshot } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 
@@ -178,7 +177,7 @@ describe('a test clock', () => {
       await env.control('POST', '/control/faults', fault);
     }
     await env.sendClock(clock, Date.parse('2027-12-31T00:00:00Z'));
-    await eventually(async () => expect((await env.state(ref)).openAttempt).not.toBeNull());
+    await expect.poll(async () => (await env.state(ref)).openAttempt).not.toBeNull();
     expect((await loadSnapshot(env.db, ref))?.clock).toEqual({
       nowAt: Date.parse('2027-02-10T04:00:00Z'),
       targetAt: Date.parse('2027-12-31T00:00:00Z'),
@@ -188,7 +187,7 @@ describe('a test clock', () => {
     await handle.terminate('terminated by an operator');
     await env.control('DELETE', '/control/faults');
     expect(await env.workflows.ensureRunning(ref)).toBe(true);
-    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
+    await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
     expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual([
       'succeeded',
       'declined',

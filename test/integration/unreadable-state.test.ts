@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { NOTHING_FOUND } from '../../activities/repair/sweep.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { recheck, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
@@ -9,7 +9,6 @@ import { onDevServer as test } from '../support/environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { detailsOf } from '../support/workflow-details.ts';
 
-const SOON = { timeout: 60_000, interval: 50 };
 const REASON = 'terms.interval must be one of DAY, WEEK, MONTH, YEAR';
 
 const handleOf = ({ client }: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
@@ -45,14 +44,12 @@ test('a subscription whose recorded state cannot be read executes nothing until 
   );
 
   await handleOf(env, ref).signal(recheck);
-  await vi.waitFor(
-    async () =>
-      expect(await detailsOf(handleOf(env, ref))).toMatch(
-        `**Held**: the recorded state of ${subscriptionId} cannot be read: ${REASON}. ` +
-          'Repair the row, then send the signal `recheck`.',
-      ),
-    SOON,
-  );
+  await expect
+    .poll(() => detailsOf(handleOf(env, ref)))
+    .toMatch(
+      `**Held**: the recorded state of ${subscriptionId} cannot be read: ${REASON}. ` +
+        'Repair the row, then send the signal `recheck`.',
+    );
   await expect(pause(env, ref)).rejects.toMatchObject({ code: 'service_unavailable' });
   const { events } = await handleOf(env, ref).fetchHistory();
   expect(events?.filter((event) => event.workflowTaskFailedEventAttributes)).toEqual([]);
@@ -67,10 +64,7 @@ test('a subscription whose recorded state cannot be read executes nothing until 
 
   await setInterval(env, ref, '"MONTH"');
   await handleOf(env, ref).signal(recheck);
-  await vi.waitFor(
-    async () => expect(await detailsOf(handleOf(env, ref))).not.toContain('Held'),
-    SOON,
-  );
+  await expect.poll(() => detailsOf(handleOf(env, ref))).not.toContain('Held');
   expect(await env.state(ref)).toEqual(before);
   expect(await env.execute(ref, { kind: 'pause', commandId: randomUUID() })).toEqual(DONE);
   expect((await env.state(ref)).status).toBe('PAUSED');

@@ -3,7 +3,6 @@ import { expect } from 'vitest';
 import type { Command } from '../../domain/subscription/commands.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
-import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
@@ -30,9 +29,7 @@ async function undecidedIn(env: TestEnvironment) {
   });
   await env.control('POST', '/control/faults', { ...fails, operation: 'lookup', match: {} });
   await env.sendClock(clock, at(FEBRUARY));
-  await eventually(async () =>
-    expect((await env.state(ref)).openAttempt?.lookups).toBeGreaterThan(0),
-  );
+  await expect.poll(async () => (await env.state(ref)).openAttempt?.lookups).toBeGreaterThan(0);
   expect(await env.book(ref)).toMatchObject([{ outcome: 'succeeded' }]);
   const heardAtFirst = (await env.events(ref)).length;
   return {
@@ -42,7 +39,7 @@ async function undecidedIn(env: TestEnvironment) {
     heal: async () => {
       await env.control('DELETE', '/control/faults');
       await env.workflows.recheck(ref);
-      await eventually(async () => expect((await env.state(ref)).openAttempt).toBeNull());
+      await expect.poll(async () => (await env.state(ref)).openAttempt).toBeNull();
     },
     advance: (date: string) => env.advance(clock, date),
     booked: async () =>
@@ -66,7 +63,7 @@ test('a charge that the gateway has not received is not sent after a cancellatio
   const commandId = randomUUID();
   await order({ kind: 'cancel', reason: 'cancelled', atPeriodEnd: true, commandId });
   await heal();
-  await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
+  await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
   expect(await env.state(ref)).toMatchObject({
     endReason: 'cancelled',
     cyclesCharged: 1,
@@ -116,7 +113,7 @@ test('a charge that the gateway has not received is made with the new payment me
   const { paymentMethodId: replaced } = await env.state(ref);
   await order(newMethodCommand(await env.token('5555555555554444')));
   await heal();
-  await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(2));
+  await expect.poll(async () => (await env.state(ref)).cyclesCharged).toBe(2);
   const { status, paymentMethodId } = await env.state(ref);
   expect(status).toBe('ACTIVE');
   expect(paymentMethodId).not.toBe(replaced);

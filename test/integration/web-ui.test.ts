@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
@@ -8,12 +8,11 @@ import { payCheckout } from '../support/pay-checkout.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { detailsOf } from '../support/workflow-details.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** The texts that the Temporal Web UI shows about a subscription, read from a real Temporal server. */
 
 const JAN_10 = Date.parse('2027-01-10T00:00:00Z');
-const SOON = { timeout: 60_000, interval: 100 };
-
 const handleOf = (
   { client }: Pick<TestEnvironment, 'client'>,
   { subscriptionId }: SubscriptionRef,
@@ -42,21 +41,19 @@ describe('the workflow of a subscription shows operators', () => {
     const handle = handleOf(env, ref);
     await lengthenHistory(handle, JAN_10, 400);
     await env.advance(clock, '2027-01-20T00:00:00Z');
-    const later = await vi.waitFor(async () => {
+    const later = await eventually(async () => {
       const run = await handle.describe();
       expect(run.raw.workflowExecutionInfo?.firstRunId).not.toBe(run.runId);
       return run;
-    }, SOON);
+    });
     expect(later.status.name).toBe('RUNNING');
     expect(later.memo).toEqual({ productName: 'Tea' });
     expect(await detailsOf(handle)).toContain('Tea, 19.99 USD every day, 11 of 14 cycles paid.');
     const workflowId = subscriptionWorkflowId(ref.subscriptionId);
     // Every run of the workflow is listed.
-    await vi.waitFor(
-      async () =>
-        expect(new Set(await idsWith(env.client, receiptId))).toEqual(new Set([workflowId])),
-      SOON,
-    );
+    await expect
+      .poll(async () => new Set(await idsWith(env.client, receiptId)))
+      .toEqual(new Set([workflowId]));
     expect((await idsWith(env.client, receiptId)).length).toBeGreaterThan(1);
     await env.advance(clock, '2027-02-01T00:00:00Z');
     expect(await handle.result()).toEqual({

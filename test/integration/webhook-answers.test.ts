@@ -6,7 +6,6 @@ import {
   updateWebhookConfig,
 } from '../../db/repositories/webhooks/configs.ts';
 import { webhookConfigs } from '../../db/schema/webhooks.ts';
-import { eventually } from '../support/eventually.ts';
 import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { SECRET, onWebhookQueues as it } from '../support/webhook-environment.ts';
 
@@ -158,9 +157,9 @@ describe('a webhook configuration', () => {
     receiver.onReceive(async () => {
       const position = receiver.received.length;
       if (position === 1) return;
-      await eventually(async () => expect((await env.config(configId)).isActive).toBe(false));
+      await expect.poll(async () => (await env.config(configId)).isActive).toBe(false);
       const before = statements;
-      if (position === 8) await eventually(() => expect(statements).toBeGreaterThan(before));
+      if (position === 8) await expect.poll(() => statements).toBeGreaterThan(before);
     });
     const { activities } = env.startProcess(db);
     const drain = () =>

@@ -1,4 +1,4 @@
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Db } from '../../db/client.ts';
 import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
@@ -6,10 +6,9 @@ import { gate } from '../support/gate.ts';
 import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { onWebhookQueues as it } from '../support/webhook-environment.ts';
 import type { WebhookEnvironment } from '../support/webhook-environment.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** An upper bound for waits, not an expected duration. */
-const SOON = { timeout: 60_000, interval: 10 };
-
 const sequences = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event }) => event.sequence);
 const streamIds = (count: number) => Array.from({ length: count }, (_, index) => `sub_${index}`);
@@ -40,13 +39,13 @@ describe('the first delivery of a stream', () => {
     const process = env.startProcess(db);
     let emitted = 0;
     // On a busy machine the configuration is read again before the first request, too.
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       count.statements = 0;
       emitted += 3;
       await env.emit(1_000, 2_000, 3_000);
       await env.dispatch(process);
       expect(count.statements).toBe(1 + 2 * (3 + 2));
-    }, SOON);
+    });
     const all = Array.from({ length: emitted }, (_, index) => index + 1);
     expect([sequences(one), sequences(two)]).toEqual([all, all]);
     expect(process.woken).toEqual([]);
@@ -130,7 +129,7 @@ describe('the first delivery of a stream', () => {
     await Promise.all(Array.from({ length: 20 }, () => env.dispatch(process)));
     expect(process.woken.toSorted()).toEqual(ids.toSorted());
     answer.open();
-    await vi.waitFor(() => expect(process.woken).toHaveLength(4), SOON);
+    await expect.poll(() => process.woken).toHaveLength(4);
     await process.stop(30_000);
     expect(process.woken.toSorted()).toEqual([...ids, ...ids].toSorted());
     expect(receiver.received).toEqual([]);
@@ -156,7 +155,7 @@ describe('a process', () => {
     // After five failures the breaker is open, so the other deliveries wait for the queue.
     await receiver.close();
     expect(await byQueue).toMatchObject({ remaining: 20 });
-    await vi.waitFor(() => expect(env.woken).toEqual([configId]), SOON);
+    await expect.poll(() => env.woken).toEqual([configId]);
     const attempted = await env.progress(configId);
     expect(attempted.toSorted()).toEqual([
       ...Array.from({ length: 12 }, () => '1 PENDING 0'),
@@ -221,10 +220,10 @@ describe('two processes', () => {
       submit(env, streamId);
       submit(env, streamId, other);
     }
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       await env.deliver();
       expect(await pending(env)).toBe(0);
-    }, SOON);
+    });
     expect(twice).toEqual([]);
     const received = receiver.received.map(({ event }) => event.eventId);
     expect(received).toHaveLength(60);
@@ -245,10 +244,10 @@ describe('two processes', () => {
       }
       await env.deliver();
     }
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       await env.deliver({ laterMs: 60_000 });
       expect(await pending(env)).toBe(0);
-    }, SOON);
+    });
     for (const streamId of ids) {
       const taken = receiver.received
         .filter(({ event, answered }) => event['streamId'] === streamId && answered === 200)
@@ -267,7 +266,7 @@ describe('two processes', () => {
     receiver.onReceive(() => answer.isOpen);
     await env.emit(1_000);
     const first = env.dispatch();
-    await vi.waitFor(() => expect(receiver.received).toHaveLength(1), SOON);
+    await expect.poll(() => receiver.received).toHaveLength(1);
     const other = env.startProcess();
     await env.emit(2_000);
     await env.dispatch(other);
@@ -288,7 +287,7 @@ describe('a process that stops', () => {
     receiver.onReceive(() => answer.isOpen);
     await env.emit(1_000, 2_000);
     submit(env, env.streamId);
-    await vi.waitFor(() => expect(receiver.received).toHaveLength(1), SOON);
+    await expect.poll(() => receiver.received).toHaveLength(1);
     const stopped = env.own.stop(30_000);
     answer.open();
     await stopped;

@@ -8,7 +8,6 @@ import {
 import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 
 import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
-import { eventually } from '../support/eventually.ts';
 import { gate } from '../support/gate.ts';
 import { SECRET, onWebhookQueues as it } from '../support/webhook-environment.ts';
 import type { WebhookEnvironment } from '../support/webhook-environment.ts';
@@ -296,9 +295,7 @@ describe('a change of a webhook configuration during a drain', () => {
       await changed.isOpen;
       if (answered === 410) return;
       // The other requests end after the answer 410 is recorded.
-      await eventually(async () =>
-        expect(await env.db.$count(webhookDeliveries, isAttempted)).toBeGreaterThan(0),
-      );
+      await expect.poll(() => env.db.$count(webhookDeliveries, isAttempted)).toBeGreaterThan(0);
     });
     expect(await drainOnce(env, configId)).toMatchObject({ remaining: 1, pausedMs: 0 });
     expect([old.received.length, fresh.received.length]).toEqual([8, 8]);

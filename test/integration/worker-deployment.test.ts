@@ -59,18 +59,18 @@ test('one signal to all hands sleeping runs to the current build, and to the for
     refs.push(ref);
   }
   const builds = () => Promise.all(refs.map(buildOf));
-  await eventually(async () => expect(await builds()).toEqual(['one', 'one']));
+  await expect.poll(builds).toEqual(['one', 'one']);
 
   await start('two');
   await makeCurrent('two');
   expect(await builds()).toEqual(['one', 'one']);
   await signalAll();
-  await eventually(async () => expect(await builds()).toEqual(['two', 'two']));
+  await expect.poll(builds).toEqual(['two', 'two']);
   await env.advance(clock, '2027-02-28T12:00:00Z');
 
   await makeCurrent('one');
   await signalAll();
-  await eventually(async () => expect(await builds()).toEqual(['one', 'one']));
+  await expect.poll(builds).toEqual(['one', 'one']);
   await env.advance(clock, '2027-03-31T12:00:00Z');
 
   for (const ref of refs) {

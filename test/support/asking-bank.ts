@@ -1,5 +1,5 @@
 import { asc, eq } from 'drizzle-orm';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { paymentAttempts, paymentIntents } from '../../db/schema/payments.ts';
 import type { Shop } from './shop.ts';
 import type { StripeWorld } from './stripe.ts';
@@ -14,6 +14,7 @@ import {
 } from './stripe-merchant.ts';
 import { createEnvironment } from './test-environment.ts';
 import type { TestEnvironment } from './test-environment.ts';
+import { eventually } from './eventually.ts';
 
 /**
  * The `test` function of a file. The merchant of its environment has an account at the Stripe double. `owing`
@@ -93,8 +94,7 @@ async function owingIn(env: TestEnvironment, shop: Shop, world: StripeWorld) {
     },
     /** Waits until no attempt is open, and returns the state. */
     settled: async () => {
-      const isSettled = async () => expect((await env.state(ref)).openAttempt).toBeNull();
-      await vi.waitFor(isSettled, { timeout: 60_000, interval: 20 });
+      await eventually(async () => expect((await env.state(ref)).openAttempt).toBeNull());
       return env.state(ref);
     },
     /** Expects no further event and no change at Stripe until 16 February 2027, a day before the next billing date. */

@@ -5,7 +5,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from '@temporalio/client';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
-import { expect, inject, vi } from 'vitest';
+import { expect, inject } from 'vitest';
 import { activityInterceptor } from '../../activities/interceptors.ts';
 import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import type { SendBudget } from '../../activities/deps.ts';
@@ -325,10 +325,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     /** Sets the clock's target and waits until every subscription on the clock has reached it. */
     advance: async (id: string, to: string | number) => {
       const clock = await sendClock(id, typeof to === 'number' ? to : Date.parse(to));
-      await vi.waitFor(async () => expect(await countBehind(db, clock)).toBe(0), {
-        timeout: 60_000,
-        interval: 20,
-      });
+      await eventually(async () => expect(await countBehind(db, clock)).toBe(0));
     },
     state: (ref: SubscriptionRef) => stateOf(db, ref),
     timeline: (ref: SubscriptionRef) => timelineOf(db, ref),

@@ -120,7 +120,7 @@ describe('an activity failure', () => {
       // backoff.
       faults.chargeAttempt = { times: 7, effect };
       await env.server.sleep(31 * DAY + 120_000);
-      await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(2));
+      await expect.poll(async () => (await env.state(ref)).cyclesCharged).toBe(2);
       // After six attempts, the first as a local activity, the workflow reads the subscription's row again. If
       // the charge is done, the workflow makes no further attempt.
       expect(faults.chargeAttempt.times).toBe(effect ? 1 : 0);
@@ -182,7 +182,7 @@ describe('an activity failure', () => {
     } as const;
     await executeWhileTimePasses(env, ref, edit).catch((error: unknown) => error);
     await env.server.sleep(5 * DAY);
-    await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(2));
+    await expect.poll(async () => (await env.state(ref)).cyclesCharged).toBe(2);
     const charged = (await env.events(ref)).filter(
       (event) => event['eventType'] === 'subscription.cycle_charged',
     );
@@ -232,7 +232,7 @@ describe('an activity failure', () => {
     const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     await handle.signal('cancel');
     await env.server.sleep(300_000);
-    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
+    await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
     expect(faults.record.times).toBe(0);
     await env.server.sleep(400 * DAY);
     expect(await env.book(ref)).toHaveLength(1);
@@ -251,7 +251,7 @@ describe('an activity failure', () => {
     await lengthenHistory(handle, createdAt, 450);
     await env.sendClock(clock, createdAt + DAY);
     await env.server.sleep(300_000);
-    await eventually(async () => expect((await env.state(ref)).status).toBe('PAUSED'));
+    await expect.poll(async () => (await env.state(ref)).status).toBe('PAUSED');
     expect(faults.record.times).toBe(0);
     await env.advance(clock, createdAt + 60 * DAY);
     expect(await env.book(ref)).toHaveLength(1);
@@ -261,7 +261,7 @@ describe('an activity failure', () => {
     const ref = await env.create({ createdAt: await env.server.currentTimeMs() });
     faults.record = { times: 8, effect: false };
     await env.server.sleep(DAY + 120_000);
-    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
+    await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
     await env.server.sleep(400 * DAY);
     const events = await env.events(ref);
     expect(events.map(({ eventType }) => eventType)).toEqual([
@@ -279,7 +279,7 @@ describe('an activity failure', () => {
     faults.wakeStream = { times: 1_000, effect: false };
     const ref = await active(env);
     await env.server.sleep(31 * DAY + 120_000);
-    await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(2));
+    await expect.poll(async () => (await env.state(ref)).cyclesCharged).toBe(2);
     expect((await env.state(ref)).status).toBe('ENDED');
     expect(faults.wakeStream.times).toBeLessThan(1_000);
   });
@@ -291,7 +291,7 @@ describe('an activity failure', () => {
     faults.record = { times: 28, effect: false };
     await handle.signal('pause');
     await env.server.sleep(300_000);
-    await eventually(async () => expect((await env.state(ref)).status).toBe('PAUSED'));
+    await expect.poll(async () => (await env.state(ref)).status).toBe('PAUSED');
     const run = env.client.workflow.getHandle(handle.workflowId, runId);
     const { events } = await run.fetchHistory();
     const waits = (events ?? []).flatMap(({ timerStartedEventAttributes: timer, userMetadata }) => {
@@ -342,5 +342,5 @@ test('a recheck signal during a read of the subscription’s row causes a second
     await handle.signal(recheck);
   };
   await handle.signal(recheck);
-  await eventually(() => expect(reads).toEqual(['first', 'second']));
+  await expect.poll(() => reads).toEqual(['first', 'second']);
 });

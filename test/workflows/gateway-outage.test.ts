@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { beforeEach, describe, expect, vi } from 'vitest';
+import { beforeEach, describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { newId, randomToken } from '../../domain/ids.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -7,11 +7,10 @@ import { payCheckout } from '../support/pay-checkout.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TestEnvironment, TimeSkippingEnvironment } from '../support/test-environment.ts';
+import { eventually } from '../support/eventually.ts';
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
-const SOON = { timeout: 60_000, interval: 100 };
-
 /**
  * The number of subscriptions with an unknown outcome. If `OUTAGE_UNDECIDED` is set, the test prints its
  * figures.
@@ -203,7 +202,7 @@ async function outage(env: TimeSkippingEnvironment, payments: Payments, minutes:
   for (let step = 0; step < steps && settledAt.size < ids.length; step += 1) {
     await env.server.sleep(5_000);
   }
-  await vi.waitFor(() => expect(new Set(settledAt.keys())).toEqual(new Set(ids)), SOON);
+  await expect.poll(() => new Set(settledAt.keys())).toEqual(new Set(ids));
   const waits = [...settledAt.values()].map((at) => at - returnedAt).toSorted((a, b) => a - b);
   if (isMeasured) {
     const [p50, p99, last] = [0.5, 0.99, 1].map((share) => quantile(waits, share) / 1_000);
@@ -213,9 +212,9 @@ async function outage(env: TimeSkippingEnvironment, payments: Payments, minutes:
   }
   expect(quantile(waits, 0.99)).toBeLessThanOrEqual(5 * MINUTE);
 
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     for (const ref of refs) expect((await env.state(ref)).status).toBe('ENDED');
-  }, SOON);
+  });
   const found = await records(env, payments, refs, made);
   expect(found).toEqual({
     cycles: refs.map(() => ({

@@ -3,7 +3,6 @@ import type { Activities } from '../../activities/index.ts';
 import { listReviews } from '../../db/repositories/payments/reviews.ts';
 import { expectFirstDay, FIRST_DAY_CALLS, noteCall } from '../support/call-times.ts';
 import { SESSION } from '../support/card-tokens.ts';
-import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { enterAccount, tokenAtStripe } from '../support/stripe-merchant.ts';
 import { onStripe } from '../support/stripe.ts';
@@ -57,12 +56,12 @@ test('a charge that stays in progress for days is looked up every 5 min, then da
   const createdAt = await env.server.currentTimeMs();
   const ref = await env.create({ createdAt, terms: { cycleCount: 2, interval: 'DAY' } });
   await payCheckout(env, ref, await tokenAtStripe(env, SESSION));
-  await eventually(async () => expect((await env.state(ref)).cyclesCharged).toBe(1));
+  await expect.poll(async () => (await env.state(ref)).cyclesCharged).toBe(1);
   const metadata = { merchantId: env.merchantId };
   await world.control('POST', 'outcomes', { kind: 'processing', count: 1, metadata });
   calledAt.length = 0;
   await env.server.sleep(DAY + 25.5 * HOUR);
-  await eventually(() => expect(calledAt).toHaveLength(FIRST_DAY_CALLS));
+  await expect.poll(() => calledAt).toHaveLength(FIRST_DAY_CALLS);
   expectFirstDay(calledAt);
   expect((await env.state(ref)).openAttempt).toMatchObject({ lookups: FIRST_DAY_CALLS });
 
@@ -73,7 +72,7 @@ test('a charge that stays in progress for days is looked up every 5 min, then da
   await env.server.sleep(DAY);
   await world.faults('DELETE', 'faults');
   await env.server.sleep(DAY);
-  await eventually(() => expect(calledAt).toHaveLength(FIRST_DAY_CALLS + 3));
+  await expect.poll(() => calledAt).toHaveLength(FIRST_DAY_CALLS + 3);
   const daily = calledAt.slice(FIRST_DAY_CALLS);
   expect(
     daily.map((at, n) => Math.round((at - calledAt[FIRST_DAY_CALLS - 1 + n]!) / HOUR)),
@@ -85,7 +84,7 @@ test('a charge that stays in progress for days is looked up every 5 min, then da
   expect(await lines()).toEqual(['succeeded 1999', 'processing 1999']);
   await world.control('POST', 'settle', { paymentIntentId: (await intents())[1]?.id });
   await env.server.sleep(DAY);
-  await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
+  await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
   expect((await env.events(ref)).map((event) => event['eventType']).slice(-4)).toEqual([
     'intent.created',
     'intent.success',

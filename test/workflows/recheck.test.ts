@@ -9,7 +9,6 @@ import {
 } from '../../workflows/subscription/messages.ts';
 import { noteCall } from '../support/call-times.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment, TimeSkippingEnvironment } from '../support/test-environment.ts';
 
@@ -78,7 +77,7 @@ const recheck = (env: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
 /** Sleeps until the calls after which the next look-up follows 280 to 290 s later. */
 async function untilRegular(env: TimeSkippingEnvironment): Promise<void> {
   for (let step = 0; step < 45 && askedAt.length < CALLS; step += 1) await env.server.sleep(10_000);
-  await eventually(() => expect(askedAt).toHaveLength(CALLS));
+  await expect.poll(() => askedAt).toHaveLength(CALLS);
 }
 
 /**
@@ -97,9 +96,9 @@ async function undecided(env: TimeSkippingEnvironment, testClockId: string | nul
   askedAt.length = 0;
   if (testClockId === null) await env.server.sleep(DAY + 1_000);
   else await env.sendClock(testClockId, createdAt + DAY);
-  await eventually(() => expect(askedAt).not.toEqual([]));
+  await expect.poll(() => askedAt).not.toEqual([]);
   await untilRegular(env);
-  await eventually(async () => expect((await env.state(ref)).openAttempt?.lookups).toBe(CALLS));
+  await expect.poll(async () => (await env.state(ref)).openAttempt?.lookups).toBe(CALLS);
   return ref;
 }
 
@@ -126,7 +125,7 @@ describe('a recheck signal to a subscription', () => {
     const ref = await undecided(env);
     await gatewayIsBack(env);
     await recheck(env, ref);
-    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
+    await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
     expect(askedAt).toHaveLength(CALLS + 1);
     expect(delayOver(0)).toBeLessThan(280);
     expect(await outcomes(env, ref)).toEqual(['succeeded x1', 'succeeded x1']);
@@ -143,7 +142,7 @@ describe('a recheck signal to a subscription', () => {
     const ref = await undecided(env, clock);
     await gatewayIsBack(env);
     await recheck(env, ref);
-    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
+    await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
     expect(askedAt).toHaveLength(CALLS + 1);
     expect(await outcomes(env, ref)).toEqual(['succeeded x1', 'succeeded x1']);
     expect(await types(env, ref)).toEqual(PAID_TWICE);
@@ -156,15 +155,15 @@ describe('a recheck signal to a subscription', () => {
     const before = (await env.state(ref)).openAttempt;
     for (let signals = 1; signals <= RECHECKS; signals += 1) {
       await recheck(env, ref);
-      await eventually(() => expect(askedAt).toHaveLength(CALLS + signals));
+      await expect.poll(() => askedAt).toHaveLength(CALLS + signals);
     }
     expect((await env.state(ref)).openAttempt).toEqual(before);
     await env.server.sleep(5 * MINUTE);
-    await eventually(() => expect(askedAt).toHaveLength(CALLS + RECHECKS + 1));
+    await expect.poll(() => askedAt).toHaveLength(CALLS + RECHECKS + 1);
     expectScheduled(delayOver(RECHECKS));
     await gatewayIsBack(env);
     await env.server.sleep(5 * MINUTE);
-    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
+    await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
     expect(askedAt).toHaveLength(CALLS + RECHECKS + 2);
     expect(await types(env, ref)).toEqual(PAID_TWICE);
   });
@@ -202,11 +201,11 @@ describe('a recheck signal to a payment', () => {
     await untilRegular(env);
     for (let signals = 1; signals <= RECHECKS; signals += 1) {
       await handle.signal(recheckPayment);
-      await eventually(() => expect(askedAt).toHaveLength(CALLS + signals));
+      await expect.poll(() => askedAt).toHaveLength(CALLS + signals);
     }
     expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']);
     await env.server.sleep(5 * MINUTE);
-    await eventually(() => expect(askedAt).toHaveLength(CALLS + RECHECKS + 1));
+    await expect.poll(() => askedAt).toHaveLength(CALLS + RECHECKS + 1);
     expectScheduled(delayOver(RECHECKS));
     await gatewayIsBack(env);
     await handle.signal(recheckPayment);

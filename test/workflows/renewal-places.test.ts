@@ -2,7 +2,6 @@ import { expect } from 'vitest';
 import { RenewalPlaces } from '../../domain/subscription/renewal-places.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
 
@@ -44,7 +43,7 @@ test('renewals of one instant are charged one after the other, each for its own 
   await env.server.sleep(2 * DAY_MS);
   const nextAt = nextMonth(dueAt);
   for (const [n, ref] of subscriptions.entries()) {
-    await eventually(async () => expect(await charges(env, ref)).toHaveLength(2));
+    await expect.poll(() => charges(env, ref)).toHaveLength(2);
     const [chargedAt, nextDate] = (await charges(env, ref))[1]!;
     expect(chargedAt - dueAt).toBeGreaterThanOrEqual(first[n]!);
     // The next date comes from the calendar, not from the time of the charge.
@@ -57,7 +56,7 @@ test('renewals of one instant are charged one after the other, each for its own 
 
   await env.server.sleep(nextAt - dueAt);
   for (const [n, ref] of subscriptions.entries()) {
-    await eventually(async () => expect(await charges(env, ref)).toHaveLength(3));
+    await expect.poll(() => charges(env, ref)).toHaveLength(3);
     expect((await charges(env, ref))[2]![0] - nextAt).toBeGreaterThanOrEqual(second[n]!);
     expect(await env.book(ref)).toHaveLength(3);
   }

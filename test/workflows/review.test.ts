@@ -273,14 +273,14 @@ describe('a payment settled as not charged', () => {
     expect(arrived.kind).toBe('succeeded');
     const { outcome } = (await handle.result()) as { outcome: { refundId: string } };
     expect(outcome).toMatchObject({ ...arrived, kind: 'found' });
-    await eventually(async () =>
-      expect(await payments.refundRow(outcome)).toMatchObject({
+    await expect
+      .poll(() => payments.refundRow(outcome))
+      .toMatchObject({
         state: 'SUCCEEDED',
         gatewayKey: `refund:${attempt.id}`,
         lateAttemptId: attempt.id,
         amountMinor: 5_000,
-      }),
-    );
+      });
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
     expect(await payments.intent(ref)).toMatchObject({ status: 'FAILED', refundedMinor: 0 });

@@ -3,7 +3,6 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onTimeSkippingServer as test } from '../support/environment.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
-import { eventually } from '../support/eventually.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import type { NewSubscription } from '../support/subscriptions.ts';
@@ -42,7 +41,7 @@ async function sleepUntilPaid(
   cycles: number,
 ): Promise<void> {
   await env.server.sleep(ms);
-  await eventually(async () => expect(await paid(env, ref)).toBe(cycles));
+  await expect.poll(() => paid(env, ref)).toBe(cycles);
 }
 
 /** Month-day, event type and amount of every emitted event, from index `from` on. */
@@ -150,7 +149,7 @@ describe('a subscription in Temporal', () => {
     await env.workflows.execute(ref, cancel);
     const { currentPeriodEndAt } = await env.state(ref);
     await env.server.sleep(31 * DAY);
-    await eventually(async () => expect((await env.state(ref)).status).toBe('ENDED'));
+    await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
     const told = (await env.events(ref)).slice(before);
     expect(told.map(({ eventType }) => eventType)).toEqual([
       'subscription.paused',
@@ -182,7 +181,7 @@ describe('a subscription in Temporal', () => {
       count: 4,
     });
     await env.server.sleep(31 * DAY + 3_600_000);
-    await eventually(async () => expect((await env.state(ref)).status).toBe('UNPAID'));
+    await expect.poll(async () => (await env.state(ref)).status).toBe('UNPAID');
     const retry = (n: number) =>
       env.workflows.execute(ref, {
         kind: 'manualRetry',

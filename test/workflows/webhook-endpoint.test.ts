@@ -16,7 +16,6 @@ import {
 import type { WebhookEndpointInput } from '../../workflows/webhook-endpoint/messages.ts';
 import type { webhookEndpoint } from '../../workflows/webhook-endpoint/workflow.ts';
 import { onTimeSkippingServer as it } from '../support/environment.ts';
-import { eventually } from '../support/eventually.ts';
 import { detailsOf } from '../support/workflow-details.ts';
 
 const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pausedMs: 0 };
@@ -110,9 +109,9 @@ describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
       (drain) => results[drain - 1] ?? NOTHING_LEFT,
       async () => {
         const handle = await wakeQueue(server);
-        await eventually(async () => {
-          expect(await detailsOf(handle)).toMatch(/^1 delivery left\. Next attempt at \S+Z\.$/);
-        });
+        await expect
+          .poll(() => detailsOf(handle))
+          .toMatch(/^1 delivery left\. Next attempt at \S+Z\.$/);
         await server.sleep(600_000);
         await wakeQueue(server);
         await handle.result();
@@ -134,7 +133,7 @@ describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
         drain === 1 ? { remaining: 9, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
       async () => {
         const handle = await wakeQueue(server);
-        await eventually(() => expect(drains).toHaveLength(1));
+        await expect.poll(() => drains).toHaveLength(1);
         await server.sleep(1_000);
         for (let count = 0; count < 5; count += 1) await wakeQueue(server);
         await server.sleep(30_000);
@@ -156,7 +155,7 @@ describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
         drain === 1 ? { remaining: 9, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
       async () => {
         const handle = await wakeQueue(server);
-        await eventually(() => expect(drains).toHaveLength(1));
+        await expect.poll(() => drains).toHaveLength(1);
         await server.sleep(10_000);
         await send(server, breakerClosed);
         await handle.result();
@@ -174,11 +173,9 @@ describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
         drain === 1 ? { remaining: 0, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
       async () => {
         const handle = await wakeQueue(server);
-        await eventually(async () => {
-          expect(await detailsOf(handle)).toMatch(
-            /^0 deliveries left\. The endpoint is down; next probe at \S+Z\.$/,
-          );
-        });
+        await expect
+          .poll(() => detailsOf(handle))
+          .toMatch(/^0 deliveries left\. The endpoint is down; next probe at \S+Z\.$/);
         await handle.result();
         expect(await timersOf(handle)).toEqual(['next probe with one of 0 deliveries']);
       },

@@ -200,7 +200,7 @@ test('a credential of a former pepper works, and is hashed with the current one 
       'Append this value after a comma, or revoke the credentials.',
   );
   expect((await list(renewed, credential)).status).toBe(200);
-  await eventually(async () => expect(await missingPeppers(renewed.db, [next])).toBeNull());
+  await expect.poll(() => missingPeppers(renewed.db, [next])).toBeNull();
   renewed.clock.aheadMs += CACHE_MS;
   expect((await list(renewed, credential)).status).toBe(200);
   const { keyId, secret } = credential;

@@ -1,7 +1,6 @@
 import { expect } from 'vitest';
 import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
 import { merchantCommand } from '../../../tools/scripts/merchant/command.ts';
-import { eventually } from '../../support/eventually.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { runCommand, runProgram } from '../../support/run-command.ts';
@@ -79,9 +78,7 @@ test('the merchant command adds a credential that only reads and expires, and li
   expect(await lineOf()).toMatch(/ {2}works until \d{4}-\S+ {2}read only {2}never used$/);
   expect((await list(api, added)).status).toBe(200);
   expect((await api.call('POST', '/customer/create', { as: added, body: {} })).status).toBe(403);
-  await eventually(async () =>
-    expect(await lineOf()).toMatch(/ {2}last used \d{4}-\d\d-\d\d \d\d:\d\d UTC$/),
-  );
+  await expect.poll(lineOf).toMatch(/ {2}last used \d{4}-\d\d-\d\d \d\d:\d\d UTC$/);
   api.clock.aheadMs += 3_600_000;
   expect((await list(api, added)).status).toBe(401);
   expect(await add('--expires', '2020-01-01')).toMatchObject({
