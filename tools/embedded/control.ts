@@ -36,3 +36,15 @@ export async function* recordedCharges<Charge>(
     after = page.next;
   }
 }
+
+/** The faults of a gateway or of a proxy: they break the requests that they match. */
+export function faultControl<Fault>(url: string, key: string) {
+  const address = `${url}/control/faults`;
+  return {
+    addFault: (fault: object) => askControl(address, key, 'POST', fault),
+    /** Those since the last removal, each with the number of requests that it has hit. */
+    faults: async () =>
+      ((await askControl(address, key)) as { faults: (Fault & { hits: number })[] }).faults,
+    clearFaults: () => askControl(address, key, 'DELETE'),
+  };
+}

@@ -56,14 +56,21 @@ export async function waitUntilGone(identity: ProcessIdentity, waitMs: number): 
 }
 
 function startInProc(pid: number): string | undefined {
+  const stat = statOf(pid);
+  if (stat === undefined || stat[0] === 'Z' || stat[0] === 'X') return undefined;
+  const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  return `${boot}:${stat[START_TICKS]}`;
+}
+
+/** Where {@link statOf} has the start time, in clock ticks since boot. */
+const START_TICKS = 19;
+
+/** The fields of `/proc/<pid>/stat` from the state on: state, parent, … Undefined if there is no such process. */
+export function statOf(pid: number): string[] | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name in parentheses may contain blanks. After it, field 1 is the state, and field 20 is the
-    // start time in clock ticks since boot.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
-    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-    return `${boot}:${fields[19]}`;
+    // The name in parentheses may contain blanks.
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   } catch {
     return undefined;
   }

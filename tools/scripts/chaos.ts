@@ -20,7 +20,7 @@ import type { RunReport } from '../proof/chaos/report.ts';
 import { run } from '../proof/chaos/run.ts';
 import type { RunOptions } from '../proof/chaos/surroundings.ts';
 import { commandLine, gatewayOption, wholeNumber } from './client/options.ts';
-import { startStack } from './client/own-stack.ts';
+import { STACK_PORTS, startStack } from './client/own-stack.ts';
 import { grouped, print, runScript } from './client/terminal.ts';
 import { printResult } from '../proof/verify/print-result.ts';
 
@@ -69,16 +69,7 @@ await runScript(async () => {
     dataDir: folder,
     temporal: options.temporal,
     gateway: options.gateway,
-    ports: {
-      api: options.port,
-      gateway: options.port + 1,
-      postgres: options.port + 2,
-      temporal: options.port + 3,
-      stripeDouble: options.port + 4,
-      faultProxy: options.port + 5,
-      stripeMock: options.port + 6,
-      temporalUi: options.port + 7,
-    },
+    ports: Object.fromEntries(STACK_PORTS.map((name, index) => [name, options.port + index])),
   });
   let isFine = false;
   try {

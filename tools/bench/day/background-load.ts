@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../../scripts/client/terminal.ts';
 import { distributionOf } from '../measure/percentiles.ts';
 import type { Distribution } from '../measure/percentiles.ts';
 import type { ClientOf } from '../stack/measured-stack.ts';
@@ -47,7 +48,7 @@ export function startBackgroundLoad(merchant: ClientOf) {
       };
       await Promise.all([reads(), timed(times.checkout, () => payOne(fwdUrl, troubles))]);
     } catch (error) {
-      failures.push(error instanceof Error ? error.message : String(error));
+      failures.push(messageOf(error));
     }
   };
   const rounds = async (): Promise<void> => {

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { statOf } from '../../embedded/process-identity.ts';
 
 export type CpuTimes<Name extends string = string> = ReadonlyMap<Name, number>;
 
@@ -58,22 +59,14 @@ export function residentMb(pid: number | undefined): number | null {
 }
 
 function readProcesses(): Map<number, { parent: number; ticks: number }> {
-  const found = new Map<number, { parent: number; ticks: number }>();
-  for (const entry of readdirSync('/proc')) {
-    const pid = Number(entry);
-    if (!Number.isInteger(pid)) continue;
-    let stat: string;
-    try {
-      stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    } catch {
-      // The process ended after the folder was listed.
-      continue;
-    }
-    // Fields after the name in parentheses: state, parent, …; from index 11 utime, stime, cutime,
-    // cstime.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
-    found.set(pid, { parent: Number(fields[1]), ticks });
-  }
-  return found;
+  return new Map(
+    readdirSync('/proc').flatMap((entry) => {
+      const pid = Number(entry);
+      const stat = Number.isInteger(pid) ? statOf(pid) : undefined;
+      if (stat === undefined) return [];
+      // utime, stime, cutime and cstime.
+      const ticks = stat.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+      return [[pid, { parent: Number(stat[1]), ticks }] as const];
+    }),
+  );
 }

@@ -16,8 +16,6 @@ import {
   shown,
 } from './text.ts';
 
-type Wave = DayFigures['waves'][number];
-
 export function printBillingDay(
   options: DayOptions,
   runConditions: RunConditions,
@@ -66,12 +64,7 @@ function printSetUp({ setUp, waves }: DayFigures): void {
 }
 
 function printWaves(figures: DayFigures): void {
-  const waves = shownWaves(figures);
-  const row = (label: string, value: (wave: WaveFigures) => number | null): void =>
-    printRow(
-      label,
-      waves.map((wave) => shown(value(wave))),
-    );
+  const row = rowOf(figures);
   printHeading('All fall due at one time', namesOf(figures));
   row('charges a second', (wave) => wave.chargesPerSecond);
   row('all delivered and asleep, a second', (wave) => wave.asleepPerSecond);
@@ -86,12 +79,7 @@ function printWaves(figures: DayFigures): void {
 
 function printCosts(figures: DayFigures): void {
   const { idle, reference } = figures;
-  const waves = shownWaves(figures);
-  const row = (label: string, value: (wave: WaveFigures) => number | null | undefined): void =>
-    printRow(
-      label,
-      waves.map((wave) => shown(value(wave))),
-    );
+  const row = rowOf(figures);
   printHeading('Cost of one renewal', namesOf(figures));
   for (const name of [...PROCESSES, 'receiver', 'bench'] as const) {
     row(`CPU ms: ${name}`, ({ cost }) => cost.cpuMs[name]);
@@ -147,9 +135,14 @@ function printFloors({ floors }: DayFigures, ratios: RatiosToFloors): void {
   );
 }
 
-/** The reference, if there is one, and the months. */
-function shownWaves({ reference, waves }: DayFigures): readonly Wave[] {
-  return reference === null ? waves : [reference, ...waves];
+/** Prints a row with a value of the reference, if there is one, and of each month. */
+function rowOf({ reference, waves }: DayFigures) {
+  const all = reference === null ? waves : [reference, ...waves];
+  return (label: string, value: (wave: WaveFigures) => number | null): void =>
+    printRow(
+      label,
+      all.map((wave) => shown(value(wave))),
+    );
 }
 
 function namesOf({ reference, waves }: DayFigures): string[] {

@@ -10,7 +10,6 @@ import { openProcessTable } from '../../embedded/process-table.ts';
 import { loadOrMakeSecrets } from '../../embedded/secrets.ts';
 import { supervise } from '../../embedded/services.ts';
 import { startStack } from '../../scripts/client/own-stack.ts';
-import type { StackPorts } from '../../scripts/client/own-stack.ts';
 import { createMerchantClient } from '../../scripts/client/merchant-client.ts';
 import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
 import type { Closer } from '../../../runtime/shutdown.ts';
@@ -99,7 +98,7 @@ function openSql(url: string): postgres.Sql {
   });
 }
 
-async function stackPorts(temporalKind: TemporalKind): Promise<StackPorts> {
+async function stackPorts(temporalKind: TemporalKind) {
   let temporal = await freePort();
   while (temporal > TEMPORAL_PORT_MAX) temporal = await freePort();
   const inner = temporalKind === 'cluster' ? Object.values(innerPorts(temporal)) : [];
@@ -110,13 +109,8 @@ async function stackPorts(temporalKind: TemporalKind): Promise<StackPorts> {
     taken.add(port);
     return port;
   };
-  return {
-    api: await other(),
-    gateway: await other(),
-    postgres: await other(),
-    temporal,
-    temporalUi: await other(),
-  };
+  const [api, gateway] = [await other(), await other()];
+  return { api, gateway, postgres: await other(), temporal, temporalUi: await other() };
 }
 
 /** Writes a setting that Postgres reads only at its start. */

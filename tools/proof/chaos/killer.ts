@@ -1,7 +1,7 @@
-import { readFileSync, readlinkSync } from 'node:fs';
+import { readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isRunning } from '../../embedded/process-identity.ts';
+import { isRunning, statOf } from '../../embedded/process-identity.ts';
 import { openProcessTable } from '../../embedded/process-table.ts';
 import type { ProcessRecord, ProcessTable } from '../../embedded/process-table.ts';
 import type { Random } from './random.ts';
@@ -146,8 +146,7 @@ async function freeze(pid: number, ms: number): Promise<void> {
 /** True if `starterPid` is the parent and has our working directory. */
 function isChildOf(pid: number, starterPid: number): boolean {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    const parentPid = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+    const parentPid = Number(statOf(pid)?.[1]);
     return parentPid === starterPid && readlinkSync(`/proc/${starterPid}/cwd`) === process.cwd();
   } catch {
     return false;

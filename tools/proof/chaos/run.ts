@@ -5,6 +5,7 @@ import { createSealing, keyRingOf } from '../../../runtime/sealing.ts';
 import { openBooks } from '../verify/books.ts';
 import { checkBooks } from '../verify/invariants.ts';
 import type { CheckResult } from '../verify/invariants.ts';
+import { messageOf } from '../../scripts/client/terminal.ts';
 import { readCharges } from './charges-plot.ts';
 import { countCycles, figuresOf, repairsOf } from './figures.ts';
 import { runFaultPhase, UP_WITHIN_MS } from './fault-phase.ts';
@@ -110,8 +111,4 @@ function commandOf(options: RunOptions): string {
 
 function commitOf(): string {
   return execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -96,7 +96,7 @@ export function stripeFaults(
       enough.abort();
       await orders;
       const faults = await double.faults();
-      await double.removeFaults();
+      await double.clearFaults();
       const storms = faults.slice(FAULTS.length).reduce((sum, { hits }) => sum + hits, 0);
       return [
         ...FAULTS.map(([name], at): Figure => [`Stripe, ${name}`, grouped(faults[at]?.hits ?? 0)]),

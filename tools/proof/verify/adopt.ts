@@ -20,7 +20,7 @@ import { ENTRIES_SHOWN } from '../../../domain/subscription/describe.ts';
 import { textOf } from '../../../domain/subscription/entries.ts';
 import type { Entry } from '../../../domain/subscription/entries.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
-import { minuteText } from '../../scripts/client/terminal.ts';
+import { messageOf, minuteText } from '../../scripts/client/terminal.ts';
 import { ACCEPT_WITHIN_MS, describeWorkflow } from '../../../temporal/client.ts';
 import type { SubscriptionRuns } from '../../../temporal/subscriptions/runs.ts';
 import { stateQuery, subscriptionWorkflowId } from '../../../workflows/subscription/messages.ts';
@@ -89,7 +89,7 @@ export async function adopt(lost: LostRecords, deps: AdoptDeps): Promise<string[
   for (const ref of newer.values()) {
     // If Temporal or its workers are away, the lines about the booked records are still printed.
     const released = await release(deps, ref, isUnbooked.has(ref.subscriptionId)).catch(
-      (error: unknown) => [`! ${ref.subscriptionId}: not released: ${reasonOf(error)}`],
+      (error: unknown) => [`! ${ref.subscriptionId}: not released: ${messageOf(error)}`],
     );
     lines.push(...released);
   }
@@ -107,7 +107,7 @@ export async function findNewerRuns(
   try {
     await workflows.recheckAll('verify --adopt');
   } catch (error) {
-    return [`! sleeping runs were not rechecked: ${reasonOf(error)}`];
+    return [`! sleeping runs were not rechecked: ${messageOf(error)}`];
   }
   let before = -1;
   let held = await countHeld(db);
@@ -119,9 +119,6 @@ export async function findNewerRuns(
   }
   return [];
 }
-
-const reasonOf = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
 
 interface Cycle {
   readonly ref: SubscriptionRef;

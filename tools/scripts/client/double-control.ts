@@ -1,4 +1,4 @@
-import { askControl, recordedCharges } from '../../embedded/control.ts';
+import { askControl, faultControl, recordedCharges } from '../../embedded/control.ts';
 import type { DemoFile } from '../../embedded/demo-file.ts';
 import type { ListedCharge } from '../../stripe-double/charge-list.ts';
 
@@ -7,7 +7,6 @@ export type DoubleControl = ReturnType<typeof controlDouble>;
 interface ProxyFault {
   readonly fault: string;
   readonly effect: string;
-  readonly hits: number;
   readonly status: number;
   readonly path: string;
 }
@@ -21,7 +20,6 @@ export function controlDouble({ stripeDouble, gatewayKey }: DemoFile) {
     );
   }
   const { url, proxyUrl, accountId } = stripeDouble;
-  const faults = `${proxyUrl}/control/faults`;
   return {
     accountId,
     /** Calls a control route of the double. `gateways/README.md` describes the routes and their fields. */
@@ -29,13 +27,6 @@ export function controlDouble({ stripeDouble, gatewayKey }: DemoFile) {
       askControl(`${url}/control/${route}`, gatewayKey, 'POST', fields),
     /** All charges of the demo merchant's account in the order in which they were made, page by page. */
     charges: () => recordedCharges<ListedCharge>(url, gatewayKey, { accountId }),
-    addFault: async (fault: object) => {
-      await askControl(faults, gatewayKey, 'POST', fault);
-    },
-    /** The faults of the proxy since the last removal, with the number of requests that each has hit. */
-    faults: async () => ((await askControl(faults, gatewayKey)) as { faults: ProxyFault[] }).faults,
-    removeFaults: async () => {
-      await askControl(faults, gatewayKey, 'DELETE');
-    },
+    ...faultControl<ProxyFault>(proxyUrl, gatewayKey),
   };
 }

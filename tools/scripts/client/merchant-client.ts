@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from './terminal.ts';
 
 /** The API refused the request. */
 export class ApiRefusal extends Error {
@@ -111,5 +112,5 @@ async function once(url: string, request: RequestInit): Promise<Answer> {
 
 function reasonOf(error: unknown): string {
   const { cause } = error as { cause?: { code?: string } };
-  return cause?.code ?? (error instanceof Error ? error.message : String(error));
+  return cause?.code ?? messageOf(error);
 }

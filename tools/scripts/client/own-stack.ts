@@ -23,17 +23,21 @@ export interface StackOptions {
   readonly onLaunch?: (stop: () => Promise<void>) => void;
 }
 
-export interface StackPorts {
-  readonly api: number;
-  readonly gateway: number;
-  readonly postgres: number;
-  readonly temporal: number;
-  readonly stripeDouble?: number;
-  readonly faultProxy?: number;
-  readonly stripeMock?: number;
-  /** Port of the Temporal Web UI. A cluster has none. */
-  readonly temporalUi?: number;
-}
+const PORT_VARIABLES = {
+  api: 'API_PORT',
+  gateway: 'GATEWAY_PORT',
+  postgres: 'POSTGRES_PORT',
+  temporal: 'TEMPORAL_PORT',
+  stripeDouble: 'STRIPE_DOUBLE_PORT',
+  faultProxy: 'FAULT_PROXY_PORT',
+  stripeMock: 'STRIPE_MOCK_PORT',
+  temporalUi: 'TEMPORAL_UI_PORT',
+} as const;
+export type StackPort = keyof typeof PORT_VARIABLES;
+export const STACK_PORTS = Object.keys(PORT_VARIABLES) as StackPort[];
+
+/** A cluster has no Temporal Web UI, and the sandbox none of the three ports of Stripe's double. */
+export type StackPorts = Readonly<Partial<Record<StackPort, number>>>;
 
 /** Time limit in ms of a start. The first start with a Temporal cluster also builds the cluster. */
 const READY_WITHIN_MS = 20 * 60_000;
@@ -52,16 +56,12 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     detached: true,
     env: childEnvironment({
       DATA_DIR: dataDir,
-      API_PORT: String(ports.api),
-      GATEWAY_PORT: String(ports.gateway),
-      POSTGRES_PORT: String(ports.postgres),
-      TEMPORAL_PORT: String(ports.temporal),
-      ...portVariables({
-        TEMPORAL_UI_PORT: ports.temporalUi,
-        STRIPE_DOUBLE_PORT: ports.stripeDouble,
-        FAULT_PROXY_PORT: ports.faultProxy,
-        STRIPE_MOCK_PORT: ports.stripeMock,
-      }),
+      ...Object.fromEntries(
+        Object.entries(ports).map(([name, port]) => [
+          PORT_VARIABLES[name as StackPort],
+          String(port),
+        ]),
+      ),
       EMBEDDED_TEMPORAL: temporal,
       // A benchmark or a chaos run sends far more requests a second than one merchant may send.
       RATE_LIMIT_PER_SECOND: '1000000',
@@ -96,14 +96,4 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     await stop();
     throw error;
   }
-}
-
-function portVariables(
-  ports: Readonly<Record<string, number | undefined>>,
-): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(ports).flatMap(([name, port]) =>
-      port === undefined ? [] : [[name, String(port)]],
-    ),
-  );
 }

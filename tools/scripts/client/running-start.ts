@@ -1,4 +1,4 @@
-import { askControl, recordedCharges } from '../../embedded/control.ts';
+import { askControl, faultControl, recordedCharges } from '../../embedded/control.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../../config.ts';
 import { createMerchantClient } from './merchant-client.ts';
@@ -18,7 +18,6 @@ export interface OrderedFault {
   readonly operation: string;
   readonly fault: string;
   readonly effect: string;
-  readonly hits: number;
 }
 
 export type RunningStart = Awaited<ReturnType<typeof findRunningStart>>;
@@ -39,7 +38,6 @@ export async function findRunningStart(dataDir: string = loadEmbeddedConfig().da
     );
   }
   const { gatewayUrl, gatewayKey } = demo;
-  const faults = `${gatewayUrl}/control/faults`;
   return {
     demo,
     dataDir,
@@ -51,14 +49,7 @@ export async function findRunningStart(dataDir: string = loadEmbeddedConfig().da
       const order = { subscriptionId, code, count };
       await askControl(`${gatewayUrl}/control/declines`, gatewayKey, 'POST', order);
     },
-    addFault: async (fault: Readonly<Record<string, unknown>>) => {
-      await askControl(faults, gatewayKey, 'POST', fault);
-    },
-    faults: async () =>
-      ((await askControl(faults, gatewayKey)) as { faults: OrderedFault[] }).faults,
-    clearFaults: async () => {
-      await askControl(faults, gatewayKey, 'DELETE');
-    },
+    ...faultControl<OrderedFault>(gatewayUrl, gatewayKey),
     /** All charges that the gateway recorded for a subscription, also declined ones, oldest first. */
     book: async (subscriptionId: string) => {
       const booked: BookedCharge[] = [];

@@ -10,7 +10,7 @@ import { advanceTestClock, createTestClock } from '../client/test-clock.ts';
 import { waitFor } from '../client/wait-for.ts';
 import type { ReceivedWebhook, WebhookReceiver } from '../client/webhook-receiver.ts';
 import type { Differences } from './check.ts';
-import { lineOf } from './event-line.ts';
+import { lineOf, renewalLines } from './event-line.ts';
 import { chargedIn, printEvents, printHeading, printNote, printStep } from './timeline.ts';
 import { unlocked } from './unlocked.ts';
 
@@ -56,6 +56,20 @@ export interface Step {
     currentPeriodEnd: string,
     card: string,
   ];
+}
+
+/** A renewal that is paid at its date. `more`: further events. */
+export function renewed(
+  cycle: number,
+  minute: string,
+  next: string,
+  { card = '4242', more = [] as readonly string[] } = {},
+): Step {
+  return {
+    at: minute,
+    events: [...renewalLines({ at: minute, cycle, next, card }), ...more],
+    reads: ['ACTIVE', 12 - cycle, next, next, card],
+  };
 }
 
 export interface Story {

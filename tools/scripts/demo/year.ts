@@ -2,9 +2,8 @@
 
 import { payOn } from '../client/payer.ts';
 import { declineNext, readBook } from './sandbox.ts';
-import { renewalLines } from './event-line.ts';
-import { expectResult } from './story.ts';
-import type { Step, Story, StoryRun } from './story.ts';
+import { expectResult, renewed } from './story.ts';
+import type { Story, StoryRun } from './story.ts';
 import { printNote } from './timeline.ts';
 
 export const YEAR: Story = {
@@ -24,9 +23,11 @@ export const YEAR: Story = {
       ],
       reads: ['TRIALING', 12, '2027-01-31 12:00', '2027-01-31 12:00', '4242'],
     },
-    renewed(1, '2027-01-31 12:00', '2027-02-28 12:00', [
-      '2027-01-31 12:00 subscription.active ACTIVE 19.99 USD, 11 left, next 2027-02-28 12:00',
-    ]),
+    renewed(1, '2027-01-31 12:00', '2027-02-28 12:00', {
+      more: [
+        '2027-01-31 12:00 subscription.active ACTIVE 19.99 USD, 11 left, next 2027-02-28 12:00',
+      ],
+    }),
     renewed(2, '2027-02-28 12:00', '2027-03-31 12:00'),
     renewed(3, '2027-03-31 12:00', '2027-04-30 12:00'),
     renewed(4, '2027-04-30 12:00', '2027-05-31 12:00'),
@@ -76,14 +77,6 @@ export const YEAR: Story = {
   ],
   readCharges: readBook,
 };
-
-function renewed(cycle: number, at: string, next: string, further: readonly string[] = []): Step {
-  return {
-    at,
-    events: [...renewalLines({ at, cycle, next }), ...further],
-    reads: ['ACTIVE', 12 - cycle, next, next, '4242'],
-  };
-}
 
 async function startTrial(run: StoryRun): Promise<void> {
   const { checkout, differences } = run;

@@ -1,10 +1,12 @@
 // A year of one subscription at the Stripe double.
 
-import { REAL_TIME, renewalLines } from '../event-line.ts';
-import type { Step, Story } from '../story.ts';
+import { REAL_TIME } from '../event-line.ts';
+import { renewed } from '../story.ts';
+import type { Story } from '../story.ts';
 import * as acts from './acts.ts';
 
 const dispute = acts.disputeOfMay();
+const NEW_CARD = { card: '1881' };
 
 export const STRIPE_YEAR: Story = {
   product: { name: 'Garden Letters', description: 'One letter a month.' },
@@ -25,16 +27,16 @@ export const STRIPE_YEAR: Story = {
       ],
       reads: ['ACTIVE', 11, '2027-02-28 12:00', '2027-02-28 12:00', '4242'],
     },
-    renewed(2, '2027-02-28 12:00', '2027-03-31 12:00', '4242'),
-    renewed(3, '2027-03-31 12:00', '2027-04-30 12:00', '4242'),
+    renewed(2, '2027-02-28 12:00', '2027-03-31 12:00'),
+    renewed(3, '2027-03-31 12:00', '2027-04-30 12:00'),
     {
       at: '2027-04-10 12:00',
       act: acts.replaceCardByNetwork,
       events: [`${REAL_TIME} setup_method.updated LIVE, card 1881`],
       reads: ['ACTIVE', 9, '2027-04-30 12:00', '2027-04-30 12:00', '1881'],
     },
-    renewed(4, '2027-04-30 12:00', '2027-05-31 12:00', '1881'),
-    renewed(5, '2027-05-31 12:00', '2027-06-30 12:00', '1881'),
+    renewed(4, '2027-04-30 12:00', '2027-05-31 12:00', NEW_CARD),
+    renewed(5, '2027-05-31 12:00', '2027-06-30 12:00', NEW_CARD),
     {
       at: '2027-06-10 12:00',
       act: dispute.open,
@@ -43,7 +45,7 @@ export const STRIPE_YEAR: Story = {
       ],
       reads: ['ACTIVE', 7, '2027-06-30 12:00', '2027-06-30 12:00', '1881'],
     },
-    renewed(6, '2027-06-30 12:00', '2027-07-31 12:00', '1881'),
+    renewed(6, '2027-06-30 12:00', '2027-07-31 12:00', NEW_CARD),
     {
       at: '2027-07-20 12:00',
       act: dispute.win,
@@ -52,7 +54,7 @@ export const STRIPE_YEAR: Story = {
       ],
       reads: ['ACTIVE', 6, '2027-07-31 12:00', '2027-07-31 12:00', '1881'],
     },
-    renewed(7, '2027-07-31 12:00', '2027-08-31 12:00', '1881'),
+    renewed(7, '2027-07-31 12:00', '2027-08-31 12:00', NEW_CARD),
     {
       at: '2027-08-05 12:00',
       act: acts.refundPaymentOfJuly,
@@ -88,9 +90,9 @@ export const STRIPE_YEAR: Story = {
       ],
       reads: ['ACTIVE', 4, '2027-09-30 12:00', '2027-09-30 12:00', '1881'],
     },
-    renewed(9, '2027-09-30 12:00', '2027-10-31 12:00', '1881'),
-    renewed(10, '2027-10-31 12:00', '2027-11-30 12:00', '1881'),
-    renewed(11, '2027-11-30 12:00', '2027-12-31 12:00', '1881'),
+    renewed(9, '2027-09-30 12:00', '2027-10-31 12:00', NEW_CARD),
+    renewed(10, '2027-10-31 12:00', '2027-11-30 12:00', NEW_CARD),
+    renewed(11, '2027-11-30 12:00', '2027-12-31 12:00', NEW_CARD),
     {
       at: '2027-12-31 12:00',
       events: [
@@ -112,11 +114,3 @@ export const STRIPE_YEAR: Story = {
   ],
   readCharges: acts.chargeLines,
 };
-
-function renewed(cycle: number, at: string, next: string, card: string): Step {
-  return {
-    at,
-    events: renewalLines({ at, cycle, next, card }),
-    reads: ['ACTIVE', 12 - cycle, next, next, card],
-  };
-}
