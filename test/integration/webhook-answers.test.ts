@@ -23,8 +23,7 @@ describe('a webhook delivery', () => {
   it.for([200, 201, 204, 299])(
     'succeeds when the endpoint answers %i [D-54]',
     async (status, { env }) => {
-      const receiver = await env.startReceiver();
-      const configId = await env.addConfig({ url: receiver.url });
+      const { receiver, configId } = await env.startEndpoint();
       await env.emit(1_000);
       receiver.answerWith({ status });
       expect(await env.deliver()).toEqual(NOTHING_LEFT);
@@ -47,8 +46,7 @@ describe('a webhook delivery', () => {
   it('succeeds by its status when the answer’s body is larger than 64 kB [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     await env.emit(1_000, 2_000);
     receiver.answerNext({ status: 200, body: Buffer.alloc(8 * 1024 * 1024, 'x') });
     expect(await env.deliver()).toEqual(NOTHING_LEFT);
@@ -56,8 +54,7 @@ describe('a webhook delivery', () => {
   });
 
   it('waits as long as the endpoint’s Retry-After says [D-54]', async ({ env }) => {
-    const receiver = await env.startReceiver();
-    await env.addConfig({ url: receiver.url });
+    const { receiver } = await env.startEndpoint();
     await env.emit(1_000);
     receiver.answerNext({ status: 429, headers: { 'retry-after': '3600' } });
     const startedAt = performance.now();
@@ -74,8 +71,7 @@ describe('a webhook delivery', () => {
   it('fails when the connection breaks before the answer, and is repeated with the same bytes and id [D-52, D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     await env.emit(1_000);
     receiver.answerNext('close');
     expect((await env.deliver()).remaining).toBe(1);
@@ -90,8 +86,7 @@ describe('a webhook delivery', () => {
   it('fails for good after ten attempts in 75.6 hours, which deactivates no configuration [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     receiver.answerWith({ status: 503 });
     await env.emit(1_000);
     let laterMs = 0;
@@ -142,8 +137,7 @@ describe('a webhook configuration', () => {
   it('gets no further request from a drain that deactivated it when other requests end later [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     await env.emitTo(...Array.from({ length: 16 }, (_, index) => `sub_${index}`));
     // Counts the statements of the drain, so that the last request can wait for a record of the others.
     let statements = 0;
@@ -177,8 +171,7 @@ describe('a webhook configuration', () => {
   it('is deactivated when its endpoint failed for five days without a success [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     receiver.answerWith({ status: 500 });
     await env.emit(1_000);
     await env.deliver();
@@ -198,8 +191,7 @@ describe('a webhook configuration', () => {
   it('has the five days until its deactivation counted anew after a success [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     await env.db
       .update(webhookConfigs)
       .set({ failingSince: Date.now() - 6 * DAY_MS })
@@ -213,8 +205,7 @@ describe('a webhook configuration', () => {
   });
 
   it('gets nothing more when it was deleted or switched off [D-54]', async ({ env }) => {
-    const receiver = await env.startReceiver();
-    const deletedId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId: deletedId } = await env.startEndpoint();
     const offId = await env.addConfig({ url: receiver.url });
     await env.emit(1_000);
     await deleteWebhookConfig(env.db, {

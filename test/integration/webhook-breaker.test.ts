@@ -32,8 +32,7 @@ describe('a failing endpoint', () => {
   it('gets one request per pause for all its 50 streams while its breaker is open [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     receiver.answerWith({ status: 500 });
     await env.emitTo(...streamIds(50));
     const startedAt = Date.now();
@@ -63,8 +62,7 @@ describe('a failing endpoint', () => {
   it('gets all deliveries in order after its recovery, with 1, 2, 4 and then 8 concurrent requests [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     receiver.answerWith({ status: 503 });
     const ids = streamIds(40);
     await env.emitTo(...ids, ...ids);
@@ -109,8 +107,7 @@ describe('an endpoint that begins to fail, and recovers', () => {
   it('is logged when it begins to fail and when it recovers, shows its latest error, and gets what waits at once after an update [D-54, D-55]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     const { merchantId } = env;
     const shown = async () => {
       const configs = await listWebhookConfigs(env.db, merchantId, { includeInactive: false });
@@ -169,8 +166,7 @@ describe('an endpoint whose breaker pauses it', () => {
   it('gets an event of the pause at the end of the pause when its other delivery is due later [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     await env.emitTo('sub_failed');
     const nowAt = Date.now();
     await env.db
@@ -198,8 +194,7 @@ describe('an endpoint whose breaker pauses it', () => {
   it('has its queue wait for the end of the pause when nothing is pending [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     const nowAt = Date.now();
     await pause(env, configId, nowAt + 60_000);
     const { remaining, nextDelayMs, pausedMs } = await drain(env, configId, nowAt);

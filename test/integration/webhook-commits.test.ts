@@ -52,8 +52,7 @@ describe('the first delivery of a stream', () => {
   });
 
   it('leaves a failed event and later ones to the endpoint queue [D-54]', async ({ env }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     await env.emit(1_000, 2_000);
     receiver.answerNext({ status: 500 });
     await env.dispatch();
@@ -98,8 +97,7 @@ describe('the first delivery of a stream', () => {
   it('is left to the endpoint queue when the endpoint’s breaker is open [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     await env.emit(1_000);
     const open = (pausedUntil: number) =>
       env.db.update(webhookConfigs).set({ consecutiveFailures: 5, pausedUntil });
@@ -140,8 +138,7 @@ describe('a process', () => {
   it('has at most eight requests in flight to one endpoint, by commits and the queue together [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     receiver.answerWith('hang');
     await env.emitTo(...streamIds(20));
     for (const streamId of streamIds(8)) submit(env, streamId);
@@ -203,8 +200,7 @@ describe('the share of one merchant', () => {
 
 describe('two processes', () => {
   it('send each delivery once when both deliver the same streams [D-54]', async ({ env }) => {
-    const receiver = await env.startReceiver();
-    await env.addConfig({ url: receiver.url });
+    const { receiver } = await env.startEndpoint();
     const underWay = new Set<string>();
     const twice: string[] = [];
     receiver.onReceive(async ({ event }) => {
@@ -231,8 +227,7 @@ describe('two processes', () => {
   });
 
   it('keep the order of each stream while commits and the queue race [D-54]', async ({ env }) => {
-    const receiver = await env.startReceiver();
-    await env.addConfig({ url: receiver.url });
+    const { receiver } = await env.startEndpoint();
     receiver.answerNext(...[500, 200, 200, 500, 200, 500].map((status) => ({ status })));
     const ids = streamIds(6);
     const other = env.startProcess();
@@ -260,8 +255,7 @@ describe('two processes', () => {
   it('send an event that one process commits while the other process has claimed its stream [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     const answer = gate();
     receiver.onReceive(() => answer.isOpen);
     await env.emit(1_000);
@@ -281,8 +275,7 @@ describe('two processes', () => {
 
 describe('a process that stops', () => {
   it('finishes its requests in flight and leaves the rest to the queue [D-54]', async ({ env }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     const answer = gate();
     receiver.onReceive(() => answer.isOpen);
     await env.emit(1_000, 2_000);

@@ -76,8 +76,7 @@ describe('a stream in flight', () => {
   it.for(['committing process', 'queue'] as const)(
     'sends nothing more to the old address after the configuration was deleted, by the %s [D-55]',
     async (way, { env }) => {
-      const receiver = await env.startReceiver();
-      const configId = await env.addConfig({ url: receiver.url });
+      const { receiver, configId } = await env.startEndpoint();
       await env.emit(1, 2, 3);
       receiver.onReceive(async () => {
         await deleteWebhookConfig(env.db, { merchantId: env.merchantId, configId, at: Date.now() });
@@ -107,8 +106,7 @@ describe('a stream in flight', () => {
 
 describe('a delivered event', () => {
   it('carries both signatures over the exact bytes of its body [D-53, IF-6]', async ({ env }) => {
-    const receiver = await env.startReceiver();
-    await env.addConfig({ url: receiver.url });
+    const { receiver } = await env.startEndpoint();
     await env.emit(1_999);
     expect(await env.deliver()).toEqual(NOTHING_LEFT);
 
@@ -174,8 +172,7 @@ describe('an event', () => {
   it('is delivered in the order of the sequence when events fill two batches [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     await env.emit(...Array.from({ length: 60 }, (_, index) => 1_000 + index));
     await env.emit(5_000, 5_001);
     expect(await env.deliver()).toEqual(NOTHING_LEFT);
@@ -189,8 +186,7 @@ describe('an event', () => {
   it('delays the later events of its stream until it is delivered or has failed three times [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     await env.emit(1_000, 2_000);
     receiver.answerNext({ status: 500 }, { status: 500 }, { status: 500 });
 
@@ -221,8 +217,7 @@ describe('an event', () => {
 
 describe('a webhook configuration', () => {
   it('gets a new event at once when 60 others wait for later attempts [D-54]', async ({ env }) => {
-    const receiver = await env.startReceiver();
-    await env.addConfig({ url: receiver.url });
+    const { receiver } = await env.startEndpoint();
     await env.emit(...Array.from({ length: 60 }, () => 1_000));
     const nextAttemptAt = Date.now() + HOUR_MS;
     await env.db.update(webhookDeliveries).set({ attempts: 3, nextAttemptAt });
@@ -310,8 +305,7 @@ describe('concurrent drains of one endpoint', () => {
   it('skip a delivery that a crashed process has claimed until the claim expires [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    await env.addConfig({ url: receiver.url });
+    const { receiver } = await env.startEndpoint();
     await env.emit(1_000, 2_000);
     const isFirst = eq(webhookDeliveries.sequence, 1);
     const claim = (claimedUntil: number) =>
@@ -328,8 +322,7 @@ describe('concurrent drains of one endpoint', () => {
   it('record a delivery once when the answer arrives after the delivery’s claim has expired [D-54]', async ({
     env,
   }) => {
-    const receiver = await env.startReceiver();
-    const configId = await env.addConfig({ url: receiver.url });
+    const { receiver, configId } = await env.startEndpoint();
     await env.emit(1_000);
     receiver.answerNext({ status: 500 });
     // During the first request the delivery's claim expires, and another process sends the event.

@@ -86,6 +86,38 @@ async function createWebhookEnvironment({ url, db }: { url: string; db: Db }) {
   };
   await insertMerchant(merchantId);
 
+  const addConfig = async ({
+    url,
+    secret = SECRET,
+    eventTypes = ['subscription.cycle_charged'],
+    merchantId: of = merchantId,
+  }: {
+    url: string;
+    secret?: string;
+    eventTypes?: EventType[];
+    merchantId?: string;
+  }): Promise<string> => {
+    const configId = newId('whc', Date.now(), randomBytes);
+    const sealedSigner = sealing.seal(secret, configId);
+    await createWebhookConfig(db, {
+      merchantId: of,
+      configId,
+      url,
+      sealedSigner,
+      eventTypes,
+      at: startedAt,
+    });
+    return configId;
+  };
+  /** Starts an endpoint that knows these secrets, or {@link SECRET}. */
+  const startReceiver = async (...secrets: string[]) => {
+    const receiver = await startWebhookReceiver({
+      secrets: secrets.length > 0 ? secrets : [SECRET],
+    });
+    receivers.push(receiver);
+    return receiver;
+  };
+
   return {
     db,
     databaseUrl: url,
@@ -103,29 +135,7 @@ async function createWebhookEnvironment({ url, db }: { url: string; db: Db }) {
       started.push(other);
       return other;
     },
-    async addConfig({
-      url,
-      secret = SECRET,
-      eventTypes = ['subscription.cycle_charged'],
-      merchantId: of = merchantId,
-    }: {
-      url: string;
-      secret?: string;
-      eventTypes?: EventType[];
-      merchantId?: string;
-    }): Promise<string> {
-      const configId = newId('whc', Date.now(), randomBytes);
-      const sealedSigner = sealing.seal(secret, configId);
-      await createWebhookConfig(db, {
-        merchantId: of,
-        configId,
-        url,
-        sealedSigner,
-        eventTypes,
-        at: startedAt,
-      });
-      return configId;
-    },
+    addConfig,
     /** Commits one event per amount, in one transaction. */
     emit: (...amounts: number[]) => emitTo(streamId, amounts),
     /** Commits one event of this type to a stream of any merchant. */
@@ -185,13 +195,11 @@ async function createWebhookEnvironment({ url, db }: { url: string; db: Db }) {
       if (!row) throw new Error(`no configuration ${configId}`);
       return row;
     },
-    /** Starts an endpoint that knows these secrets, or {@link SECRET}. */
-    startReceiver: async (...secrets: string[]) => {
-      const receiver = await startWebhookReceiver({
-        secrets: secrets.length > 0 ? secrets : [SECRET],
-      });
-      receivers.push(receiver);
-      return receiver;
+    startReceiver,
+    /** Starts an endpoint, and adds a configuration with its URL. */
+    startEndpoint: async () => {
+      const receiver = await startReceiver();
+      return { receiver, configId: await addConfig({ url: receiver.url }) };
     },
     async close() {
       await Promise.all(receivers.map((receiver) => receiver.close()));
