@@ -10,16 +10,6 @@ import type { TimeSkippingEnvironment, TestEnvironment } from '../support/test-e
 
 const DAY = 86_400_000;
 
-/** Sleeps until the server's time is the next 31 January, 09:30 UTC, and returns this time. */
-async function sleepToJanuary31(env: TimeSkippingEnvironment): Promise<number> {
-  const now = await env.server.currentTimeMs();
-  const year = new Date(now).getUTCFullYear();
-  const this31 = Date.UTC(year, 0, 31, 9, 30);
-  const at = this31 > now ? this31 : Date.UTC(year + 1, 0, 31, 9, 30);
-  await env.server.sleep(at - now);
-  return at;
-}
-
 async function subscribe(
   env: TimeSkippingEnvironment,
   options: Omit<NewSubscription, 'createdAt'> = {},
@@ -42,18 +32,6 @@ async function sleepUntilPaid(
 ): Promise<void> {
   await env.server.sleep(ms);
   await expect.poll(() => paid(env, ref)).toBe(cycles);
-}
-
-/** Month-day, event type and amount of every emitted event, from index `from` on. */
-async function story(env: TestEnvironment, ref: SubscriptionRef, from = 0): Promise<unknown[][]> {
-  const events = await env.events(ref);
-  return events
-    .slice(from)
-    .map((event) => [
-      new Date(Number(event['eventTime'])).toISOString().slice(5, 10),
-      event['eventType'],
-      event['amount'],
-    ]);
 }
 
 /** The number of history events of each run, the first one first. */
@@ -82,34 +60,6 @@ async function expectNothingFurther(
 }
 
 describe('a subscription in Temporal', () => {
-  test('is charged on the last day of short months when its billing anchor is 31 January [D-05]', async ({
-    env,
-  }) => {
-    await sleepToJanuary31(env);
-    const ref = await subscribe(env, { terms: { cycleCount: 4 } });
-    await sleepUntilPaid(env, ref, 30 * DAY, 2);
-    await sleepUntilPaid(env, ref, 31 * DAY, 3);
-    await sleepUntilPaid(env, ref, 31 * DAY, 4);
-    const told = await story(env, ref);
-    const february =
-      new Date(await env.server.currentTimeMs()).getUTCFullYear() % 4 === 0 ? '29' : '28';
-    expect(told.filter((line) => line[1] === 'subscription.cycle_charged')).toEqual([
-      ['01-31', 'subscription.cycle_charged', 1_999],
-      [`02-${february}`, 'subscription.cycle_charged', 1_999],
-      ['03-31', 'subscription.cycle_charged', 1_999],
-      ['04-30', 'subscription.cycle_charged', 1_999],
-    ]);
-    expect(told.slice(0, 5).map((line) => line[1])).toEqual([
-      'intent.created',
-      'subscription.created',
-      'intent.success',
-      'subscription.cycle_charged',
-      'subscription.active',
-    ]);
-    expect(told.at(-1)?.[1]).toBe('subscription.ended');
-    await expectNothingFurther(env, ref);
-  });
-
   test('is charged 36 times, one cycle after the other, over 36 months, in runs with at most 70 events [D-§4]', async ({
     env,
   }) => {
