@@ -176,13 +176,6 @@ describe('a declined cycle', () => {
     });
     expectNothingFurther(simulation);
   });
-
-  test('is attempted automatically at most 15 times in 30 days [D-30]', () => {
-    const delaysMs = Array.from({ length: 100 }, () => HOUR);
-    const simulation = subscribed('2026-01-01', {}, { delaysMs, afterExhausted: 'stay_unpaid' });
-    simulation.gives(...declines(200)).runTo('2026-06-01');
-    expect(simulation.sends.filter((send) => send.cycleNumber === 2)).toHaveLength(15);
-  });
 });
 
 describe('after an outage from 10 January to 15 May', () => {
