@@ -35,15 +35,9 @@ export function linkPageRoutes({ router, deps, limits }: PageRoutes): void {
     const { code } = link.template;
     const known = cookieVisit(deps, ctx, code);
     const checkout = known === null ? null : await findPageOf(deps, link, known);
-    if (checkout?.isOver === false) {
-      seeOther(ctx, checkout.path);
-      return;
-    }
+    if (checkout?.isOver === false) return seeOther(ctx, checkout.path);
     const nowAt = deps.now();
-    if (!isUsable(link, nowAt)) {
-      sendPage(deps, ctx, gonePage(languageFor(ctx), link));
-      return;
-    }
+    if (!isUsable(link, nowAt)) return sendPage(deps, ctx, gonePage(languageFor(ctx), link));
     // A visit is the id of one browser on one link. After an expired or cancelled checkout the browser gets a new one.
     const visit = known === null || checkout !== null ? newVisit(deps) : known;
     // The cookie must be valid for the whole of a checkout that begins just before the link expires.
@@ -63,10 +57,8 @@ export function linkPageRoutes({ router, deps, limits }: PageRoutes): void {
     const { code } = link.template;
     const formVisit = form.get('visit');
     const expected = { ...deps, token: visitFormToken(deps, code, formVisit ?? '') };
-    if (!isVisit(formVisit) || !isOwnForm(ctx, expected, form.get('form_token') ?? '')) {
-      sendPage(deps, ctx, foreignFormPage(languageFor(ctx), code));
-      return;
-    }
+    if (!isVisit(formVisit) || !isOwnForm(ctx, expected, form.get('form_token') ?? ''))
+      return sendPage(deps, ctx, foreignFormPage(languageFor(ctx), code));
     // Two tabs of one browser have two form visits but one cookie, so the cookie takes precedence.
     const visit = cookieVisit(deps, ctx, code) ?? formVisit;
     await takeFirstStep(deps, ctx, link, visit, readDetails(form, missingOf(link)));
@@ -82,15 +74,9 @@ async function takeFirstStep(
 ): Promise<void> {
   const { code } = link.template;
   const checkout = await findPageOf(deps, link, visit);
-  if (checkout !== null) {
-    seeOther(ctx, checkout.path);
-    return;
-  }
+  if (checkout !== null) return seeOther(ctx, checkout.path);
   const nowAt = deps.now();
-  if (!isUsable(link, nowAt)) {
-    sendPage(deps, ctx, gonePage(languageFor(ctx), link));
-    return;
-  }
+  if (!isUsable(link, nowAt)) return sendPage(deps, ctx, gonePage(languageFor(ctx), link));
   const gateway = await cardGatewayOf(deps, link.template.merchantId);
   if (gateway === null || hasProblem(typed)) {
     const shown = { ...deps, gateway, language: languageFor(ctx) };

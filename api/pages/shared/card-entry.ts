@@ -32,10 +32,7 @@ export function entryRoutes<Subject extends CardSubject>({
     const hasDetails = !pages.fillIn || missingDetails(subject).length === 0;
     const isAsked = asksForCard(pages, subject) && hasDetails;
     const gateway = isAsked ? await cardGatewayOf(deps, subject.merchantId) : null;
-    if (!gateway?.openCardEntry) {
-      seeOther(ctx, outcome);
-      return;
-    }
+    if (!gateway?.openCardEntry) return seeOther(ctx, outcome);
     await limits.expectFewDeclines(ctx, subject);
     await limits.countOpening(ctx, subject);
     // If the payer never returns, the gateway's event names the session, so the session must have its row.
