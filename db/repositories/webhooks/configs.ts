@@ -1,4 +1,5 @@
 import { and, asc, eq, getTableColumns, gt, isNull, notExists, sql } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
 import { afterAttempt, CLOSED_BREAKER } from '../../../domain/endpoint-breaker.ts';
 import type { Breaker, BreakerOutcome } from '../../../domain/endpoint-breaker.ts';
 import type { EventType } from '../../../domain/events.ts';
@@ -43,10 +44,8 @@ export async function createWebhookConfig(
     .from(merchants)
     .where(eq(merchants.id, merchantId))
     .for('no key update');
-  const isCounted = and(
-    eq(webhookConfigs.merchantId, merchantId),
-    isNull(webhookConfigs.deletedAt),
-  );
+  const isOwn = hasValues(webhookConfigs, { merchantId });
+  const isCounted = and(isOwn, isNull(webhookConfigs.deletedAt));
   if ((await tx.$count(webhookConfigs, isCounted)) >= CONFIGS_MAX) return false;
   await tx
     .insert(webhookConfigs)
@@ -138,20 +137,8 @@ export async function updateWebhookConfig(
 }
 
 /** Deletes a configuration and drops its pending deliveries. False if the merchant has no such configuration. */
-export async function deleteWebhookConfig(
-  db: Db,
-  config: ConfigRef & { at: number },
-): Promise<boolean> {
-  return db.transaction(async (tx) => {
-    const deleted = await tx
-      .update(webhookConfigs)
-      .set({ isActive: false, deletedAt: config.at, updatedAt: config.at })
-      .where(and(isConfig(config), isNull(webhookConfigs.deletedAt)))
-      .returning({ id: webhookConfigs.id });
-    if (deleted.length === 0) return false;
-    await dropPendingDeliveries(tx, config);
-    return true;
-  });
+export function deleteWebhookConfig(db: Db, config: ConfigRef & { at: number }): Promise<boolean> {
+  return stopDeliveries(db, config, { deletedAt: config.at }, isNull(webhookConfigs.deletedAt));
 }
 
 /**
@@ -189,19 +176,28 @@ export async function applyOutcomes(
  * returns false if the configuration was changed after `readUpdatedAt`, the `updatedAt` with which the failed
  * delivery was sent.
  */
-export async function deactivateWebhookConfig(
+export function deactivateWebhookConfig(
   db: Db,
   config: ConfigRef & { readUpdatedAt: number; reason: string; at: number },
 ): Promise<boolean> {
+  const isUnchanged = eq(webhookConfigs.updatedAt, config.readUpdatedAt);
+  return stopDeliveries(db, config, { deactivatedReason: config.reason }, isUnchanged);
+}
+
+async function stopDeliveries(
+  db: Db,
+  config: ConfigRef & { at: number },
+  change: Partial<WebhookConfig>,
+  condition: SQL,
+): Promise<boolean> {
   return db.transaction(async (tx) => {
-    const deactivated = await tx
+    const stopped = await tx
       .update(webhookConfigs)
-      .set({ isActive: false, deactivatedReason: config.reason, updatedAt: config.at })
-      .where(and(isConfig(config), eq(webhookConfigs.updatedAt, config.readUpdatedAt)))
+      .set({ ...change, isActive: false, updatedAt: config.at })
+      .where(and(isConfig(config), condition))
       .returning({ id: webhookConfigs.id });
-    if (deactivated.length === 0) return false;
-    await dropPendingDeliveries(tx, config);
-    return true;
+    if (stopped.length > 0) await dropPendingDeliveries(tx, config);
+    return stopped.length > 0;
   });
 }
 
