@@ -31,14 +31,12 @@ import {
 import type { TemporalDeps } from '../client.ts';
 import { STUCK_AFTER_MS, terminateIfStuck } from '../stuck-workflows.ts';
 import type { StuckOptions } from '../stuck-workflows.ts';
-import { EARLIER_MOST, startOptions } from './start.ts';
+import { startOptions } from './start.ts';
 import type { Snapshot } from './start.ts';
 
 export interface SubscriptionRows {
   /** Returns the part of a workflow's argument that the row determines; null for an unknown subscription. */
   loadSnapshot(ref: SubscriptionRef): Promise<Snapshot | null>;
-  /** Returns the number of subscriptions that the merchant had before this one, at most `most`. */
-  countEarlier(ref: SubscriptionRef, most: number): Promise<number>;
   /** Records that Temporal has confirmed the start of the workflow. */
   markWorkflowStarted(ref: SubscriptionRef): Promise<void>;
   /** Records that the workflow is newer than the row. */
@@ -235,9 +233,8 @@ export class SubscriptionRuns {
     workflowIdReusePolicy: 'REJECT_DUPLICATE' | 'ALLOW_DUPLICATE_FAILED_ONLY',
     withinMs: number,
   ): Promise<boolean> {
-    const earlier = await this.rows.countEarlier(ref, EARLIER_MOST);
     const options: WorkflowStartOptions = {
-      ...startOptions(snapshot, this.taskQueuePrefix, earlier),
+      ...startOptions(snapshot, this.taskQueuePrefix),
       workflowIdReusePolicy,
     };
     try {

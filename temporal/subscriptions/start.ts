@@ -10,6 +10,8 @@ import type { SubscriptionInput } from '../../workflows/subscription/messages.ts
 
 /** The part of a workflow's start that comes from the row. */
 export interface Snapshot extends Pick<SubscriptionInput, 'state' | 'entries' | 'clock'> {
+  /** The number of subscriptions that the merchant had before, at most 5,000. */
+  earlier: number;
   productName: string | null;
   receiptId: string | null;
 }
@@ -20,9 +22,6 @@ export interface Snapshot extends Pick<SubscriptionInput, 'state' | 'entries' | 
  */
 const SUBSCRIPTIONS_UP_TO = [50, 500, 5_000] as const;
 
-/** From this number of earlier subscriptions on, the priority key no longer changes. */
-export const EARLIER_MOST = Math.max(...SUBSCRIPTIONS_UP_TO);
-
 /**
  * Returns the priority key, 1 to 4. Renewals of a merchant with at most 50 subscriptions wait for at most 50 of each
  * other merchant.
@@ -32,9 +31,8 @@ export function renewalPriority(earlierSubscriptions: number): number {
   return (tier === -1 ? SUBSCRIPTIONS_UP_TO.length : tier) + 1;
 }
 
-/** `earlier`: the number of subscriptions that the merchant had before. */
-export function startOptions(snapshot: Snapshot, taskQueuePrefix: string, earlier: number) {
-  const { state, entries, clock, productName, receiptId } = snapshot;
+export function startOptions(snapshot: Snapshot, taskQueuePrefix: string) {
+  const { state, entries, clock, earlier, productName, receiptId } = snapshot;
   const { merchantId, subscriptionId } = state;
   // A payer waits for the workflow of a CREATED subscription, so its tasks must not wait behind renewals.
   const isOnCheckoutQueue = state.status === 'CREATED';

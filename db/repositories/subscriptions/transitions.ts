@@ -1,4 +1,5 @@
 import { and, eq, param, sql } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
 import type { Change, Effects } from '../../../domain/subscription/change.ts';
 import { ENTRIES_SHOWN } from '../../../domain/subscription/describe.ts';
 import type { Entry } from '../../../domain/subscription/entries.ts';
@@ -154,11 +155,16 @@ export async function findCommand(
   return row ?? null;
 }
 
+/** From this number of earlier subscriptions on, a workflow's priority key no longer changes. */
+export const EARLIER_MOST = 5_000;
+
 export interface Snapshot {
   state: SubscriptionState;
   clock: { nowAt: number; targetAt: number; reachedAt: number } | null;
   /** The latest entries, for the Web UI. */
   entries: Entry[];
+  /** The number of the merchant's earlier subscriptions, at most {@link EARLIER_MOST}. */
+  earlier: number;
   productName: string | null;
   receiptId: string | null;
 }
@@ -174,13 +180,14 @@ export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapsh
       productPage: subscriptions.productPage,
       receiptId: subscriptions.receiptId,
       entries: latestEntries(ENTRIES_SHOWN),
+      earlier: countEarlier(EARLIER_MOST),
     })
     .from(subscriptions)
     .leftJoin(testClocks, isRecord(testClocks, subscriptions.merchantId, subscriptions.testClockId))
     .where(isRow(ref));
   if (!row) return null;
-  const { state, targetAt, receiptId, entries } = row;
-  const rest = { entries, productName: row.productPage?.name ?? null, receiptId };
+  const { state, targetAt, receiptId, entries, earlier } = row;
+  const rest = { entries, earlier, productName: row.productPage?.name ?? null, receiptId };
   if (targetAt === null) return { state, clock: null, ...rest };
   const reachedAt = row.reachedAt ?? row.createdAt;
   // While the clock advances, the subscription may have passed the time that it recorded last.
@@ -188,18 +195,17 @@ export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapsh
   return { state, clock: { nowAt, targetAt, reachedAt }, ...rest };
 }
 
-/** Returns how many subscriptions the merchant had before this one, at most `most`. */
-export async function countEarlier(db: Db, ref: SubscriptionRef, most: number): Promise<number> {
-  const { merchantId, createdAt, id } = subscriptions;
-  const own = db.select({ createdAt, id }).from(subscriptions).where(isRow(ref));
-  const earlier = db
-    .select({ id })
-    .from(subscriptions)
-    .where(and(eq(merchantId, ref.merchantId), sql`(${createdAt}, ${id}) < (${own})`))
-    .orderBy(createdAt, id)
-    .limit(most)
-    .as('earlier');
-  return db.$count(earlier);
+/** SQL expression: how many subscriptions the merchant had before the selected one, at most `most`. */
+export function countEarlier(most: number): SQL<number> {
+  return sql<number>`(
+    select count(*)::int
+    from (
+      select from subscription e
+      where e.merchant_id = subscription.merchant_id
+        and (e.created_at, e.id) < (subscription.created_at, subscription.id)
+      order by e.created_at, e.id limit ${most}
+    ) e
+  )`;
 }
 
 /**
@@ -327,7 +333,6 @@ export function subscriptionRows(db: Db) {
   return {
     findCommand: (ref: SubscriptionRef, commandId: string) => findCommand(db, ref, commandId),
     loadSnapshot: (ref: SubscriptionRef) => loadSnapshot(db, ref),
-    countEarlier: (ref: SubscriptionRef, most: number) => countEarlier(db, ref, most),
     markWorkflowStarted: (ref: SubscriptionRef) => markWorkflowStarted(db, ref),
     recordHold: (ref: SubscriptionRef) => recordHold(db, ref),
     endHold: (ref: SubscriptionRef) => endHold(db, ref),
