@@ -134,13 +134,9 @@ export const updateCustomerDetails = route({
   handle: async (call, deps) =>
     inTransaction(call, deps, async (tx) => {
       const { merchant, params, body } = call;
-      const change = { merchantId: merchant.id, id: params.customerId };
-      const details = body.customerDetails;
-      return {
-        answer: ok(
-          presentCustomer(found(await updateCustomer(tx, { ...change, details }), 'customer')),
-        ),
-      };
+      const change = { id: params.customerId, details: body.customerDetails };
+      const changed = await updateCustomer(tx, { merchantId: merchant.id, ...change });
+      return { answer: ok(presentCustomer(found(changed, 'customer'))) };
     }),
 });
 

@@ -92,8 +92,9 @@ const SubscriptionAnswer = z
 type Deps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'now'>;
 
 function presentSubscription(deps: Deps, view: SubscriptionView) {
-  const { state } = view;
+  const { state, status, paymentMethod } = view;
   const { terms } = state;
+  const isMethodShown = status !== 'CREATED' && paymentMethod !== null;
   return {
     subscriptionId: view.id,
     customerId: view.customerId,
@@ -105,7 +106,7 @@ function presentSubscription(deps: Deps, view: SubscriptionView) {
     amount: terms.amountMinor,
     presentmentCurrency: view.presentmentCurrency,
     createdAt: formatInstant(view.createdAt),
-    status: view.status,
+    status,
     nextPaymentDate: nextPaymentAt(state),
     currentPeriodEnd: state.currentPeriodEndAt,
     ...withoutNulls({
@@ -119,20 +120,12 @@ function presentSubscription(deps: Deps, view: SubscriptionView) {
       metadata: view.metadata,
       receiptId: view.receiptId,
       testClockId: view.testClockId,
+      updatePaymentMethodLink: takesNewMethod(status)
+        ? updateMethodLink(deps, state, deps.now())
+        : null,
+      paymentMetadata: isMethodShown ? presentCard(paymentMethod) : null,
     }),
-    ...updatePaymentMethodLink(deps, view),
-    ...paymentMetadata(view),
   };
-}
-
-function updatePaymentMethodLink(deps: Deps, { status, state }: SubscriptionView) {
-  if (!takesNewMethod(status)) return {};
-  return { updatePaymentMethodLink: updateMethodLink(deps, state, deps.now()) };
-}
-
-function paymentMetadata({ status, paymentMethod }: SubscriptionView) {
-  if (status === 'CREATED' || paymentMethod === null) return {};
-  return { paymentMetadata: presentCard(paymentMethod) };
 }
 
 export const SUBSCRIPTION_ID = 'sub_0002sSOLuQx1oB9bUeVtYw3c';
