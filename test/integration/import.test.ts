@@ -6,6 +6,7 @@ import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import { subscriptionImports, subscriptions } from '../../db/schema/subscriptions.ts';
 import { jitterOf } from '../../domain/delays.ts';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
+import { faultControl } from '../../tools/embedded/control.ts';
 import type { ImportResult } from '../../tools/scripts/import/run.ts';
 import { createFaultProxy } from '../../tools/fault-proxy/proxy.ts';
 import { onDevServer } from '../support/environment.ts';
@@ -22,14 +23,8 @@ const test = onDevServer.extend('imports', { scope: 'file' }, async ({ env }, { 
 const KEY = 'control-key-of-the-import-tests-0001';
 
 /** Adds a fault for the look-ups of cards. */
-async function addFault(proxyUrl: string, fault: object): Promise<void> {
-  const response = await fetch(`${proxyUrl}/control/faults`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ method: 'GET', path: '/v1/methods', ...fault }),
-  });
-  if (!response.ok) throw new Error(`fault: ${response.status} ${await response.text()}`);
-}
+const addFault = (proxyUrl: string, fault: object) =>
+  faultControl(proxyUrl, KEY).addFault({ method: 'GET', path: '/v1/methods', ...fault });
 
 const at = (text: string): number => Date.parse(text);
 

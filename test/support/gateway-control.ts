@@ -1,3 +1,6 @@
+import { askControl } from '../../tools/embedded/control.ts';
+import type { ControlMethod } from '../../tools/embedded/control.ts';
+
 /** The API key of the test gateway. */
 export const GATEWAY_KEY = 'gateway-key-of-the-test-environment-01';
 
@@ -17,15 +20,10 @@ export interface BookedCharge {
 /** Calls the control API of the gateway, which sets faults and lists charges. */
 export async function controlGateway(
   gatewayUrl: string,
-  method: string,
+  method: ControlMethod,
   path: string,
-  body?: unknown,
+  body?: object,
 ): Promise<{ charges: BookedCharge[] }> {
-  const response = await fetch(gatewayUrl + path, {
-    method,
-    headers: { authorization: `Bearer ${GATEWAY_KEY}`, 'content-type': 'application/json' },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as { charges: BookedCharge[] };
+  const answer = await askControl(gatewayUrl + path, GATEWAY_KEY, method, body);
+  return answer as { charges: BookedCharge[] };
 }

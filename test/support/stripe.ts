@@ -3,6 +3,8 @@ import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { Stripe } from 'stripe';
 import { test, vi } from 'vitest';
+import { askControl } from '../../tools/embedded/control.ts';
+import type { ControlMethod } from '../../tools/embedded/control.ts';
 import { startStripeMock, stripeMockFiles } from '../../tools/embedded/stripe-mock.ts';
 import type { CardEntryRequest } from '../../gateways/port.ts';
 import { createFaultProxy } from '../../tools/fault-proxy/proxy.ts';
@@ -47,18 +49,9 @@ export async function startStripe(options: Partial<StripeDoubleOptions> = {}) {
   const double = await createStripeDouble(doubleOptions);
   const proxy = await createFaultProxy({ targetUrl: double.url, controlKey: CONTROL_KEY });
 
-  const call = (origin: string) => async (method: string, path: string, body?: unknown) => {
-    const response = await fetch(`${origin}/control/${path}`, {
-      method,
-      headers: {
-        authorization: `Bearer ${CONTROL_KEY}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const answer = (await response.json()) as Record<string, unknown>;
-    if (response.status !== 200) throw new Error(`${path}: ${JSON.stringify(answer)}`);
-    return answer;
+  const call = (origin: string) => async (method: ControlMethod, path: string, body?: object) => {
+    const answer = await askControl(`${origin}/control/${path}`, CONTROL_KEY, method, body);
+    return answer as Record<string, unknown>;
   };
   const control = call(double.url);
 

@@ -47,6 +47,7 @@ import type { TaskQueueName } from '../../runtime/worker-options.ts';
 import { createWebhookQueues } from '../../temporal/webhook-queues.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import type { ControlMethod } from '../../tools/embedded/control.ts';
 import { RETURN_ORIGIN, tokenise } from './card-tokens.ts';
 import { createTestDatabase } from './database.ts';
 import { eventually } from './eventually.ts';
@@ -337,7 +338,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
         'GET',
         `/control/charges?subscriptionId=${ref.subscriptionId}`,
       ).then(({ charges }) => charges),
-    control: (method: string, path: string, body?: unknown) =>
+    control: (method: ControlMethod, path: string, body?: object) =>
       controlGateway(gatewayServer.url, method, path, body),
     async close() {
       await workers?.stop();

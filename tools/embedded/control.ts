@@ -1,10 +1,12 @@
 const WITHIN_MS = 30_000;
 
+export type ControlMethod = 'GET' | 'POST' | 'DELETE';
+
 /** Calls a control route of a gateway or double. Throws the answer if it is no success. */
 export async function askControl(
   address: string,
   key: string,
-  method: 'GET' | 'POST' | 'DELETE' = 'GET',
+  method: ControlMethod = 'GET',
   body?: object,
 ): Promise<unknown> {
   const response = await fetch(address, {
