@@ -34,17 +34,14 @@ export interface RenewalCost {
 
 /** Results of a wave: all subscriptions fall due at one time. Lateness is in seconds after this due time. */
 export interface WaveFigures {
-  readonly dueAt: number;
   readonly charged: number;
   readonly delivered: number;
   readonly chargedTwice: number;
   readonly undeliveredEvents: number;
   readonly notAsleep: number;
-  /** Time until the last charge is settled, and the number of renewals divided by this time. */
-  readonly settledSeconds: number;
+  /** The renewals divided by the seconds until the last charge is settled. */
   readonly chargesPerSecond: number;
-  /** Time until all charges are settled, all events delivered and all workflows asleep; and renewals by this time. */
-  readonly asleepSeconds: number;
+  /** The same until also all events are delivered and all workflows asleep. */
   readonly asleepPerSecond: number;
   /** Settled, in seconds after the due time. */
   readonly lateness: Distribution;
@@ -180,15 +177,12 @@ async function readWave(
     lastOf(asleep, dueAt),
   );
   return {
-    dueAt,
     charged: renewals.filter(isCharged).length,
     delivered: renewals.filter(({ deliveredAt }) => deliveredAt !== null).length,
     chargedTwice: renewals.filter(({ charges }) => charges > 1).length,
     undeliveredEvents: deliveries.undelivered,
     notAsleep: asleep.filter((at) => at === null).length,
-    settledSeconds,
     chargesPerSecond: n / settledSeconds,
-    asleepSeconds,
     asleepPerSecond: n / asleepSeconds,
     ...spread(renewals, deliveries, dueAt, places),
     deliveriesPerRenewal: deliveries.events / n,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { exchange } from '../../scripts/client/merchant-client.ts';
 
 export interface DefiniteAnswer {
   readonly status: number;
@@ -17,7 +18,6 @@ export interface RetryingClientOptions {
 
 /** Time limit in ms for a definite answer: longer than any lease, any outage and the first look-ups of a payment. */
 export const DEFINITE_WITHIN_MS = 900_000;
-const ANSWER_WITHIN_MS = 40_000;
 /** First and longest wait between two tries, in ms. The wait doubles after each try. */
 const FIRST_WAIT_MS = 250;
 const MAX_WAIT_MS = 2_000;
@@ -68,7 +68,8 @@ export class RetryingClient {
     let last = 'nothing';
     let waitMs = FIRST_WAIT_MS;
     while (performance.now() < giveUpAt) {
-      const answer = await this.once(path, body, key).catch((error: unknown) => {
+      const order = { method: 'POST', path, body, key };
+      const answer = await exchange(this.options, order).catch((error: unknown) => {
         last = String(error);
         return null;
       });
@@ -83,21 +84,6 @@ export class RetryingClient {
     }
     this.unanswered.push(`${path} with key ${key}: the last answer was ${last}`);
     return null;
-  }
-
-  private async once(path: string, body: object, key: string): Promise<DefiniteAnswer> {
-    const { apiUrl, keyId, secret } = this.options;
-    const response = await fetch(apiUrl + path, {
-      method: 'POST',
-      headers: {
-        authorization: `Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}`,
-        'content-type': 'application/json',
-        'idempotency-key': key,
-      },
-      body: JSON.stringify(body),
-      signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
-    });
-    return { status: response.status, body: await response.text() };
   }
 }
 

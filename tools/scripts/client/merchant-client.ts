@@ -46,68 +46,65 @@ export interface MerchantClient {
 const ANSWER_WITHIN_MS = 40_000;
 const BETWEEN_REPEATS_MS = 250;
 
-/** An HTTP client as a merchant would write it from the OpenAPI document. */
-export function createMerchantClient(options: MerchantClientOptions): MerchantClient {
-  const { apiUrl, keyId, secret, patienceMs = 0, onRepeat = () => undefined } = options;
-  const isFinal = (status: number): boolean => status === 409 && options.isConflictFinal === true;
-  const authorization = `Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}`;
+export interface Order {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: object | undefined;
+  /** The Idempotency-Key. */
+  readonly key?: string | undefined;
+}
 
-  const ask = async (method: string, path: string, body?: object, key?: string) => {
-    const headers = {
-      authorization,
+/** Sends a request once. Throws if no answer arrives within 40 s. */
+export async function exchange(
+  { apiUrl, keyId, secret }: Pick<MerchantClientOptions, 'apiUrl' | 'keyId' | 'secret'>,
+  { method, path, body, key }: Order,
+): Promise<{ status: number; body: string }> {
+  const response = await fetch(`${apiUrl}${path}`, {
+    method,
+    headers: {
+      authorization: `Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}`,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...(key === undefined ? {} : { 'idempotency-key': key }),
-    };
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+  });
+  return { status: response.status, body: await response.text() };
+}
+
+/** An HTTP client as a merchant would write it from the OpenAPI document. */
+export function createMerchantClient(options: MerchantClientOptions): MerchantClient {
+  const { patienceMs = 0, isConflictFinal = false, onRepeat = () => undefined } = options;
+  const isFinal = (status: number): boolean =>
+    status === 409 ? isConflictFinal : status !== 429 && status < 500;
+
+  const ask = async (order: Order): Promise<unknown> => {
     const giveUpAt = performance.now() + patienceMs;
     for (;;) {
-      const answer = await once(`${apiUrl}${path}`, {
-        method,
-        headers,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
-      if (answer.kind === 'answered') return answer.body;
-      if (answer.kind === 'refused' || isFinal(answer.status)) {
-        throw new ApiRefusal(path, answer.status, answer.body);
+      const answer = await exchange(options, order).catch(reasonOf);
+      if (typeof answer !== 'string' && isFinal(answer.status)) {
+        const { status, body } = answer;
+        const parsed: unknown = body === '' ? undefined : JSON.parse(body);
+        if (status >= 200 && status < 300) return parsed;
+        throw new ApiRefusal(order.path, status, parsed);
       }
+      const reason = typeof answer === 'string' ? answer : `status ${answer.status}`;
       if (performance.now() > giveUpAt) {
-        throw new ApiOutOfReach(`${method} ${apiUrl}${path}: ${answer.reason}`);
+        throw new ApiOutOfReach(`${order.method} ${options.apiUrl}${order.path}: ${reason}`);
       }
-      onRepeat(answer.reason);
+      onRepeat(reason);
       await sleep(BETWEEN_REPEATS_MS);
     }
   };
 
   return {
-    get: async <Answer>(path: string) => (await ask('GET', path)) as Answer,
+    get: async <Answer>(path: string) => (await ask({ method: 'GET', path })) as Answer,
     post: async <Answer>(path: string, body: object, key: string = randomUUID()) =>
-      (await ask('POST', path, body, key)) as Answer,
+      (await ask({ method: 'POST', path, body, key })) as Answer,
     delete: async (path) => {
-      await ask('DELETE', path);
+      await ask({ method: 'DELETE', path });
     },
   };
-}
-
-interface Answer {
-  readonly kind: 'answered' | 'refused' | 'no answer';
-  /** 0 when no answer arrived. */
-  readonly status: number;
-  readonly body: unknown;
-  readonly reason: string;
-}
-
-async function once(url: string, request: RequestInit): Promise<Answer> {
-  try {
-    const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
-    const response = await fetch(url, { ...request, signal });
-    const text = await response.text();
-    const { status } = response;
-    const body: unknown = text === '' ? undefined : JSON.parse(text);
-    const mayPass = status === 409 || status === 429 || status >= 500;
-    const kind = mayPass ? 'no answer' : response.ok ? 'answered' : 'refused';
-    return { kind, status, body, reason: `status ${status}` };
-  } catch (error) {
-    return { kind: 'no answer', status: 0, body: undefined, reason: reasonOf(error) };
-  }
 }
 
 function reasonOf(error: unknown): string {
