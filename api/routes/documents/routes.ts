@@ -147,12 +147,12 @@ export function documentRoutes(
     sendCacheable(ctx, 'application/json', await document());
   });
 
-  const home = bytesOf(homePage(homeLinks));
-  router.get('/', (ctx) => {
+  const home = once(async () => bytesOf(homePage(homeLinks)));
+  router.get('/', async (ctx) => {
     ctx.vary('Accept');
     if (ctx.accepts('json', 'html') === 'html') {
       ctx.set('Content-Security-Policy', HOME_POLICY);
-      sendCacheable(ctx, 'text/html', home);
+      sendCacheable(ctx, 'text/html', await home());
     } else sendCacheable(ctx, 'application/json', HOME_OF_PROGRAMS);
   });
 
