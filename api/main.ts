@@ -6,7 +6,7 @@ import { missingPeppers } from '../db/repositories/merchants/credentials.ts';
 import { gatewayRows } from '../db/repositories/merchants/gateways.ts';
 import { reportUnreadableSecrets } from '../db/repositories/merchants/sealed-secrets.ts';
 import { orderRows } from '../db/repositories/payments/charges.ts';
-import { readFigures, requireWritable } from '../db/repositories/sweeps/figures.ts';
+import { readFigures, readViolations, requireWritable } from '../db/repositories/sweeps/figures.ts';
 import { subscriptionRows } from '../db/repositories/subscriptions/transitions.ts';
 import { createMerchantGateways } from '../gateways/merchant-gateways.ts';
 import { createSandboxClient } from '../gateways/sandbox/client.ts';
@@ -14,7 +14,7 @@ import { loadApiConfig } from '../runtime/config.ts';
 import { ConfigError } from '../runtime/environment.ts';
 import { armFailpoint } from '../runtime/failpoints.ts';
 import { createLogger } from '../runtime/logger.ts';
-import { createMetrics, gatewayObserver, rowMetrics } from '../runtime/metrics.ts';
+import { auditMetrics, createMetrics, gatewayObserver, rowMetrics } from '../runtime/metrics.ts';
 import { startProbes } from '../runtime/probes.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
 import { createSealing } from '../runtime/sealing.ts';
@@ -66,7 +66,11 @@ const probeDatabase = createProbeDb(config.databaseUrl, 'perennial-api-probe');
 const probes = startProbes({
   host: config.host,
   port: config.metricsPort,
-  pages: [() => metrics.text(), rowMetrics(() => readFigures(probeDatabase.db))],
+  pages: [
+    () => metrics.text(),
+    rowMetrics(() => readFigures(probeDatabase.db)),
+    auditMetrics(() => readViolations(db)),
+  ],
   checkDatabase: () => requireWritable(probeDatabase.db),
   status: () => ({}),
   logger,
