@@ -122,15 +122,17 @@ async function applyMissing(client: postgres.Sql, folder: string): Promise<void>
   }
 }
 
-/** Builds indexes beside the writers, which wait for none of it. A repeat replaces what an interrupted build left. */
+/** Builds indexes while others write. A repeat replaces the indexes that an interrupted build left unfinished. */
 async function buildIndexes(client: postgres.Sql, migration: MigrationMeta): Promise<void> {
-  const halfBuilt = await client<{ name: string }[]>`
-    select indexrelid::regclass::text as name from pg_index
-    join pg_class on pg_class.oid = indexrelid
+  const unfinished = await client<{ name: string }[]>`
+    select relname as name from pg_index join pg_class on pg_class.oid = indexrelid
     where not indisvalid and relnamespace = 'public'::regnamespace`;
-  // The build waits for older transactions, but nobody waits for the build.
+  // A build that waits for older transactions makes no statement wait.
   await client`set lock_timeout = 0`;
-  for (const { name } of halfBuilt) await client.unsafe(`drop index concurrently ${name}`);
+  for (const { name } of unfinished) {
+    const isOurs = migration.sql.some((statement) => statement.includes(name));
+    if (isOurs) await client`drop index concurrently ${client(name)}`;
+  }
   for (const statement of migration.sql) await client.unsafe(statement);
   await client`reset lock_timeout`;
   await recordMigration(client, migration);
@@ -158,7 +160,8 @@ function reportBlockers(
       from pg_stat_activity
       where pid = any(pg_blocking_pids(${pid}))
         or pid in (select pid from pg_locks where locktype = 'advisory' and objid = ${MIGRATION_LOCK}
-          and granted and pid <> ${pid})`;
+          and granted and pid <> ${pid}
+            and database = (select oid from pg_database where datname = current_database()))`;
     for (const blocker of blockers) {
       if (reported.has(blocker.pid)) continue;
       reported.add(blocker.pid);
