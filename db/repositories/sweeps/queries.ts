@@ -89,6 +89,7 @@ export async function takeBehindTheirClock(
       and(
         sql`${subscriptions.state} ->> 'openAttempt' is not null`,
         lt(subscriptions.wakeAt, sql`now() - interval '1 minute'`),
+        lt(subscriptions.updatedAt, sql`now() - interval '1 minute'`),
       ),
     ),
   );
