@@ -163,14 +163,18 @@ export interface Snapshot {
   clock: { nowAt: number; targetAt: number; reachedAt: number } | null;
   /** The latest entries, for the Web UI. */
   entries: Entry[];
-  /** The number of the merchant's earlier subscriptions, at most {@link EARLIER_MOST}. */
+  /** The number of the merchant's earlier subscriptions, as far as it was counted. */
   earlier: number;
   productName: string | null;
   receiptId: string | null;
 }
 
-/** Returns the parts of the row with which a workflow starts; null for an unknown subscription. */
-export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapshot | null> {
+/** Returns the parts of the row with which a workflow starts; null for an unknown subscription. Counts up to `earlierMost`. */
+export async function loadSnapshot(
+  db: Db,
+  ref: SubscriptionRef,
+  earlierMost = 0,
+): Promise<Snapshot | null> {
   const [row] = await db
     .select({
       state: subscriptions.state,
@@ -180,7 +184,7 @@ export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapsh
       productPage: subscriptions.productPage,
       receiptId: subscriptions.receiptId,
       entries: latestEntries(ENTRIES_SHOWN),
-      earlier: countEarlier(EARLIER_MOST),
+      earlier: countEarlier(earlierMost),
     })
     .from(subscriptions)
     .leftJoin(testClocks, isRecord(testClocks, subscriptions.merchantId, subscriptions.testClockId))
@@ -332,7 +336,7 @@ function isCommand({ merchantId, subscriptionId }: SubscriptionRef, commandId: s
 export function subscriptionRows(db: Db) {
   return {
     findCommand: (ref: SubscriptionRef, commandId: string) => findCommand(db, ref, commandId),
-    loadSnapshot: (ref: SubscriptionRef) => loadSnapshot(db, ref),
+    loadSnapshot: (ref: SubscriptionRef) => loadSnapshot(db, ref, EARLIER_MOST),
     markWorkflowStarted: (ref: SubscriptionRef) => markWorkflowStarted(db, ref),
     recordHold: (ref: SubscriptionRef) => recordHold(db, ref),
     endHold: (ref: SubscriptionRef) => endHold(db, ref),
