@@ -1,3 +1,4 @@
+import { basename, dirname } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { loadApiConfig, loadMigrateConfig, loadWorkerConfig } from '../../runtime/config.ts';
@@ -26,6 +27,7 @@ interface Pod {
         env: Variable[];
         ports?: { name: string; containerPort: number }[];
         resources: { limits: { memory: string } };
+        volumeMounts?: { name: string; mountPath: string }[];
         lifecycle?: { preStop: { exec: { command: string[] } } };
         readinessProbe?: { httpGet: { path: string; port: string } };
         livenessProbe?: { httpGet: { path: string; port: string } };
@@ -37,6 +39,7 @@ interface KubernetesObject {
   apiVersion: string;
   kind: string;
   metadata: { name: string; annotations?: Record<string, string> };
+  data?: Record<string, string>;
   spec: { selector: object; template: Pod };
 }
 
@@ -119,7 +122,7 @@ describe('the chart ops/helm', () => {
           variable,
           isSecret ? { name: 'perennial', key: variable } : undefined,
         ]);
-        const own = ['GATEWAY_PUBLIC_URL', 'GATEWAY_URL', 'PUBLIC_URL', 'TRUSTED_PROXIES'];
+        const own = ['GATEWAY_PUBLIC_URL', 'GATEWAY_URL', 'PUBLIC_URL'];
         if (isSecret || own.includes(variable)) continue;
         expect([variable, value]).toEqual([variable, composed.replace(/^\$\{\w+:-(.*)\}$/, '$1')]);
       }
@@ -140,6 +143,27 @@ describe('the chart ops/helm', () => {
     expect(loadMigrateConfig(environmentOf(named(objects, 'Job', 'migrate'))).databaseUrl).toBe(
       'postgres://db/p',
     );
+  });
+
+  it('mounts the limits of currencies where CURRENCY_LIMITS_FILE names them', async ({ skip }) => {
+    if (tool === undefined) skip('no helm');
+    const objects = await render('currencyLimits.EUR.max=500000');
+    const { data } = named(objects, 'ConfigMap', 'currency-limits');
+    for (const name of ['api', 'worker']) {
+      const [container] = named(objects, 'Deployment', name).spec.template.spec.containers;
+      const file = container.env.find((each) => each.name === 'CURRENCY_LIMITS_FILE')!.value!;
+      expect(container.volumeMounts!.map(({ mountPath }) => mountPath)).toEqual([dirname(file)]);
+      expect(JSON.parse(data![basename(file)]!)).toEqual({ EUR: { max: 500_000 } });
+    }
+  });
+
+  it('replaces the workers and the schema before the API', async ({ skip }) => {
+    if (tool === undefined) skip('no helm');
+    const objects = await render('image=new', 'deployments.api.image=old');
+    const images = PROCESSES.map(
+      ([kind, name]) => named(objects, kind, name).spec.template.spec.containers[0].image,
+    );
+    expect(images).toEqual(['old', 'new', 'new']);
   });
 
   it('is refused without PUBLIC_URL', async ({ skip }) => {
