@@ -37,8 +37,8 @@ export async function alertDrills(rehearsal: Rehearsal, merchant: Merchant): Pro
     ...(await databaseDrills(rehearsal, merchant)),
   ];
   await sleep(QUIET_MS);
-  say(`under load for ${QUIET_MS / 1_000} s: ${[...(await firing())].join(', ') || 'no alert'}`);
-  const missed: string[] = [];
+  const wrong = [...(await firing())].map((alert) => `${alert} fired under load alone`);
+  say(`under load for ${QUIET_MS / 1_000} s: ${wrong.join(', ') || 'no alert'}`);
   for (const { title, alert, harm, mend } of drills) {
     const from = performance.now();
     // Those of the drills before: some rules look at many minutes.
@@ -53,14 +53,15 @@ export async function alertDrills(rehearsal: Rehearsal, merchant: Merchant): Pro
     });
     const told = [...seen].map(([name, seconds]) => `${name} after ${seconds} s`);
     say(`${title}: ${told.join(', ') || 'no alert'}`);
-    if (!seen.has(alert)) missed.push(alert);
+    if (!seen.has(alert)) wrong.push(`${alert} did not fire`);
     await mend();
     const mended = performance.now();
     const isSilent = await poll(SILENT_WITHIN_MS, async () => !(await firing()).has(alert));
+    if (!isSilent) wrong.push(`an alert still fired after the end of: ${title}`);
     say(isSilent ? `mended, silent after ${secondsSince(mended)} s` : 'mended, but not silent');
   }
   await stopLoad();
-  if (missed.length > 0) throw new Error(`did not fire: ${missed.join(', ')}`);
+  if (wrong.length > 0) throw new Error(wrong.join('; '));
   await rehearsal.expectRight();
 }
 
