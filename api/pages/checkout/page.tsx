@@ -11,7 +11,7 @@ import {
 } from '../../../db/repositories/checkouts/sessions.ts';
 import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import { checkoutPath, readSessionToken } from '../../../runtime/payer-links.ts';
-import { callbackUrl, closedPage } from '../shared/card-page.tsx';
+import { callbackUrl, endPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { Asked, CardStage, PageRoutes } from '../shared/card-page-kind.ts';
 import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
@@ -148,7 +148,7 @@ function donePage(language: Language, checkout: Checkout): Page {
   const receipt = receiptOf(language, checkout);
   const { callbackUrl: url, merchantName: name } = checkout;
   const onward = { name, url: withFacts(checkout, url) };
-  return closedPage(language, 200, { ...resultText(language, checkout), receipt }, onward);
+  return endPage(language, 200, { ...resultText(language, checkout), receipt }, onward);
 }
 
 function isPaidAtOnce({ cycleCount, trial }: Terms): boolean {

@@ -11,7 +11,7 @@ import {
   paymentPath,
   readSessionToken,
 } from '../../../runtime/payer-links.ts';
-import { callbackUrl, closedPage, unknownPage } from '../shared/card-page.tsx';
+import { callbackUrl, endPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import { languageFor, seeOther, sendPage } from '../shared/page.tsx';
 import type { Asked, CardStage, PageRoutes } from '../shared/card-page-kind.ts';
@@ -98,7 +98,7 @@ function paidPage(
     payment.status === 'REFUNDED'
       ? { title: say('refundedTitle'), texts: [say('refunded', { amount, name })] }
       : { title: say('paymentReceived'), texts: [say('paidTo', { amount, name })] };
-  return closedPage(language, 200, { ...text, receipt }, { name, url });
+  return endPage(language, 200, { ...text, receipt }, { name, url });
 }
 
 type Order = Pick<

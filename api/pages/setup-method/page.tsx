@@ -6,7 +6,7 @@ import {
 import type { HostedSetup } from '../../../db/repositories/setup-methods/sessions.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
 import { setupMethodPath } from '../../../runtime/payer-links.ts';
-import { callbackUrl, closedPage } from '../shared/card-page.tsx';
+import { callbackUrl, endPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { Asked, CardStage, PageRoutes } from '../shared/card-page-kind.ts';
@@ -57,7 +57,7 @@ function savedPage(language: Language, setup: HostedSetup, url: string): Page {
   const saved = { card: setup.card, at: setup.completedAt, reference: setup.setupMethodId };
   const purchase = { productName: null, merchantName: name };
   const receipt = savedCardReceipt(language, saved, purchase);
-  return closedPage(language, 200, { title: say('cardSavedTitle'), texts, receipt }, { name, url });
+  return endPage(language, 200, { title: say('cardSavedTitle'), texts, receipt }, { name, url });
 }
 
 function saleOf({ say }: Language, { merchantName }: HostedSetup): SaleText {

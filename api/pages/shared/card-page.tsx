@@ -175,7 +175,7 @@ export interface MerchantUrl {
 }
 
 /** With 200 a result. Does not redirect: WCAG 2.2.1 forbids a time limit that the payer cannot extend. */
-export function closedPage(
+export function endPage(
   language: Language,
   status: 200 | 403 | 409 | 410,
   { title, texts, receipt }: PageText,
@@ -198,7 +198,7 @@ export function processingPage(
 export function noGatewayPage({ language, merchantName: name, cancelUrl }: Sale): Page {
   const texts = [language.say('noGateway', { name })];
   const text = { title: language.say('noGatewayTitle'), texts };
-  return closedPage(language, 409, text, { name, url: cancelUrl });
+  return endPage(language, 409, text, { name, url: cancelUrl });
 }
 
 /**

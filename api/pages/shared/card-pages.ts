@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts';
 import { bankRoutes, withBankAbove } from './bank.tsx';
 import { entryRoutes } from './card-entry.ts';
-import { askPayer, cardGatewayOf, closedPage, processingPage, saleOf } from './card-page.tsx';
+import { askPayer, cardGatewayOf, endPage, processingPage, saleOf } from './card-page.tsx';
 import type { PageRequest } from './card-page.tsx';
 import type { CardPages, CardSubject, Opened, PageOpener, PageRoutes } from './card-page-kind.ts';
 import { returnRoutes } from './card-return.ts';
@@ -102,17 +102,17 @@ function stagePage<Subject extends CardSubject>(
     case 'locked': {
       // 403 and not 429, because a later retry does not help: the payer needs a new link.
       const text = { title: say('lockedTitle'), texts: [say('locked', { name })] };
-      return closedPage(language, 403, text, back);
+      return endPage(language, 403, text, back);
     }
     case 'processing':
       return processingPage(language, outcome);
     case 'expired': {
       const [title, text] = pages.texts.expired;
-      return closedPage(language, 410, { title: say(title), texts: [say(text, { name })] }, back);
+      return endPage(language, 410, { title: say(title), texts: [say(text, { name })] }, back);
     }
     case 'cancelled': {
       const title = say(pages.texts.cancelled ?? pages.texts.expired[0]);
-      return closedPage(language, 410, { title, texts: [say('nothingMoreCharged')] }, back);
+      return endPage(language, 410, { title, texts: [say('nothingMoreCharged')] }, back);
     }
     case 'done':
     case 'saved':

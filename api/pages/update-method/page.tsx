@@ -18,7 +18,7 @@ import { bankLink, isAtBank, isAwaited, isUnconfirmed } from '../shared/bank.tsx
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
 import type { Language } from '../parts/language.ts';
-import { closedPage } from '../shared/card-page.tsx';
+import { endPage } from '../shared/card-page.tsx';
 import type { PageRequest, PageText } from '../shared/card-page.tsx';
 import type { Asked, BankConfirmation, CardStage, DoneStage } from '../shared/card-page-kind.ts';
 import { cardText, nextPaymentRows, paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
@@ -123,7 +123,7 @@ export function donePage(language: Language, update: MethodUpdate, stage: DoneSt
       const saved = { card, at, reference: receiptId ?? subscriptionId };
       const next = { amount: owedText(language, update), at: nextAtOf(update) };
       const receipt = savedCardReceipt(language, saved, purchaseOf(update), next);
-      return closedPage(language, 200, { title: say('cardReplacedTitle'), texts, receipt }, back);
+      return endPage(language, 200, { title: say('cardReplacedTitle'), texts, receipt }, back);
     }
     case 'paid': {
       const text = `${say('duePaid')} ${newCardText(language, update)}`;
@@ -131,11 +131,11 @@ export function donePage(language: Language, update: MethodUpdate, stage: DoneSt
     }
     case 'kept': {
       const texts = [keptText(language, update), say('noMoreCards', { name })];
-      return closedPage(language, 403, { title: say('newCardSavedTitle'), texts }, back);
+      return endPage(language, 403, { title: say('newCardSavedTitle'), texts }, back);
     }
     case 'closed':
     case 'done':
-      return closedPage(language, 409, closedText(language, update), back);
+      return endPage(language, 409, closedText(language, update), back);
   }
 }
 
@@ -148,7 +148,7 @@ export function paidPage(
   const receipt = paid === null ? [] : paymentReceipt(language, paid, purchaseOf(update));
   const title = language.say('paymentReceived');
   const back = { name: update.merchantName, url: null };
-  return closedPage(language, 200, { title, texts: [text], receipt }, back);
+  return endPage(language, 200, { title, texts: [text], receipt }, back);
 }
 
 function purchaseOf({ productPage, description, merchantName }: MethodUpdate): Purchase {
