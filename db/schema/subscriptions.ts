@@ -166,8 +166,8 @@ export const subscriptions = pgTable(
     /** The transition that wrote `version`. `Transition.transitionId` lists the forms. */
     lastTransitionId: text('last_transition_id').notNull(),
     /**
-     * At most when the next step that writes the row is due. Real time for an open attempt, else business time. The
-     * opening of an attempt keeps an earlier instant: then no index changes.
+     * Not later than the instant at which the next step that writes the row is due. Real time for an open attempt, else
+     * business time. The opening of a due attempt keeps an earlier instant: then no index changes.
      */
     wakeAt: instant('wake_at'),
     updatedAt: realTime('updated_at'),

@@ -4,14 +4,14 @@ import type { SubscriptionState } from './state.ts';
 
 /** The length of a slot, in ms. */
 const SLOT_MS = 4_000;
-/** This many of a merchant's renewals also start at their date if its slot is full, together at most its room. */
+/** At most this many of a merchant's renewals start at their date although its slot is full. */
 const OF_SMALL_MERCHANT = 100;
 /** With more slots in memory, the past ones are forgotten. */
 const SLOTS_MAX = 200_000;
 
 interface Slot {
   taken: number;
-  /** The number of renewals that start at their date although the slot was full; and those of each merchant. */
+  /** The number of renewals that start at their date although the slot is full, at most its room; and by merchant. */
   stayed: number;
   stayedOf: Map<string, number> | null;
   /** If the slot is full: a later slot, before which every slot is full too. */
@@ -33,8 +33,8 @@ export class RenewalPlaces {
   }
 
   /**
-   * Takes a place for a renewal that is due at `dueAt`. Returns its delay in ms: 0 while the slot has room. A renewal
-   * of a small merchant leaves its place in a later slot empty, so that a wave of any size has the same rate.
+   * Takes a place for a renewal that is due at `dueAt`. Returns its delay in ms: 0 while the slot has room, and for the
+   * first renewals of a merchant, whose places in later slots then stay empty. So every wave has the same rate.
    */
   take(dueAt: number, { merchantId, subscriptionId }: SubscriptionState): number {
     const due = Math.floor(dueAt / SLOT_MS);

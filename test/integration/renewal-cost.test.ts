@@ -92,7 +92,7 @@ test('a renewal at Stripe makes two requests and twelve database calls', async (
   );
 });
 
-test('the opening of an attempt leaves the due instant in the row, and so changes no index', async ({
+test('the opening of an attempt leaves the due instant, which is indexed, in the row', async ({
   counted: { env },
 }) => {
   const createdAt = Date.parse('2025-01-01T00:00:00Z');

@@ -8,7 +8,6 @@ import { onWebhookQueues as it } from '../support/webhook-environment.ts';
 import type { WebhookEnvironment } from '../support/webhook-environment.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** An upper bound for waits, not an expected duration. */
 const sequences = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event }) => event.sequence);
 const streamIds = (count: number) => Array.from({ length: count }, (_, index) => `sub_${index}`);

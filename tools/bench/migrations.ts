@@ -1,5 +1,5 @@
 // npm run bench:migrations: fills a database of its own with billing cycles, applies one migration of each kind that
-// CONTRIBUTING.md allows, and one that it forbids, and prints how long a writer beside it waits.
+// test/architecture/migrations.test.ts allows, and one that it forbids, and prints how long a writer beside it waits.
 
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

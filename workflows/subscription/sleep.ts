@@ -11,7 +11,7 @@ export async function sleep(run: Run, step: Step): Promise<void> {
   // prevent continue-as-new, and the loop would run without a pause.
   const isFull = (): boolean => !run.hasRoom && !run.isBackingOff;
   const isOver = (): boolean => interruptionOf(run) !== null || isFull();
-  // A new run starts with them: one write of Temporal's list less.
+  // The next run writes them at its start.
   if (run.successorDueAt === null) run.publishAttributes();
   const backoffMs = run.backoffUntilAt - clock.realNow;
   if (backoffMs > 0 || step.do !== 'wait') {
