@@ -31,12 +31,15 @@ import {
 import type { TemporalDeps } from '../client.ts';
 import { STUCK_AFTER_MS, terminateIfStuck } from '../stuck-workflows.ts';
 import type { StuckOptions } from '../stuck-workflows.ts';
-import { startOptions } from './start.ts';
+import { EARLIER_MOST, startOptions } from './start.ts';
 import type { Snapshot } from './start.ts';
 
 export interface SubscriptionRows {
-  /** Returns the part of a workflow's argument that the row determines; null for an unknown subscription. */
-  loadSnapshot(ref: SubscriptionRef): Promise<Snapshot | null>;
+  /**
+   * Returns the part of a workflow's argument that the row determines; null for an unknown subscription. Counts up to
+   * `earlierMost` earlier subscriptions; by default none.
+   */
+  loadSnapshot(ref: SubscriptionRef, earlierMost?: number): Promise<Snapshot | null>;
   /** Records that Temporal has confirmed the start of the workflow. */
   markWorkflowStarted(ref: SubscriptionRef): Promise<void>;
   /** Records that the workflow is newer than the row. */
@@ -87,7 +90,7 @@ export class SubscriptionRuns {
   /** Starts a new row's workflow. False after about 1 s without Temporal: the sweep starts it. */
   start(ref: SubscriptionRef): Promise<boolean> {
     return orWarn(this.logger, ref, 'workflow not started; the sweep will start it', async () => {
-      const snapshot = await this.rows.loadSnapshot(ref);
+      const snapshot = await this.rows.loadSnapshot(ref, EARLIER_MOST);
       if (!snapshot) throw new Error('there is no such subscription');
       await this.startFrom(ref, snapshot, 'REJECT_DUPLICATE', START_WITHIN_MS);
     });
@@ -194,7 +197,7 @@ export class SubscriptionRuns {
 
   private async snapshotOf(ref: SubscriptionRef): Promise<Snapshot | null> {
     try {
-      return await this.rows.loadSnapshot(ref);
+      return await this.rows.loadSnapshot(ref, EARLIER_MOST);
     } catch (error) {
       if (error instanceof UnreadableStateError) {
         this.logger.error(

@@ -10,7 +10,7 @@ import type { SubscriptionInput } from '../../workflows/subscription/messages.ts
 
 /** The part of a workflow's start that comes from the row. */
 export interface Snapshot extends Pick<SubscriptionInput, 'state' | 'entries' | 'clock'> {
-  /** The number of subscriptions that the merchant had before, at most 5,000. */
+  /** The number of subscriptions that the merchant had before, as far as it was counted. */
   earlier: number;
   productName: string | null;
   receiptId: string | null;
@@ -21,6 +21,9 @@ export interface Snapshot extends Pick<SubscriptionInput, 'state' | 'entries' | 
  * Temporal dispatches lower keys first.
  */
 const SUBSCRIPTIONS_UP_TO = [50, 500, 5_000] as const;
+
+/** A start counts no more earlier subscriptions: from this number on, the priority key no longer changes. */
+export const EARLIER_MOST = Math.max(...SUBSCRIPTIONS_UP_TO);
 
 /**
  * Returns the priority key, 1 to 4. Renewals of a merchant with at most 50 subscriptions wait for at most 50 of each

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { EARLIER_MOST } from '../../db/repositories/subscriptions/transitions.ts';
-import { renewalPriority } from '../../temporal/subscriptions/start.ts';
+import { EARLIER_MOST, renewalPriority } from '../../temporal/subscriptions/start.ts';
 
 test.each([
   [0, 1],

@@ -155,9 +155,6 @@ export async function findCommand(
   return row ?? null;
 }
 
-/** From this number of earlier subscriptions on, a workflow's priority key no longer changes. */
-export const EARLIER_MOST = 5_000;
-
 export interface Snapshot {
   state: SubscriptionState;
   clock: { nowAt: number; targetAt: number; reachedAt: number } | null;
@@ -169,7 +166,10 @@ export interface Snapshot {
   receiptId: string | null;
 }
 
-/** Returns the parts of the row with which a workflow starts; null for an unknown subscription. Counts up to `earlierMost`. */
+/**
+ * Returns the parts of the row with which a workflow starts, and the merchant's earlier subscriptions, counted up to
+ * `earlierMost`; null for an unknown subscription.
+ */
 export async function loadSnapshot(
   db: Db,
   ref: SubscriptionRef,
@@ -336,7 +336,8 @@ function isCommand({ merchantId, subscriptionId }: SubscriptionRef, commandId: s
 export function subscriptionRows(db: Db) {
   return {
     findCommand: (ref: SubscriptionRef, commandId: string) => findCommand(db, ref, commandId),
-    loadSnapshot: (ref: SubscriptionRef) => loadSnapshot(db, ref, EARLIER_MOST),
+    loadSnapshot: (ref: SubscriptionRef, earlierMost?: number) =>
+      loadSnapshot(db, ref, earlierMost),
     markWorkflowStarted: (ref: SubscriptionRef) => markWorkflowStarted(db, ref),
     recordHold: (ref: SubscriptionRef) => recordHold(db, ref),
     endHold: (ref: SubscriptionRef) => endHold(db, ref),
