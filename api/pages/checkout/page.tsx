@@ -102,7 +102,7 @@ export function checkoutRoutes(routes: PageRoutes): void {
     find: (token) => findCheckout(db, readSessionToken(deps, token) ?? token),
     stageOf: (checkout) => stageOf(checkout, nowOf(checkout)),
     asked: (request, checkout) => askedOf(request, checkout, nowOf(checkout)),
-    done: donePage,
+    ownPage: donePage,
     leaveUrl: (checkout) => withFacts(checkout, checkout.cancelUrl ?? checkout.callbackUrl),
     isDecided: ({ state }) => state.status !== 'CREATED',
     // `expiresAt` is real time. On a test clock `checkoutExpiresAt` is the clock's time, so it sets no limit here.

@@ -29,7 +29,7 @@ export function setupMethodPageRoutes(routes: PageRoutes): void {
     find: (token) => findHostedSetup(db, token),
     stageOf: (setup) => setupStageOf(setup, now()),
     asked: askedOf,
-    done: (language, setup) => savedPage(language, setup, withFacts(setup, now())),
+    ownPage: (language, setup) => savedPage(language, setup, withFacts(setup, now())),
     leaveUrl: (setup) => withFacts(setup, now()),
     isDecided: (setup) => setupMethodStatusAt(setup, now()) !== 'CREATED',
     limitsOf: ({ tries, expiresAt }) => ({ tries, expiresAt }),

@@ -41,10 +41,10 @@ export type CardStage =
   | 'processing'
   | 'expired'
   | 'cancelled'
-  | DoneStage;
+  | OwnStage;
 
 /** The stages whose page depends on its kind. */
-export type DoneStage = 'done' | 'saved' | 'paid' | 'kept' | 'closed';
+export type OwnStage = 'done' | 'saved' | 'paid' | 'kept' | 'closed';
 
 /** What the page says while the bank waits for the payer. */
 export interface BankConfirmation {
@@ -80,7 +80,8 @@ export interface CardPages<Subject extends CardSubject> {
   find(token: string): Promise<Subject | null>;
   stageOf(subject: Subject): CardStage;
   asked(request: PageRequest, subject: Subject): Asked;
-  done(language: Language, subject: Subject, stage: DoneStage): Page;
+  /** The page of a stage that only this kind of page has, or words in its own way. */
+  ownPage(language: Language, subject: Subject, stage: OwnStage): Page;
   /** Where the payer's browser goes from a page that takes no card, and when the payer cancels. Null: nowhere. */
   leaveUrl(subject: Subject): string | null;
   /** The address of the outcome of a card. Absent: the page's own. */

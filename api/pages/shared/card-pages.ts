@@ -119,6 +119,6 @@ function stagePage<Subject extends CardSubject>(
     case 'paid':
     case 'kept':
     case 'closed':
-      return pages.done(language, subject, stage);
+      return pages.ownPage(language, subject, stage);
   }
 }

@@ -20,7 +20,7 @@ import { isDeclineCode } from '../../../domain/declines.ts';
 import type { Language } from '../parts/language.ts';
 import { endPage } from '../shared/card-page.tsx';
 import type { PageRequest, PageText } from '../shared/card-page.tsx';
-import type { Asked, BankConfirmation, CardStage, DoneStage } from '../shared/card-page-kind.ts';
+import type { Asked, BankConfirmation, CardStage, OwnStage } from '../shared/card-page-kind.ts';
 import { cardText, nextPaymentRows, paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
 import { declineText, REASONS } from '../shared/decline-text.ts';
 import type { Reason } from '../shared/decline-text.ts';
@@ -106,7 +106,7 @@ export function askedOf(request: PageRequest, update: MethodUpdate, nowAt: numbe
   };
 }
 
-export function donePage(language: Language, update: MethodUpdate, stage: DoneStage): Page {
+export function donePage(language: Language, update: MethodUpdate, stage: OwnStage): Page {
   const { merchantName: name } = update;
   const { say } = language;
   const back = { name, url: null };

@@ -45,7 +45,7 @@ export function updateMethodPageRoutes(routes: PageRoutes): void {
     find: (token) => findUpdate(deps, token),
     stageOf: (update) => updateStageOf(update, now()),
     asked: (request, update) => askedOf(request, update, now()),
-    done: donePage,
+    ownPage: donePage,
     leaveUrl: () => null,
     outcomeOf: outcomePath,
     next: (update) => nextPath(deps, update),
