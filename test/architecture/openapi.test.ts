@@ -22,7 +22,6 @@ const { open, merchants } = createRouters(
   {
     publicUrl: 'https://pay.example',
     testCards: [],
-    homeLinks: [],
     rateLimits: { windowSeconds: 1, requests: 1_000, readsOfOneSubscription: 1_000 },
   } as unknown as ApiDeps,
   async () => undefined,
