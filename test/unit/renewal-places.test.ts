@@ -62,7 +62,7 @@ describe('renewals of one instant', () => {
   });
 });
 
-test('at most twice the rate starts in any time, and one slot more [D-59]', () => {
+test('slots in a row start at most twice the renewals that they have room for, and one slot more [D-59]', () => {
   const renewals = fc.array(
     fc.record({ merchant: fc.nat(3), second: fc.nat(60), n: fc.nat(10_000) }),
     { maxLength: 300 },
