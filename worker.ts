@@ -32,7 +32,7 @@ import {
   temporalConnectionOptions,
   temporalLogger,
 } from './temporal/client.ts';
-import { GRACE_MS, taskQueuesOf, workerOptionsOf } from './runtime/worker-options.ts';
+import { GRACE_MS, taskQueuesOf, workerOptionsOf, workersOf } from './runtime/worker-options.ts';
 import { createWebhookQueues } from './temporal/webhook-queues.ts';
 import { bundleWorkflows } from './runtime/workflow-bundle.ts';
 
@@ -139,27 +139,34 @@ const activities = {
   }),
 };
 
-const connection = await NativeConnection.connect(temporalConnectionOptions(config));
 // Connect now: a signal to an endpoint queue has a time limit of 1 s, which must not include the connect.
 await temporal.client.connection.ensureConnected();
 const workflowBundle =
   config.workflowBundle === undefined && config.queues.includes('billing')
     ? await bundleWorkflows()
     : { codePath: config.workflowBundle ?? '' };
+const connections: NativeConnection[] = [];
 const created = await Promise.all(
-  taskQueuesOf(config.queues).map((queue) =>
-    Worker.create({
-      ...workerOptionsOf(queue, {
-        taskQueuePrefix: config.taskQueuePrefix,
-        activities,
-        activityInterceptor,
-        workflowBundle,
-        deployment: config.deployment,
-      }),
-      connection,
-      namespace: config.temporalNamespace,
-    }),
-  ),
+  taskQueuesOf(config.queues).flatMap((queue) => {
+    const count = workersOf(queue);
+    return Array.from({ length: count }, async () => {
+      // The SDK refuses a second worker of a queue on the same connection.
+      const connection = await NativeConnection.connect(temporalConnectionOptions(config));
+      connections.push(connection);
+      return Worker.create({
+        ...workerOptionsOf(queue, {
+          taskQueuePrefix: config.taskQueuePrefix,
+          activities,
+          activityInterceptor,
+          workflowBundle,
+          deployment: config.deployment,
+          workers: count,
+        }),
+        connection,
+        namespace: config.temporalNamespace,
+      });
+    });
+  }),
 );
 workers.push(...created);
 const running = Promise.all(workers.map((worker) => worker.run()));
@@ -183,7 +190,10 @@ const shutdown = onShutdown(
     { name: 'deliveries', timeoutMs: DRAIN_MS, close: () => webhooks.stop(DRAIN_MS) },
     { name: 'maintenance checks', timeoutMs: 10_000, close: () => endMaintenanceChecks?.() },
     { name: 'temporal client', close: () => temporal.close() },
-    { name: 'temporal connection', close: () => connection.close() },
+    {
+      name: 'temporal connections',
+      close: () => Promise.all(connections.map((connection) => connection.close())),
+    },
     { name: 'database', close: () => Promise.all([database.close(), probeDatabase.close()]) },
     ...tracing,
     { name: 'probes', close: () => probes.close() },

@@ -20,22 +20,32 @@ export function taskQueuesOf(queues: readonly QueueName[]): TaskQueueName[] {
 /** Time in ms that running activities get to end after a stop, enough for a `drainEndpoint` activity. */
 export const GRACE_MS = 40_000;
 
-/** Most workflow tasks wait for the gateway: if it takes 1 s, a worker makes 40 charges/s. */
-const WORKFLOW_TASKS = {
-  maxConcurrentWorkflowTaskExecutions: 40,
-  maxConcurrentWorkflowTaskPolls: 10,
-  /** The other 70 % of the polls are for the tasks of this worker's cached runs. */
-  nonStickyToStickyPollRatio: 0.3,
-} as const;
+/** Most workflow tasks wait for the gateway: if it takes 1 s, a process makes 40 charges/s. */
+const WORKFLOW_TASKS = 40;
+const WORKFLOW_TASK_POLLS = 12;
+/** The other polls are for the tasks of a worker's cached runs. */
+const NON_STICKY_POLLS = 1 / 3;
 
 /** Longer delays the tasks of a killed worker; shorter causes replays under load. */
 const STICKY_QUEUE_TIMEOUT = '5s';
 
 /**
- * A cached run takes about 200 kB, measured with 5,600 runs. A worker caches as many as fit, because any other run is
+ * A cached run takes about 200 kB, measured with 5,600 runs. A process caches as many as fit, because any other run is
  * replayed for each task.
  */
 const HEAP_BYTES_PER_CACHED_RUN = 400_000;
+
+/** A worker of the SDK walks through all its cached runs at each step of a task: 1.2 µs a run for each renewal. */
+const RUNS_PER_WORKER = 3_000;
+
+/** The number of workers of this queue in a process. They share slots, polls and cached runs. */
+export function workersOf(queue: TaskQueueName): number {
+  return queue === 'billing' ? Math.ceil(cachedRuns() / RUNS_PER_WORKER) : 1;
+}
+
+function cachedRuns(): number {
+  return getHeapStatistics().heap_size_limit / HEAP_BYTES_PER_CACHED_RUN;
+}
 
 export interface QueueSettings {
   taskQueuePrefix: string;
@@ -45,6 +55,8 @@ export interface QueueSettings {
   workflowBundle: WorkflowBundle;
   /** Null: Temporal gives a task to a worker of any build. */
   deployment: WorkerDeploymentVersion | null;
+  /** {@link workersOf} the queue. */
+  workers: number;
 }
 
 export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): WorkerOptions {
@@ -70,9 +82,11 @@ export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): 
     ...shared,
     workflowBundle: settings.workflowBundle,
     ...(settings.deployment === null && { buildId: buildIdOf(settings.workflowBundle) }),
-    ...WORKFLOW_TASKS,
+    maxConcurrentWorkflowTaskExecutions: Math.ceil(WORKFLOW_TASKS / settings.workers),
+    maxConcurrentWorkflowTaskPolls: Math.ceil(WORKFLOW_TASK_POLLS / settings.workers),
+    nonStickyToStickyPollRatio: NON_STICKY_POLLS,
     stickyQueueScheduleToStartTimeout: STICKY_QUEUE_TIMEOUT,
-    maxCachedWorkflows: Math.floor(getHeapStatistics().heap_size_limit / HEAP_BYTES_PER_CACHED_RUN),
+    maxCachedWorkflows: Math.ceil(cachedRuns() / settings.workers),
     // Workflows schedule no activity on a workflow task queue.
     enableNonLocalActivities: false,
   };

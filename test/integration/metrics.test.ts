@@ -251,13 +251,10 @@ test('the probes of API and worker name their state, and a read-only database ma
   }
   const [, status] = await probe(workerPort, '/status');
   const { workers } = JSON.parse(status) as { workers: { queue: string; runState: string }[] };
-  expect(workers.map(({ queue }) => queue.slice(env.taskQueuePrefix.length))).toEqual([
-    'checkout',
-    'billing',
-    'charges',
-    'webhooks',
-  ]);
-  expect(workers.map(({ runState }) => runState)).toEqual(Array(4).fill('RUNNING'));
+  // The heap decides how many workers share the runs of `billing`.
+  const queues = new Set(workers.map(({ queue }) => queue.slice(env.taskQueuePrefix.length)));
+  expect([...queues]).toEqual(['checkout', 'billing', 'charges', 'webhooks']);
+  expect(new Set(workers.map(({ runState }) => runState))).toEqual(new Set(['RUNNING']));
 
   const database = sql.identifier(new URL(env.databaseUrl).pathname.slice(1));
   await env.db.execute(sql`alter database ${database} set default_transaction_read_only = on`);

@@ -214,6 +214,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
             activityInterceptor,
             workflowBundle: { codePath: inject('workflowBundlePath') },
             deployment: null,
+            workers: 1,
           }),
           connection: server.nativeConnection,
           namespace: 'default',
