@@ -47,6 +47,7 @@ export function postgresService(settings: PostgresSettings, report: Report): Ser
     port: String(port),
     unix_socket_directories: '',
     max_connections: '200',
+    wal_compression: 'on',
     ...(settings.isDurable
       ? {}
       : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
