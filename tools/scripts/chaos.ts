@@ -45,6 +45,11 @@ const program = commandLine(
   .option('--subscriptions <count>', 'number of subscriptions at the start', wholeNumber, 120)
   .option('--minutes <count>', 'time limit of the fault phase', wholeNumber, 60)
   .option(
+    '--soak <minutes>',
+    'run for this time at 60 % of the machine, with about a kill a minute, in place of --cycles; adds figures',
+    wholeNumber,
+  )
+  .option(
     '--seed <number>',
     'random seed: repeats the same subscriptions and kills',
     wholeNumber,
@@ -56,20 +61,22 @@ const program = commandLine(
     'make Temporal unreachable for this time during the run',
     wholeNumber,
   )
-  .option('--port <number>', 'first of eight ports', wholeNumber, 21_400)
+  .option('--port <number>', 'first of ten ports', wholeNumber, 21_400)
   .option('--ledger <file>', 'append the result as a line, and print the total of all lines')
   .option('--plot <file>', 'draw every charge and every kill as an SVG picture')
   .option('--keep', 'keep the data folder');
 
 await runScript(async () => {
-  const options = program.parse().opts<Options>();
+  const given = program.parse().opts<Omit<Options, 'metricsPort'>>();
+  const ports = Object.fromEntries(STACK_PORTS.map((name, index) => [name, given.port + index]));
+  const options: Options = { ...given, metricsPort: given.port + STACK_PORTS.indexOf('metrics') };
   const folder = mkdtempSync(join(tmpdir(), 'perennial-chaos-'));
   print(`\n  starting a separate system (data and logs in ${folder})`);
   const stack = await startStack({
     dataDir: folder,
     temporal: options.temporal,
     gateway: options.gateway,
-    ports: Object.fromEntries(STACK_PORTS.map((name, index) => [name, options.port + index])),
+    ports,
   });
   let isFine = false;
   try {

@@ -49,6 +49,7 @@ export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPh
     await whileKilling(killer, () => paid(1));
     // The faults end before the load, because faults make work in progress take minutes longer.
     enough.abort();
+    surroundings.pace?.end();
     const faults = await gatewayFaults.end();
     await loads;
     return { groups, outage, faults };
@@ -101,11 +102,13 @@ class Progress {
     ];
   }
 
-  /** Resolves when this share of the cycles is paid, or at the time limit of the fault phase. */
+  /** Resolves when this share of the cycles is paid, or of the soak's time is over, or at the time limit. */
   async reaches(share: number): Promise<void> {
     const { options, startedAt } = this.surroundings;
-    const endsAt = startedAt + options.minutes * 60_000;
-    const isReached = () => this.cycles >= options.cycles * share || Date.now() >= endsAt;
+    const endsAt =
+      startedAt + (options.soak === undefined ? options.minutes : options.soak * share) * 60_000;
+    const isReached = () =>
+      Date.now() >= endsAt || (options.soak === undefined && this.cycles >= options.cycles * share);
     while (!this.isEnded && !isReached()) await sleep(WATCH_EVERY_MS);
   }
 

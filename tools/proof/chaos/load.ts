@@ -33,6 +33,8 @@ const CYCLE_COUNTS = [5, 12, 1_200, 1_200, 1_200] as const;
 export interface Load {
   readonly client: RetryingClient;
   readonly random: Random;
+  /** Waits until the next advance may start. Without it an advance starts at once. */
+  readonly turn?: () => Promise<void>;
   made: number;
   paid: number;
   tooLate: number;
@@ -90,6 +92,7 @@ export async function applyLoad(load: Load, group: Group, enough: AbortSignal): 
 async function keepAdvancing(load: Load, group: Group, enough: AbortSignal): Promise<void> {
   if (group.testClockId === null) return;
   while (!enough.aborted) {
+    await load.turn?.();
     await advance(load, group, load.random.between(...ADVANCE_DAYS));
     // If all subscriptions of a clock have ended, an advance takes no time. This wait limits the rate of such
     // advances.

@@ -4,13 +4,15 @@ import { availableParallelism } from 'node:os';
 export interface CoreTime {
   readonly all: number;
   readonly stolen: number;
+  readonly idle: number;
 }
 
 export function coreTime(): CoreTime {
   const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n');
   // user, nice, system, idle, iowait, irq, softirq, steal
   const ticks = line.trim().split(/\s+/).slice(1, 9).map(Number);
-  return { all: ticks.reduce((sum, each) => sum + each, 0), stolen: ticks[7] ?? 0 };
+  const idle = (ticks[3] ?? 0) + (ticks[4] ?? 0);
+  return { all: ticks.reduce((sum, each) => sum + each, 0), stolen: ticks[7] ?? 0, idle };
 }
 
 /** Steal time: the share of all cores' time that the hypervisor gave to other machines, in per cent. */
@@ -19,6 +21,36 @@ export function stolenPercent(before: CoreTime): number {
   return ((now.stolen - before.stolen) / Math.max(1, now.all - before.all)) * 100;
 }
 
+/** The share of all cores' time that was used since `before`, by anyone, in per cent. */
+function busyPercent(before: CoreTime): number {
+  const now = coreTime();
+  return (1 - (now.idle - before.idle) / Math.max(1, now.all - before.all)) * 100;
+}
+
 export function coresSince(before: CoreTime): string {
-  return `${availableParallelism()}, with ${stolenPercent(before).toFixed(0)} % steal time`;
+  const [busy, stolen] = [busyPercent(before), stolenPercent(before)];
+  return `${availableParallelism()}, ${busy.toFixed(0)} % busy, with ${stolen.toFixed(0)} % steal time`;
+}
+
+const TURN_EVERY_MS = 250;
+const BUSY_OVER_TURNS = 8;
+
+/** Each call of `turn` waits until the machine was less busy in the last 2 s. One caller goes at a time. */
+export function paceBelow(maxBusyPercent: number) {
+  const waiting: (() => void)[] = [];
+  const readings = [coreTime()];
+  const timer = setInterval(() => {
+    const isCalm = busyPercent(readings[0] ?? coreTime()) < maxBusyPercent;
+    readings.push(coreTime());
+    if (readings.length > BUSY_OVER_TURNS) readings.shift();
+    if (isCalm) waiting.shift()?.();
+  }, TURN_EVERY_MS);
+  return {
+    turn: () => new Promise<void>((resolve) => waiting.push(resolve)),
+    /** Lets every caller go. */
+    end: () => {
+      clearInterval(timer);
+      for (const go of waiting.splice(0)) go();
+    },
+  };
 }

@@ -32,15 +32,17 @@ export async function run(
 }
 
 async function reportOf(surroundings: Surroundings): Promise<RunReport> {
-  const { options, startedAt, sql, load, killer, receiver } = surroundings;
+  const { options, startedAt, sql, load, killer, receiver, soak } = surroundings;
   const coresBefore = coreTime();
   const { groups, faults, outage } = await runFaultPhase(surroundings);
   const faultPhaseSeconds = (Date.now() - startedAt) / 1_000;
   const cores = coresSince(coresBefore);
+  const soaked = (await soak?.end(await countCycles(sql))) ?? [];
   const { wrong, repairs } = await recover(surroundings, groups);
   const results = await verifyBooks(surroundings);
   const paid = await countCycles(sql);
-  if (paid < options.cycles) wrong.push(`only ${paid} of ${options.cycles} cycles were paid`);
+  if (options.soak === undefined && paid < options.cycles)
+    wrong.push(`only ${paid} of ${options.cycles} cycles were paid`);
   if (killer.kills.length === 0) wrong.push('no process was killed');
   wrong.push(...results.flatMap(({ forPerson }) => forPerson));
   return {
@@ -52,6 +54,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
     figures: [
       ...(await figuresOf(sql, load, receiver.received(), repairs)),
       ...faults,
+      ...soaked,
       ['time with faults and kills', `${faultPhaseSeconds.toFixed(0)} s`],
       ['CPU cores', cores],
     ],
@@ -100,13 +103,14 @@ async function verifyBooks({ start, receiver, books }: Surroundings): Promise<Ch
 }
 
 function commandOf(options: RunOptions): string {
-  const { gateway, temporal, cycles, subscriptions, seed, pause, temporalAway } = options;
+  const { gateway, temporal, cycles, subscriptions, seed, pause, temporalAway, soak } = options;
   const away = temporalAway === undefined ? '' : ` --temporal-away ${temporalAway}`;
-  const size = `--cycles ${cycles} --subscriptions ${subscriptions}`;
+  const length = soak === undefined ? `--cycles ${cycles} --pause ${pause}` : `--soak ${soak}`;
+  const size = `--subscriptions ${subscriptions} --seed ${seed}`;
   const name =
     (gateway === 'sandbox' ? '' : `--gateway ${gateway} `) +
     (temporal === 'cluster' ? '' : `--temporal ${temporal} `);
-  return `npm run chaos -- ${name}${size} --seed ${seed} --pause ${pause}${away}`;
+  return `npm run chaos -- ${name}${length} ${size}${away}`;
 }
 
 function commitOf(): string {

@@ -9,6 +9,8 @@ import { sandboxFaults } from './gateway-faults.ts';
 import { stripeFaults } from './stripe-faults.ts';
 import { RetryingClient } from './retrying-client.ts';
 import { Killer } from './killer.ts';
+import { paceBelow } from './machine.ts';
+import { SOAK, watchSoak } from './soak.ts';
 import type { Load } from './load.ts';
 import { Random } from './random.ts';
 import { PaidCycles } from './refunds.ts';
@@ -22,6 +24,10 @@ export interface RunOptions {
   readonly subscriptions: number;
   readonly seed: number;
   readonly minutes: number;
+  /** Minutes at 60 % of the machine, in place of a number of cycles. */
+  readonly soak?: number;
+  /** Of the API. That of the worker follows. */
+  readonly metricsPort: number;
   /** Longest time in seconds between recovery and the next kill. */
   readonly pause: number;
   readonly temporalAway?: number;
@@ -37,9 +43,11 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
     receiverBook: join(folder, 'webhooks.jsonl'),
   };
   writeFileSync(books.clientBook, '');
+  const pace = options.soak === undefined ? null : paceBelow(SOAK.busyPercent);
   const load: Load = {
     client: new RetryingClient({ ...demo, bookFile: books.clientBook }),
     random: new Random(options.seed),
+    ...(pace && { turn: pace.turn }),
     made: 0,
     paid: 0,
     tooLate: 0,
@@ -62,7 +70,8 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
       ? sandboxFaults(start)
       : stripeFaults(double, new Random(options.seed + 3), await demoMerchantId(sql));
   const random = new Random(options.seed + 1);
-  const killer = new Killer(start.dataDir, random, system, options.pause * 1_000);
+  const pause = options.soak === undefined ? options.pause : SOAK.pauseSeconds;
+  const killer = new Killer(start.dataDir, random, system, pause * 1_000);
   const paidCycles = new PaidCycles(new Random(options.seed + 4));
   const receiver = await startUnreliableReceiver(
     start.merchant(),
@@ -80,7 +89,10 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
     paidCycles,
     gatewayFaults,
     books,
+    pace,
+    soak: options.soak === undefined ? null : watchSoak(start.dataDir, options.metricsPort, sql),
     async close(): Promise<void> {
+      pace?.end();
       await receiver.close();
       await sql.end({ timeout: 5 });
     },

@@ -32,6 +32,8 @@ const PORT_VARIABLES = {
   faultProxy: 'FAULT_PROXY_PORT',
   stripeMock: 'STRIPE_MOCK_PORT',
   temporalUi: 'TEMPORAL_UI_PORT',
+  // The API's. The worker has the port after it.
+  metrics: 'METRICS_PORT',
 } as const;
 export type StackPort = keyof typeof PORT_VARIABLES;
 export const STACK_PORTS = Object.keys(PORT_VARIABLES) as StackPort[];

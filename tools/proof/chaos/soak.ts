@@ -1,0 +1,150 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type postgres from 'postgres';
+import { statOf } from '../../embedded/process-identity.ts';
+import { openProcessTable } from '../../embedded/process-table.ts';
+import { grouped } from '../../scripts/client/terminal.ts';
+import { distributionOf } from '../../bench/measure/percentiles.ts';
+import type { Figure } from './gateway-faults.ts';
+
+/** A soak leaves the machine room, so that what grows is not what waits. */
+export const SOAK = { busyPercent: 60, pauseSeconds: 90 } as const;
+
+const SAMPLE_EVERY_MS = 30_000;
+const ANSWERS_WITHIN_MS = 5_000;
+/** A process fills its caches first. */
+const WARM_AFTER_MINUTES = 10;
+const LAST_MINUTES = 10;
+const TABLES_SHOWN = 6;
+const PROCESSES = ['worker', 'api', 'gateway', 'temporal', 'postgres'] as const;
+type ProcessName = (typeof PROCESSES)[number];
+
+interface Sample {
+  readonly minutes: number;
+  readonly megabytes: ReadonlyMap<ProcessName, number>;
+  /** Of the API and the worker, in ms, since the sample before. */
+  readonly eventLoopP99Ms: readonly number[];
+  /** Of the deliveries that nothing holds back. Null while the API does not answer. */
+  readonly oldestDueSeconds: number | null;
+  readonly repairs: number | null;
+}
+
+/** Takes a sample every 30 s until `end`, which returns the figures. A killed process is missing in a sample. */
+export function watchSoak(dataDir: string, metricsPort: number, sql: postgres.Sql) {
+  const table = openProcessTable(join(dataDir, 'processes.json'));
+  const samples: Sample[] = [];
+  const startedAt = performance.now();
+  const take = async (): Promise<void> => {
+    const minutes = (performance.now() - startedAt) / 60_000;
+    const running = new Map(table.running().map(({ name, pid }) => [name, pid]));
+    const [api, worker] = await Promise.all([pageOf(metricsPort), pageOf(metricsPort + 1)]);
+    samples.push({
+      minutes,
+      megabytes: new Map(
+        PROCESSES.flatMap((name) => {
+          const megabytes = megabytesOf(running.get(name));
+          return megabytes === null ? [] : [[name, megabytes] as const];
+        }),
+      ),
+      eventLoopP99Ms: [api, worker].flatMap((page) => {
+        const [seconds] = valuesOf(page, 'nodejs_eventloop_lag_p99_seconds');
+        return seconds === undefined ? [] : [seconds * 1_000];
+      }),
+      oldestDueSeconds: valuesOf(api, 'perennial_webhook_oldest_due_seconds')[0] ?? null,
+      repairs: sumOrNull(valuesOf(api, 'perennial_repairs_total')),
+    });
+  };
+  const timer = setInterval(() => void take().catch(() => undefined), SAMPLE_EVERY_MS);
+  return {
+    async end(cycles: number): Promise<Figure[]> {
+      clearInterval(timer);
+      return [...figuresOf(samples), ['tables, bytes a paid cycle', await tablesOf(sql, cycles)]];
+    },
+  };
+}
+
+function figuresOf(samples: readonly Sample[]): Figure[] {
+  const memory = PROCESSES.map((name): Figure => {
+    const points = samples.flatMap(({ minutes, megabytes }) => {
+      const value = megabytes.get(name);
+      return minutes < WARM_AFTER_MINUTES || value === undefined ? [] : [{ minutes, value }];
+    });
+    const [first, last] = [points[0], points.at(-1)];
+    if (first === undefined || last === undefined) return [`memory of ${name}`, 'not measured'];
+    const slope = slopeOf(points) * 60;
+    const ends = `${first.value.toFixed(0)} to ${last.value.toFixed(0)} MB`;
+    return [`memory of ${name}`, `${ends}, ${slope.toFixed(1)} MB an hour`];
+  });
+  const loop = distributionOf(samples.flatMap(({ eventLoopP99Ms }) => eventLoopP99Ms));
+  const due = samples.flatMap(({ oldestDueSeconds }) => oldestDueSeconds ?? []);
+  const counted = samples.filter(({ repairs }) => repairs !== null);
+  const last = counted.at(-1);
+  const from = counted.findLast(({ minutes }) => minutes <= (last?.minutes ?? 0) - LAST_MINUTES);
+  const perMinute =
+    last === undefined || from === undefined
+      ? 'not measured'
+      : (((last.repairs ?? 0) - (from.repairs ?? 0)) / (last.minutes - from.minutes)).toFixed(2);
+  return [
+    ...memory,
+    ['event loop p99 in 30 s, ms: p50, most', `${text(loop.p50)}, ${text(loop.max)}`],
+    ['oldest due delivery, s: most, at the end', `${text(Math.max(...due))}, ${text(due.at(-1))}`],
+    [`repairs a minute in the last ${LAST_MINUTES} minutes`, perMinute],
+  ];
+}
+
+function text(value: number | null | undefined): string {
+  return value === null || value === undefined || !Number.isFinite(value) ? '-' : value.toFixed(0);
+}
+
+/** Least squares, a minute. */
+function slopeOf(points: readonly { minutes: number; value: number }[]): number {
+  const mean = (of: (point: (typeof points)[number]) => number) =>
+    points.reduce((sum, point) => sum + of(point), 0) / points.length;
+  const [x, y] = [mean(({ minutes }) => minutes), mean(({ value }) => value)];
+  const spread = mean(({ minutes }) => (minutes - x) ** 2);
+  return spread === 0 ? 0 : mean(({ minutes, value }) => (minutes - x) * (value - y)) / spread;
+}
+
+async function pageOf(port: number): Promise<string> {
+  const signal = AbortSignal.timeout(ANSWERS_WITHIN_MS);
+  return fetch(`http://127.0.0.1:${port}/metrics`, { signal }).then(
+    (response) => response.text(),
+    () => '',
+  );
+}
+
+function valuesOf(page: string, metric: string): number[] {
+  return page
+    .split('\n')
+    .filter((line) => line.startsWith(`${metric} `) || line.startsWith(`${metric}{`))
+    .map((line) => Number(line.slice(line.lastIndexOf(' '))));
+}
+
+function sumOrNull(values: readonly number[]): number | null {
+  return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0);
+}
+
+/** Proportional memory (PSS), which counts shared pages once, of a process and its children. */
+function megabytesOf(pid: number | undefined): number | null {
+  if (pid === undefined) return null;
+  const pids = readdirSync('/proc').map(Number);
+  const family = pids.filter((each) => each === pid || Number(statOf(each)?.[1]) === pid);
+  const kilobytes = family.map((each) => {
+    try {
+      const rollup = readFileSync(`/proc/${each}/smaps_rollup`, 'utf8');
+      return Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0);
+    } catch {
+      return 0; // It has ended.
+    }
+  });
+  const total = kilobytes.reduce((sum, each) => sum + each, 0) / 1_024;
+  return total === 0 ? null : total;
+}
+
+async function tablesOf(sql: postgres.Sql, cycles: number): Promise<string> {
+  const rows = await sql<{ name: string; bytes: number }[]>`
+    select relname as name, pg_total_relation_size(oid)::float8 as bytes from pg_class
+    where relkind = 'r' and relnamespace = 'public'::regnamespace
+    order by bytes desc limit ${TABLES_SHOWN}`;
+  return rows.map(({ name, bytes }) => `${name} ${grouped(Math.round(bytes / cycles))}`).join(', ');
+}
