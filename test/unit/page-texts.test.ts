@@ -88,6 +88,11 @@ describe('the texts of the hosted pages', () => {
     ]);
   });
 
+  it('put sentences together with a space, in Japanese without one', () => {
+    expect(languageOf('de').join('Bezahlt.', 'Danke.')).toBe('Bezahlt. Danke.');
+    expect(languageOf('ja').join('支払済みです。', '以上です。')).toBe('支払済みです。以上です。');
+  });
+
   it('enclose a value of the other writing direction in Unicode isolates', () => {
     expect(languageOf('en').say('paymentTo', { name: 'Acme' })).toBe('Payment to Acme');
     expect(languageOf('en').say('paymentTo', { name: 'شركة' })).toBe('Payment to \u2068شركة\u2069');

@@ -38,6 +38,8 @@ export interface Language {
     key: Key,
     ...values: Placeholder<EnglishOf<Key>> extends never ? [] : [Values<Key>]
   ) => string;
+  /** Puts sentences one after another. */
+  readonly join: (...sentences: string[]) => string;
   /** A text that is not ours, outside a sentence: its direction does not disturb the text around it. */
   readonly quote: (text: string) => string;
   /** Returns the amount with the currency's digits and symbol, and without a place for a line break. */
@@ -117,6 +119,8 @@ function createLanguage(locale: Locale): Language {
     locale,
     direction,
     say,
+    // Japanese has no spaces.
+    join: (...sentences) => sentences.join(locale === 'ja' ? '' : ' '),
     quote: (text) => isolated(text, direction),
     money(amountMinor, currency) {
       invariant(isAmountMinor(amountMinor), 'an amount is a safe integer of at least 0');

@@ -108,12 +108,12 @@ export function askedOf(request: PageRequest, update: MethodUpdate, nowAt: numbe
 
 export function donePage(language: Language, update: MethodUpdate, stage: OwnStage): Page {
   const { merchantName: name } = update;
-  const { say } = language;
+  const { say, join } = language;
   const back = { name, url: null };
   switch (stage) {
     case 'saved': {
       const texts = [
-        `${newCardText(language, update)} ${say('nothingChargedForChange')}`,
+        join(newCardText(language, update), say('nothingChargedForChange')),
         // The payment is still owed: the old card is being charged, or the next attempt has a later date.
         ...(isDunned(update.state)
           ? [say('dueIsTriedNext', { amount: owedText(language, update) })]
@@ -126,7 +126,7 @@ export function donePage(language: Language, update: MethodUpdate, stage: OwnSta
       return endPage(language, 200, { title: say('cardReplacedTitle'), texts, receipt }, back);
     }
     case 'paid': {
-      const text = `${say('duePaid')} ${newCardText(language, update)}`;
+      const text = join(say('duePaid'), newCardText(language, update));
       return paidPage(language, update, text, update.paid);
     }
     case 'kept': {
@@ -165,9 +165,9 @@ function closedText({ say }: Language, { state, merchantName: name }: MethodUpda
 }
 
 function alertOf(language: Language, update: MethodUpdate): string | null {
-  const { say } = language;
+  const { say, join } = language;
   const latest = update.tries.at(-1);
-  if (isLatestKept(update.tries)) return `${keptText(language, update)} ${say('useAnotherCard')}`;
+  if (isLatestKept(update.tries)) return join(keptText(language, update), say('useAnotherCard'));
   if (latest !== undefined) {
     return latest.errorCode === null
       ? null
