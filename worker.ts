@@ -120,6 +120,7 @@ const webhooks = createWebhookDelivery({
 });
 const unmeasured = createActivities({
   db,
+  logger,
   gateways,
   subscriptionWorkflows: createSubscriptionWorkflows({ ...onTemporal, rows: subscriptionRows(db) }),
   orders: createOrders({ ...onTemporal, rows: orderRows(db) }),

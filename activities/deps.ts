@@ -2,6 +2,7 @@ import type { Db } from '../db/client.ts';
 import type { EndpointRef, StreamRef } from '../db/repositories/webhooks/deliveries.ts';
 import type { RenewalPlaces } from '../domain/subscription/renewal-places.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
+import type { Logger } from '../runtime/logger.ts';
 import type { LinkSettings } from '../runtime/payer-links.ts';
 import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
 import type { Orders } from '../temporal/orders.ts';
@@ -18,6 +19,7 @@ export interface SendBudget {
 
 export interface ActivityDeps {
   db: Db;
+  logger: Pick<Logger, 'warn'>;
   gateways: GatewayRegistry;
   links: LinkSettings;
   orders: Orders;

@@ -64,7 +64,7 @@ export function createMaintenanceActivities(deps: ActivityDeps) {
   const takeRestored = restoredTaker(db, workflows);
   return {
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
-      const { report, errors, sweepKind, attempt } = createSweep(db);
+      const { report, errors, sweepKind, attempt } = createSweep(deps);
       await sweepKind('neverStarted', takeNeverStarted, (ref) => workflows.recheck(ref));
       await sweepKind('overdue', takeOverdue, (ref) =>
         workflows.recheckUnlessBusy(ref, () => isOverdue(db, ref)),
@@ -165,7 +165,7 @@ async function deleteOld(db: Db, deletion: Deletion): Promise<void> {
   await countDeleted(db, 'gatewayEvents', await deleteOldGatewayEvents(db, deletion));
 }
 
-function createSweep(db: Db) {
+function createSweep({ db, logger }: Pick<ActivityDeps, 'db' | 'logger'>) {
   const report = { ...NOTHING_FOUND };
   const errors: unknown[] = [];
   /** Runs `work` and keeps its error, so that a failing statement does not block the other kinds. */
@@ -187,8 +187,10 @@ function createSweep(db: Db) {
     const repair = async (one: T) => {
       try {
         if ((await act(one)) !== false) repaired += 1;
-      } catch {
+      } catch (error) {
         report.failed += 1;
+        const reason = error instanceof Error ? error.message : String(error);
+        logger.warn({ kind, case: one, reason }, 'a case could not be repaired');
       }
     };
     await attempt(async () => {

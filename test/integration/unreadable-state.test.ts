@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { NOTHING_FOUND } from '../../activities/repair/sweep.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { recheck, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
@@ -59,7 +59,17 @@ test('a subscription whose recorded state cannot be read executes nothing until 
   // The sweep finds the subscription overdue and does not change the waiting run.
   await env.db.execute(sql`update subscription set wake_at = now() - interval '10 minutes',
     updated_at = now() - interval '10 minutes' where id = ${subscriptionId}`);
+  const warned = vi.spyOn(env.logger, 'warn');
   expect(await sweep(env)).toEqual({ ...NOTHING_FOUND, failed: 1 });
+  expect(warned.mock.lastCall).toEqual([
+    {
+      kind: 'overdue',
+      case: expect.objectContaining(ref),
+      reason: `the recorded state of ${subscriptionId} cannot be read: ${REASON}`,
+    },
+    'a case could not be repaired',
+  ]);
+  warned.mockRestore();
   expect((await handleOf(env, ref).fetchHistory()).events).toHaveLength(events?.length ?? 0);
 
   await setInterval(env, ref, '"MONTH"');

@@ -177,6 +177,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
   });
   const activities = createActivities({
     db: counted?.db ?? db,
+    logger,
     gateways,
     links: LINKS,
     places: options.places ?? PLACES,
