@@ -6,7 +6,8 @@
 \getenv temporal TEMPORAL_DB_PASSWORD
 create role perennial login password :'perennial' connection limit 145;
 create role temporal login password :'temporal' connection limit 70;
-create database perennial owner perennial;
-create database temporal owner temporal;
-create database temporal_visibility owner temporal;
+-- The image's default compares text by a language, which is slower, and an update of the image can change the order.
+create database perennial owner perennial template template0 locale 'C';
+create database temporal owner temporal template template0 locale 'C';
+create database temporal_visibility owner temporal template template0 locale 'C';
 revoke connect on database perennial, temporal, temporal_visibility from public;
