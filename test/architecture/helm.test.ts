@@ -145,6 +145,19 @@ describe('the chart ops/helm', () => {
     );
   });
 
+  it('gives API and worker the key of Temporal Cloud from the Secret, and not the migration', async ({
+    skip,
+  }) => {
+    if (tool === undefined) skip('no helm');
+    const objects = await render('variables={TEMPORAL_API_KEY}');
+    const keys = PROCESSES.map(([kind, name]) => {
+      const [{ env }] = named(objects, kind, name).spec.template.spec.containers;
+      return env.find((each) => each.name === 'TEMPORAL_API_KEY')?.valueFrom?.secretKeyRef;
+    });
+    const key = { name: 'perennial', key: 'TEMPORAL_API_KEY' };
+    expect(keys).toEqual([key, key, undefined]);
+  });
+
   it('mounts the limits of currencies where CURRENCY_LIMITS_FILE names them', async ({ skip }) => {
     if (tool === undefined) skip('no helm');
     const objects = await render('currencyLimits.EUR.max=500000');

@@ -23,7 +23,7 @@ securityContext:
   allowPrivilegeEscalation: false
   capabilities: { drop: [ALL] }
 env:
-  {{- range splitList " " (index . 1) }}
+  {{- range concat (splitList " " (index . 1)) (default list $values.variables) }}
   - name: {{ . }}
     {{- if hasKey $settings . }}
     {{- $value := get $settings . | toString }}
