@@ -9,6 +9,7 @@ import type { Group } from './load.ts';
 import { measureOutage } from './outage.ts';
 import type { Outage } from './outage.ts';
 import type { Figure } from './gateway-faults.ts';
+import { SOAK } from './soak.ts';
 import { keepRefunding } from './refunds.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -46,7 +47,9 @@ export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPh
     const outage = await runOutage(surroundings, paid, loads);
     // Faults start after the outage. Otherwise look-ups of payments would lengthen the measured backlog.
     await gatewayFaults.begin();
-    await whileKilling(killer, () => paid(1));
+    const killsUntil = options.soak === undefined ? 1 : SOAK.killsUntil;
+    await whileKilling(killer, () => paid(killsUntil));
+    await paid(1);
     // The faults end before the load, because faults make work in progress take minutes longer.
     enough.abort();
     surroundings.pace?.end();

@@ -7,13 +7,17 @@ import { grouped } from '../../scripts/client/terminal.ts';
 import { distributionOf } from '../../bench/measure/percentiles.ts';
 import type { Figure } from './gateway-faults.ts';
 
-/** A soak leaves the machine room, so that what grows is not what waits. */
-export const SOAK = { busyPercent: 60, pauseSeconds: 90 } as const;
+/** A soak leaves the machine room, so that what grows is not what waits. Shares are of its time. */
+export const SOAK = {
+  busyPercent: 60,
+  pauseSeconds: 75,
+  killsUntil: 0.5,
+  /** A new process fills its caches first, so growth counts from here. */
+  steadyFrom: 0.6,
+} as const;
 
 const SAMPLE_EVERY_MS = 30_000;
 const ANSWERS_WITHIN_MS = 5_000;
-/** A process fills its caches first. */
-const WARM_AFTER_MINUTES = 10;
 const LAST_MINUTES = 10;
 const TABLES_SHOWN = 6;
 const PROCESSES = ['worker', 'api', 'gateway', 'temporal', 'postgres'] as const;
@@ -29,8 +33,13 @@ interface Sample {
   readonly repairs: number | null;
 }
 
-/** Takes a sample every 30 s until `end`, which returns the figures. A killed process is missing in a sample. */
-export function watchSoak(dataDir: string, metricsPort: number, sql: postgres.Sql) {
+/** Takes a sample every 30 s until `end`, which returns the figures of its steady part. */
+export function watchSoak(
+  dataDir: string,
+  metricsPort: number,
+  sql: postgres.Sql,
+  soakMinutes: number,
+) {
   const table = openProcessTable(join(dataDir, 'processes.json'));
   const samples: Sample[] = [];
   const startedAt = performance.now();
@@ -58,7 +67,8 @@ export function watchSoak(dataDir: string, metricsPort: number, sql: postgres.Sq
   return {
     async end(cycles: number): Promise<Figure[]> {
       clearInterval(timer);
-      return [...figuresOf(samples), ['tables, bytes a paid cycle', await tablesOf(sql, cycles)]];
+      const steady = samples.filter(({ minutes }) => minutes >= soakMinutes * SOAK.steadyFrom);
+      return [...figuresOf(steady), ['tables, bytes a paid cycle', await tablesOf(sql, cycles)]];
     },
   };
 }
@@ -67,7 +77,7 @@ function figuresOf(samples: readonly Sample[]): Figure[] {
   const memory = PROCESSES.map((name): Figure => {
     const points = samples.flatMap(({ minutes, megabytes }) => {
       const value = megabytes.get(name);
-      return minutes < WARM_AFTER_MINUTES || value === undefined ? [] : [{ minutes, value }];
+      return value === undefined ? [] : [{ minutes, value }];
     });
     const [first, last] = [points[0], points.at(-1)];
     if (first === undefined || last === undefined) return [`memory of ${name}`, 'not measured'];

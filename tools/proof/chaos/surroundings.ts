@@ -90,7 +90,10 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
     gatewayFaults,
     books,
     pace,
-    soak: options.soak === undefined ? null : watchSoak(start.dataDir, options.metricsPort, sql),
+    soak:
+      options.soak === undefined
+        ? null
+        : watchSoak(start.dataDir, options.metricsPort, sql, options.soak),
     async close(): Promise<void> {
       pace?.end();
       await receiver.close();
