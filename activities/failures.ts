@@ -30,11 +30,16 @@ export function withoutQueryData<T extends object>(activities: T): T {
         return await (activity as (...args: unknown[]) => Promise<unknown>)(...args);
       } catch (error) {
         if (error instanceof UnreadableStateError) throw unreadableState(error);
-        throw error instanceof DrizzleQueryError ? databaseFailure(error) : error;
+        throw withoutQuery(error);
       }
     },
   ]);
   return Object.fromEntries(guarded) as T;
+}
+
+/** Returns a database error without its query. Returns any other error as it is. */
+export function withoutQuery(error: unknown): unknown {
+  return error instanceof DrizzleQueryError ? databaseFailure(error) : error;
 }
 
 function databaseFailure(error: DrizzleQueryError): ApplicationFailure {

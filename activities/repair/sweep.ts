@@ -33,6 +33,7 @@ import type { Order } from '../../domain/order.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import type { Orders } from '../../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
+import { withoutQuery } from '../failures.ts';
 import { followUp } from './decided-reviews.ts';
 import type { ActivityDeps } from '../deps.ts';
 
@@ -189,7 +190,8 @@ function createSweep({ db, logger }: Pick<ActivityDeps, 'db' | 'logger'>) {
         if ((await act(one)) !== false) repaired += 1;
       } catch (error) {
         report.failed += 1;
-        const reason = error instanceof Error ? error.message : String(error);
+        const safe = withoutQuery(error);
+        const reason = safe instanceof Error ? safe.message : String(safe);
         logger.warn({ kind, case: one, reason }, 'a case could not be repaired');
       }
     };
