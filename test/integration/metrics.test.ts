@@ -12,6 +12,7 @@ import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receive
 import { apiProcesses } from '../support/api-process.ts';
 import { onDevServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
+import { workersOf } from '../../runtime/worker-options.ts';
 import { startOurProcess } from '../support/our-process.ts';
 import { dashboardExpressions, metricsIn, rules } from '../support/ops.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
@@ -251,9 +252,13 @@ test('the probes of API and worker name their state, and a read-only database ma
   }
   const [, status] = await probe(workerPort, '/status');
   const { workers } = JSON.parse(status) as { workers: { queue: string; runState: string }[] };
-  // The heap decides how many workers share the runs of `billing`.
-  const queues = new Set(workers.map(({ queue }) => queue.slice(env.taskQueuePrefix.length)));
-  expect([...queues]).toEqual(['checkout', 'billing', 'charges', 'webhooks']);
+  const ofBilling = Array.from({ length: workersOf('billing') }, () => 'billing');
+  expect(workers.map(({ queue }) => queue.slice(env.taskQueuePrefix.length))).toEqual([
+    'checkout',
+    ...ofBilling,
+    'charges',
+    'webhooks',
+  ]);
   expect(new Set(workers.map(({ runState }) => runState))).toEqual(new Set(['RUNNING']));
 
   const database = sql.identifier(new URL(env.databaseUrl).pathname.slice(1));
