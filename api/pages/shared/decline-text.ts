@@ -27,18 +27,17 @@ export type Reason = (typeof REASONS)[DeclineCode];
  * a lost or stolen card, a suspected fraud or a single field: it would help a person who tests stolen cards.
  */
 export function declineText(
-  { say, locale }: Language,
+  { say, join, locale }: Language,
   declined: 'paymentDeclined' | 'cardDeclined',
   code: string | null,
 ): string {
   const reason = isDeclineCode(code) ? REASONS[code] : null;
-  const gap = locale === 'ja' ? '' : ' ';
   const stop = locale === 'ja' ? '。' : '. ';
   const advice =
     reason === 'reasonFunds' || reason === 'reasonExpired'
       ? `${say(reason)}${stop}${say('useAnotherCard')}`
       : reason === 'reasonTechnical'
-        ? `${say('tryLater')}${gap}${say('useAnotherCard')}`
+        ? join(say('tryLater'), say('useAnotherCard'))
         : say('checkDetails');
-  return `${say(declined)}${gap}${advice}`;
+  return join(say(declined), advice);
 }
