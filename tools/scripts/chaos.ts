@@ -46,7 +46,7 @@ const program = commandLine(
   .option('--minutes <count>', 'time limit of the fault phase', wholeNumber, 60)
   .option(
     '--soak <minutes>',
-    'run for this time at 60 % of the machine, with kills in the first half only, and measure what grows; no --cycles, --minutes and --pause',
+    'run for this time at 60 % of the machine, with kills in the first half only, and measure what grows afterwards; no --cycles, --minutes and --pause',
     wholeNumber,
   )
   .option(

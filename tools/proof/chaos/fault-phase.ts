@@ -26,6 +26,8 @@ export interface FaultPhaseResult {
   readonly groups: readonly Group[];
   readonly faults: readonly Figure[];
   readonly outage: Outage | null;
+  /** Of a soak. */
+  readonly soaked: readonly Figure[];
 }
 
 export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPhaseResult> {
@@ -50,12 +52,13 @@ export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPh
     const killsUntil = options.soak === undefined ? 1 : SOAK.killsUntil;
     await whileKilling(killer, () => paid(killsUntil));
     await paid(1);
+    const soaked = (await surroundings.soak?.end(await countCycles(surroundings.sql))) ?? [];
     // The faults end before the load, because faults make work in progress take minutes longer.
     enough.abort();
     surroundings.pace?.end();
     const faults = await gatewayFaults.end();
     await loads;
-    return { groups, outage, faults };
+    return { groups, outage, faults, soaked };
   } finally {
     progress.end();
   }

@@ -93,6 +93,7 @@ async function keepAdvancing(load: Load, group: Group, enough: AbortSignal): Pro
   if (group.testClockId === null) return;
   while (!enough.aborted) {
     await load.turn?.();
+    if (enough.aborted) return;
     await advance(load, group, load.random.between(...ADVANCE_DAYS));
     // If all subscriptions of a clock have ended, an advance takes no time. This wait limits the rate of such
     // advances.

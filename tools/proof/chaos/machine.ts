@@ -38,17 +38,18 @@ const BUSY_OVER_TURNS = 8;
 /** Each call of `turn` waits until the machine was less busy in the last 2 s. One caller goes at a time. */
 export function paceBelow(maxBusyPercent: number) {
   const waiting: (() => void)[] = [];
-  const readings = [coreTime()];
+  const readings: CoreTime[] = [];
+  let isOver = false;
   const timer = setInterval(() => {
-    const isCalm = busyPercent(readings[0] ?? coreTime()) < maxBusyPercent;
     readings.push(coreTime());
-    if (readings.length > BUSY_OVER_TURNS) readings.shift();
-    if (isCalm) waiting.shift()?.();
+    const [oldest] = readings.slice(-BUSY_OVER_TURNS);
+    if (oldest && busyPercent(oldest) < maxBusyPercent) waiting.shift()?.();
   }, TURN_EVERY_MS);
   return {
-    turn: () => new Promise<void>((resolve) => waiting.push(resolve)),
-    /** Lets every caller go. */
+    turn: () => new Promise<void>((resolve) => (isOver ? resolve() : waiting.push(resolve))),
+    /** Lets every caller go, also later ones. */
     end: () => {
+      isOver = true;
       clearInterval(timer);
       for (const go of waiting.splice(0)) go();
     },

@@ -32,12 +32,11 @@ export async function run(
 }
 
 async function reportOf(surroundings: Surroundings): Promise<RunReport> {
-  const { options, startedAt, sql, load, killer, receiver, soak } = surroundings;
+  const { options, startedAt, sql, load, killer, receiver } = surroundings;
   const coresBefore = coreTime();
-  const { groups, faults, outage } = await runFaultPhase(surroundings);
+  const { groups, faults, outage, soaked } = await runFaultPhase(surroundings);
   const faultPhaseSeconds = (Date.now() - startedAt) / 1_000;
   const cores = coresSince(coresBefore);
-  const soaked = (await soak?.end(await countCycles(sql))) ?? [];
   const { wrong, repairs } = await recover(surroundings, groups);
   const results = await verifyBooks(surroundings);
   const paid = await countCycles(sql);

@@ -1,9 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type postgres from 'postgres';
-import { statOf } from '../../embedded/process-identity.ts';
 import { openProcessTable } from '../../embedded/process-table.ts';
 import { grouped } from '../../scripts/client/terminal.ts';
+import { residentMb } from '../../bench/measure/cpu.ts';
 import { distributionOf } from '../../bench/measure/percentiles.ts';
 import type { Figure } from './gateway-faults.ts';
 
@@ -20,7 +19,7 @@ const SAMPLE_EVERY_MS = 30_000;
 const ANSWERS_WITHIN_MS = 5_000;
 const LAST_MINUTES = 10;
 const TABLES_SHOWN = 6;
-const PROCESSES = ['worker', 'api', 'gateway', 'temporal', 'postgres'] as const;
+const PROCESSES = ['worker', 'api', 'gateway', 'temporal'] as const;
 type ProcessName = (typeof PROCESSES)[number];
 
 interface Sample {
@@ -46,12 +45,16 @@ export function watchSoak(
   const take = async (): Promise<void> => {
     const minutes = (performance.now() - startedAt) / 60_000;
     const running = new Map(table.running().map(({ name, pid }) => [name, pid]));
-    const [api, worker] = await Promise.all([pageOf(metricsPort), pageOf(metricsPort + 1)]);
+    const [api, worker, repairs] = await Promise.all([
+      pageOf(metricsPort),
+      pageOf(metricsPort + 1),
+      countRepairs(sql).catch(() => null),
+    ]);
     samples.push({
       minutes,
       megabytes: new Map(
         PROCESSES.flatMap((name) => {
-          const megabytes = megabytesOf(running.get(name));
+          const megabytes = residentMb(running.get(name));
           return megabytes === null ? [] : [[name, megabytes] as const];
         }),
       ),
@@ -60,7 +63,7 @@ export function watchSoak(
         return seconds === undefined ? [] : [seconds * 1_000];
       }),
       oldestDueSeconds: valuesOf(api, 'perennial_webhook_oldest_due_seconds')[0] ?? null,
-      repairs: sumOrNull(valuesOf(api, 'perennial_repairs_total')),
+      repairs,
     });
   };
   const timer = setInterval(() => void take().catch(() => undefined), SAMPLE_EVERY_MS);
@@ -68,7 +71,15 @@ export function watchSoak(
     async end(cycles: number): Promise<Figure[]> {
       clearInterval(timer);
       const steady = samples.filter(({ minutes }) => minutes >= soakMinutes * SOAK.steadyFrom);
-      return [...figuresOf(steady), ['tables, bytes a paid cycle', await tablesOf(sql, cycles)]];
+      const repaired: Figure = [
+        `repairs a minute in the last ${LAST_MINUTES} minutes`,
+        repairsAMinute(samples),
+      ];
+      return [
+        ...figuresOf(steady),
+        repaired,
+        ['size of tables ÷ paid cycles, bytes', await tablesOf(sql, cycles)],
+      ];
     },
   };
 }
@@ -87,19 +98,28 @@ function figuresOf(samples: readonly Sample[]): Figure[] {
   });
   const loop = distributionOf(samples.flatMap(({ eventLoopP99Ms }) => eventLoopP99Ms));
   const due = samples.flatMap(({ oldestDueSeconds }) => oldestDueSeconds ?? []);
-  const counted = samples.filter(({ repairs }) => repairs !== null);
-  const last = counted.at(-1);
-  const from = counted.findLast(({ minutes }) => minutes <= (last?.minutes ?? 0) - LAST_MINUTES);
-  const perMinute =
-    last === undefined || from === undefined
-      ? 'not measured'
-      : (((last.repairs ?? 0) - (from.repairs ?? 0)) / (last.minutes - from.minutes)).toFixed(2);
   return [
     ...memory,
     ['event loop p99 in 30 s, ms: p50, most', `${text(loop.p50)}, ${text(loop.max)}`],
     ['oldest due delivery, s: most, at the end', `${text(Math.max(...due))}, ${text(due.at(-1))}`],
-    [`repairs a minute in the last ${LAST_MINUTES} minutes`, perMinute],
   ];
+}
+
+function repairsAMinute(samples: readonly Sample[]): string {
+  const counted = samples.flatMap(({ minutes, repairs }) =>
+    repairs === null ? [] : [{ minutes, repairs }],
+  );
+  const last = counted.at(-1);
+  const from = counted.findLast(({ minutes }) => minutes <= (last?.minutes ?? 0) - LAST_MINUTES);
+  if (last === undefined || from === undefined) return 'not measured';
+  return ((last.repairs - from.repairs) / (last.minutes - from.minutes)).toFixed(2);
+}
+
+/** The cases that the sweeps have repaired so far. */
+async function countRepairs(sql: postgres.Sql): Promise<number> {
+  const [row] = await sql<{ repaired: number }[]>`
+    select coalesce(sum(repaired), 0)::int as repaired from sweep_count where kind <> 'failed'`;
+  return row?.repaired ?? 0;
 }
 
 function text(value: number | null | undefined): string {
@@ -117,10 +137,9 @@ function slopeOf(points: readonly { minutes: number; value: number }[]): number 
 
 async function pageOf(port: number): Promise<string> {
   const signal = AbortSignal.timeout(ANSWERS_WITHIN_MS);
-  return fetch(`http://127.0.0.1:${port}/metrics`, { signal }).then(
-    (response) => response.text(),
-    () => '',
-  );
+  return fetch(`http://127.0.0.1:${port}/metrics`, { signal })
+    .then((response) => response.text())
+    .catch(() => '');
 }
 
 function valuesOf(page: string, metric: string): number[] {
@@ -128,27 +147,6 @@ function valuesOf(page: string, metric: string): number[] {
     .split('\n')
     .filter((line) => line.startsWith(`${metric} `) || line.startsWith(`${metric}{`))
     .map((line) => Number(line.slice(line.lastIndexOf(' '))));
-}
-
-function sumOrNull(values: readonly number[]): number | null {
-  return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0);
-}
-
-/** Proportional memory (PSS), which counts shared pages once, of a process and its children. */
-function megabytesOf(pid: number | undefined): number | null {
-  if (pid === undefined) return null;
-  const pids = readdirSync('/proc').map(Number);
-  const family = pids.filter((each) => each === pid || Number(statOf(each)?.[1]) === pid);
-  const kilobytes = family.map((each) => {
-    try {
-      const rollup = readFileSync(`/proc/${each}/smaps_rollup`, 'utf8');
-      return Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0);
-    } catch {
-      return 0; // It has ended.
-    }
-  });
-  const total = kilobytes.reduce((sum, each) => sum + each, 0) / 1_024;
-  return total === 0 ? null : total;
 }
 
 async function tablesOf(sql: postgres.Sql, cycles: number): Promise<string> {
