@@ -85,17 +85,19 @@ export const refundChecks: readonly Check[] = [
         r.amount_minor, r.state, coalesce(t.refunded, 0), coalesce(t.failed, 0)) as wrong
       from refund r
       join payment_intent i on i.merchant_id = r.merchant_id and i.id = r.intent_id
-      left join lateral (
-        select sum(amount_minor) filter (where type = 'intent.refunded') as refunded,
+      left join (
+        select merchant_id, refund_id,
+          sum(amount_minor) filter (where type = 'intent.refunded') as refunded,
           count(*) filter (where type = 'intent.refunded') as count,
           count(*) filter (where type = 'intent.refund_failed') as failed
-        from ${TOLD} told where told.merchant_id = r.merchant_id and told.refund_id = r.id) t on true
+        from ${TOLD} told group by merchant_id, refund_id) t
+        on t.merchant_id = r.merchant_id and t.refund_id = r.id
       where r.late_attempt_id is null
         and not exists (
           select from outbox_event e where e.merchant_id = r.merchant_id
             and e.stream_id = coalesce(i.subscription_id, i.id) and e.body_deleted_at is not null)
         and case r.state
-          when 'SUCCEEDED' then t.count <> 1 or t.refunded <> r.amount_minor or t.failed <> 0
+          when 'SUCCEEDED' then t.count is distinct from 1 or t.refunded <> r.amount_minor or t.failed <> 0
           when 'REFUSED' then t.count > 1 or t.failed < t.count
           else t.count <> 0 end`,
   },
