@@ -52,12 +52,13 @@ const READABLE = `
 
 /** The snapshot is older than the gateways' books: what only they have is newer, or wrong. Throws. */
 export async function openBooks(places: Places): Promise<Books> {
-  const client = openDriver(places.databaseUrl, {
+  const settings = {
     max: 1,
     connect_timeout: 10,
     onnotice: () => undefined,
     connection: { application_name: 'perennial-verify', statement_timeout: STATEMENT_TIMEOUT_MS },
-  });
+  };
+  const client = openDriver(places.databaseUrl, settings, STATEMENT_TIMEOUT_MS);
   const session = await client.reserve();
   const close = async (): Promise<void> => {
     session.release();
