@@ -42,7 +42,7 @@ const BILLING_DAY: Series = {
   [unknown]: '0x50 30x4 0x230',
   perennial_reviews_open: '0x280',
   perennial_subscriptions_held: '0x280',
-  perennial_webhook_oldest_due_seconds: '0x50 20x4 377x1 0x228',
+  perennial_webhook_oldest_due_seconds: '0x50 377x1 20x2 0x228',
   perennial_webhook_breakers_open: '0x280',
   [disabled]: '3x280',
   [repairs]: '0x100 5x180',
