@@ -33,6 +33,7 @@ import {
   temporalLogger,
 } from './temporal/client.ts';
 import { GRACE_MS, taskQueuesOf, workerOptionsOf, workersOf } from './runtime/worker-options.ts';
+import type { TaskQueueName } from './runtime/worker-options.ts';
 import { createWebhookQueues } from './temporal/webhook-queues.ts';
 import { bundleWorkflows } from './runtime/workflow-bundle.ts';
 
@@ -146,30 +147,31 @@ const workflowBundle =
   config.workflowBundle === undefined && config.queues.includes('billing')
     ? await bundleWorkflows()
     : { codePath: config.workflowBundle ?? '' };
-const connections: NativeConnection[] = [];
+const createWorker = async (queue: TaskQueueName, count: number) => {
+  // The SDK refuses a second worker of a queue on the same connection.
+  const connection = await NativeConnection.connect(temporalConnectionOptions(config));
+  const options = workerOptionsOf(queue, {
+    taskQueuePrefix: config.taskQueuePrefix,
+    activities,
+    activityInterceptor,
+    workflowBundle,
+    deployment: config.deployment,
+    workers: count,
+  });
+  const worker = await Worker.create({
+    ...options,
+    connection,
+    namespace: config.temporalNamespace,
+  });
+  return { worker, connection };
+};
 const created = await Promise.all(
   taskQueuesOf(config.queues).flatMap((queue) => {
     const count = workersOf(queue);
-    return Array.from({ length: count }, async () => {
-      // The SDK refuses a second worker of a queue on the same connection.
-      const connection = await NativeConnection.connect(temporalConnectionOptions(config));
-      connections.push(connection);
-      return Worker.create({
-        ...workerOptionsOf(queue, {
-          taskQueuePrefix: config.taskQueuePrefix,
-          activities,
-          activityInterceptor,
-          workflowBundle,
-          deployment: config.deployment,
-          workers: count,
-        }),
-        connection,
-        namespace: config.temporalNamespace,
-      });
-    });
+    return Array.from({ length: count }, () => createWorker(queue, count));
   }),
 );
-workers.push(...created);
+workers.push(...created.map(({ worker }) => worker));
 const running = Promise.all(workers.map((worker) => worker.run()));
 
 const endMaintenanceChecks =
@@ -193,7 +195,7 @@ const shutdown = onShutdown(
     { name: 'temporal client', close: () => temporal.close() },
     {
       name: 'temporal connections',
-      close: () => Promise.all(connections.map((connection) => connection.close())),
+      close: () => Promise.all(created.map(({ connection }) => connection.close())),
     },
     { name: 'database', close: () => Promise.all([database.close(), probeDatabase.close()]) },
     ...tracing,
