@@ -9,6 +9,7 @@ import { startProbes } from '../../runtime/probes.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { freePort } from '../../tools/embedded/ports.ts';
 import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
+import { scrape } from '../../tools/scripts/client/scrape.ts';
 import { apiProcesses } from '../support/api-process.ts';
 import { onDevServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
@@ -16,7 +17,7 @@ import { workersOf } from '../../runtime/worker-options.ts';
 import { startOurProcess } from '../support/our-process.ts';
 import { dashboardExpressions, metricsIn, rules } from '../support/ops.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
-import { metricNames, probe, scrape, total } from '../support/scrape.ts';
+import { metricNames, probe, total } from '../support/scrape.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Each test has its own environment, without a worker. */

@@ -1,16 +1,4 @@
-/** The samples of a page in the text format of Prometheus, by series: `name` or `name{label="value",…}`. */
-export type Page = ReadonlyMap<string, number>;
-
-export async function scrape(port: number): Promise<Page> {
-  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-  return new Map(
-    lines.map((line) => {
-      const end = line.lastIndexOf(' ');
-      return [line.slice(0, end), Number(line.slice(end + 1))];
-    }),
-  );
-}
+import type { Page } from '../../tools/scripts/client/scrape.ts';
 
 /** The names of the metrics on a page, also of those without a sample. */
 export async function metricNames(port: number): Promise<string[]> {

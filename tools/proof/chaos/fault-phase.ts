@@ -31,13 +31,13 @@ export interface FaultPhaseResult {
 }
 
 export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPhaseResult> {
-  const { options, load, killer, gatewayFaults, paidCycles } = surroundings;
+  const { sql, load, killer, gatewayFaults, paidCycles, soak } = surroundings;
   const progress = new Progress(surroundings);
   const enough = new AbortController();
   // 0 means no limit. Each group adds a listener, and Node warns if there are more than ten.
   setMaxListeners(0, enough.signal);
   try {
-    const groups = await makeGroups(load, options.subscriptions, CLOCKS);
+    const groups = await makeGroups(load, surroundings.options.subscriptions, CLOCKS);
     const loads = Promise.all([
       ...groups.map((group) => applyLoad(load, group, enough.signal)),
       keepRefunding(load, paidCycles, enough.signal),
@@ -49,13 +49,12 @@ export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPh
     const outage = await runOutage(surroundings, paid, loads);
     // Faults start after the outage. Otherwise look-ups of payments would lengthen the measured backlog.
     await gatewayFaults.begin();
-    const killsUntil = options.soak === undefined ? 1 : SOAK.killsUntil;
-    await whileKilling(killer, () => paid(killsUntil));
+    await whileKilling(killer, () => paid(soak ? SOAK.killsUntil : 1));
     await paid(1);
-    const soaked = (await surroundings.soak?.end(await countCycles(surroundings.sql))) ?? [];
+    const soaked = (await soak?.figures(await countCycles(sql))) ?? [];
     // The faults end before the load, because faults make work in progress take minutes longer.
     enough.abort();
-    surroundings.pace?.end();
+    soak?.stop();
     const faults = await gatewayFaults.end();
     await loads;
     return { groups, outage, faults, soaked };

@@ -35,14 +35,15 @@ export function coresSince(before: CoreTime): string {
 const TURN_EVERY_MS = 250;
 const BUSY_OVER_TURNS = 8;
 
-/** Each call of `turn` waits until the machine was less busy in the last 2 s. One caller goes at a time. */
+/** `turn` resolves for one caller every 250 ms, while the machine was less busy than this in the last 2 s. */
 export function paceBelow(maxBusyPercent: number) {
   const waiting: (() => void)[] = [];
   const readings: CoreTime[] = [];
   let isOver = false;
   const timer = setInterval(() => {
     readings.push(coreTime());
-    const [oldest] = readings.slice(-BUSY_OVER_TURNS);
+    const [oldest] = readings;
+    if (readings.length === BUSY_OVER_TURNS) readings.shift();
     if (oldest && busyPercent(oldest) < maxBusyPercent) waiting.shift()?.();
   }, TURN_EVERY_MS);
   return {

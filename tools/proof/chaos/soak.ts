@@ -2,13 +2,19 @@ import { join } from 'node:path';
 import type postgres from 'postgres';
 import { openProcessTable } from '../../embedded/process-table.ts';
 import { grouped } from '../../scripts/client/terminal.ts';
+import { scrape } from '../../scripts/client/scrape.ts';
 import { residentMb } from '../../bench/measure/cpu.ts';
 import { distributionOf } from '../../bench/measure/percentiles.ts';
 import type { Figure } from './gateway-faults.ts';
+import { paceBelow } from './machine.ts';
 
-/** A soak leaves the machine room, so that what grows is not what waits. Shares are of its time. */
+/**
+ * A soak uses a part of the machine, because on a full one waiting work would also grow. `killsUntil` and `steadyFrom`
+ * are shares of its time.
+ */
 export const SOAK = {
   busyPercent: 60,
+  /** Longest time between a recovery and the next kill. */
   pauseSeconds: 75,
   killsUntil: 0.5,
   /** A new process fills its caches first, so growth counts from here. */
@@ -16,7 +22,6 @@ export const SOAK = {
 } as const;
 
 const SAMPLE_EVERY_MS = 30_000;
-const ANSWERS_WITHIN_MS = 5_000;
 const LAST_MINUTES = 10;
 const TABLES_SHOWN = 6;
 const PROCESSES = ['worker', 'api', 'gateway', 'temporal'] as const;
@@ -32,22 +37,23 @@ interface Sample {
   readonly repairs: number | null;
 }
 
-/** Takes a sample every 30 s until `end`, which returns the figures of its steady part. */
-export function watchSoak(
+/** Takes a sample every 30 s, and slows the load down. */
+export function startSoak(
   dataDir: string,
   metricsPort: number,
   sql: postgres.Sql,
   soakMinutes: number,
 ) {
   const table = openProcessTable(join(dataDir, 'processes.json'));
+  const pace = paceBelow(SOAK.busyPercent);
   const samples: Sample[] = [];
   const startedAt = performance.now();
   const take = async (): Promise<void> => {
     const minutes = (performance.now() - startedAt) / 60_000;
     const running = new Map(table.running().map(({ name, pid }) => [name, pid]));
     const [api, worker, repairs] = await Promise.all([
-      pageOf(metricsPort),
-      pageOf(metricsPort + 1),
+      scrape(metricsPort).catch(() => undefined),
+      scrape(metricsPort + 1).catch(() => undefined),
       countRepairs(sql).catch(() => null),
     ]);
     samples.push({
@@ -59,17 +65,22 @@ export function watchSoak(
         }),
       ),
       eventLoopP99Ms: [api, worker].flatMap((page) => {
-        const [seconds] = valuesOf(page, 'nodejs_eventloop_lag_p99_seconds');
+        const seconds = page?.get('nodejs_eventloop_lag_p99_seconds');
         return seconds === undefined ? [] : [seconds * 1_000];
       }),
-      oldestDueSeconds: valuesOf(api, 'perennial_webhook_oldest_due_seconds')[0] ?? null,
+      oldestDueSeconds: api?.get('perennial_webhook_oldest_due_seconds') ?? null,
       repairs,
     });
   };
   const timer = setInterval(() => void take().catch(() => undefined), SAMPLE_EVERY_MS);
   return {
-    async end(cycles: number): Promise<Figure[]> {
+    turn: pace.turn,
+    stop(): void {
       clearInterval(timer);
+      pace.end();
+    },
+    /** Of the steady part, except the repairs. */
+    async figures(cycles: number): Promise<Figure[]> {
       const steady = samples.filter(({ minutes }) => minutes >= soakMinutes * SOAK.steadyFrom);
       const repaired: Figure = [
         `repairs a minute in the last ${LAST_MINUTES} minutes`,
@@ -133,20 +144,6 @@ function slopeOf(points: readonly { minutes: number; value: number }[]): number 
   const [x, y] = [mean(({ minutes }) => minutes), mean(({ value }) => value)];
   const spread = mean(({ minutes }) => (minutes - x) ** 2);
   return spread === 0 ? 0 : mean(({ minutes, value }) => (minutes - x) * (value - y)) / spread;
-}
-
-async function pageOf(port: number): Promise<string> {
-  const signal = AbortSignal.timeout(ANSWERS_WITHIN_MS);
-  return fetch(`http://127.0.0.1:${port}/metrics`, { signal })
-    .then((response) => response.text())
-    .catch(() => '');
-}
-
-function valuesOf(page: string, metric: string): number[] {
-  return page
-    .split('\n')
-    .filter((line) => line.startsWith(`${metric} `) || line.startsWith(`${metric}{`))
-    .map((line) => Number(line.slice(line.lastIndexOf(' '))));
 }
 
 async function tablesOf(sql: postgres.Sql, cycles: number): Promise<string> {

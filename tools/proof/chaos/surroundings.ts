@@ -9,8 +9,7 @@ import { sandboxFaults } from './gateway-faults.ts';
 import { stripeFaults } from './stripe-faults.ts';
 import { RetryingClient } from './retrying-client.ts';
 import { Killer } from './killer.ts';
-import { paceBelow } from './machine.ts';
-import { SOAK, watchSoak } from './soak.ts';
+import { SOAK, startSoak } from './soak.ts';
 import type { Load } from './load.ts';
 import { Random } from './random.ts';
 import { PaidCycles } from './refunds.ts';
@@ -43,11 +42,14 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
     receiverBook: join(folder, 'webhooks.jsonl'),
   };
   writeFileSync(books.clientBook, '');
-  const pace = options.soak === undefined ? null : paceBelow(SOAK.busyPercent);
+  const soak =
+    options.soak === undefined
+      ? null
+      : startSoak(start.dataDir, options.metricsPort, sql, options.soak);
   const load: Load = {
     client: new RetryingClient({ ...demo, bookFile: books.clientBook }),
     random: new Random(options.seed),
-    ...(pace && { turn: pace.turn }),
+    ...(soak && { turn: soak.turn }),
     made: 0,
     paid: 0,
     tooLate: 0,
@@ -70,7 +72,7 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
       ? sandboxFaults(start)
       : stripeFaults(double, new Random(options.seed + 3), await demoMerchantId(sql));
   const random = new Random(options.seed + 1);
-  const pause = options.soak === undefined ? options.pause : SOAK.pauseSeconds;
+  const pause = soak ? SOAK.pauseSeconds : options.pause;
   const killer = new Killer(start.dataDir, random, system, pause * 1_000);
   const paidCycles = new PaidCycles(new Random(options.seed + 4));
   const receiver = await startUnreliableReceiver(
@@ -89,13 +91,9 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
     paidCycles,
     gatewayFaults,
     books,
-    pace,
-    soak:
-      options.soak === undefined
-        ? null
-        : watchSoak(start.dataDir, options.metricsPort, sql, options.soak),
+    soak,
     async close(): Promise<void> {
-      pace?.end();
+      soak?.stop();
       await receiver.close();
       await sql.end({ timeout: 5 });
     },
