@@ -32,7 +32,7 @@ const STICKY_QUEUE_TIMEOUT = '5s';
 /** A cached run takes about 200 kB. Any other run is replayed for each task. */
 const HEAP_BYTES_PER_CACHED_RUN = 400_000;
 
-/** When more runs renew one after another, each has left the cache before its next turn, whatever the cache's size. */
+/** If more runs renew one after another, each has left the cache before it renews again: a bigger cache helps none. */
 const CACHED_RUNS_MAX = 6_000;
 
 /** A worker of the SDK walks through all its cached runs at each step of a task: 1.2 µs a run for each renewal. */

@@ -38,7 +38,7 @@ export interface Language {
     key: Key,
     ...values: Placeholder<EnglishOf<Key>> extends never ? [] : [Values<Key>]
   ) => string;
-  /** Puts sentences one after another. */
+  /** Joins sentences as the language does. */
   readonly join: (...sentences: string[]) => string;
   /** A text that is not ours, outside a sentence: its direction does not disturb the text around it. */
   readonly quote: (text: string) => string;
