@@ -52,6 +52,8 @@ const DELETED_LIMIT = 1_000;
 const DEFAULT_RETENTION_MS = 30 * 24 * 3_600_000;
 /** Maximum number of repairs at the same time; each calls Temporal. */
 const AT_ONCE = 10;
+/** A sweep logs at most this many cases of a kind that it could not repair. */
+const LOGGED_MAX = 5;
 /** Time in ms between two counts of live subscriptions and running workflows, if none is missing. */
 const COMPARE_EVERY_MS = 300_000;
 
@@ -184,12 +186,14 @@ function createSweep({ db, logger }: Pick<ActivityDeps, 'db' | 'logger'>) {
     act: (one: T) => Promise<void | boolean>,
   ): Promise<void> => {
     let repaired = 0;
+    let failed = 0;
     // A case that cannot be repaired does not block the others. A later sweep finds it again.
     const repair = async (one: T) => {
       try {
         if ((await act(one)) !== false) repaired += 1;
       } catch (error) {
-        report.failed += 1;
+        failed += 1;
+        if (failed > LOGGED_MAX) return;
         const safe = withoutQuery(error);
         const reason = safe instanceof Error ? safe.message : String(safe);
         logger.warn({ kind, case: one, reason }, 'a case could not be repaired');
@@ -201,6 +205,7 @@ function createSweep({ db, logger }: Pick<ActivityDeps, 'db' | 'logger'>) {
         await Promise.all(found.slice(at, at + AT_ONCE).map(repair));
       }
       report[kind] += repaired;
+      report.failed += failed;
       if (repaired > 0) await countRepairs(db, kind, repaired);
     });
   };
