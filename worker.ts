@@ -32,8 +32,7 @@ import {
   temporalConnectionOptions,
   temporalLogger,
 } from './temporal/client.ts';
-import { GRACE_MS, taskQueuesOf, workerOptionsOf, workersOf } from './runtime/worker-options.ts';
-import type { TaskQueueName } from './runtime/worker-options.ts';
+import { GRACE_MS, taskQueuesOf, workerOptionsOf } from './runtime/worker-options.ts';
 import { createWebhookQueues } from './temporal/webhook-queues.ts';
 import { bundleWorkflows } from './runtime/workflow-bundle.ts';
 
@@ -147,31 +146,24 @@ const workflowBundle =
   config.workflowBundle === undefined && config.queues.includes('billing')
     ? await bundleWorkflows()
     : { codePath: config.workflowBundle ?? '' };
-const createWorker = async (queue: TaskQueueName, count: number) => {
-  // The SDK refuses a second worker of a queue on the same connection.
-  const connection = await NativeConnection.connect(temporalConnectionOptions(config));
-  const options = workerOptionsOf(queue, {
-    taskQueuePrefix: config.taskQueuePrefix,
-    activities,
-    activityInterceptor,
-    workflowBundle,
-    deployment: config.deployment,
-    workers: count,
-  });
-  const worker = await Worker.create({
-    ...options,
-    connection,
-    namespace: config.temporalNamespace,
-  });
-  return { worker, connection };
-};
-const created = await Promise.all(
-  taskQueuesOf(config.queues).flatMap((queue) => {
-    const count = workersOf(queue);
-    return Array.from({ length: count }, () => createWorker(queue, count));
-  }),
+const connection = await NativeConnection.connect(temporalConnectionOptions(config));
+workers.push(
+  ...(await Promise.all(
+    taskQueuesOf(config.queues).map((queue) =>
+      Worker.create({
+        ...workerOptionsOf(queue, {
+          taskQueuePrefix: config.taskQueuePrefix,
+          activities,
+          activityInterceptor,
+          workflowBundle,
+          deployment: config.deployment,
+        }),
+        connection,
+        namespace: config.temporalNamespace,
+      }),
+    ),
+  )),
 );
-workers.push(...created.map(({ worker }) => worker));
 const running = Promise.all(workers.map((worker) => worker.run()));
 
 const endMaintenanceChecks =
@@ -193,10 +185,7 @@ const shutdown = onShutdown(
     { name: 'deliveries', timeoutMs: DRAIN_MS, close: () => webhooks.stop(DRAIN_MS) },
     { name: 'maintenance checks', timeoutMs: 10_000, close: () => endMaintenanceChecks?.() },
     { name: 'temporal client', close: () => temporal.close() },
-    {
-      name: 'temporal connections',
-      close: () => Promise.all(created.map(({ connection }) => connection.close())),
-    },
+    { name: 'temporal connection', close: () => connection.close() },
     { name: 'database', close: () => Promise.all([database.close(), probeDatabase.close()]) },
     ...tracing,
     { name: 'probes', close: () => probes.close() },

@@ -1,4 +1,3 @@
-import { getHeapStatistics } from 'node:v8';
 import type { WorkerDeploymentVersion } from '@temporalio/common';
 import type { ActivityInterceptorsFactory, WorkerOptions } from '@temporalio/worker';
 import type { QueueName } from './config.ts';
@@ -20,7 +19,7 @@ export function taskQueuesOf(queues: readonly QueueName[]): TaskQueueName[] {
 /** Time in ms that running activities get to end after a stop, enough for a `drainEndpoint` activity. */
 export const GRACE_MS = 40_000;
 
-/** Most workflow tasks wait for the gateway: if it takes 1 s, a process makes 40 charges/s. */
+/** Most workflow tasks wait for the gateway: if it takes 1 s, a worker makes 40 charges/s. */
 const WORKFLOW_TASKS = 40;
 const WORKFLOW_TASK_POLLS = 12;
 /** The other polls are for the tasks of a worker's cached runs. */
@@ -29,25 +28,8 @@ const NON_STICKY_POLLS = 1 / 3;
 /** Longer delays the tasks of a killed worker; shorter causes replays under load. */
 const STICKY_QUEUE_TIMEOUT = '5s';
 
-/** A cached run takes about 200 kB. Any other run is replayed for each task. */
-const HEAP_BYTES_PER_CACHED_RUN = 400_000;
-
-/** If more runs renew one after another, each has left the cache before it renews again: a bigger cache helps none. */
-const CACHED_RUNS_MAX = 6_000;
-
-/** A worker of the SDK walks through all its cached runs at each step of a task: 1.2 µs a run for each renewal. */
-const RUNS_PER_WORKER = 1_500;
-
-/** The number of workers of this queue in a process. They share its slots and polls. */
-export function workersOf(queue: TaskQueueName): number {
-  return queue === 'billing'
-    ? Math.ceil(Math.min(fittingRuns(), CACHED_RUNS_MAX) / RUNS_PER_WORKER)
-    : 1;
-}
-
-function fittingRuns(): number {
-  return Math.floor(getHeapStatistics().heap_size_limit / HEAP_BYTES_PER_CACHED_RUN);
-}
+/** A run sleeps for a month, so only busy runs are worth a place: at each step of a task the SDK walks through all. */
+const CACHED_RUNS = 500;
 
 export interface QueueSettings {
   taskQueuePrefix: string;
@@ -57,8 +39,6 @@ export interface QueueSettings {
   workflowBundle: WorkflowBundle;
   /** Null: Temporal gives a task to a worker of any build. */
   deployment: WorkerDeploymentVersion | null;
-  /** {@link workersOf} the queue. */
-  workers: number;
 }
 
 export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): WorkerOptions {
@@ -84,11 +64,11 @@ export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): 
     ...shared,
     workflowBundle: settings.workflowBundle,
     ...(settings.deployment === null && { buildId: buildIdOf(settings.workflowBundle) }),
-    maxConcurrentWorkflowTaskExecutions: Math.ceil(WORKFLOW_TASKS / settings.workers),
-    maxConcurrentWorkflowTaskPolls: Math.ceil(WORKFLOW_TASK_POLLS / settings.workers),
+    maxConcurrentWorkflowTaskExecutions: WORKFLOW_TASKS,
+    maxConcurrentWorkflowTaskPolls: WORKFLOW_TASK_POLLS,
     nonStickyToStickyPollRatio: NON_STICKY_POLLS,
     stickyQueueScheduleToStartTimeout: STICKY_QUEUE_TIMEOUT,
-    maxCachedWorkflows: Math.min(fittingRuns(), RUNS_PER_WORKER),
+    maxCachedWorkflows: CACHED_RUNS,
     // Workflows schedule no activity on a workflow task queue.
     enableNonLocalActivities: false,
   };

@@ -21,7 +21,7 @@ const lateness = (le: string) => `perennial_renewal_lateness_seconds_bucket{le="
 const waiting = (le: string) =>
   `temporal_workflow_task_schedule_to_start_latency_seconds_bucket{task_queue="billing",le="${le}"}`;
 const slots =
-  'temporal_worker_task_slots_available{task_queue="charges",worker_type="ActivityWorker",instance="w1"}';
+  'temporal_worker_task_slots_available{task_queue="billing",worker_type="WorkflowWorker",instance="w1"}';
 const overdue = 'perennial_renewals_overdue_oldest_seconds{step="charge"}';
 const unknown = 'perennial_outcomes_unknown_oldest_seconds{subject="charge"}';
 const disabled = 'perennial_webhook_endpoints_disabled';

@@ -215,7 +215,6 @@ export async function createEnvironment<Server extends TemporalPlace>(
             activityInterceptor,
             workflowBundle: { codePath: inject('workflowBundlePath') },
             deployment: null,
-            workers: 1,
           }),
           connection: server.nativeConnection,
           namespace: 'default',
