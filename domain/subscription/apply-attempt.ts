@@ -217,7 +217,7 @@ function paid(
  * Returns the calendar after a payment. A retry's payment skips the dates that have passed; any other payment moves the
  * calendar by one date. A date that a command has moved past the attempt's start stays the next one.
  */
-function calendarAfterPayment(
+export function calendarAfterPayment(
   state: SubscriptionState,
   attempt: OpenAttempt,
   now: number,

@@ -51,11 +51,15 @@ function announced(change: Change, type: SubscriptionEventType, changes: Changed
   return { ...change, events: [event, ...events] };
 }
 
-/** The edited date `at` replaces the rest of the retry plan in UNPAID, else only a planned retry. */
+/**
+ * The edited date `at` replaces the rest of the retry plan, as if the outcome of an open attempt had been known: if the
+ * attempt is paid later, `at` is the date of the next cycle.
+ */
 function owedMovedTo(state: SubscriptionState, at: number): OwedCycle | null {
-  const { owed } = state;
+  const { owed, openAttempt, status } = state;
   if (!owed) return owed;
-  if (state.status !== 'UNPAID' && owed.nextRetryAt === null) return owed;
+  const mayBeRetried = status !== 'PAUSED' && openAttempt !== null;
+  if (status !== 'UNPAID' && owed.nextRetryAt === null && !mayBeRetried) return owed;
   return { ...owed, nextRetryAt: at, retriesUsed: owed.retryPlan?.delaysMs.length ?? 0 };
 }
 
@@ -262,7 +266,9 @@ export function applyNewPaymentMethod(
   const mustWait = isUnpaid && !chargesNewMethod(state, now);
   let patch: Pick<SubscriptionState, 'owed' | 'openAttempt'> = updated;
   if (owed && (state.openAttempt || mustWait)) {
-    const nextRetryAt = Math.max(now, earliestAt);
+    // Outside UNPAID, an unpause or an edit has set the date of a retry, and only that date is charged.
+    const setAt = isUnpaid ? null : owed.nextRetryAt;
+    const nextRetryAt = Math.max(now, earliestAt, setAt ?? 0);
     // An attempt that waits for the payer is not voided: it is declined as not confirmed.
     const isVoided = isSuperseded(updated) && !awaitsPayer(state);
     const openAttempt = isVoided

@@ -1,4 +1,5 @@
 import { firstIndexAfter } from '../calendar.ts';
+import { calendarAfterPayment } from './apply-attempt.ts';
 import { applyUnpause } from './apply-command.ts';
 import {
   calendarDate,
@@ -41,12 +42,21 @@ export function upcomingCharges(
   if (cancelAt(state) !== null) return [];
   const count = Math.min(remainingCycleCount(state), Math.max(0, limit));
   const isOwing = isDunned(state);
-  const firstIndex = isOwing ? indexAfterRecovery(state, now) - 1 : state.nextIndex;
+  const inFlight = isOwing || state.openAttempt?.voidedBy ? null : state.openAttempt;
+  const nextIndex = isOwing
+    ? indexAfterRecovery(state, now)
+    : inFlight
+      ? calendarAfterPayment(state, inFlight, now).nextIndex
+      : state.nextIndex + 1;
   return Array.from({ length: count }, (_, offset) => {
     const cycleNumber = state.cyclesCharged + 1 + offset;
     const isOwed = owed?.cycleNumber === cycleNumber;
     const isRetry = isOwing && offset === 0;
-    const at = isRetry ? nextRetryAt(state) : calendarDate(state, firstIndex + offset);
+    const at = isRetry
+      ? nextRetryAt(state)
+      : isOwed && inFlight
+        ? owed.dueAt
+        : calendarDate(state, nextIndex - 1 + offset);
     return {
       at,
       jitterMs: isRetry || at === null ? 0 : jitterAt(state, at),

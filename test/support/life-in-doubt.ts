@@ -142,10 +142,11 @@ export class LifeInDoubt extends Simulation {
         this.expectChargeAt(command.newNextPaymentAt);
         break;
       case 'replacePaymentMethod':
-        // The owed cycle is charged with the new method at once, or after the open attempt is declined.
-        if (open) this.requiredChargeAt = this.now;
+        // The owed cycle is charged with the new method at once, or after the open attempt is declined. Outside UNPAID a
+        // date that was set stays.
+        if (status === 'UNPAID') notBefore.automatic_retry = -Infinity;
+        if (open) this.requiredChargeAt = Math.max(this.now, notBefore.automatic_retry);
         else if (status === 'UNPAID') this.requiredChargeAt = null;
-        notBefore.automatic_retry = -Infinity;
         if (open) open.hasNewerMethod = true;
         break;
       case 'edit': {
@@ -153,9 +154,11 @@ export class LifeInDoubt extends Simulation {
         const at = command.newNextPaymentAt;
         if (at === undefined) break;
         if (this.requiredChargeAt !== null) this.requiredChargeAt = at;
-        const isOnRetryPlan = status === 'UNPAID' && this.stoppedCycle === null;
+        const isForOwed =
+          (status === 'UNPAID' && this.stoppedCycle === null) ||
+          (status !== 'PAUSED' && open !== null);
         notBefore.scheduled = at;
-        notBefore.automatic_retry = isOnRetryPlan ? at : Math.min(at, notBefore.automatic_retry);
+        notBefore.automatic_retry = isForOwed ? at : Math.min(at, notBefore.automatic_retry);
         break;
       }
       case 'manualRetry':

@@ -69,6 +69,54 @@ describe('an unpause while the outcome of a charge is unknown', () => {
   });
 });
 
+describe('an edited date while the outcome of a charge is unknown', () => {
+  test('belongs to the owed cycle when the charge is declined [D-15]', () => {
+    const simulation = from10January(UNKNOWN, declined());
+    expect(simulation.edit('2026-03-05').decision).toEqual({ ok: true });
+    expect(simulation.upcoming()).toBe('2026-02-10 2 1999, 2026-03-05 3 1999');
+    simulation.runTo('2026-02-11');
+    expect(simulation).toMatchObject({ state: { status: 'UNPAID' }, nextAt: '2026-03-05' });
+    expect(simulation.upcoming()).toBe('2026-03-05 2 1999, 2026-04-05 3 1999');
+    simulation.runTo('2026-04-05');
+    expect(simulation.sent).toBe('2026-02-10 2, 2026-03-05 2 automatic_retry, 2026-04-05 3');
+    expect(simulation.state).toMatchObject({ status: 'ENDED', endReason: 'completed' });
+    expectNothingFurther(simulation);
+  });
+
+  test('is the next cycle’s when the charge is paid [D-15]', () => {
+    const simulation = from10January(UNKNOWN);
+    simulation.edit('2026-03-05', { interval: 'YEAR', intervalCount: 1 });
+    simulation.runTo('2026-02-11');
+    expect(simulation).toMatchObject({ state: { status: 'ACTIVE' }, nextAt: '2026-03-05' });
+    expect(simulation.upcoming()).toBe('2026-03-05 3 1999');
+    simulation.runTo('2026-03-05');
+    expect(simulation.sent).toBe('2026-02-10 2, 2026-03-05 3');
+    expectNothingFurther(simulation);
+  });
+});
+
+describe('a new card while the outcome of a charge is unknown', () => {
+  test('is charged on the date of an unpause, not before [D-§4, D-33]', () => {
+    const simulation = from10January(UNKNOWN, declined());
+    simulation.pause();
+    simulation.unpause('2026-03-20');
+    simulation.newCard();
+    simulation.runTo('2026-04-20');
+    expect(simulation.sent).toBe('2026-02-10 2, 2026-03-20 2 automatic_retry, 2026-04-20 3');
+    expectNothingFurther(simulation);
+  });
+
+  test('is charged at once when no date was set [D-33]', () => {
+    const simulation = from10January(UNKNOWN, declined());
+    simulation.newCard();
+    simulation.runTo('2026-03-10');
+    expect(simulation.sent).toMatch(
+      /^2026-02-10 2, 2026-02-10T00:0[^ ]+ 2 automatic_retry, 2026-03-10 3$/,
+    );
+    expectNothingFurther(simulation);
+  });
+});
+
 describe('a retry plan that a hard decline stopped', () => {
   test('is replaced by an edited date once the payment method has changed [D-15, D-30]', () => {
     const simulation = from10January(declined('stolen_card'), UNKNOWN, declined());
