@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
+import { recordDispute } from '../../db/repositories/payments/disputes.ts';
+import { paymentAttempts } from '../../db/schema/payments.ts';
 import { subscriptions, testClocks } from '../../db/schema/subscriptions.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { findings } from '../support/findings.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { DUE_AT, paidForJanuary } from '../support/february-charge.ts';
+import { CREATED_AT, DUE_AT, paidForJanuary } from '../support/february-charge.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { dumpRows } from '../support/restored-rows.ts';
@@ -80,6 +82,21 @@ describe('a run that is newer than its restored row', () => {
     await expectLeftAlone(env, ref);
     expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 1 });
     expect(await february()).toEqual(['succeeded 1999 x1']);
+    // A note would raise the row's version to that of the run, which would then go on from the restored row.
+    const { version } = await env.state(ref);
+    const [attempt] = await env.db.select().from(paymentAttempts);
+    const dispute = {
+      gatewayChargeId: 'ch_1',
+      amountMinor: 1_999,
+      currency: 'USD',
+      reason: 'fraudulent',
+      status: 'OPEN',
+      openedAt: CREATED_AT,
+    } as const;
+    await expect(recordDispute(env.db, attempt!, 'dp_1', dispute, CREATED_AT)).rejects.toThrow(
+      `${ref.subscriptionId} is held`,
+    );
+    expect((await env.state(ref)).version).toBe(version);
 
     await handleOf(env, ref).terminate('the database was restored');
     expect(await repairsOf(env)).toEqual({ lost: 1 });

@@ -4,7 +4,7 @@ import { openAttempt, owe } from '../../domain/subscription/apply-attempt.ts';
 import { payCheckout } from './pay-checkout.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
-const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');
+export const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');
 export const DUE_AT = Date.parse('2027-02-10T00:00:00Z');
 
 /**

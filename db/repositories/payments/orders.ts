@@ -102,6 +102,9 @@ export async function lockWithSubscription(tx: Db, ref: IntentRef) {
   const subscription = subscriptionId === null ? null : { merchantId, subscriptionId };
   // Every transaction locks the subscription before its intent, to avoid deadlocks.
   const row = subscription && (await lockRow(tx, subscription));
+  // A change would bring the row to the version of its newer run, which would then go on from the older row.
+  if (row?.heldAt)
+    throw new Error(`${subscriptionId} is held, because its row is older than its run`);
   const intent = await lockIntent(tx, ref);
   if (!intent) throw new Error(`no intent ${intentId}`);
   return { intent, subscription, state: row?.state ?? null };

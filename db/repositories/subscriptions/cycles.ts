@@ -75,7 +75,7 @@ function isSameAttempt(current: SubscriptionState, state: ChargeableState): bool
  */
 export async function lockRow(tx: Db, ref: SubscriptionRef) {
   const [row] = await tx
-    .select({ state: subscriptions.state, order: ORDER })
+    .select({ state: subscriptions.state, heldAt: subscriptions.heldAt, order: ORDER })
     .from(subscriptions)
     .where(isRecord(subscriptions, ref.merchantId, ref.subscriptionId))
     .for('update');
