@@ -10,6 +10,7 @@ import {
 import { noteCall } from '../support/call-times.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
+import { lengthenHistory } from '../support/subscriptions.ts';
 import type { TestEnvironment, TimeSkippingEnvironment } from '../support/test-environment.ts';
 
 const RECHECKS = 10;
@@ -19,6 +20,8 @@ const DAY = 24 * HOUR;
 
 /** The workflow times, in epoch ms, of the calls of the two charge activities, which ask the gateway. */
 const askedAt: number[] = [];
+/** The number of reads of the row that still fail. */
+let failingReads = 0;
 
 const test = onTimeSkippingServerWith(
   { wrap: withCallLog, sendBudget: { newSendsForMs: 100, pauseMs: 50 } },
@@ -27,6 +30,7 @@ const test = onTimeSkippingServerWith(
 
 beforeEach(() => {
   askedAt.length = 0;
+  failingReads = 0;
 });
 
 function withCallLog(activities: Activities): Activities {
@@ -38,6 +42,11 @@ function withCallLog(activities: Activities): Activities {
     ...activities,
     chargeAttempt: (input) => log(input.realNowAt, () => activities.chargeAttempt(input)),
     chargePayment: (input) => log(input.nowAt, () => activities.chargePayment(input)),
+    loadSubscription: async (input) => {
+      if (failingReads === 0) return activities.loadSubscription(input);
+      failingReads -= 1;
+      throw new Error('the database is away');
+    },
   };
 }
 
@@ -165,6 +174,25 @@ describe('a recheck signal to a subscription', () => {
     await env.server.sleep(5 * MINUTE);
     await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
     expect(askedAt).toHaveLength(CALLS + RECHECKS + 2);
+    expect(await types(env, ref)).toEqual(PAID_TWICE);
+  });
+
+  test('asks the gateway at once also when the run continues as new before it can read its row [D-40]', async ({
+    env,
+  }) => {
+    const ref = await undecided(env);
+    await gatewayIsBack(env);
+    const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    const { runId } = await handle.describe();
+    failingReads = 7;
+    await recheck(env, ref);
+    await expect.poll(() => failingReads).toBeLessThan(7);
+    await lengthenHistory(handle, 0, 450);
+    await env.server.sleep(2 * MINUTE);
+    await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
+    expect((await handle.describe()).runId).not.toBe(runId);
+    expect(askedAt).toHaveLength(CALLS + 1);
+    expect(delayOver(0)).toBeLessThan(280);
     expect(await types(env, ref)).toEqual(PAID_TWICE);
   });
 

@@ -33,6 +33,8 @@ export interface SubscriptionInput {
   deliver: boolean;
   /** True if the row may hold a later state than `state`. Then the run first reads the row. */
   needsResync: boolean;
+  /** True if an open attempt is looked up after that read. Absent: false. */
+  isRecheckWanted?: boolean;
   /** True if the run is on the task queue `checkout`, which it leaves after the checkout. */
   isOnCheckoutQueue: boolean;
 }

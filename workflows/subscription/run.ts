@@ -64,7 +64,7 @@ export class Run implements Facts {
   /** True if the row may hold a later state. The run must read the row before it does anything else. */
   needsResync: boolean;
   /** True if a recheck was requested: after the next read of the row, an open attempt is looked up. */
-  isRecheckWanted = false;
+  isRecheckWanted: boolean;
   /** True if the open attempt is looked up now, before the scheduled look-up. */
   isLookupWanted = false;
   /** True after an answer that asks for a repeat. Only a new run answers it anew, so this one continues as new. */
@@ -85,6 +85,7 @@ export class Run implements Facts {
     this.current = input.state;
     this.shown = input.entries;
     this.needsResync = input.needsResync;
+    this.isRecheckWanted = input.isRecheckWanted ?? false;
     this.clock = new Clock(input.clock);
     this.isOnCheckoutQueue = input.isOnCheckoutQueue;
     this.adopt(input.state);

@@ -26,6 +26,7 @@ export async function handOver(run: Run): Promise<void> {
 
 async function continueAsNew(run: Run): Promise<never> {
   const { state, entries, clock } = run;
+  const isRecheckWanted = run.isRecheckWanted || run.isLookupWanted;
   const next = makeContinueAsNewFunc<(input: SubscriptionInput) => Promise<SubscriptionResult>>({
     typedSearchAttributes: [
       ...attributesOf(state),
@@ -40,7 +41,8 @@ async function continueAsNew(run: Run): Promise<never> {
     entries,
     clock: clock.snapshot,
     deliver: false,
-    needsResync: run.needsResync,
+    needsResync: run.needsResync || isRecheckWanted,
+    ...(isRecheckWanted && { isRecheckWanted }),
     isOnCheckoutQueue: run.isOnCheckoutQueue && state.status === 'CREATED',
   });
 }
