@@ -1,6 +1,8 @@
-import { lookup as resolveName } from 'node:dns';
+import { Resolver } from 'node:dns/promises';
+import type { LookupAddress } from 'node:dns';
 import { isIP } from 'node:net';
 import type { LookupFunction } from 'node:net';
+import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
 import { hasAtMost } from '../domain/storable-text.ts';
@@ -12,6 +14,12 @@ export interface AddressRules {
 
 const MAX_URL_LENGTH = 2_048;
 const CONNECT_TIMEOUT_MS = 3_000;
+/** Time in ms for the answer of a name server, of which each is asked twice. */
+const NAME_TIMEOUT_MS = 1_000;
+const LOOPBACK: readonly LookupAddress[] = [
+  { address: '127.0.0.1', family: 4 },
+  { address: '::1', family: 6 },
+];
 
 /** Addresses in a public range that reach the host of a cloud machine (Azure). */
 const NOT_PUBLIC_DESPITE_RANGE = new Set(['168.63.129.16']);
@@ -52,8 +60,12 @@ export function isAllowedAddress(text: string, rules: AddressRules): boolean {
  * to which it connects.
  * @throws an error of code `EBLOCKED` for a name with another address.
  */
-export function createGuardedConnector(rules: AddressRules): buildConnector.connector {
-  const connect = buildConnector({ lookup: guardedLookup(rules), timeout: CONNECT_TIMEOUT_MS });
+export function createGuardedConnector(
+  rules: AddressRules,
+  resolver = new Resolver({ timeout: NAME_TIMEOUT_MS, tries: 2 }),
+): buildConnector.connector {
+  const lookup = guardedLookup(rules, resolver);
+  const connect = buildConnector({ lookup, timeout: CONNECT_TIMEOUT_MS });
   return (options, callback) => {
     // For a literal address Node calls no lookup, so the address is checked here.
     const host = withoutBrackets(options.hostname);
@@ -62,9 +74,10 @@ export function createGuardedConnector(rules: AddressRules): buildConnector.conn
   };
 }
 
-function guardedLookup(rules: AddressRules): LookupFunction {
+function guardedLookup(rules: AddressRules, resolver: Resolver): LookupFunction {
+  const resolveName = callbackify((hostname: string) => addressesOf(hostname, resolver));
   return (hostname, options, callback) => {
-    resolveName(hostname, { ...options, all: true }, (error, addresses) => {
+    resolveName(hostname, (error, addresses) => {
       const first = addresses?.[0];
       if (error) callback(error, '');
       else if (!first || !addresses.every(({ address }) => isAllowedAddress(address, rules))) {
@@ -73,6 +86,24 @@ function guardedLookup(rules: AddressRules): LookupFunction {
       else callback(null, first.address, first.family);
     });
   };
+}
+
+/**
+ * Asks the name servers itself. `dns.lookup` would take one of the two threads that a process has for names until the
+ * servers of a dead domain time out, and requests to a gateway would wait.
+ */
+async function addressesOf(hostname: string, resolver: Resolver): Promise<LookupAddress[]> {
+  if (isLoopbackHost(hostname)) return [...LOOPBACK];
+  const [ipv4, ipv6] = await Promise.allSettled([
+    resolver.resolve4(hostname),
+    resolver.resolve6(hostname),
+  ]);
+  const found = [
+    ...(ipv4.status === 'fulfilled' ? ipv4.value : []).map((address) => ({ address, family: 4 })),
+    ...(ipv6.status === 'fulfilled' ? ipv6.value : []).map((address) => ({ address, family: 6 })),
+  ];
+  if (found.length === 0 && ipv4.status === 'rejected') throw ipv4.reason;
+  return found;
 }
 
 function blocked(): NodeJS.ErrnoException {

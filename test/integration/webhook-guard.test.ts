@@ -1,3 +1,5 @@
+import { createSocket } from 'node:dgram';
+import { Resolver } from 'node:dns/promises';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createWebhookSender } from '../../activities/webhooks/sender.ts';
@@ -14,8 +16,13 @@ beforeAll(async () => {
 });
 afterAll(() => receiver.close());
 
-const connectThrough = async (host: string, allowLoopback: boolean): Promise<number> => {
-  const dispatcher = new Agent({ connect: createGuardedConnector({ allowLoopback }) });
+const connectThrough = async (
+  host: string,
+  allowLoopback: boolean,
+  resolver?: Resolver,
+): Promise<number> => {
+  const connect = createGuardedConnector({ allowLoopback }, resolver);
+  const dispatcher = new Agent({ connect });
   try {
     const answer = await request(`http://${host}:${port}/`, {
       dispatcher,
@@ -35,7 +42,56 @@ const connectThrough = async (host: string, allowLoopback: boolean): Promise<num
  */
 const SPELLINGS = ['localhost', '127.0.0.1', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]', '0'];
 
+/** A name server that knows the IPv4 addresses of these names, and no other name. It ignores questions about `silent`. */
+async function startNameServer(addresses: Readonly<Record<string, string>>) {
+  const socket = createSocket('udp4');
+  socket.on('message', (query, { address, port: from }) => {
+    const labels: string[] = [];
+    for (let at = 12; query[at]; at += query[at]! + 1) {
+      labels.push(query.toString('latin1', at + 1, at + 1 + query[at]!));
+    }
+    const host = labels.join('.');
+    if (host === 'silent.test') return;
+    const type = query.readUInt16BE(query.indexOf(0, 12) + 1);
+    const found = type === 1 ? addresses[host] : undefined;
+    const question = query.subarray(12, query.indexOf(0, 12) + 5);
+    const head = Buffer.from([
+      0x81,
+      host in addresses ? 0x80 : 0x83,
+      0,
+      1,
+      0,
+      found ? 1 : 0,
+      0,
+      0,
+      0,
+      0,
+    ]);
+    const record = found
+      ? Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, ...found.split('.').map(Number)])
+      : Buffer.alloc(0);
+    socket.send(Buffer.concat([query.subarray(0, 2), head, question, record]), from, address);
+  });
+  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
+  const resolver = new Resolver({ timeout: 100, tries: 1 });
+  resolver.setServers([`127.0.0.1:${socket.address().port}`]);
+  return { resolver, close: () => socket.close() };
+}
+
 describe('the guarded connector', () => {
+  it('asks the name servers, and waits for none longer than it must [D-55]', async () => {
+    const names = await startNameServer({ 'shop.test': '127.0.0.1', 'inside.test': '10.0.0.1' });
+    expect(await connectThrough('shop.test', true, names.resolver)).toBe(200);
+    const before = receiver.received.length;
+    const refusalOf = (host: string) =>
+      connectThrough(host, true, names.resolver).catch((error: { code: string }) => error.code);
+    expect(await refusalOf('inside.test')).toBe('EBLOCKED');
+    expect(await refusalOf('unknown.test')).toBe('ENOTFOUND');
+    expect(await refusalOf('silent.test')).toBe('ETIMEOUT');
+    expect(receiver.received).toHaveLength(before);
+    names.close();
+  });
+
   it.each(SPELLINGS)('refuses %s in production before anything is sent [D-55]', async (host) => {
     const before = receiver.received.length;
     await expect(connectThrough(host, false)).rejects.toMatchObject({ code: 'EBLOCKED' });
