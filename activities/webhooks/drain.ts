@@ -358,9 +358,12 @@ export class Drain {
     const now = this.now();
     const { pausedUntil } = this.breaker;
     const pausedMs = isPaused(this.breaker, now) ? Math.ceil((pausedUntil ?? now) - now) : 0;
-    this.isLeftToQueue = this.hasFailed || (dueInMs === 0 && pausedMs === 0);
+    // A commit asked for this drain after it had read the backlog.
+    const isAsked = this.isWanted && pausedMs === 0;
+    this.isLeftToQueue = this.hasFailed || isAsked || (dueInMs === 0 && pausedMs === 0);
     // Nothing wakes the workflow during a pause, so it drains at the end of the pause even if nothing is pending now.
     if (pausedMs > 0) return { remaining, nextDelayMs: pausedMs, pausedMs };
+    if (isAsked) return { remaining: Math.max(1, remaining), nextDelayMs: 0, pausedMs: 0 };
     if (remaining === 0) return NOTHING_LEFT;
     const waits: number[] = isClaimed ? [LOOK_AGAIN_MS] : [];
     // This drain had time for the due deliveries, but another process has claimed them, or the breaker forbids them.
