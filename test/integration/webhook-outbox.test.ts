@@ -1,4 +1,4 @@
-import { asc, eq } from 'drizzle-orm';
+import { asc, eq, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { stalledEndpoints } from '../../db/repositories/webhooks/deliveries.ts';
 import { appendEvents } from '../../db/repositories/webhooks/outbox.ts';
@@ -233,5 +233,33 @@ describe('webhook configurations', () => {
     await env.db.update(webhookConfigs).set({ isActive: false });
     await dropPendingDeliveries(env.db, { ...ref(env, configId), at: OCCURRED_AT });
     expect(await deliveries(env)).toEqual([`${configId} intent.failed DROPPED`]);
+  });
+
+  it('drop thousands of pending deliveries in batches when they are inactive, except locked ones [D-54]', async ({
+    env,
+  }) => {
+    const configId = await env.addConfig({ url: URL, eventTypes: ['intent.failed'] });
+    await append(env, 'sub_1', event('intent.failed'));
+    await env.db.execute(sql`
+      insert into outbox_event (merchant_id, id, stream_id, sequence, type, body, occurred_at)
+      select merchant_id, 'evt_' || n, stream_id, n, type, body, occurred_at
+      from outbox_event, generate_series(2, 10001) n`);
+    await env.db.execute(sql`
+      insert into webhook_delivery (merchant_id, event_id, config_id, stream_id, sequence, state, next_attempt_at)
+      select d.merchant_id, 'evt_' || n, d.config_id, d.stream_id, n, d.state, d.next_attempt_at
+      from webhook_delivery d, generate_series(2, 10001) n`);
+    await env.db.update(webhookConfigs).set({ isActive: false });
+    const states = () =>
+      env.db.execute(sql`select state, count(*)::int from webhook_delivery group by 1 order by 1`);
+    await env.db.transaction(async (tx) => {
+      await tx.execute(sql`select from webhook_delivery where event_id = 'evt_7' for update`);
+      await dropPendingDeliveries(env.db, { ...ref(env, configId), at: OCCURRED_AT });
+    });
+    expect([...(await states())]).toEqual([
+      { state: 'DROPPED', count: 10_000 },
+      { state: 'PENDING', count: 1 },
+    ]);
+    await dropPendingDeliveries(env.db, { ...ref(env, configId), at: OCCURRED_AT });
+    expect([...(await states())]).toEqual([{ state: 'DROPPED', count: 10_001 }]);
   });
 });

@@ -34,16 +34,13 @@ const EVENT_TYPES_MAX = 50;
 const SHOWN_SIGNER = '<SIGNING_SECRET>' as const;
 
 const webhookFields = {
-  eventSigner: z
-    .string()
-    .regex(new RegExp(`^[\\x21-\\x7e]{1,${SIGNER_MAX}}$`), {
-      error: `must be 1 to ${SIGNER_MAX} visible ASCII characters`,
-    })
+  eventSigner: text(SIGNER_MAX)
+    .refine((signer) => signer !== '', { error: 'must not be empty' })
     .refine((signer) => !signer.startsWith('whsec_') || isBase64(signer.slice('whsec_'.length)), {
       error: 'must be Base64 after whsec_',
     })
     .describe(
-      'The secret that signs the events: 1 to 255 visible ASCII characters. Recommended: `whsec_` followed by ' +
+      'The secret that signs the events, as UTF-8: at most 255 characters. Recommended: `whsec_` followed by ' +
         '24 to 64 random bytes in Base64. A text without that prefix is accepted too.',
     ),
   endpoint: text(ENDPOINT_MAX).meta({
@@ -268,7 +265,8 @@ export const deleteWebhook = route({
     return inTransaction(call, deps, async (tx) => {
       const isKnown = await deleteWebhookConfig(tx, { ...ref, at: deps.now() });
       if (!isKnown) throw notFound('webhook configuration');
-      return { answer: ok({}) };
+      // Its drain drops the pending deliveries.
+      return { answer: ok({}), afterCommit: async () => void deps.webhooks.breakerClosed(ref) };
     });
   },
 });

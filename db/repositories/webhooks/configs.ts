@@ -6,7 +6,7 @@ import type { EventType } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
 import { merchants } from '../../schema/merchants.ts';
 import { webhookConfigs, webhookDeliveries } from '../../schema/webhooks.ts';
-import { hasValues, isRecord } from '../records.ts';
+import { areFirst, hasValues, isRecord } from '../records.ts';
 
 export type WebhookConfig = typeof webhookConfigs.$inferSelect;
 
@@ -107,7 +107,8 @@ export async function updateWebhookConfig(
       .select({ sealedSigner: webhookConfigs.sealedSigner })
       .from(webhookConfigs)
       .where(and(isConfig(config), isNull(webhookConfigs.deletedAt)))
-      .for('update');
+      // The inserts of events lock the row's key.
+      .for('no key update');
     if (!stored) return false;
     const resealed = config.reseal(stored.sealedSigner);
     const isListed = resealed?.isStoredReadable === true;
@@ -136,7 +137,7 @@ export async function updateWebhookConfig(
   });
 }
 
-/** Deletes a configuration and drops its pending deliveries. False if the merchant has no such configuration. */
+/** Deletes a configuration. Its next drain drops its pending deliveries. False if the merchant has no such configuration. */
 export function deleteWebhookConfig(db: Db, config: ConfigRef & { at: number }): Promise<boolean> {
   return stopDeliveries(db, config, { deletedAt: config.at }, isNull(webhookConfigs.deletedAt));
 }
@@ -172,8 +173,8 @@ export async function applyOutcomes(
 }
 
 /**
- * Deactivates a configuration until the merchant updates it, and drops its pending deliveries. Does nothing and
- * returns false if the configuration was changed after `readUpdatedAt`, the `updatedAt` with which the failed
+ * Deactivates a configuration until the merchant updates it. Its next drain drops its pending deliveries. Does nothing
+ * and returns false if the configuration was changed after `readUpdatedAt`, the `updatedAt` with which the failed
  * delivery was sent.
  */
 export function deactivateWebhookConfig(
@@ -190,34 +191,34 @@ async function stopDeliveries(
   change: Partial<WebhookConfig>,
   condition: SQL,
 ): Promise<boolean> {
-  return db.transaction(async (tx) => {
-    const stopped = await tx
-      .update(webhookConfigs)
-      .set({ ...change, isActive: false, updatedAt: config.at })
-      .where(and(isConfig(config), condition))
-      .returning({ id: webhookConfigs.id });
-    if (stopped.length > 0) await dropPendingDeliveries(tx, config);
-    return stopped.length > 0;
-  });
+  const stopped = await db
+    .update(webhookConfigs)
+    .set({ ...change, isActive: false, updatedAt: config.at })
+    .where(and(isConfig(config), condition))
+    .returning({ id: webhookConfigs.id });
+  return stopped.length > 0;
 }
 
-/** Drops the pending deliveries of a configuration that is inactive or deleted. */
+/** An endpoint that was down for days may have a million pending deliveries, too many for one statement. */
+const DROPPED_AT_ONCE = 5_000;
+
+/** Drops the pending deliveries of a configuration that is inactive or deleted. Leaves out locked ones. */
 export async function dropPendingDeliveries(
   db: Db,
   config: ConfigRef & { at: number },
 ): Promise<void> {
-  await db
-    .update(webhookDeliveries)
-    .set({ state: 'DROPPED', settledAt: config.at })
-    .where(
-      and(
-        isPendingFor(config),
-        notExists(
-          db
-            .select({ id: webhookConfigs.id })
-            .from(webhookConfigs)
-            .where(and(isConfig(config), eq(webhookConfigs.isActive, true))),
-        ),
-      ),
-    );
+  const active = db
+    .select({ id: webhookConfigs.id })
+    .from(webhookConfigs)
+    .where(and(isConfig(config), eq(webhookConfigs.isActive, true)));
+  const condition = and(isPendingFor(config), notExists(active));
+  let dropped: number;
+  do {
+    const rows = await db
+      .update(webhookDeliveries)
+      .set({ state: 'DROPPED', settledAt: config.at })
+      .where(areFirst(db, webhookDeliveries, { condition, limit: DROPPED_AT_ONCE }))
+      .returning({ eventId: webhookDeliveries.eventId });
+    dropped = rows.length;
+  } while (dropped === DROPPED_AT_ONCE);
 }
