@@ -148,7 +148,7 @@ CREATE TABLE "subscription_link" (
 	"product_page" json,
 	"phone_number_required" boolean NOT NULL,
 	"locale" text,
-	"multi_use_limit" integer NOT NULL,
+	"multi_use_limit" bigint NOT NULL,
 	"uses" integer DEFAULT 0 NOT NULL,
 	"created_at" timestamp(3) with time zone NOT NULL,
 	"expires_at" timestamp(3) with time zone NOT NULL,
@@ -534,6 +534,7 @@ CREATE INDEX "subscription__unstarted__idx" ON "subscription" USING btree ("inse
 CREATE INDEX "subscription__live__idx" ON "subscription" USING btree ("workflow_started_at") WHERE "subscription"."status" <> 'ENDED' and "subscription"."held_at" is null;--> statement-breakpoint
 CREATE INDEX "subscription__held__idx" ON "subscription" USING btree ("held_at") WHERE "subscription"."held_at" is not null;--> statement-breakpoint
 CREATE INDEX "subscription__wake__idx" ON "subscription" USING btree ("wake_at") WHERE "subscription"."wake_at" is not null and "subscription"."test_clock_id" is null;--> statement-breakpoint
+CREATE INDEX "subscription__behind__idx" ON "subscription" USING btree ("updated_at") WHERE "subscription"."test_clock_id" is not null and "subscription"."held_at" is null;--> statement-breakpoint
 CREATE INDEX "subscription__clock__idx" ON "subscription" USING btree ("merchant_id","test_clock_id","clock_reached_at") WHERE "subscription"."status" <> 'ENDED' and "subscription"."test_clock_id" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "dispute__gateway_dispute__uq" ON "dispute" USING btree ("gateway","gateway_dispute_id");--> statement-breakpoint
 CREATE INDEX "dispute__intent__idx" ON "dispute" USING btree ("merchant_id","intent_id");--> statement-breakpoint

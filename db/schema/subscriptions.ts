@@ -3,6 +3,7 @@ import {
   pgTable,
   primaryKey,
   text,
+  bigint,
   boolean,
   check,
   integer,
@@ -85,7 +86,7 @@ export const subscriptionLinks = pgTable(
     productPage: json('product_page').$type<ProductPage>(),
     phoneNumberRequired: boolean('phone_number_required').notNull(),
     locale: text('locale').$type<Locale>(),
-    multiUseLimit: integer('multi_use_limit').notNull(),
+    multiUseLimit: bigint('multi_use_limit', { mode: 'number' }).notNull(),
     uses: integer('uses').notNull().default(0),
     createdAt: instant('created_at').notNull(),
     expiresAt: instant('expires_at').notNull(),
@@ -215,6 +216,10 @@ export const subscriptions = pgTable(
     index('subscription__wake__idx')
       .on(table.wakeAt)
       .where(sql`${table.wakeAt} is not null and ${table.testClockId} is null`),
+    // The periodic sweep finds subscriptions that are behind their test clock.
+    index('subscription__behind__idx')
+      .on(table.updatedAt)
+      .where(sql`${table.testClockId} is not null and ${table.heldAt} is null`),
     // Finds the subscriptions of a test clock that have not reached its target.
     index('subscription__clock__idx')
       .on(table.merchantId, table.testClockId, table.clockReachedAt)
