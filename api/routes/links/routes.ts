@@ -25,17 +25,9 @@ import {
 
 const CODE_LENGTH = 12;
 
-const MULTI_USE_LIMIT_MAX = 1_000_000;
-
 const usesFields = {
   expiryDate: instant.describe('When the link expires. Epoch milliseconds in the future.'),
-  multiUseLimit: optional(
-    wholeNumber(1)
-      .refine((value) => value <= MULTI_USE_LIMIT_MAX, {
-        error: `must be at most ${MULTI_USE_LIMIT_MAX}`,
-      })
-      .meta({ maximum: MULTI_USE_LIMIT_MAX }),
-  ).describe('How often the link can be used. Default: 1.'),
+  multiUseLimit: optional(wholeNumber(1)).describe('How often the link can be used. Default: 1.'),
 };
 
 const linkAnswer = {
