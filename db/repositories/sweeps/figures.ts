@@ -59,17 +59,22 @@ const countAndAge = (instant: string) =>
     `count(*)::int as count, coalesce(extract(epoch from now() - min(${instant})), 0)::float8 as "oldestSeconds"`,
   );
 
+/** After an outage, more than these would take longer than the figures may. */
+const OVERDUE_MAX = 10_000;
+
 /**
- * Due steps without an open attempt, except on a test clock and of held subscriptions. `wake_at` includes the delay by
- * which a worker spreads renewals.
+ * The first {@link OVERDUE_MAX} due steps without an open attempt, except on a test clock and of held subscriptions.
+ * `wake_at` includes the delay by which a worker spreads renewals.
  */
 async function readOverdue(db: Db) {
   const rows = await db.execute<{ step: string; count: number; oldestSeconds: number }>(sql`
     select case when status in ('TRIALING', 'ACTIVE', 'UNPAID') and state ->> 'cancelAtPeriodEnd' = 'false'
       then 'charge' else 'other' end as step, ${countAndAge('wake_at')}
-    from subscription
-    where wake_at < now() and test_clock_id is null and held_at is null
-      and state ->> 'openAttempt' is null
+    from (
+      select status, state, wake_at from subscription
+      where wake_at < now() and test_clock_id is null and held_at is null
+        and state ->> 'openAttempt' is null
+      order by wake_at limit ${OVERDUE_MAX}) due
     group by step`);
   return ['charge', 'other'].flatMap((step) =>
     aged('perennial_renewals_overdue', { step }, rows.find((row) => row.step === step) ?? NONE),
