@@ -164,7 +164,7 @@ workers.push(
     ),
   )),
 );
-const running = Promise.all(workers.map((worker) => worker.run()));
+const runs = workers.map((worker) => worker.run());
 
 const endMaintenanceChecks =
   config.isMaintenanceOn && config.queues.includes('billing')
@@ -178,8 +178,9 @@ const shutdown = onShutdown(
       name: 'workers',
       timeoutMs: GRACE_MS + 5_000,
       close: async () => {
-        for (const worker of workers) worker.shutdown();
-        await running;
+        // One that failed can neither be shut down nor awaited.
+        for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+        await Promise.allSettled(runs);
       },
     },
     { name: 'deliveries', timeoutMs: DRAIN_MS, close: () => webhooks.stop(DRAIN_MS) },
@@ -192,7 +193,7 @@ const shutdown = onShutdown(
   ],
   { logger },
 );
-running.catch((error: unknown) => {
+Promise.all(runs).catch((error: unknown) => {
   logger.fatal({ error: error instanceof Error ? error.message : String(error) }, 'worker failed');
   shutdown('worker failed', 1);
 });
