@@ -4,7 +4,12 @@ const WITHOUT_DECIMALS = ['MGA'];
 /** Currencies that have two decimals at Stripe and none here. Both decimals must be zero. */
 const WITH_ZERO_DECIMALS = ['ISK', 'UGX'];
 /** Currencies with three decimals. At Stripe the third decimal must be zero. */
-const THREE_DECIMALS = ['BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'];
+const THREE_DECIMALS = ['BHD', 'JOD', 'KWD', 'OMR', 'TND'];
+
+/** Active currencies of our table that are missing in the list with which Stripe refuses a currency, 2026-11. */
+const NOT_AT_STRIPE = new Set(
+  'CUP ERN IQD IRR KPW LYD MRU SDG SSP STN SYP TMT VED VES ZWG'.split(' '),
+);
 
 const MAXIMUM = 99_999_999;
 
@@ -55,6 +60,7 @@ export function amountProblem(
   currency: string,
   use: AmountUse,
 ): string | null {
+  if (NOT_AT_STRIPE.has(currency)) return `cannot be in ${currency}, which Stripe does not charge`;
   const scaled = scale(amountMinor, currency);
   if (scaled === null) {
     return `must be a multiple of ${stepOf(currency)} in ${currency}, because Stripe charges no other amount`;

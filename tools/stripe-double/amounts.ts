@@ -11,12 +11,15 @@ const WHOLE_HUNDREDS = new Set(['isk', 'ugx']);
 /** Currencies with three decimals. The third decimal must be 0. */
 const THREE_DECIMAL = new Set(['bhd', 'jod', 'kwd', 'omr', 'tnd']);
 
+/** Currencies of ISO 4217 that Stripe refuses. */
+const REFUSED = new Set('cup ern iqd irr kpw lyd mru sdg ssp stn syp tmt ved ves zwg'.split(' '));
+
 /** Stripe's documented minimum charge in US dollars, in cents. Other currencies have none in the double. */
 const USD_MINIMUM = 50;
 const MAXIMUM = 99_999_999;
 
 export function checkAmount(amount: number, currency: string): void {
-  if (!/^[a-z]{3}$/.test(currency)) {
+  if (!/^[a-z]{3}$/.test(currency) || REFUSED.has(currency)) {
     throw invalid(`Invalid currency: ${currency}.`, { param: 'currency' });
   }
   const param = { param: 'amount' };

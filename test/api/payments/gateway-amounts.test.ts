@@ -61,6 +61,17 @@ describe('an amount that Stripe cannot charge', () => {
       subscriptionBody({ amount: 500_050, currency: 'MGA' }),
       'amount: must be a multiple of 100 in MGA, because Stripe charges no other amount',
     ],
+    [
+      'a trial in a currency that Stripe does not have',
+      CREATE,
+      subscriptionBody({
+        amount: 100_000,
+        currency: 'SDG',
+        trialPeriodInterval: 'DAY',
+        trialPeriodCount: 7,
+      }),
+      'amount: cannot be in SDG, which Stripe does not charge',
+    ],
     ['a link to subscribe', LINK, linkBody({ amount: 1_234, currency: 'KWD' }), `amount: ${STEP}`],
     [
       'a link to pay once',
