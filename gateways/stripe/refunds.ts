@@ -56,8 +56,9 @@ async function earlierRefund(
   stripe: Stripe,
   { key, gatewayChargeId }: RefundRequest,
 ): Promise<Stripe.Refund | undefined> {
-  const made = await stripe.refunds.list({ payment_intent: gatewayChargeId, limit: 100 });
-  return made.data.find(({ metadata }) => metadata?.['key'] === key);
+  const made = stripe.refunds.list({ payment_intent: gatewayChargeId, limit: 100 });
+  for await (const refund of made) if (refund.metadata?.['key'] === key) return refund;
+  return undefined;
 }
 
 /** `requires_action` and `pending` are decided later. A refund that succeeded may fail days later. */
