@@ -80,7 +80,7 @@ const SubscriptionAnswer = z
     testClockId: added(id('clk', 'test clock')),
     updatePaymentMethodLink: url(
       'Page where the payer replaces the payment method, or confirms a payment with the bank. The link ' +
-        'works for 30 days. Present only in TRIALING, ACTIVE and UNPAID.',
+        'works for 30 days. Present only in TRIALING, ACTIVE and UNPAID, and not for a read-only credential.',
     ).optional(),
     paymentMetadata: z
       .object({ ...cardFields, cardMetadata: cardFields.cardMetadata.optional() })
@@ -91,7 +91,12 @@ const SubscriptionAnswer = z
 
 type Deps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'now'>;
 
-function presentSubscription(deps: Deps, view: SubscriptionView) {
+/** A read-only credential gets no link with which the payment method could be replaced. */
+function presentSubscription(
+  deps: Deps,
+  view: SubscriptionView,
+  { isReadOnly }: { isReadOnly: boolean },
+) {
   const { state, status, paymentMethod } = view;
   const { terms } = state;
   const isMethodShown = status !== 'CREATED' && paymentMethod !== null;
@@ -120,9 +125,8 @@ function presentSubscription(deps: Deps, view: SubscriptionView) {
       metadata: view.metadata,
       receiptId: view.receiptId,
       testClockId: view.testClockId,
-      updatePaymentMethodLink: takesNewMethod(status)
-        ? updateMethodLink(deps, state, deps.now())
-        : null,
+      updatePaymentMethodLink:
+        takesNewMethod(status) && !isReadOnly ? updateMethodLink(deps, state, deps.now()) : null,
       paymentMetadata: isMethodShown ? presentCard(paymentMethod) : null,
     }),
   };
@@ -172,7 +176,8 @@ export const getSubscription = route({
     examples: { ACTIVE: exampleSubscription },
   },
   refusals: ['resource_not_found'],
-  handle: async (call, deps) => ok(presentSubscription(deps, await subscriptionOf(deps.db, call))),
+  handle: async (call, deps) =>
+    ok(presentSubscription(deps, await subscriptionOf(deps.db, call), call.merchant)),
 });
 
 export const getSubscriptions = route({
@@ -195,7 +200,7 @@ export const getSubscriptions = route({
     answerPage(
       call,
       (query) => listSubscriptions(deps.db, query, call.query),
-      (view) => presentSubscription(deps, view),
+      (view) => presentSubscription(deps, view, call.merchant),
     ),
 });
 

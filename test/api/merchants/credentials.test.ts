@@ -13,6 +13,7 @@ import { credentials } from '../../../db/schema/merchants.ts';
 import type { Db } from '../../../db/client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { test } from '../../support/api-environment.ts';
+import { readSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 
 /** A time in ms that is longer than the 5 s for which the API caches a credential. */
@@ -154,6 +155,21 @@ test('a rotation keeps the scope and the expiry of a credential, and never prolo
   api.clock.aheadMs = HOUR_MS + 10_000;
   const statuses = await Promise.all([old, fresh!, longer!].map((one) => list(api, one)));
   expect(statuses.map(({ status }) => status)).toEqual([401, 401, 200]);
+});
+
+test('a read-only credential gets no link with which the payment method could be replaced [D-20, D-33]', async ({
+  api,
+}) => {
+  const subscription = await subscriptionIn(api, 'ACTIVE');
+  const all = await readSubscription(api, subscription);
+  const { updatePaymentMethodLink, ...rest } = all;
+  expect(updatePaymentMethodLink).toMatch(/^https:/);
+  const as = await newCredential(api, { isReadOnly: true });
+  const path = `/subscription/get-subscription/${subscription.subscriptionId}`;
+  expect((await api.call('GET', path, { as })).json).toEqual(rest);
+  const { customerId } = rest;
+  const listed = await api.call('GET', `/subscription?customerId=${String(customerId)}`, { as });
+  expect(listed.json).toEqual({ data: [rest], metadata: {} });
 });
 
 test('the latest use is written once a minute, and a request neither waits for this write nor fails with it [D-20]', async ({
