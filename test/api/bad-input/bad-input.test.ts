@@ -46,7 +46,6 @@ const INSTANT = 'must be epoch milliseconds before the year 2200';
 const NUL_TEXT = 'must be text without NUL characters and unpaired surrogates';
 const PAIR = 'must be a string of at most 500 characters';
 const LOCALE = 'locale: must be one of en, de, fr, es, pt, it, nl, ja, ar';
-const SIGNER = 'eventSigner: must be 1 to 255 visible ASCII characters';
 const NO_METADATA = 'metadata: is not accepted on a link';
 const WITH = 'is required to edit the interval';
 const UNIT = 'must be one of DAY, WEEK, MONTH, YEAR';
@@ -283,7 +282,6 @@ const TABLES: Table[] = [
         { multiUseLimit: 1.5 },
         { multiUseLimit: '5' },
       ],
-      ['multiUseLimit: must be at most 1000000', { multiUseLimit: 1_000_001 }],
       [
         `amount: ${INTEGER}; callbackUrl: must be a string; ${NO_METADATA}; ` +
           `expiryDate: ${INSTANT}; multiUseLimit: ${AT_LEAST_1}`,
@@ -425,7 +423,8 @@ const TABLES: Table[] = [
         'eventSigner: is required; endpoint: is required; subscribedEventTypes: is required',
         { eventSigner: undefined, endpoint: undefined, subscribedEventTypes: undefined },
       ],
-      [SIGNER, { eventSigner: '' }, { eventSigner: 'a b' }],
+      ['eventSigner: must not be empty', { eventSigner: '' }],
+      ['eventSigner: must have at most 255 characters', { eventSigner: 'ä'.repeat(256) }],
       ['eventSigner: must be Base64 after whsec_', { eventSigner: 'whsec_%%%' }],
       ['endpoint: must be an absolute https URL', { endpoint: 'http://merchant.example/hook' }],
       [
