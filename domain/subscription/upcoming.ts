@@ -41,22 +41,12 @@ export function upcomingCharges(
   if (status !== 'TRIALING' && status !== 'ACTIVE' && status !== 'UNPAID') return [];
   if (cancelAt(state) !== null) return [];
   const count = Math.min(remainingCycleCount(state), Math.max(0, limit));
-  const isOwing = isDunned(state);
-  const inFlight = isOwing || state.openAttempt?.voidedBy ? null : state.openAttempt;
-  const nextIndex = isOwing
-    ? indexAfterRecovery(state, now)
-    : inFlight
-      ? calendarAfterPayment(state, inFlight, now).nextIndex
-      : state.nextIndex + 1;
+  const first = firstCharge(state, now);
   return Array.from({ length: count }, (_, offset) => {
     const cycleNumber = state.cyclesCharged + 1 + offset;
     const isOwed = owed?.cycleNumber === cycleNumber;
-    const isRetry = isOwing && offset === 0;
-    const at = isRetry
-      ? nextRetryAt(state)
-      : isOwed && inFlight
-        ? owed.dueAt
-        : calendarDate(state, nextIndex - 1 + offset);
+    const isRetry = offset === 0 && first.isRetry;
+    const at = offset === 0 ? first.at : calendarDate(state, first.indexAfter + offset - 1);
     return {
       at,
       jitterMs: isRetry || at === null ? 0 : jitterAt(state, at),
@@ -65,6 +55,26 @@ export function upcomingCharges(
       currency: terms.currency,
     };
   });
+}
+
+/** `indexAfter`: the calendar's index of the second charge. */
+interface FirstCharge {
+  at: number | null;
+  isRetry: boolean;
+  indexAfter: number;
+}
+
+function firstCharge(state: SubscriptionState, now: number): FirstCharge {
+  const { owed, openAttempt, nextIndex } = state;
+  if (isDunned(state)) {
+    return { at: nextRetryAt(state), isRetry: true, indexAfter: indexAfterRecovery(state, now) };
+  }
+  // A command may have moved the calendar since the charge in flight was due.
+  if (owed && openAttempt?.voidedBy === null) {
+    const after = calendarAfterPayment(state, openAttempt, now);
+    return { at: owed.dueAt, isRetry: false, indexAfter: after.nextIndex };
+  }
+  return { at: calendarDate(state, nextIndex), isRetry: false, indexAfter: nextIndex + 1 };
 }
 
 /** Returns the index of the first date after the owed cycle's next retry, if one is planned, or after `now`. */
