@@ -75,6 +75,10 @@ export function describePendingRefunds(it: GatewayTest): void {
     const lookUp = (changes: object) => gateway.lookupRefund({ ...request, ...changes });
     const pending = { kind: 'pending', gatewayRefundId };
     expect(await lookUp({})).toEqual(pending);
+    // Stripe lists at most 100 refunds on one page, the newest first.
+    for (let later = 0; later < 101; later += 1) {
+      await gateway.refund({ ...request, key: `refund:${randomUUID()}`, amountMinor: 1 });
+    }
     expect(await lookUp({ gatewayRefundId: null })).toEqual(pending);
     const never = { gatewayRefundId: null, key: `refund:${randomUUID()}` };
     expect(await lookUp(never)).toEqual({ kind: 'absent' });
