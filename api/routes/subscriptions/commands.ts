@@ -260,7 +260,8 @@ export const editFields = {
   newNextPaymentDate: optional(instant).describe(
     'The next due date, in epoch milliseconds in the future. Later due dates are counted from this date. In TRIALING ' +
       'this date is the end of the trial. In UNPAID the date replaces the rest of the retry plan, and is refused ' +
-      'after a decline that stops the retries. A date is also refused if it is too early for the limit of 15 automatic ' +
+      'after a decline that stops the retries. If the outcome of a charge is not known yet, and it is declined, the ' +
+      'date is that of its retry. A date is also refused if it is too early for the limit of 15 automatic ' +
       'attempts on one billing cycle in 30 days.',
   ),
   interval: optional(interval).describe('Unit of the time between two billings.'),
