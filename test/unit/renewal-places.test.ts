@@ -24,15 +24,15 @@ function bySlot(all: readonly number[]): number[] {
 }
 
 describe('renewals of one instant', () => {
-  test('are not delayed while a slot of 4 s and the merchant’s own 100 have room [D-59]', () => {
-    expect(delays(new RenewalPlaces(50), 'mer_1', 300)).toEqual(Array(300).fill(0));
+  test('are not delayed while a slot of 4 s and the merchant’s own 20 have room [D-59]', () => {
+    expect(delays(new RenewalPlaces(50), 'mer_1', 220)).toEqual(Array(220).fill(0));
   });
 
   test('start at the rate of the installation when there are more [D-59]', () => {
     const all = delays(new RenewalPlaces(50), 'mer_1', 1_000);
-    // The 100 more of the first slot have taken places of the second one.
-    expect(bySlot(all)).toEqual([300, 100, 200, 200, 200]);
-    expect(all.filter((delay) => delay === 0)).toHaveLength(300);
+    // The 20 more of the first slot have taken places of the second one.
+    expect(bySlot(all)).toEqual([220, 180, 200, 200, 200]);
+    expect(all.filter((delay) => delay === 0)).toHaveLength(220);
     // Those of a later slot are spread over it.
     const second = all.filter((delay) => delay >= 4 && delay < 8);
     expect(second.filter((delay) => delay < 6).length).toBeGreaterThan(30);
@@ -40,11 +40,13 @@ describe('renewals of one instant', () => {
   });
 
   test('of a small merchant are not delayed beside those of a big one, until twice the rate [D-59]', () => {
-    const places = new RenewalPlaces(50);
+    const places = new RenewalPlaces(25);
     delays(places, 'mer_big', 5_000);
-    expect(delays(places, 'mer_small', 100)).toEqual(Array(100).fill(0));
+    for (const small of ['mer_1', 'mer_2', 'mer_3', 'mer_4']) {
+      expect(delays(places, small, 20)).toEqual(Array(20).fill(0));
+    }
     const next = delays(places, 'mer_next', 1);
-    expect(next[0]).toBeGreaterThan(90);
+    expect(next[0]).toBeGreaterThan(190);
   });
 
   test('of many small merchants are spread, too [D-59]', () => {
