@@ -63,7 +63,7 @@ interface Entry {
 /** Returns the page that leads to the gateway's page, or one with a button that tries again. */
 async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise<Page> {
   const { home, subject, tries, expiresAt, gateway, language } = entry;
-  const { merchantId, sessionId, customerId } = subject;
+  const { merchantId, sessionId, customerId, linkId } = subject;
   const { name, email } = knownDetails(subject);
   const customer = { merchantId, customerId, gateway: gateway.name };
   const opened = await open(deps, ctx, gateway, {
@@ -73,7 +73,8 @@ async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise
       id: customerId,
       name: name ?? undefined,
       email: email ?? undefined,
-      gatewayMethodId: await findGatewayMethod(deps.db, customer),
+      // The gateway shows the e-mail of a customer that it knows.
+      gatewayMethodId: linkId ? null : await findGatewayMethod(deps.db, customer),
     },
     returnUrl: returnUrl(deps, home, browserOf(deps, ctx, home)),
     cancelUrl: `${deps.publicUrl}${home}`,

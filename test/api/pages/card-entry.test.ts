@@ -6,8 +6,9 @@ import { TOKENISER_URL, test as apiTest } from '../../support/api-environment.ts
 import type { Answer, ApiEnvironment } from '../../support/api-environment.ts';
 import { createSubscription, readSubscription } from '../../support/fixtures/subscriptions.ts';
 import { subscriptionIn } from '../../support/fixtures/subscriptions.ts';
-import { intentBody, setupBody } from '../../support/fixtures/payments.ts';
-import { makeLink } from '../../support/hosted-pages/links.ts';
+import { intentBody, saveCard, setupBody } from '../../support/fixtures/payments.ts';
+import type { CardEntryRequest } from '../../../gateways/port.ts';
+import { makeLink, sell } from '../../support/hosted-pages/links.ts';
 import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 import { browse, expectSeeOther, headingOf, visit } from '../../support/hosted-pages/visits.ts';
 import { postForm } from '../../support/hosted-pages/visits.ts';
@@ -163,6 +164,27 @@ test('one IP address can press the button to Stripe’s card page of a merchant 
 }) => {
   const { press } = await openCheckout(api, '198.51.100.205');
   for (let opened = 0; opened < 31; opened += 1) expect((await press()).status).toBe(503);
+});
+
+test('a payer who comes by a link is no known customer for Stripe, which would show that customer’s e-mail [D-37]', async ({
+  createApi,
+}) => {
+  const known: (string | null)[] = [];
+  const openCardEntry = async ({ customer }: CardEntryRequest) => {
+    known.push(customer.gatewayMethodId);
+    return { kind: 'redirect', url: 'https://stripe.example/card' } as const;
+  };
+  const api = await createApi({ gateways: oneGateway({ ...stripe, name: 'fake', openCardEntry }) });
+  const { customerId, pmId } = await saveCard(api);
+  const order = { customerId, customerDetails: {} };
+  const { fwdUrl } = await createSubscription(api, order);
+  const sold = await sell(api, await makeLink(api, order));
+  for (const path of [new URL(fwdUrl).pathname, sold.checkout]) {
+    const page = await browse(api, path);
+    const sent = await postForm(api, `${path}/card`, { form_token: formTokenIn(page) });
+    expect(sent.text).toContain('https://stripe.example/card');
+  }
+  expect(known).toEqual([`tok_good_${pmId}`, null]);
 });
 
 test('checkout and link pages answer 409 and take no details after the merchant’s gateway was removed [D-20]', async ({
