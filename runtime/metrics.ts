@@ -9,7 +9,7 @@ const ROWS = {
     '1 if the database is not read-only and answered for this page within 3 s',
   ],
   perennial_renewals_overdue: [
-    'Subscriptions whose next step is due and that have no open attempt. step: charge, or other (the end of a pause, of a cancelled period, of a checkout)',
+    'Subscriptions whose next step is due and that have no open attempt, at most 10,000. step: charge, or other (the end of a pause, of a cancelled period, of a checkout)',
     'step',
   ],
   perennial_renewals_overdue_oldest_seconds: [

@@ -60,7 +60,9 @@ export function amountProblem(
   currency: string,
   use: AmountUse,
 ): string | null {
-  if (NOT_AT_STRIPE.has(currency)) return `cannot be in ${currency}, which Stripe does not charge`;
+  if (use === 'charge' && NOT_AT_STRIPE.has(currency)) {
+    return `cannot be in ${currency}, which Stripe does not charge`;
+  }
   const scaled = scale(amountMinor, currency);
   if (scaled === null) {
     return `must be a multiple of ${stepOf(currency)} in ${currency}, because Stripe charges no other amount`;
