@@ -62,9 +62,9 @@ export function isAllowedAddress(text: string, rules: AddressRules): boolean {
  */
 export function createGuardedConnector(
   rules: AddressRules,
-  resolver = new Resolver({ timeout: NAME_TIMEOUT_MS, tries: 2 }),
+  newResolver = () => new Resolver({ timeout: NAME_TIMEOUT_MS, tries: 2 }),
 ): buildConnector.connector {
-  const lookup = guardedLookup(rules, resolver);
+  const lookup = guardedLookup(rules, newResolver);
   const connect = buildConnector({ lookup, timeout: CONNECT_TIMEOUT_MS });
   return (options, callback) => {
     // For a literal address Node calls no lookup, so the address is checked here.
@@ -74,8 +74,9 @@ export function createGuardedConnector(
   };
 }
 
-function guardedLookup(rules: AddressRules, resolver: Resolver): LookupFunction {
-  const resolveName = callbackify((hostname: string) => addressesOf(hostname, resolver));
+function guardedLookup(rules: AddressRules, newResolver: () => Resolver): LookupFunction {
+  // A resolver reads the machine's name servers when it is made, and they may change.
+  const resolveName = callbackify((hostname: string) => addressesOf(hostname, newResolver()));
   return (hostname, options, callback) => {
     resolveName(hostname, (error, addresses) => {
       const first = addresses?.[0];

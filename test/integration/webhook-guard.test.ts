@@ -21,7 +21,7 @@ const connectThrough = async (
   allowLoopback: boolean,
   resolver?: Resolver,
 ): Promise<number> => {
-  const connect = createGuardedConnector({ allowLoopback }, resolver);
+  const connect = createGuardedConnector({ allowLoopback }, resolver && (() => resolver));
   const dispatcher = new Agent({ connect });
   try {
     const answer = await request(`http://${host}:${port}/`, {
