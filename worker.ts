@@ -178,7 +178,7 @@ const shutdown = onShutdown(
       name: 'workers',
       timeoutMs: GRACE_MS + 5_000,
       close: async () => {
-        // One that failed can neither be shut down nor awaited.
+        // `shutdown` throws for a worker that has failed.
         for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
         await Promise.allSettled(runs);
       },

@@ -28,7 +28,7 @@ const NON_STICKY_POLLS = 1 / 3;
 /** Longer delays the tasks of a killed worker; shorter causes replays under load. */
 const STICKY_QUEUE_TIMEOUT = '5s';
 
-/** A run sleeps for a month, so only busy runs are worth a place: at each step of a task the SDK walks through all. */
+/** A run sleeps for a month, so only busy runs need a place. At each step of a task the SDK walks through all places. */
 const CACHED_RUNS = 500;
 
 export interface QueueSettings {

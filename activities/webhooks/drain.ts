@@ -358,7 +358,7 @@ export class Drain {
     const now = this.now();
     const { pausedUntil } = this.breaker;
     const pausedMs = isPaused(this.breaker, now) ? Math.ceil((pausedUntil ?? now) - now) : 0;
-    // A commit asked for this drain after it had read the backlog.
+    // Deliveries may have been committed since the backlog was read.
     const isAsked = this.isWanted && pausedMs === 0;
     this.isLeftToQueue = this.hasFailed || isAsked || (dueInMs === 0 && pausedMs === 0);
     // Nothing wakes the workflow during a pause, so it drains at the end of the pause even if nothing is pending now.

@@ -4,7 +4,7 @@ import type { SubscriptionState } from './state.ts';
 
 /** The length of a slot, in ms. */
 const SLOT_MS = 4_000;
-/** At most this many of a merchant's renewals start at their date although its slot is full, so that others can, too. */
+/** At most this many of a merchant's renewals start at their date although its slot is full, to leave room for others. */
 const OF_SMALL_MERCHANT = 20;
 /** With more slots in memory, the past ones are forgotten. */
 const SLOTS_MAX = 200_000;

@@ -73,7 +73,7 @@ async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise
       id: customerId,
       name: name ?? undefined,
       email: email ?? undefined,
-      // The gateway shows the e-mail of a customer that it knows.
+      // The gateway shows the payer the e-mail of this customer.
       gatewayMethodId: linkId ? null : await findGatewayMethod(deps.db, customer),
     },
     returnUrl: returnUrl(deps, home, browserOf(deps, ctx, home)),

@@ -22,7 +22,7 @@ import { formToken, isOwnForm, readForm } from './own-requests.ts';
 /** The data of a payment, subscription or setup session that its page with a card form needs. */
 export interface CardSubject extends SessionRef, Payer {
   readonly customerId: string;
-  /** The link from which the payer comes, whom nobody has identified. */
+  /** Set if the payer came by a shareable link, which any person may open. */
   readonly linkId?: string | null;
   /** The locale that the merchant chose for the page; null: the `Accept-Language` of the request decides. */
   readonly locale: Locale | null;

@@ -59,7 +59,7 @@ const countAndAge = (instant: string) =>
     `count(*)::int as count, coalesce(extract(epoch from now() - min(${instant})), 0)::float8 as "oldestSeconds"`,
   );
 
-/** After an outage, more than these would take longer than the figures may. */
+/** After an outage, reading all of them could exceed the time limit of the figures. */
 const OVERDUE_MAX = 10_000;
 
 /**

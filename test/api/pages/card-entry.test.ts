@@ -166,7 +166,7 @@ test('one IP address can press the button to Stripe’s card page of a merchant 
   for (let opened = 0; opened < 31; opened += 1) expect((await press()).status).toBe(503);
 });
 
-test('a payer who comes by a link is no known customer for Stripe, which would show that customer’s e-mail [D-37]', async ({
+test('the payer of a link is not sent to Stripe as the customer of the link, whose e-mail Stripe would show [D-37]', async ({
   createApi,
 }) => {
   const known: (string | null)[] = [];
