@@ -19,6 +19,8 @@ export const SOAK = {
   killsUntil: 0.5,
   /** A new process fills its caches first, so growth counts from here. */
   steadyFrom: 0.6,
+  /** One that fails often keeps events back, and the oldest due one would show the receiver, not the product. */
+  receiver: { fails: 0.005, drops: 0.005 },
 } as const;
 
 const SAMPLE_EVERY_MS = 30_000;

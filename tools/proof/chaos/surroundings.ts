@@ -78,6 +78,7 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
   const receiver = await startUnreliableReceiver(
     start.merchant(),
     new Random(options.seed + 2),
+    soak ? SOAK.receiver : { fails: 0.2, drops: 0.1 },
     (event) => paidCycles.hear(event),
   );
   return {

@@ -6,15 +6,18 @@ import type { ReceivedWebhook } from '../../scripts/client/webhook-receiver.ts';
 import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
 import type { Random } from './random.ts';
 
-/** Share of the deliveries that are answered 500. */
-const FAILS = 0.2;
-/** Share of the other deliveries whose answer is lost after they were received. */
-const DROPS = 0.1;
+export interface ReceiverFaults {
+  /** Share of the deliveries that are answered 500. */
+  readonly fails: number;
+  /** Share of the other deliveries whose answer is lost after they were received. */
+  readonly drops: number;
+}
 
 /** Subscribes to every event type. `hear` gets every received event. */
 export async function startUnreliableReceiver(
   merchant: MerchantClient,
   random: Random,
+  { fails, drops }: ReceiverFaults,
   hear: (event: ReceivedWebhook['event']) => void,
 ) {
   const eventSigner = `whsec_${randomBytes(24).toString('base64')}`;
@@ -23,8 +26,8 @@ export async function startUnreliableReceiver(
   receiver.onReceive(({ event }) => {
     hear(event);
     if (isGood) return;
-    if (random.isTrue(FAILS)) receiver.answerNext({ status: 500 });
-    else if (random.isTrue(DROPS)) receiver.answerNext('close');
+    if (random.isTrue(fails)) receiver.answerNext({ status: 500 });
+    else if (random.isTrue(drops)) receiver.answerNext('close');
   });
   await merchant.post('/webhook', {
     endpoint: receiver.url,
