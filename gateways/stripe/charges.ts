@@ -10,15 +10,13 @@ import type {
 } from '../port.ts';
 import { stripeAmount } from './amounts.ts';
 import {
+  createUnder,
   definiteRefusal,
   failureOf,
-  isReplayed500,
   isUnexpectedState,
   outcomeOf,
   unknown,
 } from './outcomes.ts';
-
-const REPLAYS_MAX = 3;
 
 /**
  * Creates the PaymentIntent of a charge and does not confirm it. Moves no money. A repeat within Stripe's key lifetime
@@ -29,32 +27,15 @@ export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<P
   if ('problem' in scaled) return refusedCharge(scaled.problem, null);
   const creation = creationOf(request, scaled.amount);
   try {
-    const intent = await create(stripe, creation, request.key);
+    const intent = await createUnder(request.key, (idempotencyKey) =>
+      stripe.paymentIntents.create(creation, { idempotencyKey }),
+    );
     return { kind: 'prepared', gatewayChargeId: intent.id };
   } catch (error) {
     const removed = removedMethod(error);
     if (removed) return removed;
     const code = definiteRefusal(error);
     return code === null ? failureOf(error) : refusedCharge(code, null);
-  }
-}
-
-/**
- * Creates a PaymentIntent under `key`, or under one of three further keys while Stripe replays a stored 500. A repeat
- * tries the keys in the same order, so it finds the same PaymentIntent.
- */
-async function create(
-  stripe: Stripe,
-  creation: Stripe.PaymentIntentCreateParams,
-  key: string,
-  replays = 0,
-): Promise<Stripe.PaymentIntent> {
-  const idempotencyKey = replays === 0 ? key : `${key}:after500:${replays}`;
-  try {
-    return await stripe.paymentIntents.create(creation, { idempotencyKey });
-  } catch (error) {
-    if (replays === REPLAYS_MAX || !isReplayed500(error)) throw error;
-    return create(stripe, creation, key, replays + 1);
   }
 }
 

@@ -9,7 +9,7 @@ import type {
   RefundRequest,
 } from '../port.ts';
 import { stripeAmount } from './amounts.ts';
-import { definiteRefusal, failureOf, unknown } from './outcomes.ts';
+import { createUnder, definiteRefusal, failureOf, unknown } from './outcomes.ts';
 
 /** Refunds once per key. Looks it up first, because Stripe may forget an idempotency key after 24 h. */
 export async function refund(stripe: Stripe, request: RefundRequest): Promise<RefundOutcome> {
@@ -25,11 +25,11 @@ export async function refund(stripe: Stripe, request: RefundRequest): Promise<Re
     if (earlier && earlier.amount !== scaled.amount) {
       throw new GatewayRejectedRequest(400, 'amount_differs');
     }
+    const creation = { payment_intent: gatewayChargeId, amount: scaled.amount, metadata: { key } };
     return known(
       earlier ??
-        (await stripe.refunds.create(
-          { payment_intent: gatewayChargeId, amount: scaled.amount, metadata: { key } },
-          { idempotencyKey: key },
+        (await createUnder(key, (idempotencyKey) =>
+          stripe.refunds.create(creation, { idempotencyKey }),
         )),
     );
   } catch (error) {

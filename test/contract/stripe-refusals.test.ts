@@ -176,6 +176,23 @@ describe('a refund that Stripe refuses definitely', () => {
     );
   });
 
+  it.for(['done', 'none'] as const)(
+    'is made once when Stripe stored a 500 under its key (effect: %s) [D-40]',
+    async (effect, { world }) => {
+      const refund = await paid(world);
+      await world.faults('DELETE', 'faults');
+      const headers = { [STORED_500_HEADER]: effect };
+      await world.faults('POST', 'faults', { ...REFUND, fault: 'add_headers', headers, count: 1 });
+      const stored = { kind: 'unknown', reason: 'Stripe answered 500 api_error' };
+      expect(await gatewayOf(world).refund(refund)).toEqual(stored);
+      const made = await gatewayOf(world).refund(refund);
+      expect(made).toEqual({ kind: 'refunded', gatewayRefundId: expect.any(String) });
+      expect(await gatewayOf(world).refund(refund)).toEqual(made);
+      const { data } = await world.stripe.refunds.list({ payment_intent: refund.gatewayChargeId });
+      expect(data.map(({ amount }) => amount)).toEqual([500]);
+    },
+  );
+
   it('is rejected as our mistake when its key was used for another refund [D-40]', async ({
     world,
   }) => {
