@@ -92,10 +92,10 @@ export function failureOf(error: unknown): NotSent | UnknownOutcome {
   const reason = `Stripe answered ${statusCode} ${code ?? rawType ?? ''}`.trim();
   // Stripe refuses such a request unprocessed. 401 or 403: the key was revoked or has no permission, and a later
   // send uses the operator's newer key. 429: the rate limit is exceeded, or the object is locked.
-  if ([401, 403, 429].includes(statusCode)) return { kind: 'not_sent', reason };
-  // 409: another request with the same idempotency key is in progress.
-  const isRefusal = statusCode >= 400 && statusCode < 500 && statusCode !== 409;
-  if (!isRefusal) return { kind: 'unknown', reason };
+  if ([401, 403, 429].includes(statusCode) || code === 'rate_limit')
+    return { kind: 'not_sent', reason };
+  // 409: another request with the same idempotency key is in progress. 424: a service that Stripe needs failed.
+  if (![400, 402, 404].includes(statusCode)) return { kind: 'unknown', reason };
   throw new GatewayRejectedRequest(statusCode, code ?? rawType ?? 'unknown');
 }
 

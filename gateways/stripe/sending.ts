@@ -1,5 +1,5 @@
-import { fetch } from 'undici';
-import type { RequestInit, Response } from 'undici';
+import { fetch, Response } from 'undici';
+import type { RequestInit } from 'undici';
 import type { Pace } from './pace.ts';
 
 export interface SendingOptions {
@@ -20,7 +20,7 @@ export function createSending({ secretKey, pace, newerKey }: SendingOptions) {
     headers.set('authorization', `Bearer ${key}`);
     const response = await fetch(url, { ...init, headers: Object.fromEntries(headers) });
     if (response.status === 429) pace?.backOff();
-    return response;
+    return response.ok ? response : withoutForeignBody(response);
   };
   return async (url: string, init: RequestInit): Promise<Response> => {
     const response = await send(url, init, secretKey);
@@ -29,4 +29,12 @@ export function createSending({ secretKey, pace, newerKey }: SendingOptions) {
     await response.body?.cancel();
     return send(url, init, newer);
   };
+}
+
+/** Empties the answer of a proxy: the SDK takes JSON without `error` as a success, whatever its status. */
+async function withoutForeignBody(response: Response): Promise<Response> {
+  const text = await response.text();
+  const isStripes = /^\s*\{\s*"error"\s*:\s*\{/.test(text);
+  const { status, headers } = response;
+  return new Response(isStripes ? text : null, { status, headers });
 }

@@ -123,6 +123,7 @@ describe('a charge at Stripe', () => {
   it.for([
     [429, 'not_sent'],
     [409, 'unknown'],
+    [424, 'unknown'],
     [503, 'unknown'],
   ] as const)('whose request gets the status %i is %s', async ([status, kind], { world }) => {
     const request = await preparedCharge(world);
@@ -145,6 +146,10 @@ describe('a charge at Stripe', () => {
     [
       'the answer is a page of HTML with the status 502',
       (_body, response) => response.writeHead(502).end('<html>Bad gateway</html>'),
+    ],
+    [
+      'a proxy answers 504 with JSON that is not Stripe’s',
+      (_body, response) => response.writeHead(504).end('{"message":"Endpoint timed out"}'),
     ],
     [
       'the answer is a redirect to another page',
