@@ -122,7 +122,8 @@ export async function readCard(
   const found = await stripe.checkout.sessions
     .retrieve(token, { expand: ['setup_intent.payment_method'] })
     .catch((error: unknown) => {
-      if ((error as { code?: unknown }).code === 'resource_missing') return null;
+      // The token comes from the payer, and the rest of the request is fixed. Stripe also refuses a token as malformed.
+      if (error instanceof Stripe.errors.StripeInvalidRequestError) return null;
       throw error;
     });
   if (found === null) return refused('there is no such session');

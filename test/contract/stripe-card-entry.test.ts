@@ -150,4 +150,17 @@ describe('a page of Stripe to enter a card', () => {
       expect(await open(world, request)).toContain('/checkout/cs_test_');
     },
   );
+
+  it('refuses a token that Stripe refuses as malformed', async ({ world }) => {
+    await world.faults('DELETE', 'faults');
+    const request = { method: 'GET', path: '/v1/checkout/sessions/*', count: 1 };
+    const body = { error: { type: 'invalid_request_error', message: 'Invalid string' } };
+    await world.faults('POST', 'faults', { ...request, fault: 'answer', status: 400, body });
+    const token = 'cs_test_'.padEnd(100, 'a');
+    expect(await gatewayOf(world).saveMethod({ key: 'save:1', token, session: 'cs_1' })).toEqual({
+      kind: 'refused',
+      code: 'processing_error',
+      reason: 'there is no such session',
+    });
+  });
 });
