@@ -73,10 +73,10 @@ async function settlementOf(
   limits: SendLimits,
 ): Promise<RefundSettlement | Unanswered | null> {
   if (refund.state === 'REFUSED') return null;
-  // A refund in REVIEW is not sent again, because an operator may be refunding by hand.
-  if (refund.state === 'REVIEW') return outcomeInReview(deps.db, refund);
   const charge = await chargeOf(deps.db, refund);
   const gateway = await deps.gateways.of(refund.merchantId, charge.gateway);
+  // A refund in REVIEW is not sent again, because an operator may be refunding by hand.
+  if (refund.state === 'REVIEW') return outcomeInReview(deps.db, gateway, refund);
   if (refund.state !== 'PENDING' && refund.state !== 'SUCCEEDED') {
     return sendRefund(deps, gateway, refund, limits);
   }
@@ -101,6 +101,10 @@ async function sendRefund(
       case 'pending':
         return outcome;
       case 'refused':
+        // An earlier send was accepted, and its answer lost.
+        if (outcome.reason === 'refund_failed' && refund.state !== 'CREATED') {
+          return failedLater(refund, outcome);
+        }
         return refusedOrReview(refund, `The gateway refused the refund: ${reasonOf(outcome)}.`);
       case 'rejected':
         return { kind: 'review', reason: outcome.reason };
@@ -131,10 +135,8 @@ async function lookUpAccepted(
       case 'refunded':
       case 'pending':
         return isPending ? found : null;
-      case 'refused': {
-        const reason = `The gateway accepted the refund, which failed later: ${reasonOf(found)}.`;
-        return { ...refusedOrReview(refund, reason), hasFailed: true };
-      }
+      case 'refused':
+        return failedLater(refund, found);
       case 'absent':
         return isPending ? { kind: 'review', reason: 'the gateway has lost the refund' } : null;
       case 'rejected':
@@ -146,7 +148,9 @@ async function lookUpAccepted(
   }
 }
 
-function reasonOf({ reason, gatewayCode }: Extract<KnownRefund, { kind: 'refused' }>): string {
+type Refused = Extract<KnownRefund, { kind: 'refused' }>;
+
+function reasonOf({ reason, gatewayCode }: Refused): string {
   return gatewayCode === undefined ? reason : `${reason} (${gatewayCode})`;
 }
 
@@ -159,11 +163,28 @@ function refusedOrReview({ lateAttemptId }: Refund, reason: string) {
   return { kind: lateAttemptId === null ? 'refused' : 'review', reason } as const;
 }
 
-async function outcomeInReview(db: Db, refund: Refund): Promise<RefundSettlement> {
-  const { merchantId, id: subjectId } = refund;
+function failedLater(refund: Refund, outcome: Refused): RefundSettlement {
+  const reason = `The gateway accepted the refund, which failed later: ${reasonOf(outcome)}.`;
+  return { ...refusedOrReview(refund, reason), hasFailed: true };
+}
+
+/** REVIEW is never sent again. An accepted refund overrides every decision except *refunded*. */
+async function outcomeInReview(
+  db: Db,
+  gateway: PaymentGateway,
+  refund: Refund,
+): Promise<RefundSettlement> {
+  const { merchantId, id: subjectId, gatewayRefundId } = refund;
   const decision = await findDecision(db, { merchantId, subjectId });
-  if (!decision) return { kind: 'review', reason: refund.reason ?? 'waits for manual review' };
-  return decision.outcome === 'refunded'
-    ? { kind: 'refunded', gatewayRefundId: decision.gatewayId ?? '' }
-    : { kind: 'refused', reason: 'The payment could not be refunded.' };
+  if (decision?.outcome === 'refunded') {
+    return { kind: 'refunded', gatewayRefundId: decision.gatewayId ?? '' };
+  }
+  const found = await unlessRejected(() =>
+    gateway.lookupRefund({ ...requestOf(refund), gatewayRefundId }),
+  );
+  if (found.kind === 'refunded' || found.kind === 'pending') return found;
+  if (found.kind === 'refused' && refund.lateAttemptId === null) return failedLater(refund, found);
+  return decision
+    ? { kind: 'refused', reason: 'The payment could not be refunded.' }
+    : { kind: 'review', reason: refund.reason ?? 'waits for manual review' };
 }

@@ -25,6 +25,10 @@ const decide = (env: TestEnvironment, { refundId }: RefundRef, status: string) =
 const ask = (env: TestEnvironment, ref: RefundRef, lookups = 0) =>
   env.activities.refundPayment({ ...ref, nowAt: Date.now(), lookups });
 
+/** The row does not have the gateway's id, as after a lost answer. */
+const setState = (env: TestEnvironment, { refundId }: RefundRef, state: 'UNKNOWN' | 'REVIEW') =>
+  env.db.update(refunds).set({ state, gatewayRefundId: null }).where(eq(refunds.id, refundId));
+
 /** Creates a refund that the gateway has accepted and not yet decided. */
 async function pendingRefund(
   env: TestEnvironment,
@@ -108,6 +112,36 @@ describe('a refund that the gateway decides later', () => {
     ]);
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
   });
+
+  test('emits an event also when the answer of its acceptance was lost and a resend finds it failed [D-50]', async ({
+    env,
+    payments,
+  }) => {
+    const { paid, ref } = await pendingRefund(env, payments);
+    await setState(env, ref, 'UNKNOWN');
+    await decide(env, ref, 'failed');
+    expect(await ask(env, ref)).toMatchObject({ kind: 'refused' });
+    expect(await intentOf(payments, paid)).toEqual(['SUCCESS', 0]);
+    expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refund_failed SUCCESS']);
+  });
+
+  test.for([
+    ['succeeded', { kind: 'refunded' }, ['REFUNDED', 5_000], 'intent.refunded REFUNDED'],
+    ['failed', { kind: 'refused' }, ['SUCCESS', 0], 'intent.refund_failed SUCCESS'],
+  ] as const)(
+    'leaves REVIEW with the outcome %s when the gateway answers after all [D-40]',
+    async ([status, outcome, intent, event], { env, payments }) => {
+      const { paid, ref } = await pendingRefund(env, payments);
+      await setState(env, ref, 'REVIEW');
+      expect(await ask(env, ref)).toEqual(ACCEPTED);
+      await setState(env, ref, 'REVIEW');
+      await decide(env, ref, status);
+      expect(await ask(env, ref)).toMatchObject(outcome);
+      expect(await ask(env, ref)).toMatchObject(outcome);
+      expect(await intentOf(payments, paid)).toEqual(intent);
+      expect(await payments.story(paid.intentId)).toEqual([...PAID, event]);
+    },
+  );
 
   test('stays PENDING when look-ups fail after more than a day [D-40]', async ({
     env,

@@ -232,7 +232,7 @@ const OUTCOMES = {
   refunded: { state: 'SUCCEEDED', from: UNDECIDED_STATES },
   refused: { state: 'REFUSED', from: UNDECIDED_STATES },
   review: { state: 'REVIEW', from: [...OPEN_STATES, 'PENDING'] },
-  pending: { state: 'PENDING', from: [...OPEN_STATES, 'PENDING'] },
+  pending: { state: 'PENDING', from: UNDECIDED_STATES },
   unknown: { state: 'UNKNOWN', from: OPEN_STATES },
 } as const;
 
