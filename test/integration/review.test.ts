@@ -130,7 +130,9 @@ describe('a payment in review', () => {
 
     const before = (await env.events(ref)).length;
     const settled = await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
-    expect(settled.stdout).toBe(`${id} is settled: not_charged, by Ada.\nIt is booked.\n`);
+    expect(settled.stdout).toBe(
+      `${id} is settled: not_charged, by Ada.\nIt is booked as DECLINED, as decided.\n`,
+    );
     const { actedBy, command, subject, facts } = (await env.db.select().from(operatorActions))[0]!;
     expect([actedBy, command, subject]).toEqual(['Ada', 'review settle', id]);
     expect(facts).toEqual({ outcome: 'not_charged', gatewayId: null, code: null });
@@ -231,7 +233,8 @@ describe('a payment in review', () => {
       currency: attempt.currency,
       reference: { ...ref, intentId: attempt.intentId, paymentMethodId: method.id },
     });
-    await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
+    const settled = await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
+    expect(settled.stdout).toContain('It is booked as SUCCEEDED, as the gateway now answers.');
     expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
     expect(await findings(env)).toEqual({ wrong: [], forPerson: [] });
   });
@@ -254,11 +257,30 @@ describe('a refund in review', () => {
       `${ref.refundId} allows only --refunded <gatewayRefundId> or --not-refunded.\n`,
     );
     const settled = await review(env, ['settle', ref.refundId, '--not-refunded', ...BY_ADA]);
-    expect(settled.stdout).toContain('It is booked.');
+    expect(settled.stdout).toContain('It is booked as REFUSED, as decided.');
     expect(await payments.refundRow(ref)).toMatchObject({ state: 'REFUSED' });
     expect(await payments.intent(paid)).toMatchObject({ status: 'SUCCESS', refundedMinor: 0 });
     const second = await payments.refund(paid, 5_000);
     expect(await env.orders.execute('refund', second.ref)).toEqual({ kind: 'refunded' });
+  });
+
+  test('is settled as refunded against the operator’s decision when the gateway has the refund', async ({
+    env,
+    payments,
+  }) => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid, 1_200);
+    const row = (await findRefund(env.db, ref.merchantId, ref.refundId))!;
+    await settleRefund(env.db, row, { kind: 'review', reason: 'asked for 24 h' }, Date.now());
+    expect(await env.orders.ensureRunning('refund', ref)).toBe(true);
+    await expect.poll(async () => (await payments.refundRow(ref)).state).toBe('REVIEW');
+    const { gatewayKey: key, gatewayChargeId, amountMinor, currency } = row;
+    await env.gateway.refund({ key, gatewayChargeId, amountMinor, currency });
+    const settled = await review(env, ['settle', ref.refundId, '--not-refunded', ...BY_ADA]);
+    expect(settled.stdout).toContain('It is booked as SUCCEEDED, as the gateway now answers.');
+    expect(await payments.refundRow(ref)).toMatchObject({ state: 'SUCCEEDED' });
+    expect(await payments.intent(paid)).toMatchObject({ refundedMinor: 1_200 });
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1200']);
   });
 });
 

@@ -7,6 +7,7 @@ import {
   listReviews,
 } from '../../../db/repositories/payments/reviews.ts';
 import type { ListedReview } from '../../../db/repositories/payments/reviews.ts';
+import type { ReviewOutcome } from '../../../domain/review.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import { loadOperatorConfig } from '../../config.ts';
 import { followUp } from '../../../activities/repair/decided-reviews.ts';
@@ -85,20 +86,32 @@ async function settle(
     return result;
   });
   if (!decided.ok) throw new Error(decided.message);
-  const isBooked = await haveBooked(place, decided.review);
-  if (options.json) print(JSON.stringify({ id, ...decision, isBooked }, null, 2));
+  const booked = await haveBooked(place, decided.review);
+  if (options.json) print(JSON.stringify({ id, ...decision, booked }, null, 2));
   else {
     print(`${id} is settled: ${decision.outcome}, by ${decision.by}.`);
     print(
-      isBooked
-        ? 'It is booked.'
+      booked
+        ? `It is booked as ${booked}, ${booked === STATES[decision.outcome] ? 'as decided' : 'as the gateway now answers'}.`
         : 'It is not booked yet. The sweep books it within a minute once Temporal and a worker run.',
     );
   }
 }
 
-/** Waits at most 10 s until the decision is booked; false if the sweep must do it later. */
-async function haveBooked(place: Place, review: ListedReview): Promise<boolean> {
+/** The state that each decision gives, unless the gateway has an answer that takes precedence. */
+const STATES: Readonly<Record<ReviewOutcome, ListedReview['state']>> = {
+  paid: 'SUCCEEDED',
+  declined: 'DECLINED',
+  not_charged: 'DECLINED',
+  refunded: 'SUCCEEDED',
+  not_refunded: 'REFUSED',
+};
+
+/** Waits at most 10 s for the state that is booked; null if the sweep must book it later. */
+async function haveBooked(
+  place: Place,
+  review: ListedReview,
+): Promise<ListedReview['state'] | null> {
   const { db, taskQueuePrefix } = place;
   const { client, workflows, logger, close } = connectWorkflows(db, place);
   const orders = createOrders({ client, rows: orderRows(db), taskQueuePrefix, logger });
@@ -106,9 +119,9 @@ async function haveBooked(place: Place, review: ListedReview): Promise<boolean> 
     await followUp(review, workflows, orders);
     const booked = await untilBooked(db, review.subjectId);
     if (booked && booked.closedAt === null) await followUp(booked, workflows, orders);
-    return booked !== null;
+    return booked?.state ?? null;
   } catch {
-    return false;
+    return null;
   } finally {
     await close();
   }
