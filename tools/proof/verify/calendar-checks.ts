@@ -6,9 +6,9 @@ const had = (kinds: string): string => `exists (
     and c.subscription_id = s.id and c.kind in (${kinds}))`;
 
 /**
- * True if the dates cannot have moved: without an edit, pause, unpause, or a retry, after which dates may be skipped.
+ * True if the dates cannot have moved: without an edit, pause, unpause, resume, or a retry, after which dates may be skipped.
  */
-const KEEPS_DATES = `not ${had(`'edit', 'pause', 'unpause'`)} and not exists (
+const KEEPS_DATES = `not ${had(`'edit', 'pause', 'unpause', 'resume'`)} and not exists (
   select from payment_intent ri join payment_attempt ra
     on ra.merchant_id = ri.merchant_id and ra.intent_id = ri.id
   where ri.merchant_id = s.merchant_id and ri.subscription_id = s.id

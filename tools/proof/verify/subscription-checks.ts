@@ -46,6 +46,7 @@ export const subscriptionChecks: readonly Check[] = [
         to_timestamp((state->'owed'->>'nextRetryAt')::bigint / 1000.0)) as wrong
       from subscription
       where ${IS_RETRIED} and state->>'openAttempt' is null
+        and (status = 'UNPAID' or not ${ENDS_WITH_PERIOD})
         and ${instantAt(`state->'owed'->>'nextRetryAt'`)} < ${OWN_NOW} - (${LATE})`,
   },
   {
@@ -120,7 +121,7 @@ export const subscriptionChecks: readonly Check[] = [
         ('TRIALING', 'ACTIVE'), ('TRIALING', 'UNPAID'), ('TRIALING', 'PAUSED'), ('TRIALING', 'ENDED'),
         ('ACTIVE', 'UNPAID'), ('ACTIVE', 'PAUSED'), ('ACTIVE', 'ENDED'),
         ('UNPAID', 'ACTIVE'), ('UNPAID', 'PAUSED'), ('UNPAID', 'ENDED'),
-        ('PAUSED', 'ACTIVE'), ('PAUSED', 'ENDED')) end`,
+        ('PAUSED', 'ACTIVE'), ('PAUSED', 'UNPAID'), ('PAUSED', 'ENDED')) end`,
   },
   {
     invariant: 9,
