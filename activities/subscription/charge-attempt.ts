@@ -10,7 +10,6 @@ import type { ChargeableState, Opening } from '../../db/repositories/subscriptio
 import type { Settlement } from '../../domain/settlement.ts';
 import { findCommand, recordLookup } from '../../db/repositories/subscriptions/transitions.ts';
 import type { Db } from '../../db/client.ts';
-import { withUpdateLink } from '../../domain/events.ts';
 import {
   applyOutcome,
   isEarlyLookup,
@@ -19,18 +18,15 @@ import {
 } from '../../domain/subscription/apply-attempt.ts';
 import type { AttemptOutcome } from '../../domain/subscription/apply-attempt.ts';
 import { isSuperseded } from '../../domain/subscription/authentication.ts';
-import type { Change } from '../../domain/subscription/change.ts';
 import type { CommandResult } from '../../domain/subscription/commands.ts';
 import { takePlace } from '../../domain/subscription/renewal-places.ts';
 import type { Place } from '../../domain/subscription/renewal-places.ts';
-import { takesNewMethod } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
-import { updateMethodLink } from '../../runtime/payer-links.ts';
-import type { LinkSettings } from '../../runtime/payer-links.ts';
 import { invalidInput } from '../failures.ts';
 import { collect } from '../charging/charge-exchange.ts';
 import { sendDeadline } from '../charging/gateway-exchange.ts';
+import { linked } from './update-link.ts';
 import { watchUnproven } from '../orders/late-charges.ts';
 import { presentPayerOf } from '../charging/present-payer.ts';
 import type { ChargingDeps } from '../deps.ts';
@@ -160,15 +156,6 @@ async function adoption(
 ): Promise<ChargeAttemptResult> {
   const known = commandId === null ? null : await findCommand(db, ref, commandId);
   return { kind: 'adopt', state: row, result: known?.result ?? null };
-}
-
-/** Adds the link for another payment method to events of a declined cycle, if the status allows. */
-function linked(links: LinkSettings, change: Change): Change {
-  const { state, events } = change;
-  const isDunning = events.some(({ dunning }) => dunning !== undefined);
-  if (!isDunning || !takesNewMethod(state.status)) return change;
-  // A link expires in real time, also on a test clock.
-  return { ...change, events: withUpdateLink(events, updateMethodLink(links, state, Date.now())) };
 }
 
 async function outcomeOf(

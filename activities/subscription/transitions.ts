@@ -20,11 +20,12 @@ import { isOpenAttemptDecided } from '../../db/repositories/payments/reviews.ts'
 import { invalidInput } from '../failures.ts';
 import { redeemToken } from '../charging/redeem-token.ts';
 import type { RedeemTokenInput, RedeemTokenResult } from '../charging/redeem-token.ts';
+import { linked } from './update-link.ts';
 import type { ActivityDeps } from '../deps.ts';
 
 /** Creates the activities of a subscription, except the charge. A repeat of each activity is safe. */
 export function createTransitionActivities(
-  deps: Pick<ActivityDeps, 'db' | 'gateways' | 'wakeStream' | 'places'>,
+  deps: Pick<ActivityDeps, 'db' | 'gateways' | 'wakeStream' | 'places' | 'links'>,
 ) {
   return {
     /** Records one transition once, with the delay of the next charge. `recordTransition` describes the result. */
@@ -36,7 +37,7 @@ export function createTransitionActivities(
     > {
       const place = takePlace(deps.places, given.change.state, realNowAt);
       const change = { ...given.change, state: { ...given.change.state, ...place } };
-      const transition = { ...given, change };
+      const transition = { ...given, change: linked(deps.links, change) };
       const recorded = await recordTransition(deps.db, transition);
       failpoint('after_transition');
       // A repeat, too: the process of the first call may have died before the delivery.

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { readUpdateToken } from '../../runtime/payer-links.ts';
+import { findings } from '../support/findings.ts';
 import { LINKS } from '../support/links.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 import { onDevServer as test } from '../support/environment.ts';
@@ -147,4 +148,14 @@ test('subscription.unpaid and intent.failed name cycle, reason, next retry and t
       updatePaymentMethodLink: hard.link,
     }),
   ]);
+  await env.execute(hard.ref, { kind: 'pause', commandId: 'pause_1' });
+  const newNextPaymentAt = Date.parse('2027-04-01T00:00:00Z');
+  await env.execute(hard.ref, { kind: 'unpause', commandId: 'unpause_1', newNextPaymentAt });
+  expect((await env.events(hard.ref)).at(-1)).toMatchObject({
+    eventType: 'subscription.unpaid',
+    errorCode: 'stolen_card',
+    nextRetryAt: null,
+    updatePaymentMethodLink: expect.stringContaining('/update-method/'),
+  });
+  expect(await findings(env)).toEqual({ wrong: [], forPerson: [] });
 });
