@@ -1,5 +1,5 @@
 import { addTrial, firstIndexAfter } from '../calendar.ts';
-import { MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
+import { AUTOMATIC_ATTEMPTS_MAX, MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
 import type { ChangedTerms, SubscriptionEventType } from '../events.ts';
 import { changed, ordered, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
@@ -60,7 +60,8 @@ function owedMovedTo(state: SubscriptionState, at: number): OwedCycle | null {
   if (!owed) return owed;
   const mayBeRetried = status !== 'PAUSED' && openAttempt !== null;
   if (status !== 'UNPAID' && owed.nextRetryAt === null && !mayBeRetried) return owed;
-  return { ...owed, nextRetryAt: at, retriesUsed: owed.retryPlan?.delaysMs.length ?? 0 };
+  const retriesUsed = owed.retryPlan?.delaysMs.length ?? AUTOMATIC_ATTEMPTS_MAX;
+  return { ...owed, nextRetryAt: at, retriesUsed };
 }
 
 function editedTerms(command: EditCommand) {

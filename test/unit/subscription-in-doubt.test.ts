@@ -83,6 +83,15 @@ describe('an edited date while the outcome of a charge is unknown', () => {
     expectNothingFurther(simulation);
   });
 
+  test('is the last automatic attempt when the charge and its retry are declined [D-15, D-30]', () => {
+    const simulation = from10January(UNKNOWN, declined(), declined());
+    simulation.edit('2026-03-05');
+    simulation.runTo('2026-03-06');
+    expect(simulation.sent).toBe('2026-02-10 2, 2026-03-05 2 automatic_retry');
+    expect(simulation.state).toMatchObject({ status: 'UNPAID', owed: { nextRetryAt: null } });
+    expectNothingFurther(simulation);
+  });
+
   test('is the next cycle’s when the charge is paid [D-15]', () => {
     const simulation = from10January(UNKNOWN);
     simulation.edit('2026-03-05', { interval: 'YEAR', intervalCount: 1 });
