@@ -386,7 +386,13 @@ export function resultOf(
     success,
     minManualRetryAt:
       after.status === 'ENDED' ? null : attempt.startedAt + MANUAL_RETRY_COOLDOWN_MS,
-    status: after.status === 'ACTIVE' || after.status === 'ENDED' ? after.status : 'UNPAID',
+    // A charge that is found paid after a pause was paid all the same.
+    status:
+      after.status === 'ENDED'
+        ? 'ENDED'
+        : success || after.status === 'ACTIVE'
+          ? 'ACTIVE'
+          : 'UNPAID',
     errorCode,
   };
 }
