@@ -1,4 +1,4 @@
-import { formatInstant } from '../calendar.ts';
+import { cycleAt, formatInstant } from '../calendar.ts';
 import type { IntervalUnit } from '../calendar.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { nextAutomaticAttemptAt } from '../retry-plan.ts';
@@ -31,7 +31,6 @@ interface Dates {
 }
 
 interface Owed {
-  dueAt: number;
   retryPlan: RetryPlan | null;
   retriesUsed: number;
   automaticAttemptsAt: readonly number[];
@@ -52,7 +51,8 @@ export function causeOf(
 ): ChargeCause {
   if (trigger === 'scheduled' && anchorAt !== null) {
     const { interval, intervalCount } = terms;
-    const { dueAt } = owed;
+    // After an unpause, the owed cycle has another date than its payment intent.
+    const dueAt = cycleAt(anchorAt, interval, intervalCount, nextIndex);
     return { rule: 'due_date', dueAt, anchorAt, index: nextIndex, interval, intervalCount };
   }
   if (trigger === 'automatic_retry') return retryCause(owed);
