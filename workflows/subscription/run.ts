@@ -216,6 +216,7 @@ export class Run implements Facts {
   release(): void {
     if (this.heldBecause === null) return;
     this.heldBecause = null;
+    this.backoffUntilAt = 0;
     this.showDetails();
   }
 
