@@ -156,7 +156,9 @@ export const unpauseSubscription = route({
       },
     },
   },
-  answer: doneAnswer('The subscription is ACTIVE.'),
+  answer: doneAnswer(
+    'The subscription is ACTIVE, or UNPAID if its payment method cannot be charged.',
+  ),
   refusals,
   handle: (call, deps) =>
     withCommand(call, deps, ({ commandId }) => ({
@@ -237,13 +239,13 @@ type SubscriptionCall = Call<string, Shape, { subscriptionId: typeof subscriptio
 async function withCommand<Body = Record<string, never>>(
   call: SubscriptionCall,
   deps: ApiDeps,
-  commandOf: (execution: Execution) => Command,
+  commandOf: (execution: Execution) => Command | Promise<Command>,
   present: (result: CommandResult) => Body = () => ({}) as Body,
 ) {
   const ref = { merchantId: call.merchant.id, subscriptionId: call.body.subscriptionId };
   return withOutcome(call, deps, async (execution) => {
     await expectSubscription(deps.db, ref);
-    const result = await executeCommand(deps.workflows, ref, commandOf(execution));
+    const result = await executeCommand(deps.workflows, ref, await commandOf(execution));
     const isDeclined = result.kind === 'manualRetry' && !result.success;
     return { ...ok(present(result)), isDeclined };
   });
@@ -299,22 +301,21 @@ export const editSubscription = route({
   handle: async (call, deps) => {
     const edit = editOf(call.body);
     if (editsNothing(edit)) throw problemsError([NOTHING_TO_EDIT]);
-    const edited =
-      edit.newAmountMinor === undefined
-        ? null
-        : await findSubscription(deps.db, call.merchant.id, call.body.subscriptionId);
-    const currency = edited?.state.terms.currency;
-    if (currency !== undefined) {
-      const { newAmount } = call.body;
-      refuseProblems(await gatewayAmountProblems(deps, call.merchant.id, { newAmount }, currency));
-    }
-    const currencyRow = currency === undefined ? undefined : changedCurrency(currency);
-    return withCommand(call, deps, ({ commandId }) => ({
-      kind: 'edit',
-      commandId,
-      ...edit,
-      ...(currencyRow && { currencyRow }),
-    }));
+    const { newAmount } = call.body;
+    return withCommand(call, deps, async ({ commandId, isRepeat }) => {
+      const command = { kind: 'edit', commandId, ...edit } as const;
+      if (newAmount === undefined) return command;
+      const { id: merchantId } = call.merchant;
+      const edited = await findSubscription(deps.db, merchantId, call.body.subscriptionId);
+      const currency = edited?.state.terms.currency;
+      if (currency === undefined) return command;
+      // A repeat's edit may be executed already.
+      if (!isRepeat) {
+        refuseProblems(await gatewayAmountProblems(deps, merchantId, { newAmount }, currency));
+      }
+      const currencyRow = changedCurrency(currency);
+      return { ...command, ...(currencyRow && { currencyRow }) };
+    });
   },
 });
 
