@@ -115,7 +115,11 @@ class Life {
         break;
       }
     }
-    return { steps: this.steps, state: this.state, isComplete };
+    return {
+      steps: this.steps,
+      state: this.state,
+      isComplete: isComplete || this.state.status === 'ENDED',
+    };
   }
 
   /** Takes the next due step or command. Returns false if there is none. */

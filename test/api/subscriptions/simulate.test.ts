@@ -138,6 +138,11 @@ describe('a simulated subscription', () => {
     });
   });
 
+  test('is complete when the last of its 120 cycles is charged [D-58]', async ({ api }) => {
+    const answer = await simulate(api, terms({ cycleCount: 120 }));
+    expect(answer.json).toMatchObject({ status: 'ENDED', isComplete: true });
+  });
+
   test.for<[string, object, string]>([
     ['no terms', {}, 'amount: is required without subscriptionId'],
     ['an unknown outcome', terms({ script: [{ cycle: 1, outcome: 'lost' }] }), 'script'],
