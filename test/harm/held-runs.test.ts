@@ -10,6 +10,8 @@ import { findings } from '../support/findings.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { CREATED_AT, DUE_AT, paidForJanuary } from '../support/february-charge.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
+import { runCommand } from '../support/run-command.ts';
+import { explainCommand } from '../../tools/scripts/explain/command.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { dumpRows } from '../support/restored-rows.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -58,6 +60,11 @@ describe('a run that is newer than its restored row', () => {
         `^${ref.subscriptionId} is held since .*: the database is older than its workflow$`,
       ),
     ]);
+
+    const variables = { DATABASE_URL: env.databaseUrl };
+    const { stdout } = await runCommand(explainCommand, variables, [ref.subscriptionId]);
+    expect(stdout).toMatch(/^Held: the database is older than its run, since /m);
+    expect(stdout).toContain('Next: nothing until an operator releases it.');
 
     await handleOf(env, ref).terminate('the database was restored');
     await change(env, ref, { wakeAt: sql`now() + interval '1 hour'` });

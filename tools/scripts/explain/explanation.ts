@@ -12,6 +12,8 @@ import { minuteText, printable, styled } from '../client/terminal.ts';
 export interface Explained {
   readonly state: SubscriptionState;
   readonly productName: string | null;
+  /** Since when the run does nothing, because the row is older than the run. */
+  readonly heldAt: number | null;
   /** The subscription's own time, and real time. */
   readonly now: number;
   readonly realNow: number;
@@ -51,13 +53,16 @@ function verdictLines(problems: readonly string[]): string[] {
 }
 
 /** The current details of the Web UI as plain text, without the table of entries. */
-function stateLines({ state, productName, now }: Explained): string[] {
-  const text = describe(state, now, { productName, refused: null, heldBecause: null, entries: [] });
+function stateLines({ state, productName, heldAt, now }: Explained): string[] {
+  const heldBecause =
+    heldAt === null ? null : `the database is older than its run, since ${formatInstant(heldAt)}`;
+  const text = describe(state, now, { productName, refused: null, heldBecause, entries: [] });
   const paragraphs = text.split('\n\n').filter((paragraph) => !paragraph.startsWith('|'));
   return paragraphs.map((paragraph) => printable(paragraph.replaceAll(/\*\*|`/g, '')));
 }
 
-function nextStep({ state, now, realNow }: Explained): string {
+function nextStep({ state, heldAt, now, realNow }: Explained): string {
+  if (heldAt !== null) return 'nothing until an operator releases it';
   const step = decide(state, now, realNow);
   if (step.do === 'finish') return 'nothing, it has ended';
   if (step.do !== 'wait') return 'a step is due now';

@@ -27,7 +27,11 @@ export function readExplained(
 
 async function read(db: Db, subscriptionId: string, until: number | null): Promise<Explained> {
   const [row] = await db
-    .select({ state: subscriptions.state, page: subscriptions.productPage })
+    .select({
+      state: subscriptions.state,
+      page: subscriptions.productPage,
+      heldAt: subscriptions.heldAt,
+    })
     .from(subscriptions)
     .where(eq(subscriptions.id, subscriptionId));
   if (!row) throw new Error(`There is no subscription ${subscriptionId}.`);
@@ -40,6 +44,7 @@ async function read(db: Db, subscriptionId: string, until: number | null): Promi
   return {
     state: row.state,
     productName,
+    heldAt: row.heldAt,
     now: await businessNow(db, ref, realNow),
     realNow,
     entries,
@@ -81,7 +86,7 @@ function asOf(
   const { jitterMs, jitterFor } = identity;
   const delayed = { ...state, jitterMs, ...(jitterFor !== undefined && { jitterFor }) };
   const now = { now: until, realNow: until };
-  return { state: delayed, productName, ...now, entries, attempts, problems: null };
+  return { state: delayed, productName, heldAt: null, ...now, entries, attempts, problems: null };
 }
 
 /** As the rules make them. */
