@@ -237,6 +237,13 @@ test('a refused account command changes nothing, and its message contains neithe
     ],
     [['--account', 'acct_none', '--current'], 'The merchant has no account acct_none.\n'],
   ];
+  const secret = ['--webhook-secret-file', await operator.file('whsec_canary0123456789')];
+  const created = await operator.run('create', '--name', 'Shop', ...secret);
+  expect(created).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'Give the key of the account: --key-file <file>.\n',
+  });
   for (const [args, stderr] of cases) {
     const refused = await operator.run('gateway', merchantId, 'stripe', ...args);
     expect(refused).toEqual({ code: 1, stdout: '', stderr });

@@ -114,6 +114,9 @@ async function create(place: Place, options: CreateOptions): Promise<Report> {
       'A live merchant needs an account: --key-file with a key sk_live_… or rk_live_….',
     );
   }
+  if (keyFile === undefined && webhookSecretFile !== undefined) {
+    throw new Error('Give the key of the account: --key-file <file>.');
+  }
   const key = keyFile === undefined ? null : await readKey(keyFile, mode, place);
   const webhookSecret =
     webhookSecretFile === undefined ? null : await readWebhookSecret(webhookSecretFile, place);
