@@ -120,10 +120,12 @@ export async function openReport(file: string) {
       if (!stream.write(`${jsonText(line)}\n`)) await once(stream, 'drain');
     },
     async close(): Promise<void> {
-      if (stream.closed) return;
-      const closed = once(stream, 'close');
-      stream.end();
-      await closed;
+      if (!stream.closed) {
+        const closed = once(stream, 'close');
+        stream.end();
+        await closed;
+      }
+      if (failure !== null) throw failure;
     },
   };
 }
