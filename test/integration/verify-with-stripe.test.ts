@@ -60,6 +60,7 @@ const test = onDevServer.extend('books', { scope: 'file' }, async ({ server }, {
       const results = await checkBooks(opened);
       return {
         wrong: results.flatMap(({ wrong }) => wrong),
+        unchecked: results.flatMap(({ unchecked }) => unchecked.map(({ reason }) => reason)),
         counted: [1, 2, 3, 10].map(
           (wanted) => results.find(({ invariant }) => invariant === wanted)?.counted,
         ),
@@ -86,7 +87,7 @@ test('npm run verify reports nothing for a correct book at Stripe, and reports e
   const { paid, check, run } = books;
   const key = `charge:${paid.intentId}:1`;
   const right = await check();
-  expect(right).toEqual({ wrong: [], counted: [6, 0, 2, 6] });
+  expect(right).toMatchObject({ wrong: [], counted: [6, 0, 2, 6] });
 
   const [attempt] = await run(`select state from payment_attempt where gateway_key = '${key}'`);
   expect(attempt).toEqual({ state: 'SUCCEEDED' });
@@ -183,6 +184,24 @@ test('npm run verify reports a refund and a second charge that were made at Stri
   });
   await account.stripe.paymentIntents.confirm(id, { off_session: true });
   expect((await check()).wrong).toContain(`${intentId} was charged 2 times in the gateway's book`);
+});
+
+test('npm run verify names an account that cannot be read, and checks the others [D-20]', async ({
+  books,
+}) => {
+  const { paid, check, run } = books;
+  const before = await check();
+  await run(`insert into merchant_gateway select (jsonb_populate_record(g,
+    '{"name": "stripe:acct_unread", "sealed_key": "\\\\x00", "mode": "live", "is_current": false}')).*
+    from merchant_gateway g where merchant_id = '${paid.merchantId}'`);
+  await run(`update payment_attempt set gateway = 'stripe:acct_unread' where state = 'DECLINED'`);
+  const after = await check();
+  expect(after.wrong).toEqual(before.wrong);
+  expect(after.unchecked.filter((reason) => !before.unchecked.includes(reason))).toEqual(
+    Array.from({ length: 3 }, () =>
+      expect.stringMatching(/^1 attempts at the gateway stripe:acct_unread: .*(decrypt|sealed)/i),
+    ),
+  );
 });
 
 /** Starts a server before `targetUrl` that finishes `action` before it forwards the first request. */

@@ -44,6 +44,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
     wrong.push(`only ${paid} of ${options.cycles} cycles were paid`);
   if (killer.kills.length === 0) wrong.push('no process was killed');
   wrong.push(...results.flatMap(({ forPerson }) => forPerson));
+  wrong.push(...results.flatMap(({ unchecked }) => unchecked.map(({ reason }) => reason)));
   return {
     commit: commitOf(),
     command: commandOf(options),

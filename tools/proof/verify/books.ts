@@ -4,6 +4,7 @@ import { openDriver } from '../../../db/connection.ts';
 import { stateProblem } from '../../../domain/subscription/recorded-state.ts';
 import { sandboxBook, stripeBooks } from './gateway-books.ts';
 import type { GatewayBook, StripePlace } from './gateway-books.ts';
+import { messageOf } from '../../scripts/client/terminal.ts';
 import { readLedgerProblems } from './ledger-check.ts';
 
 /** A book is one party's own record: our rows, a gateway's charges, a receiver's webhooks, a client's answers. */
@@ -21,6 +22,8 @@ export interface Places {
 /** A snapshot of Postgres, and the other books as temporary tables, for SQL queries. */
 export interface Books {
   readonly has: { gateway: boolean; receiver: boolean; client: boolean };
+  /** The accounts at Stripe that could not be read, each with the reason. Their books are empty. */
+  readonly unread: ReadonlyMap<string, string>;
   ask<Row>(query: string): Promise<Row[]>;
   close(): Promise<void>;
 }
@@ -76,14 +79,14 @@ export async function openBooks(places: Places): Promise<Books> {
     await session.unsafe('set local statement_timeout = 0');
     await fill(session, 'underived', await readLedgerProblems(session));
     await session.unsafe(`set local statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
-    const gateways = [
-      ...(places.gateway ? [sandboxBook(places.gateway.url, places.gateway.key)] : []),
-      ...(places.stripe ? await stripeBooks(session, places.stripe) : []),
-    ];
-    for (const gateway of gateways) await readGateway(session, gateway);
+    const { gateway, stripe } = places;
+    if (gateway) await readGateway(session, sandboxBook(gateway.url, gateway.key));
+    const accounts = stripe ? await stripeBooks(session, stripe) : [];
+    const unread = await readAccounts(session, accounts);
     return {
+      unread,
       has: {
-        gateway: gateways.length > 0,
+        gateway: gateway !== null || accounts.length > 0,
         receiver: places.receiverBook !== null,
         client: places.clientBook !== null,
       },
@@ -125,6 +128,25 @@ async function readGateway(session: ReservedSql, book: GatewayBook): Promise<voi
     await fill(session, 'book_charge', charges);
     await fill(session, 'book_refund', refunds);
   }
+}
+
+/** One merchant's revoked key must not hide the books of the others. */
+async function readAccounts(
+  session: ReservedSql,
+  accounts: readonly GatewayBook[],
+): Promise<Map<string, string>> {
+  const unread = new Map<string, string>();
+  for (const account of accounts) {
+    // A database error ends the transaction, so the next statement throws.
+    await readGateway(session, account).catch((error: unknown) =>
+      unread.set(account.gateway, messageOf(error)),
+    );
+  }
+  const names = [...unread.keys()];
+  for (const table of ['book_charge', 'book_refund', 'book_gateway']) {
+    await session`delete from ${session(table)} where gateway = any(${names})`;
+  }
+  return unread;
 }
 
 /** Reads one JSON object a line. Ignores an incomplete last line, whose writer may have been killed. */

@@ -66,11 +66,11 @@ export async function stripeBooks(
     select merchant_id as "merchantId", name, sealed_key as "sealedKey" from merchant_gateway`;
   const fromAt = Date.now() - days * DAY_MS;
   return accounts.map(({ merchantId, name, sealedKey }) => {
-    const secretKey = sealing.open(sealedKey, accountBinding(merchantId, name));
-    const stripe = createStripeClient({ secretKey, timeoutMs: TIMEOUT_MS, url });
     // Another installation may use the account, too.
     const isOwn = (listed: { readonly merchantId: string }) => listed.merchantId === merchantId;
     const pages = async function* (): AsyncGenerator<BookPage> {
+      const secretKey = sealing.open(sealedKey, accountBinding(merchantId, name));
+      const stripe = createStripeClient({ secretKey, timeoutMs: TIMEOUT_MS, url });
       for await (const page of listCharges(stripe, fromAt - CLOCK_MARGIN_MS)) {
         yield { charges: page.filter(isOwn).map((charge) => rowOf(name, charge)), refunds: [] };
       }

@@ -84,7 +84,7 @@ async function attemptsWithoutBook(books: Books): Promise<Unchecked[]> {
     group by gateway order by gateway`);
   return rows.map(({ gateway, n }) => ({
     book: 'gateway',
-    reason: `${n} attempts at the gateway ${gateway}, whose book was not read`,
+    reason: `${n} attempts at the gateway ${gateway}: ${books.unread.get(gateway) ?? 'its book was not read'}`,
   }));
 }
 
