@@ -64,10 +64,10 @@ await runScript(async () => {
   const options = program.parse().opts<Options>();
   const places = placesOf(options);
   if (!options.json) print(nameOf(places.databaseUrl));
-  if (options.adopt) {
-    const lines = await adoptInto(places, recorder(options.by));
-    // With --json, stdout has the result only.
-    for (const line of lines) (options.json ? console.error : print)(`  ${printable(line)}`);
+  const adopted = options.adopt ? await adoptInto(places, recorder(options.by)) : null;
+  // With --json, stdout has the result only.
+  for (const line of adopted?.lines ?? []) {
+    (options.json ? console.error : print)(`  ${printable(line)}`);
   }
   const books = await openBooks(places);
   try {
@@ -78,13 +78,17 @@ await runScript(async () => {
       results.forEach(printResult);
       printRepairs(repairs);
     }
-    return exitCode(results);
+    return exitCode(results, adopted?.isComplete ?? true);
   } finally {
     await books.close();
   }
 });
 
-async function adoptInto(places: Places, record: Recorder): Promise<string[]> {
+/** `isComplete`: false if a repeat is needed, for example because Temporal is away. */
+async function adoptInto(
+  places: Places,
+  record: Recorder,
+): Promise<{ lines: string[]; isComplete: boolean }> {
   const { taskQueuePrefix } = loadOperatorConfig();
   const temporal = { ...temporalPlace(places.databaseUrl), taskQueuePrefix };
   return withDatabase({ url: places.databaseUrl, command: 'adopt' }, async (db) => {
@@ -105,8 +109,13 @@ async function adoptInto(places: Places, record: Recorder): Promise<string[]> {
           heldRuns: held.length,
         },
       });
-      const lines = [...notRechecked, ...(await adopt(lost, { db, client, workflows }))];
-      return lines.length > 0 ? lines : ['The rows have everything that the gateways have.'];
+      const { lines, unreleased } = await adopt(lost, { db, client, workflows });
+      const unread = [...books.unread].map(([name, why]) => `! ${name} was not read: ${why}`);
+      const open = [...notRechecked, ...unread, ...unreleased];
+      if (lines.length + open.length === 0) {
+        lines.push('The rows have everything that the gateways have.');
+      }
+      return { lines: [...lines, ...open], isComplete: open.length === 0 };
     } finally {
       await books.close();
       await close();
@@ -122,12 +131,12 @@ function temporalPlace(databaseUrl: string): TemporalSettings {
 }
 
 /** Webhook receivers and clients keep no book for us, so an installation without their books is not incomplete. */
-function exitCode(results: readonly CheckResult[]): number {
+function exitCode(results: readonly CheckResult[], isAdopted: boolean): number {
   if (results.some(({ wrong }) => wrong.length > 0)) return 1;
   const isIncomplete = results.some(({ unchecked }) =>
     unchecked.some(({ book }) => book === 'gateway'),
   );
-  return isIncomplete ? 2 : 0;
+  return isIncomplete || !isAdopted ? 2 : 0;
 }
 
 function placesOf(options: Options): Places {

@@ -38,9 +38,16 @@ const RECHECKED_WITHIN_MS = 10_000;
 /** Time in ms between two counts of the held runs. */
 const COUNTED_AFTER_MS = 3_000;
 
-/** Sends nothing to a gateway. One line for each record: `+` done, `!` for the operator. A repeat is safe. */
-export async function adopt(lost: LostRecords, deps: AdoptDeps): Promise<string[]> {
+/**
+ * Sends nothing to a gateway. One line for each record: `+` done, `!` for the operator. `unreleased`: the runs that must be
+ * released by a repeat, which is safe.
+ */
+export async function adopt(
+  lost: LostRecords,
+  deps: AdoptDeps,
+): Promise<{ lines: string[]; unreleased: string[] }> {
   const lines: string[] = [];
+  const unreleased: string[] = [];
   /** Returns false if the record is not booked. */
   const attempt = async (subject: string, work: () => Promise<string | null>): Promise<boolean> => {
     try {
@@ -88,12 +95,13 @@ export async function adopt(lost: LostRecords, deps: AdoptDeps): Promise<string[
   }
   for (const ref of newer.values()) {
     // If Temporal or its workers are away, the lines about the booked records are still printed.
-    const released = await release(deps, ref, isUnbooked.has(ref.subscriptionId)).catch(
-      (error: unknown) => [`! ${ref.subscriptionId}: not released: ${messageOf(error)}`],
-    );
-    lines.push(...released);
+    try {
+      lines.push(...(await release(deps, ref, isUnbooked.has(ref.subscriptionId))));
+    } catch (error) {
+      unreleased.push(`! ${ref.subscriptionId}: not released: ${messageOf(error)}`);
+    }
   }
-  return lines;
+  return { lines, unreleased };
 }
 
 /**
