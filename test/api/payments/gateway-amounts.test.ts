@@ -102,17 +102,6 @@ describe('an amount that Stripe cannot charge', () => {
     expect(await readSubscription(api, subscription)).toMatchObject({ amount: 1_240 });
   });
 
-  test('is refused in a one-time charge before an intent is written [D-03]', async ({ api }) => {
-    const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
-    const body = { subscriptionId, amount: 45, currency: 'EUR' };
-    const path = '/subscription/merchant/one-time-charge';
-    const rows = await api.countRows();
-    expect(outcome(await api.call('POST', path, { body }))).toEqual(
-      refused('amount: must be at least 50 in EUR, which is the minimum charge of Stripe'),
-    );
-    expect(await api.countRows()).toEqual(rows);
-  });
-
   test('is refused in a tokenised charge and in a partial refund [D-03]', async ({ api }) => {
     const method = await saveCard(api);
     const charge = (amount: number) =>
@@ -206,19 +195,23 @@ test('a repeat with the key of a refund that was made returns the refund when th
   expect(api.orders.refunds.map(({ amountMinor }) => amountMinor)).toEqual([1_234]);
 });
 
-test('a subscription is created with an amount in JPY, ISK, UGX, MGA or KWD that Stripe can charge [D-03]', async ({
-  api,
+test('a repeat with the key of an edit is answered as before when the merchant has changed to a gateway that refuses the amount [D-03, D-17]', async ({
+  createApi,
 }) => {
-  for (const [amount, currency] of [
-    [158, 'JPY'],
-    [121, 'ISK'],
-    [4_000, 'UGX'],
-    [500_000, 'MGA'],
-    [1_230, 'KWD'],
-  ] as const) {
-    const body = subscriptionBody({ amount, currency });
-    expect((await api.call('POST', CREATE, { body })).status).toBe(200);
-  }
+  const now: { gateway: PaymentGateway } = { gateway: { ...stripe, amountProblem: () => null } };
+  const api = await createApi({
+    gateways: { ...oneGateway(stripe), forNewMethods: async () => now.gateway },
+  });
+  const { subscriptionId } = await subscriptionIn(api, 'ACTIVE', {
+    amount: 1_230,
+    currency: 'KWD',
+  });
+  const body = { subscriptionId, newAmount: 1_234 };
+  const edit = (key: string) => api.call('POST', '/subscription/edit', { body, key });
+  expect(outcome(await edit('made'))).toEqual([200, {}]);
+  now.gateway = stripe;
+  expect(outcome(await edit('made'))).toEqual([200, {}]);
+  expect(outcome(await edit('another'))).toEqual(refused(`newAmount: ${STEP}`));
 });
 
 test('the sandbox takes an amount that Stripe cannot charge [D-03]', async ({ createApi }) => {
