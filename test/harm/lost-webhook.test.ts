@@ -80,30 +80,3 @@ describe('stopped workers', () => {
     expect(received()).toEqual(['1 intent.created 200', '2 subscription.created 200']);
   });
 });
-
-describe('the events of a subscription', () => {
-  test('match its charges and changes of status one to one [D-51]', async ({ env }) => {
-    // Given a charge that is declined once, then paid
-    const { ref, clock } = await paidSubscription(env);
-    const { subscriptionId } = ref;
-    const decline = { subscriptionId, code: 'insufficient_funds', count: 1 };
-    await env.control('POST', '/control/declines', decline);
-    await env.advance(clock, '2027-02-10T04:00:00Z');
-    // Then every change of status and every charge at the gateway has one event
-    await receiver.waitFor(11);
-    expect(received().slice(5)).toEqual([
-      '6 intent.created 200',
-      '7 intent.failed 200',
-      '8 subscription.unpaid 200',
-      '9 intent.success 200',
-      '10 subscription.cycle_charged 200',
-      '11 subscription.active 200',
-    ]);
-    expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual([
-      'succeeded',
-      'declined',
-      'succeeded',
-    ]);
-    expect(await env.events(ref)).toEqual(receiver.received.map(({ event }) => event));
-  });
-});

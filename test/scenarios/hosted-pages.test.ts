@@ -41,19 +41,6 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('is paid once when its button is clicked twice [D-32]', async ({ payer, subscribe }) => {
-    const subscription = await subscribe();
-    const page = await payer({ width: 360 });
-    await page.goto(subscription.fwdUrl);
-    await typeCard(page);
-    await page.getByRole('button').dblclick();
-    await page.getByText('Thank you: your payment was received').waitFor();
-    expect(await subscription.book()).toEqual(['succeeded 1999']);
-    const news = await subscription.news(6);
-    expect(news.filter((line) => line.startsWith('intent.success'))).toHaveLength(1);
-    expect(news.filter((line) => line.startsWith('subscription.cycle_charged'))).toHaveLength(1);
-  });
-
   test('shows no second form and stays paid once when its payer goes back or reloads [D-32]', async ({
     shop,
     payer,

@@ -4,7 +4,7 @@ import { describe, expect } from 'vitest';
 import { paymentMethods } from '../../db/schema/customers.ts';
 import { freePort } from '../../tools/embedded/ports.ts';
 import { DECLINED, onHostedPages } from '../support/hosted-pages.ts';
-import { clickThrough, heading, SHOP_URL, tooWide } from '../support/payer-browser.ts';
+import { clickThrough, heading, SHOP_URL } from '../support/payer-browser.ts';
 import { startStripe } from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 import { enterAccount } from '../support/stripe-merchant.ts';
@@ -72,8 +72,6 @@ async function chargesFor({ control }: StripeWorld, id: string): Promise<string[
     .filter(({ metadata }) => metadata.subscriptionId === id || metadata.intentId === id)
     .map(({ status, amountMinor }) => `${status} ${amountMinor}`);
 }
-
-const OPEN = { method: 'POST', path: '/v1/checkout/sessions' };
 
 describe('a checkout of a Stripe merchant, in a browser,', () => {
   test('is paid on Stripe’s page after the payer went back twice, without JavaScript [D-11, D-32]', async ({
@@ -147,26 +145,6 @@ describe('a checkout of a Stripe merchant, in a browser,', () => {
     expect(await chargesFor(world, subscriptionId)).toEqual(['failed 1999', 'succeeded 1999']);
     expect(blocked).toEqual([]);
   });
-
-  test.for(['lose_request', 'lose_answer'] as const)(
-    'offers its button again when Stripe does not answer (%s) [D-11]',
-    async (fault, { world, payer, subscribe }) => {
-      const { subscriptionId, fwdUrl } = await subscribe();
-      const page = await payer({ width: 360 });
-      await page.goto(fwdUrl);
-      expect(await tooWide(page)).toBe(0);
-      await world.faults('DELETE', 'faults');
-      await world.faults('POST', 'faults', { ...OPEN, fault, count: 1 });
-      await page.getByRole('button', { name: CONTINUE }).click();
-      await page.waitForURL(`${fwdUrl}/card`);
-      expect(await heading(page)).toBe('Your card cannot be entered right now');
-      expect(await tooWide(page)).toBe(0);
-      await leaveToStripe(page, 'Try again');
-      await enterAtStripe(page, fwdUrl);
-      expect(await heading(page)).toBe(PAID);
-      expect(await chargesFor(world, subscriptionId)).toEqual(['succeeded 1999']);
-    },
-  );
 });
 
 describe('on the other pages of a Stripe merchant, in a browser,', () => {

@@ -1,7 +1,6 @@
 import { describe, expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
-import { openPage } from '../../tools/scripts/client/browser.ts';
-import { cardOf, payOn, payOnPage } from '../../tools/scripts/client/payer.ts';
+import { payOnPage } from '../../tools/scripts/client/payer.ts';
 import type { Shop } from '../support/shop.ts';
 
 /** Creates a subscription over HTTP, on its own test clock that starts at `startsAt`. */
@@ -128,75 +127,5 @@ describe('a subscription in a leap year', () => {
       ...Array.from({ length: 9 }, () => 'succeeded 1999'),
     ]);
     await subscription.expectNothingFurther('2032-01-01T00:00:00Z');
-  });
-});
-
-describe('an upfront amount', () => {
-  test('replaces the first month’s amount only [D-§4, D-34, D-51, IF-1, IF-2.3, IF-6]', async ({
-    shop,
-  }) => {
-    // Given a payer whose first card is declined and whose second card is not
-    const subscription = await subscribe(shop, '2027-10-31T18:00:00Z', {
-      amount: 2_500,
-      currency: 'EUR',
-      upfrontAmount: 9_900,
-      cycleCount: 6,
-    });
-    const page = await openPage(subscription.fwdUrl);
-    expect(page.forms.map(({ button }) => button)).toEqual(['Pay €99.00']);
-    const declined = await payOn(page, cardOf('4000 0000 0000 0002'));
-    expect(declined.alert).toBe(
-      'Your payment was declined and nothing was charged. Check the details and try again, or use another card.',
-    );
-    expect((await subscription.read())['status']).toBe('CREATED');
-
-    const paid = await payOn(declined);
-    expect(paid.title).toBe('Thank you: your payment was received');
-    expect(paid.links.map(({ url }) => url)).toEqual([
-      `https://shop.example/thanks?subscription_id=${subscription.subscriptionId}&status=ACTIVE`,
-    ]);
-    expect(await subscription.news(7)).toEqual([
-      '2027-10-31 18:00 intent.created CREATED 9900 EUR',
-      '2027-10-31 18:00 subscription.created CREATED 2500 EUR',
-      '2027-10-31 18:00 intent.checkout_opened CREATED 9900 EUR',
-      '2027-10-31 18:00 intent.failed FAILED 9900 EUR, card_declined',
-      '2027-10-31 18:00 intent.success SUCCESS 9900 EUR',
-      '2027-10-31 18:00 subscription.cycle_charged ACTIVE 9900 EUR, cycle 1, 5 left, next 2027-11-30 18:00',
-      '2027-10-31 18:00 subscription.active ACTIVE 2500 EUR, next 2027-11-30 18:00',
-    ]);
-
-    // When the second month comes, then the regular amount is charged
-    await subscription.advance('2027-12-10T00:00:00Z');
-    expect(await subscription.news(3)).toEqual([
-      '2027-11-30 18:00 intent.created CREATED 2500 EUR',
-      '2027-11-30 18:00 intent.success SUCCESS 2500 EUR',
-      '2027-11-30 18:00 subscription.cycle_charged ACTIVE 2500 EUR, cycle 2, 4 left, next 2027-12-31 18:00',
-    ]);
-
-    // When the merchant cancels in the middle of a period, then the subscription is ENDED and its paid period
-    // stays
-    const { subscriptionId } = subscription;
-    const cancel = () => shop.merchant.post('/subscription/merchant/cancel', { subscriptionId });
-    expect(await cancel()).toEqual({});
-    expect(await subscription.news(1)).toEqual([
-      '2027-12-10 00:00 subscription.ended ENDED 2500 EUR',
-    ]);
-    expect(await subscription.read()).toMatchObject({
-      status: 'ENDED',
-      endReason: 'cancelled',
-      remainingCycleCount: 4,
-      nextPaymentDate: null,
-      currentPeriodEnd: Date.parse('2027-12-31T18:00:00Z'),
-    });
-    await expect(cancel()).rejects.toMatchObject({
-      status: 400,
-      errorCode: 'operation_not_allowed',
-    });
-    expect(await subscription.book()).toEqual([
-      'declined 9900',
-      'succeeded 9900',
-      'succeeded 2500',
-    ]);
-    await subscription.expectNothingFurther('2029-01-01T00:00:00Z');
   });
 });

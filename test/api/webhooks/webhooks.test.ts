@@ -1,9 +1,9 @@
 import { and, eq, isNull } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { deactivateWebhookConfig } from '../../../db/repositories/webhooks/configs.ts';
-import { webhookConfigs, webhookDeliveries } from '../../../db/schema/webhooks.ts';
+import { webhookConfigs } from '../../../db/schema/webhooks.ts';
 import { untilAvailable } from '../../support/answers.ts';
-import { subscriptionBody, test } from '../../support/api-environment.ts';
+import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 
 const SECRET = 'whsec_c2VjcmV0LW9mLXRoZS1tZXJjaGFudA==';
@@ -221,16 +221,4 @@ test('a merchant gets at most 20 webhook configurations, inactive ones included,
   expect((await post()).status).toBe(200);
   expect((await post()).status).toBe(400);
   expect(await countOf(api, other.merchantId)).toBe(20);
-});
-
-test('a webhook configuration gets only the subscribed events of a new subscription [D-50, D-51, IF-1]', async ({
-  api,
-}) => {
-  const id = await create(api, { subscribedEventTypes: ['intent.created'] });
-  await api.call('POST', '/subscription/create', { body: subscriptionBody() });
-  const deliveries = await api.db
-    .select({ sequence: webhookDeliveries.sequence, state: webhookDeliveries.state })
-    .from(webhookDeliveries)
-    .where(eq(webhookDeliveries.configId, id));
-  expect(deliveries).toEqual([{ sequence: 1, state: 'PENDING' }]);
 });
