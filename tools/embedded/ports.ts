@@ -7,25 +7,17 @@ export interface WantedPort {
   readonly variable: string;
 }
 
-/** The message names each taken port and the variable that changes it. */
-class PortTakenError extends Error {
-  override readonly name = 'PortTakenError';
-
-  constructor(taken: readonly WantedPort[]) {
-    const lines = taken.map(
-      ({ port, purpose, variable }) =>
-        `  port ${port} (${purpose}) is taken: set ${variable} to a free port, or stop the other process`,
-    );
-    super(['Cannot start: other processes use the ports.', ...lines].join('\n'));
-  }
-}
-
+/** The error names each taken port and the variable that changes it. */
 export async function requireFreePorts(host: string, wanted: readonly WantedPort[]): Promise<void> {
-  const taken: WantedPort[] = [];
-  for (const want of wanted) {
-    if (!(await isFree(host, want.port))) taken.push(want);
+  const taken: string[] = [];
+  for (const { port, purpose, variable } of wanted) {
+    if (await isFree(host, port)) continue;
+    taken.push(
+      `  port ${port} (${purpose}) is taken: set ${variable} to a free port, or stop the other process`,
+    );
   }
-  if (taken.length > 0) throw new PortTakenError(taken);
+  if (taken.length === 0) return;
+  throw new Error(['Cannot start: other processes use the ports.', ...taken].join('\n'));
 }
 
 export async function isFree(host: string, port: number): Promise<boolean> {

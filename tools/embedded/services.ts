@@ -33,7 +33,7 @@ export interface Service {
 
 export interface SupervisedService {
   readonly name: string;
-  /** Resolves when ready; from then on a process that ends is restarted. Throws ServiceFailedError. */
+  /** Resolves when ready; from then on a process that ends is restarted. The error of a failed launch has the end of its log. */
   start(): Promise<void>;
   /** Stops the service in any state and does not restart it. Resolves when its process has ended. */
   stop(): Promise<void>;
@@ -42,11 +42,6 @@ export interface SupervisedService {
 export interface ServiceSurroundings {
   readonly table?: ProcessTable;
   readonly report: Report;
-}
-
-/** A service did not become ready, or is being stopped. The message of a failed launch has the end of its log. */
-class ServiceFailedError extends Error {
-  override readonly name = 'ServiceFailedError';
 }
 
 /** First wait in ms before a restart. The wait doubles if the process ends again within 60 s. */
@@ -73,7 +68,7 @@ export function supervise(
 
   const launch = async (): Promise<ChildProcess> => {
     await service.beforeLaunch?.();
-    if (isStopping) throw new ServiceFailedError(`${service.name} is being stopped`);
+    if (isStopping) throw new Error(`${service.name} is being stopped`);
     const launched = spawnService(service);
     child = launched;
     identity = launched.pid === undefined ? undefined : identify(launched.pid);
@@ -189,11 +184,9 @@ async function waitUntilReady(service: Service, child: ChildProcess): Promise<vo
   if (death !== undefined) throw failed(service, death);
 }
 
-function failed(service: Service, what: string): ServiceFailedError {
+function failed(service: Service, what: string): Error {
   const log = relative(process.cwd(), service.logFile);
-  return new ServiceFailedError(
-    `${service.name} ${what}. The end of ${log}:\n${endOf(service.logFile)}`,
-  );
+  return new Error(`${service.name} ${what}. The end of ${log}:\n${endOf(service.logFile)}`);
 }
 
 /** The last 12 lines of the log, after the line of a Go program's panic before them. */

@@ -43,8 +43,8 @@ await runScript(async () => {
     copyCheckout(folder);
     const lines: string[] = [];
     let isFine = true;
-    for (const [project, test] of testsOf(chosen)) {
-      const { failed, passed } = await runTest(folder, project, test);
+    for (const test of new Set(chosen.map((mutant) => mutant.test))) {
+      const { failed, passed } = await runTest(folder, test);
       const isGreen = failed.length === 0 && passed > 0;
       isFine &&= isGreen;
       print(`  ${mark(isGreen)} without a defect: ${test}, ${passed} tests`);
@@ -52,8 +52,8 @@ await runScript(async () => {
     }
     for (const mutant of chosen) {
       const undo = plant(folder, mutant);
-      const { project, test, only: title } = mutant;
-      const { failed } = await runTest(folder, project, test, title).finally(undo);
+      const { test, only: title } = mutant;
+      const { failed } = await runTest(folder, test, title).finally(undo);
       const [first] = failed;
       isFine &&= first !== undefined;
       const noticed = first === undefined ? 'NO TEST NOTICED' : `${failed.length}: ${first}`;
@@ -82,11 +82,6 @@ function copyCheckout(folder: string): void {
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
 }
 
-function testsOf(mutants: readonly Mutant[]): [Mutant['project'], string][] {
-  const tests = new Map(mutants.map(({ project, test }) => [test, project] as const));
-  return [...tests].map(([test, project]) => [project, test]);
-}
-
 function plant(folder: string, { file, find, replace, defect }: Mutant): () => void {
   const path = join(folder, file);
   const text = readFileSync(path, 'utf8');
@@ -101,18 +96,14 @@ function plant(folder: string, { file, find, replace, defect }: Mutant): () => v
 }
 
 /** Runs the tests of a file; with `title`, only the tests whose name contains `title`. */
-async function runTest(
-  folder: string,
-  project: string,
-  test: string,
-  title?: string,
-): Promise<Outcome> {
+async function runTest(folder: string, test: string, title?: string): Promise<Outcome> {
   const results = join(folder, 'results.json');
   rmSync(results, { force: true });
   const args = [
     'node_modules/vitest/vitest.mjs',
     'run',
-    `--project=${project}`,
+    // The folder's name is the project's.
+    `--project=${test.split('/')[1]}`,
     test,
     '--reporter=json',
     `--outputFile.json=${results}`,

@@ -3,9 +3,7 @@
 // package-lock.json if they are missing or outdated. An operator's command installs none: see BESIDE_A_START. This file is
 // plain JavaScript, because it runs before any package is installed.
 //
-//   node tools/scripts/run.mjs start|test|test:harm|test:node|check|demo|merchant|chaos|mutants|review|audit|explain|simulate|
-//     histories|replay|import|verify|fuzz|rehearse|bench:billing-day|bench:endpoints|
-//     bench:migrations [arguments]
+//   node tools/scripts/run.mjs <command> [arguments]
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -49,23 +47,23 @@ const vitestOn = ([version = '24', ...args]) => {
   return run('npx', ['--yes', node, '--', 'node', VITEST, 'run', ...args]);
 };
 
+/** Commands that run beside `npm start`. An installation would delete the packages that its processes load. */
+const BESIDE_A_START = [
+  ...['demo', 'merchant', 'review', 'audit', 'explain', 'simulate', 'histories', 'replay'],
+  ...['import', 'verify', 'fuzz'],
+];
+
+const PROGRAMS = Object.fromEntries(
+  [...BESIDE_A_START, 'chaos', 'mutants', 'rehearse'].map((program) => [
+    program,
+    tsx(`tools/scripts/${program}.ts`),
+  ]),
+);
+
 /** @type {Record<string, (args: string[]) => Promise<number>>} */
 const COMMANDS = {
   start: tsx('tools/scripts/start.ts', { endsWithUs: true }),
-  demo: tsx('tools/scripts/demo.ts'),
-  merchant: tsx('tools/scripts/merchant.ts'),
-  chaos: tsx('tools/scripts/chaos.ts'),
-  mutants: tsx('tools/scripts/mutants.ts'),
-  review: tsx('tools/scripts/review.ts'),
-  audit: tsx('tools/scripts/audit.ts'),
-  explain: tsx('tools/scripts/explain.ts'),
-  simulate: tsx('tools/scripts/simulate.ts'),
-  histories: tsx('tools/scripts/histories.ts'),
-  replay: tsx('tools/scripts/replay.ts'),
-  import: tsx('tools/scripts/import.ts'),
-  verify: tsx('tools/scripts/verify.ts'),
-  fuzz: tsx('tools/scripts/fuzz.ts'),
-  rehearse: tsx('tools/scripts/rehearse.ts'),
+  ...PROGRAMS,
   'bench:billing-day': tsx('tools/bench/billing-day.ts', { endsWithUs: true }),
   'bench:endpoints': tsx('tools/bench/endpoints.ts', { endsWithUs: true }),
   'bench:migrations': tsx('tools/bench/migrations.ts'),
@@ -74,21 +72,6 @@ const COMMANDS = {
   'test:node': vitestOn,
   check,
 };
-
-/** Commands that run beside `npm start`. An installation would delete the packages that its processes load. */
-const BESIDE_A_START = [
-  'demo',
-  'merchant',
-  'review',
-  'audit',
-  'explain',
-  'simulate',
-  'histories',
-  'replay',
-  'import',
-  'verify',
-  'fuzz',
-];
 
 const [name, ...args] = process.argv.slice(2);
 const command = COMMANDS[name ?? ''];

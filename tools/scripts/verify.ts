@@ -28,8 +28,6 @@ import { commandLine, wholeNumber } from './client/options.ts';
 
 interface Options {
   readonly databaseUrl?: string;
-  readonly gatewayUrl?: string;
-  readonly gatewayKey?: string;
   readonly receiverBook?: string;
   readonly clientBook?: string;
   readonly days: number;
@@ -43,11 +41,6 @@ const program = commandLine(
   'Compares all records: every due cycle is charged once, every event is delivered.',
 )
   .option('--database-url <url>', 'default: DATABASE_URL, else that of the running npm start')
-  .option(
-    '--gateway-url <url>',
-    'default: GATEWAY_URL, else that of the running npm start on the same database',
-  )
-  .option('--gateway-key <key>', 'default: GATEWAY_KEY')
   .option('--receiver-book <file>', 'received webhooks, one JSON object a line')
   .option('--client-book <file>', 'answers of the API, one JSON object a line')
   .option(
@@ -142,8 +135,8 @@ function exitCode(results: readonly CheckResult[], isAdopted: boolean): number {
 function placesOf(options: Options): Places {
   const { receiverBook = null, clientBook = null, days } = options;
   const config = loadEmbeddedConfig();
-  const { dataDir, givenSecrets } = config;
-  const { gatewayUrl = config.gatewayUrl, gatewayKey = givenSecrets.GATEWAY_KEY } = options;
+  const { dataDir, givenSecrets, gatewayUrl } = config;
+  const gatewayKey = givenSecrets.GATEWAY_KEY;
   const databaseUrl =
     options.databaseUrl ?? config.databaseUrl ?? readDemoFile(dataDir).databaseUrl;
   const { ENCRYPTION_KEY } = { ...secretsOfStart(dataDir, databaseUrl), ...givenSecrets };

@@ -122,7 +122,10 @@ export function createApi(options: ApiOptions) {
     const { status, text, early } = await sql.begin(async (tx) => {
       const { answer, emitted } = await execute(tx, work, { now, publicUrl: options.publicUrl() });
       const problems = options.answerCheck(found.endpoint, answer.status, answer.body);
-      if (problems.length > 0) throw new AnswerInvalid(problems, answer);
+      // It differs from Stripe's OpenAPI document. The effects of the request are undone.
+      if (problems.length > 0) {
+        throw new Error(`Invalid answer:\n${problems.join('\n')}\n${JSON.stringify(answer)}`);
+      }
       const text = JSON.stringify(answer.body);
       const cause = { now, requestId, idempotencyKey: claim?.key ?? null };
       const early = await options.events.store(bookOf(tx, accountId), emitted, cause);
@@ -178,15 +181,6 @@ async function execute(
     if (!(error instanceof StripeRefusal)) throw error;
     const answer: StripeAnswer = { status: error.status, body: { error: error.body } };
     return { answer, emitted: [] };
-  }
-}
-
-/** An answer of the double differs from Stripe's OpenAPI document. The effects of the request are undone. */
-class AnswerInvalid extends Error {
-  override readonly name = 'AnswerInvalid';
-
-  constructor(problems: readonly string[], answer: StripeAnswer) {
-    super(`Invalid answer:\n${problems.join('\n')}\n${JSON.stringify(answer)}`);
   }
 }
 

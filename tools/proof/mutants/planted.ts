@@ -4,7 +4,6 @@ export interface Mutant {
   /** Text that occurs exactly once in the file. */
   readonly find: string;
   readonly replace: string;
-  readonly project: 'unit' | 'api' | 'workflows' | 'integration' | 'harm';
   readonly test: string;
   /** Runs only the tests whose name contains this text, if the defect makes many others hang. */
   readonly only?: string;
@@ -17,7 +16,6 @@ export const MUTANTS: readonly Mutant[] = [
     find: '    ...chargeRefOf(attempt),\n    gatewayMethodId',
     replace:
       '    ...chargeRefOf(attempt),\n    key: `${attempt.gatewayKey}:${performance.now()}`,\n    gatewayMethodId',
-    project: 'harm',
     test: 'test/harm/double-charge.test.ts',
   },
   {
@@ -25,7 +23,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'db/repositories/subscriptions/transitions.ts',
     find: 'await appendDrafts(tx, moved.order, events);',
     replace: 'void appendDrafts(db, moved.order, events).catch(() => undefined);',
-    project: 'integration',
     test: 'test/integration/subscription-hazards.test.ts',
   },
   {
@@ -35,7 +32,6 @@ export const MUTANTS: readonly Mutant[] = [
     replace:
       '  if (index > 1) return cycleAt(cycleAt(anchorAt, unit, count, index - 1), unit, count, 1);\n' +
       '  const anchor = civilOf(anchorAt);\n  const month = anchor.month +',
-    project: 'unit',
     test: 'test/unit/calendar.test.ts',
   },
   {
@@ -43,7 +39,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'db/migrations/0000_1.0.0.sql',
     find: 'CREATE UNIQUE INDEX "payment_attempt__one_open__uq"',
     replace: 'CREATE INDEX "payment_attempt__one_open__uq"',
-    project: 'harm',
     test: 'test/harm/double-charge.test.ts',
   },
   {
@@ -51,7 +46,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'db/migrations/0000_1.0.0.sql',
     find: 'CREATE UNIQUE INDEX "payment_attempt__one_success__uq"',
     replace: 'CREATE INDEX "payment_attempt__one_success__uq"',
-    project: 'harm',
     test: 'test/harm/double-charge.test.ts',
   },
   {
@@ -59,7 +53,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'api/idempotency.ts',
     find: 'const isDefinite = status === 400 && !retryable;',
     replace: 'const isDefinite = status >= 400 || retryable;',
-    project: 'api',
     test: 'test/api/subscriptions/commands.test.ts',
   },
   {
@@ -67,7 +60,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'domain/subscription/simulate.ts',
     find: '    found.left -= 1;\n',
     replace: '',
-    project: 'api',
     test: 'test/api/subscriptions/simulate.test.ts',
   },
   {
@@ -75,7 +67,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'db/repositories/subscriptions/transitions.ts',
     find: 'await (entry ? withEntry(tx, move, entry) : move);',
     replace: 'await (entry && state.version % 5 ? withEntry(tx, move, entry) : move);',
-    project: 'integration',
     test: 'test/integration/charges.test.ts',
   },
   {
@@ -83,7 +74,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'domain/subscription/apply-attempt.ts',
     find: '      plan: outcome.retryPlan,\n',
     replace: '',
-    project: 'unit',
     test: 'test/unit/ledger.test.ts',
   },
   {
@@ -91,7 +81,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'workflows/subscription/successor.ts',
     find: 'return next({\n    state,\n    entries,',
     replace: 'return next({\n    state: { ...state, cooldownUntilAt: null },\n    entries,',
-    project: 'workflows',
     test: 'test/workflows/subscription-life.test.ts',
   },
   {
@@ -100,7 +89,6 @@ export const MUTANTS: readonly Mutant[] = [
     find: '  if (!decision.ok) {\n    run.inbox.answerFirst(decision);',
     replace:
       "  if (!decision.ok && decision.message === '') {\n    run.inbox.answerFirst(decision);",
-    project: 'integration',
     test: 'test/integration/subscription-hazards.test.ts',
   },
   {
@@ -108,7 +96,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'db/repositories/subscriptions/transitions.ts',
     find: '.where(and(isRow(state), eq(subscriptions.version, state.version - 1)))',
     replace: '.where(isRow(state))',
-    project: 'harm',
     test: 'test/harm/double-charge.test.ts',
   },
   {
@@ -118,7 +105,6 @@ export const MUTANTS: readonly Mutant[] = [
     replace:
       "const known = command && (await findCommand(tx, state, ''));\n" +
       '    if (command) command.commandId += `:${performance.now()}`;',
-    project: 'integration',
     test: 'test/integration/subscription-hazards.test.ts',
   },
   {
@@ -126,7 +112,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'domain/subscription/apply-command.ts',
     find: 'owed: moved === undefined ? state.owed : owedMovedTo(state, moved),',
     replace: 'owed: state.owed && { ...state.owed, amountMinor: terms.amountMinor },',
-    project: 'unit',
     test: 'test/unit/subscription-commands.test.ts',
   },
   {
@@ -134,7 +119,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'api/middleware/unread-body.ts',
     find: 'if (await hasEnded(ctx.req)) return;',
     replace: 'if (ctx.req || (await hasEnded(ctx.req))) return;',
-    project: 'api',
     test: 'test/api/protocol/refused-bodies.test.ts',
     only: 'when an API call with credentials has a body of 1000 kB',
   },
@@ -143,7 +127,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'domain/retry-plan.ts',
     find: 'return fifteenthLastAt === undefined ? 0 : fifteenthLastAt + AUTOMATIC_ATTEMPTS_WINDOW_MS;',
     replace: 'return fifteenthLastAt === undefined ? 0 : 0;',
-    project: 'unit',
     test: 'test/unit/attempt-cap.test.ts',
   },
   {
@@ -152,7 +135,6 @@ export const MUTANTS: readonly Mutant[] = [
     find: "const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];",
     replace:
       "const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method', 'manual_retry'];",
-    project: 'integration',
     test: 'test/integration/manual-retry.test.ts',
   },
   {
@@ -160,7 +142,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'workflows/subscription/clock.ts',
     find: 'isReached ? until : targetAt)',
     replace: 'isReached ? targetAt : targetAt)',
-    project: 'integration',
     test: 'test/integration/test-clock.test.ts',
   },
   {
@@ -170,7 +151,6 @@ export const MUTANTS: readonly Mutant[] = [
     replace:
       'gatewayKey, gatewayChargeId, amountMinor, currency }: Refund) {\n' +
       '  const key = `${gatewayKey}:${performance.now()}`;\n  return { key,',
-    project: 'harm',
     test: 'test/harm/double-refund.test.ts',
   },
   {
@@ -178,7 +158,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'db/repositories/payments/refunds.ts',
     find: "ne(refunds.state, 'REFUSED'),",
     replace: "eq(refunds.state, 'SUCCEEDED'),",
-    project: 'harm',
     test: 'test/harm/double-refund.test.ts',
   },
   {
@@ -186,7 +165,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'activities/webhooks/attempt.ts',
     find: 'httpStatus >= 200 && httpStatus < 300',
     replace: 'httpStatus >= 200 && httpStatus < 600',
-    project: 'harm',
     test: 'test/harm/lost-webhook.test.ts',
   },
   {
@@ -194,7 +172,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'db/repositories/subscriptions/links.ts',
     find: 'used >= link.multiUseLimit || ',
     replace: '',
-    project: 'api',
     test: 'test/api/links/uses.test.ts',
   },
   {
@@ -202,7 +179,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'domain/subscription/apply-command.ts',
     find: "      openAttempt: voided(state.openAttempt, 'cancel'),\n",
     replace: '',
-    project: 'integration',
     test: 'test/integration/subscription-outages.test.ts',
   },
   {
@@ -210,7 +186,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'domain/subscription/apply-command.ts',
     find: '{ cancelAtPeriodEnd: true, openAttempt, resumeAt: null }',
     replace: '{ cancelAtPeriodEnd: true, resumeAt: null }',
-    project: 'integration',
     test: 'test/integration/voided-attempts.test.ts',
   },
   {
@@ -218,7 +193,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'domain/subscription/apply-command.ts',
     find: "voided(state.openAttempt, 'pause')",
     replace: 'state.openAttempt',
-    project: 'integration',
     test: 'test/integration/voided-attempts.test.ts',
   },
   {
@@ -226,7 +200,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'domain/subscription/apply-command.ts',
     find: "voided(state.openAttempt, 'replacePaymentMethod')",
     replace: 'state.openAttempt',
-    project: 'integration',
     test: 'test/integration/voided-attempts.test.ts',
   },
   {
@@ -234,7 +207,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'activities/charging/present-payer.ts',
     find: '(isLate || payerLeftAt !== null || isSuperseded)',
     replace: '(payerLeftAt !== null || isSuperseded)',
-    project: 'integration',
     test: 'test/integration/payer-confirmation.test.ts',
   },
   {
@@ -242,7 +214,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'db/repositories/subscriptions/attempts.ts',
     find: 'if (isUnproven(settlement))',
     replace: "if (isUnproven(settlement) && attempt.state === 'UNKNOWN')",
-    project: 'integration',
     test: 'test/integration/review-attempts.test.ts',
   },
   {
@@ -250,7 +221,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'workflows/subscription/handlers.ts',
     find: 'run.refuseSignal(kind, read.message);',
     replace: 'run.post({ ...(given as object), kind, commandId: uuid4() } as Command);',
-    project: 'integration',
     test: 'test/integration/operator-signals.test.ts',
   },
   {
@@ -258,7 +228,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'db/repositories/sweeps/queries.ts',
     find: '      not(isUnkeyedPayment()),\n',
     replace: '',
-    project: 'integration',
     test: 'test/integration/temporal-away.test.ts',
   },
   {
@@ -266,7 +235,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'workflows/subscription/plan.ts',
     find: 'facts.isCommandAfterAdvance ? (dueStep(facts) ?? advance(facts)) : null;',
     replace: 'facts.isCommandAfterAdvance && facts.isBackingOff ? dueStep(facts) : null;',
-    project: 'integration',
     test: 'test/integration/test-clock.test.ts',
   },
   {
@@ -274,7 +242,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'db/repositories/subscriptions/transitions.ts',
     find: '.where(isVersion(at))',
     replace: '.where(isRow(at))',
-    project: 'integration',
     test: 'test/integration/stale-run.test.ts',
   },
   {
@@ -282,7 +249,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'workflows/subscription/steps.ts',
     find: '      run.needsResync = true;\n      return false;',
     replace: '      run.adopt(state);\n      return true;',
-    project: 'harm',
     test: 'test/harm/restored-database.test.ts',
   },
   {
@@ -290,7 +256,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'domain/subscription/apply-attempt.ts',
     find: 'nextIndex: Math.max(1, indexAfterNow())',
     replace: 'nextIndex: indexAfterNow()',
-    project: 'unit',
     test: 'test/unit/owed-cycle-dates.test.ts',
   },
   {
@@ -298,7 +263,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'db/repositories/merchants/idempotency-keys.ts',
     find: 'JSON.stringify([merchantId, route, key])',
     replace: 'JSON.stringify([merchantId, route, key, randomUUID()])',
-    project: 'harm',
     test: 'test/harm/restored-database.test.ts',
   },
   {
@@ -307,7 +271,6 @@ export const MUTANTS: readonly Mutant[] = [
     find: "  const body = subscriptionId.slice('sub_'.length);",
     replace:
       "  const body = subscriptionId.slice('sub_'.length).replace(/.{8}$/, () => String(Math.random()).slice(-8));",
-    project: 'harm',
     test: 'test/harm/restored-database.test.ts',
     only: 'books the charge that the gateway has',
   },

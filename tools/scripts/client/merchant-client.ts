@@ -16,11 +16,6 @@ export class ApiRefusal extends Error {
   }
 }
 
-/** No usable answer arrived within `patienceMs`. */
-class ApiOutOfReach extends Error {
-  override readonly name = 'ApiOutOfReach';
-}
-
 export interface MerchantClientOptions {
   readonly apiUrl: string;
   readonly keyId: string;
@@ -90,7 +85,7 @@ export function createMerchantClient(options: MerchantClientOptions): MerchantCl
       }
       const reason = typeof answer === 'string' ? answer : `status ${answer.status}`;
       if (performance.now() > giveUpAt) {
-        throw new ApiOutOfReach(`${order.method} ${options.apiUrl}${order.path}: ${reason}`);
+        throw new Error(`${order.method} ${options.apiUrl}${order.path}: ${reason}`);
       }
       onRepeat(reason);
       await sleep(BETWEEN_REPEATS_MS);
