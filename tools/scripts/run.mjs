@@ -48,10 +48,8 @@ const vitestOn = ([version = '24', ...args]) => {
 };
 
 /** Commands that run beside `npm start`. An installation would delete the packages that its processes load. */
-const BESIDE_A_START = [
-  ...['demo', 'merchant', 'review', 'audit', 'explain', 'simulate', 'histories', 'replay'],
-  ...['import', 'verify', 'fuzz'],
-];
+const BESIDE_A_START =
+  'demo merchant review audit explain simulate histories replay import verify fuzz'.split(' ');
 
 const PROGRAMS = Object.fromEntries(
   [...BESIDE_A_START, 'chaos', 'mutants', 'rehearse'].map((program) => [
