@@ -31,7 +31,10 @@ export interface MerchantGatewaysOptions {
   readonly accountsOf: (merchantId: string) => Promise<MerchantAccounts | null>;
   /** Returns the merchants with an account of this name, one in each mode. Absent: the process receives no events. */
   readonly ownersOf?: (name: string) => Promise<readonly string[]>;
-  readonly sealing: { open(sealed: Uint8Array, boundTo: string): string };
+  readonly sealing: {
+    open(sealed: Uint8Array, boundTo: string): string;
+    openIfPossible(sealed: Uint8Array, boundTo: string): string | null;
+  };
   readonly stripe: {
     readonly timeoutMs: number;
     /** The address of a Stripe double, for tests. Default: Stripe's address. */
@@ -68,15 +71,14 @@ export function createMerchantGateways(
   const paces = new Map<string, Pace>();
 
   const secretsOf = (merchantId: string, account: SealedAccount) => {
-    const open = (sealed: Uint8Array | null) =>
-      sealed === null ? [] : [sealing.open(sealed, accountBinding(merchantId, account.name))];
+    const { sealedKey, sealedWebhookSecret, sealedPreviousWebhookSecret } = account;
+    const binding = accountBinding(merchantId, account.name);
     const isPreviousValid = Date.now() < (account.previousWebhookSecretUntil ?? 0);
+    const sealed = [sealedWebhookSecret, isPreviousValid ? sealedPreviousWebhookSecret : null];
     return {
-      secretKey: sealing.open(account.sealedKey, accountBinding(merchantId, account.name)),
-      webhookSecrets: [
-        ...open(account.sealedWebhookSecret),
-        ...(isPreviousValid ? open(account.sealedPreviousWebhookSecret) : []),
-      ],
+      secretKey: sealing.open(sealedKey, binding),
+      // A charge needs none of them, so one that no key can decrypt must not prevent it.
+      webhookSecrets: sealed.flatMap((one) => (one && sealing.openIfPossible(one, binding)) ?? []),
     };
   };
 
@@ -138,11 +140,18 @@ export function createMerchantGateways(
 
     async receiving(name) {
       const owners = (await options.ownersOf?.(name)) ?? [];
-      return Promise.all(
+      return fulfilled(
         owners.map(async (merchantId) => ({ merchantId, gateway: await of(merchantId, name) })),
       );
     },
   };
+}
+
+/** One merchant's unreadable key must not refuse the events of another. Throws if all fail. */
+async function fulfilled<Value>(all: readonly Promise<Value>[]): Promise<Value[]> {
+  const ended = await Promise.allSettled(all);
+  const values = ended.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  return values.length > 0 ? values : Promise.all(all);
 }
 
 const find = ({ accounts }: MerchantAccounts, name: string) =>

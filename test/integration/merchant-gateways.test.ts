@@ -35,7 +35,11 @@ const test = onStripe.extend('merchants', { scope: 'file' }, async ({ world }, {
       return made.merchantId;
     },
     /** Stores an account with its key, as the operator's command does. */
-    enter: (merchantId: string, { id, secretKey }: Pick<Account, 'id' | 'secretKey'>) => {
+    enter: (
+      merchantId: string,
+      { id, secretKey }: Pick<Account, 'id' | 'secretKey'>,
+      sealedWebhookSecret: Buffer | null = null,
+    ) => {
       const name = `stripe:${id}`;
       const sealed = sealing.seal(secretKey, accountBinding(merchantId, name));
       return changeGateway(db, {
@@ -43,7 +47,7 @@ const test = onStripe.extend('merchants', { scope: 'file' }, async ({ world }, {
         name,
         mode: 'test',
         key: { sealed, ending: secretKey.slice(-4) },
-        sealedWebhookSecret: null,
+        sealedWebhookSecret,
         makeCurrent: false,
         nowAt: Date.now(),
       });
@@ -106,6 +110,20 @@ test('a test merchant without an account has the sandbox, and a live merchant ha
   await expect(registry.of(tester, 'stripe:acct_other')).rejects.toThrow(
     'this process has no gateway stripe:acct_other',
   );
+});
+
+test('an account is charged although no key can decrypt its webhook secret [D-20]', async ({
+  world,
+  merchants,
+}) => {
+  const owner = await merchants.merchant();
+  const account = await world.account();
+  const lost = createSealing([randomBytes(32)]).seal('whsec_lost', 'lost');
+  await merchants.enter(owner, account, lost);
+  const gateway = await merchants.registry().of(owner, `stripe:${account.id}`);
+  const charge = await chargeOf(account, 'in_lost');
+  const prepared = await gateway.prepare?.(charge);
+  expect(prepared?.kind).toBe('prepared');
 });
 
 test('an account of one merchant is refused for another merchant [D-21]', async ({
