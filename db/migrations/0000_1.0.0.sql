@@ -557,6 +557,7 @@ CREATE INDEX "payment_review__open__idx" ON "payment_review" USING btree ("updat
 CREATE UNIQUE INDEX "refund__gateway_key__uq" ON "refund" USING btree ("gateway_key");--> statement-breakpoint
 CREATE UNIQUE INDEX "refund__late_attempt__uq" ON "refund" USING btree ("merchant_id","late_attempt_id") WHERE "refund"."late_attempt_id" is not null;--> statement-breakpoint
 CREATE INDEX "refund__intent__idx" ON "refund" USING btree ("merchant_id","intent_id");--> statement-breakpoint
+CREATE INDEX "refund__gateway_refund__idx" ON "refund" USING btree ("gateway_refund_id");--> statement-breakpoint
 CREATE INDEX "refund__created__idx" ON "refund" USING btree ("merchant_id","created_at","id");--> statement-breakpoint
 CREATE INDEX "refund__refunded__idx" ON "refund" USING btree ("merchant_id","refunded_at","id") WHERE "refund"."refunded_at" is not null;--> statement-breakpoint
 CREATE INDEX "refund__open__idx" ON "refund" USING btree ("updated_at") WHERE "refund"."state" in ('CREATED', 'SENDING', 'UNKNOWN', 'PENDING', 'REVIEW');--> statement-breakpoint

@@ -250,6 +250,8 @@ export const refunds = pgTable(
       .on(table.merchantId, table.lateAttemptId)
       .where(sql`${table.lateAttemptId} is not null`),
     index('refund__intent__idx').on(table.merchantId, table.intentId),
+    // A gateway's event names its refund.
+    index('refund__gateway_refund__idx').on(table.gatewayRefundId),
     // Lists read these indexes, newest first.
     index('refund__created__idx').on(table.merchantId, table.createdAt, table.id),
     index('refund__refunded__idx')
