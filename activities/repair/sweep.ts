@@ -46,9 +46,8 @@ export type SweepReport = typeof NOTHING_FOUND;
 
 /** Maximum number of cases that each query of a sweep takes, except that of `lost`. Later sweeps repair the others. */
 const LIMIT = 200;
-const KEYS_LIMIT = 5_000;
-/** Maximum number of records of one kind that one sweep deletes. */
-const DELETED_LIMIT = 1_000;
+/** Maximum number of records of one kind that one sweep deletes: those of 160 renewals a second. */
+const DELETED_LIMIT = 5_000;
 const DEFAULT_RETENTION_MS = 30 * 24 * 3_600_000;
 /** Maximum number of repairs at the same time; each calls Temporal. */
 const AT_ONCE = 10;
@@ -103,7 +102,7 @@ export function createMaintenanceActivities(deps: ActivityDeps) {
       await sweepKind('gatewayEvents', takeUnhandled, (subject) =>
         gatewaySubjects.ensureRunning(subject),
       );
-      await attempt(() => forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT));
+      await attempt(() => forgetExpiredKeys(db, input.nowAt, DELETED_LIMIT));
       const deletion = { before: input.nowAt - retentionMs, limit: DELETED_LIMIT };
       await attempt(() => deleteOld(db, deletion));
       // `lost` comes last: after thousands of terminations it takes all the remaining time.
