@@ -4,25 +4,8 @@ import type { StripeObject } from './errors.ts';
 
 const PAGE_LIMIT = 1_000;
 
-/** A charge as the control route lists it. Instants are epoch ms. */
-export interface ListedCharge {
-  readonly sequence: number;
-  readonly id: string;
-  readonly accountId: string;
-  readonly paymentIntentId: string;
-  readonly paymentMethodId: string;
-  readonly customerId: string | null;
-  readonly amountMinor: number;
-  readonly currency: string;
-  readonly status: string;
-  readonly code: string | null;
-  readonly metadata: StripeObject;
-  readonly refundedMinor: number;
-  readonly disputed: boolean;
-  /** Number of requests to confirm the PaymentIntent, repeated and refused requests included. */
-  readonly confirmCount: number;
-  readonly createdAt: number;
-}
+/** A charge as the control route lists it. */
+export type ListedCharge = ReturnType<typeof fromRow>;
 
 export async function listCharges(
   sql: Sql,
@@ -53,17 +36,17 @@ interface Row {
   readonly sequence: string;
   readonly account_id: string;
   readonly body: StripeObject;
+  /** Number of requests to confirm the PaymentIntent, repeated and refused requests included. */
   readonly confirms: number;
 }
 
-function fromRow({ sequence, account_id: accountId, body, confirms }: Row): ListedCharge {
+function fromRow({ sequence, account_id: accountId, body, confirms }: Row) {
   return {
     sequence: Number(sequence),
     id: String(body['id']),
     accountId,
     paymentIntentId: String(body['payment_intent']),
     paymentMethodId: String(body['payment_method']),
-    customerId: body['customer'] as string | null,
     amountMinor: Number(body['amount']),
     currency: String(body['currency']),
     status: String(body['status']),
@@ -72,6 +55,5 @@ function fromRow({ sequence, account_id: accountId, body, confirms }: Row): List
     refundedMinor: Number(body['amount_refunded']),
     disputed: body['disputed'] === true,
     confirmCount: confirms,
-    createdAt: Number(body['created']) * 1_000,
   };
 }

@@ -1,3 +1,4 @@
+import type { ListedCharge } from '../../../gateways/sandbox/charge-book.ts';
 import { recordedCharges } from '../../embedded/control.ts';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 import type { Arrival } from '../stack/receiver.ts';
@@ -20,12 +21,6 @@ export interface Deliveries {
   readonly lastRecordedAt: number | null;
 }
 
-interface BookedCharge {
-  readonly outcome: string;
-  readonly createdAt: number;
-  readonly reference: { readonly subscriptionId: string | null };
-}
-
 export async function readRenewals(
   stack: MeasuredStack,
   subscriptionIds: readonly string[],
@@ -44,7 +39,7 @@ export async function readRenewals(
   );
   const booked = new Map<string | null, number>();
   const { gatewayUrl, gatewayKey } = stack.demo;
-  for await (const page of recordedCharges<BookedCharge>(gatewayUrl, gatewayKey)) {
+  for await (const page of recordedCharges<ListedCharge>(gatewayUrl, gatewayKey)) {
     for (const { outcome, createdAt, reference } of page) {
       if (outcome !== 'succeeded' || createdAt < dueAt) continue;
       booked.set(reference.subscriptionId, (booked.get(reference.subscriptionId) ?? 0) + 1);

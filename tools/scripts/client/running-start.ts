@@ -1,18 +1,9 @@
 import { askControl, faultControl, recordedCharges } from '../../embedded/control.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../../config.ts';
+import type { ListedCharge } from '../../../gateways/sandbox/charge-book.ts';
 import { createMerchantClient } from './merchant-client.ts';
 import type { MerchantClientOptions } from './merchant-client.ts';
-
-export interface BookedCharge {
-  readonly sequence: number;
-  readonly key: string;
-  readonly outcome: 'succeeded' | 'declined';
-  readonly code: string | null;
-  readonly amountMinor: number;
-  readonly currency: string;
-  readonly reference: { readonly intentId: string; readonly subscriptionId: string | null };
-}
 
 export interface OrderedFault {
   readonly operation: string;
@@ -52,8 +43,8 @@ export async function findRunningStart(dataDir: string = loadEmbeddedConfig().da
     ...faultControl<OrderedFault>(gatewayUrl, gatewayKey),
     /** All charges that the gateway recorded for a subscription, also declined ones, oldest first. */
     book: async (subscriptionId: string) => {
-      const booked: BookedCharge[] = [];
-      const pages = recordedCharges<BookedCharge>(gatewayUrl, gatewayKey, { subscriptionId });
+      const booked: ListedCharge[] = [];
+      const pages = recordedCharges<ListedCharge>(gatewayUrl, gatewayKey, { subscriptionId });
       for await (const page of pages) booked.push(...page);
       return booked;
     },

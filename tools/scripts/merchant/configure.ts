@@ -150,25 +150,13 @@ function listOf(text: string): string[] {
   return text.split(',').map((part) => part.trim());
 }
 
-export interface SettingsShown {
-  readonly retryPlan: readonly string[];
-  readonly afterExhausted: RetryPlan['afterExhausted'];
-  readonly unpaidFrom: UnpaidFrom;
-  readonly jitter: string;
-  readonly paymentMethods: readonly PaymentMethodKind[];
-  readonly logo: string | null;
-  readonly colour: string | null;
-  readonly terms: string | null;
-  readonly support: string | null;
-}
-
 /** The settings in the form of the options, with the default of each unset setting. */
 export function shownSettings({
   retryPlan,
   jitterMs = null,
   paymentMethods = [...PAYMENT_METHOD_KINDS],
   branding = {},
-}: MerchantSettings): SettingsShown {
+}: MerchantSettings) {
   return {
     retryPlan: retryPlan.delaysMs.map(formatDuration),
     afterExhausted: retryPlan.afterExhausted,
@@ -182,7 +170,7 @@ export function shownSettings({
   };
 }
 
-export function settingsLines(settings: SettingsShown): string[] {
+export function settingsLines(settings: ReturnType<typeof shownSettings>): string[] {
   const delays = settings.retryPlan.length === 0 ? 'none' : settings.retryPlan.join(',');
   return [
     `  retry plan       ${delays}`,
