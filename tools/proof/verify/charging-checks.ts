@@ -11,6 +11,8 @@ const LATE = `(select a.gateway_key from refund l
 const PAID_BY_PERSON = `exists (select from payment_review v
   where v.merchant_id = a.merchant_id and v.subject_id = a.id and v.outcome = 'paid')`;
 
+const IN_BOOK = `payment_attempt a join book_gateway g on g.gateway = a.gateway and a.sent_at[1] >= g.from_at`;
+
 /** Invariants 1 (charged exactly once) and 3 (the owed amount). An open attempt may differ. */
 export const chargingChecks: readonly Check[] = [
   {
@@ -23,12 +25,10 @@ export const chargingChecks: readonly Check[] = [
   {
     invariant: 1,
     needs: 'gateway',
-    counted: `select count(*) as n from payment_attempt where state = 'SUCCEEDED'`,
+    counted: `select count(*) as n from ${IN_BOOK} where a.state = 'SUCCEEDED'`,
     wrong: `select format('attempt %s is %s here and %s in the gateway''s book', a.gateway_key, a.state,
         coalesce(b.outcome, 'absent')) as wrong
-      from payment_attempt a
-      join book_gateway g on g.gateway = a.gateway 
-        and a.sent_at[1] >= g.from_at
+      from ${IN_BOOK}
       left join lateral (
         select outcome from book_charge where key = a.gateway_key and gateway = a.gateway
         order by outcome = 'succeeded' desc limit 1) b on true

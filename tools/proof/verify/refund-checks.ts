@@ -7,6 +7,9 @@ const REFUNDS = `(select distinct on (r.merchant_id, r.id) r.*, a.gateway
     and a.intent_id = r.intent_id and a.gateway_charge_id = r.gateway_charge_id
   order by r.merchant_id, r.id)`;
 
+const IN_BOOK = `${REFUNDS} r join book_gateway g on g.gateway = r.gateway
+  and coalesce(r.first_sent_at, r.updated_at) >= g.from_at`;
+
 /** SQL that is true if a manual review settled the refund. The refund at the gateway may then have another key. */
 const BY_PERSON = `exists (select from payment_review v
   where v.merchant_id = r.merchant_id and v.subject_id = r.id and v.outcome is not null)`;
@@ -63,12 +66,10 @@ export const refundChecks: readonly Check[] = [
   {
     invariant: 10,
     needs: 'gateway',
-    counted: `select count(*) as n from refund where state = 'SUCCEEDED'`,
+    counted: `select count(*) as n from ${IN_BOOK} where r.state = 'SUCCEEDED'`,
     wrong: `select format('refund %s of %s is %s here, and the gateway has %s', r.gateway_key,
         r.amount_minor, r.state, coalesce(b.amount_minor || ' ' || b.status, 'none')) as wrong
-      from ${REFUNDS} r
-      join book_gateway g on g.gateway = r.gateway
-        and coalesce(r.first_sent_at, r.updated_at) >= g.from_at
+      from ${IN_BOOK}
       left join lateral (
         select amount_minor, status from book_refund
         where key = r.gateway_key and gateway = r.gateway
