@@ -73,14 +73,18 @@ async function settlementOf(
   limits: SendLimits,
 ): Promise<RefundSettlement | Unanswered | null> {
   if (refund.state === 'REFUSED') return null;
-  const charge = await chargeOf(deps.db, refund);
-  const gateway = await deps.gateways.of(refund.merchantId, charge.gateway);
   // A refund in REVIEW is not sent again, because an operator may be refunding by hand.
-  if (refund.state === 'REVIEW') return outcomeInReview(deps.db, gateway, refund);
+  if (refund.state === 'REVIEW') return outcomeInReview(deps, refund);
+  const gateway = await gatewayOf(deps, refund);
   if (refund.state !== 'PENDING' && refund.state !== 'SUCCEEDED') {
     return sendRefund(deps, gateway, refund, limits);
   }
   return lookUpAccepted(deps, gateway, refund, limits);
+}
+
+async function gatewayOf({ db, gateways }: OrderDeps, refund: Refund): Promise<PaymentGateway> {
+  const { gateway } = await chargeOf(db, refund);
+  return gateways.of(refund.merchantId, gateway);
 }
 
 /** Sends until the gateway answers or `stopAt`. Null if another process moved the refund on. */
@@ -169,16 +173,13 @@ function failedLater(refund: Refund, outcome: Refused): RefundSettlement {
 }
 
 /** REVIEW is never sent again. An accepted refund overrides every decision except *refunded*. */
-async function outcomeInReview(
-  db: Db,
-  gateway: PaymentGateway,
-  refund: Refund,
-): Promise<RefundSettlement> {
+async function outcomeInReview(deps: OrderDeps, refund: Refund): Promise<RefundSettlement> {
   const { merchantId, id: subjectId, gatewayRefundId } = refund;
-  const decision = await findDecision(db, { merchantId, subjectId });
+  const decision = await findDecision(deps.db, { merchantId, subjectId });
   if (decision?.outcome === 'refunded') {
     return { kind: 'refunded', gatewayRefundId: decision.gatewayId ?? '' };
   }
+  const gateway = await gatewayOf(deps, refund);
   const found = await unlessRejected(() =>
     gateway.lookupRefund({ ...requestOf(refund), gatewayRefundId }),
   );
