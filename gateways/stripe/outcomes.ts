@@ -91,9 +91,9 @@ export function failureOf(error: unknown): NotSent | UnknownOutcome {
   if (statusCode === undefined) return { kind: 'unknown', reason: error.message };
   const reason = `Stripe answered ${statusCode} ${code ?? rawType ?? ''}`.trim();
   // Stripe refuses such a request unprocessed. 401 or 403: the key was revoked or has no permission, and a later
-  // send uses the operator's newer key. 429: the rate limit is exceeded, or the object is locked.
-  if ([401, 403, 429].includes(statusCode) || code === 'rate_limit')
-    return { kind: 'not_sent', reason };
+  // send uses the operator's newer key. Rate limit: it is exceeded, or the object is locked.
+  const isRateLimit = error instanceof Stripe.errors.StripeRateLimitError;
+  if (isRateLimit || [401, 403].includes(statusCode)) return { kind: 'not_sent', reason };
   // 409: another request with the same idempotency key is in progress. 424: a service that Stripe needs failed.
   if (![400, 402, 404].includes(statusCode)) return { kind: 'unknown', reason };
   throw new GatewayRejectedRequest(statusCode, code ?? rawType ?? 'unknown');

@@ -121,13 +121,14 @@ describe('a charge at Stripe', () => {
   });
 
   it.for([
-    [429, 'not_sent'],
-    [409, 'unknown'],
-    [424, 'unknown'],
-    [503, 'unknown'],
-  ] as const)('whose request gets the status %i is %s', async ([status, kind], { world }) => {
+    [429, 'api_error', 'not_sent'],
+    [400, 'rate_limit', 'not_sent'],
+    [409, 'api_error', 'unknown'],
+    [424, 'api_error', 'unknown'],
+    [503, 'api_error', 'unknown'],
+  ] as const)('whose request gets %i %s is %s', async ([status, code, kind], { world }) => {
     const request = await preparedCharge(world);
-    const body = { error: { type: 'api_error', message: 'ordered' } };
+    const body = { error: { type: 'api_error', code, message: 'ordered' } };
     await world.faults('DELETE', 'faults');
     await world.faults('POST', 'faults', { ...CONFIRM, fault: 'answer', status, body });
     expect((await gatewayOf(world).charge(request)).kind).toBe(kind);
