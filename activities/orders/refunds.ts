@@ -121,6 +121,11 @@ async function sendRefund(
   }
 }
 
+function lookUp(gateway: PaymentGateway, refund: Refund) {
+  const { gatewayRefundId } = refund;
+  return unlessRejected(() => gateway.lookupRefund({ ...requestOf(refund), gatewayRefundId }));
+}
+
 /** Looks up an accepted refund. Null: a SUCCEEDED one has not failed, or was decided by review. */
 async function lookUpAccepted(
   deps: OrderDeps,
@@ -129,12 +134,10 @@ async function lookUpAccepted(
   { stopAt }: SendLimits,
 ): Promise<RefundSettlement | Unanswered | null> {
   const isPending = refund.state === 'PENDING';
-  const { merchantId, id: subjectId, gatewayRefundId } = refund;
+  const { merchantId, id: subjectId } = refund;
   if (!isPending && (await findDecision(deps.db, { merchantId, subjectId }))) return null;
   for (;;) {
-    const found = await unlessRejected(() =>
-      gateway.lookupRefund({ ...requestOf(refund), gatewayRefundId }),
-    );
+    const found = await lookUp(gateway, refund);
     switch (found.kind) {
       case 'refunded':
       case 'pending':
@@ -174,15 +177,12 @@ function failedLater(refund: Refund, outcome: Refused): RefundSettlement {
 
 /** REVIEW is never sent again. An accepted refund overrides every decision except *refunded*. */
 async function outcomeInReview(deps: OrderDeps, refund: Refund): Promise<RefundSettlement> {
-  const { merchantId, id: subjectId, gatewayRefundId } = refund;
+  const { merchantId, id: subjectId } = refund;
   const decision = await findDecision(deps.db, { merchantId, subjectId });
   if (decision?.outcome === 'refunded') {
     return { kind: 'refunded', gatewayRefundId: decision.gatewayId ?? '' };
   }
-  const gateway = await gatewayOf(deps, refund);
-  const found = await unlessRejected(() =>
-    gateway.lookupRefund({ ...requestOf(refund), gatewayRefundId }),
-  );
+  const found = await lookUp(await gatewayOf(deps, refund), refund);
   if (found.kind === 'refunded' || found.kind === 'pending') return found;
   if (found.kind === 'refused' && refund.lateAttemptId === null) return failedLater(refund, found);
   return decision
