@@ -13,6 +13,7 @@ import { eventually } from '../support/eventually.ts';
 import { findings } from '../support/findings.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { runCommand, runProgram } from '../support/run-command.ts';
+import type { Payments } from '../support/payments.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const REASON = 'the gateway refused the request: 400 field_invalid';
@@ -240,16 +241,22 @@ describe('a payment in review', () => {
   });
 });
 
+/** A refund of 12.00 of 50.00 USD that was not sent. */
+async function refundInReview(env: TestEnvironment, payments: Payments) {
+  const paid = await payments.paid();
+  const { ref } = await payments.refund(paid, 1_200);
+  const row = (await findRefund(env.db, ref.merchantId, ref.refundId))!;
+  const lost = { kind: 'review', reason: 'the gateway has lost the refund' } as const;
+  await settleRefund(env.db, row, lost, Date.now());
+  return { paid, ref, row };
+}
+
 describe('a refund in review', () => {
   test('is settled as not refunded, and its amount can be refunded again [D-§7]', async ({
     env,
     payments,
   }) => {
-    const paid = await payments.paid();
-    const { ref } = await payments.refund(paid, 1_200);
-    const row = (await findRefund(env.db, ref.merchantId, ref.refundId))!;
-    const lost = { kind: 'review', reason: 'the gateway has lost the refund' } as const;
-    await settleRefund(env.db, row, lost, Date.now());
+    const { paid, ref } = await refundInReview(env, payments);
     expect(await env.orders.ensureRunning('refund', ref)).toBe(true);
     await expect.poll(async () => (await payments.refundRow(ref)).state).toBe('REVIEW');
     expect((await list(env)).map(({ id }) => id)).toEqual([ref.refundId]);
@@ -268,10 +275,7 @@ describe('a refund in review', () => {
     env,
     payments,
   }) => {
-    const paid = await payments.paid();
-    const { ref } = await payments.refund(paid, 1_200);
-    const row = (await findRefund(env.db, ref.merchantId, ref.refundId))!;
-    await settleRefund(env.db, row, { kind: 'review', reason: 'asked for 24 h' }, Date.now());
+    const { paid, ref, row } = await refundInReview(env, payments);
     // No workflow runs that could find the gateway's answer before the decision.
     const { gatewayKey: key, gatewayChargeId, amountMinor, currency } = row;
     await env.gateway.refund({ key, gatewayChargeId, amountMinor, currency });
