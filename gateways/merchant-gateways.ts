@@ -78,7 +78,9 @@ export function createMerchantGateways(
     return {
       secretKey: sealing.open(sealedKey, binding),
       // A charge needs none of them, so one that no key can decrypt must not prevent it.
-      webhookSecrets: sealed.flatMap((one) => (one && sealing.openIfPossible(one, binding)) ?? []),
+      webhookSecrets: sealed.flatMap((one) =>
+        one === null ? [] : (sealing.openIfPossible(one, binding) ?? []),
+      ),
     };
   };
 

@@ -381,18 +381,14 @@ export function resultOf(
   if (attempt.trigger !== 'manual_retry') {
     return { kind: 'checkout', outcome: success ? 'paid' : 'declined', errorCode };
   }
+  // The answer has no PAUSED: after a pause, a paid retry is answered ACTIVE.
+  const isActive = success || after.status === 'ACTIVE';
   return {
     kind: 'manualRetry',
     success,
     minManualRetryAt:
       after.status === 'ENDED' ? null : attempt.startedAt + MANUAL_RETRY_COOLDOWN_MS,
-    // A charge that is found paid after a pause was paid all the same.
-    status:
-      after.status === 'ENDED'
-        ? 'ENDED'
-        : success || after.status === 'ACTIVE'
-          ? 'ACTIVE'
-          : 'UNPAID',
+    status: after.status === 'ENDED' ? 'ENDED' : isActive ? 'ACTIVE' : 'UNPAID',
     errorCode,
   };
 }

@@ -124,12 +124,12 @@ function temporalPlace(databaseUrl: string): TemporalSettings {
 }
 
 /** Webhook receivers and clients keep no book for us, so an installation without their books is not incomplete. */
-function exitCode(results: readonly CheckResult[], isAdopted: boolean): number {
+function exitCode(results: readonly CheckResult[], isAdoptComplete: boolean): number {
   if (results.some(({ wrong }) => wrong.length > 0)) return 1;
   const isIncomplete = results.some(({ unchecked }) =>
     unchecked.some(({ book }) => book === 'gateway'),
   );
-  return isIncomplete || !isAdopted ? 2 : 0;
+  return isIncomplete || !isAdoptComplete ? 2 : 0;
 }
 
 function placesOf(options: Options): Places {

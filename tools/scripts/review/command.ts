@@ -90,9 +90,10 @@ async function settle(
   if (options.json) print(JSON.stringify({ id, ...decision, booked }, null, 2));
   else {
     print(`${id} is settled: ${decision.outcome}, by ${decision.by}.`);
+    const why = booked === STATES[decision.outcome] ? 'as decided' : 'as the gateway now answers';
     print(
       booked
-        ? `It is booked as ${booked}, ${booked === STATES[decision.outcome] ? 'as decided' : 'as the gateway now answers'}.`
+        ? `It is booked as ${booked}, ${why}.`
         : 'It is not booked yet. The sweep books it within a minute once Temporal and a worker run.',
     );
   }
