@@ -31,7 +31,7 @@ export function createSending({ secretKey, pace, newerKey }: SendingOptions) {
   };
 }
 
-/** Empties the answer of a proxy: the SDK takes JSON without `error` as a success, whatever its status. */
+/** Removes the body if the answer is not Stripe's. The SDK takes JSON without `error` as a success, whatever its status. */
 async function withoutForeignBody(response: Response): Promise<Response> {
   const text = await response.text();
   const isStripes = /^\s*\{\s*"error"\s*:\s*\{/.test(text);

@@ -19,7 +19,7 @@ export const SOAK = {
   killsUntil: 0.5,
   /** A new process fills its caches first, so growth counts from here. */
   steadyFrom: 0.6,
-  /** One that fails often keeps events back, and the oldest due one would show the receiver, not the product. */
+  /** A receiver that fails often holds streams back, so the oldest due delivery would measure the receiver. */
   receiver: { fails: 0.005, drops: 0.005 },
 } as const;
 
