@@ -14,7 +14,7 @@ import type { OwnRunOptions } from './stack/own-run.ts';
 interface Options extends OwnRunOptions {
   readonly subscriptions: number;
   readonly months: number;
-  readonly reference: number;
+  readonly reference?: number;
   readonly cold: boolean;
   readonly slow: boolean;
   readonly floor?: number;
@@ -40,9 +40,8 @@ const command = commandLine(
   )
   .option(
     '--reference <count>',
-    'number of subscriptions that first fall due alone, with a warm cache; 0: none',
+    'number of subscriptions that first fall due alone, with a warm cache (default: none)',
     wholeNumber,
-    0,
   )
   .option('--cold', 'restart the worker before each month, so that it has cached no run', false)
   .option('--slow', 'run a busy loop on each core while the renewals are due', false);
@@ -53,7 +52,7 @@ const dayOptions = {
   floor: floor ?? Math.min(options.subscriptions, MAX_FLOOR),
 };
 
-runOnOwnStack('billing-day', dayOptions, async (run) => {
+await runOnOwnStack('billing-day', dayOptions, async (run) => {
   const figures = await runBillingDay(dayOptions, run);
   const ratios = ratiosOf(figures);
   printBillingDay(dayOptions, run.runConditions, figures, ratios);

@@ -9,7 +9,8 @@ import { commandLine, wholeNumber } from '../scripts/client/options.ts';
 import { BAD_ENDPOINTS, runBadEndpoint } from './bad-endpoints/run.ts';
 import type { BadEndpoint, EndpointFigures, EndpointOptions } from './bad-endpoints/run.ts';
 import { printEndpoints } from './report/endpoints-text.ts';
-import { closeAll, runOnOwnStack, withOwnRunOptions } from './stack/own-run.ts';
+import { closeAll } from './stack/child-process.ts';
+import { runOnOwnStack, withOwnRunOptions } from './stack/own-run.ts';
 import type { OwnRun, OwnRunOptions } from './stack/own-run.ts';
 
 const command = commandLine(
@@ -26,7 +27,7 @@ const command = commandLine(
 
 const options = withOwnRunOptions(command).parse().opts<EndpointOptions & OwnRunOptions>();
 
-runOnOwnStack('endpoints', options, async (run) => {
+await runOnOwnStack('endpoints', options, async (run) => {
   const cases: EndpointFigures[] = [];
   for (const kind of BAD_ENDPOINTS) cases.push(await runCase(kind, run));
   printEndpoints(options, run.runConditions, cases);

@@ -48,6 +48,8 @@ export function postgresService(settings: PostgresSettings, report: Report): Ser
     unix_socket_directories: '',
     max_connections: '200',
     wal_compression: 'on',
+    // The benchmarks measure a delivery from the commit of its event.
+    track_commit_timestamp: 'on',
     ...(settings.isDurable
       ? {}
       : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),

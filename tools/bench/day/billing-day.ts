@@ -24,8 +24,8 @@ import type { WaveFigures, WaveSetting } from './wave.ts';
 export interface DayOptions {
   readonly subscriptions: number;
   readonly months: number;
-  /** Number of subscriptions that fall due alone, before the months, as a reference; 0 for none. */
-  readonly reference: number;
+  /** Number of subscriptions that fall due alone, before the months, as a reference. */
+  readonly reference?: number;
   /** If true, no run is in the worker's cache when a month's renewals fall due. */
   readonly cold: boolean;
   /** If true, a busy loop runs on each core during the months. */
@@ -92,13 +92,12 @@ export async function runBillingDay(
   const idle = await measureIdle(stack);
   const setting: WaveSetting = { stack, receiver, idle, subscriptionIds };
   const others = options.cold ? await cloneSubscription(stack, original, WARM_UP) : [];
-  const referenceIds = subscriptionIds.slice(0, options.reference);
   const reference =
-    referenceIds.length === 0
+    options.reference === undefined
       ? null
       : await measureOne(
-          { ...setting, subscriptionIds: referenceIds },
-          { name: `${referenceIds.length} warm`, perSecond: pay.perSecond, warmUp: null },
+          { ...setting, subscriptionIds: subscriptionIds.slice(0, options.reference) },
+          { name: `${options.reference} warm`, perSecond: pay.perSecond, warmUp: null },
           say,
         );
   const { waves, duringWave } = await measureMonths(

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
 import { waitFor } from '../../scripts/client/wait-for.ts';
-import type { Closer } from '../../../runtime/shutdown.ts';
+import type { Closers } from '../stack/child-process.ts';
 import { countCpu } from '../measure/cpu.ts';
 import { historiesOf } from '../measure/histories.ts';
 import type { Histories } from '../measure/histories.ts';
@@ -39,7 +39,7 @@ const ASLEEP_WITHIN_MS = 60_000;
 export async function measureFloors(
   stack: MeasuredStack,
   count: number,
-  closers: Closer[],
+  closers: Closers,
 ): Promise<Record<Shape, Floor>> {
   const { temporalAddress, temporalNamespace } = stack.demo;
   const done = new Map<string, number>();

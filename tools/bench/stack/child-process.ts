@@ -1,7 +1,14 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { childEnvironment } from '../../../runtime/environment.ts';
-import type { Closer } from '../../../runtime/shutdown.ts';
+
+/** Functions that stop what a run started, the latest first. */
+export type Closers = (() => Promise<unknown>)[];
+
+/** Calls all closers in order and empties the list. */
+export async function closeAll(closers: Closers): Promise<void> {
+  for (const close of closers.splice(0)) await close();
+}
 
 /** A program of the benchmark in a separate process, so that its CPU time can be measured separately. */
 export interface ChildProgram {
@@ -19,7 +26,7 @@ const STOP_WITHIN_MS = 5_000;
 export async function startChild(
   file: string,
   args: readonly string[],
-  closers: Closer[],
+  closers: Closers,
   onMessage: (message: unknown) => void,
 ): Promise<ChildProgram> {
   const child = fork(file, [...args], {
@@ -38,7 +45,7 @@ export async function startChild(
     await gone;
     clearTimeout(timer);
   };
-  closers.unshift({ name: file, timeoutMs: STOP_WITHIN_MS + 1_000, close: stop });
+  closers.unshift(stop);
   const hasEnded = gone.then(() => Promise.reject(new Error(`${file} has ended`)));
   hasEnded.catch(() => undefined);
   const signal = AbortSignal.timeout(READY_WITHIN_MS);

@@ -1,18 +1,14 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
 import postgres from 'postgres';
 import { runCommand } from '../../embedded/commands.ts';
 import { freePort } from '../../embedded/ports.ts';
-import { postgresService, postgresUrl } from '../../embedded/postgres.ts';
 import { innerPorts } from '../../embedded/temporal-cluster.ts';
 import { openProcessTable } from '../../embedded/process-table.ts';
-import { loadOrMakeSecrets } from '../../embedded/secrets.ts';
-import { supervise } from '../../embedded/services.ts';
 import { startStack } from '../../scripts/client/own-stack.ts';
 import { createMerchantClient } from '../../scripts/client/merchant-client.ts';
 import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
-import type { Closer } from '../../../runtime/shutdown.ts';
+import type { Closers } from './child-process.ts';
 
 export type TemporalKind = 'dev' | 'cluster';
 
@@ -25,39 +21,34 @@ export type ClientOf = (onRepeat?: (reason: string) => void) => MerchantClient;
 export type MeasuredStack = Awaited<ReturnType<typeof startMeasuredStack>>;
 
 const MERCHANT_WITHIN_MS = 60_000;
-const STOP_WITHIN_MS = 50_000;
 /** While the API is busy or unavailable, a request is repeated for this time in ms. */
 const RETRIES_WITHIN_MS = 120_000;
 /** Highest port of Temporal's frontend. A cluster's other ports are up to 2,008 higher, at most 32,767. */
 const TEMPORAL_PORT_MAX = 30_000;
 
-/**
- * Its Postgres stores commit times. `closers` stop it, also if it fails.
- */
+/** `closers` stop it. */
 export async function startMeasuredStack(
   dataDir: string,
   temporalKind: TemporalKind,
-  closers: Closer[],
+  closers: Closers,
 ) {
   const ports = await stackPorts(temporalKind);
-  await storeCommitTimes(dataDir, ports.postgres, closers);
   const stack = await startStack({
     dataDir,
     temporal: temporalKind,
     ports,
-    onLaunch: (stop) => closers.unshift({ name: 'stack', timeoutMs: STOP_WITHIN_MS, close: stop }),
   });
+  closers.unshift(() => stack.stop());
   const { demo } = stack.start;
   const sql = openSql(demo.databaseUrl);
   const adminUrl = new URL(demo.databaseUrl);
   adminUrl.pathname = '/postgres';
   const statistics = openSql(adminUrl.href);
   const temporal = await Connection.connect({ address: demo.temporalAddress });
-  closers.unshift({
-    name: 'connections',
-    close: () => Promise.all([sql.end({ timeout: 2 }), statistics.end({ timeout: 2 })]),
-  });
-  closers.unshift({ name: 'temporal connection', close: () => temporal.close() });
+  closers.unshift(
+    () => temporal.close(),
+    () => Promise.all([sql.end({ timeout: 2 }), statistics.end({ timeout: 2 })]),
+  );
   const table = openProcessTable(join(dataDir, 'processes.json'));
   const clientOf =
     (credential: { keyId: string; secret: string }): ClientOf =>
@@ -111,29 +102,6 @@ async function stackPorts(temporalKind: TemporalKind) {
   };
   const [api, gateway] = [await other(), await other()];
   return { api, gateway, postgres: await other(), temporal, temporalUi: await other() };
-}
-
-/** Writes a setting that Postgres reads only at its start. */
-async function storeCommitTimes(dataDir: string, port: number, closers: Closer[]): Promise<void> {
-  mkdirSync(dataDir, { recursive: true });
-  const settings = {
-    dataFolder: join(dataDir, 'postgres'),
-    logFile: join(dataDir, 'logs', 'postgres.log'),
-    port,
-    password: loadOrMakeSecrets(join(dataDir, 'secrets.json')).postgresPassword,
-    isDurable: true,
-  };
-  const quietly = (): void => undefined;
-  const server = supervise(postgresService(settings, quietly), { report: quietly });
-  closers.unshift({ name: 'postgres', close: () => server.stop() });
-  await server.start();
-  const sql = openSql(postgresUrl(settings, 'postgres'));
-  try {
-    await sql`alter system set track_commit_timestamp = on`;
-  } finally {
-    await sql.end({ timeout: 2 });
-    await server.stop();
-  }
 }
 
 async function createMerchant(

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Closer } from '../../../runtime/shutdown.ts';
+import type { Closers } from './child-process.ts';
 import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
 import { freePort } from '../../embedded/ports.ts';
 import { startChild } from './child-process.ts';
@@ -21,7 +21,7 @@ interface Selection {
 
 export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
-export async function startReceiver(closers: Closer[]) {
+export async function startReceiver(closers: Closers) {
   const received: Arrival[] = [];
   const [answering, silent] = [await freePort(), await freePort()];
   const args = [String(answering), String(silent)];

@@ -19,8 +19,6 @@ export interface StackOptions {
   /** Default: `sandbox`. `stripe-double` needs its three ports. */
   readonly gateway?: GatewayChoice;
   readonly ports: StackPorts;
-  /** Called at the launch with a function that stops the stack, so that a signal can stop an unfinished start. */
-  readonly onLaunch?: (stop: () => Promise<void>) => void;
 }
 
 const PORT_VARIABLES = {
@@ -87,7 +85,6 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     await gone;
     clearTimeout(timer);
   };
-  options.onLaunch?.(stop);
   try {
     await waitFor('the system to start', READY_WITHIN_MS, () => {
       if (isGone) throw new Error(`The system did not start:\n${readFileSync(logFile, 'utf8')}`);
