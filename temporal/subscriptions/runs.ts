@@ -96,10 +96,31 @@ export class SubscriptionRuns {
     });
   }
 
-  /** Starts a workflow from the row, unless one runs or has completed. True if it started one. */
+  /**
+   * Starts a workflow from the row, unless one runs, or a newer one has completed, which is recorded as held. True if it
+   * started one.
+   */
   async ensureRunning(ref: SubscriptionRef): Promise<boolean> {
     const status = (await this.describe(ref))?.status.name;
-    return status === 'RUNNING' || status === 'COMPLETED' ? false : this.startFromRow(ref);
+    if (status === 'RUNNING') return false;
+    // Read after the run, which records its last state before it completes.
+    const snapshot = await this.snapshotOf(ref);
+    if (!snapshot || isOver(snapshot)) return false;
+    if (status === 'COMPLETED') await this.rows.recordHold(ref);
+    const isNewer = status === 'COMPLETED' || (status === undefined && snapshot.isHeld);
+    return isNewer ? false : this.startFromRow(ref);
+  }
+
+  /** Records as held every subscription that is not over, but whose workflow has completed. */
+  async holdCompleted(): Promise<void> {
+    const completed = this.client.workflow.list({
+      query: `${this.query} AND ExecutionStatus = 'Completed'`,
+    });
+    for await (const { workflowId, typedSearchAttributes } of completed) {
+      const ref = listedSubscription(workflowId, typedSearchAttributes);
+      const snapshot = ref && (await this.snapshotOf(ref).catch(nullIfUnreadable));
+      if (ref && snapshot && !isOver(snapshot)) await this.rows.recordHold(ref);
+    }
   }
 
   /** Makes the workflow read its row again, or starts a missing workflow. */
@@ -211,11 +232,14 @@ export class SubscriptionRuns {
 
   /**
    * Starts a workflow from the row. Returns false if the subscription is over or unknown. Throws `service_unavailable`
-   * if its workflow has completed: the row was restored from a backup.
+   * if a newer run has completed, or was deleted while it was held: the row was restored from a backup.
    */
   protected async startFromRow(ref: SubscriptionRef): Promise<boolean> {
     const snapshot = await this.snapshotOf(ref);
     if (!snapshot || isOver(snapshot)) return false;
+    if (snapshot.isHeld && (await this.describe(ref)) === null) {
+      throw new DomainError('service_unavailable', 'the database is older than a deleted run');
+    }
     this.logger.warn({ ...ref }, 'starting a missing workflow from its row');
     const policy = 'ALLOW_DUPLICATE_FAILED_ONLY';
     // Before the start: if this process dies, a sweep finds the subscription as late as any other.
@@ -279,6 +303,11 @@ export class SubscriptionRuns {
     await this.startFromRow(ref);
     return true;
   }
+}
+
+function nullIfUnreadable(error: unknown): null {
+  if (error instanceof UnreadableStateError) return null;
+  throw error;
 }
 
 /** True if the subscription is ENDED and no attempt is open. */

@@ -14,6 +14,7 @@ export interface Snapshot extends Pick<SubscriptionInput, 'state' | 'entries' | 
   earlier: number;
   productName: string | null;
   receiptId: string | null;
+  isHeld: boolean;
 }
 
 /**

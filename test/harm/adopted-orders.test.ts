@@ -9,6 +9,7 @@ import { payCheckout } from '../support/pay-checkout.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { dumpRows } from '../support/restored-rows.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { verify } from '../support/verify-command.ts';
 
 /** The rows are restored from a backup. `npm run verify -- --adopt` books what the gateway has. */
@@ -159,6 +160,34 @@ test('verify --adopt books the payment of a cycle whose earlier decline is lost,
   });
   await env.advance(clock, DUE_AT + 10 * DAY_MS);
   expect(await february()).toEqual(['declined 1999 x1', 'succeeded 1999 x1']);
+});
+
+test('verify --adopt ends the row of a run that completed, with the edit before it [D-39]', async ({
+  env,
+}) => {
+  const ref = await env.create({ createdAt: Date.now() });
+  await payCheckout(env, ref);
+  const restore = await dumpRows(env.db);
+  await env.execute(ref, { kind: 'edit', commandId: randomUUID(), newAmountMinor: 2_099 });
+  await env.execute(ref, { kind: 'cancel', commandId: randomUUID(), reason: 'cancelled' });
+  await env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId)).result();
+  const ended = await env.state(ref);
+  await restoreOldRows(env, restore);
+
+  expect(await verify(env, '--adopt')).toEqual({
+    code: 0,
+    lines: [
+      `  + ${ref.subscriptionId}: its workflow ended as ENDED (cancelled), and so does its row`,
+    ],
+  });
+  expect(await env.state(ref)).toEqual(ended);
+  expect(await countHeld(env.db)).toBe(0);
+  expect(await verify(env, '--adopt')).toEqual({
+    code: 0,
+    lines: ['  The rows have everything that the gateways have.'],
+  });
+  expect(await repairsOf(env)).toEqual({});
+  expect(await env.book(ref)).toHaveLength(1);
 });
 
 test('verify --adopt keeps a run held whose charge it cannot book, because the payer’s card is lost [D-39]', async ({

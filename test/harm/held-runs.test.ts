@@ -4,6 +4,7 @@ import { describe, expect } from 'vitest';
 import { recordDispute } from '../../db/repositories/payments/disputes.ts';
 import { paymentAttempts } from '../../db/schema/payments.ts';
 import { subscriptions, testClocks } from '../../db/schema/subscriptions.ts';
+import { describeWorkflow } from '../../temporal/client.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { findings } from '../support/findings.ts';
@@ -112,7 +113,7 @@ describe('a run that is newer than its restored row', () => {
     expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 0 });
   });
 
-  test('is counted, and neither started nor counted as failed, if it has completed [D-39]', async ({
+  test('is counted, and neither started nor counted as failed, if it has completed, also after Temporal has deleted it [D-39]', async ({
     env,
     shop,
   }) => {
@@ -125,6 +126,20 @@ describe('a run that is newer than its restored row', () => {
     await change(env, ref, { wakeAt: longAgo, updatedAt: longAgo });
     expect(await repairsOf(env)).toEqual({ failed: 1 });
     expect([await repairsOf(env), await repairsOf(env)]).toEqual([{}, {}]);
+    expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 1 });
+
+    const { client } = env;
+    await client.workflowService.deleteWorkflowExecution({
+      namespace: client.options.namespace,
+      workflowExecution: { workflowId: subscriptionWorkflowId(ref.subscriptionId) },
+    });
+    await expect.poll(() => describeWorkflow(client, handleOf(env, ref).workflowId)).toBeNull();
+    await change(env, ref, { wakeAt: longAgo, updatedAt: longAgo });
+    expect([await repairsOf(env), await repairsOf(env)]).toEqual([{}, {}]);
+    const cancel = { kind: 'cancel', commandId: randomUUID(), reason: 'cancelled' } as const;
+    await expect(env.workflows.execute(ref, cancel)).rejects.toMatchObject({
+      code: 'service_unavailable',
+    });
     expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 1 });
     expect(await env.book(ref)).toHaveLength(1);
   });

@@ -164,6 +164,8 @@ export interface Snapshot {
   earlier: number;
   productName: string | null;
   receiptId: string | null;
+  /** True if the row is older than its run, because the database was restored. */
+  isHeld: boolean;
 }
 
 /**
@@ -183,6 +185,7 @@ export async function loadSnapshot(
       targetAt: testClocks.targetAt,
       productPage: subscriptions.productPage,
       receiptId: subscriptions.receiptId,
+      isHeld: sql<boolean>`${subscriptions.heldAt} is not null`,
       entries: latestEntries(ENTRIES_SHOWN),
       earlier: countEarlier(earlierMost),
     })
@@ -190,8 +193,8 @@ export async function loadSnapshot(
     .leftJoin(testClocks, isRecord(testClocks, subscriptions.merchantId, subscriptions.testClockId))
     .where(isRow(ref));
   if (!row) return null;
-  const { state, targetAt, receiptId, entries, earlier } = row;
-  const rest = { entries, earlier, productName: row.productPage?.name ?? null, receiptId };
+  const { state, targetAt, productPage, receiptId, isHeld, entries, earlier } = row;
+  const rest = { entries, earlier, productName: productPage?.name ?? null, receiptId, isHeld };
   if (targetAt === null) return { state, clock: null, ...rest };
   const reachedAt = row.reachedAt ?? row.createdAt;
   // While the clock advances, the subscription may have passed the time that it recorded last.

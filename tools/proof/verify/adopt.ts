@@ -1,25 +1,25 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { WorkflowNotFoundError } from '@temporalio/client';
+import { isGrpcDeadlineError, WorkflowNotFoundError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import type { Db } from '../../../db/client.ts';
 import { countHeld } from '../../../db/repositories/sweeps/queries.ts';
 import {
   adoptCycleCharge,
+  adoptEnd,
   adoptOrder,
   adoptRefund,
-  findHold,
+  findState,
   NotAdopted,
   recordChargeId,
 } from './adopted-rows.ts';
 import type { LostCharge } from './adopted-rows.ts';
 import { listEntries } from '../../../db/repositories/subscriptions/entries.ts';
 import { CYCLE_COUNT_MAX } from '../../../domain/calendar.ts';
-import { DomainError } from '../../../domain/errors.ts';
 import { intentIdOfCycle } from '../../../domain/ids.ts';
 import { ENTRIES_SHOWN } from '../../../domain/subscription/describe.ts';
 import { textOf } from '../../../domain/subscription/entries.ts';
 import type { Entry } from '../../../domain/subscription/entries.ts';
-import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
+import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import { messageOf, minuteText } from '../../scripts/client/terminal.ts';
 import { ACCEPT_WITHIN_MS, describeWorkflow } from '../../../temporal/client.ts';
 import type { SubscriptionRuns } from '../../../temporal/subscriptions/runs.ts';
@@ -30,11 +30,11 @@ import type { LostRecords } from './lost-records.ts';
 interface AdoptDeps {
   readonly db: Db;
   readonly client: Client;
-  readonly workflows: Pick<SubscriptionRuns, 'recheck' | 'ensureRunning'>;
+  readonly workflows: Pick<SubscriptionRuns, 'ensureRunning'>;
 }
 
-/** Time in ms within which a run reads its row again after a recheck. */
-const RECHECKED_WITHIN_MS = 10_000;
+/** Time in ms within which a worker answers what a run knows. */
+const ANSWERED_WITHIN_MS = 10_000;
 /** Time in ms between two counts of the held runs. */
 const COUNTED_AFTER_MS = 3_000;
 
@@ -62,7 +62,6 @@ export async function adopt(
   };
   const adopted = new Set<string>();
   const isUnbooked = new Set<string>();
-  const newer = new Map(lost.held.map((ref) => [ref.subscriptionId, ref]));
   for (const charge of lost.unnamed) {
     await attempt(charge.key, async () =>
       (await recordChargeId(deps.db, charge)) ? 'it is looked up at the gateway' : null,
@@ -70,7 +69,6 @@ export async function adopt(
   }
   for (const charge of lost.charges) {
     const cycle = cycleOf(charge);
-    if (cycle) newer.set(cycle.ref.subscriptionId, cycle.ref);
     const isBooked = await attempt(charge.key, async () => {
       if (charge.outcome === 'declined' && !adopted.has(charge.intentId)) {
         throw new NotAdopted('the gateway declined it, so it moved no money');
@@ -93,29 +91,34 @@ export async function adopt(
       return `${refund.amountMinor} are booked as a refund of ${intentId}`;
     });
   }
-  for (const ref of newer.values()) {
+  const left = [...lost.held];
+  for (let ref = left.shift(); ref !== undefined; ref = left.shift()) {
     // If Temporal or its workers are away, the lines about the booked records are still printed.
     try {
       lines.push(...(await release(deps, ref, isUnbooked.has(ref.subscriptionId))));
     } catch (error) {
       unreleased.push(`! ${ref.subscriptionId}: not released: ${messageOf(error)}`);
+      if (!isGrpcDeadlineError(error)) continue;
+      if (left.length > 0) unreleased.push(`! nor ${left.length} more: no worker answers`);
+      break;
     }
   }
   return { lines, unreleased };
 }
 
 /**
- * Makes each sleeping run compare itself with its row, so that the newer ones are held. Returns lines for the operator:
- * none, or that it was not done.
+ * Makes each sleeping run compare itself with its row, so that the newer ones are held; completed ones are compared here.
+ * Returns lines for the operator: none, or that it was not done.
  */
 export async function findNewerRuns(
   db: Db,
-  workflows: Pick<SubscriptionRuns, 'recheckAll'>,
+  workflows: Pick<SubscriptionRuns, 'recheckAll' | 'holdCompleted'>,
 ): Promise<string[]> {
   try {
+    await workflows.holdCompleted();
     await workflows.recheckAll('verify --adopt');
   } catch (error) {
-    return [`! sleeping runs were not rechecked: ${messageOf(error)}`];
+    return [`! runs were not compared with their rows: ${messageOf(error)}`];
   }
   let before = -1;
   let held = await countHeld(db);
@@ -145,7 +148,7 @@ function cycleOf({ merchantId, subscriptionId, intentId }: LostCharge): Cycle | 
 
 async function bookCycle(db: Db, charge: LostCharge, { ref, cycleNumber }: Cycle): Promise<string> {
   const { subscriptionId } = ref;
-  if ((await findHold(db, ref)) === null)
+  if ((await findState(db, ref)) === null)
     throw new NotAdopted(`there is no row of ${subscriptionId}`);
   await adoptCycleCharge(db, ref, cycleNumber, charge);
   if (charge.outcome === 'declined') return 'its decline is booked';
@@ -179,10 +182,17 @@ async function release(
   });
   const description = await describeWorkflow(deps.client, subscriptionWorkflowId(subscriptionId));
   if (description?.status.name === 'COMPLETED') {
-    return [
-      ...lines,
-      `! ${subscriptionId}: its workflow ended as ${known.status} (${known.endReason}), its row is ${row.status}`,
-    ];
+    const ended = `its workflow ended as ${known.status} (${known.endReason})`;
+    try {
+      await adoptEnd(deps.db, known);
+      return [`+ ${subscriptionId}: ${ended}, and so does its row`];
+    } catch (error) {
+      if (!(error instanceof NotAdopted)) throw error;
+      return [
+        ...lines,
+        `! ${subscriptionId}: ${ended}, its row stays ${row.status} and held: ${error.message}`,
+      ];
+    }
   }
   if (isUnbooked) {
     return [
@@ -211,45 +221,21 @@ function unknownEntries(known: readonly Entry[], ledger: readonly Entry[]): Entr
   return known.filter((entry) => !has.has(nameOf(entry)) && entry.kind !== 'paid');
 }
 
-interface HeldState {
-  readonly known: KnownState;
-  readonly row: SubscriptionState;
-}
-
-/** Waits until the run is held or has the row's version. The two states of a held run; null for any other. */
-async function heldState({ db, client, workflows }: AdoptDeps, ref: SubscriptionRef) {
-  const workflowId = subscriptionWorkflowId(ref.subscriptionId);
-  const giveUpAt = performance.now() + RECHECKED_WITHIN_MS;
-  for (let isFirst = true; ; isFirst = false) {
-    const known = await knownState(client, workflowId);
-    const found = await findHold(db, ref);
-    if (known === null || found === null || known.version <= found.state.version) return null;
-    const held: HeldState = { known, row: found.state };
-    if (found.heldAt !== null) return held;
-    if (isFirst) await recheck(workflows, ref);
-    if (performance.now() > giveUpAt)
-      throw new Error(`${ref.subscriptionId} does not read its row`);
-    await pause(100);
-  }
+/** The two states of a run that is newer than its row; null for any other. */
+async function heldState({ db, client }: AdoptDeps, ref: SubscriptionRef) {
+  const known = await knownState(client, subscriptionWorkflowId(ref.subscriptionId));
+  const row = await findState(db, ref);
+  return known === null || row === null || known.version <= row.version ? null : { known, row };
 }
 
 /** The state that the run knows, also after the run has closed. Null if Temporal knows no run. */
 async function knownState(client: Client, workflowId: string): Promise<KnownState | null> {
   try {
-    return await client.withDeadline(Date.now() + RECHECKED_WITHIN_MS, () =>
+    return await client.withDeadline(Date.now() + ANSWERED_WITHIN_MS, () =>
       client.workflow.getHandle(workflowId).query(stateQuery),
     );
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return null;
     throw error;
-  }
-}
-
-async function recheck(workflows: AdoptDeps['workflows'], ref: SubscriptionRef): Promise<void> {
-  try {
-    await workflows.recheck(ref);
-  } catch (error) {
-    // A completed workflow that is newer than its row; the hold is recorded.
-    if (!(error instanceof DomainError)) throw error;
   }
 }

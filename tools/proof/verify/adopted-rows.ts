@@ -4,18 +4,21 @@ import { newId } from '../../../domain/ids.ts';
 import { DIRECT_COMMAND } from '../../../domain/payment-intent.ts';
 import type { AttemptTrigger, IntentRef } from '../../../domain/payment-intent.ts';
 import type { RefundRef } from '../../../domain/refund.ts';
+import type { Entry } from '../../../domain/subscription/entries.ts';
 import { calendarDate } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../../db/client.ts';
 import { paymentAttempts, paymentIntents, refunds } from '../../../db/schema/payments.ts';
 import { paymentMethods } from '../../../db/schema/customers.ts';
-import { subscriptions } from '../../../db/schema/subscriptions.ts';
+import { subscriptionEntries, subscriptions } from '../../../db/schema/subscriptions.ts';
 import { isRecord } from '../../../db/repositories/records.ts';
 import { insertCycleIntent, lockRow } from '../../../db/repositories/subscriptions/cycles.ts';
 import { OPEN_STATES } from '../../../db/repositories/subscriptions/attempts.ts';
 import type { Attempt } from '../../../db/repositories/subscriptions/attempts.ts';
+import { rowOf } from '../../../db/repositories/subscriptions/row.ts';
 import { appendDrafts } from '../../../db/repositories/subscriptions/events.ts';
 import { findChargeable } from '../../../db/repositories/subscriptions/read.ts';
+import type { KnownState } from '../../../workflows/subscription/messages.ts';
 import { settlePayment } from '../../../db/repositories/payments/charges.ts';
 import { attemptsOf, insertPayment, lockIntent } from '../../../db/repositories/payments/orders.ts';
 import { insertRefund, settleRefund } from '../../../db/repositories/payments/refunds.ts';
@@ -231,11 +234,50 @@ export async function adoptRefund(db: Db, lost: LostRefund): Promise<void> {
   });
 }
 
-/** The recorded state of a subscription, and since when its newer run is held; null for an unknown one. */
-export async function findHold(db: Db, { merchantId, subscriptionId }: SubscriptionRef) {
+/** Steps that open or settle no attempt and leave the status as it is. */
+const QUIET: readonly Entry['kind'][] = [
+  'edited',
+  'cancellation_planned',
+  'cancellation_withdrawn',
+];
+
+/** The row gets the last state of a run that completed, and the ledger the steps before it. Throws NotAdopted. */
+export async function adoptEnd(db: Db, { entries, ...state }: KnownState): Promise<void> {
+  await db.transaction(async (tx) => {
+    const { state: row } = await lockRow(tx, state);
+    const { merchantId, subscriptionId } = state;
+    const lost = entries.filter(({ version }) => version > row.version);
+    const isWhole = lost.length === state.version - row.version;
+    const before = lost.slice(0, -1);
+    if (!isWhole || !before.every(({ kind }) => QUIET.includes(kind))) {
+      throw new NotAdopted('more than edits and a cancellation is lost');
+    }
+    await tx
+      .update(subscriptions)
+      .set({ ...rowOf(state), lastTransitionId: `${subscriptionId}:${state.version}` })
+      .where(isRecord(subscriptions, merchantId, subscriptionId));
+    const rows = lost.map(({ version, at, actor, kind, ...facts }) => ({
+      merchantId,
+      subscriptionId,
+      version,
+      at,
+      actor,
+      kind,
+      facts,
+      status: version === state.version ? state.status : row.status,
+    }));
+    await tx.insert(subscriptionEntries).values(rows);
+  });
+}
+
+/** Null for an unknown subscription. */
+export async function findState(
+  db: Db,
+  { merchantId, subscriptionId }: SubscriptionRef,
+): Promise<SubscriptionState | null> {
   const [row] = await db
-    .select({ state: subscriptions.state, heldAt: subscriptions.heldAt })
+    .select({ state: subscriptions.state })
     .from(subscriptions)
     .where(isRecord(subscriptions, merchantId, subscriptionId));
-  return row ?? null;
+  return row?.state ?? null;
 }
