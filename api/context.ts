@@ -1,5 +1,6 @@
 import type { RouterContext } from '@koa/router';
 import type { MerchantMode } from '../db/schema/merchants.ts';
+import type { DomainError } from '../domain/errors.ts';
 import type { Branding } from '../domain/branding.ts';
 import type { Locale } from '../domain/locales.ts';
 
@@ -17,6 +18,8 @@ export interface RequestState {
   route: string | null;
   /** Aborts 3 s before the middleware `deadline` answers 503. */
   late: AbortSignal;
+  /** Answers an error in place of the JSON of `errorBoundary`. */
+  sendError?: (error: DomainError) => void;
   /** Code of the error answer, for the access log. */
   errorCode?: string;
   merchant?: Merchant;

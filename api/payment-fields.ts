@@ -115,9 +115,12 @@ const email = text(DETAIL_MAX).regex(new RegExp(`^$|${EMAIL_PATTERN.source}`), {
 
 const country = z
   .string()
-  .refine((code) => code === '' || isCountryCode(code.toUpperCase()), {
-    error: 'must be an ISO 3166 alpha-2 country code',
-  })
+  .refine(
+    (code) => /^([A-Za-z]{2})?$/.test(code) && (code === '' || isCountryCode(code.toUpperCase())),
+    {
+      error: 'must be an ISO 3166 alpha-2 country code',
+    },
+  )
   .meta({ pattern: '^([A-Za-z]{2})?$' });
 
 export const customerDetails = z

@@ -45,15 +45,17 @@ export async function redeemToken(
   const { enteredAt } = outcome;
   // After this card, the payer entered the subscription's present card on the page of another link.
   if (enteredAt < (session?.presentEnteredAt ?? 0)) return REFUSED;
+  // A gateway's page may stay open longer than the link for a new card.
+  if (session?.purpose === 'update_method' && enteredAt >= session.expiresAt) return REFUSED;
   const paymentMethodId = await savePaymentMethod(db, {
     merchantId: input.merchantId,
     id,
     customerId: input.customerId,
     gateway,
-    card: outcome.card,
+    ...outcome.card,
     enteredAt,
     tokenHash: tryKey(input.paymentToken),
-    nowAt: input.nowAt,
+    createdAt: input.nowAt,
   });
   // The gateway's method belongs to another customer, so this customer may not use it.
   if (paymentMethodId === null) return REFUSED;

@@ -12,20 +12,15 @@ export function errorBoundary(logger: Logger) {
     try {
       await next();
     } catch (thrown) {
-      const error = reportedError(logger, ctx, thrown);
-      send(ctx, errorAnswer(error));
+      const error = toDomainError(thrown);
+      if (error.cause !== undefined) logFailure(logger, ctx, error.cause);
+      ctx.state.errorCode = error.code;
+      const { retryAfterSeconds } = error;
+      if (retryAfterSeconds !== undefined) ctx.set('Retry-After', String(retryAfterSeconds));
+      if (ctx.state.sendError) ctx.state.sendError(error);
+      else send(ctx, errorAnswer(error));
     }
   };
-}
-
-/** Returns the error to answer with. Logs its cause, and sets the header `Retry-After` if the error has one. */
-export function reportedError(logger: Logger, ctx: Context, thrown: unknown): DomainError {
-  const error = toDomainError(thrown);
-  if (error.cause !== undefined) logFailure(logger, ctx, error.cause);
-  ctx.state.errorCode = error.code;
-  const { retryAfterSeconds } = error;
-  if (retryAfterSeconds !== undefined) ctx.set('Retry-After', String(retryAfterSeconds));
-  return error;
 }
 
 /** Without a DomainError in `thrown`, the returned error has `thrown` as its cause. */

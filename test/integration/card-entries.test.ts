@@ -2,7 +2,7 @@ import { asc, eq, isNotNull } from 'drizzle-orm';
 import { describe, expect, test as base } from 'vitest';
 import { NOTHING_FOUND } from '../../activities/repair/sweep.ts';
 import { tryKey } from '../../db/repositories/checkouts/tries.ts';
-import { checkoutTries } from '../../db/schema/checkouts.ts';
+import { checkoutSessions, checkoutTries } from '../../db/schema/checkouts.ts';
 import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { outboxEvents } from '../../db/schema/webhooks.ts';
 import { paymentAttempts } from '../../db/schema/payments.ts';
@@ -239,6 +239,26 @@ test('the card that the payer entered last replaces the others, also when it was
   await scene.expectNothingLeft();
   expect(await scene.methodOf(made)).toMatchObject({ brand: 'mastercard', status: 'LIVE' });
   expect(await scene.tries(older)).toEqual([null]);
+  expect(await scene.events(made)).toEqual(PAID);
+});
+
+test('a card that was entered on Stripe’s page after the update link had expired is refused, also from the event [D-33]', async ({
+  scene,
+}) => {
+  const { env, seller } = scene;
+  const made = await scene.active();
+  const link = await scene.updateLink(made, Date.now());
+  const page = await openStripe(link);
+  const [, token = ''] = new URL(link).pathname.split('/update-method/');
+  await env.db
+    .update(checkoutSessions)
+    .set({ expiresAt: Date.now() - 60_000 })
+    .where(eq(checkoutSessions.id, sessionIdOf(token)));
+  await enter(page, MASTERCARD);
+  await seller.settled();
+  await expect.poll(() => scene.tries(link)).toEqual(['processing_error']);
+  await scene.expectNothingLeft();
+  expect(await scene.methodOf(made)).toMatchObject({ brand: 'visa', status: 'LIVE' });
   expect(await scene.events(made)).toEqual(PAID);
 });
 

@@ -91,14 +91,11 @@ test('a shared payment method becomes DELETED when both subscriptions replace it
   /** Saves a new card and returns the transition of the subscription to this card. */
   const replacing = async (ref: SubscriptionRef, id: string) => {
     const state = await env.state(ref);
-    const { merchantId, customerId } = state;
     const [like] = await env.db.select().from(paymentMethods).where(eq(paymentMethods.id, shared));
-    const card = { ...like!, gatewayMethodId: `gateway of ${id}` };
     const nowAt = Date.now();
-    const { gateway } = like!;
-    const entry = { enteredAt: nowAt, tokenHash: tryKey(id) };
-    const method = { merchantId, id, customerId, gateway, card, ...entry, nowAt };
-    await savePaymentMethod(env.db, method);
+    const entry = { enteredAt: nowAt, createdAt: nowAt, tokenHash: tryKey(id) };
+    const gatewayMethodId = `gateway of ${id}`;
+    await savePaymentMethod(env.db, { ...like!, id, gatewayMethodId, ...entry });
     const order = { paymentMethodId: id, commandId: `cmd_${id}`, sessionId: 'cs_1' };
     const change = applyNewPaymentMethod(state, order, nowAt, nowAt);
     return { change, transitionId: `cmd_${id}`, command: null, nowAt };

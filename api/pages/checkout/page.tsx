@@ -94,11 +94,7 @@ export function checkoutRoutes(routes: PageRoutes): void {
 
   cardPageRoutes<Checkout>(routes, {
     pathOf: checkoutPath,
-    texts: {
-      unknown: 'unknownCheckout',
-      expired: ['checkoutExpiredTitle', 'checkoutExpired'],
-      cancelled: 'checkoutCancelledTitle',
-    },
+    texts: { expired: 'paymentExpired' },
     find: (token) => findCheckout(db, readSessionToken(deps, token) ?? token),
     stageOf: (checkout) => stageOf(checkout, nowOf(checkout)),
     asked: (request, checkout) => askedOf(request, checkout, nowOf(checkout)),

@@ -54,12 +54,6 @@ export function busyPage(language: Language): Page {
   return notice(language, 429, language.say('linkBusyTitle'), [language.say('linkBusy')]);
 }
 
-export function foreignFormPage(language: Language, code: string): Page {
-  const link = { href: linkPath(code), text: language.say('openLink') };
-  const texts = [language.say('openLinkAgain')];
-  return notice(language, 403, language.say('foreignFormTitle'), texts, link);
-}
-
 export function linkPath(code: string): string {
   return `/l/${code}`;
 }

@@ -3,7 +3,7 @@ import type { Link } from '../../../db/repositories/subscriptions/links.ts';
 import { pathParam } from '../../context.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { cardGatewayOf } from '../shared/card-page.tsx';
+import { cardGatewayOf, foreignFormPage } from '../shared/card-page.tsx';
 import { hasProblem, readDetails, valuesOf } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
 import { forgetDetails, keptDetails, refuseDetails } from '../shared/kept-details.ts';
@@ -13,15 +13,7 @@ import { hashAddress } from '../shared/limits.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import type { PageRoutes } from '../shared/card-page-kind.ts';
 import { beginUse, goodsOf } from './goods.ts';
-import {
-  busyPage,
-  foreignFormPage,
-  gonePage,
-  linkPage,
-  linkPath,
-  missingOf,
-  visitFormToken,
-} from './page.tsx';
+import { busyPage, gonePage, linkPage, linkPath, missingOf, visitFormToken } from './page.tsx';
 import { checkoutTokenOf, cookieVisit, isVisit, newVisit, setCookieVisit } from './visit.ts';
 
 const CODE = /^[0-9A-Za-z]{12}$/;
@@ -58,7 +50,7 @@ export function linkPageRoutes({ router, deps, limits }: PageRoutes): void {
     const formVisit = form.get('visit');
     const expected = { ...deps, token: visitFormToken(deps, code, formVisit ?? '') };
     if (!isVisit(formVisit) || !isOwnForm(ctx, expected, form.get('form_token') ?? ''))
-      return sendPage(deps, ctx, foreignFormPage(languageFor(ctx), code));
+      return sendPage(deps, ctx, foreignFormPage(languageFor(ctx), linkPath(code)));
     // Two tabs of one browser have two form visits but one cookie, so the cookie takes precedence.
     const visit = cookieVisit(deps, ctx, code) ?? formVisit;
     await takeFirstStep(deps, ctx, link, visit, readDetails(form, missingOf(link)));

@@ -58,7 +58,7 @@ addEventListener('pageshow', () => button.removeAttribute('aria-busy'));
 }`);
 
 /**
- * Requests `data-url` every `data-seconds` seconds, and opens this URL as soon as its page has another title. A reload
+ * Requests `data-url` every `data-seconds` seconds, and opens this URL as soon as it is a page with another title. A reload
  * at each request would take a screen reader back to the top of the page.
  */
 export const WAIT_SCRIPT = pageScript(`{
@@ -67,7 +67,8 @@ const wait = () => setTimeout(look, seconds * 1000);
 const look = async () => {
   try {
     const answer = await (await fetch(url)).text();
-    if (!answer.includes('<title>' + document.title + '</title>')) return location.replace(url);
+    const isPage = answer.includes('<title>');
+    if (isPage && !answer.includes('<title>' + document.title + '</title>')) return location.replace(url);
   } catch {}
   wait();
 };

@@ -31,17 +31,13 @@ export function paymentPageRoutes(routes: PageRoutes): void {
   router.get(INTENT_PATH, async (ctx) => {
     const intentId = String(ctx.query[INTENT_PARAMETER]);
     const payment = await limits.lookUp(ctx, () => findHostedPayment(db, intentId));
-    if (payment === null) sendPage(deps, ctx, unknownPage(languageFor(ctx), 'unknownPayment'));
+    if (payment === null) sendPage(deps, ctx, unknownPage(languageFor(ctx)));
     else seeOther(ctx, paymentPath(payment.intentId));
   });
 
   cardPageRoutes<HostedPayment>(routes, {
     pathOf: paymentPath,
-    texts: {
-      unknown: 'unknownPayment',
-      expired: ['paymentExpiredTitle', 'paymentExpired'],
-      cancelled: 'paymentCancelledTitle',
-    },
+    texts: { expired: 'paymentExpired' },
     find: (token) => findHostedPayment(db, readSessionToken(deps, token) ?? token),
     stageOf: (payment) => paymentStageOf(payment, now()),
     asked: askedOf,

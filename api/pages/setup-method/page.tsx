@@ -21,11 +21,7 @@ export function setupMethodPageRoutes(routes: PageRoutes): void {
 
   cardPageRoutes<HostedSetup>(routes, {
     pathOf: setupMethodPath,
-    texts: {
-      unknown: 'unknownSetup',
-      expired: ['setupExpiredTitle', 'setupExpired'],
-      processing: 'savingCard',
-    },
+    texts: { expired: 'setupExpired', processing: 'savingCard' },
     find: (token) => findHostedSetup(db, token),
     stageOf: (setup) => setupStageOf(setup, now()),
     asked: askedOf,
@@ -52,9 +48,12 @@ function askedOf({ language }: { language: Language }, setup: HostedSetup): Aske
 function savedPage(language: Language, setup: HostedSetup, url: string): Page {
   const { say } = language;
   const name = setup.merchantName;
-  const card = setup.card === null ? say('yourCardInSentence') : cardText(language, setup.card);
-  const texts = [say('canChargeNow', { name, card }), say('nothingChargedNow')];
-  const saved = { card: setup.card, at: setup.completedAt, reference: setup.setupMethodId };
+  const { card } = setup;
+  const texts = [
+    ...(card === null ? [] : [say('canChargeNow', { name, card: cardText(language, card) })]),
+    say('nothingChargedNow'),
+  ];
+  const saved = { card, at: setup.completedAt, reference: setup.setupMethodId };
   const purchase = { productName: null, merchantName: name };
   const receipt = savedCardReceipt(language, saved, purchase);
   return endPage(language, 200, { title: say('cardSavedTitle'), texts, receipt }, { name, url });
@@ -68,7 +67,7 @@ function saleOf({ say }: Language, { merchantName }: HostedSetup): SaleText {
     offer: {
       heading: say('yourCard'),
       action: say('saveCard'),
-      onceEntered: say('nothingIsCharged'),
+      onceEntered: say('nothingIsChargedToday'),
       lines: [{ label: say('chargedToday'), text: say('nothing') }],
     },
     consent: say('consentSavedCard', { name: merchantName }),

@@ -37,13 +37,16 @@ export function declinedText(
 ): string | null {
   if (isAtBank(attempt)) return null;
   if (isUnconfirmed(attempt)) return language.say('notConfirmed');
-  // A card that could not be saved has no attempt, and is the later one.
-  const code = lastErrorCode ?? (attempt?.state === 'DECLINED' ? attempt.errorCode : null);
-  if (code === null && attempt?.state !== 'DECLINED') return null;
+  const isDeclined = attempt?.state === 'DECLINED';
+  if (lastErrorCode === null && !isDeclined) return null;
+  // A card that could not be saved has no attempt, and is the later one. A decline after the bank is only in its attempt.
+  const ofAttempt = isDeclined ? attempt.errorCode : null;
+  const code =
+    isDeclined && attempt.payerAskedAt !== null ? ofAttempt : (lastErrorCode ?? ofAttempt);
   return declineText(language, 'paymentDeclined', code);
 }
 
-/** Returns the page with a section above its content: the payer can confirm with the bank or give another card. */
+/** Returns the page with a section above its content, if it has any: the payer can confirm with the bank. */
 export function withBankAbove(page: Page, { amount, alert, action }: BankConfirmation): Page {
   const { say } = page.language;
   const content = (
@@ -56,7 +59,7 @@ export function withBankAbove(page: Page, { amount, alert, action }: BankConfirm
           </p>
         )}
         {action}
-        <p>{say('orAnotherCard')}</p>
+        {page.content && <p>{say('orAnotherCard')}</p>}
       </section>
       {page.content}
     </>

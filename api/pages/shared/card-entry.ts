@@ -7,7 +7,7 @@ import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { logFailure } from '../../middleware/errors.ts';
 import { cardEntryPath, cardGatewayOf, confirmPage, leavePage } from './card-page.tsx';
-import { asksForCard } from './card-page-kind.ts';
+import { asksForCard, takesCard } from './card-page-kind.ts';
 import type { CardSubject, CardRoutes } from './card-page-kind.ts';
 import type { CardGateway } from './card-page.tsx';
 import { knownDetails, missingDetails } from './details-form.ts';
@@ -30,7 +30,7 @@ export function entryRoutes<Subject extends CardSubject>({
     if (opened === null) return;
     const { subject, home, outcome, language } = opened;
     const hasDetails = !pages.fillIn || missingDetails(subject).length === 0;
-    const isAsked = asksForCard(pages, subject) && hasDetails;
+    const isAsked = asksForCard(pages, subject) && takesCard(pages, subject) && hasDetails;
     const gateway = isAsked ? await cardGatewayOf(deps, subject.merchantId) : null;
     if (!gateway?.openCardEntry) return seeOther(ctx, outcome);
     await limits.expectFewDeclines(ctx, subject);
@@ -64,7 +64,8 @@ interface Entry {
 async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise<Page> {
   const { home, subject, tries, expiresAt, gateway, language } = entry;
   const { merchantId, sessionId, customerId, linkId } = subject;
-  const { name, email } = knownDetails(subject);
+  // Any person may open a link, so the customer's own record stays hidden.
+  const { name, email } = linkId ? subject.customerDetails : knownDetails(subject);
   const customer = { merchantId, customerId, gateway: gateway.name };
   const opened = await open(deps, ctx, gateway, {
     session: sessionId,
@@ -73,7 +74,6 @@ async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise
       id: customerId,
       name: name ?? undefined,
       email: email ?? undefined,
-      // The gateway shows the payer the e-mail of this customer.
       gatewayMethodId: linkId ? null : await findGatewayMethod(deps.db, customer),
     },
     returnUrl: returnUrl(deps, home, browserOf(deps, ctx, home)),

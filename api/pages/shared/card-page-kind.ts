@@ -5,7 +5,7 @@ import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import type { Locale } from '../../../domain/locales.ts';
 import type { Language } from '../parts/language.ts';
 import type { CardPage } from '../../../temporal/cards.ts';
-import type { AskedCard, PageRequest, UnknownTitle } from './card-page.tsx';
+import type { AskedCard, PageRequest } from './card-page.tsx';
 import type { SaleText } from './views.tsx';
 import type { DetailName, Payer } from './details-form.ts';
 import type { Page } from './page.tsx';
@@ -17,6 +17,7 @@ import { foreignFormPage, unknownPage } from './card-page.tsx';
 import { languageFor, sendPage } from './page.tsx';
 import { isPrefetch } from './limits.ts';
 import type { PageLimits } from './limits.ts';
+import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import { formToken, isOwnForm, readForm } from './own-requests.ts';
 
 /** The data of a payment, subscription or setup session that its page with a card form needs. */
@@ -66,17 +67,7 @@ export interface CardPages<Subject extends CardSubject> {
   pathOf(token: string): string;
   /** Keys of the page's texts. */
   readonly texts: {
-    readonly unknown: UnknownTitle;
-    readonly expired: readonly [
-      title:
-        | 'checkoutExpiredTitle'
-        | 'paymentExpiredTitle'
-        | 'setupExpiredTitle'
-        | 'linkExpiredTitle',
-      text: 'checkoutExpired' | 'paymentExpired' | 'setupExpired' | 'linkExpired',
-    ];
-    /** The title of a cancelled page. Default: that of an expired one. */
-    readonly cancelled?: 'checkoutCancelledTitle' | 'paymentCancelledTitle';
+    readonly expired: 'paymentExpired' | 'setupExpired' | 'askMerchant';
     readonly processing?: 'savingCard';
   };
   find(token: string): Promise<Subject | null>;
@@ -149,7 +140,7 @@ export function createOpener<Subject extends CardSubject>(
     const subject = await limits.lookUp(ctx, () => pages.find(token));
     const language = languageFor(ctx, subject?.locale);
     ctx.state.pageBranding = subject?.merchantSettings.branding ?? {};
-    if (subject === null) sendPage(deps, ctx, unknownPage(language, pages.texts.unknown));
+    if (subject === null) sendPage(deps, ctx, unknownPage(language));
     const home = pages.pathOf(token);
     return { token, subject, home, outcome: pages.outcomeOf?.(home) ?? home, language };
   };
@@ -175,6 +166,14 @@ export function asksForCard<Subject extends CardSubject>(
   subject: Subject,
 ): boolean {
   return ['open', 'atBank'].includes(stageOf(subject));
+}
+
+/** True if the page takes one more card. At the last one it may only wait for the bank. */
+export function takesCard<Subject extends CardSubject>(
+  { limitsOf }: Pick<CardPages<Subject>, 'limitsOf'>,
+  subject: Subject,
+): boolean {
+  return limitsOf(subject).tries < CARD_TRIES_MAX[subject.mode];
 }
 
 /** True for HEAD and prefetch requests, which do not count as an opening of the page. */

@@ -221,10 +221,8 @@ export function confirmPage(
   return { language, status, title: form.title, content };
 }
 
-export type UnknownTitle = 'unknownCheckout' | 'unknownPayment' | 'unknownSetup' | 'unknownUpdate';
-
-export function unknownPage(language: Language, title: UnknownTitle): Page {
-  return notice(language, 404, language.say(title), [language.say('unknownLink')]);
+export function unknownPage(language: Language): Page {
+  return notice(language, 404, language.say('unknownPage'), [language.say('unknownLink')]);
 }
 
 export function foreignFormPage(language: Language, home: string): Page {

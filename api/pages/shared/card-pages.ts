@@ -9,7 +9,7 @@ import { askedDetails, hasProblem, readDetails, valuesOf } from './details-form.
 import type { DetailName, TypedDetails } from './details-form.ts';
 import { forgetDetails, keptDetails, refuseDetails } from './kept-details.ts';
 import { browserOf } from './own-requests.ts';
-import { asksForCard, createOpener, isPreview } from './card-page-kind.ts';
+import { asksForCard, createOpener, isPreview, takesCard } from './card-page-kind.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 import { mistypesIn } from '../parts/card-form.tsx';
@@ -96,8 +96,11 @@ function stagePage<Subject extends CardSubject>(
     case 'atBank': {
       const { sale: text, bank, ...asked } = pages.asked(request, subject);
       const sale = saleOf(request, subject.mode, text, back.url);
-      const page = askPayer(request, { ...asked, subject, sale });
-      return bank ? withBankAbove(page, bank) : page;
+      if (!bank || takesCard(pages, subject)) {
+        const page = askPayer(request, { ...asked, subject, sale });
+        return bank ? withBankAbove(page, bank) : page;
+      }
+      return withBankAbove({ language, status: 200, title: sale.productName, content: null }, bank);
     }
     case 'locked': {
       // 403 and not 429, because a later retry does not help: the payer needs a new link.
@@ -107,12 +110,12 @@ function stagePage<Subject extends CardSubject>(
     case 'processing':
       return processingPage(language, outcome);
     case 'expired': {
-      const [title, text] = pages.texts.expired;
-      return endPage(language, 410, { title: say(title), texts: [say(text, { name })] }, back);
+      const texts = [say(pages.texts.expired, { name })];
+      return endPage(language, 410, { title: say('expiredTitle'), texts }, back);
     }
     case 'cancelled': {
-      const title = say(pages.texts.cancelled ?? pages.texts.expired[0]);
-      return endPage(language, 410, { title, texts: [say('nothingMoreCharged')] }, back);
+      const text = { title: say('cancelledTitle'), texts: [say('nothingMoreCharged')] };
+      return endPage(language, 410, text, back);
     }
     case 'done':
     case 'saved':

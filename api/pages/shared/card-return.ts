@@ -8,7 +8,7 @@ import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { isAtBank, lookUp } from './bank.tsx';
 import type { CardPages, CardSubject, CardRoutes, Opened } from './card-page-kind.ts';
-import { confirmPage, processingPage } from './card-page.tsx';
+import { cardGatewayOf, confirmPage, processingPage } from './card-page.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { PageLimits } from './limits.ts';
 import { isOwnReturn } from './own-requests.ts';
@@ -139,7 +139,9 @@ async function takeCard<Subject extends CardSubject>(
   if (known !== null && known.errorCode !== null) return 'shown';
   if (known === null) {
     if (!isOwn) return 'foreign';
-    await limits.expectFewDeclines(ctx, subject);
+    // A card of the gateway's page passed this limit before, and the gateway's event submits it, too.
+    const gateway = await cardGatewayOf(deps, merchantId);
+    if (!gateway?.openCardEntry) await limits.expectFewDeclines(ctx, subject);
     await pages.beforeTry?.(subject);
     const isAdmitted = await admitTry(db, ref, { limit: CARD_TRIES_MAX[mode], nowAt: now() });
     if (!isAdmitted) return 'shown';

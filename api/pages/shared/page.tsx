@@ -3,7 +3,6 @@ import { usableBranding } from '../../../domain/branding.ts';
 import { checkUnanswered } from '../../../runtime/request-scope.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { reportedError } from '../../middleware/errors.ts';
 import type { Language } from '../parts/language.ts';
 import { renderPage } from '../parts/layout.tsx';
 import type { PageFrame } from '../parts/layout.tsx';
@@ -21,7 +20,7 @@ export interface Page extends Omit<PageFrame, 'nonce' | 'branding' | 'children'>
   readonly content: ComponentChildren;
 }
 
-type Deps = Pick<ApiDeps, 'random' | 'logger'>;
+type Deps = Pick<ApiDeps, 'random'>;
 
 /**
  * Sends a page with a policy that allows our style, its script, images from the logo's origin, and forms to this
@@ -88,18 +87,18 @@ export function refuseEmbedding(deps: Deps) {
   };
 }
 
+/** A payer gets each error as a page, also that of the deadline. */
 export function pageErrors(deps: Deps & Pick<ApiDeps, 'now'>) {
-  return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
-    try {
-      await next();
-    } catch (thrown) {
-      const { code, retryAfterSeconds } = reportedError(deps.logger, ctx, thrown);
-      const page =
+  return (ctx: Context, next: () => Promise<unknown>): Promise<unknown> => {
+    ctx.state.sendError = ({ code, retryAfterSeconds }) =>
+      sendPage(
+        deps,
+        ctx,
         retryAfterSeconds === undefined
           ? errorPage(code, ctx)
-          : tooManyPage(languageFor(ctx), deps.now(), retryAfterSeconds);
-      sendPage(deps, ctx, page);
-    }
+          : tooManyPage(languageFor(ctx), deps.now(), retryAfterSeconds),
+      );
+    return next();
   };
 }
 

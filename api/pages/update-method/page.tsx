@@ -59,12 +59,10 @@ export function updateStageOf(
 ): CardStage {
   if (nowAt >= expiresAt) return 'expired';
   const attempt = owedPayment?.attempt ?? null;
-  const isLocked = tries.length >= CARD_TRIES_MAX[mode];
-  const locked = isLatestKept(tries) ? 'kept' : 'locked';
   if (takesNewMethod(state.status) && isAwaited(attempt)) {
     if (isSuperseded(state)) return 'processing';
     // While the bank waits for the payer, the payer may give another card.
-    if (isAtBank(attempt)) return isLocked ? locked : 'open';
+    if (isAtBank(attempt)) return 'open';
   }
   const results = tries.flatMap(({ command }) => (command ? [command.result] : []));
   for (const result of results) {
@@ -74,7 +72,8 @@ export function updateStageOf(
   if (!takesNewMethod(state.status)) return 'closed';
   // The first charge of the latest card failed, and a later one succeeded.
   if (isLatestKept(tries) && paid !== null && state.status !== 'UNPAID') return 'paid';
-  return isLocked ? locked : 'open';
+  if (tries.length < CARD_TRIES_MAX[mode]) return 'open';
+  return isLatestKept(tries) ? 'kept' : 'locked';
 }
 
 /** `offered`: the payer can confirm with the bank. `begun`: the bank waits, or the outcome is unknown. */
@@ -113,7 +112,7 @@ export function donePage(language: Language, update: MethodUpdate, stage: OwnSta
   switch (stage) {
     case 'saved': {
       const texts = [
-        join(newCardText(language, update), say('nothingChargedForChange')),
+        join(newCardText(language, update), say('nothingChargedNow')),
         // The payment is still owed: the old card is being charged, or the next attempt has a later date.
         ...(isDunned(update.state)
           ? [say('dueIsTriedNext', { amount: owedText(language, update) })]
@@ -206,11 +205,10 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
   const { state, card } = update;
   const { say } = language;
   const amount = owedText(language, update);
-  const now: ListRow = {
-    label: say('cardNow'),
-    text: card === null ? say('noCard') : cardText(language, card),
-    brand: card?.brand,
-  };
+  const now: ListRow[] =
+    card === null
+      ? []
+      : [{ label: say('cardNow'), text: cardText(language, card), brand: card.brand }];
   const ownNow = state.testClockId === null ? nowAt : knownUntil(state);
   if (chargesNewMethod(state, ownNow)) {
     return {
@@ -219,7 +217,7 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
       onceEntered: say('chargedOnceEntered', { amount }),
       lines: [
         { label: say('chargedToday'), text: say('amountDue', { amount }) },
-        now,
+        ...now,
         ...dueRows(language, update),
         ...nextTryRows(language, update),
       ],
@@ -231,7 +229,7 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
     onceEntered: say('nothingIsChargedToday'),
     lines: [
       { label: say('chargedToday'), text: say('nothing') },
-      now,
+      ...now,
       ...dueRows(language, update),
       ...nextPaymentRows(language, { amount, at: nextAtOf(update) }),
     ],

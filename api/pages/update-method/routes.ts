@@ -41,7 +41,7 @@ export function updateMethodPageRoutes(routes: PageRoutes): void {
 
   const { openForm } = cardPageRoutes<MethodUpdate>(routes, {
     pathOf: updateMethodPath,
-    texts: { unknown: 'unknownUpdate', expired: ['linkExpiredTitle', 'linkExpired'] },
+    texts: { expired: 'askMerchant' },
     find: (token) => findUpdate(deps, token),
     stageOf: (update) => updateStageOf(update, now()),
     asked: (request, update) => askedOf(request, update, now()),

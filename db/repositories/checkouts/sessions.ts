@@ -11,7 +11,7 @@ import type { CheckoutPurpose } from '../../schema/checkouts.ts';
 import { customers, paymentMethods } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
 import { paymentIntents } from '../../schema/payments.ts';
-import { subscriptions } from '../../schema/subscriptions.ts';
+import { subscriptionLinks, subscriptions } from '../../schema/subscriptions.ts';
 import { isSession } from './tries.ts';
 import type { SessionRef } from './tries.ts';
 import { findFirstPaid } from '../payments/receipts.ts';
@@ -136,7 +136,12 @@ export function fillInDetails(db: Db, checkout: Checkout, given: GivenDetails): 
  */
 export async function fillIn(
   db: Db,
-  payer: { merchantId: string; customerId: string; customerDetails: CustomerDetails },
+  payer: {
+    merchantId: string;
+    customerId: string;
+    customerDetails: CustomerDetails;
+    linkId?: string | null;
+  },
   given: GivenDetails,
   orderDetails: PgColumn,
   isOrder: SQL | undefined,
@@ -149,6 +154,7 @@ export async function fillIn(
     const former = customerDetails.email;
     const order = await lockFilled(tx, orderDetails, isOrder, given, former);
     if (order) await write(tx, withNormalForm(order));
+    if (await isNamedByLink(tx, payer)) return;
     const isNew = (await tx.$count(paymentMethods, isSaved)) === 0;
     const replaced = isNew ? former : undefined;
     const details = await lockFilled(tx, customers.details, isCustomer, given, replaced);
@@ -156,6 +162,17 @@ export async function fillIn(
     const { normalEmail } = withNormalForm(details);
     await tx.update(customers).set({ details, normalEmail }).where(isCustomer);
   });
+}
+
+/** Any person may open a link, so nobody who came by it changes the customer that it names. */
+async function isNamedByLink(
+  tx: Db,
+  payer: { merchantId: string; customerId: string; linkId?: string | null },
+): Promise<boolean> {
+  const { merchantId, customerId, linkId } = payer;
+  if (!linkId) return false;
+  const isLink = hasValues(subscriptionLinks, { merchantId, id: linkId, customerId });
+  return (await tx.$count(subscriptionLinks, isLink)) > 0;
 }
 
 const withNormalForm = (customerDetails: CustomerDetails) => ({

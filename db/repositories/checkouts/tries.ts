@@ -20,16 +20,15 @@ export async function recordCardPage(db: Db, ref: SessionRef, gateway: string): 
     .where(and(isSession(ref), sql`not ${gateway} = any(${checkoutSessions.gateways})`));
 }
 
-export interface CardSession {
-  /** The gateways whose card pages were opened for the session, the first one first. */
-  gateways: string[];
-  /** When the payer entered the card that the session replaces. Null: none, or it was imported. */
-  presentEnteredAt: number | null;
-}
-
-export async function findCardSession(db: Db, ref: SessionRef): Promise<CardSession | null> {
+/**
+ * Returns the gateways whose card pages were opened for the session, the first one first, and when the payer entered the
+ * card that the session replaces; null: none, or it was imported.
+ */
+export async function findCardSession(db: Db, ref: SessionRef) {
   const [row] = await db
     .select({
+      purpose: checkoutSessions.purpose,
+      expiresAt: checkoutSessions.expiresAt,
       gateways: checkoutSessions.gateways,
       presentEnteredAt: paymentMethods.enteredAt,
     })

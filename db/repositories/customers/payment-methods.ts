@@ -25,45 +25,22 @@ export const METHOD_OF_SUBSCRIPTION = isRecord(
 /** What a page shows of the card. */
 export const CARD = { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit };
 
-export interface NewPaymentMethod {
-  merchantId: string;
-  id: string;
-  customerId: string;
-  gateway: string;
-  card: EventCard & { gatewayMethodId: string };
-  /** When the payer entered the card, by the gateway's clock. */
-  enteredAt: number;
-  tokenHash: Buffer;
-  nowAt: number;
-}
+type NewPaymentMethod = Omit<typeof paymentMethods.$inferInsert, 'kind' | 'status'>;
 
 /**
  * Stores a payment method that the gateway saved, as PENDING, and returns its id. A repeat with the same
  * gateway method returns the first id. Null if the method belongs to another customer.
  */
 export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promise<string | null> {
-  const { merchantId, id, customerId, gateway, card, enteredAt, tokenHash, nowAt } = method;
+  const { merchantId, customerId, gateway, gatewayMethodId } = method;
   await db
     .insert(paymentMethods)
-    .values({
-      ...card,
-      merchantId,
-      id,
-      customerId,
-      gateway,
-      kind: 'CARD',
-      status: 'PENDING',
-      enteredAt,
-      tokenHash,
-      createdAt: nowAt,
-    })
+    .values({ ...method, kind: 'CARD', status: 'PENDING' })
     .onConflictDoNothing();
   const [row] = await db
     .select({ id: paymentMethods.id, customerId: paymentMethods.customerId })
     .from(paymentMethods)
-    .where(
-      hasValues(paymentMethods, { merchantId, gateway, gatewayMethodId: card.gatewayMethodId }),
-    );
+    .where(hasValues(paymentMethods, { merchantId, gateway, gatewayMethodId }));
   // Without a row, the gateway method belongs to another merchant.
   return row?.customerId === customerId ? row.id : null;
 }

@@ -171,7 +171,7 @@ describe('a use of a link', () => {
     const { state } = (await loadSnapshot(api.db, ref))!;
     expect(state.checkoutExpiresAt - state.createdAt).toBe(3_600_000);
     api.clock.aheadMs = HOUR;
-    expect((await browse(api, checkout)).text).toContain('<h1>This checkout has expired</h1>');
+    expect((await browse(api, checkout)).text).toContain('<h1>This page has expired</h1>');
   });
 
   test('is returned to the link when its unpaid checkout is cancelled [D-37]', async ({ api }) => {

@@ -6,7 +6,13 @@ import { TOKENISER_URL, test as apiTest } from '../../support/api-environment.ts
 import type { Answer, ApiEnvironment } from '../../support/api-environment.ts';
 import { createSubscription, readSubscription } from '../../support/fixtures/subscriptions.ts';
 import { subscriptionIn } from '../../support/fixtures/subscriptions.ts';
-import { intentBody, saveCard, setupBody } from '../../support/fixtures/payments.ts';
+import {
+  intentBody,
+  makeHosted,
+  readIntent,
+  saveCard,
+  setupBody,
+} from '../../support/fixtures/payments.ts';
 import type { CardEntryRequest } from '../../../gateways/port.ts';
 import { makeLink, sell } from '../../support/hosted-pages/links.ts';
 import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
@@ -74,7 +80,7 @@ test.for([
   [
     'setup',
     (api: ApiEnvironment) => openUrl(api, '/setup-method/create', setupBody()),
-    'Nothing is charged.',
+    'Nothing is charged today.',
   ],
   [
     'update',
@@ -169,9 +175,9 @@ test('one IP address can press the button to Stripe’s card page of a merchant 
 test('the payer of a link is not sent to Stripe as the customer of the link, whose e-mail Stripe would show [D-37]', async ({
   createApi,
 }) => {
-  const known: (string | null)[] = [];
+  const known: object[] = [];
   const openCardEntry = async ({ customer }: CardEntryRequest) => {
-    known.push(customer.gatewayMethodId);
+    known.push([customer.gatewayMethodId, customer.name, customer.email]);
     return { kind: 'redirect', url: 'https://stripe.example/card' } as const;
   };
   const api = await createApi({ gateways: oneGateway({ ...stripe, name: 'fake', openCardEntry }) });
@@ -184,7 +190,30 @@ test('the payer of a link is not sent to Stripe as the customer of the link, who
     const sent = await postForm(api, `${path}/card`, { form_token: formTokenIn(page) });
     expect(sent.text).toContain('https://stripe.example/card');
   }
-  expect(known).toEqual([`tok_good_${pmId}`, null]);
+  expect(known).toEqual([
+    [`tok_good_${pmId}`, 'Ada Example', 'ada@example.com'],
+    [null, undefined, undefined],
+  ]);
+});
+
+test('a card of Stripe’s page is taken from an address that reached its limit meanwhile, as Stripe’s event would take it [D-33]', async ({
+  createApi,
+}) => {
+  const api = await createApi({ mode: 'live', trustedProxies: 1, gateways: oneGateway(stripe) });
+  const address = '198.51.100.207';
+  const { xIntentId, fwdUrl } = await makeHosted(api);
+  const { look, comeBack } = visit(api, fwdUrl, address);
+  expect((await look()).status).toBe(200);
+  for (let payment = 0; payment < 6; payment += 1) {
+    const other = visit(api, (await makeHosted(api)).fwdUrl, address);
+    for (let id = 0; id < 5; id += 1) {
+      await other.comeBack(`payment_error=invalid_cvc&payment_error_id=${id}`);
+    }
+  }
+  expect((await look()).status).toBe(429);
+  expect((await comeBack('payment_token=cs_live_paid')).status).toBe(303);
+  expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
+  expect(api.orders.charges).toHaveLength(1);
 });
 
 test('checkout and link pages answer 409 and take no details after the merchant’s gateway was removed [D-20]', async ({

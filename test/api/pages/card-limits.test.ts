@@ -1,4 +1,6 @@
+import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
+import { paymentAttempts, paymentIntents } from '../../../db/schema/payments.ts';
 import { test } from '../../support/api-environment.ts';
 import {
   createSubscription,
@@ -51,9 +53,7 @@ test('after 15 automatic attempts in 30 days a new card is saved at once and cha
   expect(asked.text).toContain('<button type="submit">Save card</button>');
   const saved = await give('payment_token=tok_kept_1111');
   expect(headingOf(saved)).toBe('Your card was replaced');
-  expect(saved.text).toContain(
-    'Visa ending in 1111 is used from now on. Nothing was charged for the change.',
-  );
+  expect(saved.text).toContain('Visa ending in 1111 is used from now on. Nothing was charged now.');
   expect(saved.text).toContain('The payment of US$19.99 that is due is tried with it next.');
   expect(await readSubscription(api, subscription)).toMatchObject({
     status: 'UNPAID',
@@ -88,6 +88,49 @@ test('the locked update page says that the fifth card is saved when its payment 
   const locked = await give('payment_token=tok_card_declined_fifth_1111');
   expect([locked.status, headingOf(locked)]).toEqual([403, 'Your new card was saved']);
   expect(locked.text).toContain('but the payment of US$19.99 was declined.');
+});
+
+test('while the bank waits for the confirmation of the fifth card, the payment page of a live merchant leads to the bank and takes no sixth card [D-33]', async ({
+  createApi,
+}) => {
+  const api = await createApi(LIVE);
+  const { fwdUrl, xIntentId } = await makeHosted(api);
+  const { look, give, comeBack, path } = visit(api, fwdUrl);
+  await give('payment_token=tok-card_declined-the-first');
+  for (let id = 1; id <= 4; id += 1) await give(`payment_error=invalid_cvc&payment_error_id=${id}`);
+  expect(headingOf(await look())).toBe('This page takes no more cards');
+  await api.db
+    .update(paymentAttempts)
+    .set({ state: 'UNKNOWN', payerUrl: 'https://bank.example/', settledAt: null })
+    .where(eq(paymentAttempts.intentId, xIntentId));
+  await api.db
+    .update(paymentIntents)
+    .set({ status: 'PENDING' })
+    .where(eq(paymentIntents.id, xIntentId));
+  const page = await look();
+  expect([page.status, hasCardForm(page)]).toEqual([200, false]);
+  expect(page.text).toContain('Your bank wants you to confirm the payment of US$');
+  expect(page.text).toContain(`href="${path}/bank/${xIntentId}"`);
+  expect(page.text).not.toContain('another card');
+  const before = api.orders.calls.length;
+  await comeBack('payment_token=tok_good_sixth');
+  expect(api.orders.calls.length).toBe(before);
+});
+
+test('after the bank’s decline, the payment page says the reason of that card, not of an earlier one [D-40]', async ({
+  api,
+}) => {
+  const { fwdUrl, xIntentId } = await makeHosted(api);
+  const { look, give } = visit(api, fwdUrl);
+  await give('payment_token=tok-expired_card-at-once');
+  expect((await look()).text).toContain('The card has expired.');
+  await api.db
+    .update(paymentAttempts)
+    .set({ errorCode: 'insufficient_funds', payerAskedAt: Date.now() })
+    .where(eq(paymentAttempts.intentId, xIntentId));
+  const page = await look();
+  expect(page.text).toContain('There was not enough money in the account.');
+  expect(page.text).not.toContain('expired');
 });
 
 test('in test mode, one IP address can try forty cards in one checkout and then pay in it [D-61]', async ({

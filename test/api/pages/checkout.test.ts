@@ -154,7 +154,7 @@ test('an expired checkout answers 410, emits no checkout_opened and takes no car
   });
   const page = await browse(api, path);
   expect(page.status).toBe(410);
-  expect(page.text).toContain('<h1>This checkout has expired</h1>');
+  expect(page.text).toContain('<h1>This page has expired</h1>');
   expect(page.text).not.toContain('<form');
   expectSeeOther(await comeBack(api, path, 'payment_token=tok_too_late'), path);
   expect(await statusOf(api, subscriptionId)).toBe('CREATED');
@@ -166,7 +166,7 @@ test('a cancelled checkout answers 410 [D-§4]', async ({ api }) => {
   await api.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
   const page = await browse(api, path);
   expect(page.status).toBe(410);
-  expect(page.text).toContain('<h1>This checkout was cancelled</h1>');
+  expect(page.text).toContain('<h1>This payment was cancelled</h1>');
   expect(page.text).toContain(`status=ENDED`);
 });
 
@@ -175,7 +175,7 @@ test.for(['AAAAAAAAAAAAAAAAAAAAAA', 'short', '%00', 'a'.repeat(500)])(
   async (token, { api }) => {
     const page = await browse(api, `/checkout/${token}`);
     expect(page.status).toBe(404);
-    expect(page.text).toContain('<h1>There is no such checkout</h1>');
+    expect(page.text).toContain('<h1>There is no such page</h1>');
     expect((await browse(api, `/checkout/${token}/return?payment_token=x`)).status).toBe(404);
     expect((await postForm(api, `/checkout/${token}`, {})).status).toBe(404);
   },

@@ -48,7 +48,7 @@ test('/?xpay_intent_id= with an empty id, an unknown id or the id of a payment w
   api,
 }) => {
   const unknown = await browse(api, '/payment/0000000000000000000000');
-  expect([unknown.status, headingOf(unknown)]).toEqual([404, 'There is no such payment']);
+  expect([unknown.status, headingOf(unknown)]).toEqual([404, 'There is no such page']);
   const withoutNonce = (text: string) => text.replaceAll(/nonce="[^"]+"/g, '');
   for (const id of ['', 'x', '%2F%2Fevil.example', UNKNOWN_IDS.intent, await makePaid(api)]) {
     const answer = await byId(api, id);

@@ -69,7 +69,7 @@ describe('a live merchant’s limit of five cards for each checkout session', ()
     api.clock.aheadMs += 24 * 3_600_000 + 1;
     const expired = await look();
     api.clock.aheadMs = 0;
-    expect([expired.status, headingOf(expired)]).toEqual([410, 'This checkout has expired']);
+    expect([expired.status, headingOf(expired)]).toEqual([410, 'This page has expired']);
   });
 
   test('lets the fifth card pay', async ({ api }) => {

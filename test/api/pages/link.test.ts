@@ -12,7 +12,7 @@ import {
   sell,
   soldBy,
 } from '../../support/hosted-pages/links.ts';
-import { browse, comeBack, FORM } from '../../support/hosted-pages/visits.ts';
+import { browse, comeBack, FORM, postForm } from '../../support/hosted-pages/visits.ts';
 import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 import { eventTypes } from '../../support/fixtures/events.ts';
 
@@ -266,13 +266,22 @@ describe('the submitted form of a link', () => {
     const path = await makeLink(api, { customerDetails: {}, customerId });
     const before = await api.countRows();
     const { submit } = await openLink(api, path);
-    expect((await submit({ email: 'bob@example.com' })).status).toBe(303);
+    const sent = await submit({ email: 'bob@example.com' });
+    expect(sent.status).toBe(303);
     const [row] = await soldBy(api, path);
     expect(row!.customerId).toBe(customerId);
     expect(row!.customerDetails).toEqual({ email: 'bob@example.com' });
     expect((await api.countRows())['customer']).toBe(before['customer']);
     const [customer] = await api.db.select().from(customers).where(eq(customers.id, customerId));
     expect(customer!.details).toEqual({ name: 'Bob' });
+
+    const changePath = `${String(sent.headers['location'])}?email`;
+    const [token] = fieldsOf((await browse(api, changePath)).text);
+    const change = { form_token: token?.value ?? '', email: 'eve@example.com' };
+    expect((await postForm(api, changePath, change)).status).toBe(303);
+    expect((await soldBy(api, path))[0]!.customerDetails).toEqual({ email: 'eve@example.com' });
+    const [same] = await api.db.select().from(customers).where(eq(customers.id, customerId));
+    expect(same!.details).toEqual({ name: 'Bob' });
   });
 
   test.for<[string, Record<string, string>, Record<string, string>]>([
@@ -289,7 +298,7 @@ describe('the submitted form of a link', () => {
     const answer = await submit(fields, headers);
     expect(answer.status).toBe(403);
     expect(answer.text).toContain('<h1>This form is not valid any more</h1>');
-    expect(answer.text).toContain(`<a class="button" href="${path}">Open the link</a>`);
+    expect(answer.text).toContain(`<a class="button" href="${path}">Open the page</a>`);
     expect(await api.countRows()).toEqual(rows);
     expect((await rowOf(api, path)).uses).toBe(0);
   });

@@ -105,7 +105,7 @@ test('an expired payment page answers 410, emits no checkout_opened and takes no
   const { intentId, look, comeBack, path } = await open(api);
   api.clock.aheadMs += 24 * 3_600_000 + 1;
   const page = await look();
-  expect([page.status, headingOf(page)]).toEqual([410, 'This payment page has expired']);
+  expect([page.status, headingOf(page)]).toEqual([410, 'This page has expired']);
   expect(page.text).toContain('status=CANCELLED');
   expect(hasCardForm(page)).toBe(false);
   expectSeeOther(await comeBack('payment_token=tok_too_late'), path);

@@ -90,7 +90,7 @@ test.for(['TRIALING', 'ACTIVE'] as const)(
     const page = await give(`payment_token=tok_replaces_${status}_1111`);
     expect([page.status, headingOf(page)]).toEqual([200, 'Your card was replaced']);
     expect(page.text).toContain(
-      'Visa ending in 1111 is used from now on. Nothing was charged for the change.',
+      'Visa ending in 1111 is used from now on. Nothing was charged now.',
     );
     // The result page has no redirect and no link.
     expect(refreshOf(page)).toBeUndefined();
@@ -341,7 +341,7 @@ test('an update link is valid for 30 days of real time, then answers 410 and tak
   // The link expires at the end of a day, plus up to an hour that differs between links.
   api.clock.aheadMs += DAY_MS + 3_600_000 + 60_000;
   const page = await look();
-  expect([page.status, headingOf(page)]).toEqual([410, 'This link has expired']);
+  expect([page.status, headingOf(page)]).toEqual([410, 'This page has expired']);
   expect(page.text).toContain('Ask Acme Ltd for a new link.');
   expectSeeOther(await comeBack('payment_token=tok_expired_link_1111'), outcomeAt);
   api.clock.aheadMs = 0;
@@ -369,10 +369,7 @@ test('a forged update link answers with a 404 page [D-33]', async ({ api }) => {
   ]) {
     const page = visit(api, `${PUBLIC_URL}/update-method/${altered.join('.')}`);
     const answer = await page.look();
-    expect([answer.status, headingOf(answer)]).toEqual([
-      404,
-      'There is no such page for changing a card',
-    ]);
+    expect([answer.status, headingOf(answer)]).toEqual([404, 'There is no such page']);
     expect((await page.comeBack('payment_token=tok_altered')).status).toBe(404);
   }
 });

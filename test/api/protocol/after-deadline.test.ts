@@ -10,6 +10,7 @@ import { outcome, saveCard, tokenisedBody, UNAVAILABLE } from '../../support/fix
 import { eventually } from '../../support/eventually.ts';
 import { gate } from '../../support/gate.ts';
 import { makeLink, openLink, rowOf, soldBy } from '../../support/hosted-pages/links.ts';
+import { headingOf } from '../../support/hosted-pages/visits.ts';
 
 /**
  * The environment `api` answers 503 to a request that has no outcome after 1.5 s. On a busy machine this may be any
@@ -105,7 +106,8 @@ describe('after the 503 at the deadline', () => {
   }) => {
     const path = await eventually(() => makeLink(api));
     const { submit } = await eventually(() => openLink(api, path));
-    expect((await answerWhileLocked(api, customers, submit)).status).toBe(503);
+    const late = await answerWhileLocked(api, customers, submit);
+    expect([late.status, headingOf(late)]).toEqual([503, 'Just a moment']);
     expect((await rowOf(api, path)).uses).toBe(0);
     expect(await soldBy(api, path)).toEqual([]);
 

@@ -33,7 +33,7 @@ export async function payUntilAnswered(
       if (page.forms.length > 0) page = await payOn(page);
       if (page.title.startsWith('Thank you') || page.title === 'Your free trial has started')
         return { end: 'paid', answered503 };
-      if (page.title === 'This checkout has expired') return { end: 'too late', answered503 };
+      if (page.title === 'This page has expired') return { end: 'too late', answered503 };
       if (page.status === 503) answered503 += 1;
       last = `"${page.title}"`;
       url = page.refreshUrl ?? fwdUrl;

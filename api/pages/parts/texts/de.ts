@@ -43,7 +43,6 @@ export const de: Texts = {
   checkDetails:
     'Prüfen Sie die Angaben und versuchen Sie es erneut, oder verwenden Sie eine andere Karte.',
   cardEnding: '{brand} mit den Endziffern {digits}',
-  yourCardInSentence: 'Ihre Karte',
 
   testMode: 'Testmodus: Es fließt kein Geld.',
   testCards: 'Testmodus: Es fließt kein Geld. Testkarten',
@@ -60,7 +59,6 @@ export const de: Texts = {
   chargedOnceEntered: 'Sobald Sie sie eingegeben haben, werden {amount} abgebucht.',
   trialOnceEntered:
     'Sobald Sie sie eingegeben haben, beginnt Ihr kostenloser Probezeitraum. Heute wird nichts abgebucht.',
-  nothingIsCharged: 'Es wird nichts abgebucht.',
   nothingIsChargedToday: 'Heute wird nichts abgebucht.',
 
   yourDetails: 'Ihre Angaben',
@@ -85,10 +83,7 @@ export const de: Texts = {
   noGatewayTitle: 'Hier können noch keine Karten eingegeben werden',
   noGateway:
     '{name} kann noch keine Karten annehmen. Es wurde nichts abgebucht. Fragen Sie {name}, wann Sie es erneut versuchen können.',
-  unknownCheckout: 'Diese Bezahlseite gibt es nicht',
-  unknownPayment: 'Diese Zahlung gibt es nicht',
-  unknownSetup: 'Diese Seite zum Speichern einer Karte gibt es nicht',
-  unknownUpdate: 'Diese Seite zum Ändern einer Karte gibt es nicht',
+  unknownPage: 'Diese Seite gibt es nicht',
   unknownLink: 'Der Link ist unvollständig oder war nie gültig. Es wurde nichts abgebucht.',
   confirmTitle: 'Noch ein Schritt',
   confirm: 'Es wurde noch nichts abgebucht. Fahren Sie fort, um die eingegebene Karte abzusenden.',
@@ -138,10 +133,6 @@ export const de: Texts = {
     'Wenn Sie fortfahren, erlauben Sie {name}, von dieser Karte jede Zahlung dieses Abonnements abzubuchen, bis es endet oder gekündigt wird.',
   consentSavedCard:
     'Wenn Sie fortfahren, erlauben Sie {name}, von dieser Karte später Zahlungen abzubuchen, die Sie miteinander vereinbaren, bis Sie diese Erlaubnis widerrufen.',
-  checkoutExpiredTitle: 'Diese Bezahlseite ist abgelaufen',
-  checkoutExpired:
-    'Es wurde nichts abgebucht. Bitten Sie {name} um einen neuen Link, wenn Sie noch bestellen möchten.',
-  checkoutCancelledTitle: 'Dieser Bezahlvorgang wurde abgebrochen',
   trialStartedTitle: 'Ihr kostenloser Probezeitraum hat begonnen',
   trialStarted: 'Heute wurde nichts abgebucht. Die erste Zahlung von {amount} erfolgt am {date}.',
   nextPaymentIs: 'Die nächste Zahlung von {amount} erfolgt am {date}.',
@@ -162,18 +153,15 @@ export const de: Texts = {
   linkBusyTitle: 'Dieser Link wurde aus Ihrem Netz zu oft verwendet',
   linkBusy:
     'Es wurde nichts abgebucht. Öffnen Sie den Link in zehn Minuten noch einmal oder aus einem anderen Netz.',
-  openLinkAgain: 'Öffnen Sie den Link noch einmal. Es wurde nichts abgebucht.',
-  openLink: 'Link öffnen',
 
   paymentTo: 'Zahlung an {name}',
   toPayOnce: 'Einmalig zu zahlen',
   paidTo: '{amount} wurden an {name} gezahlt.',
   refundedTitle: 'Diese Zahlung wurde erstattet',
   refunded: '{amount} wurden an {name} gezahlt und vollständig erstattet.',
-  paymentExpiredTitle: 'Diese Zahlungsseite ist abgelaufen',
   paymentExpired:
     'Es wurde nichts abgebucht. Bitten Sie {name} um einen neuen Link, wenn Sie noch zahlen möchten.',
-  paymentCancelledTitle: 'Diese Zahlung wurde storniert',
+  cancelledTitle: 'Diese Zahlung wurde storniert',
 
   saveCardWith: 'Karte bei {name} speichern',
   canChargeLater: '{name} kann die Karte später belasten, wie Sie es vereinbart haben.',
@@ -182,13 +170,12 @@ export const de: Texts = {
   cardSavedTitle: 'Ihre Karte wurde gespeichert',
   canChargeNow: '{name} kann {card} ab jetzt belasten, wie Sie es vereinbart haben.',
   nothingChargedNow: 'Jetzt wurde nichts abgebucht.',
-  setupExpiredTitle: 'Diese Seite ist abgelaufen',
+  expiredTitle: 'Diese Seite ist abgelaufen',
   setupExpired:
     'Es wurde nichts gespeichert. Bitten Sie {name} um einen neuen Link, wenn Sie Ihre Karte noch speichern möchten.',
 
   changeCard: 'Karte ändern',
   cardNow: 'Bisherige Karte',
-  noCard: 'Keine',
   saveCardAndPay: 'Karte speichern und {amount} zahlen',
   amountDue: '{amount}, jetzt fällig',
   nextPayment: 'Nächste Zahlung',
@@ -207,13 +194,10 @@ export const de: Texts = {
   cardReplacedTitle: 'Ihre Karte wurde geändert',
   usedFromNowOn: 'Ab jetzt wird {card} verwendet.',
   yourCardUsedFromNowOn: 'Ab jetzt wird Ihre neue Karte verwendet.',
-  nothingChargedForChange: 'Für die Änderung wurde nichts abgebucht.',
   dueIsTriedNext:
     'Die fällige Zahlung von {amount} wird beim nächsten Versuch von dieser Karte abgebucht.',
   duePaid: 'Die fällige Zahlung ist eingegangen.',
   dueAmountPaid: 'Die fällige Zahlung von {amount} ist eingegangen.',
-  linkExpiredTitle: 'Dieser Link ist abgelaufen',
-  linkExpired: 'Es wurde nichts geändert. Bitten Sie {name} um einen neuen Link.',
   cannotChangeTitle: 'Ihre Karte kann hier nicht geändert werden',
   notBegun:
     'Dieses Abonnement hat noch nicht begonnen. Starten Sie es über den Link, den Sie von {name} erhalten haben.',

@@ -43,7 +43,6 @@ export const en = {
   cardDeclined: 'Your card was declined and was not saved. Nothing was charged.',
   checkDetails: 'Check the details and try again, or use another card.',
   cardEnding: '{brand} ending in {digits}',
-  yourCardInSentence: 'your card',
 
   // Test mode
   testMode: 'Test mode: no money moves.',
@@ -60,7 +59,6 @@ export const en = {
   chargedOnceEntered: 'As soon as you have entered it, {amount} is charged.',
   trialOnceEntered:
     'As soon as you have entered it, your free trial starts. Nothing is charged today.',
-  nothingIsCharged: 'Nothing is charged.',
   nothingIsChargedToday: 'Nothing is charged today.',
 
   // Details form
@@ -85,10 +83,7 @@ export const en = {
     'Too many cards were declined here, and nothing was charged. Ask {name} for a new link if you want to try again.',
   noGatewayTitle: 'Cards cannot be entered here yet',
   noGateway: '{name} cannot take cards yet. Nothing was charged. Ask {name} when to try again.',
-  unknownCheckout: 'There is no such checkout',
-  unknownPayment: 'There is no such payment',
-  unknownSetup: 'There is no such page for saving a card',
-  unknownUpdate: 'There is no such page for changing a card',
+  unknownPage: 'There is no such page',
   unknownLink: 'The link is incomplete, or it was never valid. Nothing was charged.',
   confirmTitle: 'One more step',
   confirm: 'Nothing was charged yet. Continue to submit the card that you entered.',
@@ -140,9 +135,6 @@ export const en = {
     'By continuing, you allow {name} to charge this card for each payment of this subscription, until it ends or is cancelled.',
   consentSavedCard:
     'By continuing, you allow {name} to charge this card later for payments that you agree with them, until you withdraw this permission.',
-  checkoutExpiredTitle: 'This checkout has expired',
-  checkoutExpired: 'Nothing was charged. Ask {name} for a new link if you still want it.',
-  checkoutCancelledTitle: 'This checkout was cancelled',
   trialStartedTitle: 'Your free trial has started',
   trialStarted: 'Nothing was charged today. The first payment is {amount} on {date}.',
   nextPaymentIs: 'The next payment is {amount} on {date}.',
@@ -163,8 +155,6 @@ export const en = {
   askMerchant: 'Ask {name} for a new link.',
   linkBusyTitle: 'This link was begun too often from your network',
   linkBusy: 'Nothing was charged. Open the link again in ten minutes, or from another network.',
-  openLinkAgain: 'Open the link again. Nothing was charged.',
-  openLink: 'Open the link',
 
   // Payment
   paymentTo: 'Payment to {name}',
@@ -172,9 +162,8 @@ export const en = {
   paidTo: '{amount} was paid to {name}.',
   refundedTitle: 'This payment was refunded',
   refunded: '{amount} was paid to {name} and refunded in full.',
-  paymentExpiredTitle: 'This payment page has expired',
   paymentExpired: 'Nothing was charged. Ask {name} for a new link if you still want to pay.',
-  paymentCancelledTitle: 'This payment was cancelled',
+  cancelledTitle: 'This payment was cancelled',
 
   // Setup
   saveCardWith: 'Save a card with {name}',
@@ -184,13 +173,12 @@ export const en = {
   cardSavedTitle: 'Your card was saved',
   canChargeNow: '{name} can charge {card} from now on, as you agreed with them.',
   nothingChargedNow: 'Nothing was charged now.',
-  setupExpiredTitle: 'This page has expired',
+  expiredTitle: 'This page has expired',
   setupExpired: 'Nothing was saved. Ask {name} for a new link if you still want to.',
 
   // Card replacement
   changeCard: 'Change your card',
   cardNow: 'Card now',
-  noCard: 'None',
   saveCardAndPay: 'Save card and pay {amount}',
   amountDue: '{amount}, which is due',
   nextPayment: 'Next payment',
@@ -209,12 +197,9 @@ export const en = {
   cardReplacedTitle: 'Your card was replaced',
   usedFromNowOn: '{card} is used from now on.',
   yourCardUsedFromNowOn: 'Your card is used from now on.',
-  nothingChargedForChange: 'Nothing was charged for the change.',
   dueIsTriedNext: 'The payment of {amount} that is due is tried with it next.',
   duePaid: 'The payment that was due went through.',
   dueAmountPaid: 'The payment of {amount} that was due went through.',
-  linkExpiredTitle: 'This link has expired',
-  linkExpired: 'Nothing was changed. Ask {name} for a new link.',
   cannotChangeTitle: 'Your card cannot be changed here',
   notBegun: 'This subscription has not begun yet. Use the link that {name} gave you to start it.',
   paused:

@@ -40,7 +40,6 @@ export const es: Texts = {
   cardDeclined: 'Su tarjeta ha sido rechazada y no se ha guardado. No se ha cobrado nada.',
   checkDetails: 'Compruebe los datos e inténtelo de nuevo, o utilice otra tarjeta.',
   cardEnding: '{brand} terminada en {digits}',
-  yourCardInSentence: 'su tarjeta',
 
   testMode: 'Modo de prueba: no se mueve dinero.',
   testCards: 'Modo de prueba: no se mueve dinero. Tarjetas de prueba',
@@ -57,7 +56,6 @@ export const es: Texts = {
   chargedOnceEntered: 'En cuanto la haya introducido, se cobrarán {amount}.',
   trialOnceEntered:
     'En cuanto la haya introducido, empezará su prueba gratuita. Hoy no se cobra nada.',
-  nothingIsCharged: 'No se cobra nada.',
   nothingIsChargedToday: 'Hoy no se cobra nada.',
 
   yourDetails: 'Sus datos',
@@ -82,10 +80,7 @@ export const es: Texts = {
   noGatewayTitle: 'Aquí todavía no se pueden introducir tarjetas',
   noGateway:
     '{name} todavía no puede aceptar tarjetas. No se ha cobrado nada. Pregunte a {name} cuándo volver a intentarlo.',
-  unknownCheckout: 'Esta página de pago no existe',
-  unknownPayment: 'Este pago no existe',
-  unknownSetup: 'Esta página para guardar una tarjeta no existe',
-  unknownUpdate: 'Esta página para cambiar de tarjeta no existe',
+  unknownPage: 'Esta página no existe',
   unknownLink: 'El enlace está incompleto o nunca fue válido. No se ha cobrado nada.',
   confirmTitle: 'Un paso más',
   confirm: 'Todavía no se ha cobrado nada. Continúe para enviar la tarjeta que ha introducido.',
@@ -135,9 +130,6 @@ export const es: Texts = {
     'Al continuar, autoriza a {name} a cobrar en esta tarjeta cada pago de esta suscripción, hasta que termine o se cancele.',
   consentSavedCard:
     'Al continuar, autoriza a {name} a cobrar más adelante en esta tarjeta los pagos que acuerde con usted, hasta que retire esta autorización.',
-  checkoutExpiredTitle: 'Esta página de pago ha caducado',
-  checkoutExpired: 'No se ha cobrado nada. Pida un nuevo enlace a {name} si aún le interesa.',
-  checkoutCancelledTitle: 'Este pago se ha cancelado',
   trialStartedTitle: 'Su prueba gratuita ha empezado',
   trialStarted: 'Hoy no se ha cobrado nada. El primer pago será de {amount} el {date}.',
   nextPaymentIs: 'El próximo pago será de {amount} el {date}.',
@@ -158,17 +150,14 @@ export const es: Texts = {
   linkBusyTitle: 'Este enlace se ha utilizado demasiadas veces desde su red',
   linkBusy:
     'No se ha cobrado nada. Abra el enlace de nuevo dentro de diez minutos o desde otra red.',
-  openLinkAgain: 'Abra el enlace de nuevo. No se ha cobrado nada.',
-  openLink: 'Abrir el enlace',
 
   paymentTo: 'Pago a {name}',
   toPayOnce: 'A pagar, una vez',
   paidTo: 'Se han pagado {amount} a {name}.',
   refundedTitle: 'Este pago se ha reembolsado',
   refunded: 'Se han pagado {amount} a {name} y se han reembolsado por completo.',
-  paymentExpiredTitle: 'Esta página de pago ha caducado',
   paymentExpired: 'No se ha cobrado nada. Pida un nuevo enlace a {name} si aún quiere pagar.',
-  paymentCancelledTitle: 'Este pago se ha cancelado',
+  cancelledTitle: 'Este pago se ha cancelado',
 
   saveCardWith: 'Guardar una tarjeta en {name}',
   canChargeLater: '{name} podrá realizar cobros en ella más adelante, según lo acordado con usted.',
@@ -178,12 +167,11 @@ export const es: Texts = {
   canChargeNow:
     'A partir de ahora, {name} puede realizar cobros en {card}, según lo acordado con usted.',
   nothingChargedNow: 'Ahora no se ha cobrado nada.',
-  setupExpiredTitle: 'Esta página ha caducado',
+  expiredTitle: 'Esta página ha caducado',
   setupExpired: 'No se ha guardado nada. Pida un nuevo enlace a {name} si aún quiere hacerlo.',
 
   changeCard: 'Cambiar de tarjeta',
   cardNow: 'Tarjeta actual',
-  noCard: 'Ninguna',
   saveCardAndPay: 'Guardar la tarjeta y pagar {amount}',
   amountDue: '{amount}, pendientes de pago',
   nextPayment: 'Próximo pago',
@@ -202,12 +190,9 @@ export const es: Texts = {
   cardReplacedTitle: 'Su tarjeta se ha cambiado',
   usedFromNowOn: 'A partir de ahora se utilizará la tarjeta {card}.',
   yourCardUsedFromNowOn: 'A partir de ahora se utilizará su nueva tarjeta.',
-  nothingChargedForChange: 'No se ha cobrado nada por el cambio.',
   dueIsTriedNext: 'El pago pendiente de {amount} se intentará después con esta tarjeta.',
   duePaid: 'El pago pendiente se ha realizado.',
   dueAmountPaid: 'El pago pendiente de {amount} se ha realizado.',
-  linkExpiredTitle: 'Este enlace ha caducado',
-  linkExpired: 'No se ha cambiado nada. Pida un nuevo enlace a {name}.',
   cannotChangeTitle: 'Su tarjeta no se puede cambiar aquí',
   notBegun:
     'Esta suscripción todavía no ha empezado. Utilice el enlace que le dio {name} para empezarla.',

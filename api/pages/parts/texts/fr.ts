@@ -41,7 +41,6 @@ export const fr: Texts = {
   cardDeclined: 'Votre carte a été refusée et n’a pas été enregistrée. Rien n’a été débité.',
   checkDetails: 'Vérifiez les données et réessayez, ou utilisez une autre carte.',
   cardEnding: '{brand} se terminant par {digits}',
-  yourCardInSentence: 'votre carte',
 
   testMode: 'Mode test : aucun mouvement d’argent.',
   testCards: 'Mode test : aucun mouvement d’argent. Cartes de test',
@@ -58,7 +57,6 @@ export const fr: Texts = {
   chargedOnceEntered: 'Dès que vous l’aurez saisie, {amount} seront débités.',
   trialOnceEntered:
     'Dès que vous l’aurez saisie, votre essai gratuit commencera. Rien n’est débité aujourd’hui.',
-  nothingIsCharged: 'Rien n’est débité.',
   nothingIsChargedToday: 'Rien n’est débité aujourd’hui.',
 
   yourDetails: 'Vos coordonnées',
@@ -83,10 +81,7 @@ export const fr: Texts = {
   noGatewayTitle: 'Il n’est pas encore possible de saisir une carte ici',
   noGateway:
     '{name} ne peut pas encore accepter de cartes. Rien n’a été débité. Demandez à {name} quand réessayer.',
-  unknownCheckout: 'Cette page de paiement n’existe pas',
-  unknownPayment: 'Ce paiement n’existe pas',
-  unknownSetup: 'Cette page d’enregistrement de carte n’existe pas',
-  unknownUpdate: 'Cette page de changement de carte n’existe pas',
+  unknownPage: 'Cette page n’existe pas',
   unknownLink: 'Le lien est incomplet ou n’a jamais été valable. Rien n’a été débité.',
   confirmTitle: 'Encore une étape',
   confirm: 'Rien n’a encore été débité. Continuez pour envoyer la carte que vous avez saisie.',
@@ -136,10 +131,6 @@ export const fr: Texts = {
     'En continuant, vous autorisez {name} à débiter cette carte pour chaque paiement de cet abonnement, jusqu’à sa fin ou sa résiliation.',
   consentSavedCard:
     'En continuant, vous autorisez {name} à débiter cette carte plus tard pour des paiements convenus avec vous, jusqu’à ce que vous retiriez cette autorisation.',
-  checkoutExpiredTitle: 'Cette page de paiement a expiré',
-  checkoutExpired:
-    'Rien n’a été débité. Demandez un nouveau lien à {name} si vous êtes toujours intéressé.',
-  checkoutCancelledTitle: 'Ce paiement a été annulé',
   trialStartedTitle: 'Votre essai gratuit a commencé',
   trialStarted:
     'Rien n’a été débité aujourd’hui. Le premier paiement, de {amount}, aura lieu le {date}.',
@@ -160,18 +151,15 @@ export const fr: Texts = {
   askMerchant: 'Demandez un nouveau lien à {name}.',
   linkBusyTitle: 'Ce lien a été utilisé trop souvent depuis votre réseau',
   linkBusy: 'Rien n’a été débité. Rouvrez le lien dans dix minutes ou depuis un autre réseau.',
-  openLinkAgain: 'Ouvrez de nouveau le lien. Rien n’a été débité.',
-  openLink: 'Ouvrir le lien',
 
   paymentTo: 'Paiement à {name}',
   toPayOnce: 'À payer, une fois',
   paidTo: '{amount} ont été payés à {name}.',
   refundedTitle: 'Ce paiement a été remboursé',
   refunded: '{amount} ont été payés à {name} et intégralement remboursés.',
-  paymentExpiredTitle: 'Cette page de paiement a expiré',
   paymentExpired:
     'Rien n’a été débité. Demandez un nouveau lien à {name} si vous souhaitez toujours payer.',
-  paymentCancelledTitle: 'Ce paiement a été annulé',
+  cancelledTitle: 'Ce paiement a été annulé',
 
   saveCardWith: 'Enregistrer une carte auprès de {name}',
   canChargeLater: '{name} pourra la débiter plus tard, comme convenu avec vous.',
@@ -180,13 +168,12 @@ export const fr: Texts = {
   cardSavedTitle: 'Votre carte a été enregistrée',
   canChargeNow: '{name} peut désormais débiter {card}, comme convenu avec vous.',
   nothingChargedNow: 'Rien n’a été débité maintenant.',
-  setupExpiredTitle: 'Cette page a expiré',
+  expiredTitle: 'Cette page a expiré',
   setupExpired:
     'Rien n’a été enregistré. Demandez un nouveau lien à {name} si vous le souhaitez toujours.',
 
   changeCard: 'Changer de carte',
   cardNow: 'Carte actuelle',
-  noCard: 'Aucune',
   saveCardAndPay: 'Enregistrer la carte et payer {amount}',
   amountDue: '{amount}, à régler maintenant',
   nextPayment: 'Prochain paiement',
@@ -205,12 +192,9 @@ export const fr: Texts = {
   cardReplacedTitle: 'Votre carte a été remplacée',
   usedFromNowOn: 'La carte {card} est utilisée désormais.',
   yourCardUsedFromNowOn: 'Votre nouvelle carte est utilisée désormais.',
-  nothingChargedForChange: 'Rien n’a été débité pour ce changement.',
   dueIsTriedNext: 'Le paiement dû de {amount} sera ensuite tenté avec cette carte.',
   duePaid: 'Le paiement dû a été effectué.',
   dueAmountPaid: 'Le paiement dû de {amount} a été effectué.',
-  linkExpiredTitle: 'Ce lien a expiré',
-  linkExpired: 'Rien n’a été modifié. Demandez un nouveau lien à {name}.',
   cannotChangeTitle: 'Votre carte ne peut pas être changée ici',
   notBegun:
     'Cet abonnement n’a pas encore commencé. Utilisez le lien que {name} vous a donné pour le commencer.',

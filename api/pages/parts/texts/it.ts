@@ -40,7 +40,6 @@ export const it: Texts = {
     'La Sua carta è stata rifiutata e non è stata salvata. Non è stato addebitato nulla.',
   checkDetails: 'Controlli i dati e riprovi, oppure usi un’altra carta.',
   cardEnding: '{brand} che termina con {digits}',
-  yourCardInSentence: 'la Sua carta',
 
   testMode: 'Modalità di test: nessun denaro viene trasferito.',
   testCards: 'Modalità di test: nessun denaro viene trasferito. Carte di test',
@@ -56,7 +55,6 @@ export const it: Texts = {
   chargedOnceEntered: 'Appena l’avrà inserita, verranno addebitati {amount}.',
   trialOnceEntered:
     'Appena l’avrà inserita, inizierà la Sua prova gratuita. Oggi non viene addebitato nulla.',
-  nothingIsCharged: 'Non viene addebitato nulla.',
   nothingIsChargedToday: 'Oggi non viene addebitato nulla.',
 
   yourDetails: 'I Suoi dati',
@@ -81,10 +79,7 @@ export const it: Texts = {
   noGatewayTitle: 'Qui non è ancora possibile inserire carte',
   noGateway:
     '{name} non può ancora accettare carte. Non è stato addebitato nulla. Chieda a {name} quando riprovare.',
-  unknownCheckout: 'Questa pagina di pagamento non esiste',
-  unknownPayment: 'Questo pagamento non esiste',
-  unknownSetup: 'Questa pagina per salvare una carta non esiste',
-  unknownUpdate: 'Questa pagina per cambiare carta non esiste',
+  unknownPage: 'Questa pagina non esiste',
   unknownLink: 'Il link è incompleto o non è mai stato valido. Non è stato addebitato nulla.',
   confirmTitle: 'Ancora un passaggio',
   confirm: 'Non è ancora stato addebitato nulla. Continui per inviare la carta inserita.',
@@ -134,10 +129,6 @@ export const it: Texts = {
     'Continuando, autorizza {name} ad addebitare su questa carta ogni pagamento di questo abbonamento, fino alla sua scadenza o disdetta.',
   consentSavedCard:
     'Continuando, autorizza {name} ad addebitare in seguito su questa carta i pagamenti concordati con Lei, finché non revoca questa autorizzazione.',
-  checkoutExpiredTitle: 'Questa pagina di pagamento è scaduta',
-  checkoutExpired:
-    'Non è stato addebitato nulla. Chieda un nuovo link a {name} se è ancora interessato.',
-  checkoutCancelledTitle: 'Questo pagamento è stato annullato',
   trialStartedTitle: 'La Sua prova gratuita è iniziata',
   trialStarted: 'Oggi non è stato addebitato nulla. Il primo pagamento sarà di {amount} il {date}.',
   nextPaymentIs: 'Il prossimo pagamento sarà di {amount} il {date}.',
@@ -157,18 +148,15 @@ export const it: Texts = {
   askMerchant: 'Chieda un nuovo link a {name}.',
   linkBusyTitle: 'Questo link è stato utilizzato troppe volte dalla Sua rete',
   linkBusy: 'Non è stato addebitato nulla. Riapra il link tra dieci minuti o da un’altra rete.',
-  openLinkAgain: 'Apra di nuovo il link. Non è stato addebitato nulla.',
-  openLink: 'Apri il link',
 
   paymentTo: 'Pagamento a {name}',
   toPayOnce: 'Da pagare, una volta',
   paidTo: '{amount} sono stati pagati a {name}.',
   refundedTitle: 'Questo pagamento è stato rimborsato',
   refunded: '{amount} sono stati pagati a {name} e rimborsati per intero.',
-  paymentExpiredTitle: 'Questa pagina di pagamento è scaduta',
   paymentExpired:
     'Non è stato addebitato nulla. Chieda un nuovo link a {name} se desidera ancora pagare.',
-  paymentCancelledTitle: 'Questo pagamento è stato annullato',
+  cancelledTitle: 'Questo pagamento è stato annullato',
 
   saveCardWith: 'Salva una carta presso {name}',
   canChargeLater: '{name} potrà addebitarla in seguito, come concordato con Lei.',
@@ -177,13 +165,12 @@ export const it: Texts = {
   cardSavedTitle: 'La Sua carta è stata salvata',
   canChargeNow: 'D’ora in poi {name} può addebitare {card}, come concordato con Lei.',
   nothingChargedNow: 'Ora non è stato addebitato nulla.',
-  setupExpiredTitle: 'Questa pagina è scaduta',
+  expiredTitle: 'Questa pagina è scaduta',
   setupExpired:
     'Non è stato salvato nulla. Chieda un nuovo link a {name} se desidera ancora farlo.',
 
   changeCard: 'Cambia carta',
   cardNow: 'Carta attuale',
-  noCard: 'Nessuna',
   saveCardAndPay: 'Salva la carta e paga {amount}',
   amountDue: '{amount}, da pagare ora',
   nextPayment: 'Prossimo pagamento',
@@ -202,12 +189,9 @@ export const it: Texts = {
   cardReplacedTitle: 'La Sua carta è stata sostituita',
   usedFromNowOn: 'D’ora in poi viene usata la carta {card}.',
   yourCardUsedFromNowOn: 'D’ora in poi viene usata la Sua nuova carta.',
-  nothingChargedForChange: 'Per la sostituzione non è stato addebitato nulla.',
   dueIsTriedNext: 'Il pagamento dovuto di {amount} sarà poi tentato con questa carta.',
   duePaid: 'Il pagamento dovuto è andato a buon fine.',
   dueAmountPaid: 'Il pagamento dovuto di {amount} è andato a buon fine.',
-  linkExpiredTitle: 'Questo link è scaduto',
-  linkExpired: 'Non è stato modificato nulla. Chieda un nuovo link a {name}.',
   cannotChangeTitle: 'Qui non è possibile cambiare la carta',
   notBegun:
     'Questo abbonamento non è ancora iniziato. Per iniziarlo usi il link che ha ricevuto da {name}.',

@@ -39,7 +39,6 @@ export const ja: Texts = {
   cardDeclined: 'カードが承認されなかったため、保存されませんでした。請求は発生していません。',
   checkDetails: '入力内容を確認してもう一度お試しいただくか、別のカードをご利用ください。',
   cardEnding: '{brand}（末尾{digits}）',
-  yourCardInSentence: 'お客様のカード',
 
   testMode: 'テストモード：実際の請求は発生しません。',
   testCards: 'テストモード：実際の請求は発生しません。テスト用カード',
@@ -55,7 +54,6 @@ export const ja: Texts = {
     '{company}のページを開けませんでした。請求は発生しておらず、失われた情報もありません。しばらくしてからもう一度お試しください。',
   chargedOnceEntered: '入力が完了すると、{amount}が請求されます。',
   trialOnceEntered: '入力が完了すると、無料トライアルが始まります。本日の請求はありません。',
-  nothingIsCharged: '請求はありません。',
   nothingIsChargedToday: '本日の請求はありません。',
 
   yourDetails: 'お客様の情報',
@@ -79,10 +77,7 @@ export const ja: Texts = {
   noGatewayTitle: 'ここではまだカードを入力できません',
   noGateway:
     '{name}ではまだカードをご利用いただけません。請求は発生していません。ご利用開始の時期は{name}にお問い合わせください。',
-  unknownCheckout: 'この購入ページは存在しません',
-  unknownPayment: 'このお支払いは存在しません',
-  unknownSetup: 'このカード保存ページは存在しません',
-  unknownUpdate: 'このカード変更ページは存在しません',
+  unknownPage: 'このページは存在しません',
   unknownLink: 'リンクが不完全か、有効なリンクではありません。請求は発生していません。',
   confirmTitle: 'あと一歩です',
   confirm: 'まだ請求は発生していません。入力したカードを送信するには、次へ進んでください。',
@@ -132,10 +127,6 @@ export const ja: Texts = {
     '続行すると、この定期購入が終了または解約されるまで、{name}が各回のお支払いをこのカードに請求することに同意したことになります。',
   consentSavedCard:
     '続行すると、お客様が同意を取り消すまで、お客様との合意に基づくお支払いを{name}が後日このカードに請求することに同意したことになります。',
-  checkoutExpiredTitle: 'この購入ページは有効期限が切れました',
-  checkoutExpired:
-    '請求は発生していません。引き続きご希望の場合は、{name}に新しいリンクをご依頼ください。',
-  checkoutCancelledTitle: 'この購入手続きは取り消されました',
   trialStartedTitle: '無料トライアルが始まりました',
   trialStarted: '本日の請求はありません。初回のお支払いは{date}に{amount}です。',
   nextPaymentIs: '次回のお支払いは{date}に{amount}です。',
@@ -155,18 +146,15 @@ export const ja: Texts = {
   linkBusyTitle: 'お使いのネットワークからこのリンクが何度も使用されました',
   linkBusy:
     '請求は発生していません。10分後に、または別のネットワークから、もう一度リンクを開いてください。',
-  openLinkAgain: 'リンクをもう一度開いてください。請求は発生していません。',
-  openLink: 'リンクを開く',
 
   paymentTo: '{name}へのお支払い',
   toPayOnce: 'お支払い額（1回）',
   paidTo: '{name}に{amount}をお支払いいただきました。',
   refundedTitle: 'このお支払いは返金されました',
   refunded: '{name}にお支払いいただいた{amount}は、全額返金されました。',
-  paymentExpiredTitle: 'このお支払いページは有効期限が切れました',
   paymentExpired:
     '請求は発生していません。引き続きお支払いをご希望の場合は、{name}に新しいリンクをご依頼ください。',
-  paymentCancelledTitle: 'このお支払いは取り消されました',
+  cancelledTitle: 'このお支払いは取り消されました',
 
   saveCardWith: '{name}にカードを保存',
   canChargeLater: '{name}は、お客様との合意に基づき、後日このカードに請求できるようになります。',
@@ -175,13 +163,12 @@ export const ja: Texts = {
   cardSavedTitle: 'カードを保存しました',
   canChargeNow: '{name}は、お客様との合意に基づき、今後{card}に請求できます。',
   nothingChargedNow: '今回の請求はありません。',
-  setupExpiredTitle: 'このページは有効期限が切れました',
+  expiredTitle: 'このページは有効期限が切れました',
   setupExpired:
     '何も保存されていません。引き続きご希望の場合は、{name}に新しいリンクをご依頼ください。',
 
   changeCard: 'カードの変更',
   cardNow: '現在のカード',
-  noCard: 'なし',
   saveCardAndPay: 'カードを保存して{amount}を支払う',
   amountDue: '{amount}（お支払い期日到来分）',
   nextPayment: '次回のお支払い',
@@ -200,12 +187,9 @@ export const ja: Texts = {
   cardReplacedTitle: 'カードを変更しました',
   usedFromNowOn: '今後は{card}を使用します。',
   yourCardUsedFromNowOn: '今後は新しいカードを使用します。',
-  nothingChargedForChange: '変更による請求はありません。',
   dueIsTriedNext: '未払いの{amount}は、次にこのカードでお支払いを試みます。',
   duePaid: '未払い分のお支払いが完了しました。',
   dueAmountPaid: '未払い分{amount}のお支払いが完了しました。',
-  linkExpiredTitle: 'このリンクは有効期限が切れました',
-  linkExpired: '何も変更されていません。{name}に新しいリンクをご依頼ください。',
   cannotChangeTitle: 'ここではカードを変更できません',
   notBegun:
     'この定期購入はまだ始まっていません。{name}から受け取ったリンクで手続きを開始してください。',

@@ -40,7 +40,6 @@ export const nl: Texts = {
   cardDeclined: 'Uw kaart is geweigerd en niet opgeslagen. Er is niets afgeschreven.',
   checkDetails: 'Controleer de gegevens en probeer het opnieuw, of gebruik een andere kaart.',
   cardEnding: '{brand} eindigend op {digits}',
-  yourCardInSentence: 'uw kaart',
 
   testMode: 'Testmodus: er wordt geen geld overgemaakt.',
   testCards: 'Testmodus: er wordt geen geld overgemaakt. Testkaarten',
@@ -57,7 +56,6 @@ export const nl: Texts = {
   chargedOnceEntered: 'Zodra u die hebt ingevuld, wordt {amount} afgeschreven.',
   trialOnceEntered:
     'Zodra u die hebt ingevuld, begint uw gratis proefperiode. Er wordt vandaag niets afgeschreven.',
-  nothingIsCharged: 'Er wordt niets afgeschreven.',
   nothingIsChargedToday: 'Er wordt vandaag niets afgeschreven.',
 
   yourDetails: 'Uw gegevens',
@@ -82,10 +80,7 @@ export const nl: Texts = {
   noGatewayTitle: 'Hier kunnen nog geen kaarten worden ingevuld',
   noGateway:
     '{name} kan nog geen kaarten accepteren. Er is niets afgeschreven. Vraag {name} wanneer u het opnieuw kunt proberen.',
-  unknownCheckout: 'Deze betaalpagina bestaat niet',
-  unknownPayment: 'Deze betaling bestaat niet',
-  unknownSetup: 'Deze pagina om een kaart op te slaan bestaat niet',
-  unknownUpdate: 'Deze pagina om een kaart te wijzigen bestaat niet',
+  unknownPage: 'Deze pagina bestaat niet',
   unknownLink: 'De link is onvolledig of is nooit geldig geweest. Er is niets afgeschreven.',
   confirmTitle: 'Nog één stap',
   confirm: 'Er is nog niets afgeschreven. Ga door om de ingevulde kaart te versturen.',
@@ -135,10 +130,6 @@ export const nl: Texts = {
     'Door verder te gaan geeft u {name} toestemming om elke betaling van dit abonnement van deze kaart af te schrijven, totdat het eindigt of wordt opgezegd.',
   consentSavedCard:
     'Door verder te gaan geeft u {name} toestemming om later betalingen van deze kaart af te schrijven die u met elkaar afspreekt, totdat u deze toestemming intrekt.',
-  checkoutExpiredTitle: 'Deze betaalpagina is verlopen',
-  checkoutExpired:
-    'Er is niets afgeschreven. Vraag {name} om een nieuwe link als u nog wilt bestellen.',
-  checkoutCancelledTitle: 'Deze betaling is geannuleerd',
   trialStartedTitle: 'Uw gratis proefperiode is begonnen',
   trialStarted: 'Er is vandaag niets afgeschreven. De eerste betaling is {amount} op {date}.',
   nextPaymentIs: 'De volgende betaling is {amount} op {date}.',
@@ -159,18 +150,15 @@ export const nl: Texts = {
   linkBusyTitle: 'Deze link is te vaak vanuit uw netwerk gebruikt',
   linkBusy:
     'Er is niets afgeschreven. Open de link over tien minuten opnieuw, of vanuit een ander netwerk.',
-  openLinkAgain: 'Open de link opnieuw. Er is niets afgeschreven.',
-  openLink: 'Link openen',
 
   paymentTo: 'Betaling aan {name}',
   toPayOnce: 'Eenmalig te betalen',
   paidTo: '{amount} is betaald aan {name}.',
   refundedTitle: 'Deze betaling is terugbetaald',
   refunded: '{amount} is betaald aan {name} en volledig terugbetaald.',
-  paymentExpiredTitle: 'Deze betaalpagina is verlopen',
   paymentExpired:
     'Er is niets afgeschreven. Vraag {name} om een nieuwe link als u nog wilt betalen.',
-  paymentCancelledTitle: 'Deze betaling is geannuleerd',
+  cancelledTitle: 'Deze betaling is geannuleerd',
 
   saveCardWith: 'Kaart opslaan bij {name}',
   canChargeLater: '{name} kan later van de kaart afschrijven, zoals u hebt afgesproken.',
@@ -179,13 +167,12 @@ export const nl: Texts = {
   cardSavedTitle: 'Uw kaart is opgeslagen',
   canChargeNow: '{name} kan vanaf nu afschrijven van {card}, zoals u hebt afgesproken.',
   nothingChargedNow: 'Er is nu niets afgeschreven.',
-  setupExpiredTitle: 'Deze pagina is verlopen',
+  expiredTitle: 'Deze pagina is verlopen',
   setupExpired:
     'Er is niets opgeslagen. Vraag {name} om een nieuwe link als u uw kaart nog wilt opslaan.',
 
   changeCard: 'Uw kaart wijzigen',
   cardNow: 'Huidige kaart',
-  noCard: 'Geen',
   saveCardAndPay: 'Kaart opslaan en {amount} betalen',
   amountDue: '{amount}, nu verschuldigd',
   nextPayment: 'Volgende betaling',
@@ -204,12 +191,9 @@ export const nl: Texts = {
   cardReplacedTitle: 'Uw kaart is vervangen',
   usedFromNowOn: 'Vanaf nu wordt {card} gebruikt.',
   yourCardUsedFromNowOn: 'Vanaf nu wordt uw nieuwe kaart gebruikt.',
-  nothingChargedForChange: 'Er is niets afgeschreven voor de wijziging.',
   dueIsTriedNext: 'De openstaande betaling van {amount} wordt hierna met deze kaart geprobeerd.',
   duePaid: 'De openstaande betaling is gelukt.',
   dueAmountPaid: 'De openstaande betaling van {amount} is gelukt.',
-  linkExpiredTitle: 'Deze link is verlopen',
-  linkExpired: 'Er is niets gewijzigd. Vraag {name} om een nieuwe link.',
   cannotChangeTitle: 'Uw kaart kan hier niet worden gewijzigd',
   notBegun:
     'Dit abonnement is nog niet begonnen. Start het via de link die u van {name} hebt gekregen.',

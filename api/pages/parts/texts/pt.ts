@@ -39,7 +39,6 @@ export const pt: Texts = {
   cardDeclined: 'Seu cartão foi recusado e não foi salvo. Nada foi cobrado.',
   checkDetails: 'Confira os dados e tente novamente, ou use outro cartão.',
   cardEnding: '{brand} com final {digits}',
-  yourCardInSentence: 'seu cartão',
 
   testMode: 'Modo de teste: nenhum dinheiro é movimentado.',
   testCards: 'Modo de teste: nenhum dinheiro é movimentado. Cartões de teste',
@@ -56,7 +55,6 @@ export const pt: Texts = {
   chargedOnceEntered: 'Assim que você informar o cartão, serão cobrados {amount}.',
   trialOnceEntered:
     'Assim que você informar o cartão, seu teste grátis começa. Nada é cobrado hoje.',
-  nothingIsCharged: 'Nada é cobrado.',
   nothingIsChargedToday: 'Nada é cobrado hoje.',
 
   yourDetails: 'Seus dados',
@@ -81,10 +79,7 @@ export const pt: Texts = {
   noGatewayTitle: 'Ainda não é possível informar cartões aqui',
   noGateway:
     '{name} ainda não pode aceitar cartões. Nada foi cobrado. Pergunte a {name} quando tentar novamente.',
-  unknownCheckout: 'Esta página de pagamento não existe',
-  unknownPayment: 'Este pagamento não existe',
-  unknownSetup: 'Esta página para salvar um cartão não existe',
-  unknownUpdate: 'Esta página para trocar de cartão não existe',
+  unknownPage: 'Esta página não existe',
   unknownLink: 'O link está incompleto ou nunca foi válido. Nada foi cobrado.',
   confirmTitle: 'Mais uma etapa',
   confirm: 'Nada foi cobrado ainda. Continue para enviar o cartão que você informou.',
@@ -134,9 +129,6 @@ export const pt: Texts = {
     'Ao continuar, você autoriza {name} a cobrar neste cartão cada pagamento desta assinatura, até que ela termine ou seja cancelada.',
   consentSavedCard:
     'Ao continuar, você autoriza {name} a cobrar neste cartão, mais tarde, os pagamentos combinados com você, até que você retire esta autorização.',
-  checkoutExpiredTitle: 'Esta página de pagamento expirou',
-  checkoutExpired: 'Nada foi cobrado. Peça um novo link a {name} se ainda tiver interesse.',
-  checkoutCancelledTitle: 'Este pagamento foi cancelado',
   trialStartedTitle: 'Seu teste grátis começou',
   trialStarted: 'Nada foi cobrado hoje. O primeiro pagamento será de {amount} em {date}.',
   nextPaymentIs: 'O próximo pagamento será de {amount} em {date}.',
@@ -156,17 +148,14 @@ export const pt: Texts = {
   askMerchant: 'Peça um novo link a {name}.',
   linkBusyTitle: 'Este link foi usado vezes demais a partir da sua rede',
   linkBusy: 'Nada foi cobrado. Abra o link novamente em dez minutos ou a partir de outra rede.',
-  openLinkAgain: 'Abra o link novamente. Nada foi cobrado.',
-  openLink: 'Abrir o link',
 
   paymentTo: 'Pagamento para {name}',
   toPayOnce: 'A pagar, uma vez',
   paidTo: '{amount} foram pagos a {name}.',
   refundedTitle: 'Este pagamento foi reembolsado',
   refunded: '{amount} foram pagos a {name} e reembolsados integralmente.',
-  paymentExpiredTitle: 'Esta página de pagamento expirou',
   paymentExpired: 'Nada foi cobrado. Peça um novo link a {name} se ainda quiser pagar.',
-  paymentCancelledTitle: 'Este pagamento foi cancelado',
+  cancelledTitle: 'Este pagamento foi cancelado',
 
   saveCardWith: 'Salvar um cartão com {name}',
   canChargeLater: '{name} poderá fazer cobranças nele mais tarde, conforme combinado com você.',
@@ -176,12 +165,11 @@ export const pt: Texts = {
   canChargeNow:
     'A partir de agora, {name} pode fazer cobranças no cartão ({card}), conforme combinado com você.',
   nothingChargedNow: 'Nada foi cobrado agora.',
-  setupExpiredTitle: 'Esta página expirou',
+  expiredTitle: 'Esta página expirou',
   setupExpired: 'Nada foi salvo. Peça um novo link a {name} se ainda quiser salvar o cartão.',
 
   changeCard: 'Trocar de cartão',
   cardNow: 'Cartão atual',
-  noCard: 'Nenhum',
   saveCardAndPay: 'Salvar cartão e pagar {amount}',
   amountDue: '{amount}, em aberto',
   nextPayment: 'Próximo pagamento',
@@ -200,12 +188,9 @@ export const pt: Texts = {
   cardReplacedTitle: 'Seu cartão foi trocado',
   usedFromNowOn: 'A partir de agora será usado o cartão {card}.',
   yourCardUsedFromNowOn: 'A partir de agora será usado o seu novo cartão.',
-  nothingChargedForChange: 'Nada foi cobrado pela troca.',
   dueIsTriedNext: 'O pagamento em aberto de {amount} será tentado em seguida com este cartão.',
   duePaid: 'O pagamento em aberto foi efetuado.',
   dueAmountPaid: 'O pagamento em aberto de {amount} foi efetuado.',
-  linkExpiredTitle: 'Este link expirou',
-  linkExpired: 'Nada foi alterado. Peça um novo link a {name}.',
   cannotChangeTitle: 'Seu cartão não pode ser trocado aqui',
   notBegun:
     'Esta assinatura ainda não começou. Use o link que {name} enviou a você para iniciá-la.',
