@@ -59,7 +59,7 @@ export async function inTransaction<Body>(
       const claim = await claimFor(deps, tx, use);
       if (claim.kind === 'stored') return { answer: replayOf(claim.answer) };
       const done = await work(tx);
-      await keep(tx, use, claim.owner, done.answer);
+      await storeAnswer(tx, use, claim.owner, done.answer);
       failpoint('before_claim_commits');
       return done;
     })
@@ -113,14 +113,14 @@ export async function withOutcome<Body>(
     await outsideRequest(async () => {
       if (answer.isDefinite === false) return releaseKey(db, use, claim.owner, now());
       const expiresAt = answer.isDeclined ? now() + DECLINED_KEY_LIFETIME_MS : undefined;
-      return keep(db, use, claim.owner, answer, expiresAt);
+      return storeAnswer(db, use, claim.owner, answer, expiresAt);
     });
     failpoint('after_answer_stored');
     return answer;
   } catch (error) {
     const answer = definiteRefusal(error);
     await outsideRequest(async () => {
-      if (answer) return keep(db, use, claim.owner, answer);
+      if (answer) return storeAnswer(db, use, claim.owner, answer);
       // Invalid fields are refused before anything is written. In a repeat, an earlier call may have written the order.
       const isUnused = error instanceof FieldsError && !claim.isRepeat;
       const done = isUnused
@@ -148,26 +148,16 @@ async function storeRefusal(deps: Deps, use: KeyUse, error: unknown): Promise<Ou
   if (!answer) throw error;
   const claim = await deps.db.transaction(async (tx) => {
     const mine = await claimFor(deps, tx, use);
-    if (mine.kind === 'mine') await keep(tx, use, mine.owner, answer);
+    if (mine.kind === 'mine') await storeAnswer(tx, use, mine.owner, answer);
     return mine;
   });
   if (claim.kind === 'stored') return { answer: replayOf(claim.answer) };
   throw error;
 }
 
-async function keep(
-  db: Db,
-  use: KeyUse,
-  owner: string,
-  { status, text }: Answer,
-  expiresAt?: number,
-): Promise<void> {
-  await storeAnswer(db, use, owner, { httpStatus: status, body: text }, expiresAt);
-}
-
 /** `Answer<never>` fits every route: the body had the route's type when it was stored. */
-function replayOf({ httpStatus, body }: StoredAnswer): Answer<never> {
-  return { status: httpStatus, text: body, isReplayed: true };
+function replayOf(answer: StoredAnswer): Answer<never> {
+  return { ...answer, isReplayed: true };
 }
 
 /** A definite refusal: status 400, and a repeat cannot succeed. Invalid fields are never stored. */

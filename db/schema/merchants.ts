@@ -93,7 +93,6 @@ export const credentials = pgTable(
 );
 
 export const IDEMPOTENCY_STATES = ['IN_FLIGHT', 'DONE'] as const;
-export type IdempotencyState = (typeof IDEMPOTENCY_STATES)[number];
 
 /** IN_FLIGHT under a lease until the answer is stored. Repeats keep the first `commandId`. */
 export const idempotencyKeys = pgTable(

@@ -32,7 +32,7 @@ export function editProblems(edit: EditFields): FieldProblem<keyof EditFields>[]
 }
 
 /** `interval`, `intervalCount` and `newNextPaymentAt` are required together. */
-export function intervalProblems(
+function intervalProblems(
   edit: EditFields,
 ): FieldProblem<'newNextPaymentAt' | 'interval' | 'intervalCount'>[] {
   const { newNextPaymentAt, interval, intervalCount } = edit;

@@ -1,10 +1,13 @@
 import { randomBytes } from 'node:crypto';
+import { and, gt } from 'drizzle-orm';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { migrate } from '../../db/migrate.ts';
 import { findCredential } from '../../db/repositories/merchants/credentials.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
-import { findLinkByReceipt, insertLink } from '../../db/repositories/subscriptions/links.ts';
+import { insertLink } from '../../db/repositories/subscriptions/links.ts';
+import { hasValues } from '../../db/repositories/records.ts';
+import { subscriptionLinks } from '../../db/schema/subscriptions.ts';
 import { newId, randomToken } from '../../domain/ids.ts';
 import { findDemoFile } from './demo-file.ts';
 
@@ -56,9 +59,14 @@ export async function migrateAndFindDemoMerchant(options: {
 /** Creates a link if the merchant has none, or only one that expires within a day. */
 async function withLink(db: Db, merchantId: string, credential: Credential): Promise<DemoMerchant> {
   const nowAt = Date.now();
-  const known = await findLinkByReceipt(db, merchantId, LINK_RECEIPT, nowAt + DAY_MS);
-  const code = known ?? randomToken(randomBytes, 12);
-  if (known === null) {
+  const isKnown = hasValues(subscriptionLinks, { merchantId, receiptId: LINK_RECEIPT });
+  const [known] = await db
+    .select({ code: subscriptionLinks.code })
+    .from(subscriptionLinks)
+    .where(and(isKnown, gt(subscriptionLinks.expiresAt, nowAt + DAY_MS)))
+    .limit(1);
+  const code = known?.code ?? randomToken(randomBytes, 12);
+  if (known === undefined) {
     await insertLink(db, {
       merchantId,
       id: newId('lnk', nowAt, randomBytes),

@@ -29,9 +29,9 @@ export interface KeyUse {
 export type OrderPrefix = 'in' | 'rf';
 
 export interface StoredAnswer {
-  httpStatus: number;
+  status: number;
   /** The exact text of the answer. */
-  body: string;
+  text: string;
 }
 
 /**
@@ -125,23 +125,21 @@ async function storedAnswer(db: Db, use: KeyUse): Promise<StoredAnswer> {
   if (row?.state !== 'DONE' || row.httpStatus === null || row.body === null) {
     throw new DomainError('idempotency_key_in_use', undefined, { retryAfterSeconds: 1 });
   }
-  return { httpStatus: row.httpStatus, body: row.body };
+  return { status: row.httpStatus, text: row.body };
 }
 
-/** Stores the definite answer, for 45 days by default. False if another call has the key now. */
+/** Stores the definite answer, for 45 days by default. Does nothing if another call has the key now. */
 export async function storeAnswer(
   db: Db,
   use: KeyUse,
   owner: string,
-  answer: StoredAnswer,
+  { status: httpStatus, text: body }: StoredAnswer,
   expiresAt?: number,
-): Promise<boolean> {
-  const stored = await db
+): Promise<void> {
+  await db
     .update(idempotencyKeys)
-    .set({ ...answer, state: 'DONE', ...(expiresAt === undefined ? {} : { expiresAt }) })
-    .where(and(isKey(use), eq(idempotencyKeys.owner, owner)))
-    .returning({ key: idempotencyKeys.key });
-  return stored.length > 0;
+    .set({ httpStatus, body, state: 'DONE', ...(expiresAt === undefined ? {} : { expiresAt }) })
+    .where(and(isKey(use), eq(idempotencyKeys.owner, owner)));
 }
 
 /** Ends the lease without an answer. The next call with this key continues under the same command id. */

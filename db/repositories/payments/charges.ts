@@ -33,7 +33,7 @@ export async function lookAtPayment(
 ): Promise<PaymentTurn> {
   const found = await findIntent(db, order.merchantId, order.intentId);
   if (!found) return refused('resource_not_found', 'There is no such payment.');
-  return turnOf(found, found.attempts, order, nowAt);
+  return turnOf(found, await attemptsOf(db, order), order, nowAt);
 }
 
 /** Opens the order's attempt, if it may be charged. Null `paymentMethodId`: the intent's. */

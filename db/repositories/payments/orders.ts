@@ -62,19 +62,9 @@ export async function insertPayment(tx: Db, payment: NewPayment): Promise<boolea
   return true;
 }
 
-export interface IntentView extends Intent {
-  attempts: Attempt[];
-}
-
 /** Returns the merchant's intent; null for an unknown id and for another merchant's id. */
-export async function findIntent(
-  db: Db,
-  merchantId: string,
-  intentId: string,
-): Promise<IntentView | null> {
-  const intent = await findRecord(db, paymentIntents, merchantId, intentId);
-  return intent && { ...intent, attempts: await attemptsOf(db, { merchantId, intentId }) };
-}
+export const findIntent = (db: Db, merchantId: string, intentId: string) =>
+  findRecord(db, paymentIntents, merchantId, intentId);
 
 /** Returns every attempt on an intent, oldest first. */
 export function attemptsOf(db: Db, ref: IntentRef): Promise<Attempt[]> {

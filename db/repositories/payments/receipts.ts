@@ -8,16 +8,7 @@ import { paymentMethods } from '../../schema/customers.ts';
 import { hasValues, isRecord } from '../records.ts';
 import { CARD, METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 
-export interface PaidPayment {
-  readonly intentId: string;
-  readonly receiptId: string | null;
-  readonly amountMinor: number;
-  readonly refundedMinor: number;
-  readonly currency: string;
-  /** Business time: the time of the subscription's test clock, else real time. */
-  readonly paidAt: number;
-  readonly card: { readonly brand: string; readonly lastFourDigit: string } | null;
-}
+export type PaidPayment = NonNullable<Awaited<ReturnType<typeof readPaid>>>;
 
 /** Returns the payment of an intent; null if the intent is unknown or not paid. */
 export async function findPaid(
@@ -48,7 +39,8 @@ function isOf({ merchantId, subscriptionId }: SubscriptionRef) {
   return hasValues(paymentIntents, { merchantId, subscriptionId });
 }
 
-async function readPaid(db: Db, condition: SQL | undefined): Promise<PaidPayment | null> {
+/** `paidAt`: business time, which is the time of the subscription's test clock, else real time. */
+async function readPaid(db: Db, condition: SQL | undefined) {
   const [row] = await db
     .select({
       intentId: paymentIntents.id,

@@ -46,25 +46,6 @@ export async function findLink(db: Db, code: string, nowAt: number): Promise<Lin
   return { ...row, expiredUses };
 }
 
-/**
- * Returns the code of a link of the merchant with this receipt id that expires after `validAt`; null if there is
- * none.
- */
-export async function findLinkByReceipt(
-  db: Db,
-  merchantId: string,
-  receiptId: string,
-  validAt: number,
-): Promise<string | null> {
-  const isNamed = hasValues(subscriptionLinks, { merchantId, receiptId });
-  const [link] = await db
-    .select({ code: subscriptionLinks.code })
-    .from(subscriptionLinks)
-    .where(and(isNamed, gt(subscriptionLinks.expiresAt, validAt)))
-    .limit(1);
-  return link?.code ?? null;
-}
-
 /** True if a new payer may use the link at `nowAt`. {@link takeLinkUse} checks again under a lock. */
 export function isUsable({ template, expiredUses }: Link, nowAt: number): boolean {
   return template.uses - expiredUses < template.multiUseLimit && nowAt < template.expiresAt;

@@ -1,6 +1,5 @@
-import { and, asc, eq, isNotNull, sql } from 'drizzle-orm';
-import type { IntentRef, IntentStatus } from '../../../domain/payment-intent.ts';
-import type { CommandResult } from '../../../domain/subscription/commands.ts';
+import { and, asc, eq, getTableColumns, isNotNull, sql } from 'drizzle-orm';
+import type { IntentRef } from '../../../domain/payment-intent.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { checkoutSessions, checkoutTries } from '../../schema/checkouts.ts';
@@ -10,30 +9,21 @@ import { paymentIntents } from '../../schema/payments.ts';
 import { subscriptionCommands, subscriptions } from '../../schema/subscriptions.ts';
 import { hashCheckoutToken, SHOWN } from '../checkouts/sessions.ts';
 import { CARD, METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
-import type { PaymentMethod } from '../customers/payment-methods.ts';
 import type { SessionRef } from '../checkouts/tries.ts';
 import { hasValues, isRecord } from '../records.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
-import type { ShownAttempt } from '../payments/shown-attempts.ts';
 
 export type UpdatableSubscription = NonNullable<
   Awaited<ReturnType<typeof findUpdatableSubscription>>
 >;
 
 export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
+  const { id: subscriptionId, ...order } = getTableColumns(subscriptions);
   const [row] = await db
     .select({
-      merchantId: subscriptions.merchantId,
-      subscriptionId: subscriptions.id,
-      customerId: subscriptions.customerId,
-      state: subscriptions.state,
-      customerDetails: subscriptions.customerDetails,
+      ...order,
       ...SHOWN,
-      receiptId: subscriptions.receiptId,
-      phoneNumberRequired: subscriptions.phoneNumberRequired,
-      locale: subscriptions.locale,
-      description: subscriptions.description,
-      productPage: subscriptions.productPage,
+      subscriptionId,
       card: { ...CARD, gateway: paymentMethods.gateway },
     })
     .from(subscriptions)
@@ -68,17 +58,13 @@ export async function ensureUpdateSession(
     .onConflictDoNothing();
 }
 
-export interface CyclePayment {
-  status: IntentStatus;
-  amountMinor: number;
-  attempt: ShownAttempt | null;
-}
+export type CyclePayment = NonNullable<Awaited<ReturnType<typeof findCyclePayment>>>;
 
 /** Returns the payment of a cycle of the subscription; null for the id of another payment. */
 export async function findCyclePayment(
   db: Db,
   { merchantId, subscriptionId, intentId }: SubscriptionRef & IntentRef,
-): Promise<CyclePayment | null> {
+) {
   const [row] = await db
     .select({
       status: paymentIntents.status,
@@ -95,17 +81,7 @@ export async function findCyclePayment(
   return row ? { ...row, attempt: await latestAttempt(db, { merchantId, intentId }) } : null;
 }
 
-export interface UpdateTry {
-  /** Decline code; null if the card was not declined or the outcome is unknown. */
-  errorCode: string | null;
-  /** The command that saved the card; null if the card was not saved. */
-  command: {
-    result: CommandResult | null;
-    /** Business time: the time of the subscription's test clock, else real time. */
-    acceptedAt: number;
-    card: Pick<PaymentMethod, 'brand' | 'lastFourDigit'> | null;
-  } | null;
-}
+export type UpdateTry = Awaited<ReturnType<typeof updateTriesOf>>[number];
 
 /**
  * True if a card try of the session is `saved` or `paid`, so that the page takes no other card. False if the saved
@@ -122,11 +98,12 @@ export async function hasReplacedCard(
   });
 }
 
-/** Returns all card tries of the session, oldest first, each with the result of its command. */
-export async function updateTriesOf(
-  db: Db,
-  ref: SessionRef & { subscriptionId: string },
-): Promise<UpdateTry[]> {
+/**
+ * Returns all card tries of the session, oldest first. `errorCode`: the decline code; null if the card was not declined,
+ * or its outcome is unknown. `command` saved the card, at `acceptedAt` of the subscription's own time; null if it was
+ * not saved.
+ */
+export async function updateTriesOf(db: Db, ref: SessionRef & { subscriptionId: string }) {
   const rows = await db
     .select({
       errorCode: checkoutTries.errorCode,

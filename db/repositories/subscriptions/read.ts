@@ -21,14 +21,7 @@ export function selectSubscriptions(db: Db) {
       receiptId: subscriptions.receiptId,
       testClockId: subscriptions.testClockId,
       createdAt: subscriptions.createdAt,
-      paymentMethod: {
-        kind: paymentMethods.kind,
-        brand: paymentMethods.brand,
-        country: paymentMethods.country,
-        lastFourDigit: paymentMethods.lastFourDigit,
-        expiryMonth: paymentMethods.expiryMonth,
-        expiryYear: paymentMethods.expiryYear,
-      },
+      paymentMethod: paymentMethods,
     })
     .from(subscriptions)
     .leftJoin(paymentMethods, METHOD_OF_SUBSCRIPTION);
@@ -43,18 +36,8 @@ export async function findSubscription(db: Db, merchantId: string, subscriptionI
   return row ?? null;
 }
 
-export async function hasSubscription(
-  db: Db,
-  merchantId: string,
-  subscriptionId: string,
-): Promise<boolean> {
-  if (!isId('sub', subscriptionId)) return false;
-  const rows = await db
-    .select({ id: subscriptions.id })
-    .from(subscriptions)
-    .where(isRecord(subscriptions, merchantId, subscriptionId));
-  return rows.length > 0;
-}
+export const hasSubscription = async (db: Db, merchantId: string, id: string): Promise<boolean> =>
+  isId('sub', id) && (await db.$count(subscriptions, isRecord(subscriptions, merchantId, id))) > 0;
 
 /**
  * Returns the subscription data that a one-time charge needs, and locks the row `for share` until the
