@@ -66,7 +66,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
   };
 }
 
-/** Ends the receiver's faults, advances every test clock by 7 days, and waits until no work is open. */
+/** Ends the receiver's faults, advances every test clock by up to 7 days, and waits until no work is open. */
 async function recover(
   { sql, load, killer, receiver }: Surroundings,
   groups: readonly Group[],
