@@ -1,3 +1,96 @@
+CREATE TABLE "checkout_session" (
+	"merchant_id" text NOT NULL,
+	"id" text NOT NULL,
+	"token_hash" "bytea" NOT NULL,
+	"purpose" text DEFAULT 'subscription' NOT NULL,
+	"subscription_id" text,
+	"intent_id" text,
+	"setup_method_id" text,
+	"expires_at" timestamp(3) with time zone NOT NULL,
+	"opened_at" timestamp(3) with time zone,
+	"tries" integer DEFAULT 0 NOT NULL,
+	"gateways" text[] DEFAULT '{}' NOT NULL,
+	"last_error_code" text,
+	"created_at" timestamp(3) with time zone NOT NULL,
+	"inserted_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "checkout_session_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
+	CONSTRAINT "checkout_session__purpose__ck" CHECK ("checkout_session"."purpose" in ('subscription', 'payment', 'setup_method', 'update_method')),
+	CONSTRAINT "checkout_session__subject__ck" CHECK (num_nonnulls("checkout_session"."subscription_id", "checkout_session"."intent_id", "checkout_session"."setup_method_id") = 1)
+);
+--> statement-breakpoint
+CREATE TABLE "checkout_try" (
+	"merchant_id" text NOT NULL,
+	"session_id" text NOT NULL,
+	"key" "bytea" NOT NULL,
+	"error_code" text,
+	"created_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "checkout_try_merchant_id_session_id_key_pk" PRIMARY KEY("merchant_id","session_id","key")
+);
+--> statement-breakpoint
+CREATE TABLE "setup_method" (
+	"merchant_id" text NOT NULL,
+	"id" text NOT NULL,
+	"customer_id" text NOT NULL,
+	"status" text NOT NULL,
+	"currency" char(3) NOT NULL,
+	"payment_methods" json NOT NULL,
+	"payment_method_id" text,
+	"store_front_id" text,
+	"billing_details" json NOT NULL,
+	"callback_url" text NOT NULL,
+	"metadata" json,
+	"phone_number_required" boolean NOT NULL,
+	"locale" text,
+	"created_at" timestamp(3) with time zone NOT NULL,
+	"expires_at" timestamp(3) with time zone NOT NULL,
+	"completed_at" timestamp(3) with time zone,
+	CONSTRAINT "setup_method_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
+	CONSTRAINT "setup_method__status__ck" CHECK ("setup_method"."status" in ('CREATED', 'SUCCESS', 'FAILED', 'CANCELLED'))
+);
+--> statement-breakpoint
+CREATE TABLE "customer" (
+	"merchant_id" text NOT NULL,
+	"id" text NOT NULL,
+	"details" json NOT NULL,
+	"normal_email" text,
+	"created_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "customer_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
+	CONSTRAINT "customer__normal_email__ck" CHECK (("customer"."details"->>'email' is null) = ("customer"."normal_email" is null))
+);
+--> statement-breakpoint
+CREATE TABLE "payment_method" (
+	"merchant_id" text NOT NULL,
+	"id" text NOT NULL,
+	"customer_id" text NOT NULL,
+	"kind" text NOT NULL,
+	"gateway" text NOT NULL,
+	"gateway_method_id" text NOT NULL,
+	"brand" text NOT NULL,
+	"country" text,
+	"last_four_digit" text NOT NULL,
+	"expiry_month" integer NOT NULL,
+	"expiry_year" integer NOT NULL,
+	"status" text NOT NULL,
+	"entered_at" timestamp(3) with time zone,
+	"token_hash" "bytea",
+	"created_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "payment_method_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
+	CONSTRAINT "payment_method__status__ck" CHECK ("payment_method"."status" in ('PENDING', 'LIVE', 'DELETED'))
+);
+--> statement-breakpoint
+CREATE TABLE "gateway_event" (
+	"merchant_id" text NOT NULL,
+	"gateway" text NOT NULL,
+	"event_id" text NOT NULL,
+	"type" text NOT NULL,
+	"subject_id" text,
+	"hint" json NOT NULL,
+	"received_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"handled_at" timestamp(3) with time zone,
+	"swept_at" timestamp(3) with time zone,
+	CONSTRAINT "gateway_event_merchant_id_gateway_event_id_pk" PRIMARY KEY("merchant_id","gateway","event_id")
+);
+--> statement-breakpoint
 CREATE TABLE "credential" (
 	"key_id" text PRIMARY KEY NOT NULL,
 	"merchant_id" text NOT NULL,
@@ -54,156 +147,14 @@ CREATE TABLE "merchant" (
 	CONSTRAINT "merchant__mode__ck" CHECK ("merchant"."mode" in ('test', 'live'))
 );
 --> statement-breakpoint
-CREATE TABLE "customer" (
-	"merchant_id" text NOT NULL,
-	"id" text NOT NULL,
-	"details" json NOT NULL,
-	"normal_email" text,
-	"created_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "customer_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
-	CONSTRAINT "customer__normal_email__ck" CHECK (("customer"."details"->>'email' is null) = ("customer"."normal_email" is null))
-);
---> statement-breakpoint
-CREATE TABLE "payment_method" (
-	"merchant_id" text NOT NULL,
-	"id" text NOT NULL,
-	"customer_id" text NOT NULL,
-	"kind" text NOT NULL,
-	"gateway" text NOT NULL,
-	"gateway_method_id" text NOT NULL,
-	"brand" text NOT NULL,
-	"country" text,
-	"last_four_digit" text NOT NULL,
-	"expiry_month" integer NOT NULL,
-	"expiry_year" integer NOT NULL,
-	"status" text NOT NULL,
-	"entered_at" timestamp(3) with time zone,
-	"token_hash" "bytea",
-	"created_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "payment_method_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
-	CONSTRAINT "payment_method__status__ck" CHECK ("payment_method"."status" in ('PENDING', 'LIVE', 'DELETED'))
-);
---> statement-breakpoint
-CREATE TABLE "link_use" (
-	"merchant_id" text NOT NULL,
-	"link_id" text NOT NULL,
-	"address_hash" "bytea" NOT NULL,
-	"token_hash" "bytea" NOT NULL,
-	"begun_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "link_use_token_hash_pk" PRIMARY KEY("token_hash")
-);
---> statement-breakpoint
-CREATE TABLE "subscription_command" (
-	"merchant_id" text NOT NULL,
-	"subscription_id" text NOT NULL,
-	"command_id" text NOT NULL,
-	"kind" text NOT NULL,
-	"result" jsonb,
-	"accepted_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "subscription_command_merchant_id_subscription_id_command_id_pk" PRIMARY KEY("merchant_id","subscription_id","command_id")
-);
---> statement-breakpoint
-CREATE TABLE "subscription_entry" (
-	"merchant_id" text NOT NULL,
-	"subscription_id" text NOT NULL,
-	"version" integer NOT NULL,
-	"at" timestamp(3) with time zone NOT NULL,
-	"recorded_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
-	"status" text NOT NULL,
-	"kind" text NOT NULL,
-	"actor" text NOT NULL,
-	"facts" jsonb NOT NULL,
-	CONSTRAINT "subscription_entry_merchant_id_subscription_id_version_pk" PRIMARY KEY("merchant_id","subscription_id","version"),
-	CONSTRAINT "subscription_entry__status__ck" CHECK ("subscription_entry"."status" in ('CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED', 'ENDED')),
-	CONSTRAINT "subscription_entry__actor__ck" CHECK ("subscription_entry"."actor" in ('merchant', 'operator', 'payer', 'schedule', 'retry_plan', 'gateway'))
-);
---> statement-breakpoint
-CREATE TABLE "subscription_import" (
-	"merchant_id" text NOT NULL,
-	"import_id" text NOT NULL,
-	"subscription_id" text NOT NULL,
-	"gateway" text NOT NULL,
-	"gateway_customer_id" text,
-	"terms" jsonb NOT NULL,
-	"status" text NOT NULL,
-	"cycles_charged" integer NOT NULL,
-	"next_index" integer NOT NULL,
-	"imported_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "subscription_import_merchant_id_import_id_pk" PRIMARY KEY("merchant_id","import_id"),
-	CONSTRAINT "subscription_import__status__ck" CHECK ("subscription_import"."status" in ('ACTIVE', 'TRIALING'))
-);
---> statement-breakpoint
-CREATE TABLE "subscription_link" (
-	"merchant_id" text NOT NULL,
-	"id" text NOT NULL,
-	"code" text NOT NULL,
-	"terms" jsonb,
-	"payment" json,
-	"customer_id" text,
-	"customer_details" json NOT NULL,
-	"receipt_id" text,
-	"description" text,
-	"callback_url" text,
-	"cancel_url" text,
-	"product_page" json,
-	"phone_number_required" boolean NOT NULL,
-	"locale" text,
-	"multi_use_limit" bigint NOT NULL,
-	"uses" integer DEFAULT 0 NOT NULL,
-	"created_at" timestamp(3) with time zone NOT NULL,
-	"expires_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "subscription_link_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
-	CONSTRAINT "subscription_link__goods__ck" CHECK (num_nonnulls("subscription_link"."terms", "subscription_link"."payment") = 1),
-	CONSTRAINT "subscription_link__uses__ck" CHECK ("subscription_link"."uses" between 0 and "subscription_link"."multi_use_limit")
-);
---> statement-breakpoint
-CREATE TABLE "subscription" (
-	"merchant_id" text NOT NULL,
-	"id" text NOT NULL,
-	"customer_id" text NOT NULL,
-	"test_clock_id" text,
-	"link_id" text,
-	"customer_details" json NOT NULL,
-	"normal_email" text,
-	"receipt_id" text,
-	"description" text,
-	"callback_url" text,
-	"cancel_url" text,
-	"metadata" json,
-	"product_page" json,
-	"phone_number_required" boolean NOT NULL,
-	"locale" text,
-	"presentment_currency" char(3) NOT NULL,
-	"created_at" timestamp(3) with time zone NOT NULL,
-	"inserted_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
-	"workflow_started_at" timestamp(3) with time zone,
-	"amount_minor" bigint NOT NULL,
-	"currency" char(3) NOT NULL,
-	"cycle_count" integer NOT NULL,
-	"cycles_charged" integer NOT NULL,
-	"version" integer NOT NULL,
-	"last_transition_id" text NOT NULL,
-	"wake_at" timestamp(3) with time zone,
-	"updated_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
-	"status" text NOT NULL,
-	"clock_reached_at" timestamp(3) with time zone,
-	"swept_at" timestamp(3) with time zone,
-	"held_at" timestamp(3) with time zone,
-	"state" json NOT NULL,
-	CONSTRAINT "subscription_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
-	CONSTRAINT "subscription__status__ck" CHECK ("subscription"."status" in ('CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED', 'ENDED')),
-	CONSTRAINT "subscription__amount__ck" CHECK ("subscription"."amount_minor" between 0 and 9007199254740991),
-	CONSTRAINT "subscription__cycles__ck" CHECK ("subscription"."cycles_charged" <= "subscription"."cycle_count"),
-	CONSTRAINT "subscription__normal_email__ck" CHECK (("subscription"."customer_details"->>'email' is null) = ("subscription"."normal_email" is null))
-);
---> statement-breakpoint
-CREATE TABLE "test_clock" (
-	"merchant_id" text NOT NULL,
-	"id" text NOT NULL,
-	"target_at" timestamp(3) with time zone NOT NULL,
-	"sent_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
-	"created_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "test_clock_merchant_id_id_pk" PRIMARY KEY("merchant_id","id")
+CREATE TABLE "operator_action" (
+	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
+	"at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"acted_by" text NOT NULL,
+	"command" text NOT NULL,
+	"subject" text NOT NULL,
+	"merchant_id" text,
+	"facts" jsonb NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "dispute" (
@@ -341,54 +292,132 @@ CREATE TABLE "refund" (
 	CONSTRAINT "refund__amount__ck" CHECK ("refund"."amount_minor" between 1 and 9007199254740991)
 );
 --> statement-breakpoint
-CREATE TABLE "checkout_session" (
+CREATE TABLE "link_use" (
+	"merchant_id" text NOT NULL,
+	"link_id" text NOT NULL,
+	"address_hash" "bytea" NOT NULL,
+	"token_hash" "bytea" NOT NULL,
+	"begun_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "link_use_token_hash_pk" PRIMARY KEY("token_hash")
+);
+--> statement-breakpoint
+CREATE TABLE "subscription_command" (
+	"merchant_id" text NOT NULL,
+	"subscription_id" text NOT NULL,
+	"command_id" text NOT NULL,
+	"kind" text NOT NULL,
+	"result" jsonb,
+	"accepted_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "subscription_command_merchant_id_subscription_id_command_id_pk" PRIMARY KEY("merchant_id","subscription_id","command_id")
+);
+--> statement-breakpoint
+CREATE TABLE "subscription_entry" (
+	"merchant_id" text NOT NULL,
+	"subscription_id" text NOT NULL,
+	"version" integer NOT NULL,
+	"at" timestamp(3) with time zone NOT NULL,
+	"recorded_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"status" text NOT NULL,
+	"kind" text NOT NULL,
+	"actor" text NOT NULL,
+	"facts" jsonb NOT NULL,
+	CONSTRAINT "subscription_entry_merchant_id_subscription_id_version_pk" PRIMARY KEY("merchant_id","subscription_id","version"),
+	CONSTRAINT "subscription_entry__status__ck" CHECK ("subscription_entry"."status" in ('CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED', 'ENDED')),
+	CONSTRAINT "subscription_entry__actor__ck" CHECK ("subscription_entry"."actor" in ('merchant', 'operator', 'payer', 'schedule', 'retry_plan', 'gateway'))
+);
+--> statement-breakpoint
+CREATE TABLE "subscription_import" (
+	"merchant_id" text NOT NULL,
+	"import_id" text NOT NULL,
+	"subscription_id" text NOT NULL,
+	"gateway" text NOT NULL,
+	"gateway_customer_id" text,
+	"terms" jsonb NOT NULL,
+	"status" text NOT NULL,
+	"cycles_charged" integer NOT NULL,
+	"next_index" integer NOT NULL,
+	"imported_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "subscription_import_merchant_id_import_id_pk" PRIMARY KEY("merchant_id","import_id"),
+	CONSTRAINT "subscription_import__status__ck" CHECK ("subscription_import"."status" in ('ACTIVE', 'TRIALING'))
+);
+--> statement-breakpoint
+CREATE TABLE "subscription_link" (
 	"merchant_id" text NOT NULL,
 	"id" text NOT NULL,
-	"token_hash" "bytea" NOT NULL,
-	"purpose" text DEFAULT 'subscription' NOT NULL,
-	"subscription_id" text,
-	"intent_id" text,
-	"setup_method_id" text,
+	"code" text NOT NULL,
+	"terms" jsonb,
+	"payment" json,
+	"customer_id" text,
+	"customer_details" json NOT NULL,
+	"receipt_id" text,
+	"description" text,
+	"callback_url" text,
+	"cancel_url" text,
+	"product_page" json,
+	"phone_number_required" boolean NOT NULL,
+	"locale" text,
+	"multi_use_limit" bigint NOT NULL,
+	"uses" integer DEFAULT 0 NOT NULL,
+	"created_at" timestamp(3) with time zone NOT NULL,
 	"expires_at" timestamp(3) with time zone NOT NULL,
-	"opened_at" timestamp(3) with time zone,
-	"tries" integer DEFAULT 0 NOT NULL,
-	"gateways" text[] DEFAULT '{}' NOT NULL,
-	"last_error_code" text,
-	"created_at" timestamp(3) with time zone NOT NULL,
-	"inserted_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "checkout_session_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
-	CONSTRAINT "checkout_session__purpose__ck" CHECK ("checkout_session"."purpose" in ('subscription', 'payment', 'setup_method', 'update_method')),
-	CONSTRAINT "checkout_session__subject__ck" CHECK (num_nonnulls("checkout_session"."subscription_id", "checkout_session"."intent_id", "checkout_session"."setup_method_id") = 1)
+	CONSTRAINT "subscription_link_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
+	CONSTRAINT "subscription_link__goods__ck" CHECK (num_nonnulls("subscription_link"."terms", "subscription_link"."payment") = 1),
+	CONSTRAINT "subscription_link__uses__ck" CHECK ("subscription_link"."uses" between 0 and "subscription_link"."multi_use_limit")
 );
 --> statement-breakpoint
-CREATE TABLE "checkout_try" (
-	"merchant_id" text NOT NULL,
-	"session_id" text NOT NULL,
-	"key" "bytea" NOT NULL,
-	"error_code" text,
-	"created_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "checkout_try_merchant_id_session_id_key_pk" PRIMARY KEY("merchant_id","session_id","key")
-);
---> statement-breakpoint
-CREATE TABLE "setup_method" (
+CREATE TABLE "subscription" (
 	"merchant_id" text NOT NULL,
 	"id" text NOT NULL,
 	"customer_id" text NOT NULL,
-	"status" text NOT NULL,
-	"currency" char(3) NOT NULL,
-	"payment_methods" json NOT NULL,
-	"payment_method_id" text,
-	"store_front_id" text,
-	"billing_details" json NOT NULL,
-	"callback_url" text NOT NULL,
+	"test_clock_id" text,
+	"link_id" text,
+	"customer_details" json NOT NULL,
+	"normal_email" text,
+	"receipt_id" text,
+	"description" text,
+	"callback_url" text,
+	"cancel_url" text,
 	"metadata" json,
+	"product_page" json,
 	"phone_number_required" boolean NOT NULL,
 	"locale" text,
+	"presentment_currency" char(3) NOT NULL,
 	"created_at" timestamp(3) with time zone NOT NULL,
-	"expires_at" timestamp(3) with time zone NOT NULL,
-	"completed_at" timestamp(3) with time zone,
-	CONSTRAINT "setup_method_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
-	CONSTRAINT "setup_method__status__ck" CHECK ("setup_method"."status" in ('CREATED', 'SUCCESS', 'FAILED', 'CANCELLED'))
+	"inserted_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"workflow_started_at" timestamp(3) with time zone,
+	"amount_minor" bigint NOT NULL,
+	"currency" char(3) NOT NULL,
+	"cycle_count" integer NOT NULL,
+	"cycles_charged" integer NOT NULL,
+	"version" integer NOT NULL,
+	"last_transition_id" text NOT NULL,
+	"wake_at" timestamp(3) with time zone,
+	"updated_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"status" text NOT NULL,
+	"clock_reached_at" timestamp(3) with time zone,
+	"swept_at" timestamp(3) with time zone,
+	"held_at" timestamp(3) with time zone,
+	"state" json NOT NULL,
+	CONSTRAINT "subscription_merchant_id_id_pk" PRIMARY KEY("merchant_id","id"),
+	CONSTRAINT "subscription__status__ck" CHECK ("subscription"."status" in ('CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED', 'ENDED')),
+	CONSTRAINT "subscription__amount__ck" CHECK ("subscription"."amount_minor" between 0 and 9007199254740991),
+	CONSTRAINT "subscription__cycles__ck" CHECK ("subscription"."cycles_charged" <= "subscription"."cycle_count"),
+	CONSTRAINT "subscription__normal_email__ck" CHECK (("subscription"."customer_details"->>'email' is null) = ("subscription"."normal_email" is null))
+);
+--> statement-breakpoint
+CREATE TABLE "test_clock" (
+	"merchant_id" text NOT NULL,
+	"id" text NOT NULL,
+	"target_at" timestamp(3) with time zone NOT NULL,
+	"sent_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
+	"created_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "test_clock_merchant_id_id_pk" PRIMARY KEY("merchant_id","id")
+);
+--> statement-breakpoint
+CREATE TABLE "sweep_count" (
+	"kind" text PRIMARY KEY NOT NULL,
+	"repaired" bigint NOT NULL,
+	"last_at" timestamp(3) with time zone NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "event_stream" (
@@ -448,45 +477,22 @@ CREATE TABLE "webhook_delivery" (
 	CONSTRAINT "webhook_delivery__state__ck" CHECK ("webhook_delivery"."state" in ('PENDING', 'DELIVERED', 'FAILED', 'DROPPED'))
 );
 --> statement-breakpoint
-CREATE TABLE "retention_count" (
-	"kind" text PRIMARY KEY NOT NULL,
-	"deleted" bigint NOT NULL,
-	"last_at" timestamp(3) with time zone NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "sweep_count" (
-	"kind" text PRIMARY KEY NOT NULL,
-	"repaired" bigint NOT NULL,
-	"last_at" timestamp(3) with time zone NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "gateway_event" (
-	"merchant_id" text NOT NULL,
-	"gateway" text NOT NULL,
-	"event_id" text NOT NULL,
-	"type" text NOT NULL,
-	"subject_id" text,
-	"hint" json NOT NULL,
-	"received_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
-	"handled_at" timestamp(3) with time zone,
-	"swept_at" timestamp(3) with time zone,
-	CONSTRAINT "gateway_event_merchant_id_gateway_event_id_pk" PRIMARY KEY("merchant_id","gateway","event_id")
-);
---> statement-breakpoint
-CREATE TABLE "operator_action" (
-	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
-	"at" timestamp(3) with time zone DEFAULT now() NOT NULL,
-	"acted_by" text NOT NULL,
-	"command" text NOT NULL,
-	"subject" text NOT NULL,
-	"merchant_id" text,
-	"facts" jsonb NOT NULL
-);
---> statement-breakpoint
-ALTER TABLE "credential" ADD CONSTRAINT "credential_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "merchant_gateway" ADD CONSTRAINT "merchant_gateway_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "checkout_session" ADD CONSTRAINT "checkout_session_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "checkout_session" ADD CONSTRAINT "checkout_session_merchant_id_intent_id_payment_intent_merchant_id_id_fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "public"."payment_intent"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "checkout_session" ADD CONSTRAINT "checkout_session_merchant_id_setup_method_id_setup_method_merchant_id_id_fk" FOREIGN KEY ("merchant_id","setup_method_id") REFERENCES "public"."setup_method"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "checkout_try" ADD CONSTRAINT "checkout_try_merchant_id_session_id_checkout_session_merchant_id_id_fk" FOREIGN KEY ("merchant_id","session_id") REFERENCES "public"."checkout_session"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "setup_method" ADD CONSTRAINT "setup_method_merchant_id_customer_id_customer_merchant_id_id_fk" FOREIGN KEY ("merchant_id","customer_id") REFERENCES "public"."customer"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "setup_method" ADD CONSTRAINT "setup_method_merchant_id_payment_method_id_payment_method_merchant_id_id_fk" FOREIGN KEY ("merchant_id","payment_method_id") REFERENCES "public"."payment_method"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "customer" ADD CONSTRAINT "customer_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "payment_method" ADD CONSTRAINT "payment_method_merchant_id_customer_id_customer_merchant_id_id_fk" FOREIGN KEY ("merchant_id","customer_id") REFERENCES "public"."customer"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "credential" ADD CONSTRAINT "credential_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "merchant_gateway" ADD CONSTRAINT "merchant_gateway_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "dispute" ADD CONSTRAINT "dispute_merchant_id_intent_id_payment_intent_merchant_id_id_fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "public"."payment_intent"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "dispute" ADD CONSTRAINT "dispute_merchant_id_attempt_id_payment_attempt_merchant_id_id_fk" FOREIGN KEY ("merchant_id","attempt_id") REFERENCES "public"."payment_attempt"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "payment_attempt" ADD CONSTRAINT "payment_attempt_merchant_id_intent_id_payment_intent_merchant_id_id_fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "public"."payment_intent"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "payment_intent" ADD CONSTRAINT "payment_intent_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "payment_intent" ADD CONSTRAINT "payment_intent_merchant_id_link_id_subscription_link_merchant_id_id_fk" FOREIGN KEY ("merchant_id","link_id") REFERENCES "public"."subscription_link"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "refund" ADD CONSTRAINT "refund_merchant_id_intent_id_payment_intent_merchant_id_id_fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "public"."payment_intent"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "link_use" ADD CONSTRAINT "link_use_merchant_id_link_id_subscription_link_merchant_id_id_fk" FOREIGN KEY ("merchant_id","link_id") REFERENCES "public"."subscription_link"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "subscription_command" ADD CONSTRAINT "subscription_command_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "subscription_entry" ADD CONSTRAINT "subscription_entry_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -496,46 +502,25 @@ ALTER TABLE "subscription" ADD CONSTRAINT "subscription_merchant_id_customer_id_
 ALTER TABLE "subscription" ADD CONSTRAINT "subscription_merchant_id_test_clock_id_test_clock_merchant_id_id_fk" FOREIGN KEY ("merchant_id","test_clock_id") REFERENCES "public"."test_clock"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "subscription" ADD CONSTRAINT "subscription_merchant_id_link_id_subscription_link_merchant_id_id_fk" FOREIGN KEY ("merchant_id","link_id") REFERENCES "public"."subscription_link"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "test_clock" ADD CONSTRAINT "test_clock_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "dispute" ADD CONSTRAINT "dispute_merchant_id_intent_id_payment_intent_merchant_id_id_fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "public"."payment_intent"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "dispute" ADD CONSTRAINT "dispute_merchant_id_attempt_id_payment_attempt_merchant_id_id_fk" FOREIGN KEY ("merchant_id","attempt_id") REFERENCES "public"."payment_attempt"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "payment_attempt" ADD CONSTRAINT "payment_attempt_merchant_id_intent_id_payment_intent_merchant_id_id_fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "public"."payment_intent"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "payment_intent" ADD CONSTRAINT "payment_intent_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "payment_intent" ADD CONSTRAINT "payment_intent_merchant_id_link_id_subscription_link_merchant_id_id_fk" FOREIGN KEY ("merchant_id","link_id") REFERENCES "public"."subscription_link"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "refund" ADD CONSTRAINT "refund_merchant_id_intent_id_payment_intent_merchant_id_id_fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "public"."payment_intent"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "checkout_session" ADD CONSTRAINT "checkout_session_merchant_id_subscription_id_subscription_merchant_id_id_fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "public"."subscription"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "checkout_session" ADD CONSTRAINT "checkout_session_merchant_id_intent_id_payment_intent_merchant_id_id_fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "public"."payment_intent"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "checkout_session" ADD CONSTRAINT "checkout_session_merchant_id_setup_method_id_setup_method_merchant_id_id_fk" FOREIGN KEY ("merchant_id","setup_method_id") REFERENCES "public"."setup_method"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "checkout_try" ADD CONSTRAINT "checkout_try_merchant_id_session_id_checkout_session_merchant_id_id_fk" FOREIGN KEY ("merchant_id","session_id") REFERENCES "public"."checkout_session"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "setup_method" ADD CONSTRAINT "setup_method_merchant_id_customer_id_customer_merchant_id_id_fk" FOREIGN KEY ("merchant_id","customer_id") REFERENCES "public"."customer"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "setup_method" ADD CONSTRAINT "setup_method_merchant_id_payment_method_id_payment_method_merchant_id_id_fk" FOREIGN KEY ("merchant_id","payment_method_id") REFERENCES "public"."payment_method"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "webhook_config" ADD CONSTRAINT "webhook_config_merchant_id_merchant_id_fk" FOREIGN KEY ("merchant_id") REFERENCES "public"."merchant"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "webhook_delivery" ADD CONSTRAINT "webhook_delivery_merchant_id_event_id_outbox_event_merchant_id_id_fk" FOREIGN KEY ("merchant_id","event_id") REFERENCES "public"."outbox_event"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "webhook_delivery" ADD CONSTRAINT "webhook_delivery_merchant_id_config_id_webhook_config_merchant_id_id_fk" FOREIGN KEY ("merchant_id","config_id") REFERENCES "public"."webhook_config"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+CREATE UNIQUE INDEX "checkout_session__token__uq" ON "checkout_session" USING btree ("token_hash");--> statement-breakpoint
+CREATE INDEX "checkout_session__subscription__idx" ON "checkout_session" USING btree ("merchant_id","subscription_id");--> statement-breakpoint
+CREATE INDEX "checkout_session__inserted__idx" ON "checkout_session" USING btree ("inserted_at");--> statement-breakpoint
+CREATE INDEX "checkout_session__intent__idx" ON "checkout_session" USING btree ("intent_id","merchant_id");--> statement-breakpoint
+CREATE INDEX "customer__created__idx" ON "customer" USING btree ("merchant_id","created_at","id");--> statement-breakpoint
+CREATE INDEX "customer__normal_email__idx" ON "customer" USING btree ("merchant_id","normal_email") WHERE "customer"."normal_email" is not null;--> statement-breakpoint
+CREATE UNIQUE INDEX "payment_method__gateway_method__uq" ON "payment_method" USING btree ("gateway","gateway_method_id");--> statement-breakpoint
+CREATE INDEX "payment_method__customer__idx" ON "payment_method" USING btree ("merchant_id","customer_id");--> statement-breakpoint
+CREATE INDEX "gateway_event__unhandled__idx" ON "gateway_event" USING btree ("merchant_id","gateway","subject_id") WHERE "gateway_event"."handled_at" is null;--> statement-breakpoint
+CREATE INDEX "gateway_event__received__idx" ON "gateway_event" USING btree ("received_at");--> statement-breakpoint
 CREATE INDEX "credential__merchant__idx" ON "credential" USING btree ("merchant_id");--> statement-breakpoint
 CREATE INDEX "idempotency_key__command__idx" ON "idempotency_key" USING btree ("merchant_id","command_id");--> statement-breakpoint
 CREATE INDEX "idempotency_key__expiry__idx" ON "idempotency_key" USING btree ("expires_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "merchant_gateway__account__uq" ON "merchant_gateway" USING btree ("name","mode");--> statement-breakpoint
 CREATE UNIQUE INDEX "merchant_gateway__current__uq" ON "merchant_gateway" USING btree ("merchant_id") WHERE "merchant_gateway"."is_current";--> statement-breakpoint
-CREATE INDEX "customer__created__idx" ON "customer" USING btree ("merchant_id","created_at","id");--> statement-breakpoint
-CREATE INDEX "customer__normal_email__idx" ON "customer" USING btree ("merchant_id","normal_email") WHERE "customer"."normal_email" is not null;--> statement-breakpoint
-CREATE UNIQUE INDEX "payment_method__gateway_method__uq" ON "payment_method" USING btree ("gateway","gateway_method_id");--> statement-breakpoint
-CREATE INDEX "payment_method__customer__idx" ON "payment_method" USING btree ("merchant_id","customer_id");--> statement-breakpoint
-CREATE INDEX "link_use__address__idx" ON "link_use" USING btree ("merchant_id","link_id","address_hash","begun_at");--> statement-breakpoint
-CREATE INDEX "link_use__begun__idx" ON "link_use" USING btree ("begun_at");--> statement-breakpoint
-CREATE INDEX "subscription_entry__operator__idx" ON "subscription_entry" USING btree ("recorded_at") WHERE "subscription_entry"."actor" = 'operator';--> statement-breakpoint
-CREATE UNIQUE INDEX "subscription_import__subscription__uq" ON "subscription_import" USING btree ("merchant_id","subscription_id");--> statement-breakpoint
-CREATE INDEX "subscription_import__payer__idx" ON "subscription_import" USING btree ("merchant_id","gateway","gateway_customer_id");--> statement-breakpoint
-CREATE UNIQUE INDEX "subscription_link__code__uq" ON "subscription_link" USING btree ("code");--> statement-breakpoint
-CREATE INDEX "subscription__created__idx" ON "subscription" USING btree ("merchant_id","created_at","id");--> statement-breakpoint
-CREATE INDEX "subscription__receipt__idx" ON "subscription" USING btree ("merchant_id","receipt_id") WHERE "subscription"."receipt_id" is not null;--> statement-breakpoint
-CREATE INDEX "subscription__normal_email__idx" ON "subscription" USING btree ("merchant_id","normal_email") WHERE "subscription"."normal_email" is not null;--> statement-breakpoint
-CREATE INDEX "subscription__customer__idx" ON "subscription" USING btree ("merchant_id","customer_id");--> statement-breakpoint
-CREATE INDEX "subscription__unstarted__idx" ON "subscription" USING btree ("inserted_at") WHERE "subscription"."workflow_started_at" is null;--> statement-breakpoint
-CREATE INDEX "subscription__live__idx" ON "subscription" USING btree ("workflow_started_at") WHERE "subscription"."status" <> 'ENDED' and "subscription"."held_at" is null;--> statement-breakpoint
-CREATE INDEX "subscription__held__idx" ON "subscription" USING btree ("held_at") WHERE "subscription"."held_at" is not null;--> statement-breakpoint
-CREATE INDEX "subscription__wake__idx" ON "subscription" USING btree ("wake_at") WHERE "subscription"."wake_at" is not null and "subscription"."test_clock_id" is null;--> statement-breakpoint
-CREATE INDEX "subscription__behind__idx" ON "subscription" USING btree ("updated_at") WHERE "subscription"."test_clock_id" is not null and "subscription"."held_at" is null;--> statement-breakpoint
-CREATE INDEX "subscription__clock__idx" ON "subscription" USING btree ("merchant_id","test_clock_id","clock_reached_at") WHERE "subscription"."status" <> 'ENDED' and "subscription"."test_clock_id" is not null;--> statement-breakpoint
+CREATE INDEX "operator_action__at__idx" ON "operator_action" USING btree ("at");--> statement-breakpoint
 CREATE UNIQUE INDEX "dispute__gateway_dispute__uq" ON "dispute" USING btree ("gateway","gateway_dispute_id");--> statement-breakpoint
 CREATE INDEX "dispute__intent__idx" ON "dispute" USING btree ("merchant_id","intent_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_attempt__gateway_key__uq" ON "payment_attempt" USING btree ("gateway_key");--> statement-breakpoint
@@ -561,15 +546,24 @@ CREATE INDEX "refund__gateway_refund__idx" ON "refund" USING btree ("gateway_ref
 CREATE INDEX "refund__created__idx" ON "refund" USING btree ("merchant_id","created_at","id");--> statement-breakpoint
 CREATE INDEX "refund__refunded__idx" ON "refund" USING btree ("merchant_id","refunded_at","id") WHERE "refund"."refunded_at" is not null;--> statement-breakpoint
 CREATE INDEX "refund__open__idx" ON "refund" USING btree ("updated_at") WHERE "refund"."state" in ('CREATED', 'SENDING', 'UNKNOWN', 'PENDING', 'REVIEW');--> statement-breakpoint
-CREATE UNIQUE INDEX "checkout_session__token__uq" ON "checkout_session" USING btree ("token_hash");--> statement-breakpoint
-CREATE INDEX "checkout_session__subscription__idx" ON "checkout_session" USING btree ("merchant_id","subscription_id");--> statement-breakpoint
-CREATE INDEX "checkout_session__inserted__idx" ON "checkout_session" USING btree ("inserted_at");--> statement-breakpoint
-CREATE INDEX "checkout_session__intent__idx" ON "checkout_session" USING btree ("intent_id","merchant_id");--> statement-breakpoint
+CREATE INDEX "link_use__address__idx" ON "link_use" USING btree ("merchant_id","link_id","address_hash","begun_at");--> statement-breakpoint
+CREATE INDEX "link_use__begun__idx" ON "link_use" USING btree ("begun_at");--> statement-breakpoint
+CREATE INDEX "subscription_entry__operator__idx" ON "subscription_entry" USING btree ("recorded_at") WHERE "subscription_entry"."actor" = 'operator';--> statement-breakpoint
+CREATE UNIQUE INDEX "subscription_import__subscription__uq" ON "subscription_import" USING btree ("merchant_id","subscription_id");--> statement-breakpoint
+CREATE INDEX "subscription_import__payer__idx" ON "subscription_import" USING btree ("merchant_id","gateway","gateway_customer_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "subscription_link__code__uq" ON "subscription_link" USING btree ("code");--> statement-breakpoint
+CREATE INDEX "subscription__created__idx" ON "subscription" USING btree ("merchant_id","created_at","id");--> statement-breakpoint
+CREATE INDEX "subscription__receipt__idx" ON "subscription" USING btree ("merchant_id","receipt_id") WHERE "subscription"."receipt_id" is not null;--> statement-breakpoint
+CREATE INDEX "subscription__normal_email__idx" ON "subscription" USING btree ("merchant_id","normal_email") WHERE "subscription"."normal_email" is not null;--> statement-breakpoint
+CREATE INDEX "subscription__customer__idx" ON "subscription" USING btree ("merchant_id","customer_id");--> statement-breakpoint
+CREATE INDEX "subscription__unstarted__idx" ON "subscription" USING btree ("inserted_at") WHERE "subscription"."workflow_started_at" is null;--> statement-breakpoint
+CREATE INDEX "subscription__live__idx" ON "subscription" USING btree ("workflow_started_at") WHERE "subscription"."status" <> 'ENDED' and "subscription"."held_at" is null;--> statement-breakpoint
+CREATE INDEX "subscription__held__idx" ON "subscription" USING btree ("held_at") WHERE "subscription"."held_at" is not null;--> statement-breakpoint
+CREATE INDEX "subscription__wake__idx" ON "subscription" USING btree ("wake_at") WHERE "subscription"."wake_at" is not null and "subscription"."test_clock_id" is null;--> statement-breakpoint
+CREATE INDEX "subscription__behind__idx" ON "subscription" USING btree ("updated_at") WHERE "subscription"."test_clock_id" is not null and "subscription"."held_at" is null;--> statement-breakpoint
+CREATE INDEX "subscription__clock__idx" ON "subscription" USING btree ("merchant_id","test_clock_id","clock_reached_at") WHERE "subscription"."status" <> 'ENDED' and "subscription"."test_clock_id" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "outbox_event__sequence__uq" ON "outbox_event" USING btree ("merchant_id","stream_id","sequence");--> statement-breakpoint
 CREATE INDEX "outbox_event__body__idx" ON "outbox_event" USING btree ("inserted_at") WHERE "outbox_event"."body_deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "webhook_config__active__idx" ON "webhook_config" USING btree ("merchant_id","is_active");--> statement-breakpoint
 CREATE INDEX "webhook_delivery__pending_stream__idx" ON "webhook_delivery" USING btree ("merchant_id","stream_id","config_id","sequence") WHERE "webhook_delivery"."state" = 'PENDING';--> statement-breakpoint
-CREATE INDEX "webhook_delivery__pending_endpoint__idx" ON "webhook_delivery" USING btree ("merchant_id","config_id","next_attempt_at") WHERE "webhook_delivery"."state" = 'PENDING';--> statement-breakpoint
-CREATE INDEX "gateway_event__unhandled__idx" ON "gateway_event" USING btree ("merchant_id","gateway","subject_id") WHERE "gateway_event"."handled_at" is null;--> statement-breakpoint
-CREATE INDEX "gateway_event__received__idx" ON "gateway_event" USING btree ("received_at");--> statement-breakpoint
-CREATE INDEX "operator_action__at__idx" ON "operator_action" USING btree ("at");
+CREATE INDEX "webhook_delivery__pending_endpoint__idx" ON "webhook_delivery" USING btree ("merchant_id","config_id","next_attempt_at") WHERE "webhook_delivery"."state" = 'PENDING';

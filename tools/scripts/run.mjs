@@ -6,13 +6,13 @@
 //   node tools/scripts/run.mjs <command> [arguments]
 
 import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, lstatSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
-const LOCK_MARK = resolve(ROOT, 'node_modules/.perennial-lock');
+/** npm's own record of what it has installed, which it writes last. */
+const INSTALLED = 'node_modules/.package-lock.json';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
@@ -89,12 +89,9 @@ function checkNodeVersion() {
   if (difference < 0) fail(`This needs Node ${wanted}; this is Node ${process.versions.node}.`);
 }
 
-/** Runs `npm ci` unless a mark in node_modules has the hash of package-lock.json. */
+/** Runs `npm ci` unless node_modules has every package of package-lock.json in its version. */
 async function installPackages() {
-  const lockHash = createHash('sha256').update(readFileSync('package-lock.json')).digest('hex');
-  const platform = `${process.platform}-${process.arch}`;
-  const mark = `${lockHash} ${platform}\n`;
-  if (existsSync(LOCK_MARK) && readFileSync(LOCK_MARK, 'utf8') === mark) return;
+  if (arePackagesInstalled()) return;
   if (lstatSync('node_modules', { throwIfNoEntry: false })?.isSymbolicLink()) {
     fail('node_modules is a link and does not match package-lock.json. Nothing was installed.');
   }
@@ -107,12 +104,21 @@ async function installPackages() {
   }
   console.error(`packages ${why}; installing them with npm ci`);
   const startedAt = performance.now();
-  rmSync(LOCK_MARK, { force: true });
   const options = ['--include=dev', '--no-fund', '--no-audit', '--loglevel=error'];
   const code = await run('npm', ['ci', ...options], { stdout: process.stderr });
   if (code !== 0) fail('npm ci failed, see above. Nothing was started.');
   console.error(`packages installed in ${((performance.now() - startedAt) / 1_000).toFixed(0)} s`);
-  writeFileSync(LOCK_MARK, mark);
+}
+
+/** An optional package of another platform is not installed. */
+function arePackagesInstalled() {
+  if (!existsSync(INSTALLED)) return false;
+  const packagesIn = (file) => JSON.parse(readFileSync(file, 'utf8')).packages;
+  const installed = packagesIn(INSTALLED);
+  return Object.entries(packagesIn('package-lock.json')).every(
+    ([path, { version, optional }]) =>
+      path === '' || (installed[path] ? installed[path].version === version : optional),
+  );
 }
 
 async function check() {
