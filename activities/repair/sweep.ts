@@ -19,7 +19,6 @@ import { withdrawPayment } from '../../db/repositories/payments/orders.ts';
 import { withdrawRefund } from '../../db/repositories/payments/refunds.ts';
 import { takeDecidedReviews } from '../../db/repositories/payments/reviews.ts';
 import {
-  countDeleted,
   countRepairs,
   deleteClosedSessions,
   deleteOldEvents,
@@ -28,7 +27,6 @@ import {
 } from '../../db/repositories/sweeps/retention.ts';
 import { REPAIR_KINDS } from '../../db/schema/sweeps.ts';
 import type { RepairKind } from '../../db/schema/sweeps.ts';
-import type { Deletion } from '../../db/repositories/sweeps/retention.ts';
 import type { Order } from '../../domain/order.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import type { Orders } from '../../temporal/orders.ts';
@@ -49,6 +47,13 @@ const LIMIT = 200;
 /** Maximum number of records of one kind that one sweep deletes: those of 160 renewals a second. */
 const DELETED_LIMIT = 5_000;
 const DEFAULT_RETENTION_MS = 30 * 24 * 3_600_000;
+/** Of records past their retention. */
+const DELETIONS = [
+  deleteOldEvents,
+  deleteClosedSessions,
+  deleteOldLinkUses,
+  deleteOldGatewayEvents,
+] as const;
 /** Maximum number of repairs at the same time; each calls Temporal. */
 const AT_ONCE = 10;
 /** A sweep logs at most this many cases of a kind that it could not repair. */
@@ -104,7 +109,9 @@ export function createMaintenanceActivities(deps: ActivityDeps) {
       );
       await attempt(() => forgetExpiredKeys(db, input.nowAt, DELETED_LIMIT));
       const deletion = { before: input.nowAt - retentionMs, limit: DELETED_LIMIT };
-      await attempt(() => deleteOld(db, deletion));
+      for (const deleteOld of DELETIONS) {
+        await attempt(async () => void (await deleteOld(db, deletion)));
+      }
       // `lost` comes last: after thousands of terminations it takes all the remaining time.
       const sinceAt = input.nowAt - input.lookBackMs;
       await sweepKind(
@@ -155,16 +162,6 @@ async function voidUnlessRunning<Kind extends 'payment' | 'refund'>(
   if (!(await orders.isRunning(kind, order))) return withdraw();
   await orders.ensureRunning(kind, order);
   return false;
-}
-
-/** Deletes the records past their retention, and adds their number to the table `retention_count`. */
-async function deleteOld(db: Db, deletion: Deletion): Promise<void> {
-  const { bodies, deliveries } = await deleteOldEvents(db, deletion);
-  await countDeleted(db, 'eventBodies', bodies);
-  await countDeleted(db, 'deliveries', deliveries);
-  await countDeleted(db, 'sessions', await deleteClosedSessions(db, deletion));
-  await countDeleted(db, 'linkUses', await deleteOldLinkUses(db, deletion));
-  await countDeleted(db, 'gatewayEvents', await deleteOldGatewayEvents(db, deletion));
 }
 
 function createSweep({ db, logger }: Pick<ActivityDeps, 'db' | 'logger'>) {

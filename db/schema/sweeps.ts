@@ -23,10 +23,3 @@ export const sweepCounts = pgTable('sweep_count', {
   repaired: bigint('repaired', { mode: 'number' }).notNull(),
   lastAt: instant('last_at').notNull(),
 });
-
-/** Records deleted after their retention, by kind. A deletion is no repair. */
-export const retentionCounts = pgTable('retention_count', {
-  kind: text('kind').primaryKey(),
-  deleted: bigint('deleted', { mode: 'number' }).notNull(),
-  lastAt: instant('last_at').notNull(),
-});

@@ -3,7 +3,7 @@ import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { Db } from '../../client.ts';
 import { gatewayEvents } from '../../schema/gateway-events.ts';
 import { linkUses } from '../../schema/subscriptions.ts';
-import { retentionCounts, sweepCounts } from '../../schema/sweeps.ts';
+import { sweepCounts } from '../../schema/sweeps.ts';
 import { areFirst } from '../records.ts';
 
 /** Selects the records older than `before` (epoch ms, real time), at most `limit` in one call. */
@@ -106,18 +106,6 @@ async function deleteOld(db: Db, table: PgTable, at: AnyPgColumn, { before, limi
     .where(areFirst(db, table, { condition, limit }))
     .returning({ one: sql`1` });
   return deleted.length;
-}
-
-export async function countDeleted(db: Db, kind: string, deleted: number): Promise<void> {
-  if (deleted === 0) return;
-  const lastAt = sql`now()`;
-  await db
-    .insert(retentionCounts)
-    .values({ kind, deleted, lastAt })
-    .onConflictDoUpdate({
-      target: retentionCounts.kind,
-      set: { deleted: sql`${retentionCounts.deleted} + ${deleted}`, lastAt },
-    });
 }
 
 /** Adds a sweep's repairs of one kind to `sweep_count`. A repeat counts the repairs again. */
