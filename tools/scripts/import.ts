@@ -56,7 +56,7 @@ async function main(): Promise<number> {
   useCurrencies(place.currencies);
   const progress = showProgress(bytes, process.stderr);
   const { databaseUrl: url } = place;
-  return withDatabase({ url, command: 'import', poolSize: 12 }, async (db) => {
+  return withDatabase({ url, command: 'import', poolSize: 8 }, async (db) => {
     const { workflows, close } = connectWorkflows(db, place);
     try {
       if ((await findSettings(db, merchantId)) === null) {

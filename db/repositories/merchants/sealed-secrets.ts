@@ -60,9 +60,12 @@ export async function reportUnreadableSecrets(
   );
 }
 
-/** Returns the number of secrets that are not sealed with this key. */
+/** Returns the number of secrets in use that are not sealed with this key. */
 export async function countSealedBefore(db: Db, currentKeyId: Buffer): Promise<number> {
-  const counts = await countSealed(db, ({ keyId }) => sql`${keyId} <> ${currentKeyId}`);
+  const counts = await countSealed(
+    db,
+    ({ keyId, isUsed }) => sql`${keyId} <> ${currentKeyId} and ${isUsed}`,
+  );
   return counts.reduce((sum, { count }) => sum + count, 0);
 }
 
