@@ -88,7 +88,7 @@ const TROUBLE: Readonly<Record<string, Readonly<Record<string, string | null>>>>
   DeclinesRising: { [charges('succeeded')]: '0+100x280', [charges('declined')]: '0+200x280' },
   WebhooksLate: { perennial_webhook_oldest_due_seconds: '0x80 301x200' },
   WebhookBreakersOpen: { perennial_webhook_breakers_open: '0x80 1x200' },
-  WebhookEndpointsDisabled: { [disabled]: '3x250 4x30' },
+  WebhookEndpointsDisabled: { [disabled]: '3x150 2x100 3x30' },
   RepairsRising: { [repairs]: '0x80 0+1x200' },
   SubscriptionsHeld: { perennial_subscriptions_held: '0x80 2x200' },
   InvariantViolated: { [violated]: '0x80 1x8 0x192' },

@@ -92,13 +92,16 @@ describe('the chart ops/helm', () => {
       'batch/v1 Job shop-migrate',
       'v1 ConfigMap shop-currency-limits',
       'v1 Service shop-api',
+      'v1 Service shop-metrics',
     ]);
     expect(named(objects, 'Job', 'migrate').metadata.annotations).toMatchObject({
       'helm.sh/hook': 'pre-install,pre-upgrade',
     });
     const { spec } = named(objects, 'Deployment', 'api');
-    const { selector } = named(objects, 'Service', 'api').spec;
-    for (const labels of [(spec.selector as { matchLabels: object }).matchLabels, selector]) {
+    const ofServices = ['api', 'metrics'].map(
+      (name) => named(objects, 'Service', name).spec.selector,
+    );
+    for (const labels of [(spec.selector as { matchLabels: object }).matchLabels, ...ofServices]) {
       expect(spec.template.metadata!.labels).toMatchObject(labels);
     }
   });
@@ -131,15 +134,22 @@ describe('the chart ops/helm', () => {
 
   it('configures every process completely, and an entry with its own queues', async ({ skip }) => {
     if (tool === undefined) skip('no helm');
-    const queues = 'deployments.worker.settings.WORKER_QUEUES=webhooks';
-    const objects = await render(queues);
+    const own = ['WORKER_QUEUES=webhooks', 'MAINTENANCE=false', 'TASK_QUEUE_PREFIX='];
+    const objects = await render(
+      'settings.TASK_QUEUE_PREFIX=all-',
+      ...own.map((each) => `deployments.worker.settings.${each}`),
+    );
     expect(loadApiConfig(environmentOf(named(objects, 'Deployment', 'api')))).toMatchObject({
       publicUrl: 'https://pay.example',
       temporalAddress: 'temporal:7233',
       metricsPort: 9464,
     });
     const worker = environmentOf(named(objects, 'Deployment', 'worker'));
-    expect(loadWorkerConfig(worker)).toMatchObject({ queues: ['webhooks'] });
+    expect(loadWorkerConfig(worker)).toMatchObject({
+      queues: ['webhooks'],
+      isMaintenanceOn: false,
+      taskQueuePrefix: '',
+    });
     expect(loadMigrateConfig(environmentOf(named(objects, 'Job', 'migrate'))).databaseUrl).toBe(
       'postgres://db/p',
     );
