@@ -27,7 +27,12 @@ const STARTED = ['migrate', 'sandbox-gateway', 'api', 'worker'] as const;
 const OURS = [...STARTED, 'ops'] as const;
 
 /** Variables that only docker-compose.yml reads. */
-const COMPOSE_ONLY = ['POSTGRES_PASSWORD', 'PERENNIAL_DB_PASSWORD', 'TEMPORAL_DB_PASSWORD'];
+const COMPOSE_ONLY = [
+  'POSTGRES_PASSWORD',
+  'PERENNIAL_DB_PASSWORD',
+  'TEMPORAL_DB_PASSWORD',
+  'WORKERS',
+];
 
 /** Variables that no container gets. */
 const NOT_PASSED: Readonly<Record<string, string>> = {
@@ -211,7 +216,7 @@ describe('docker-compose.yml', () => {
     expect(api.webhookAllowLoopback).toBe(false);
   });
 
-  it('reads only variables of the configuration, and the passwords of the databases', () => {
+  it('reads only variables of the configuration, the passwords of the databases and the number of workers', () => {
     const taken = [...text.matchAll(/\$\{([A-Z_]+)/g)].map((match) => match[1]!);
     const known = [...VARIABLE_NAMES, ...COMPOSE_ONLY] as string[];
     expect(taken.filter((name) => !known.includes(name))).toEqual([]);

@@ -11,7 +11,12 @@ import { ConfigError } from '../../runtime/environment.ts';
 import { loadEmbeddedConfig, VARIABLE_NAMES } from '../../tools/config.ts';
 
 /** Variables that only docker-compose.yml reads. */
-const COMPOSE_ONLY = ['POSTGRES_PASSWORD', 'PERENNIAL_DB_PASSWORD', 'TEMPORAL_DB_PASSWORD'];
+const COMPOSE_ONLY = [
+  'POSTGRES_PASSWORD',
+  'PERENNIAL_DB_PASSWORD',
+  'TEMPORAL_DB_PASSWORD',
+  'WORKERS',
+];
 
 const lines = readFileSync('.env.example', 'utf8').split('\n');
 const assignments = lines.flatMap((line) => {
@@ -70,5 +75,5 @@ describe('a process without settings', () => {
 });
 
 function isSecret(name: string): boolean {
-  return (SECRETS as readonly string[]).includes(name) || COMPOSE_ONLY.includes(name);
+  return (SECRETS as readonly string[]).includes(name) || name.endsWith('_PASSWORD');
 }
