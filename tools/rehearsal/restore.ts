@@ -73,12 +73,14 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
   await copy('perennial', 'newest');
   await copy('backup_perennial', 'perennial');
   say('the product is restored, Temporal is not; as docs/operations.md says:');
-  await start('worker');
-  for (let n = 0, isDone = false; n < ADOPTIONS_MAX && !isDone; n += 1) {
+  const isAdopted = async (): Promise<boolean> => {
     const told = (await rehearsal.adopt()).filter((line) => /^ {2}[+!]/.test(line));
     for (const line of told) say(line);
-    isDone = !told.some((line) => line.startsWith('  +'));
-  }
+    return !told.some((line) => line.startsWith('  +'));
+  };
+  await isAdopted();
+  await start('worker');
+  for (let n = 0; n < ADOPTIONS_MAX && !(await isAdopted()); n += 1);
   await start('api');
   await sleep(REPAIRED_AFTER_MS);
   await expectSame(before, 'the restore of the product');
