@@ -5,6 +5,7 @@ import type { DueStep } from './actions.ts';
 import { applyOutcome } from './apply-attempt.ts';
 import type { AttemptOutcome } from './apply-attempt.ts';
 import type { Orderer } from './actor.ts';
+import type { Change } from './change.ts';
 import type { ChargeCause } from './charge-cause.ts';
 import type { Command } from './commands.ts';
 import { decide } from './decide.ts';
@@ -157,15 +158,26 @@ class Derivation {
       this.state = { ...this.state, cooldownUntilAt: null };
       step = decide(this.state, now, now);
     }
-    if (step.do === 'wait') {
-      const until = step.until === null ? 'a command' : formatInstant(step.until);
-      throw new UnderivableError(`${what} at ${formatInstant(now)}: nothing is due until ${until}`);
-    }
-    if (step.do === 'finish' || step.do === 'settleAttempt' || step.do === 'liftCooldown') {
-      throw new UnderivableError(`${what} at ${formatInstant(now)}: the next step is ${step.do}`);
-    }
-    return step;
+    return dueStep(step, now, what);
   }
+}
+
+function dueStep(step: Step, now: number, what: string): DueStep {
+  if (step.do === 'wait') {
+    const until = step.until === null ? 'a command' : formatInstant(step.until);
+    throw new UnderivableError(`${what} at ${formatInstant(now)}: nothing is due until ${until}`);
+  }
+  if (step.do === 'finish' || step.do === 'settleAttempt' || step.do === 'liftCooldown') {
+    throw new UnderivableError(`${what} at ${formatInstant(now)}: the next step is ${step.do}`);
+  }
+  return step;
+}
+
+/** Returns the change that made an entry which follows `state`. @throws UnderivableError if the rules do not allow it. */
+export function changeBy(state: SubscriptionState, entry: Entry): Change {
+  return asUnderivable(() =>
+    changeOf(state, entry, (now) => dueStep(decide(state, now, now), now, entry.kind)),
+  );
 }
 
 function asUnderivable<Value>(derived: () => Value): Value {
@@ -205,7 +217,7 @@ function changeOf(
   state: SubscriptionState,
   entry: Entry,
   stepAt: (now: number) => DueStep,
-): { state: SubscriptionState } {
+): Change {
   const { at } = entry;
   const time = { now: at, realNow: at };
   const command = commandOf(entry);

@@ -162,14 +162,14 @@ test('verify --adopt books the payment of a cycle whose earlier decline is lost,
   expect(await february()).toEqual(['declined 1999 x1', 'succeeded 1999 x1']);
 });
 
-test('verify --adopt ends the row of a run that completed, with the edit before it [D-39]', async ({
+test('verify --adopt ends the row of a run that completed at the end of the period, and sends its event [D-39]', async ({
   env,
 }) => {
-  const ref = await env.create({ createdAt: Date.now() });
-  await payCheckout(env, ref);
+  const { ref, clock } = await paidForJanuary(env);
   const restore = await dumpRows(env.db);
-  await env.execute(ref, { kind: 'edit', commandId: randomUUID(), newAmountMinor: 2_099 });
-  await env.execute(ref, { kind: 'cancel', commandId: randomUUID(), reason: 'cancelled' });
+  const order = { kind: 'cancel', reason: 'cancelled', atPeriodEnd: true } as const;
+  await env.execute(ref, { ...order, commandId: randomUUID() });
+  await env.advance(clock, DUE_AT);
   await env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId)).result();
   const ended = await env.state(ref);
   await restoreOldRows(env, restore);
@@ -181,6 +181,7 @@ test('verify --adopt ends the row of a run that completed, with the edit before 
     ],
   });
   expect(await env.state(ref)).toEqual(ended);
+  expect((await env.events(ref)).at(-1)).toMatchObject({ eventType: 'subscription.ended' });
   expect(await countHeld(env.db)).toBe(0);
   expect(await verify(env, '--adopt')).toEqual({
     code: 0,

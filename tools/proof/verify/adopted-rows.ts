@@ -5,17 +5,18 @@ import { DIRECT_COMMAND } from '../../../domain/payment-intent.ts';
 import type { AttemptTrigger, IntentRef } from '../../../domain/payment-intent.ts';
 import type { RefundRef } from '../../../domain/refund.ts';
 import type { Entry } from '../../../domain/subscription/entries.ts';
+import { changeBy } from '../../../domain/subscription/ledger.ts';
 import { calendarDate } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../../db/client.ts';
 import { paymentAttempts, paymentIntents, refunds } from '../../../db/schema/payments.ts';
 import { paymentMethods } from '../../../db/schema/customers.ts';
-import { subscriptionEntries, subscriptions } from '../../../db/schema/subscriptions.ts';
+import { subscriptions } from '../../../db/schema/subscriptions.ts';
 import { isRecord } from '../../../db/repositories/records.ts';
 import { insertCycleIntent, lockRow } from '../../../db/repositories/subscriptions/cycles.ts';
 import { OPEN_STATES } from '../../../db/repositories/subscriptions/attempts.ts';
 import type { Attempt } from '../../../db/repositories/subscriptions/attempts.ts';
-import { rowOf } from '../../../db/repositories/subscriptions/row.ts';
+import { recordTransition } from '../../../db/repositories/subscriptions/transitions.ts';
 import { appendDrafts } from '../../../db/repositories/subscriptions/events.ts';
 import { findChargeable } from '../../../db/repositories/subscriptions/read.ts';
 import type { KnownState } from '../../../workflows/subscription/messages.ts';
@@ -234,39 +235,26 @@ export async function adoptRefund(db: Db, lost: LostRefund): Promise<void> {
   });
 }
 
-/** Steps that open or settle no attempt and leave the status as it is. */
-const QUIET: readonly Entry['kind'][] = [
-  'edited',
+/** The lost steps that can be taken again: their events are sent, as none of them has its event in the rows. */
+const TAKEN_AGAIN: readonly Entry['kind'][] = [
   'cancellation_planned',
   'cancellation_withdrawn',
+  'ended',
 ];
 
-/** The row gets the last state of a run that completed, and the ledger the steps before it. Throws NotAdopted. */
-export async function adoptEnd(db: Db, { entries, ...state }: KnownState): Promise<void> {
+/** The row takes the last steps of its run, which completed. Throws NotAdopted. */
+export async function adoptEnd(db: Db, { entries, version, ...ref }: KnownState): Promise<void> {
   await db.transaction(async (tx) => {
-    const { state: row } = await lockRow(tx, state);
-    const { merchantId, subscriptionId } = state;
-    const lost = entries.filter(({ version }) => version > row.version);
-    const isWhole = lost.length === state.version - row.version;
-    const before = lost.slice(0, -1);
-    if (!isWhole || !before.every(({ kind }) => QUIET.includes(kind))) {
-      throw new NotAdopted('more than edits and a cancellation is lost');
+    let { state } = await lockRow(tx, ref);
+    for (const entry of entries.filter((each) => each.version > state.version)) {
+      const isNext = entry.version === state.version + 1 && TAKEN_AGAIN.includes(entry.kind);
+      if (!isNext) throw new NotAdopted(`version ${entry.version} (${entry.kind}) is lost`);
+      const change = changeBy(state, entry);
+      const transitionId = `${ref.subscriptionId}:${entry.version}`;
+      await recordTransition(tx, { change, transitionId, command: null, nowAt: entry.at });
+      ({ state } = change);
     }
-    await tx
-      .update(subscriptions)
-      .set({ ...rowOf(state), lastTransitionId: `${subscriptionId}:${state.version}` })
-      .where(isRecord(subscriptions, merchantId, subscriptionId));
-    const rows = lost.map(({ version, at, actor, kind, ...facts }) => ({
-      merchantId,
-      subscriptionId,
-      version,
-      at,
-      actor,
-      kind,
-      facts,
-      status: version === state.version ? state.status : row.status,
-    }));
-    await tx.insert(subscriptionEntries).values(rows);
+    if (state.version !== version) throw new NotAdopted('its last steps are unknown');
   });
 }
 
