@@ -96,7 +96,7 @@ test.for(Object.entries(PAGE_STATES))(
   },
 );
 
-test('every state shows its own page, except that a payment in progress looks the same on every page', () => {
+test('every state shows its own page, except that a payment in progress, expired or cancelled looks the same on every page', () => {
   expect([...namesByText.values()].filter((names) => names.length > 1)).toEqual([
     [
       'checkout: processing',
@@ -104,6 +104,8 @@ test('every state shows its own page, except that a payment in progress looks th
       'update: waits for the bank',
       'update: processing',
     ],
+    ['checkout: expired', 'payment: expired'],
+    ['checkout: cancelled', 'payment: cancelled'],
   ]);
 });
 
