@@ -64,7 +64,7 @@ export function createRouters(
   gatewayEventRoutes(open, deps);
 
   const pages: ApiRouter = new Router({ sensitive: true });
-  pages.use(pageErrors(deps)); // before everything that throws
+  pages.use(pageErrors(deps)); // before all that throws: a payer gets errors as HTML pages
   pages.use(refuseEmbedding(deps)); // before the look-up of a page, which counts unknown pages
   const limits = createPageLimits(); // counters that all pages share
   const routes = { router: pages, deps, limits };

@@ -47,7 +47,7 @@ const LIMIT = 200;
 /** Maximum number of records of one kind that one sweep deletes: those of 160 renewals a second. */
 const DELETED_LIMIT = 5_000;
 const DEFAULT_RETENTION_MS = 30 * 24 * 3_600_000;
-/** Of records past their retention. */
+/** Each deletes one kind of record whose retention is over. */
 const DELETIONS = [
   deleteOldEvents,
   deleteClosedSessions,

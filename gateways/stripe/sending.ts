@@ -31,7 +31,7 @@ export function createSending({ secretKey, pace, newerKey }: SendingOptions) {
   };
 }
 
-/** Removes the body if the answer is not Stripe's. The SDK takes JSON without `error` as a success, whatever its status. */
+/** Removes a body that is not Stripe's, such as a proxy's: the SDK takes any JSON without `error` as a success. */
 async function withoutForeignBody(response: Response): Promise<Response> {
   const text = await response.text();
   const isStripes = /^\s*\{\s*"error"\s*:\s*\{/.test(text);

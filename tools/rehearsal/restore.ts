@@ -73,14 +73,17 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
   await copy('perennial', 'newest');
   await copy('backup_perennial', 'perennial');
   say('the product is restored, Temporal is not; as docs/operations.md says:');
-  const isAdopted = async (): Promise<boolean> => {
+  /** True if a record was booked or a run released, so that a repeat may find more. */
+  const adopt = async (): Promise<boolean> => {
     const told = (await rehearsal.adopt()).filter((line) => /^ {2}[+!]/.test(line));
     for (const line of told) say(line);
-    return !told.some((line) => line.startsWith('  +'));
+    return told.some((line) => line.startsWith('  +'));
   };
-  await isAdopted();
+  await adopt();
   await start('worker');
-  for (let n = 0; n < ADOPTIONS_MAX && !(await isAdopted()); n += 1);
+  for (let n = 0, mayFindMore = true; n < ADOPTIONS_MAX && mayFindMore; n += 1) {
+    mayFindMore = await adopt();
+  }
   await start('api');
   await sleep(REPAIRED_AFTER_MS);
   await expectSame(before, 'the restore of the product');

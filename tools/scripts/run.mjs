@@ -11,7 +11,7 @@ import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
-/** npm's own record of what it has installed, which it writes last. */
+/** npm's list of the installed packages. npm writes it at the end of an installation. */
 const INSTALLED = 'node_modules/.package-lock.json';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];

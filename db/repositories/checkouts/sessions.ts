@@ -136,12 +136,7 @@ export function fillInDetails(db: Db, checkout: Checkout, given: GivenDetails): 
  */
 export async function fillIn(
   db: Db,
-  payer: {
-    merchantId: string;
-    customerId: string;
-    customerDetails: CustomerDetails;
-    linkId?: string | null;
-  },
+  payer: OrderPayer & { customerDetails: CustomerDetails },
   given: GivenDetails,
   orderDetails: PgColumn,
   isOrder: SQL | undefined,
@@ -164,12 +159,15 @@ export async function fillIn(
   });
 }
 
-/** Any person may open a link, so nobody who came by it changes the customer that it names. */
-async function isNamedByLink(
-  tx: Db,
-  payer: { merchantId: string; customerId: string; linkId?: string | null },
-): Promise<boolean> {
-  const { merchantId, customerId, linkId } = payer;
+interface OrderPayer {
+  merchantId: string;
+  customerId: string;
+  /** The link by which the payer came. */
+  linkId?: string | null;
+}
+
+/** True if the payer's link names this customer. Any person may open a link, so a payer must not change the customer. */
+async function isNamedByLink(tx: Db, { merchantId, customerId, linkId }: OrderPayer) {
   if (!linkId) return false;
   const isLink = hasValues(subscriptionLinks, { merchantId, id: linkId, customerId });
   return (await tx.$count(subscriptionLinks, isLink)) > 0;

@@ -235,7 +235,7 @@ export async function adoptRefund(db: Db, lost: LostRefund): Promise<void> {
   });
 }
 
-/** The lost steps that can be taken again: their events are sent, as none of them has its event in the rows. */
+/** Lost steps that are taken again, and whose events are sent again, because the restored rows do not have them. */
 const TAKEN_AGAIN: readonly Entry['kind'][] = [
   'cancellation_planned',
   'cancellation_withdrawn',
