@@ -10,7 +10,7 @@ import { causeOf } from './charge-cause.ts';
 import { changed, entryEvents, intentEvent, next, ofAttempt, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { CommandResult } from './commands.ts';
-import { cancelAt, newOwedCycle } from './state.ts';
+import { cancelAt, newOwedCycle, nextUnowedIndex } from './state.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } from './state.ts';
 
 /**
@@ -226,10 +226,8 @@ export function calendarAfterPayment(
   // Without a trial, the instant of the first payment is the anchor.
   if (anchorAt === null) return { anchorAt: now, nextIndex: 1 };
   const indexAfterNow = () => firstIndexAfter(anchorAt, terms.interval, terms.intervalCount, now);
-  // In UNPAID, index 0 belongs to the owed cycle, also if the cycle is paid before that date.
-  if (state.status === 'UNPAID') return { anchorAt, nextIndex: Math.max(1, indexAfterNow()) };
-  if (isRetry(attempt) && state.status !== 'ACTIVE') {
-    return { anchorAt, nextIndex: indexAfterNow() };
+  if (state.status === 'UNPAID' || (isRetry(attempt) && state.status !== 'ACTIVE')) {
+    return { anchorAt, nextIndex: Math.max(nextUnowedIndex(state), indexAfterNow()) };
   }
   const dueAt = dateOf(state, anchorAt, state.nextIndex);
   if (dueAt > attempt.startedAt) return { anchorAt, nextIndex: state.nextIndex };

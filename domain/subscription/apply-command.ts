@@ -7,7 +7,13 @@ import type { CancelCommand, Command, EditCommand, PauseCommand } from './comman
 import type { EntryDraft } from './entries.ts';
 import { attemptPatch } from './apply-attempt.ts';
 import { awaitsPayer, isSuperseded } from './authentication.ts';
-import { cancelAt, chargesNewMethod, earliestAttemptAt, isInTrial } from './state.ts';
+import {
+  cancelAt,
+  chargesNewMethod,
+  earliestAttemptAt,
+  isInTrial,
+  nextUnowedIndex,
+} from './state.ts';
 import type { EndReason } from './end-reason.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
 
@@ -135,6 +141,7 @@ function end(state: SubscriptionState, entry: Ended): Change {
     state,
     {
       status: 'ENDED',
+      nextIndex: nextUnowedIndex(state),
       endReason: entry.reason,
       cooldownUntilAt: null,
       openAttempt: voided(state.openAttempt, 'cancel'),
@@ -152,7 +159,13 @@ export function applyPause(state: SubscriptionState, command: PauseCommand, now:
   const owed = state.owed && { ...state.owed, nextRetryAt: null };
   // Stays after an unpause, which sets a new date for the charge.
   const openAttempt = voided(state.openAttempt, 'pause');
-  const patch = { status: 'PAUSED', owed, openAttempt, resumeAt: resumeAt ?? null } as const;
+  const patch = {
+    status: 'PAUSED',
+    nextIndex: nextUnowedIndex(state),
+    owed,
+    openAttempt,
+    resumeAt: resumeAt ?? null,
+  } as const;
   const entry = {
     at: now,
     kind: 'paused',

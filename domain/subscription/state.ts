@@ -187,6 +187,11 @@ export function nextPaymentAt(state: SubscriptionState): number | null {
   return nextRetryAt(state) ?? (isLiving(state) ? calendarDate(state, state.nextIndex) : null);
 }
 
+/** Index of the first date of the calendar that the owed cycle does not take; in UNPAID it takes date 0. */
+export function nextUnowedIndex({ status, nextIndex }: SubscriptionState): number {
+  return status === 'UNPAID' ? Math.max(1, nextIndex) : nextIndex;
+}
+
 export function newOwedCycle(
   { subscriptionId, terms }: { subscriptionId: string; terms: Terms },
   cycleNumber: number,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { at, declined, expectNothingFurther, subscribed } from '../support/simulation.ts';
+import { at, declined, expectNothingFurther, subscribed, UNKNOWN } from '../support/simulation.ts';
 import type { Simulation } from '../support/simulation.ts';
 
 /** A date that was meant for the owed cycle is not the due date of the next cycle, too. */
@@ -31,6 +31,24 @@ describe('an edited date in UNPAID', () => {
       simulation.runTo('2027-03-20T12:00Z');
       expect(simulation.sent).toBe(`2027-02-20T11:00 2 ${trigger}, 2027-03-20T12:00 3`);
       expect(simulation.state.status).toBe('ENDED');
+      expectNothingFurther(simulation);
+    },
+  );
+
+  test.each([
+    ['a cancellation', (simulation: Simulation) => simulation.cancel(), 'ENDED'],
+    ['a pause', (simulation: Simulation) => simulation.pause(), 'PAUSED'],
+  ])(
+    'belongs to the owed cycle also when %s comes before its payment is known [D-15, D-34]',
+    (_name, command, status) => {
+      const simulation = declinedInFebruary().gives(UNKNOWN);
+      simulation.edit(EDITED);
+      simulation.runTo('2027-02-16T12:00Z');
+      simulation.retry();
+      command(simulation);
+      simulation.runTo('2027-02-16T13:00Z');
+      const state = { status, cyclesCharged: 2 };
+      expect(simulation).toMatchObject({ state, paidUntil: '2027-03-20T12:00' });
       expectNothingFurther(simulation);
     },
   );
