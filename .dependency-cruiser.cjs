@@ -171,10 +171,10 @@ const processes = [
     },
   ),
   rule(
-    'api-sees-gateway-port-and-events',
-    'The API imports the port, the events and the registry of gateways. api/main.ts selects the gateways.',
+    'api-sees-the-gateway-port',
+    'The API imports the port and the registry of gateways. api/main.ts selects the gateways.',
     { path: '^api/', pathNot: '^api/main\\.ts$' },
-    { path: '^gateways/', pathNot: '^gateways/(port|events|registry)\\.ts$' },
+    { path: '^gateways/', pathNot: '^gateways/(port|registry)\\.ts$' },
   ),
   rule(
     'api-knows-workflows-by-type',
@@ -210,7 +210,7 @@ const processes = [
     'worker-knows-workflows-by-path',
     'The bundler loads workflows by path; a value import would run them outside the sandbox.',
     { path: '^worker\\.ts$' },
-    { path: '^workflows/', pathNot: [...MESSAGES, '^workflows/task-queues\\.ts$'], ...VALUE },
+    { path: '^workflows/', pathNot: MESSAGES, ...VALUE },
   ),
 ];
 

@@ -56,7 +56,7 @@ const FORBIDDEN = `
   db/x.ts | import '@temporalio/client'; | db-uses-no-temporal
   api/x.ts | import '../activities/index.ts'; | api-imports
   api/x.ts | import '../runtime/config.ts'; | api-gets-runtime-injected
-  api/x.ts | import '../gateways/sandbox/client.ts'; | api-sees-gateway-port-and-events
+  api/x.ts | import '../gateways/sandbox/client.ts'; | api-sees-the-gateway-port
   api/x.ts | import '../workflows/subscription/workflow.ts'; | api-knows-workflows-by-type
   api/x.ts | import '@temporalio/worker'; | api-uses-no-worker
   runtime/x.ts | import '../db/client.ts'; | runtime-imports

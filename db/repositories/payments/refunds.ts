@@ -194,7 +194,7 @@ function hasFailed(settlement: RefundSettlement): boolean {
   return 'hasFailed' in settlement;
 }
 
-/** Does nothing for a late charge's refund, and for one that failed without having succeeded. */
+/** Does nothing for the refund of a late charge, which the intent does not count. */
 async function moveIntent(
   tx: Db,
   intent: typeof paymentIntents.$inferSelect,

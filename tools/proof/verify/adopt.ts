@@ -174,51 +174,57 @@ async function release(
   const held = await heldState(deps, ref);
   if (held === null) return [];
   const { known, row } = held;
-  const afterVersion = (known.entries[0]?.version ?? 1) - 1;
-  const ledger = await listEntries(deps.db, ref, { afterVersion, limit: ENTRIES_SHOWN });
-  const lines = unknownEntries(known.entries, ledger).map((entry) => {
-    const { what, why } = textOf(entry);
-    return `! ${subscriptionId}: its row does not have "${what}" of ${minuteText(entry.at)} (${why})`;
-  });
   const description = await describeWorkflow(deps.client, subscriptionWorkflowId(subscriptionId));
   if (description?.status.name === 'COMPLETED') {
-    const ended = `its workflow ended as ${known.status} (${known.endReason})`;
-    try {
-      await adoptEnd(deps.db, known);
-      return [`+ ${subscriptionId}: ${ended}, and so does its row`];
-    } catch (error) {
-      if (!(error instanceof NotAdopted)) throw error;
-      return [
-        ...lines,
-        `! ${subscriptionId}: ${ended}, its row stays ${row.status} and held: ${error.message}`,
-      ];
-    }
+    const ended = `${subscriptionId}: its workflow ended as ${known.status} (${known.endReason})`;
+    const obstacle = await endRow(deps.db, known);
+    if (obstacle === null) return [`+ ${ended}, and so does its row`];
+    const kept = `! ${ended}, its row stays ${row.status} and held: ${obstacle}`;
+    return [...(await lostEntries(deps.db, known)), kept];
   }
+  const lines = await lostEntries(deps.db, known);
   if (isUnbooked) {
-    return [
-      ...lines,
-      `! ${subscriptionId}: its newer run stays held, because a charge of it is not booked`,
-    ];
+    const why = 'its newer run stays held, because a charge of it is not booked';
+    return [...lines, `! ${subscriptionId}: ${why}`];
   }
   if (description?.status.name === 'RUNNING') {
+    const why = `verify --adopt: version ${known.version}, and the row has ${row.version}`;
     await deps.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
-      deps.client.workflow
-        .getHandle(description.workflowId, description.runId)
-        .terminate(`verify --adopt: version ${known.version}, and the row has ${row.version}`),
+      deps.client.workflow.getHandle(description.workflowId, description.runId).terminate(why),
     );
   }
   await deps.workflows.ensureRunning(ref);
-  return [
-    ...lines,
-    `+ ${subscriptionId}: its newer run is terminated, and a run starts from its row`,
-  ];
+  const done = 'its newer run is terminated, and a run starts from its row';
+  return [...lines, `+ ${subscriptionId}: ${done}`];
 }
 
-/** Payments of cycles are named or booked from the gateway's book, so they are not named. */
-function unknownEntries(known: readonly Entry[], ledger: readonly Entry[]): Entry[] {
+/** Ends the row as its workflow has ended. Returns why this is not possible, else null. */
+async function endRow(db: Db, known: KnownState): Promise<string | null> {
+  try {
+    await adoptEnd(db, known);
+    return null;
+  } catch (error) {
+    if (error instanceof NotAdopted) return error.message;
+    throw error;
+  }
+}
+
+/**
+ * One line for each change that the run knows and the ledger does not have. Payments of cycles are named or booked from
+ * the gateway's book, so they are not named.
+ */
+async function lostEntries(db: Db, known: KnownState): Promise<string[]> {
   const nameOf = (entry: Entry): string => `${entry.at} ${textOf(entry).what}`;
+  const afterVersion = (known.entries[0]?.version ?? 1) - 1;
+  const ledger = await listEntries(db, known, { afterVersion, limit: ENTRIES_SHOWN });
   const has = new Set(ledger.map(nameOf));
-  return known.filter((entry) => !has.has(nameOf(entry)) && entry.kind !== 'paid');
+  return known.entries
+    .filter((entry) => !has.has(nameOf(entry)) && entry.kind !== 'paid')
+    .map((entry) => {
+      const { what, why } = textOf(entry);
+      const change = `"${what}" of ${minuteText(entry.at)} (${why})`;
+      return `! ${known.subscriptionId}: its row does not have ${change}`;
+    });
 }
 
 /** The two states of a run that is newer than its row; null for any other. */
