@@ -168,7 +168,8 @@ function notAttemptedOn(state: SubscriptionState, at: number): Refusal | null {
 /** Refuses a date `at` if an attempt on the owed cycle at `at` would be more than the 15th in 30 days. */
 function beyondAttemptCap(state: SubscriptionState, field: string, at: number): Refusal | null {
   const earliestAt = earliestAttemptAt(state);
-  if (at >= earliestAt) return null;
+  // After a decline that stops the retries, no date makes an attempt.
+  if (at >= earliestAt || state.owed?.retriesStopped === true) return null;
   return badRequest(
     `${field} must not be before ${formatInstant(earliestAt)}: a billing cycle gets at most ${AUTOMATIC_ATTEMPTS_MAX} automatic attempts in 30 days.`,
   );

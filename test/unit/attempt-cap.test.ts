@@ -32,8 +32,8 @@ const JUST_BEFORE = '2026-03-02T23:59:59.999Z';
  * A monthly subscription from 1 January whose second cycle is declined 15 times: first on 1 February at 00:00, then
  * every minute, because each edit sets the next date one minute later.
  */
-function declined15Times(): Simulation {
-  const simulation = subscribed('2026-01-01').gives(...declines(15));
+function declined15Times(last = 'card_declined'): Simulation {
+  const simulation = subscribed('2026-01-01').gives(...declines(14), declined(last));
   simulation.runTo('2026-02-01');
   for (let n = 1; n < 15; n += 1) {
     const nextAt = simulation.now + MINUTE;
@@ -75,6 +75,14 @@ describe('a cycle with 15 automatic attempts in 30 days', () => {
     expect(simulation.edit(JUST_BEFORE).decision).toEqual(TOO_EARLY);
     simulation.runTo('2026-03-03');
     expect(simulation).toMatchObject({ sent: '2026-03-03 2', state: paid });
+  });
+
+  test('accepts any date of an unpause after a hard decline, because none is charged [D-§4, D-30]', () => {
+    const simulation = declined15Times('lost_card');
+    simulation.pause();
+    expect(simulation.unpause('2026-02-10').decision).toEqual({ ok: true });
+    simulation.runTo('2026-04-10');
+    expect(simulation).toMatchObject({ sent: '', state: { status: 'UNPAID' } });
   });
 
   test('keeps a new payment method and charges it when the next attempt is allowed [D-30, D-33]', () => {
