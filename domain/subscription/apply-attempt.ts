@@ -189,7 +189,7 @@ function paid(
       // If an edit has moved the charge to an earlier date, the payment does not shorten the time already paid.
       currentPeriodEndAt: Math.max(
         state.currentPeriodEndAt ?? 0,
-        dateOf(state, calendar.anchorAt, calendar.nextIndex),
+        attempt.paysUntilAt ?? dateOf(state, calendar),
       ),
       ...(savesMethod ? { paymentMethodId: attempt.paymentMethodId } : {}),
     },
@@ -229,13 +229,26 @@ export function calendarAfterPayment(
   if (state.status === 'UNPAID' || (isRetry(attempt) && state.status !== 'ACTIVE')) {
     return { anchorAt, nextIndex: Math.max(nextUnowedIndex(state), indexAfterNow()) };
   }
-  const dueAt = dateOf(state, anchorAt, state.nextIndex);
+  const dueAt = dateOf(state, { anchorAt, nextIndex: state.nextIndex });
   if (dueAt > attempt.startedAt) return { anchorAt, nextIndex: state.nextIndex };
   return { anchorAt, nextIndex: isRetry(attempt) ? indexAfterNow() : state.nextIndex + 1 };
 }
 
-function dateOf(state: SubscriptionState, anchorAt: number, index: number): number {
-  return cycleAt(anchorAt, state.terms.interval, state.terms.intervalCount, index);
+/**
+ * Returns the open attempt, for a command that moves the dates: its payment still pays until the date before the move.
+ * In UNPAID the moved date belongs to the owed cycle.
+ */
+export function paidByFormerDates(state: SubscriptionState, now: number): OpenAttempt | null {
+  const { openAttempt: open, status } = state;
+  if (open === null || open.paysUntilAt !== undefined || status === 'UNPAID') return open;
+  return { ...open, paysUntilAt: dateOf(state, calendarAfterPayment(state, open, now)) };
+}
+
+function dateOf(
+  { terms }: SubscriptionState,
+  { anchorAt, nextIndex }: { anchorAt: number; nextIndex: number },
+): number {
+  return cycleAt(anchorAt, terms.interval, terms.intervalCount, nextIndex);
 }
 
 function declined(

@@ -5,7 +5,7 @@ import { changed, ordered, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { CancelCommand, Command, EditCommand, PauseCommand } from './commands.ts';
 import type { EntryDraft } from './entries.ts';
-import { attemptPatch } from './apply-attempt.ts';
+import { attemptPatch, paidByFormerDates } from './apply-attempt.ts';
 import { awaitsPayer, isSuperseded } from './authentication.ts';
 import {
   cancelAt,
@@ -36,6 +36,7 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
     intervalCount: command.intervalCount ?? state.terms.intervalCount,
   };
   const moved = command.newNextPaymentAt;
+  const movesDates = moved !== undefined || command.interval !== undefined;
   const edited = editedTerms(command);
   const change = changed(
     state,
@@ -44,6 +45,7 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
       ...(moved === undefined ? {} : { anchorAt: moved, nextIndex: 0 }),
       ...(moved !== undefined && isInTrial(state) ? { currentPeriodEndAt: moved } : {}),
       owed: moved === undefined ? state.owed : owedMovedTo(state, moved),
+      openAttempt: movesDates ? paidByFormerDates(state, now) : state.openAttempt,
     },
     { at: now, kind: 'edited', ...edited, ...ordered(command) },
   );
@@ -198,6 +200,7 @@ export function applyUnpause(
       anchorAt: newNextPaymentAt,
       nextIndex: 0,
       owed,
+      openAttempt: isStopped ? state.openAttempt : paidByFormerDates(state, now),
       resumeAt: null,
     },
     {

@@ -254,6 +254,7 @@ const STATE = object({
       voidedBy: orNull(text),
       sessionId: orAbsent(text),
       awaitsPayer: orAbsent(flag),
+      paysUntilAt: orAbsent(instant),
     }),
   ),
   cooldownUntilAt: orNull(instant),

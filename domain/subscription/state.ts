@@ -69,6 +69,8 @@ export interface OpenAttempt {
   /** The session of the hosted page on which the payer caused the attempt. Absent: the payer is absent. */
   sessionId?: string;
   awaitsPayer?: true;
+  /** The end of the period that the attempt pays for. Absent: the next date, as no command has moved the dates. */
+  paysUntilAt?: number;
 }
 
 /** The state in the row and in the argument of a run, as JSON. Instants are in its own time, except `lookupAt`. */

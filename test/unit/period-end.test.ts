@@ -318,3 +318,66 @@ describe('a pause with a date', () => {
     expectNothingFurther(simulation);
   });
 });
+
+describe('the period of a payment that becomes known after its dates were moved', () => {
+  const INTERVAL = { interval: 'YEAR', intervalCount: 1 } as const;
+
+  test.each<[string, string, (simulation: Simulation) => void]>([
+    ['an edited date', 'ACTIVE', (simulation) => simulation.edit('2026-02-14')],
+    ['an edited interval', 'ACTIVE', (simulation) => simulation.command('edit', INTERVAL)],
+    [
+      'an edited date, then a cancellation',
+      'ENDED',
+      (simulation) => {
+        simulation.edit('2026-02-14');
+        simulation.cancel();
+      },
+    ],
+    [
+      'a pause and an unpause',
+      'ACTIVE',
+      (simulation) => {
+        simulation.pause();
+        simulation.unpause('2026-02-14');
+      },
+    ],
+    [
+      'a date stored in a pause',
+      'PAUSED',
+      (simulation) => {
+        simulation.pause();
+        simulation.edit('2026-12-01');
+      },
+    ],
+  ])('ends as if the payment had come before %s [D-15, D-34]', (_name, status, moveDates) => {
+    const simulation = on20January().gives(UNKNOWN);
+    simulation.runTo('2026-02-10');
+    moveDates(simulation);
+    simulation.runTo('2026-02-10T01:00Z');
+    const state = { status, cyclesCharged: 2 };
+    expect(simulation).toMatchObject({ state, paidUntil: '2026-03-10', sent: '2026-02-10 2' });
+  });
+
+  test('also if it was the last one [D-15, D-34]', () => {
+    const simulation = on20January({ cycleCount: 2 }).gives(UNKNOWN);
+    simulation.runTo('2026-02-10');
+    simulation.edit('2026-02-14');
+    simulation.runTo('2026-02-10T01:00Z');
+    const state = { status: 'ENDED', endReason: 'completed' };
+    expect(simulation).toMatchObject({ state, paidUntil: '2026-03-10' });
+    expectNothingFurther(simulation);
+  });
+
+  test('does not outlast the dates of a later unpause [D-15, D-34]', () => {
+    const simulation = on20January().gives(UNKNOWN);
+    simulation.runTo('2026-02-10');
+    simulation.pause();
+    simulation.edit('2026-12-01');
+    simulation.runTo('2026-02-11');
+    simulation.unpause('2026-03-20');
+    simulation.runTo('2026-03-20');
+    expect(simulation.sent).toBe('2026-02-10 2, 2026-03-20 3');
+    expect(simulation.paidUntil).toBe('2026-04-20');
+    expectNothingFurther(simulation);
+  });
+});

@@ -146,7 +146,7 @@ describe('while the outcome of a payment is unknown', () => {
     expect(simulation).toMatchObject({
       state: { status: 'ACTIVE', cyclesCharged: 2 },
       nextAt: '2026-03-05',
-      paidUntil: '2026-03-05',
+      paidUntil: '2026-03-10',
     });
     simulation.runTo('2026-04-05');
     expect(simulation.sent).toBe('2026-01-10 1, 2026-02-10 2, 2026-03-05 3, 2026-04-05 4');
