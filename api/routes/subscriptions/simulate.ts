@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { loadRetryPlan } from '../../../db/repositories/merchants/settings.ts';
+import { findTestClock } from '../../../db/repositories/merchants/test-clocks.ts';
 import { businessNow } from '../../../db/repositories/subscriptions/business-time.ts';
 import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
 import { DECLINES } from '../../../domain/declines.ts';
@@ -92,8 +93,9 @@ const fields = {
   trialPeriodCount: termsFields.trialPeriodCount,
   trialPeriodInterval: termsFields.trialPeriodInterval,
   startDate: optional(instant).describe(
-    'When a new subscription is created, and its payer enters a card. Default: now.',
+    'When a new subscription is created, and its payer enters a card. Default: the time of its test clock, else now.',
   ),
+  testClockId: optional(idText()).describe('The test clock of a new subscription.'),
   script: optional(z.array(entry).max(SCRIPT_MAX)).describe(
     'Outcomes and commands. Every attempt without an outcome is paid.',
   ),
@@ -103,7 +105,7 @@ type Given = Fields<typeof fields>;
 
 const REQUIRED = ['amount', 'currency', 'interval', 'intervalCount', 'cycleCount'] as const;
 
-function requestProblems(given: Partial<Given>, { now }: ApiDeps): Problem[] {
+function requestProblems(given: Partial<Given>): Problem[] {
   const script = (given.script ?? []).flatMap(entryProblems);
   if (given.subscriptionId !== undefined) return script;
   const missing = REQUIRED.filter((field) => given[field] === undefined);
@@ -111,7 +113,6 @@ function requestProblems(given: Partial<Given>, { now }: ApiDeps): Problem[] {
     ...script,
     ...missing.map((field) => ({ field, message: 'is required without subscriptionId' })),
     ...termsFieldsProblems(given),
-    ...datedProblems(given, given.startDate ?? now()),
   ];
 }
 
@@ -241,18 +242,21 @@ export const simulateSubscription = route({
 
 /** The state to begin with. A new subscription's payer enters a card at its creation. */
 async function startOf(
-  { db, now, random }: ApiDeps,
+  { db, now, random, checkoutExpiryMs }: ApiDeps,
   merchantId: string,
   body: Given,
 ): Promise<{ state: SubscriptionState; nowAt: number; before: SimulatedStep[] }> {
-  const { subscriptionId } = body;
+  const { subscriptionId, testClockId = null } = body;
   if (subscriptionId !== undefined) {
     const view = await findSubscription(db, merchantId, subscriptionId);
     const { state } = found(view, 'subscription');
     const nowAt = await businessNow(db, { merchantId, subscriptionId }, now());
     return { state, nowAt, before: [] };
   }
-  const createdAt = body.startDate ?? now();
+  const clock =
+    testClockId && found(await findTestClock(db, merchantId, testClockId), 'test clock');
+  const createdAt = body.startDate ?? (clock ? clock.targetAt : now());
+  refuseProblems(datedProblems(body, createdAt));
   invariant(hasFields(body, REQUIRED), '`requestProblems` refuses a request without them');
   const state = newSubscription({
     subscriptionId: newId('sub', now(), random),
@@ -260,8 +264,8 @@ async function startOf(
     customerId: newId('cus', now(), random),
     terms: termsOf(body),
     createdAt,
-    checkoutExpiresAt: createdAt + 1,
-    testClockId: null,
+    checkoutExpiresAt: createdAt + checkoutExpiryMs,
+    testClockId,
   });
   return { state, nowAt: createdAt, before: [creationStep(state)] };
 }
@@ -274,10 +278,11 @@ function outcomesOf({ script = [] }: Given): ScriptedOutcome[] {
   });
 }
 
-/** The payer of a subscription in CREATED enters a card at once. */
-function commandsOf(body: Given, { status, terms }: SubscriptionState, nowAt: number) {
+/** The payer of a subscription in CREATED enters a card at once, if the outcome of no earlier one is open. */
+function commandsOf(body: Given, state: SubscriptionState, nowAt: number) {
+  const { status, openAttempt, terms } = state;
   const checkout: { at: number; command: Command }[] =
-    status === 'CREATED'
+    status === 'CREATED' && openAttempt === null
       ? [{ at: nowAt, command: cardCommand('completeCheckout', 'checkout') }]
       : [];
   const problems: Problem[] = [];

@@ -111,6 +111,24 @@ describe('a simulated subscription', () => {
     });
   });
 
+  test('stays open for 24 hours after a decline in the checkout [D-58, D-§4]', async ({ api }) => {
+    const answer = await simulate(api, terms({ script: [{ cycle: 1, outcome: 'card_declined' }] }));
+    expect(steps(answer).map(lineOf)).toEqual([
+      '2027-01-31T12:00 | CREATED | created | -',
+      '2027-01-31T12:00 | CREATED | cycle 1 declined (card_declined) | -',
+      '2027-02-01T12:00 | ENDED | ended (checkout_expired) | -',
+    ]);
+  });
+
+  test('begins at the time of its test clock [D-58, D-60]', async ({ api }) => {
+    const testClockId = await createClock(api, JAN_31);
+    const { startDate: _, ...body } = terms({ testClockId, cycleCount: 1 });
+    expect(steps(await simulate(api, body)).map(lineOf)).toEqual([
+      '2027-01-31T12:00 | CREATED | created | -',
+      '2027-01-31T12:00 | ENDED | cycle 1 paid, 19.99 USD | 2027-02-28T12:00',
+    ]);
+  });
+
   test('begins with the present state of a running subscription [D-58]', async ({ api }) => {
     const testClockId = await createClock(api, JAN_31);
     const { subscriptionId } = await subscriptionIn(api, 'ACTIVE', { testClockId, cycleCount: 3 });
