@@ -29,6 +29,10 @@ import type { Fields, Problem } from '../../fields.ts';
 
 const NAME_MAX = 255;
 
+/** Empty text counts as absent. */
+const shownText = (schema: z.ZodType<string>) =>
+  optional(schema).transform((given) => (given === '' ? undefined : given));
+
 export const interval = z.enum(INTERVAL_UNITS).meta({ id: 'IntervalUnit' });
 
 /** The document shows the maximum of DAY. `intervalCountProblem` checks that of the request's unit. */
@@ -71,7 +75,7 @@ export const termsFields = {
   locale,
   productPage: optional(
     z
-      .object({ name: optional(text(NAME_MAX)), description: optional(description) })
+      .object({ name: shownText(text(NAME_MAX)), description: shownText(description) })
       .meta({ id: 'ProductPage' }),
   ).describe('Name and description of the product on the page.'),
   customerId: knownCustomerId.meta(EXTENSION),

@@ -36,6 +36,15 @@ test('the checkout page shows the product, today’s amount and the later amount
   expect(page.text).toContain('A box every month');
 });
 
+test('an empty text of the product page counts as absent [D-10, IF-2.8]', async ({ api }) => {
+  const { path } = await openCheckout(api, {
+    description: 'Tea of the month',
+    productPage: { name: '', description: '' },
+  });
+  const { text } = await browse(api, path);
+  expect(text).toContain('<h1 dir="auto">Tea of the month</h1>');
+});
+
 test('the checkout page of a trial shows the later charges and that nothing is charged today [IF-2.3, D-§7]', async ({
   api,
 }) => {
