@@ -101,6 +101,18 @@ describe('a manual retry', () => {
     });
     expect(await subscription.outcomes()).toHaveLength(5);
   });
+
+  test('waits for a look-up that finds its charge [D-31]', async ({ env, shop }) => {
+    const { ref, retry, outcomes } = await unpaid(env, shop, 'card_declined', 1);
+    const order = (fault: object) => env.control('POST', '/control/faults', fault);
+    await order({ operation: 'charge', fault: 'lose_answer', count: 1_000 });
+    await order({ operation: 'lookup', fault: 'error_500', count: 1_000 });
+    const answer = retry();
+    await eventually(async () => expect((await env.state(ref)).openAttempt?.lookups).toBe(1));
+    await env.control('DELETE', '/control/faults');
+    expect(await answer).toMatchObject({ success: true, status: 'ACTIVE', errorCode: null });
+    expect(await outcomes()).toEqual(['succeeded', 'declined', 'succeeded']);
+  });
 });
 
 interface Faults {
