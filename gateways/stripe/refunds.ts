@@ -9,7 +9,7 @@ import type {
   RefundRequest,
 } from '../port.ts';
 import { stripeAmount } from './amounts.ts';
-import { createUnder, definiteRefusal, failureOf, unknown } from './outcomes.ts';
+import { definiteRefusal, failureOf, unknown } from './outcomes.ts';
 
 /** Refunds once per key. Looks it up first, because Stripe may forget an idempotency key after 24 h. */
 export async function refund(stripe: Stripe, request: RefundRequest): Promise<RefundOutcome> {
@@ -26,12 +26,8 @@ export async function refund(stripe: Stripe, request: RefundRequest): Promise<Re
       throw new GatewayRejectedRequest(400, 'amount_differs');
     }
     const creation = { payment_intent: gatewayChargeId, amount: scaled.amount, metadata: { key } };
-    return known(
-      earlier ??
-        (await createUnder(key, (idempotencyKey) =>
-          stripe.refunds.create(creation, { idempotencyKey }),
-        )),
-    );
+    // No further key after a stored 500: Stripe may still make the refund that it answered so.
+    return known(earlier ?? (await stripe.refunds.create(creation, { idempotencyKey: key })));
   } catch (error) {
     return refusalOf(error) ?? failureOf(error);
   }
