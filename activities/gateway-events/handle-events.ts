@@ -13,8 +13,10 @@ import {
 } from '../../db/repositories/gateway-events/subjects.ts';
 import type { NamedSession } from '../../db/repositories/gateway-events/subjects.ts';
 import { recordDispute } from '../../db/repositories/payments/disputes.ts';
+import { lookAtPayment } from '../../db/repositories/payments/charges.ts';
 import { noteGatewayEvent } from '../../db/repositories/subscriptions/attempts.ts';
 import { hasReplacedCard } from '../../db/repositories/subscriptions/method-updates.ts';
+import { findCommand } from '../../db/repositories/subscriptions/transitions.ts';
 import type { GatewayHint, GatewaySubject } from '../../domain/gateway-hint.ts';
 import { CARD_TRIES_MAX } from '../../domain/payment-method.ts';
 import { submitCard } from '../../temporal/cards.ts';
@@ -148,10 +150,28 @@ async function takeEnteredCard(
   const takers = { workflows: deps.subscriptionWorkflows, orders: deps.orders };
   const outcome = await submitCard(takers, { merchantId, sessionId, purpose, subjectId }, token);
   if (outcome.kind === 'waiting') throw outcomeUnknown('another card is undecided');
+  if (outcome.kind === 'pending' && !(await isTaken(db, session, token, nowAt))) {
+    throw outcomeUnknown('the card is not taken yet');
+  }
   if (outcome.kind !== 'declined' || !(await declineTry(db, ref, outcome.errorCode))) return;
   if (setupMethodId !== null) {
     await failSpentSetup(db, { merchantId, sessionId, setupMethodId }, limit);
   }
+}
+
+/** True if the rows have the card. Until then, the work that a caller has stopped waiting for may still fail. */
+async function isTaken(
+  db: Db,
+  { merchantId, id: checkoutSessionId, subscriptionId, intentId }: NamedSession,
+  paymentToken: string,
+  nowAt: number,
+): Promise<boolean> {
+  if (subscriptionId !== null) {
+    return (await findCommand(db, { merchantId, subscriptionId }, paymentToken)) !== null;
+  }
+  if (intentId === null) return false;
+  const token = { paymentToken, checkoutSessionId };
+  return (await lookAtPayment(db, { merchantId, intentId, token }, nowAt)).kind !== 'open';
 }
 
 /** True if the payer has replaced the card: a late event must not restore an older card. */

@@ -53,6 +53,25 @@ describe('a card that a payer enters at Stripe without returning', () => {
     await expectNothingLeft(scene);
   });
 
+  test('is taken when Stripe answers again, after the command has given up [D-32]', async ({
+    scene,
+  }) => {
+    const { env, seller, world } = scene;
+    const made = await created(scene);
+    const read = { method: 'GET', path: '/v1/checkout/sessions/*' };
+    // The handler stops waiting after 25 s. The command has one local try and five on the queue.
+    await world.faults('POST', 'faults', { ...read, fault: 'hang', count: 4 });
+    await world.faults('POST', 'faults', { ...read, fault: 'answer', status: 500, count: 1_000 });
+    await seller.enterCard(made);
+    await expect
+      .poll(async () => (await world.faults('GET', 'faults'))['faults'], SOON)
+      .toMatchObject([{ hits: 4 }, { hits: 2 }]);
+    await world.faults('DELETE', 'faults');
+    await expect.poll(async () => (await env.state(made)).status, SOON).toBe('ACTIVE');
+    expect((await eventsOf(scene, made.subscriptionId)).toSorted()).toEqual(PAID.toSorted());
+    await expectNothingLeft(scene);
+  });
+
   test('is saved when the page belongs to a setup session [D-§7]', async ({ scene }) => {
     const { shop, seller } = scene;
     const { setupMethodId } = await shop.merchant.post<{ setupMethodId: string }>(
