@@ -12,6 +12,13 @@ export type Actor = (typeof ACTORS)[number];
 /** The actors that may order a change by a command. */
 export type Orderer = Extract<Actor, 'merchant' | 'operator'>;
 
+/** Who set the date of an attempt: a command, or the payer with another payment method. */
+export type DateSetter = { actor: Orderer; commandId: string } | { actor: 'payer' };
+
 export function askedForBy(actor: Orderer): string {
-  return `${actor === 'operator' ? 'an operator' : 'the merchant'} asked for it`;
+  return `${ordererName(actor)} asked for it`;
+}
+
+export function ordererName(actor: Orderer): string {
+  return actor === 'operator' ? 'an operator' : 'the merchant';
 }

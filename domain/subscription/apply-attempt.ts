@@ -86,6 +86,7 @@ export function attemptPatch(
       attempts: owed.attempts + 1,
       ...(isAutomatic && {
         nextRetryAt: null,
+        dateSetBy: undefined,
         automaticAttemptsAt: [...owed.automaticAttemptsAt, now],
       }),
     },
@@ -377,6 +378,7 @@ function dunning(
     retryPlan: plan,
     retriesUsed: nextRetryAt === null ? retriesUsed : retriesUsed + 1,
     nextRetryAt,
+    dateSetBy: undefined,
   };
 }
 

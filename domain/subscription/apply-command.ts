@@ -2,6 +2,7 @@ import { addTrial, firstIndexAfter } from '../calendar.ts';
 import { AUTOMATIC_ATTEMPTS_MAX, MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
 import type { ChangedTerms, SubscriptionEventType } from '../events.ts';
 import { changed, ordered, subscriptionEvent } from './change.ts';
+import type { DateSetter } from './actor.ts';
 import type { Change } from './change.ts';
 import type { CancelCommand, Command, EditCommand, PauseCommand } from './commands.ts';
 import type { EntryDraft } from './entries.ts';
@@ -44,7 +45,7 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
       terms,
       ...(moved === undefined ? {} : { anchorAt: moved, nextIndex: 0 }),
       ...(moved !== undefined && isInTrial(state) ? { currentPeriodEndAt: moved } : {}),
-      owed: moved === undefined ? state.owed : owedMovedTo(state, moved),
+      owed: moved === undefined ? state.owed : owedMovedTo(state, moved, ordered(command)),
       openAttempt: movesDates ? paidByFormerDates(state, now) : state.openAttempt,
     },
     { at: now, kind: 'edited', ...edited, ...ordered(command) },
@@ -63,13 +64,17 @@ function announced(change: Change, type: SubscriptionEventType, changes: Changed
  * The edited date `at` replaces the rest of the retry plan, as if the outcome of an open attempt had been known: if the
  * attempt is paid later, `at` is the date of the next cycle.
  */
-function owedMovedTo(state: SubscriptionState, at: number): OwedCycle | null {
+function owedMovedTo(
+  state: SubscriptionState,
+  at: number,
+  dateSetBy: DateSetter,
+): OwedCycle | null {
   const { owed, openAttempt, status } = state;
   if (!owed) return owed;
   const mayBeRetried = status !== 'PAUSED' && openAttempt !== null;
   if (status !== 'UNPAID' && owed.nextRetryAt === null && !mayBeRetried) return owed;
   const retriesUsed = owed.retryPlan?.delaysMs.length ?? AUTOMATIC_ATTEMPTS_MAX;
-  return { ...owed, nextRetryAt: at, retriesUsed };
+  return { ...owed, nextRetryAt: at, dateSetBy, retriesUsed };
 }
 
 function editedTerms(command: EditCommand) {
@@ -188,10 +193,16 @@ export function applyUnpause(
   command: Command | null,
 ): Change {
   const isStopped = state.owed?.retriesStopped === true;
-  // If the open attempt is declined or voided later, its cycle is charged at `newNextPaymentAt`.
+  // If the open attempt is declined or voided later, its cycle is charged at `newNextPaymentAt`. A pause does not end
+  // by its date while an attempt is open.
   const owed =
-    state.owed && state.openAttempt && !isStopped
-      ? { ...state.owed, nextRetryAt: newNextPaymentAt, retriesUsed: 0 }
+    state.owed && state.openAttempt && command && !isStopped
+      ? {
+          ...state.owed,
+          nextRetryAt: newNextPaymentAt,
+          dateSetBy: ordered(command),
+          retriesUsed: 0,
+        }
       : state.owed;
   return changed(
     state,
@@ -276,7 +287,13 @@ export function applyNewPaymentMethod(
 ): Change {
   const { paymentMethodId, commandId, sessionId } = order;
   const { paymentMethodId: former } = state;
-  const owed = state.owed && { ...state.owed, retriesStopped: false, retriesUsed: 0 };
+  const byPayer = { actor: 'payer' } as const;
+  const owed = state.owed && {
+    ...state.owed,
+    dateSetBy: state.owed.dateSetBy ?? byPayer,
+    retriesStopped: false,
+    retriesUsed: 0,
+  };
   const updated = { ...state, paymentMethodId, owed };
   const earliestAt = earliestAttemptAt(state);
   const isUnpaid = state.status === 'UNPAID';
@@ -286,12 +303,14 @@ export function applyNewPaymentMethod(
     // Outside UNPAID, an unpause or an edit has set the date of a retry, and only that date is charged.
     const setAt = isUnpaid ? null : owed.nextRetryAt;
     const nextRetryAt = Math.max(now, earliestAt, setAt ?? 0);
+    const dateSetBy = nextRetryAt === setAt ? owed.dateSetBy : byPayer;
     // An attempt that waits for the payer is not voided: it is declined as not confirmed.
     const isVoided = isSuperseded(updated) && !awaitsPayer(state);
     const openAttempt = isVoided
       ? voided(state.openAttempt, 'replacePaymentMethod')
       : state.openAttempt;
-    patch = { owed: { ...owed, nextRetryAt, payer: { sessionId, at: realNow } }, openAttempt };
+    const payer = { sessionId, at: realNow };
+    patch = { owed: { ...owed, nextRetryAt, dateSetBy, payer }, openAttempt };
   } else if (isUnpaid) {
     const start = { trigger: 'new_method', commandId, sessionId, now, realNow } as const;
     patch = attemptPatch(updated, start);

@@ -122,7 +122,7 @@ interface Ordered {
 /** Returns the attempt of an entry, with the actor. */
 export function ofAttempt(
   { cycleNumber, intentId }: OwedCycle,
-  { attemptNumber, trigger, actor: orderedBy }: OpenAttempt,
+  { attemptNumber, trigger, actor: orderedBy, cause }: OpenAttempt,
   byPerson?: true,
 ): OfAttempt & { actor: Actor } {
   const attempt = {
@@ -131,6 +131,7 @@ export function ofAttempt(
     attemptNumber,
     trigger,
     ...(orderedBy && { orderedBy }),
+    ...(cause.rule === 'set_date' && { dateSetBy: cause.setBy.actor }),
     ...(byPerson && { byPerson }),
   };
   return { ...attempt, actor: actorOf(attempt) };

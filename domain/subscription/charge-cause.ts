@@ -1,10 +1,9 @@
 import { cycleAt, formatInstant } from '../calendar.ts';
 import type { IntervalUnit } from '../calendar.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
-import { nextAutomaticAttemptAt } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
-import { askedForBy } from './actor.ts';
-import type { Actor, Orderer } from './actor.ts';
+import { askedForBy, ordererName } from './actor.ts';
+import type { Actor, DateSetter, Orderer } from './actor.ts';
 
 /** Why an attempt on a cycle was opened: the rule, and the facts from which it followed. Stored with the attempt. */
 export type ChargeCause =
@@ -20,7 +19,7 @@ export type ChargeCause =
   /** Retry number `retry` of the plan `delaysMs`, counted from the automatic attempt at `previousAt`. */
   | { rule: 'retry_plan'; plannedAt: number; retry: number; delaysMs: number[]; previousAt: number }
   /** A command or a new payment method had set the date of the next attempt. */
-  | { rule: 'set_date'; plannedAt: number }
+  | { rule: 'set_date'; plannedAt: number; setBy: DateSetter }
   | { rule: 'command'; commandId: string; actor: Orderer }
   | { rule: 'payer' };
 
@@ -35,6 +34,7 @@ interface Owed {
   retriesUsed: number;
   automaticAttemptsAt: readonly number[];
   nextRetryAt: number | null;
+  dateSetBy?: DateSetter | undefined;
 }
 
 interface Start {
@@ -62,20 +62,12 @@ export function causeOf(
   return { rule: 'payer' };
 }
 
-function retryCause({
-  retryPlan,
-  retriesUsed,
-  automaticAttemptsAt,
-  nextRetryAt,
-}: Owed): ChargeCause {
+function retryCause(owed: Owed): ChargeCause {
+  const { retryPlan, retriesUsed, automaticAttemptsAt, nextRetryAt, dateSetBy: setBy } = owed;
   const plannedAt = nextRetryAt ?? 0;
-  const previousAt = automaticAttemptsAt.at(-1);
-  const isPlanned =
-    retryPlan !== null &&
-    previousAt !== undefined &&
-    nextAutomaticAttemptAt(retryPlan, retriesUsed - 1, automaticAttemptsAt) === plannedAt;
-  if (!isPlanned) return { rule: 'set_date', plannedAt };
-  const { delaysMs } = retryPlan;
+  if (setBy) return { rule: 'set_date', plannedAt, setBy };
+  const delaysMs = retryPlan?.delaysMs ?? [];
+  const previousAt = automaticAttemptsAt.at(-1) ?? plannedAt;
   return { rule: 'retry_plan', plannedAt, retry: retriesUsed, delaysMs, previousAt };
 }
 
@@ -84,8 +76,9 @@ export function actorOfCause(cause: ChargeCause): Actor {
     case 'due_date':
       return 'schedule';
     case 'retry_plan':
-    case 'set_date':
       return 'retry_plan';
+    case 'set_date':
+      return cause.setBy.actor;
     case 'command':
       return cause.actor;
     case 'payer':
@@ -116,8 +109,13 @@ export function causeText(cause: ChargeCause, trigger: AttemptTrigger): string {
         `${formatInstant(previousAt)} + ${(delaysMs[retry - 1] ?? 0) / 3_600_000} h = ${formatInstant(plannedAt)}`
       );
     }
-    case 'set_date':
-      return `its next attempt had been set to ${formatInstant(cause.plannedAt)}`;
+    case 'set_date': {
+      const { plannedAt, setBy } = cause;
+      const date = formatInstant(plannedAt);
+      return setBy.actor === 'payer'
+        ? `${PAYER_REASONS.new_method}; its next attempt was set to ${date}`
+        : `${ordererName(setBy.actor)} had set its next attempt to ${date}, by the command ${setBy.commandId}`;
+    }
     case 'command':
       return `${askedForBy(cause.actor)}, by the command ${cause.commandId}`;
     case 'payer': {

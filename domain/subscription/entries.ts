@@ -5,8 +5,8 @@ import { formatAmount } from '../money.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
-import { askedForBy } from './actor.ts';
-import type { Actor } from './actor.ts';
+import { askedForBy, ordererName } from './actor.ts';
+import type { Actor, DateSetter } from './actor.ts';
 import { PAYER_REASONS } from './charge-cause.ts';
 import type { EndReason } from './end-reason.ts';
 import type { Terms } from './terms.ts';
@@ -92,6 +92,8 @@ export interface OfAttempt {
   trigger: AttemptTrigger;
   /** The operator ordered the attempt. Absent: `trigger` implies the actor. */
   orderedBy?: 'operator';
+  /** Who set the date of the attempt, in place of the retry plan. */
+  dateSetBy?: DateSetter['actor'];
   /** A person decided the outcome in manual review. */
   byPerson?: true;
 }
@@ -220,18 +222,22 @@ const TRIGGERS: Readonly<Record<AttemptTrigger, [why: string, actor: Actor]>> = 
 };
 
 /** Returns who caused the outcome of an attempt. Manual review is the operator's. */
-export function actorOf({ trigger, orderedBy: orderer, byPerson }: OfAttempt): Actor {
+export function actorOf({ trigger, orderedBy: orderer, dateSetBy, byPerson }: OfAttempt): Actor {
   if (byPerson) return 'operator';
-  return orderer ?? TRIGGERS[trigger][1];
+  return orderer ?? dateSetBy ?? TRIGGERS[trigger][1];
 }
 
 function attemptedBecause(attempt: OfAttempt, isWithdrawn?: true): string {
-  const { trigger, orderedBy: orderer, attemptNumber, byPerson } = attempt;
-  const reason =
-    trigger === 'manual_retry' && orderer === 'operator'
-      ? 'an operator asked for a retry'
-      : TRIGGERS[trigger][0];
-  const why = `${reason} (attempt ${attemptNumber})`;
+  const { attemptNumber, byPerson } = attempt;
+  const why = `${openedBecause(attempt)} (attempt ${attemptNumber})`;
   if (isWithdrawn) return `${why}; it was voided before the gateway received it`;
   return byPerson ? `${why}; a person settled it` : why;
+}
+
+function openedBecause({ trigger, orderedBy: orderer, dateSetBy }: OfAttempt): string {
+  if (trigger === 'manual_retry' && orderer === 'operator') return 'an operator asked for a retry';
+  if (dateSetBy === undefined) return TRIGGERS[trigger][0];
+  return dateSetBy === 'payer'
+    ? PAYER_REASONS.new_method
+    : `${ordererName(dateSetBy)} had set its date`;
 }

@@ -105,6 +105,8 @@ const currency = is(
   'must be a currency of the table',
 );
 
+const DATE_SETTER = object({ actor: oneOf(ACTORS), commandId: orAbsent(text) });
+
 const CAUSE = oneKindOf<ChargeCause['rule']>('rule', {
   due_date: {
     dueAt: instant,
@@ -119,7 +121,7 @@ const CAUSE = oneKindOf<ChargeCause['rule']>('rule', {
     delaysMs: listOf(count),
     previousAt: instant,
   },
-  set_date: { plannedAt: instant },
+  set_date: { plannedAt: instant, setBy: DATE_SETTER },
   command: { commandId: text, actor: oneOf(ACTORS) },
   payer: {},
 });
@@ -130,6 +132,7 @@ const ATTEMPT = {
   attemptNumber: positive,
   trigger: oneOf(ATTEMPT_TRIGGERS),
   orderedBy: orAbsent(oneOf(['operator'])),
+  dateSetBy: orAbsent(oneOf(ACTORS)),
   byPerson: orAbsent(flag),
 };
 const ORDERED = { commandId: text };
@@ -233,6 +236,7 @@ const STATE = object({
       retriesUsed: count,
       automaticAttemptsAt: listOf(instant),
       nextRetryAt: orNull(instant),
+      dateSetBy: orAbsent(DATE_SETTER),
       lastDeclineCode: orNull(text),
       retriesStopped: flag,
       authentications: count,

@@ -4,6 +4,7 @@ import { intentIdOfCycle } from '../ids.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { earliestAutomaticAttemptAt } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
+import type { DateSetter } from './actor.ts';
 import type { ChargeCause } from './charge-cause.ts';
 import type { EndReason } from './end-reason.ts';
 import type { Entry } from './entries.ts';
@@ -39,6 +40,8 @@ export interface OwedCycle {
   /** Starts of automatic attempts, oldest first. */
   automaticAttemptsAt: number[];
   nextRetryAt: number | null;
+  /** Who set `nextRetryAt`. Absent: the retry plan, or the end of a pause. */
+  dateSetBy?: DateSetter | undefined;
   lastDeclineCode: string | null;
   /** True if a decline has stopped the automatic retries. A new payment method restarts them. */
   retriesStopped: boolean;

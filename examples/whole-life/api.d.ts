@@ -1282,6 +1282,7 @@ export interface components {
             trialPeriodCount?: number | null;
             trialPeriodInterval?: components["schemas"]["IntervalUnit"] | null;
             startDate?: number | null;
+            testClockId?: string | null;
             script?: components["schemas"]["ScriptEntry"][] | null;
         };
         SimulatedStep: {

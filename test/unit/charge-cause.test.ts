@@ -60,8 +60,34 @@ describe('the cause of an attempt', () => {
     expect(causeOf(simulation)).toEqual({
       rule: 'set_date',
       plannedAt: at('2027-02-20'),
-      text: 'its next attempt had been set to 2027-02-20T00:00:00.000Z',
-      by: 'retry_plan',
+      setBy: { actor: 'merchant', commandId: 'cmd_2' },
+      text: 'the merchant had set its next attempt to 2027-02-20T00:00:00.000Z, by the command cmd_2',
+      by: 'merchant',
+    });
+    simulation.runTo('2027-02-21');
+    expect(simulation.log.at(-1)).toMatchObject({
+      what: 'cycle 2 paid, 19.99 USD',
+      why: 'the merchant had set its date (attempt 2)',
+      actor: 'merchant',
+    });
+  });
+
+  test('is the payer, when another card was given during an attempt [D-57, D-33]', () => {
+    const simulation = subscribed(JANUARY).gives(UNKNOWN, declined(), UNKNOWN);
+    simulation.runTo('2027-02-10T12:00:00Z');
+    simulation.newCard();
+    simulation.runTo('2027-02-10T12:00:10Z');
+    expect(causeOf(simulation)).toEqual({
+      rule: 'set_date',
+      plannedAt: at('2027-02-10T12:00Z'),
+      setBy: { actor: 'payer' },
+      text: 'the payer gave another payment method; its next attempt was set to 2027-02-10T12:00:00.000Z',
+      by: 'payer',
+    });
+    simulation.runTo('2027-02-11');
+    expect(simulation.log.at(-1)).toMatchObject({
+      why: 'the payer gave another payment method (attempt 2)',
+      actor: 'payer',
     });
   });
 

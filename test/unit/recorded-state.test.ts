@@ -15,7 +15,7 @@ function unpaid(): SubscriptionState {
   simulation.replies.push({ kind: 'declined', code: 'card_declined' }, { kind: 'unknown' });
   simulation.runTo('2027-02-28T04:00:00Z');
   expect(simulation.state.openAttempt).not.toBeNull();
-  return simulation.state;
+  return JSON.parse(JSON.stringify(simulation.state)) as SubscriptionState;
 }
 
 /** The path of every field in a value; an array counts as one field. */

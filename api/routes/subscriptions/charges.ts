@@ -195,8 +195,14 @@ function presentCause(cause: ChargeCause, trigger: AttemptTrigger) {
         retries: cause.delaysMs.length,
         previousAt: formatInstant(cause.previousAt),
       };
-    case 'set_date':
-      return { ...said, plannedAt: formatInstant(cause.plannedAt) };
+    case 'set_date': {
+      const commandId = 'commandId' in cause.setBy ? cause.setBy.commandId : null;
+      return {
+        ...said,
+        plannedAt: formatInstant(cause.plannedAt),
+        ...withoutNulls({ commandId }),
+      };
+    }
     case 'command':
       return { ...said, commandId: cause.commandId };
     case 'payer':

@@ -110,7 +110,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'an edit changes an amount that is already owed',
     file: 'domain/subscription/apply-command.ts',
-    find: 'owed: moved === undefined ? state.owed : owedMovedTo(state, moved),',
+    find: 'owed: moved === undefined ? state.owed : owedMovedTo(state, moved, ordered(command)),',
     replace: 'owed: state.owed && { ...state.owed, amountMinor: terms.amountMinor },',
     test: 'test/unit/subscription-commands.test.ts',
   },
@@ -253,9 +253,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'the date of an owed cycle is the next due date, too',
-    file: 'domain/subscription/apply-attempt.ts',
-    find: 'nextIndex: Math.max(1, indexAfterNow())',
-    replace: 'nextIndex: indexAfterNow()',
+    file: 'domain/subscription/state.ts',
+    find: "status === 'UNPAID' ? Math.max(1, nextIndex) : nextIndex",
+    replace: 'status && nextIndex',
     test: 'test/unit/owed-cycle-dates.test.ts',
   },
   {
