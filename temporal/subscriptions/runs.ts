@@ -283,12 +283,17 @@ export class SubscriptionRuns {
     send: (handle: WorkflowHandle) => Promise<void>,
   ): Promise<void> {
     const handle = this.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
-    try {
-      await accepted(this.client, () => send(handle));
-    } catch (error) {
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
-      await this.startFromRow(ref);
-    }
+    const isReceived = async (): Promise<boolean> => {
+      try {
+        await accepted(this.client, () => send(handle));
+        return true;
+      } catch (error) {
+        if (error instanceof WorkflowNotFoundError) return false;
+        throw error;
+      }
+    };
+    // Another start, in flight, may have read the row before the change that the signal tells of.
+    if (!(await isReceived()) && (await this.startFromRow(ref))) await isReceived();
   }
 
   private describe({ subscriptionId }: SubscriptionRef) {
