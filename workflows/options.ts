@@ -27,8 +27,12 @@ export const DATABASE_WRITE = {
   retry: { initialInterval: '200 ms', maximumInterval: '5 seconds', maximumAttempts: 6 },
 } as const satisfies ActivityOptions;
 
-/** No request begins after 20 s. A retry would use an outdated `nowAt`, so the workflow starts a new drain. */
+/**
+ * No request begins after 20 s. A retry would use an outdated `nowAt`, so the workflow starts a new drain. Also after 60 s
+ * without a worker: meanwhile signals make the history longer.
+ */
 export const WEBHOOK_DELIVERY = {
+  scheduleToStartTimeout: '60 seconds',
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: HEARTBEAT_TIMEOUT,
   retry: { maximumAttempts: 1 },

@@ -248,7 +248,7 @@ describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
     expect(drains.at(-1)).toEqual(unchangedInput());
   });
 
-  it('has its activity at the lowest priority, with the merchant as fairness key [D-54]', async ({
+  it('has its activity at the lowest priority, with the merchant as fairness key, and does not wait for a worker for ever [D-54]', async ({
     server,
   }) => {
     await withWorkers(
@@ -259,10 +259,12 @@ describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
         await handle.result();
         const { events } = await handle.fetchHistory();
         const scheduled = events?.find((event) => event.activityTaskScheduledEventAttributes);
-        expect(scheduled?.activityTaskScheduledEventAttributes?.priority).toMatchObject({
+        const attributes = scheduled?.activityTaskScheduledEventAttributes;
+        expect(attributes?.priority).toMatchObject({
           priorityKey: WEBHOOK_ENDPOINT_PRIORITY,
           fairnessKey: MERCHANT_ID,
         });
+        expect(Number(attributes?.scheduleToStartTimeout?.seconds)).toBe(60);
       },
     );
   });
