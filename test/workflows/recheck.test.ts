@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { orderWorkflowId, recheck as recheckPayment } from '../../workflows/orders/messages.ts';
 import {
@@ -193,6 +195,26 @@ describe('a recheck signal to a subscription', () => {
     expect((await handle.describe()).runId).not.toBe(runId);
     expect(askedAt).toHaveLength(CALLS + 1);
     expect(delayOver(0)).toBeLessThan(280);
+    expect(await types(env, ref)).toEqual(PAID_TWICE);
+  });
+
+  test('adopts what the row has of the same version, when other rules have replayed the run [D-32]', async ({
+    env,
+  }) => {
+    const createdAt = await env.server.currentTimeMs();
+    const ref = await env.create({ createdAt, terms: { cycleCount: 2, interval: 'DAY' } });
+    await payCheckout(env, ref);
+    const { terms } = await env.state(ref);
+    const changed = JSON.stringify({ terms: { ...terms, amountMinor: 2_500 } });
+    await env.db
+      .update(subscriptions)
+      .set({ state: sql`state::jsonb || ${changed}::jsonb` })
+      .where(eq(subscriptions.id, ref.subscriptionId));
+    await recheck(env, ref);
+    await env.server.sleep(DAY + 1_000);
+    await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
+    expect((await env.book(ref)).map(({ amountMinor }) => amountMinor)).toEqual([1_999, 2_500]);
+    await env.server.sleep(3 * DAY);
     expect(await types(env, ref)).toEqual(PAID_TWICE);
   });
 

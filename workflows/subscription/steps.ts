@@ -16,6 +16,7 @@ import type { Command, CommandKind, CommandResult } from '../../domain/subscript
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
 import { textOf } from '../../domain/subscription/entries.ts';
 import type { Entry } from '../../domain/subscription/entries.ts';
+import { stateDifferences } from '../../domain/subscription/ledger.ts';
 import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Run } from './run.ts';
@@ -238,7 +239,8 @@ export class Steps {
 
   /**
    * Adopts the row's state, with the test clock at its latest change. Returns false if the row is older: the database
-   * was restored, and the gateway may have charges that the row does not know.
+   * was restored, and the gateway may have charges that the row does not know. Of one version, the row is right: a replay
+   * by other rules than those that wrote it has changed the run.
    */
   adoptRow(state: SubscriptionState, entries?: readonly Entry[]): boolean {
     const { run } = this;
@@ -246,7 +248,14 @@ export class Steps {
       run.needsResync = true;
       return false;
     }
-    if (state.version > run.state.version) {
+    const isSame = state.version === run.state.version;
+    const differences = isSame ? stateDifferences(run.state, state) : [];
+    if (differences.length > 0) {
+      log.error('adopts its row of the same version', {
+        fields: differences.map(({ what }) => what),
+      });
+    }
+    if (!isSame || differences.length > 0) {
       run.clock.moveBack(knownUntil(state));
       run.adopt(state, entries);
     }
