@@ -40,7 +40,7 @@ export interface OwedCycle {
   /** Starts of automatic attempts, oldest first. */
   automaticAttemptsAt: number[];
   nextRetryAt: number | null;
-  /** Who set `nextRetryAt`. Absent: the retry plan, or the end of a pause. */
+  /** Who set `nextRetryAt`. Absent: the retry plan. */
   dateSetBy?: DateSetter | undefined;
   lastDeclineCode: string | null;
   /** True if a decline has stopped the automatic retries. A new payment method restarts them. */
@@ -72,7 +72,7 @@ export interface OpenAttempt {
   /** The session of the hosted page on which the payer caused the attempt. Absent: the payer is absent. */
   sessionId?: string;
   awaitsPayer?: true;
-  /** The end of the period that the attempt pays for. Absent: the next date, as no command has moved the dates. */
+  /** The end of the period that it pays for, if a command has moved the dates while it was open. */
   paysUntilAt?: number;
 }
 
@@ -192,7 +192,7 @@ export function nextPaymentAt(state: SubscriptionState): number | null {
   return nextRetryAt(state) ?? (isLiving(state) ? calendarDate(state, state.nextIndex) : null);
 }
 
-/** Index of the first date of the calendar that the owed cycle does not take; in UNPAID it takes date 0. */
+/** The index of the next date that is not the owed cycle's, which has date 0 in UNPAID. */
 export function nextUnowedIndex({ status, nextIndex }: SubscriptionState): number {
   return status === 'UNPAID' ? Math.max(1, nextIndex) : nextIndex;
 }

@@ -44,34 +44,6 @@ export function isUnexpectedState(error: unknown): boolean {
   );
 }
 
-const REPLAYS_MAX = 3;
-
-/**
- * Creates an object under `key`, or under one of three further keys while Stripe replays a stored 500. A repeat tries the
- * keys in the same order, so it finds the same object.
- */
-export async function createUnder<Created>(
-  key: string,
-  create: (idempotencyKey: string) => Promise<Created>,
-  replays = 0,
-): Promise<Created> {
-  try {
-    return await create(replays === 0 ? key : `${key}:after500:${replays}`);
-  } catch (error) {
-    if (replays === REPLAYS_MAX || !isReplayed500(error)) throw error;
-    return createUnder(key, create, replays + 1);
-  }
-}
-
-/** True if Stripe has stored a 500 under the idempotency key, and answers it as long as it keeps the key. */
-function isReplayed500(error: unknown): boolean {
-  return (
-    error instanceof Stripe.errors.StripeError &&
-    (error.statusCode ?? 0) >= 500 &&
-    error.headers?.['idempotent-replayed'] === 'true'
-  );
-}
-
 /**
  * Returns whether a failed request may have had an effect.
  *
