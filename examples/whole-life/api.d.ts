@@ -1639,7 +1639,6 @@ export interface components {
         };
         ListWebhooksAnswer: {
             data: components["schemas"]["WebhookConfiguration"][];
-            metadata: components["schemas"]["PageMetadata"];
         };
         UpdateWebhookRequest: {
             eventSigner: string;
@@ -3298,8 +3297,6 @@ export interface operations {
     listWebhooks: {
         parameters: {
             query?: {
-                limit?: number;
-                offset?: number;
                 includeInactive?: "true" | "false";
             };
             header?: never;

@@ -10,19 +10,9 @@ import type { ListedConfig, Resealed } from '../../../db/repositories/webhooks/c
 import { isOpen } from '../../../domain/endpoint-breaker.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { isId, newId } from '../../../domain/ids.ts';
-import {
-  added,
-  EXTENSION,
-  epochMs,
-  eventType,
-  id,
-  pageAnswer,
-  doneAnswer,
-  url,
-} from '../../answer-fields.ts';
+import { added, EXTENSION, epochMs, eventType, id, doneAnswer, url } from '../../answer-fields.ts';
 import { NO_CONTENT, notFound, ok, withoutNulls } from '../../answers.ts';
 import { inTransaction } from '../../idempotency.ts';
-import { answerNumbered, numberedQuery } from '../../lists.ts';
 import { route } from '../../route.ts';
 import { text } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
@@ -126,34 +116,35 @@ export const getWebhooks = route({
   summary: 'List webhook configurations',
   description: 'Lists the active configurations. `includeInactive=true` lists all.',
   query: {
-    ...numberedQuery('configurations'),
     includeInactive: z
       .enum(['true', 'false'])
       .default('false')
       .meta({ description: 'Whether deactivated configurations are listed too.', ...EXTENSION }),
   },
-  answer: pageAnswer(
-    'The configurations.',
-    WebhookConfiguration,
-    {
-      webhookConfigId: CONFIG_ID,
-      webHookUrl: exampleBody.endpoint,
-      eventSigner: SHOWN_SIGNER,
-      subscribedEventTypes: [...exampleBody.subscribedEventTypes],
-      isActive: true,
-      breaker: 'CLOSED',
+  answer: {
+    description: 'The configurations.',
+    schema: z.object({
+      data: z.array(WebhookConfiguration).meta({ description: 'Oldest first.' }),
+    }),
+    examples: {
+      One: {
+        data: [
+          {
+            webhookConfigId: CONFIG_ID,
+            webHookUrl: exampleBody.endpoint,
+            eventSigner: SHOWN_SIGNER,
+            subscribedEventTypes: [...exampleBody.subscribedEventTypes],
+            isActive: true,
+            breaker: 'CLOSED',
+          },
+        ],
+      },
     },
-    { summary: 'One', order: 'Oldest first.' },
-  ),
-  handle: async (call, { db }) => {
-    const includeInactive = call.query.includeInactive === 'true';
-    const configs = await listWebhookConfigs(db, call.merchant.id, { includeInactive });
-    return answerNumbered(
-      call,
-      async ({ after, limit }) => configs.slice(after, after + limit),
-      (_, position) => position,
-      presentWebhook,
-    );
+  },
+  handle: async ({ merchant, query }, { db }) => {
+    const includeInactive = query.includeInactive === 'true';
+    const configs = await listWebhookConfigs(db, merchant.id, { includeInactive });
+    return ok({ data: configs.map(presentWebhook) });
   },
 });
 

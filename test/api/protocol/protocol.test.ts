@@ -17,7 +17,7 @@ test('an answer has a request id and the security headers [D-§8]', async ({ api
   expect(date).toBeDefined();
   expect(headers).toEqual({
     'content-type': 'application/json; charset=utf-8',
-    'content-length': '25',
+    'content-length': '11',
     'content-security-policy':
       "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     'x-frame-options': 'DENY',
