@@ -156,7 +156,7 @@ const SubscriptionEvent = z.object({
   actor: added(
     actor,
     'Cause of the change. `operator`: an operator of the service. `schedule`: a due date was reached. ' +
-      '`retry_plan`: an automatic retry.',
+      '`retry_plan`: an automatic retry on a date of the plan.',
   ),
   errorCode: added(
     declineCode.nullable(),

@@ -10,7 +10,7 @@ import { causeOf } from './charge-cause.ts';
 import { changed, entryEvents, intentEvent, next, ofAttempt, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { CommandResult } from './commands.ts';
-import { cancelAt, newOwedCycle, nextUnowedIndex } from './state.ts';
+import { cancelAt, newOwedCycle, lowestNextIndex } from './state.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } from './state.ts';
 
 /**
@@ -228,21 +228,23 @@ export function calendarAfterPayment(
   if (anchorAt === null) return { anchorAt: now, nextIndex: 1 };
   const indexAfterNow = () => firstIndexAfter(anchorAt, terms.interval, terms.intervalCount, now);
   if (state.status === 'UNPAID' || (isRetry(attempt) && state.status !== 'ACTIVE')) {
-    return { anchorAt, nextIndex: Math.max(nextUnowedIndex(state), indexAfterNow()) };
+    return { anchorAt, nextIndex: Math.max(lowestNextIndex(state), indexAfterNow()) };
   }
   const dueAt = dateOf(state, { anchorAt, nextIndex: state.nextIndex });
   if (dueAt > attempt.startedAt) return { anchorAt, nextIndex: state.nextIndex };
   return { anchorAt, nextIndex: isRetry(attempt) ? indexAfterNow() : state.nextIndex + 1 };
 }
 
-/**
- * Returns the open attempt, for a command that moves the dates: its payment still pays until the date before the move.
- * In UNPAID the moved date belongs to the owed cycle.
- */
+/** For a command that moves the dates: the open attempt still pays until the former date, but not in UNPAID. */
 export function paidByFormerDates(state: SubscriptionState, now: number): OpenAttempt | null {
   const { openAttempt: open, status } = state;
   if (open === null || open.paysUntilAt !== undefined || status === 'UNPAID') return open;
   return { ...open, paysUntilAt: dateOf(state, calendarAfterPayment(state, open, now)) };
+}
+
+/** For a moved date that belongs to the owed cycle: the open attempt pays until the date after it. */
+export function paidByMovedDates({ openAttempt }: SubscriptionState): OpenAttempt | null {
+  return openAttempt && { ...openAttempt, paysUntilAt: undefined };
 }
 
 function dateOf(

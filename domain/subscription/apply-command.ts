@@ -6,14 +6,14 @@ import type { DateSetter } from './actor.ts';
 import type { Change } from './change.ts';
 import type { CancelCommand, Command, EditCommand, PauseCommand } from './commands.ts';
 import type { EntryDraft } from './entries.ts';
-import { attemptPatch, paidByFormerDates } from './apply-attempt.ts';
+import { attemptPatch, paidByFormerDates, paidByMovedDates } from './apply-attempt.ts';
 import { awaitsPayer, isSuperseded } from './authentication.ts';
 import {
   cancelAt,
   chargesNewMethod,
   earliestAttemptAt,
   isInTrial,
-  nextUnowedIndex,
+  lowestNextIndex,
 } from './state.ts';
 import type { EndReason } from './end-reason.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
@@ -37,7 +37,6 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
     intervalCount: command.intervalCount ?? state.terms.intervalCount,
   };
   const moved = command.newNextPaymentAt;
-  const movesDates = moved !== undefined || command.interval !== undefined;
   const edited = editedTerms(command);
   const change = changed(
     state,
@@ -46,7 +45,7 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
       ...(moved === undefined ? {} : { anchorAt: moved, nextIndex: 0 }),
       ...(moved !== undefined && isInTrial(state) ? { currentPeriodEndAt: moved } : {}),
       owed: moved === undefined ? state.owed : owedMovedTo(state, moved, ordered(command)),
-      openAttempt: movesDates ? paidByFormerDates(state, now) : state.openAttempt,
+      openAttempt: moved === undefined ? state.openAttempt : paidByFormerDates(state, now),
     },
     { at: now, kind: 'edited', ...edited, ...ordered(command) },
   );
@@ -148,7 +147,7 @@ function end(state: SubscriptionState, entry: Ended): Change {
     state,
     {
       status: 'ENDED',
-      nextIndex: nextUnowedIndex(state),
+      nextIndex: lowestNextIndex(state),
       endReason: entry.reason,
       cooldownUntilAt: null,
       openAttempt: voided(state.openAttempt, 'cancel'),
@@ -168,7 +167,7 @@ export function applyPause(state: SubscriptionState, command: PauseCommand, now:
   const openAttempt = voided(state.openAttempt, 'pause');
   const patch = {
     status: 'PAUSED',
-    nextIndex: nextUnowedIndex(state),
+    nextIndex: lowestNextIndex(state),
     owed,
     openAttempt,
     resumeAt: resumeAt ?? null,
@@ -211,7 +210,7 @@ export function applyUnpause(
       anchorAt: newNextPaymentAt,
       nextIndex: 0,
       owed,
-      openAttempt: isStopped ? state.openAttempt : paidByFormerDates(state, now),
+      openAttempt: isStopped ? paidByMovedDates(state) : paidByFormerDates(state, now),
       resumeAt: null,
     },
     {
@@ -287,10 +286,11 @@ export function applyNewPaymentMethod(
 ): Change {
   const { paymentMethodId, commandId, sessionId } = order;
   const { paymentMethodId: former } = state;
-  const byPayer = { actor: 'payer' } as const;
   const owed = state.owed && {
     ...state.owed,
-    dateSetBy: state.owed.dateSetBy ?? byPayer,
+    ...(state.owed.nextRetryAt !== null && {
+      dateSetBy: state.owed.dateSetBy ?? ({ actor: 'retry_plan' } as const),
+    }),
     retriesStopped: false,
     retriesUsed: 0,
   };
@@ -303,7 +303,7 @@ export function applyNewPaymentMethod(
     // Outside UNPAID, an unpause or an edit has set the date of a retry, and only that date is charged.
     const setAt = isUnpaid ? null : owed.nextRetryAt;
     const nextRetryAt = Math.max(now, earliestAt, setAt ?? 0);
-    const dateSetBy = nextRetryAt === setAt ? owed.dateSetBy : byPayer;
+    const dateSetBy = nextRetryAt === setAt ? owed.dateSetBy : ({ actor: 'payer' } as const);
     // An attempt that waits for the payer is not voided: it is declined as not confirmed.
     const isVoided = isSuperseded(updated) && !awaitsPayer(state);
     const openAttempt = isVoided

@@ -1,5 +1,6 @@
 import { cycleAt, formatInstant } from '../calendar.ts';
 import type { IntervalUnit } from '../calendar.ts';
+import { invariant } from '../errors.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import type { RetryPlan } from '../retry-plan.ts';
 import { askedForBy, ordererName } from './actor.ts';
@@ -66,8 +67,9 @@ function retryCause(owed: Owed): ChargeCause {
   const { retryPlan, retriesUsed, automaticAttemptsAt, nextRetryAt, dateSetBy: setBy } = owed;
   const plannedAt = nextRetryAt ?? 0;
   if (setBy) return { rule: 'set_date', plannedAt, setBy };
-  const delaysMs = retryPlan?.delaysMs ?? [];
-  const previousAt = automaticAttemptsAt.at(-1) ?? plannedAt;
+  const previousAt = automaticAttemptsAt.at(-1);
+  invariant(retryPlan !== null && previousAt !== undefined, 'a plan has set the date of the retry');
+  const { delaysMs } = retryPlan;
   return { rule: 'retry_plan', plannedAt, retry: retriesUsed, delaysMs, previousAt };
 }
 
@@ -112,9 +114,15 @@ export function causeText(cause: ChargeCause, trigger: AttemptTrigger): string {
     case 'set_date': {
       const { plannedAt, setBy } = cause;
       const date = formatInstant(plannedAt);
-      return setBy.actor === 'payer'
-        ? `${PAYER_REASONS.new_method}; its next attempt was set to ${date}`
-        : `${ordererName(setBy.actor)} had set its next attempt to ${date}, by the command ${setBy.commandId}`;
+      switch (setBy.actor) {
+        case 'payer':
+          return `${PAYER_REASONS.new_method}; its next attempt was set to ${date}`;
+        case 'retry_plan':
+          return `the retry plan had set its next attempt to ${date}, before the payer gave another payment method`;
+        case 'merchant':
+        case 'operator':
+          return `${ordererName(setBy.actor)} had set its next attempt to ${date}, by the command ${setBy.commandId}`;
+      }
     }
     case 'command':
       return `${askedForBy(cause.actor)}, by the command ${cause.commandId}`;

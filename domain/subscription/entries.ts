@@ -236,7 +236,7 @@ function attemptedBecause(attempt: OfAttempt, isWithdrawn?: true): string {
 
 function openedBecause({ trigger, orderedBy: orderer, dateSetBy }: OfAttempt): string {
   if (trigger === 'manual_retry' && orderer === 'operator') return 'an operator asked for a retry';
-  if (dateSetBy === undefined) return TRIGGERS[trigger][0];
+  if (dateSetBy === undefined || dateSetBy === 'retry_plan') return TRIGGERS[trigger][0];
   return dateSetBy === 'payer'
     ? PAYER_REASONS.new_method
     : `${ordererName(dateSetBy)} had set its date`;

@@ -376,6 +376,7 @@ function comparable(state: SubscriptionState) {
       trigger: openAttempt.trigger,
       cause: openAttempt.cause,
       voidedBy: openAttempt.voidedBy,
+      paysUntilAt: openAttempt.paysUntilAt,
     },
   };
 }

@@ -5,6 +5,7 @@ import { isAmountMinor } from '../money.ts';
 import { ATTEMPT_TRIGGERS } from '../payment-intent.ts';
 import { UNPAID_FROM } from '../retry-plan.ts';
 import { ACTORS } from './actor.ts';
+import type { DateSetter } from './actor.ts';
 import type { ChargeCause } from './charge-cause.ts';
 import type { Entry } from './entries.ts';
 import { memberOf } from './read-command.ts';
@@ -105,7 +106,12 @@ const currency = is(
   'must be a currency of the table',
 );
 
-const DATE_SETTER = object({ actor: oneOf(ACTORS), commandId: orAbsent(text) });
+const DATE_SETTER = oneKindOf<DateSetter['actor']>('actor', {
+  merchant: { commandId: text },
+  operator: { commandId: text },
+  payer: {},
+  retry_plan: {},
+});
 
 const CAUSE = oneKindOf<ChargeCause['rule']>('rule', {
   due_date: {
@@ -132,7 +138,7 @@ const ATTEMPT = {
   attemptNumber: positive,
   trigger: oneOf(ATTEMPT_TRIGGERS),
   orderedBy: orAbsent(oneOf(['operator'])),
-  dateSetBy: orAbsent(oneOf(ACTORS)),
+  dateSetBy: orAbsent(oneOf(['merchant', 'operator', 'payer', 'retry_plan'])),
   byPerson: orAbsent(flag),
 };
 const ORDERED = { commandId: text };

@@ -73,7 +73,7 @@ export interface OpenAttempt {
   sessionId?: string;
   awaitsPayer?: true;
   /** The end of the period that it pays for, if a command has moved the dates while it was open. */
-  paysUntilAt?: number;
+  paysUntilAt?: number | undefined;
 }
 
 /** The state in the row and in the argument of a run, as JSON. Instants are in its own time, except `lookupAt`. */
@@ -192,8 +192,8 @@ export function nextPaymentAt(state: SubscriptionState): number | null {
   return nextRetryAt(state) ?? (isLiving(state) ? calendarDate(state, state.nextIndex) : null);
 }
 
-/** The index of the next date that is not the owed cycle's, which has date 0 in UNPAID. */
-export function nextUnowedIndex({ status, nextIndex }: SubscriptionState): number {
+/** The lowest index that the next date may have. In UNPAID, date 0 is the owed cycle's. */
+export function lowestNextIndex({ status, nextIndex }: SubscriptionState): number {
   return status === 'UNPAID' ? Math.max(1, nextIndex) : nextIndex;
 }
 

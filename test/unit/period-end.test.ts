@@ -320,11 +320,13 @@ describe('a pause with a date', () => {
 });
 
 describe('the period of a payment that becomes known after its dates were moved', () => {
-  const INTERVAL = { interval: 'YEAR', intervalCount: 1 } as const;
-
   test.each<[string, string, (simulation: Simulation) => void]>([
     ['an edited date', 'ACTIVE', (simulation) => simulation.edit('2026-02-14')],
-    ['an edited interval', 'ACTIVE', (simulation) => simulation.command('edit', INTERVAL)],
+    [
+      'an edited date and interval',
+      'ACTIVE',
+      (simulation) => simulation.edit('2026-02-14', { interval: 'YEAR', intervalCount: 1 }),
+    ],
     [
       'an edited date, then a cancellation',
       'ENDED',
@@ -366,6 +368,18 @@ describe('the period of a payment that becomes known after its dates were moved'
     const state = { status: 'ENDED', endReason: 'completed' };
     expect(simulation).toMatchObject({ state, paidUntil: '2026-03-10' });
     expectNothingFurther(simulation);
+  });
+
+  test('ends one interval after an unpause that gives its date to the owed cycle [D-§4, D-34]', () => {
+    const simulation = on20January().gives(declined('lost_card'), UNKNOWN);
+    simulation.runTo('2026-02-12');
+    simulation.retry();
+    simulation.pause();
+    simulation.edit('2026-12-01');
+    simulation.unpause('2026-03-20');
+    simulation.runTo('2026-02-13');
+    const state = { status: 'ACTIVE', cyclesCharged: 2 };
+    expect(simulation).toMatchObject({ state, paidUntil: '2026-04-20', nextAt: '2026-04-20' });
   });
 
   test('does not outlast the dates of a later unpause [D-15, D-34]', () => {

@@ -126,6 +126,8 @@ describe('a subscription with unpaidFrom retries_exhausted', () => {
     simulation.runTo(FEB_10 + 4 * HOUR);
     const paid = { status: 'ACTIVE', cyclesCharged: 2, paymentMethodId: 'pmt_cmd_2' };
     expect(simulation.state).toMatchObject(paid);
+    const entry = { actor: 'retry_plan', why: 'the retry plan said so (attempt 2)' };
+    expect(simulation.log.at(-1)).toMatchObject(entry);
   });
 });
 

@@ -196,12 +196,9 @@ function presentCause(cause: ChargeCause, trigger: AttemptTrigger) {
         previousAt: formatInstant(cause.previousAt),
       };
     case 'set_date': {
-      const commandId = 'commandId' in cause.setBy ? cause.setBy.commandId : null;
-      return {
-        ...said,
-        plannedAt: formatInstant(cause.plannedAt),
-        ...withoutNulls({ commandId }),
-      };
+      const { plannedAt, setBy } = cause;
+      const commandId = 'commandId' in setBy ? setBy.commandId : null;
+      return { ...said, plannedAt: formatInstant(plannedAt), ...withoutNulls({ commandId }) };
     }
     case 'command':
       return { ...said, commandId: cause.commandId };
