@@ -171,7 +171,8 @@ async function isTaken(
   }
   if (intentId === null) return false;
   const token = { paymentToken, checkoutSessionId };
-  return (await lookAtPayment(db, { merchantId, intentId, token }, nowAt)).kind !== 'open';
+  const { kind } = await lookAtPayment(db, { merchantId, intentId, token }, nowAt);
+  return kind === 'goOn' || kind === 'settled';
 }
 
 /** True if the payer has replaced the card: a late event must not restore an older card. */
