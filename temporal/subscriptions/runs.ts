@@ -283,7 +283,7 @@ export class SubscriptionRuns {
     send: (handle: WorkflowHandle) => Promise<void>,
   ): Promise<void> {
     const handle = this.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
-    const isReceived = async (): Promise<boolean> => {
+    const trySend = async (): Promise<boolean> => {
       try {
         await accepted(this.client, () => send(handle));
         return true;
@@ -292,8 +292,8 @@ export class SubscriptionRuns {
         throw error;
       }
     };
-    // Another start, in flight, may have read the row before the change that the signal tells of.
-    if (!(await isReceived()) && (await this.startFromRow(ref))) await isReceived();
+    // The start may have joined a run that read its row before this change, so the signal is sent again.
+    if (!(await trySend()) && (await this.startFromRow(ref))) await trySend();
   }
 
   private describe({ subscriptionId }: SubscriptionRef) {

@@ -55,8 +55,9 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
    * accepts the command in time ({@link acceptedUpdate}). The command may still be executed; a repeat returns its outcome.
    */
   async execute(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
-    const { kind, commandId } = command;
+    const { commandId } = command;
     const startedAt = performance.now();
+    const answerBy = startedAt + ANSWER_WITHIN_MS;
     const before = await this.knownAnswer(ref, commandId);
     if (before?.kind === 'pending') {
       return this.answerUnderWay(ref, commandId, startedAt + UNDER_WAY_MS);
@@ -66,15 +67,11 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
       return await this.sendUpdate(ref, command);
     } catch (error) {
       // This call or an earlier one may have executed the command despite the error.
-      const known = await this.knownAnswer(ref, commandId);
-      // The workflow answers before it looks the charge up. A payer's page does not wait for this, but a merchant does.
-      if (known?.kind === 'pending' && kind === 'manualRetry') {
-        return this.answerUnderWay(ref, commandId, startedAt + ANSWER_WITHIN_MS);
-      }
+      const known = await this.answerAfterError(ref, command, answerBy);
       if (known) return known;
       const isReplaced = await this.replaceAfter(ref, error);
       if (isReplaced || error instanceof WorkflowNotFoundError) {
-        return this.retryOnNewRun(ref, command);
+        return this.retryOnNewRun(ref, command, answerBy);
       }
       return (await this.answerAfterEnd(ref, command, error)) ?? answerOf(error);
     }
@@ -115,11 +112,15 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
   }
 
   /** Not update-with-start, which would read and send the row's state each time: a third slower. */
-  private async retryOnNewRun(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
+  private async retryOnNewRun(
+    ref: SubscriptionRef,
+    command: Command,
+    answerBy: number,
+  ): Promise<CommandAnswer> {
     try {
       if (await this.startFromRow(ref)) return await this.sendUpdate(ref, command);
     } catch (error) {
-      return (await this.knownAnswer(ref, command.commandId)) ?? answerOf(error);
+      return (await this.answerAfterError(ref, command, answerBy)) ?? answerOf(error);
     }
     const refusal = refusalAfterEnd(await this.rows.loadSnapshot(ref), command);
     if (refusal === null) throw new DomainError('service_unavailable');
@@ -140,6 +141,20 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
       throw cause;
     });
     return snapshot && isOver(snapshot) ? refusalAfterEnd(snapshot, command) : null;
+  }
+
+  /**
+   * The workflow answers an unanswered charge before it looks the charge up. A merchant's call waits for the look-up, a
+   * payer's page does not.
+   */
+  private async answerAfterError(
+    ref: SubscriptionRef,
+    { kind, commandId }: Command,
+    answerBy: number,
+  ): Promise<CommandAnswer | null> {
+    const known = await this.knownAnswer(ref, commandId);
+    const isAwaited = known?.kind === 'pending' && kind === 'manualRetry';
+    return isAwaited ? this.answerUnderWay(ref, commandId, answerBy) : known;
   }
 
   /** Waits for the result of a command that is executed. */
