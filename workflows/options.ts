@@ -28,8 +28,8 @@ export const DATABASE_WRITE = {
 } as const satisfies ActivityOptions;
 
 /**
- * No request begins after 20 s. A retry would use an outdated `nowAt`, so the workflow starts a new drain. Also after 60 s
- * without a worker: meanwhile signals make the history longer.
+ * No request begins after 20 s. A retry would use an outdated `nowAt`, so the workflow starts a new drain. A drain that no
+ * worker takes fails after 60 s, because each signal meanwhile makes the history longer.
  */
 export const WEBHOOK_DELIVERY = {
   scheduleToStartTimeout: '60 seconds',

@@ -238,9 +238,8 @@ export class Steps {
   }
 
   /**
-   * Adopts the row's state, with the test clock at its latest change. Returns false if the row is older: the database
-   * was restored, and the gateway may have charges that the row does not know. Of one version, the row is right: a replay
-   * by other rules than those that wrote it has changed the run.
+   * Adopts the row's state if it is newer, or differs at the same version because new rules have replayed the run.
+   * Returns false if the row is older: the database was restored.
    */
   adoptRow(state: SubscriptionState, entries?: readonly Entry[]): boolean {
     const { run } = this;
