@@ -6,7 +6,7 @@ import { accessLog, requestId, traceRequests } from './middleware/request-log.ts
 import { authenticate } from './middleware/authenticate.ts';
 import { deadline } from './middleware/deadline.ts';
 import { errorBoundary } from './middleware/errors.ts';
-import { hostHeader, intentAddress, knownRoute } from './middleware/known-route.ts';
+import { intentAddress, knownRoute, readableHead } from './middleware/known-route.ts';
 import { jsonBody } from './middleware/json-body.ts';
 import { rateLimit, readLimit } from './middleware/rate-limit.ts';
 import { securityHeaders } from './middleware/security-headers.ts';
@@ -45,7 +45,7 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
     .use(accessLog(deps)) // wraps errorBoundary, to log also the status of error answers
     .use(securityHeaders(deps.publicUrl)) // before every middleware that answers
     .use(errorBoundary(deps.logger)) // wraps every middleware that throws
-    .use(hostHeader()) // inside errorBoundary, because it throws bad_request
+    .use(readableHead()) // inside errorBoundary, because it throws bad_request
     .use(deadline(...(deps.deadlineMs ?? []))) // inside errorBoundary, because it throws service_unavailable
     .use(intentAddress()) // before knownRoute, because `/` has another route with the parameter
     .use(knownRoute(routers, check)); // before authentication: without credentials, an unknown path gets 404

@@ -46,13 +46,23 @@ export function intentAddress() {
   };
 }
 
-/** Refuses an HTTP/1.1 request without a Host header with 400, as HTTP demands. */
-export function hostHeader() {
+/** Refuses an HTTP/1.1 request without a Host header, as HTTP demands, and a URL without a path, with 400. */
+export function readableHead() {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
     const { httpVersion, headers } = ctx.req;
     if (httpVersion === '1.1' && headers.host === undefined) {
       throw new DomainError('bad_request', 'The request has no Host header.');
     }
+    if (!hasPath(ctx)) throw new DomainError('bad_request', 'The request has no valid URL.');
     await next();
   };
+}
+
+/** Koa has no path for a URL such as `foo://bar`, and throws for `http://[/`. */
+function hasPath(ctx: Context): boolean {
+  try {
+    return typeof ctx.path === 'string';
+  } catch {
+    return false;
+  }
 }

@@ -26,6 +26,16 @@ test.for<[name: string, bytes: string, reason: string | null]>([
     'The request has no Host header.',
   ],
   [
+    'a URL without a path',
+    'GET foo://bar HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    'The request has no valid URL.',
+  ],
+  [
+    'a URL with a broken host',
+    'GET http://[/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    'The request has no valid URL.',
+  ],
+  [
     'a URL of 20 kB',
     `GET /payments?offset=${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
     'The address and the headers are too long.',
