@@ -9,6 +9,7 @@ import {
 } from '../../db/repositories/merchants/credentials.ts';
 import type { Credential } from '../../db/repositories/merchants/credentials.ts';
 import { DomainError } from '../../domain/errors.ts';
+import { causesOf } from './errors.ts';
 import { checkLimit, addressOf } from './rate-limit.ts';
 import type { Context, Merchant } from '../context.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -98,7 +99,7 @@ function createCredentialCheck({ db, credentialPeppers, logger, now }: Deps) {
     credential.lastUsedAt = nowAt;
     const { keyId } = credential;
     recordUse(db, { keyId, secret, pepper, nowAt }).catch((error: unknown) =>
-      logger.warn({ keyId, error: String(error) }, 'the use of a credential was not recorded'),
+      logger.warn({ keyId, causes: causesOf(error) }, 'the use of a credential was not recorded'),
     );
   }
 
