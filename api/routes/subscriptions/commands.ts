@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
+import { findCommand } from '../../../db/repositories/subscriptions/transitions.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import type { Command, CommandResult } from '../../../domain/subscription/commands.ts';
@@ -306,11 +307,13 @@ export const editSubscription = route({
       const command = { kind: 'edit', commandId, ...edit } as const;
       if (newAmount === undefined) return command;
       const { id: merchantId } = call.merchant;
-      const edited = await findSubscription(deps.db, merchantId, call.body.subscriptionId);
+      const { subscriptionId: id } = call.body;
+      const edited = await findSubscription(deps.db, merchantId, id);
       const currency = edited?.state.terms.currency;
       if (currency === undefined) return command;
-      // A repeat's edit may be executed already.
-      if (!isRepeat) {
+      const ref = { merchantId, subscriptionId: id };
+      const isExecuted = isRepeat && (await findCommand(deps.db, ref, commandId)) !== null;
+      if (!isExecuted) {
         refuseProblems(await gatewayAmountProblems(deps, merchantId, { newAmount }, currency));
       }
       const currencyRow = changedCurrency(currency);

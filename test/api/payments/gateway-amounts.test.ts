@@ -1,5 +1,6 @@
 import { describe, expect } from 'vitest';
 import { createMerchantWithCredential } from '../../../db/repositories/merchants/merchants.ts';
+import { DomainError } from '../../../domain/errors.ts';
 import type { PaymentGateway } from '../../../gateways/port.ts';
 import { oneGateway } from '../../support/one-gateway.ts';
 import { createStripeGateway } from '../../../gateways/stripe/adapter.ts';
@@ -212,6 +213,27 @@ test('a repeat with the key of an edit is answered as before when the merchant h
   now.gateway = stripe;
   expect(outcome(await edit('made'))).toEqual([200, {}]);
   expect(outcome(await edit('another'))).toEqual(refused(`newAmount: ${STEP}`));
+});
+
+test('a repeat with the key of an edit that failed before its amount was checked is refused [D-03, D-17]', async ({
+  createApi,
+}) => {
+  const now = { isAway: false };
+  const forNewMethods = async () => {
+    if (now.isAway) throw new DomainError('service_unavailable');
+    return stripe;
+  };
+  const api = await createApi({ gateways: { ...oneGateway(stripe), forNewMethods } });
+  const { subscriptionId } = await subscriptionIn(api, 'ACTIVE', {
+    amount: 1_230,
+    currency: 'KWD',
+  });
+  const body = { subscriptionId, newAmount: 1_234 };
+  const edit = () => api.call('POST', '/subscription/edit', { body, key: 'unchecked' });
+  now.isAway = true;
+  expect(outcome(await edit())).toEqual(UNAVAILABLE);
+  now.isAway = false;
+  expect(outcome(await edit())).toEqual(refused(`newAmount: ${STEP}`));
 });
 
 test('the sandbox takes an amount that Stripe cannot charge [D-03]', async ({ createApi }) => {
