@@ -306,12 +306,11 @@ export const editSubscription = route({
     return withCommand(call, deps, async ({ commandId, isRepeat }) => {
       const command = { kind: 'edit', commandId, ...edit } as const;
       if (newAmount === undefined) return command;
-      const { id: merchantId } = call.merchant;
-      const { subscriptionId: id } = call.body;
-      const edited = await findSubscription(deps.db, merchantId, id);
+      const ref = { merchantId: call.merchant.id, subscriptionId: call.body.subscriptionId };
+      const { merchantId } = ref;
+      const edited = await findSubscription(deps.db, merchantId, ref.subscriptionId);
       const currency = edited?.state.terms.currency;
       if (currency === undefined) return command;
-      const ref = { merchantId, subscriptionId: id };
       const isExecuted = isRepeat && (await findCommand(deps.db, ref, commandId)) !== null;
       if (!isExecuted) {
         refuseProblems(await gatewayAmountProblems(deps, merchantId, { newAmount }, currency));

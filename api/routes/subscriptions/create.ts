@@ -5,10 +5,8 @@ import { formatInstant } from '../../../domain/calendar.ts';
 import { randomToken } from '../../../domain/ids.ts';
 import { dateTime, EXTENSION, id, url } from '../../answer-fields.ts';
 import { found, ok } from '../../answers.ts';
-import type { Merchant } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idText, optional, refuseProblems } from '../../fields.ts';
-import type { Fields } from '../../fields.ts';
 import { gatewayAmountProblems } from '../../amounts.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { writeSubscription, payerOf } from '../../new-orders.ts';
@@ -92,7 +90,7 @@ export const createSubscription = route({
     const problems = await gatewayAmountProblems(deps, merchant.id, amounts, currency);
     return inTransaction(call, deps, async (tx) => {
       refuseProblems(problems);
-      const createdAt = await creationTime(tx, deps, merchant, body);
+      const createdAt = await creationTime(tx, deps, merchant.id, body, 'share');
       const token = randomToken(deps.random);
       const payer = { customerId, details: order.customerDetails };
       const subscriptionId = await writeSubscription(
@@ -121,20 +119,18 @@ export const createSubscription = route({
 });
 
 /**
- * Returns real time. If the request names a test clock, returns the clock's time, and locks the clock's row until the
+ * Returns the time of the test clock that the request names, else real time. `lock`: the clock's row is locked until the
  * transaction ends.
  */
-async function creationTime(
-  tx: Db,
-  { now }: ApiDeps,
-  merchant: Merchant,
-  body: Fields<typeof fields>,
+export async function creationTime(
+  db: Db,
+  { now }: Pick<ApiDeps, 'now'>,
+  merchantId: string,
+  body: Parameters<typeof datedProblems>[0] & { testClockId: string | undefined },
+  lock?: 'share',
 ): Promise<number> {
   if (body.testClockId === undefined) return now();
-  const clock = found(
-    await findTestClock(tx, merchant.id, body.testClockId, 'share'),
-    'test clock',
-  );
+  const clock = found(await findTestClock(db, merchantId, body.testClockId, lock), 'test clock');
   refuseProblems(datedProblems(body, clock.targetAt));
   return clock.targetAt;
 }

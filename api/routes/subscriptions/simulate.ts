@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { loadRetryPlan } from '../../../db/repositories/merchants/settings.ts';
-import { findTestClock } from '../../../db/repositories/merchants/test-clocks.ts';
 import { businessNow } from '../../../db/repositories/subscriptions/business-time.ts';
 import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
 import { DECLINES } from '../../../domain/declines.ts';
@@ -31,6 +30,7 @@ import { hasFields, idText, instant, optional, refuseProblems, wholeNumber } fro
 import type { Fields, Problem } from '../../fields.ts';
 import { amount, currency } from '../../payment-fields.ts';
 import { route } from '../../route.ts';
+import { creationTime } from './create.ts';
 import {
   cycleCount,
   datedProblems,
@@ -105,14 +105,16 @@ type Given = Fields<typeof fields>;
 
 const REQUIRED = ['amount', 'currency', 'interval', 'intervalCount', 'cycleCount'] as const;
 
-function requestProblems(given: Partial<Given>): Problem[] {
+function requestProblems(given: Partial<Given>, { now }: ApiDeps): Problem[] {
   const script = (given.script ?? []).flatMap(entryProblems);
   if (given.subscriptionId !== undefined) return script;
+  const { startDate: startAt = given.testClockId === undefined ? now() : null } = given;
   const missing = REQUIRED.filter((field) => given[field] === undefined);
   return [
     ...script,
     ...missing.map((field) => ({ field, message: 'is required without subscriptionId' })),
     ...termsFieldsProblems(given),
+    ...(startAt === null ? [] : datedProblems(given, startAt)),
   ];
 }
 
@@ -253,10 +255,7 @@ async function startOf(
     const nowAt = await businessNow(db, { merchantId, subscriptionId }, now());
     return { state, nowAt, before: [] };
   }
-  const clock =
-    testClockId && found(await findTestClock(db, merchantId, testClockId), 'test clock');
-  const createdAt = body.startDate ?? (clock ? clock.targetAt : now());
-  refuseProblems(datedProblems(body, createdAt));
+  const createdAt = body.startDate ?? (await creationTime(db, { now }, merchantId, body));
   invariant(hasFields(body, REQUIRED), '`requestProblems` refuses a request without them');
   const state = newSubscription({
     subscriptionId: newId('sub', now(), random),
