@@ -157,13 +157,13 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
     return isAwaited ? this.answerUnderWay(ref, commandId, answerBy) : known;
   }
 
-  /** Waits for the result of a command that is executed. */
+  /** Waits for the result of a command that was pending at the last look. */
   private async answerUnderWay(
     ref: SubscriptionRef,
     commandId: string,
     waitUntil: number,
   ): Promise<CommandAnswer> {
-    let answer = await this.knownAnswer(ref, commandId);
+    let answer: CommandAnswer | null = { kind: 'pending' };
     while (answer?.kind === 'pending' && performance.now() < waitUntil) {
       await sleep(UNDER_WAY_POLL_MS);
       answer = await this.knownAnswer(ref, commandId);
