@@ -106,12 +106,13 @@ const currency = is(
   'must be a currency of the table',
 );
 
-const DATE_SETTER = oneKindOf<DateSetter['actor']>('actor', {
+const DATE_SETTERS: Record<DateSetter['actor'], Record<string, Shape>> = {
   merchant: { commandId: text },
   operator: { commandId: text },
   payer: {},
   retry_plan: {},
-});
+};
+const DATE_SETTER = oneKindOf('actor', DATE_SETTERS);
 
 const CAUSE = oneKindOf<ChargeCause['rule']>('rule', {
   due_date: {
@@ -138,7 +139,7 @@ const ATTEMPT = {
   attemptNumber: positive,
   trigger: oneOf(ATTEMPT_TRIGGERS),
   orderedBy: orAbsent(oneOf(['operator'])),
-  dateSetBy: orAbsent(oneOf(['merchant', 'operator', 'payer', 'retry_plan'])),
+  dateSetBy: orAbsent(oneOf(Object.keys(DATE_SETTERS))),
   byPerson: orAbsent(flag),
 };
 const ORDERED = { commandId: text };
