@@ -360,7 +360,7 @@ describe('the period of a payment that becomes known after its dates were moved'
     expect(simulation).toMatchObject({ state, paidUntil: '2026-03-10', sent: '2026-02-10 2' });
   });
 
-  test('also if it was the last one [D-15, D-34]', () => {
+  test('ends so also when the payment is of the last cycle [D-15, D-34]', () => {
     const simulation = on20January({ cycleCount: 2 }).gives(UNKNOWN);
     simulation.runTo('2026-02-10');
     simulation.edit('2026-02-14');

@@ -1,11 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
-import { simulate } from '../../domain/subscription/simulate.ts';
 import {
   declined,
   declines,
   expectNothingFurther,
-  iso,
   refused,
   subscribed,
   UNKNOWN,
@@ -232,14 +229,4 @@ describe('an edited date after a decline that stops the automatic retries', () =
       refused(expect.stringContaining('(authentication_required)') as string),
     );
   });
-});
-
-test('a simulation settles an open attempt at once, because real time is not simulated [D-58]', () => {
-  const { state, now } = from10January(UNKNOWN);
-  const script = { outcomes: [], commands: [] };
-  const { steps } = simulate(state, now, DEFAULT_RETRY_PLAN, script);
-  expect(steps.map(({ at, what }) => [iso(at), what])).toEqual([
-    ['2026-02-10', 'cycle 2 paid, 19.99 USD'],
-    ['2026-03-10', 'cycle 3 paid, 19.99 USD'],
-  ]);
 });

@@ -198,7 +198,7 @@ describe('a recheck signal to a subscription', () => {
     expect(await types(env, ref)).toEqual(PAID_TWICE);
   });
 
-  test('adopts what the row has of the same version, when other rules have replayed the run [D-32]', async ({
+  test('adopts a row of its own version that differs, as after a release with other rules [D-32]', async ({
     env,
   }) => {
     const createdAt = await env.server.currentTimeMs();
