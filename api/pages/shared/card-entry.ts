@@ -10,7 +10,7 @@ import { cardEntryPath, cardGatewayOf, confirmPage, leavePage } from './card-pag
 import { asksForCard, takesCard } from './card-page-kind.ts';
 import type { CardSubject, CardRoutes } from './card-page-kind.ts';
 import type { CardGateway } from './card-page.tsx';
-import { knownDetails, missingDetails } from './details-form.ts';
+import { missingDetails, shownDetails } from './details-form.ts';
 import { browserOf, returnUrl } from './own-requests.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
@@ -30,7 +30,8 @@ export function entryRoutes<Subject extends CardSubject>({
     if (opened === null) return;
     const { subject, home, outcome, language } = opened;
     const hasDetails = !pages.fillIn || missingDetails(subject).length === 0;
-    const isAsked = asksForCard(pages, subject) && takesCard(pages, subject) && hasDetails;
+    const isAsked =
+      asksForCard(pages, subject) && takesCard(pages, subject, deps.now()) && hasDetails;
     const gateway = isAsked ? await cardGatewayOf(deps, subject.merchantId) : null;
     if (!gateway?.openCardEntry) return seeOther(ctx, outcome);
     await limits.expectFewDeclines(ctx, subject);
@@ -64,8 +65,7 @@ interface Entry {
 async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise<Page> {
   const { home, subject, tries, expiresAt, gateway, language } = entry;
   const { merchantId, sessionId, customerId, linkId } = subject;
-  // Any person may open a link, so the customer's own record stays hidden.
-  const { name, email } = linkId ? subject.customerDetails : knownDetails(subject);
+  const { name, email } = shownDetails(subject);
   const customer = { merchantId, customerId, gateway: gateway.name };
   const opened = await open(deps, ctx, gateway, {
     session: sessionId,

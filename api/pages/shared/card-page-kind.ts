@@ -23,8 +23,6 @@ import { formToken, isOwnForm, readForm } from './own-requests.ts';
 /** The data of a payment, subscription or setup session that its page with a card form needs. */
 export interface CardSubject extends SessionRef, Payer {
   readonly customerId: string;
-  /** Set if the payer came by a shareable link, which any person may open. */
-  readonly linkId?: string | null;
   /** The locale that the merchant chose for the page; null: the `Accept-Language` of the request decides. */
   readonly locale: Locale | null;
   readonly mode: 'test' | 'live';
@@ -168,12 +166,22 @@ export function asksForCard<Subject extends CardSubject>(
   return ['open', 'atBank'].includes(stageOf(subject));
 }
 
-/** True if the page takes one more card. At the last one it may only wait for the bank. */
+/** True if the page takes one more card. After the last one, and after its expiry, it may only wait for the bank. */
 export function takesCard<Subject extends CardSubject>(
+  pages: Pick<CardPages<Subject>, 'limitsOf'>,
+  subject: Subject,
+  nowAt: number,
+): boolean {
+  const { tries } = pages.limitsOf(subject);
+  return tries < CARD_TRIES_MAX[subject.mode] && !isPastExpiry(pages, subject, nowAt);
+}
+
+export function isPastExpiry<Subject extends CardSubject>(
   { limitsOf }: Pick<CardPages<Subject>, 'limitsOf'>,
   subject: Subject,
+  nowAt: number,
 ): boolean {
-  return limitsOf(subject).tries < CARD_TRIES_MAX[subject.mode];
+  return nowAt >= limitsOf(subject).expiresAt;
 }
 
 /** True for HEAD and prefetch requests, which do not count as an opening of the page. */

@@ -5,7 +5,7 @@ import type { ApiDeps } from '../../deps.ts';
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { PaymentGateway } from '../../../gateways/port.ts';
-import { CHANGE_EMAIL, hasProblem, knownDetails } from './details-form.ts';
+import { CHANGE_EMAIL, hasProblem, knownDetails, shownDetails } from './details-form.ts';
 import type { DetailName, Payer, TypedDetails } from './details-form.ts';
 import { formToken, returnUrl } from './own-requests.ts';
 import { notice } from './page.tsx';
@@ -128,7 +128,7 @@ function askCard(
     tokeniserUrl,
     session: subject.sessionId,
     returnUrl: returnUrl(request, home, browser),
-    payerName: knownDetails(subject).name ?? '',
+    payerName: shownDetails(subject).name ?? '',
     alert: isMistyped ? say('correctFields') : alert,
     given,
   };

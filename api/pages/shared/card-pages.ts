@@ -37,7 +37,7 @@ export function cardPageRoutes<Subject extends CardSubject>(
     const browser = browserOf(deps, ctx, home);
     const mistypes = mistypesIn(ctx.querystring);
     const request = { ...deps, gateway, language, home, browser, names, typed, mistypes };
-    return stagePage(pages, request, subject, outcome);
+    return stagePage(pages, request, { subject, outcome, nowAt: deps.now() });
   };
 
   router.get(path, async (ctx) => {
@@ -83,8 +83,7 @@ export function cardPageRoutes<Subject extends CardSubject>(
 function stagePage<Subject extends CardSubject>(
   pages: CardPages<Subject>,
   request: PageRequest,
-  subject: Subject,
-  outcome: string,
+  { subject, outcome, nowAt }: { subject: Subject; outcome: string; nowAt: number },
 ): Page {
   const { language } = request;
   const { say } = language;
@@ -96,7 +95,7 @@ function stagePage<Subject extends CardSubject>(
     case 'atBank': {
       const { sale: text, bank, ...asked } = pages.asked(request, subject);
       const sale = saleOf(request, subject.mode, text, back.url);
-      if (!bank || takesCard(pages, subject)) {
+      if (!bank || takesCard(pages, subject, nowAt)) {
         const page = askPayer(request, { ...asked, subject, sale });
         return bank ? withBankAbove(page, bank) : page;
       }

@@ -12,7 +12,7 @@ import { cardGatewayOf, confirmPage, processingPage } from './card-page.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { PageLimits } from './limits.ts';
 import { isOwnReturn } from './own-requests.ts';
-import { isPreview } from './card-page-kind.ts';
+import { isPastExpiry, isPreview } from './card-page-kind.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 import { leaveBank } from '../../../db/repositories/payments/shown-attempts.ts';
@@ -154,5 +154,7 @@ async function takeCard<Subject extends CardSubject>(
     if (isOwn) await limits.countDecline(ctx, subject);
     await pages.afterDecline?.(subject);
   }
-  return outcome.kind === 'pending' || outcome.kind === 'waiting' ? outcome.kind : 'shown';
+  // After the expiry this card would be refused, so the payer may still confirm the charge of the other one.
+  if (outcome.kind === 'waiting') return isPastExpiry(pages, subject, now()) ? 'shown' : 'waiting';
+  return outcome.kind === 'pending' ? 'pending' : 'shown';
 }

@@ -15,6 +15,8 @@ export interface Payer {
   readonly customerDetails: CustomerDetails;
   readonly savedDetails: CustomerDetails | null;
   readonly phoneNumberRequired: boolean;
+  /** Set if the payer came by a shareable link, which any person may open. */
+  readonly linkId?: string | null;
 }
 
 const LENGTH_MAX = 255;
@@ -70,4 +72,9 @@ export function knownDetails({ customerDetails, savedDetails }: Payer): Customer
     email: customerDetails.email || savedDetails?.email,
     contactNumber: customerDetails.contactNumber || savedDetails?.contactNumber,
   };
+}
+
+/** The known details that a page may show. A link hides the customer's record. */
+export function shownDetails(payer: Payer): CustomerDetails {
+  return payer.linkId ? payer.customerDetails : knownDetails(payer);
 }

@@ -117,6 +117,35 @@ test('while the bank waits for the confirmation of the fifth card, the payment p
   expect(api.orders.calls.length).toBe(before);
 });
 
+test('after the expiry of a payment page whose bank waits, the page leads only to the bank, and a card that comes back leaves the charge at the bank [D-33]', async ({
+  api,
+}) => {
+  const { fwdUrl, xIntentId } = await makeHosted(api);
+  const { look, give, comeBack, path } = visit(api, fwdUrl);
+  await give('payment_token=tok-card_declined-the-first');
+  await api.db
+    .update(paymentAttempts)
+    .set({ state: 'UNKNOWN', payerUrl: 'https://bank.example/', settledAt: null })
+    .where(eq(paymentAttempts.intentId, xIntentId));
+  await api.db
+    .update(paymentIntents)
+    .set({ status: 'PENDING' })
+    .where(eq(paymentIntents.id, xIntentId));
+  expect(hasCardForm(await look())).toBe(true);
+  const charged = api.orders.charges.length;
+  api.clock.aheadMs += DAY_MS;
+  const page = await look();
+  expect([page.status, hasCardForm(page)]).toEqual([200, false]);
+  expect(page.text).toContain(`href="${path}/bank/${xIntentId}"`);
+  expectSeeOther(await comeBack('payment_token=tok_good_second'), path);
+  expect(api.orders.charges).toHaveLength(charged);
+  const attempts = await api.db
+    .select({ state: paymentAttempts.state, payerLeftAt: paymentAttempts.payerLeftAt })
+    .from(paymentAttempts)
+    .where(eq(paymentAttempts.intentId, xIntentId));
+  expect(attempts).toEqual([{ state: 'UNKNOWN', payerLeftAt: null }]);
+});
+
 test('after the bank’s decline, the payment page says the reason of that card, not of an earlier one [D-40]', async ({
   api,
 }) => {

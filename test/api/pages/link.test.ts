@@ -256,7 +256,7 @@ describe('the submitted form of a link', () => {
     expect(customer.json).toEqual({ customerId: row!.customerId, customerDetails: details });
   });
 
-  test('creates a subscription of the named customer and does not change the customer [D-11]', async ({
+  test('creates a subscription of the named customer and neither shows nor changes the customer’s record [D-11]', async ({
     api,
   }) => {
     const made = await api.call('POST', '/customer/create', {
@@ -275,7 +275,11 @@ describe('the submitted form of a link', () => {
     const [customer] = await api.db.select().from(customers).where(eq(customers.id, customerId));
     expect(customer!.details).toEqual({ name: 'Bob' });
 
-    const changePath = `${String(sent.headers['location'])}?email`;
+    const checkout = String(sent.headers['location']);
+    const cardPage = await browse(api, checkout);
+    expect(cardPage.text).toContain('autocomplete="cc-name"');
+    expect(cardPage.text).not.toContain('Bob');
+    const changePath = `${checkout}?email`;
     const [token] = fieldsOf((await browse(api, changePath)).text);
     const change = { form_token: token?.value ?? '', email: 'eve@example.com' };
     expect((await postForm(api, changePath, change)).status).toBe(303);
