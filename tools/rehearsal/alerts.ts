@@ -2,6 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
+import { msToTs } from '@temporalio/common';
+import proto from '@temporalio/proto';
 import { parse, stringify } from 'yaml';
 import { createMerchantClient } from '../scripts/client/merchant-client.ts';
 import { MONTHLY } from '../scripts/client/monthly.ts';
@@ -17,6 +19,9 @@ const SILENT_WITHIN_MS = 600_000;
 const POLL_MS = 500;
 const REAL_TIME_SUBSCRIPTIONS = 5;
 const CALLERS = 60;
+const STUCK = { taskQueue: 'billing', workflowId: 'stuck' };
+const MAX_POLLS = 500;
+const POLL_WITHIN_MS = 30_000;
 
 interface Drill {
   readonly title: string;
@@ -159,16 +164,41 @@ async function outerDrills(rehearsal: Rehearsal, merchant: Merchant): Promise<Dr
           await client.post('/subscription/edit', { subscriptionId, newNextPaymentDate });
         }
         await rehearsal.restart(['worker'], { ...LOOPBACK, WORKER_QUEUES: 'charges,webhooks' });
+        // For the next drill: only while no other worker polls can the first task be taken here.
+        await workflow.start('maintenance', STUCK);
+        await startTimer(connection, STUCK);
       },
       mend: () => rehearsal.restart(['worker'], LOOPBACK),
     },
     {
-      title: 'a run that no worker has the code for',
+      title: 'a run whose history other code wrote',
       alert: 'WorkflowTasksFailing',
-      harm: () => workflow.start('removed', { taskQueue: 'billing', workflowId: 'stuck' }),
-      mend: () => workflow.getHandle('stuck').terminate(),
+      harm: () => workflow.getHandle(STUCK.workflowId).signal('wake'),
+      mend: () => workflow.getHandle(STUCK.workflowId).terminate(),
     },
   ];
+}
+
+/** Completes the first task of the run as workflow code would that begins with a timer. */
+async function startTimer(connection: Connection, run: typeof STUCK): Promise<void> {
+  const { workflowService } = connection;
+  const worker = { namespace: 'default', identity: 'other code' };
+  const startTimerCommandAttributes = { timerId: '1', startToFireTimeout: msToTs('1 hour') };
+  for (let polls = 0; polls < MAX_POLLS; polls += 1) {
+    // The server refuses a poll without a deadline.
+    const { taskToken, workflowExecution } = await connection.withDeadline(
+      Date.now() + POLL_WITHIN_MS,
+      () =>
+        workflowService.pollWorkflowTaskQueue({ ...worker, taskQueue: { name: run.taskQueue } }),
+    );
+    // The tasks of other runs time out after 10 s. Then a worker gets them.
+    if (workflowExecution?.workflowId !== run.workflowId) continue;
+    const { COMMAND_TYPE_START_TIMER: commandType } = proto.temporal.api.enums.v1.CommandType;
+    const commands = [{ commandType, startTimerCommandAttributes }];
+    await workflowService.respondWorkflowTaskCompleted({ ...worker, taskToken, commands });
+    return;
+  }
+  throw new Error(`no task of ${run.workflowId} in ${MAX_POLLS} polls`);
 }
 
 async function databaseDrills(rehearsal: Rehearsal, merchant: Merchant): Promise<Drill[]> {

@@ -143,7 +143,8 @@ export class Rehearsal {
 
   async down(): Promise<void> {
     const from = performance.now();
-    for (const session of this.sessions) await session.end();
+    // After a failure a drill may still hold a connection.
+    for (const session of this.sessions) await session.end({ timeout: 5 });
     for (const { name } of this.containers.toReversed()) await this.machine.stop(name);
     this.say(`docker compose down: all stopped after ${secondsSince(from)} s`);
   }
