@@ -24,6 +24,16 @@ export async function findSettings(db: Db, merchantId: string): Promise<Merchant
   return row?.settings ?? null;
 }
 
+/** Returns the settings, which no other transaction changes until this one ends; null without such a merchant. */
+export async function lockSettings(tx: Db, merchantId: string): Promise<MerchantSettings | null> {
+  const [row] = await tx
+    .select({ settings: merchants.settings })
+    .from(merchants)
+    .where(eq(merchants.id, merchantId))
+    .for('update');
+  return row?.settings ?? null;
+}
+
 /** Replaces the named settings. Retries that have begun keep their plan, subscriptions their jitter. */
 export async function changeSettings(
   db: Db,

@@ -85,6 +85,9 @@ test('the merchant command adds a credential that only reads and expires, and li
     code: 1,
     stderr: '--expires must be an instant in the future.\n',
   });
+  expect((await add('--expires', '2099-02-29')).stderr).toContain(
+    'Give an instant like 2027-01-31',
+  );
 });
 
 test('the merchant command refuses to make credentials with a pepper that the working credentials do not have [D-20]', async ({
@@ -141,6 +144,22 @@ async function settingsOf(api: ApiEnvironment, merchantId: string): Promise<Sett
   const { stdout } = await merchant(api, 'configure', merchantId, '--json');
   return JSON.parse(stdout) as Settings;
 }
+
+test('two merchant commands at once change the parts of a retry plan that each names [D-30]', async ({
+  api,
+}) => {
+  const created = await merchant(api, 'create', '--name', 'Two', '--json');
+  const { merchantId } = JSON.parse(created.stdout) as { merchantId: string };
+  for (const delay of ['2h', '3h', '4h']) {
+    await merchant(api, 'configure', merchantId, '--after-exhausted', 'stay_unpaid');
+    await Promise.all([
+      merchant(api, 'configure', merchantId, '--retry-plan', delay),
+      merchant(api, 'configure', merchantId, '--after-exhausted', 'end'),
+    ]);
+    const settings = await settingsOf(api, merchantId);
+    expect(settings).toMatchObject({ retryPlan: [delay], afterExhausted: 'end' });
+  }
+});
 
 test('the merchant command prints settings and changes only the given ones [D-30, D-43]', async ({
   api,

@@ -77,6 +77,9 @@ export function wholeNumber(text: string): number {
 /** ISO 8601, with or without a time: `2027-01-31`, `2027-01-31T12:00Z`. Returns epoch ms. */
 export function instantOption(text: string): number {
   const at = Date.parse(text);
-  if (/^\d{4}-\d\d-\d\d(T.*(Z|[+-]\d\d:\d\d))?$/.test(text) && !Number.isNaN(at)) return at;
+  // `Date` reads 31 February as 3 March.
+  const isDay = new Date(text.slice(0, 10)).getUTCDate() === Number(text.slice(8, 10));
+  const isInstant = /^\d{4}-\d\d-\d\d(T.*(Z|[+-]\d\d:\d\d))?$/.test(text) && !Number.isNaN(at);
+  if (isInstant && isDay) return at;
   throw new InvalidArgumentError('Give an instant like 2027-01-31 or 2027-01-31T12:00Z.');
 }

@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander';
 import { listCredentials, missingPeppers } from '../../../db/repositories/merchants/credentials.ts';
-import { changeSettings, findSettings } from '../../../db/repositories/merchants/settings.ts';
+import { changeSettings, lockSettings } from '../../../db/repositories/merchants/settings.ts';
 import {
   createMerchantWithCredential,
   listMerchants,
@@ -167,17 +167,17 @@ async function configure(
   merchantId: string,
   options: ConfigureOptions,
 ): Promise<Report> {
-  const current = await findSettings(db, merchantId);
-  if (current === null) throw new Error(`There is no merchant ${merchantId}.`);
-  const changes = settingsChanges(options, current);
-  const isChanged = Object.keys(changes).length > 0;
-  const change = () =>
-    db.transaction(async (tx) => {
-      const command = 'merchant configure';
-      await record(tx, { command, subject: merchantId, merchantId, facts: { ...changes } });
-      return changeSettings(tx, merchantId, changes);
-    });
-  const settings = shownSettings(isChanged ? ((await change()) ?? current) : current);
+  const { isChanged, now } = await db.transaction(async (tx) => {
+    // A retry plan and a branding are replaced as a whole.
+    const current = await lockSettings(tx, merchantId);
+    if (current === null) throw new Error(`There is no merchant ${merchantId}.`);
+    const changes = settingsChanges(options, current);
+    if (Object.keys(changes).length === 0) return { isChanged: false, now: current };
+    const command = 'merchant configure';
+    await record(tx, { command, subject: merchantId, merchantId, facts: { ...changes } });
+    return { isChanged: true, now: (await changeSettings(tx, merchantId, changes)) ?? current };
+  });
+  const settings = shownSettings(now);
   const heading = `Merchant ${merchantId}${isChanged ? ' is changed' : ''}:`;
   return {
     lines: [heading, ...settingsLines(settings)],

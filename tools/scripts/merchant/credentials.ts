@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import {
   issueCredential,
-  listCredentials,
+  findCredential,
   revokeCredential,
   rotateCredential,
 } from '../../../db/repositories/merchants/credentials.ts';
@@ -47,8 +47,8 @@ async function add(
   { readOnly: isReadOnly = false, expires: expiresAt }: CredentialOptions,
 ): Promise<Report> {
   requireFuture(expiresAt);
-  const known = (await listCredentials(db)).find((credential) => credential.keyId === keyId);
-  if (known === undefined) throw new Error(`There is no credential ${keyId}.`);
+  const known = await findCredential(db, keyId);
+  if (known === null) throw new Error(`There is no credential ${keyId}.`);
   const { merchantId, mode } = known;
   const limits = { isReadOnly, expiresAt: expiresAt ?? null };
   const order = { merchantId, mode, ...limits, pepper: await pepper(), nowAt: Date.now() };
