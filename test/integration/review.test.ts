@@ -271,6 +271,27 @@ describe('a refund in review', () => {
     expect(await env.orders.execute('refund', second.ref)).toEqual({ kind: 'refunded' });
   });
 
+  test('is not settled by the gateway id of another refund, and is then listed behind open reviews [D-§7]', async ({
+    env,
+    payments,
+  }) => {
+    const { paid, ref } = await refundInReview(env, payments);
+    const other = await payments.refund(paid, 1_000);
+    expect(await env.orders.execute('refund', other.ref)).toEqual({ kind: 'refunded' });
+    const { gatewayRefundId } = await payments.refundRow(other.ref);
+    const taken = ['settle', ref.refundId, '--refunded', gatewayRefundId ?? ''];
+    expect(await review(env, [...taken, ...BY_ADA])).toMatchObject({
+      code: 1,
+      stderr: `${gatewayRefundId} has already settled ${other.ref.refundId}.\n`,
+    });
+    await review(env, ['settle', ref.refundId, '--not-refunded', ...BY_ADA]);
+    const open = await refundInReview(env, payments);
+    const listed = await list(env, '--settled');
+    expect(listed.slice(0, 2).map(({ id }) => id)).toEqual([open.ref.refundId, ref.refundId]);
+    await review(env, ['settle', open.ref.refundId, '--not-refunded', ...BY_ADA]);
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1000']);
+  });
+
   test('is settled as refunded against the operator’s decision when the gateway has the refund', async ({
     env,
     payments,

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import { formatInstant } from '../../../domain/calendar.ts';
 import type { ReviewOutcome } from '../../../domain/review.ts';
@@ -75,7 +75,7 @@ export async function isOpenAttemptDecided(db: Db, state: SubscriptionState): Pr
 /** A review with the data of its attempt or refund that an operator needs. */
 export type ListedReview = Awaited<ReturnType<typeof select>>[number];
 
-/** Returns reviews without a decision, oldest first; with `settled`, all. */
+/** Returns reviews without a decision, oldest first; with `settled`, then the settled ones, newest first. */
 export async function listReviews(
   db: Db,
   options: { settled: boolean; limit: number },
@@ -112,7 +112,10 @@ async function select(db: Db, which: SQL | undefined, limit: number) {
     )
     // A review without a decision is listed only while its attempt or refund is in REVIEW.
     .where(and(which, or(inReview(), sql`${paymentReviews.outcome} is not null`)))
-    .orderBy(asc(paymentReviews.sinceAt))
+    .orderBy(
+      sql`case when ${paymentReviews.outcome} is null then ${paymentReviews.sinceAt} end`,
+      desc(paymentReviews.sinceAt),
+    )
     .limit(limit);
   return rows.flatMap(({ review, attempt, refund, intent }) => {
     const subject = attempt ?? refund;
@@ -199,12 +202,16 @@ async function ownerOf(
     .select({ id: paymentReviews.subjectId })
     .from(paymentReviews)
     .where(hasValues(paymentReviews, { outcome, gatewayId }));
-  if (decided || outcome !== 'paid') return decided?.id ?? null;
-  const [paid] = await tx
-    .select({ id: paymentAttempts.id })
-    .from(paymentAttempts)
-    .where(and(eq(paymentAttempts.gatewayChargeId, gatewayId), ne(paymentAttempts.id, subjectId)));
-  return paid?.id ?? null;
+  if (decided) return decided.id;
+  const [table, id] =
+    outcome === 'paid'
+      ? ([paymentAttempts, paymentAttempts.gatewayChargeId] as const)
+      : ([refunds, refunds.gatewayRefundId] as const);
+  const [made] = await tx
+    .select({ id: table.id })
+    .from(table)
+    .where(and(eq(id, gatewayId), ne(table.id, subjectId)));
+  return made?.id ?? null;
 }
 
 /** Takes decided reviews that are not closed, each at most once a minute. */

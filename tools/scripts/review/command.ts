@@ -36,7 +36,7 @@ export async function reviewCommand(
   program
     .command('list')
     .description('list open reviews, oldest first')
-    .option('--settled', 'also list settled reviews, with name, time and reason')
+    .option('--settled', 'then also list settled reviews, newest first, with name, time and reason')
     .option('--json', 'print JSON instead of text')
     .action((options: { settled?: boolean; json?: boolean }) =>
       run(async ({ db }) => {
@@ -44,6 +44,9 @@ export async function reviewCommand(
         if (options.json) surroundings.print(JSON.stringify(found.map(reviewData), null, 2));
         else if (found.length === 0) surroundings.print('There are no open reviews.');
         else found.flatMap(reviewLines).forEach((line) => surroundings.print(line));
+        if (!options.json && found.length === LIMIT) {
+          surroundings.print(`At most ${LIMIT} reviews are listed.`);
+        }
       }),
     );
   program
