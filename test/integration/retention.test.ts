@@ -1,7 +1,12 @@
 import { asc, eq, inArray, sql } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
-import { deleteClosedSessions, deleteOldEvents } from '../../db/repositories/sweeps/retention.ts';
+import {
+  deleteClosedSessions,
+  deleteOldEvents,
+  deleteOldGatewayEvents,
+} from '../../db/repositories/sweeps/retention.ts';
 import { checkoutSessions, checkoutTries, setupMethods } from '../../db/schema/checkouts.ts';
+import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { outboxEvents, webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { paymentIntents } from '../../db/schema/payments.ts';
 import { sweepCounts } from '../../db/schema/sweeps.ts';
@@ -105,6 +110,32 @@ test('a sweep deletes closed sessions, deliveries and event bodies after 30 days
   } finally {
     await receiver.close();
   }
+});
+
+test('an event of a gateway is deleted after 30 days once it is handled, and after 90 days in any case', async ({
+  env,
+}) => {
+  const receivedDaysAgo = (days: number, isHandled: boolean) => {
+    const receivedAt = Date.now() - days * DAY;
+    const [eventId, type] = [`${days} days, ${isHandled ? 'handled' : 'open'}`, 'refund.failed'];
+    const hint = { eventId, type, kind: 'refund', gatewayRefundId: 're_1', key: null } as const;
+    const account = { merchantId: env.merchantId, gateway: 'sandbox' };
+    const row = { ...account, eventId, type, subjectId: 're_1', hint, receivedAt };
+    return { ...row, handledAt: isHandled ? receivedAt : null };
+  };
+  await env.db
+    .insert(gatewayEvents)
+    .values([
+      receivedDaysAgo(29, true),
+      receivedDaysAgo(31, true),
+      receivedDaysAgo(31, false),
+      receivedDaysAgo(91, false),
+    ]);
+  const before = Date.now() - 30 * DAY;
+  expect(await deleteOldGatewayEvents(env.db, { before, limit: 100 })).toBe(2);
+  const kept = await env.db.select().from(gatewayEvents).orderBy(gatewayEvents.receivedAt);
+  expect(kept.map(({ eventId }) => eventId)).toEqual(['31 days, open', '29 days, handled']);
+  expect(await deleteOldGatewayEvents(env.db, { before, limit: 100 })).toBe(0);
 });
 
 test('one deletion of closed sessions or old events covers at most `limit` records, the oldest first', async ({

@@ -1,4 +1,5 @@
-import { lt, sql } from 'drizzle-orm';
+import { and, isNotNull, lt, or, sql } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
 import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { Db } from '../../client.ts';
 import { gatewayEvents } from '../../schema/gateway-events.ts';
@@ -94,13 +95,21 @@ export function deleteOldLinkUses(db: Db, deletion: Deletion): Promise<number> {
   return deleteOld(db, linkUses, linkUses.begunAt, deletion);
 }
 
-/** Deletes old events, handled or not. Stripe repeats an event only for 3 days. */
+/** Deletes old handled events, and any after 90 days: Stripe does not repeat an event that it has delivered. */
 export function deleteOldGatewayEvents(db: Db, deletion: Deletion): Promise<number> {
-  return deleteOld(db, gatewayEvents, gatewayEvents.receivedAt, deletion);
+  const { handledAt, receivedAt } = gatewayEvents;
+  const isDone = or(isNotNull(handledAt), lt(receivedAt, sql`now() - interval '90 days'`));
+  return deleteOld(db, gatewayEvents, receivedAt, deletion, isDone);
 }
 
-async function deleteOld(db: Db, table: PgTable, at: AnyPgColumn, { before, limit }: Deletion) {
-  const condition = lt(at, before);
+async function deleteOld(
+  db: Db,
+  table: PgTable,
+  at: AnyPgColumn,
+  { before, limit }: Deletion,
+  which?: SQL,
+) {
+  const condition = and(lt(at, before), which);
   const deleted = await db
     .delete(table)
     .where(areFirst(db, table, { condition, limit }))
