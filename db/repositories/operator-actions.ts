@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, or, sql } from 'drizzle-orm';
+import { and, desc, eq, gte, ne, or, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { unionAll } from 'drizzle-orm/pg-core';
 import type { Db } from '../client.ts';
@@ -62,6 +62,8 @@ export async function listActions(
       .where(
         and(
           eq(entries.actor, 'operator'),
+          // An import is one action of its command.
+          ne(entries.kind, 'imported'),
           within(entries.recordedAt, entries.subscriptionId, entries.merchantId),
         ),
       ),
