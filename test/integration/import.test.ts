@@ -1,6 +1,7 @@
 import { readFileSync, symlinkSync } from 'node:fs';
 import { eq, like } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
+import { paymentMethods } from '../../db/schema/customers.ts';
 import { outboxEvents } from '../../db/schema/webhooks.ts';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import { subscriptionImports, subscriptions } from '../../db/schema/subscriptions.ts';
@@ -11,6 +12,7 @@ import type { ImportResult } from '../../tools/scripts/import/run.ts';
 import { createFaultProxy } from '../../tools/fault-proxy/proxy.ts';
 import { onDevServer } from '../support/environment.ts';
 import { findings } from '../support/findings.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import { importsIn, LINE } from '../support/imports.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
@@ -40,9 +42,17 @@ async function eventsOf(env: TestEnvironment, subscriptionId: string): Promise<s
 
 describe('a dry run of an import', () => {
   test('writes nothing, and reports each line and the charges of each month [D-05]', async ({
+    env,
     imports,
   }) => {
     const pays = await imports.sandboxMethod();
+    const gone = await imports.sandboxMethod();
+    const ref = await env.create({ createdAt: Date.now() });
+    await payCheckout(env, ref);
+    await env.db
+      .update(paymentMethods)
+      .set({ gatewayMethodId: gone, status: 'DELETED' })
+      .where(eq(paymentMethods.id, (await env.state(ref)).paymentMethodId ?? ''));
     const before = await imports.countRows();
     const nextPaymentDate = at('2027-01-31T10:00:00Z');
     const result = await imports.run(
@@ -84,6 +94,7 @@ describe('a dry run of an import', () => {
           gatewayMethodId: pays,
         },
         { ...LINE, importId: 'c', nextPaymentDate, gatewayMethodId: pays },
+        { ...LINE, importId: 'g', nextPaymentDate, gatewayMethodId: gone },
       ],
       { now: () => at('2027-01-20T00:00:00Z') },
     );
@@ -114,8 +125,9 @@ describe('a dry run of an import', () => {
       },
       { line: 9, importId: 'f', ...ok, ...yen, firstPaymentDate: '2027-01-20T12:00:00.000Z' },
       wrong(10, 'c', 'importId: line 4 has the same id'),
+      wrong(11, 'g', 'the payment method is DELETED here'),
     ]);
-    expect(result.lines).toEqual({ ok: 3, imported: 0, already_imported: 0, problem: 6 });
+    expect(result.lines).toEqual({ ok: 3, imported: 0, already_imported: 0, problem: 7 });
     expect(result.totals).toEqual([
       { month: '2027-01', currency: 'JPY', amountMinor: 1_000n, charges: 2 },
       { month: '2027-02', currency: 'JPY', amountMinor: 500n, charges: 1 },

@@ -103,8 +103,8 @@ interface Payer {
   readonly paymentMethodId: string | null;
 }
 
-/** What the merchant already has of this payer, or why not. Serialises imports of one gateway customer. */
-async function payerOf(tx: Db, given: SubscriptionImport): Promise<Payer | string> {
+/** What the merchant already has of this payer, or why not. Serialises imports of one gateway customer in transactions. */
+export async function payerOf(tx: Db, given: SubscriptionImport): Promise<Payer | string> {
   const { gateway, gatewayCustomerId, card, subscription } = given;
   const { merchantId } = subscription;
   const lock = `import ${merchantId} ${gateway} ${gatewayCustomerId ?? card.gatewayMethodId}`;

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import PQueue from 'p-queue';
 import type { Db } from '../../../db/client.ts';
-import { findImports, importSubscription } from './rows.ts';
+import { findImports, importSubscription, payerOf } from './rows.ts';
 import type { EarlierImport } from './rows.ts';
 import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
 import { RenewalPlaces } from '../../../domain/subscription/renewal-places.ts';
@@ -78,12 +78,13 @@ export async function runImport(deps: ImportDeps, options: ImportOptions): Promi
     const found = await lookup(given);
     if (typeof found === 'string') return problem(number, importId, found);
     const described = { line: number, importId, ...describeImport(given, found) };
-    if (!options.commit) return { report: { ...described, result: 'ok' }, given };
-    const outcome = await importSubscription(
-      deps.db,
-      { ...importOf(deps, given, found), jitterWindowMs, places },
-      deps.random,
-    );
+    const order = { ...importOf(deps, given, found), jitterWindowMs, places };
+    if (!options.commit) {
+      const payer = await payerOf(deps.db, order);
+      if (typeof payer === 'string') return problem(number, importId, payer);
+      return { report: { ...described, result: 'ok' }, given };
+    }
+    const outcome = await importSubscription(deps.db, order, deps.random);
     if (outcome.kind === 'refused') return problem(number, importId, outcome.reason);
     if (outcome.kind === 'repeated') {
       return { report: { line: number, importId, result: 'already_imported' }, given };
