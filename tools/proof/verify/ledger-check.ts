@@ -41,8 +41,14 @@ export function ledgerProblems(
 }
 
 /** The run that opens a copied attempt knows when and why; its row does not. */
-function openingOf(
-  { intentId, attemptNumber, trigger, cause, createdAt }: RecordedCharge,
+export function openingOf(
+  {
+    intentId,
+    attemptNumber,
+    trigger,
+    cause,
+    createdAt,
+  }: Pick<RecordedCharge, 'intentId' | 'attemptNumber' | 'trigger' | 'cause' | 'createdAt'>,
   { owed, openAttempt }: SubscriptionState,
 ): Pick<OpenedAttempt, 'trigger' | 'openedAt'> {
   if (cause !== null) return { trigger, openedAt: createdAt };
