@@ -560,10 +560,12 @@ CREATE INDEX "subscription__unstarted__idx" ON "subscription" USING btree ("inse
 CREATE INDEX "subscription__live__idx" ON "subscription" USING btree ("workflow_started_at") WHERE "subscription"."status" <> 'ENDED' and "subscription"."held_at" is null;--> statement-breakpoint
 CREATE INDEX "subscription__held__idx" ON "subscription" USING btree ("held_at") WHERE "subscription"."held_at" is not null;--> statement-breakpoint
 CREATE INDEX "subscription__wake__idx" ON "subscription" USING btree ("wake_at") WHERE "subscription"."wake_at" is not null and "subscription"."test_clock_id" is null;--> statement-breakpoint
-CREATE INDEX "subscription__behind__idx" ON "subscription" USING btree ("updated_at") WHERE "subscription"."test_clock_id" is not null and "subscription"."held_at" is null;--> statement-breakpoint
+CREATE INDEX "subscription__behind__idx" ON "subscription" USING btree ("inserted_at") WHERE "subscription"."test_clock_id" is not null and "subscription"."held_at" is null;--> statement-breakpoint
 CREATE INDEX "subscription__clock__idx" ON "subscription" USING btree ("merchant_id","test_clock_id","clock_reached_at") WHERE "subscription"."status" <> 'ENDED' and "subscription"."test_clock_id" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "outbox_event__sequence__uq" ON "outbox_event" USING btree ("merchant_id","stream_id","sequence");--> statement-breakpoint
 CREATE INDEX "outbox_event__body__idx" ON "outbox_event" USING btree ("inserted_at") WHERE "outbox_event"."body_deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "webhook_config__active__idx" ON "webhook_config" USING btree ("merchant_id","is_active");--> statement-breakpoint
 CREATE INDEX "webhook_delivery__pending_stream__idx" ON "webhook_delivery" USING btree ("merchant_id","stream_id","config_id","sequence") WHERE "webhook_delivery"."state" = 'PENDING';--> statement-breakpoint
-CREATE INDEX "webhook_delivery__pending_endpoint__idx" ON "webhook_delivery" USING btree ("merchant_id","config_id","next_attempt_at") WHERE "webhook_delivery"."state" = 'PENDING';
+CREATE INDEX "webhook_delivery__pending_endpoint__idx" ON "webhook_delivery" USING btree ("merchant_id","config_id","next_attempt_at") WHERE "webhook_delivery"."state" = 'PENDING';--> statement-breakpoint
+-- A table of drizzle-kit has no storage parameters.
+ALTER TABLE "subscription" SET (fillfactor = 70);

@@ -92,7 +92,7 @@ test('a renewal at Stripe makes two requests and twelve database calls', async (
   );
 });
 
-test('the opening of an attempt leaves the due instant, which is indexed, in the row', async ({
+test('the opening of an attempt changes no indexed column of its subscription, and its page has room for the change', async ({
   counted: { env },
 }) => {
   const createdAt = Date.parse('2025-01-01T00:00:00Z');
@@ -100,13 +100,26 @@ test('the opening of an attempt leaves the due instant, which is indexed, in the
   const ref = await env.create({ createdAt, testClockId: clock });
   await payCheckout(env, ref);
   await env.db.execute(sql`
-    create table seen as select version, wake_at from subscription limit 0;
-    create function see() returns trigger language plpgsql as
-      'begin insert into seen values (new.version, new.wake_at); return null; end';
+    create table seen (version int, changed text);
+    create function see() returns trigger language plpgsql as $$
+      begin
+        insert into seen select new.version, string_agg(key, '|' order by key)
+          from jsonb_each(to_jsonb(old)) o join jsonb_each(to_jsonb(new)) n using (key)
+          where o.value <> n.value;
+        return null;
+      end $$;
     create trigger see after update on subscription for each row execute function see()`);
   await env.advance(clock, Date.parse('2025-02-01T01:00:00Z'));
   const { version } = await env.state(ref);
-  const opened = await env.db.execute(sql`
-    select to_char(wake_at, 'YYYY-MM-DD') as "wakeAt" from seen where version = ${version - 1}`);
-  expect([...opened]).toEqual([{ wakeAt: '2025-02-01' }]);
+  const [opening] = await env.db.execute<{ changed: string }>(sql`
+    select changed from seen where version = ${version - 1}`);
+  expect(opening).toEqual({ changed: 'last_transition_id|state|updated_at|version' });
+  const indexes = await env.db.execute<{ definition: string }>(sql`
+    select pg_get_indexdef(indexrelid) as definition from pg_index
+    where indrelid = 'subscription'::regclass`);
+  const isChanged = new RegExp(`\\b(${opening?.changed})\\b`);
+  expect(indexes.filter(({ definition }) => isChanged.test(definition))).toEqual([]);
+  expect([
+    ...(await env.db.execute(sql`select reloptions from pg_class where relname = 'subscription'`)),
+  ]).toEqual([{ reloptions: '{fillfactor=70}' }]);
 });
