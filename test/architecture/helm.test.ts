@@ -19,6 +19,7 @@ interface Pod {
   metadata?: { labels: Record<string, string> };
   spec: {
     terminationGracePeriodSeconds?: number;
+    shareProcessNamespace?: boolean;
     containers: [
       {
         name: string;
@@ -205,6 +206,8 @@ describe('the chart ops/helm', () => {
       expect(container.ports).toContainEqual({ name: 'metrics', containerPort: 9464 });
       const pause = Number(container.lifecycle?.preStop.exec.command[1] ?? 0);
       expect(spec.terminationGracePeriodSeconds).toBe(80);
+      // Else Node is process 1, which ignores a SIGTERM during its start.
+      expect(spec.shareProcessNamespace).toBe(true);
       expect(80 - pause).toBeGreaterThan(STOP_WITHIN_MS / 1_000);
     },
   );
