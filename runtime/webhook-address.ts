@@ -65,7 +65,12 @@ export function createGuardedConnector(
   newResolver = () => new Resolver({ timeout: NAME_TIMEOUT_MS, tries: 2 }),
 ): buildConnector.connector {
   const lookup = guardedLookup(rules, newResolver);
-  const connect = buildConnector({ lookup, timeout: CONNECT_TIMEOUT_MS });
+  const connect = buildConnector({
+    lookup,
+    timeout: CONNECT_TIMEOUT_MS,
+    // Node gives up an address after 250 ms, which a far endpoint needs, and tries IPv6, which may have no route.
+    autoSelectFamilyAttemptTimeout: CONNECT_TIMEOUT_MS / 2,
+  });
   return (options, callback) => {
     // For a literal address Node calls no lookup, so the address is checked here.
     const host = withoutBrackets(options.hostname);
