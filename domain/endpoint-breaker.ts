@@ -6,7 +6,7 @@ export interface Breaker {
   consecutiveFailures: number;
   /** No request before this instant; null while the breaker is closed. */
   pausedUntil: number | null;
-  /** First failure since the last success; null after a success. */
+  /** First failure since the last success, or since 30 h without an attempt; null after a success. */
   failingSince: number | null;
 }
 
@@ -27,6 +27,9 @@ const PROBE_WAITS_MS: readonly number[] = [5_000, 10_000, 20_000, 40_000, 60_000
 
 const JITTER = 0.2;
 
+/** Longer than the longest delay between two attempts, in ms. */
+const QUIET_AFTER_MS = 30 * 3_600_000;
+
 /** Maximum number of requests in flight to one endpoint from one process. */
 export const LARGEST_WINDOW = 8;
 /** Maximum number of requests in flight to all endpoints of one merchant from one process. */
@@ -45,7 +48,8 @@ export function isPaused(breaker: Breaker, nowAt: number): boolean {
 export function afterAttempt(breaker: Breaker, outcome: BreakerOutcome): Breaker {
   if (outcome.kind === 'success') return CLOSED_BREAKER;
   const { at, jitter } = outcome;
-  const failingSince = breaker.failingSince ?? at;
+  const wasQuiet = breaker.pausedUntil !== null && at - breaker.pausedUntil > QUIET_AFTER_MS;
+  const failingSince = wasQuiet ? at : (breaker.failingSince ?? at);
   if (isPaused(breaker, at)) return { ...breaker, failingSince };
   const consecutiveFailures = breaker.consecutiveFailures + 1;
   const waitMs = probeWait(consecutiveFailures, jitter);

@@ -276,17 +276,15 @@ export class Drain {
     this.outcomes.push(outcome);
     // The outcomes at a URL that the merchant has changed say nothing about the new one.
     if (updatedAt !== this.endpoint?.updatedAt) return;
-    const reason = isSuccess
-      ? null
-      : deactivationAfterFailure({
-          httpStatus: attempt.httpStatus,
-          failingSinceAt: this.breaker.failingSince,
-          nowAt: at,
-        });
-    if (reason !== null) this.deactivation ??= { reason, readUpdatedAt: updatedAt };
     this.isProbing = false;
     this.isBreakerChanged ||= !isSuccess || this.breaker.failingSince !== null;
     this.breaker = afterAttempt(this.breaker, outcome);
+    const { httpStatus } = attempt;
+    const { failingSince: failingSinceAt } = this.breaker;
+    const reason = isSuccess
+      ? null
+      : deactivationAfterFailure({ httpStatus, failingSinceAt, nowAt: at });
+    if (reason !== null) this.deactivation ??= { reason, readUpdatedAt: updatedAt };
     this.successes = isSuccess ? this.successes + 1 : 0;
     if (this.window === null) return;
     // A failed request makes no room for another: those in flight may fail, too, and open the breaker.

@@ -205,6 +205,27 @@ describe('a webhook configuration', () => {
     expect(failingSince).toBeGreaterThan(Date.now() - MINUTE_MS);
   });
 
+  it('is not deactivated by the first failure after a month without events, which followed days of failures [D-54]', async ({
+    env,
+  }) => {
+    const { receiver, configId } = await env.startEndpoint();
+    await env.db
+      .update(webhookConfigs)
+      .set({
+        consecutiveFailures: 10,
+        failingSince: Date.now() - 33 * DAY_MS,
+        pausedUntil: Date.now() - 30 * DAY_MS,
+      })
+      .where(eq(webhookConfigs.id, configId));
+    await env.emit(1_000);
+    receiver.answerNext({ status: 502 });
+    await env.deliver();
+    expect(await env.config(configId)).toMatchObject({ isActive: true });
+    expect(await env.deliver({ laterMs: 2 * MINUTE_MS })).toEqual(NOTHING_LEFT);
+    expect(await env.progress(configId)).toEqual(['1 DELIVERED 2']);
+    expect(receiver.received).toHaveLength(2);
+  });
+
   it('gets nothing more when it was deleted or switched off [D-54]', async ({ env }) => {
     const { receiver, configId: deletedId } = await env.startEndpoint();
     const offId = await env.addConfig({ url: receiver.url });

@@ -46,6 +46,14 @@ describe('a circuit breaker', () => {
     expect(breaker.failingSince).toBe(AT);
   });
 
+  it('counts five days of failures from the first failure after 30 h without an attempt [D-54]', () => {
+    const opened = after(...Array.from({ length: 5 }, () => failure(AT)));
+    const hour = 3_600_000;
+    expect(afterAttempt(opened, failure(AT + 30 * hour)).failingSince).toBe(AT);
+    const later = AT + 5_001 + 30 * hour;
+    expect(afterAttempt(opened, failure(later)).failingSince).toBe(later);
+  });
+
   it('changes a wait by a jitter of at most 20 % in either direction [D-54]', () => {
     const opened = (jitter: number) =>
       after(...Array.from({ length: 5 }, () => failure(AT, jitter))).pausedUntil;
