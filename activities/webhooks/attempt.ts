@@ -13,7 +13,7 @@ import { signatureHeaders } from './sender.ts';
 import type { SendResult, WebhookRequest } from './sender.ts';
 
 export interface AttemptDeps {
-  sealing: Pick<Sealing, 'open'>;
+  sealing: Pick<Sealing, 'open' | 'openIfPossible'>;
   send: (webhook: WebhookRequest) => Promise<SendResult>;
 }
 
@@ -74,14 +74,16 @@ function describeDelivery(
   };
 }
 
-/** Returns the present secret, then the previous one for 24 h after a change. */
+/** Returns the present secret, then the previous one for 24 h after a change, if it can be decrypted. */
 function openSigners({ sealing }: AttemptDeps, endpoint: Endpoint): [string, ...string[]] {
   const { configId, sealedSigner, sealedPreviousSigner, previousSignerUntil } = endpoint;
   const signer = sealing.open(sealedSigner, configId);
   const isPreviousListed = previousSignerUntil !== null && previousSignerUntil > Date.now();
-  return isPreviousListed && sealedPreviousSigner
-    ? [signer, sealing.open(sealedPreviousSigner, configId)]
-    : [signer];
+  const previous =
+    isPreviousListed && sealedPreviousSigner
+      ? sealing.openIfPossible(sealedPreviousSigner, configId)
+      : null;
+  return previous === null ? [signer] : [signer, previous];
 }
 
 function attemptAfter(

@@ -274,4 +274,22 @@ describe('a webhook configuration', () => {
     expect(await env.deliver()).toEqual(NOTHING_LEFT);
     expect(sequences(broken)).toEqual([1]);
   });
+
+  it('gets an event with one signature when its previous secret cannot be decrypted [D-55]', async ({
+    env,
+  }) => {
+    const { receiver, configId } = await env.startEndpoint();
+    await env.db
+      .update(webhookConfigs)
+      .set({
+        sealedPreviousSigner: env.sealing.seal('former secret', 'elsewhere'),
+        previousSignerUntil: Date.now() + DAY_MS,
+      })
+      .where(eq(webhookConfigs.id, configId));
+    await env.emit(1_000);
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
+    expect(receiver.received[0]).toMatchObject({ isStandardSignatureValid: true });
+    expect(String(receiver.received[0]?.headers['webhook-signature']).split(' ')).toHaveLength(1);
+    expect(await env.progress(configId)).toEqual(['1 DELIVERED 1']);
+  });
 });
