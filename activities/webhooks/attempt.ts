@@ -87,13 +87,13 @@ function openSigners({ sealing }: AttemptDeps, endpoint: Endpoint): [string, ...
 }
 
 function attemptAfter(
-  { eventId, attempts: before }: ClaimedDelivery,
+  { eventId, claimedUntil, attempts: before }: ClaimedDelivery,
   result: SendResult,
   nowAt: number,
 ): RecordedAttempt {
   const attempts = before + 1;
   const httpStatus = result.kind === 'answered' ? result.status : null;
-  const recorded = { eventId, attempts, httpStatus, nextAttemptAt: nowAt };
+  const recorded = { eventId, claimedUntil, attempts, httpStatus, nextAttemptAt: nowAt };
   if (httpStatus !== null && httpStatus >= 200 && httpStatus < 300) {
     return { ...recorded, state: 'DELIVERED', error: null, settledAt: nowAt };
   }

@@ -98,7 +98,7 @@ export class Drain {
   private change: () => void = () => undefined;
   private claimedAt = -Infinity;
   private recordedAt = performance.now();
-  private attempts: RecordedAttempt[] = [];
+  private attempts: (RecordedAttempt & { updatedAt: number })[] = [];
   private unsent: ClaimedDelivery[] = [];
   private outcomes: Outcome[] = [];
   private sent = 0;
@@ -272,7 +272,7 @@ export class Drain {
       : { kind: 'failure', at, jitter: Math.random(), updatedAt };
     this.sent += 1;
     this.hasFailed ||= attempt.state === 'PENDING';
-    this.attempts.push(attempt);
+    this.attempts.push({ ...attempt, updatedAt });
     this.outcomes.push(outcome);
     // The outcomes at a URL that the merchant has changed say nothing about the new one.
     if (updatedAt !== this.endpoint?.updatedAt) return;

@@ -16,6 +16,7 @@ export interface EndpointRef {
 
 export interface RecordedAttempt {
   eventId: string;
+  claimedUntil: number;
   attempts: number;
   state: DeliveryState;
   nextAttemptAt: number;
@@ -26,38 +27,50 @@ export interface RecordedAttempt {
 
 /**
  * Stores, in one statement, the attempts at claimed deliveries of one endpoint, and releases claims without an
- * attempt. An attempt that was recorded before, or whose delivery is settled, changes nothing.
+ * attempt. An attempt that was recorded before, or whose delivery is settled, changes nothing. A failure at a
+ * configuration that was changed after `updatedAt` does not count: its delivery is due at the new URL.
  */
 export async function recordDeliveries(
   db: Db,
   { merchantId, configId }: EndpointRef,
-  attempts: readonly RecordedAttempt[],
+  attempts: readonly (RecordedAttempt & { updatedAt: number })[],
   released: readonly { eventId: string; claimedUntil: number }[],
 ): Promise<void> {
-  const attemptRows = attempts.map(({ nextAttemptAt, settledAt, ...attempt }) => ({
+  const attemptRows = attempts.map((attempt) => ({
     ...attempt,
-    nextAttemptAt: toTimestamp(nextAttemptAt),
-    settledAt: toTimestamp(settledAt),
+    claimedUntil: toTimestamp(attempt.claimedUntil),
+    nextAttemptAt: toTimestamp(attempt.nextAttemptAt),
+    settledAt: toTimestamp(attempt.settledAt),
+    updatedAt: toTimestamp(attempt.updatedAt),
   }));
   const releasedRows = released.map(({ eventId, claimedUntil }) => ({
     eventId,
     claimedUntil: toTimestamp(claimedUntil),
   }));
   await db.execute(sql`
-    with recorded as (
+    with attempt as (
+      select r.*, r.state = 'DELIVERED' or c.updated_at = r."updatedAt" as counts
+      from webhook_config c, jsonb_to_recordset(${JSON.stringify(attemptRows)}::text::jsonb) as r (
+        "eventId" text, "claimedUntil" timestamptz, attempts int, state text,
+        "nextAttemptAt" timestamptz, "httpStatus" int, error text, "settledAt" timestamptz,
+        "updatedAt" timestamptz)
+      where c.merchant_id = ${merchantId} and c.id = ${configId}
+    ), recorded as (
       update webhook_delivery d
       set attempts = r.attempts, state = r.state, next_attempt_at = r."nextAttemptAt",
         last_http_status = r."httpStatus", last_error = r.error, settled_at = r."settledAt",
         claimed_until = null
-      from jsonb_to_recordset(${JSON.stringify(attemptRows)}::text::jsonb) as r (
-        "eventId" text, attempts int, state text, "nextAttemptAt" timestamptz,
-        "httpStatus" int, error text, "settledAt" timestamptz)
-      where d.merchant_id = ${merchantId} and d.config_id = ${configId}
+      from attempt r
+      where r.counts and d.merchant_id = ${merchantId} and d.config_id = ${configId}
         and d.event_id = r."eventId" and d.state = 'PENDING' and d.attempts = r.attempts - 1
+    ), released as (
+      select "eventId", "claimedUntil" from attempt where not counts
+      union all
+      select * from jsonb_to_recordset(${JSON.stringify(releasedRows)}::text::jsonb) as r (
+        "eventId" text, "claimedUntil" timestamptz)
     )
     update webhook_delivery d set claimed_until = null
-    from jsonb_to_recordset(${JSON.stringify(releasedRows)}::text::jsonb) as r (
-      "eventId" text, "claimedUntil" timestamptz)
+    from released r
     where d.merchant_id = ${merchantId} and d.config_id = ${configId}
       and d.event_id = r."eventId" and d.claimed_until = r."claimedUntil"`);
 }
