@@ -15,22 +15,17 @@ export async function loadRetryPlan(db: Db, merchantId: string): Promise<RetryPl
   return (await loadSettings(db, merchantId)).retryPlan;
 }
 
-/** Returns the merchant's current settings; null if the merchant does not exist. */
-export async function findSettings(db: Db, merchantId: string): Promise<MerchantSettings | null> {
-  const [row] = await db
+/** Returns the merchant's current settings; null without such a merchant. `lock`: until the transaction ends. */
+export async function findSettings(
+  db: Db,
+  merchantId: string,
+  { lock = false } = {},
+): Promise<MerchantSettings | null> {
+  const query = db
     .select({ settings: merchants.settings })
     .from(merchants)
     .where(eq(merchants.id, merchantId));
-  return row?.settings ?? null;
-}
-
-/** Returns the settings, which no other transaction changes until this one ends; null without such a merchant. */
-export async function lockSettings(tx: Db, merchantId: string): Promise<MerchantSettings | null> {
-  const [row] = await tx
-    .select({ settings: merchants.settings })
-    .from(merchants)
-    .where(eq(merchants.id, merchantId))
-    .for('update');
+  const [row] = await (lock ? query.for('update') : query);
   return row?.settings ?? null;
 }
 

@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander';
 import { listCredentials, missingPeppers } from '../../../db/repositories/merchants/credentials.ts';
-import { changeSettings, lockSettings } from '../../../db/repositories/merchants/settings.ts';
+import { changeSettings, findSettings } from '../../../db/repositories/merchants/settings.ts';
 import {
   createMerchantWithCredential,
   listMerchants,
@@ -169,7 +169,7 @@ async function configure(
 ): Promise<Report> {
   const { isChanged, now } = await db.transaction(async (tx) => {
     // A retry plan and a branding are replaced as a whole.
-    const current = await lockSettings(tx, merchantId);
+    const current = await findSettings(tx, merchantId, { lock: true });
     if (current === null) throw new Error(`There is no merchant ${merchantId}.`);
     const changes = settingsChanges(options, current);
     if (Object.keys(changes).length === 0) return { isChanged: false, now: current };
